@@ -1,0 +1,122 @@
+/** What the configuration files say of models and providers, joined and immutable. */
+import type { Price } from './money.ts'
+import type { Op } from './ops.ts'
+import type { Translator } from './translator.ts'
+
+/** Names that a mapping may list under `supports`. */
+export const capabilities = [
+  'streaming',
+  'tools',
+  'parallel_tool_calls',
+  'vision',
+  'reasoning',
+  'json_output',
+  'structured_outputs',
+  'web_search',
+  'tool_search',
+  'audio_input',
+  'file_input',
+  'prompt_cache',
+  'cancellation',
+  'realtime',
+  'verbosity',
+  'effort',
+] as const
+export type Capability = (typeof capabilities)[number]
+
+/** Times in milliseconds that bound an upstream attempt. `total` bounds all attempts of a request together. */
+export interface Timeouts {
+  readonly connect: number
+  readonly firstEvent: number
+  readonly idle: number
+  readonly total: number
+}
+
+/** How the gateway shows its credential to a provider; the schemes are strategies of `src/upstream/sign.ts`. */
+export type Auth =
+  | { readonly scheme: 'none' }
+  | { readonly scheme: 'bearer' }
+  | { readonly scheme: 'header'; readonly header: string }
+  | { readonly scheme: 'query'; readonly parameter: string }
+
+/** The four verbs that bend a request to a provider's taste, by field path (`a.b`, `*` for every element). */
+export interface Quirks {
+  readonly drop: readonly string[]
+  readonly rename: Readonly<Record<string, string>>
+  readonly default: Readonly<Record<string, unknown>>
+  readonly clamp: Readonly<Record<string, readonly [number, number]>>
+}
+
+/** A secret of a provider. `fingerprint` is what may be shown of it. */
+export interface Credential {
+  readonly id: string
+  readonly source: 'platform' | 'byok'
+  readonly secret: string
+  readonly fingerprint: string
+}
+
+export interface Provider {
+  readonly id: string
+  readonly name: string
+  readonly baseUrl: string
+  readonly auth: Auth
+  readonly headers: Readonly<Record<string, string>>
+  readonly credentials: readonly Credential[]
+  readonly wires: ReadonlyMap<Op, Translator>
+  readonly quirks: Quirks
+  readonly timeouts: Timeouts
+  readonly priority: number
+  readonly trainsOnData: boolean | undefined
+  /** Field that carries earlier reasoning back to this provider, for providers that want it. */
+  readonly reasoningReplay: 'reasoning' | 'reasoning_content' | 'reasoning_details' | undefined
+}
+
+/** One provider's offer of one model. */
+export interface Mapping {
+  readonly model: Model
+  readonly provider: Provider
+  /** The provider's own name of the model. */
+  readonly externalId: string
+  readonly price: Price | undefined
+  readonly pricing: Readonly<Record<string, string>>
+  readonly unpriced: 'allow' | 'refuse'
+  readonly supports: ReadonlySet<Capability>
+  readonly reasoningEfforts: readonly string[]
+  readonly reasoningModes: readonly string[]
+  readonly serviceTiers: readonly string[]
+  readonly regions: readonly string[]
+  /** Accepted request parameters; undefined means all of the wire. */
+  readonly parameters: ReadonlySet<string> | undefined
+  readonly contextLength: number | undefined
+  readonly maxOutput: number | undefined
+  readonly minCacheableTokens: number | undefined
+  readonly maxN: number
+  readonly stability: string | undefined
+  readonly deprecatedAt: string | undefined
+  readonly deactivatedAt: string | undefined
+}
+
+export interface Model {
+  readonly id: string
+  readonly name: string
+  readonly description: string | undefined
+  readonly family: string
+  readonly aliases: readonly string[]
+  readonly created: number
+  readonly tokenizer: string | undefined
+  readonly input: readonly string[]
+  readonly output: readonly string[]
+  readonly contextLength: number | undefined
+  readonly maxOutput: number | undefined
+  readonly stability: string | undefined
+  readonly deprecatedAt: string | undefined
+  readonly deactivatedAt: string | undefined
+  readonly mappings: readonly Mapping[]
+}
+
+export interface Catalog {
+  readonly models: ReadonlyMap<string, Model>
+  /** Aliases, lower priority than ids. */
+  readonly aliases: ReadonlyMap<string, Model>
+  readonly providers: ReadonlyMap<string, Provider>
+}

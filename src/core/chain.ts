@@ -1,0 +1,83 @@
+/** Folds a list of filters and a terminal into one function, once per snapshot. */
+import type { Exchange } from './exchange.ts'
+import type { Facet, Filter, FilterFactory, Reply } from './filter.ts'
+
+export interface Link {
+  readonly factory: FilterFactory
+  readonly filter: Filter
+}
+
+export interface Chain {
+  readonly links: readonly Link[]
+  handle(ex: Exchange): Promise<Reply>
+  /** Runs every filter's `finish`, last filter first; a filter that throws does not keep the others from theirs. */
+  finish(ex: Exchange, report: (filter: string, thrown: unknown) => void): Promise<void>
+}
+
+/** What the end of a chain needs from the filters above it: nothing unless it calls a provider. */
+export const terminalNeeds: readonly Facet[] = ['principal', 'quota', 'outbound', 'charge']
+
+/**
+ * The first broken rule of order, as a sentence, with the index of the filter it is about (the chain's length for
+ * the terminal); undefined when the order holds.
+ */
+export function checkOrder(
+  factories: readonly FilterFactory[],
+  upstream: boolean,
+  givers: (facet: Facet) => string[],
+): { index: number; message: string } | undefined {
+  const given = new Set<Facet>()
+  for (const [index, factory] of factories.entries()) {
+    const missing = factory.needs?.find(facet => !given.has(facet))
+    if (missing) return { index, message: needs(`filter "${factory.name}"`, missing, givers(missing)) }
+    if (factories.findIndex(other => other.name === factory.name) < index) {
+      return { index, message: `filter "${factory.name}" stands twice in one chain; keep one` }
+    }
+    for (const facet of factory.gives ?? []) given.add(facet)
+  }
+  const missing = upstream ? terminalNeeds.find(facet => !given.has(facet)) : undefined
+  return missing && { index: factories.length, message: needs('the upstream call', missing, givers(missing)) }
+}
+
+const needs = (who: string, facet: Facet, givers: string[]) =>
+  `${who} needs "${facet}", which no filter above it gives; put ${givers.map(name => `"${name}"`).join(' or ')} above it`
+
+export function compile(links: readonly Link[], terminal: (ex: Exchange) => Promise<Reply>): Chain {
+  let handle = (ex: Exchange) => {
+    ex.within = 'upstream'
+    return terminal(ex)
+  }
+  for (const { factory, filter } of [...links].reverse()) {
+    const inner = handle
+    const run = filter.handle?.bind(filter)
+    if (!run) continue
+    handle = ex => {
+      ex.within = factory.name
+      return run(ex, factory.repeats ? () => inner(ex) : once(factory.name, () => inner(ex)))
+    }
+  }
+  const finishers = links.filter(link => link.filter.finish).reverse()
+  return {
+    links,
+    handle,
+    async finish(ex, report) {
+      for (const { factory, filter } of finishers) {
+        try {
+          const pending = filter.finish!(ex)
+          if (pending) await pending
+        } catch (thrown) {
+          report(factory.name, thrown)
+        }
+      }
+    },
+  }
+}
+
+function once(name: string, next: () => Promise<Reply>): () => Promise<Reply> {
+  let called = false
+  return () => {
+    if (called) throw new Error(`filter "${name}" called next() twice`)
+    called = true
+    return next()
+  }
+}

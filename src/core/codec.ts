@@ -1,0 +1,23 @@
+/** The client side: how one client wire is spoken; the mirror image of a translator. */
+import type { GatewayError } from './error.ts'
+import type { Event } from './event.ts'
+import type { Exchange } from './exchange.ts'
+import type { Op, Ops } from './ops.ts'
+
+export interface Codec<O extends Op = Op> {
+  readonly wire: string
+  /** Validates a parsed body into the canonical request; throws a GatewayError that names the field. */
+  decode(body: unknown, ex: Exchange): Ops[O]
+  encoder(ex: Exchange): Encoder
+  /** The body of an error answer. */
+  error(error: GatewayError, ex: Exchange | undefined): unknown
+}
+
+/** Writes one answer: `write` returns bytes for a stream, nothing while it folds a whole answer. */
+export interface Encoder {
+  readonly contentType: string
+  write(batch: readonly Event[]): string | undefined
+  end(): string | Buffer
+  /** What a stream still says when it fails after its first byte; undefined when nothing can be said in band. */
+  fail(error: GatewayError): string | undefined
+}

@@ -1,0 +1,30 @@
+/** An endpoint is a row: where it is, which codec speaks there, and what serves it. */
+import type { Codec } from './codec.ts'
+import type { Exchange } from './exchange.ts'
+import type { Reply } from './filter.ts'
+import type { Op } from './ops.ts'
+import type { Services } from './ports.ts'
+
+export interface Endpoint {
+  /** Also the group whose rate limit it counts against. */
+  readonly name: string
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  /** A key of `chains` in gateway.yaml. */
+  readonly chain: string
+  readonly op?: Op
+  readonly codec: Codec
+  /** `upstream`, or what answers locally at the end of the chain. */
+  readonly serve: 'upstream' | ((ex: Exchange, services: Services) => Promise<Reply>)
+  /** Bytes of request body that are accepted. */
+  readonly bodyLimit: number
+}
+
+/** A reply of one local value. */
+export function value(result: unknown, status = 200): Reply {
+  return { status, headers: {}, events: only({ type: 'result', value: result }) }
+}
+
+async function* only<T>(event: T): AsyncGenerator<readonly T[]> {
+  yield [event]
+}

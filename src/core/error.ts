@@ -1,0 +1,182 @@
+/** The one error class, and the catalogue of every error that the gateway raises itself. */
+
+/** Whether another candidate may still answer: `true` for faults of a provider, `false` for faults of the caller. */
+export type Failover = boolean
+
+export interface ErrorInit {
+  status: number
+  type: string
+  code: string | null
+  message: string
+  param?: string | null | undefined
+  headers?: Record<string, string> | undefined
+  failover?: Failover
+  /** What the upstream answered; 0 when no answer came. Unset for errors of our own. */
+  upstreamStatus?: number
+  /** Milliseconds that the upstream asked to be left alone. */
+  retryAfterMs?: number | undefined
+  cause?: unknown
+}
+
+/** Every refusal and failure. `status`, `type`, `code` and `param` are what a client sees (interface 2.1, 7). */
+export class GatewayError extends Error {
+  readonly status: number
+  readonly type: string
+  readonly code: string | null
+  readonly param: string | null
+  readonly headers: Readonly<Record<string, string>>
+  readonly failover: Failover
+  readonly upstreamStatus: number | undefined
+  readonly retryAfterMs: number | undefined
+  /** Name of the filter that refused, for metrics; set by the chain. */
+  refusedBy: string | undefined
+
+  constructor(init: ErrorInit) {
+    super(init.message, init.cause === undefined ? undefined : { cause: init.cause })
+    this.name = 'GatewayError'
+    this.status = init.status
+    this.type = init.type
+    this.code = init.code
+    this.param = init.param ?? null
+    this.headers = init.headers ?? {}
+    this.failover = init.failover ?? false
+    this.upstreamStatus = init.upstreamStatus
+    this.retryAfterMs = init.retryAfterMs
+    this.refusedBy = undefined
+  }
+}
+
+/** A thrown value as a GatewayError; what is not one becomes a 500 that shows nothing of its cause. */
+export const asError = (thrown: unknown): GatewayError =>
+  thrown instanceof GatewayError ? thrown : errors.internal(thrown)
+
+const invalid = (status: number, code: string | null, message: string, param?: string | null) =>
+  new GatewayError({ status, type: 'invalid_request_error', code, message, param })
+
+const retryAfter = (seconds: number) => ({ 'retry-after': String(Math.max(1, Math.ceil(seconds))) })
+
+/** Type and code values: field notes section 8. Messages say what was wrong, where, and what would be right. */
+export const errors = {
+  invalidJson: (detail: string) => invalid(400, 'invalid_json', `The request body is not valid JSON: ${detail}`),
+  tooDeep: (limit: number) => invalid(400, 'too_deep', `The request body nests deeper than ${limit} levels.`),
+  tooManyElements: (limit: number) =>
+    invalid(400, 'too_many_elements', `The request body holds more than ${limit} JSON values.`),
+  invalidParameters: (message: string, param?: string | null) => invalid(400, 'invalid_parameters', message, param),
+  unsupported: (message: string, param: string, code = 'model_not_supported') => invalid(400, code, message, param),
+  combination: (message: string, param: string) => invalid(400, 'unsupported_parameter_combination', message, param),
+  urlNotAllowed: (param: string) =>
+    invalid(400, 'url_not_allowed', 'This URL is not allowed: use a public http(s) address or a data URL.', param),
+  badRequest: (message: string) => invalid(400, 'bad_request', message),
+  ambiguousCredentials: () =>
+    invalid(
+      400,
+      'ambiguous_credentials',
+      'Two different credentials were sent. Send one: "Authorization: Bearer <key>" or "x-api-key: <key>".',
+    ),
+  noCredentials: () =>
+    new GatewayError({
+      status: 401,
+      type: 'invalid_request_error',
+      code: 'invalid_api_key',
+      message:
+        "No API key provided. Expected 'Authorization: Bearer <API_KEY>' header or 'x-api-key: <API_KEY>' header.",
+      headers: { 'www-authenticate': 'Bearer' },
+    }),
+  invalidKey: (message = 'Invalid API key.') =>
+    new GatewayError({
+      status: 401,
+      type: 'invalid_request_error',
+      code: 'invalid_api_key',
+      message,
+      headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
+    }),
+  insufficientCredits: () =>
+    invalid(
+      402,
+      'billing_error',
+      'The organization has insufficient credits for this request. Add credits, lower max_tokens, or use a free model.',
+    ),
+  unpriced: (model: string, provider: string) =>
+    invalid(
+      402,
+      'billing_error',
+      `The price of ${provider}/${model} is unknown, so it cannot be billed to credits. ` +
+        'Set its pricing in the provider manifest, or "unpriced: allow".',
+    ),
+  forbidden: (message: string) => invalid(403, 'permission_denied', message),
+  notFound: (message: string) => invalid(404, 'not_found', message),
+  modelNotFound: (model: string, hint = '') =>
+    invalid(404, 'model_not_found', `The model "${model}" does not exist.${hint} GET /v1/models lists all.`, 'model'),
+  methodNotAllowed: (method: string, allow: string[]) =>
+    new GatewayError({
+      status: 405,
+      type: 'invalid_request_error',
+      code: 'method_not_allowed',
+      message: `Method ${method} is not allowed here; use ${allow.join(' or ')}.`,
+      headers: { allow: allow.join(', ') },
+    }),
+  requestTimeout: () =>
+    new GatewayError({ status: 408, type: 'timeout_error', code: 'timeout', message: 'The request took too long.' }),
+  archived: () => invalid(410, null, 'This project is archived and no longer available.'),
+  tooLarge: (limit: number) =>
+    invalid(413, 'request_too_large', `The request body is larger than the ${limit} bytes that are accepted here.`),
+  unsupportedMediaType: (got: string | undefined) =>
+    invalid(
+      415,
+      'unsupported_media_type',
+      `Content-Type must be application/json, got ${got ? `"${got.slice(0, 100)}"` : 'none'}.`,
+    ),
+  unsupportedEncoding: (got: string) =>
+    invalid(415, 'unsupported_encoding', `Content-Encoding "${got.slice(0, 50)}" is not supported; send identity.`),
+  rateLimited: (path: string, seconds: number) =>
+    new GatewayError({
+      status: 429,
+      type: 'rate_limit_error',
+      code: 'rate_limit_exceeded',
+      message: `Rate limit exceeded for ${path}. Please retry after ${Math.max(1, Math.ceil(seconds))} seconds.`,
+      headers: retryAfter(seconds),
+    }),
+  aborted: () => invalid(499, 'request_cancelled', 'Client Closed Request'),
+  internal: (cause: unknown) =>
+    new GatewayError({ status: 500, type: 'api_error', code: null, message: 'Internal Server Error', cause }),
+  unreachable: (detail: string, cause?: unknown) =>
+    upstream(502, 'fetch_failed', `Failed to connect to the upstream provider: ${detail}.`, 0, cause),
+  invalidAnswer: (detail: string, status = 200) =>
+    upstream(502, 'upstream_invalid_response', `The upstream provider sent an invalid answer: ${detail}.`, status),
+  truncated: () =>
+    upstream(502, 'upstream_stream_truncated', 'The upstream provider ended the stream before it was complete.', 200),
+  upstreamTimeout: (phase: string) =>
+    new GatewayError({
+      status: 504,
+      type: 'timeout_error',
+      code: 'timeout',
+      message: `The upstream provider timed out: ${phase}.`,
+      failover: true,
+      upstreamStatus: 0,
+    }),
+  upstreamRateLimited: () =>
+    upstream(503, 'upstream_rate_limited', 'Every provider of this model is rate limited. Please retry later.', 429),
+  allProvidersFailed: (detail: string) =>
+    upstream(502, 'all_providers_failed', `All providers failed. The last one said: ${detail}`, 502),
+  noProvider: (model: string, reason: string) =>
+    upstream(503, 'no_provider', `No provider can serve "${model}" now: ${reason}`, 0),
+  billingUnavailable: (cause: unknown) => unavailable('billing_unavailable', 'The ledger is unavailable.', cause),
+  storeUnavailable: (cause: unknown) => unavailable('store_unavailable', 'The key store is unavailable.', cause),
+  shuttingDown: () => unavailable('server_shutting_down', 'The gateway is shutting down.'),
+  overloaded: (seconds = 1) =>
+    new GatewayError({
+      status: 529,
+      type: 'overloaded',
+      code: 'overloaded',
+      message: 'Gateway overloaded, please retry',
+      headers: retryAfter(seconds),
+    }),
+}
+
+function upstream(status: number, code: string, message: string, upstreamStatus: number, cause?: unknown) {
+  return new GatewayError({ status, type: 'upstream_error', code, message, failover: true, upstreamStatus, cause })
+}
+
+function unavailable(code: string, message: string, cause?: unknown) {
+  return new GatewayError({ status: 503, type: 'api_error', code, message: `${message} Please retry.`, cause })
+}

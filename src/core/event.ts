@@ -1,0 +1,54 @@
+/** What can be answered. A reply is a stream of events; a whole reply is the same stream read to its end. */
+import type { GatewayError } from './error.ts'
+import type { Usage } from './usage.ts'
+
+/** Finish reasons as clients see them; every wire maps its own to these. */
+export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
+
+/** One piece of a choice's reasoning. Pieces with one `block` number belong together, in order. */
+export interface ReasoningEvent {
+  type: 'reasoning'
+  choice: number
+  text: string
+  /** Which dialect may replay it: `anthropic-claude-v1`, `google-gemini-v1`, …; unset for plain text. */
+  format?: string
+  block?: number
+  /** Sealed for the provider that made it (see `seal`). */
+  signature?: string
+  /** Sealed ciphertext of a block whose text is hidden. */
+  data?: string
+}
+
+/** A piece of a tool call. `id` and `name` come once, on the first piece; `args` is a fragment of JSON text. */
+export interface ToolEvent {
+  type: 'tool'
+  choice: number
+  index: number
+  id?: string
+  name?: string
+  args?: string
+  signature?: string
+}
+
+export type Event =
+  | { type: 'start'; id?: string; model?: string; mime?: string }
+  | { type: 'text'; choice: number; text: string }
+  | { type: 'refusal'; choice: number; text: string }
+  | ReasoningEvent
+  | ToolEvent
+  | { type: 'image'; choice: number; url: string }
+  | { type: 'source'; choice: number; url: string; title?: string }
+  /** A content block with no OpenAI form, replayed only to `provider`. */
+  | { type: 'native'; choice: number; provider: string; block: Record<string, unknown> }
+  | { type: 'finish'; choice: number; reason: FinishReason }
+  /** Cumulative: merged by maximum, never summed. */
+  | { type: 'usage'; usage: Partial<Usage> }
+  /** The tier that the provider really served. */
+  | { type: 'tier'; tier: string }
+  /** Whole answer of a non-chat operation. */
+  | { type: 'result'; value?: unknown; bytes?: Buffer }
+  | { type: 'error'; error: GatewayError }
+
+/** True for events that a client can see: from the first of them on, nothing may be repeated by another provider. */
+export const isContent = (event: Event): boolean =>
+  event.type !== 'start' && event.type !== 'usage' && event.type !== 'tier' && event.type !== 'error'

@@ -1,0 +1,174 @@
+/** One request's life, pinned to one snapshot. */
+import type { Endpoint } from './endpoint.ts'
+import type { GatewayError } from './error.ts'
+import { type Event, isContent } from './event.ts'
+import { requestId, shortId } from './id.ts'
+import { type Cost, costOf, noCost } from './money.ts'
+import type { ChatRequest, Op, Ops } from './ops.ts'
+import type { Principal } from './ports.ts'
+import type { Snapshot } from './snapshot.ts'
+import type { Decoder, Target, WireRequest } from './translator.ts'
+import { estimateTokens, mergeUsage, type Usage } from './usage.ts'
+
+/** One try at one target, as `metadata.routing` shows it. */
+export interface Attempt {
+  readonly target: Target
+  /** The upstream's status; 0 when no answer came. */
+  readonly status: number
+  readonly succeeded: boolean
+  readonly errorType: 'none' | 'network_error' | 'rate_limited' | 'timeout' | 'upstream_error'
+}
+
+export type Headers = Readonly<Record<string, string | string[] | undefined>>
+export type Outcome = 'ok' | 'error' | 'aborted'
+
+/** Milliseconds on the monotonic clock; 0 until it happened. */
+export interface Marks {
+  readonly start: number
+  sent: number
+  /** The upstream's first event of the attempt that answered. */
+  answered: number
+  firstToken: number
+  end: number
+}
+
+export interface ExchangeInit {
+  snapshot: Snapshot
+  endpoint: Endpoint
+  headers: Headers
+  query: URLSearchParams
+  signal: AbortSignal
+  /** Reads, bounds and parses the body; called at most once. */
+  body: () => Promise<unknown>
+}
+
+export class Exchange {
+  /** The caller's `x-request-id`, or a new one. Not unique: a caller may repeat it. */
+  readonly id: string
+  /** Unique; the key of everything that is kept about this request. */
+  readonly logId: string = shortId()
+  readonly snapshot: Snapshot
+  readonly endpoint: Endpoint
+  readonly headers: Headers
+  readonly query: URLSearchParams
+  readonly signal: AbortSignal
+  /** Unix milliseconds of arrival. */
+  readonly at: number = Date.now()
+  readonly marks: Marks = { start: performance.now(), sent: 0, answered: 0, firstToken: 0, end: 0 }
+
+  principal: Principal | undefined = undefined
+  /** The canonical request, once `input()` has resolved. */
+  request: Ops[Op] | undefined = undefined
+  /** Canonical id of the model that was asked for, as far as it is known. */
+  requestedModel = ''
+  requestedProvider: string | null = null
+  target: Target | undefined = undefined
+  outbound: { request: WireRequest; decoder: Decoder } | undefined = undefined
+  readonly attempts: Attempt[] = []
+  readonly usage: Usage = {}
+  /** True when any part of `usage` is our estimate. */
+  estimated = false
+  servedTier: string | undefined = undefined
+  /** What a replay from the response cache was first answered by. */
+  cached: { provider: string; model: string; externalId: string } | undefined = undefined
+  status = 0
+  outcome: Outcome | undefined = undefined
+  /** Why it failed, before or after the first byte. */
+  failure: GatewayError | undefined = undefined
+  /** Name of the deepest filter that was entered, so that a refusal can be counted under it. */
+  within = 'http'
+
+  readonly #body: () => Promise<unknown>
+  #input: Promise<Ops[Op]> | undefined
+  #cost: Cost | null | undefined
+  #characters = 0
+
+  constructor(init: ExchangeInit) {
+    const given = init.headers['x-request-id']
+    this.id = requestId(typeof given === 'string' ? given : undefined)
+    this.snapshot = init.snapshot
+    this.endpoint = init.endpoint
+    this.headers = init.headers
+    this.query = init.query
+    this.signal = init.signal
+    this.#body = init.body
+  }
+
+  header(name: string): string | undefined {
+    const value = this.headers[name]
+    return typeof value === 'string' ? value : undefined
+  }
+
+  /** The canonical request: read, bounded, parsed, validated and decoded once, on first use. */
+  input(): Promise<Ops[Op]> {
+    this.#input ??= this.#body().then(body => {
+      this.request = this.endpoint.codec.decode(body, this)
+      return this.request
+    })
+    return this.#input
+  }
+
+  /** The request as a chat request; only for exchanges whose input has been read. */
+  get chat(): ChatRequest {
+    return this.request as ChatRequest
+  }
+
+  get streaming(): boolean {
+    return this.request?.stream === true
+  }
+
+  /** Takes note of what passes to the client: usage, first token, failure. Called once for every batch. */
+  observe(batch: readonly Event[]): void {
+    for (const event of batch) {
+      if (this.marks.firstToken === 0 && isContent(event)) this.marks.firstToken = performance.now()
+      switch (event.type) {
+        case 'text':
+        case 'refusal':
+        case 'reasoning':
+          this.#characters += event.text.length
+          break
+        case 'tool':
+          this.#characters += (event.args?.length ?? 0) + (event.name?.length ?? 0)
+          break
+        case 'usage':
+          mergeUsage(this.usage, event.usage)
+          this.#cost = undefined
+          break
+        case 'tier':
+          this.servedTier = event.tier
+          break
+        case 'error':
+          this.failure = event.error
+          break
+      }
+    }
+  }
+
+  /** Fills what the upstream did not report from what was sent and delivered, and marks it as estimated. */
+  completeUsage(): void {
+    if (this.usage.prompt !== undefined && this.usage.completion !== undefined) return
+    this.usage.prompt ??= estimateTokens(this.request ? promptCharacters(this.chat) : 0)
+    this.usage.completion ??= estimateTokens(this.#characters)
+    this.estimated = true
+    this.#cost = undefined
+  }
+
+  /** Cost of the usage so far at the target's price; null while the price is unknown. */
+  get cost(): Cost | null {
+    if (this.cached) return noCost
+    this.#cost ??= costOf(this.usage, this.target?.price)
+    return this.#cost
+  }
+}
+
+/** Characters of a chat request that a model reads; media counts as nothing here. */
+export function promptCharacters(request: ChatRequest): number {
+  let sum = 0
+  for (const message of request.messages) {
+    const { content } = message
+    if (typeof content === 'string') sum += content.length
+    else if (content) for (const part of content) sum += part.type === 'text' ? part.text.length : 0
+    for (const call of message.tool_calls ?? []) sum += call.function.name.length + call.function.arguments.length
+  }
+  return sum + (request.tools?.length ? JSON.stringify(request.tools).length : 0)
+}

@@ -1,0 +1,34 @@
+/** The filter contract: policy around the rest of the chain. */
+import type { Event } from './event.ts'
+import type { Exchange } from './exchange.ts'
+import type { Services } from './ports.ts'
+import type { Schema } from './schema.ts'
+
+/** An answer on its way back: one batch is what one upstream chunk held. */
+export interface Reply {
+  status: number
+  headers: Record<string, string>
+  events: AsyncIterable<readonly Event[]>
+}
+
+/** What a filter leaves on the exchange for those below it. */
+export type Facet = 'principal' | 'quota' | 'target' | 'outbound' | 'charge'
+
+export interface Filter {
+  /** Throw a GatewayError to refuse; return without `next()` to answer. */
+  handle?(ex: Exchange, next: () => Promise<Reply>): Promise<Reply>
+  /** Once per request, in reverse order, always: refused, failed, aborted or done. Must not throw. */
+  finish?(ex: Exchange): void | Promise<void>
+  /** When the snapshot's last exchange is gone. */
+  dispose?(): void
+}
+
+export interface FilterFactory<O = unknown> {
+  readonly name: string
+  readonly options: Schema<O>
+  readonly needs?: readonly Facet[]
+  readonly gives?: readonly Facet[]
+  /** May call `next()` more than once: what stands below it runs once per attempt. */
+  readonly repeats?: boolean
+  create(options: O, services: Services): Filter
+}

@@ -1,0 +1,211 @@
+/** What can be asked, as canonical requests. Each type is inferred from the schema that validates it. */
+import { type Infer, s } from './schema.ts'
+
+const effort = s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')
+const cacheControl = s.open({ type: s.enum('ephemeral'), ttl: s.optional(s.enum('5m', '1h')) })
+const breakpoint = s.optional(s.open({ mode: s.enum('explicit') }))
+const thought = s.optional(s.open({ vendor: s.optional(s.open({ thought_signature: s.optional(s.string()) })) }))
+
+const contentPart = s.tagged(
+  s.open({
+    type: s.enum('text'),
+    text: s.string(),
+    extra_content: thought,
+    cache_control: s.optional(cacheControl),
+    prompt_cache_breakpoint: breakpoint,
+  }),
+  s.open({
+    type: s.enum('image_url'),
+    image_url: s.open({ url: s.string({ minLength: 1 }), detail: s.optional(s.enum('low', 'high', 'auto')) }),
+    prompt_cache_breakpoint: breakpoint,
+  }),
+  s.open({
+    type: s.enum('input_audio'),
+    input_audio: s.open({
+      data: s.string(),
+      format: s.enum('wav', 'mp3', 'aiff', 'aac', 'ogg', 'flac', 'm4a', 'mpeg', 'mpga', 'mp4', 'pcm', 'webm'),
+    }),
+    prompt_cache_breakpoint: breakpoint,
+  }),
+  s.open({
+    type: s.enum('file'),
+    file: s.open({
+      filename: s.optional(s.string()),
+      file_data: s.optional(s.string()),
+      file_id: s.optional(s.string()),
+    }),
+    prompt_cache_breakpoint: breakpoint,
+  }),
+  s.open({ type: s.enum('refusal'), refusal: s.string() }),
+)
+
+const toolCall = s.open({
+  id: s.string(),
+  type: s.enum('function'),
+  function: s.open({ name: s.string({ minLength: 1 }), arguments: s.string() }),
+  extra_content: thought,
+})
+
+/** Entries that no field of the interface holds in full travel whole: they are another turn's provider data. */
+const reasoningDetail = s.open({
+  type: s.string(),
+  text: s.optional(s.nullable(s.string())),
+  signature: s.optional(s.nullable(s.string())),
+  data: s.optional(s.nullable(s.string())),
+  format: s.optional(s.nullable(s.string())),
+})
+
+const phase = s.enum('commentary', 'final_answer')
+
+const message = s.open({
+  role: s.enum('developer', 'system', 'user', 'assistant', 'tool', 'function'),
+  content: s.optional(s.nullable(s.either(s.string(), s.array(contentPart)))),
+  name: s.optional(s.string()),
+  tool_call_id: s.optional(s.string()),
+  tool_calls: s.optional(s.nullable(s.array(toolCall))),
+  reasoning: s.optional(s.nullable(s.string())),
+  reasoning_content: s.optional(s.nullable(s.string())),
+  reasoning_details: s.optional(s.nullable(s.array(reasoningDetail))),
+  refusal: s.optional(s.nullable(s.string())),
+  phase: s.optional(s.nullable(phase)),
+  content_before_tool_calls: s.optional(s.boolean()),
+  message_items: s.optional(
+    s.array(
+      s.open({
+        text: s.string(),
+        phase: s.optional(phase),
+        preceding_tool_calls: s.optional(s.integer({ minimum: 0 })),
+      }),
+    ),
+  ),
+  provider_native_blocks: s.optional(s.nullable(s.array(s.open({ type: s.string() })))),
+  tool_result_cache_control: s.optional(cacheControl),
+})
+
+const tool = s.tagged(
+  s.open({
+    type: s.enum('function'),
+    function: s.open({
+      name: s.string({ minLength: 1 }),
+      description: s.optional(s.string()),
+      parameters: s.optional(s.open({})),
+      strict: s.optional(s.nullable(s.boolean())),
+    }),
+    defer_loading: s.optional(s.boolean()),
+    cache_control: s.optional(cacheControl),
+  }),
+  s.open({
+    type: s.enum('tool_search'),
+    tool_search_type: s.string({ pattern: '^tool_search_tool' }),
+    name: s.optional(s.string()),
+  }),
+  s.open({
+    type: s.enum('web_search'),
+    user_location: s.optional(
+      s.open({
+        city: s.optional(s.string()),
+        region: s.optional(s.string()),
+        country: s.optional(s.string()),
+        timezone: s.optional(s.string()),
+      }),
+    ),
+    search_context_size: s.optional(s.enum('low', 'medium', 'high')),
+    max_uses: s.optional(s.number()),
+    allowed_domains: s.optional(s.array(s.string())),
+    blocked_domains: s.optional(s.array(s.string())),
+  }),
+)
+
+const toolChoice = s.either(
+  s.enum('auto', 'none', 'required'),
+  s.tagged(
+    s.open({ type: s.enum('function'), function: s.open({ name: s.string({ minLength: 1 }) }) }),
+    s.open({ type: s.enum('web_search') }),
+  ),
+)
+
+const responseFormat = s.tagged(
+  s.open({ type: s.enum('text', 'json_object') }),
+  s.open({
+    type: s.enum('json_schema'),
+    json_schema: s.open({
+      name: s.string({ minLength: 1 }),
+      description: s.optional(s.string()),
+      schema: s.open({}),
+      strict: s.optional(s.nullable(s.boolean())),
+    }),
+  }),
+)
+
+const number = s.optional(s.nullable(s.number()))
+const tokens = s.optional(s.nullable(s.integer({ minimum: 1 })))
+
+/** `POST /v1/chat/completions`, interface 2.3. Keys that are not named here are ignored. */
+export const chatRequest = s.open({
+  model: s.string({ minLength: 1, maxLength: 256 }),
+  messages: s.array(message, { minItems: 1 }),
+  temperature: number,
+  top_p: number,
+  frequency_penalty: number,
+  presence_penalty: number,
+  max_tokens: tokens,
+  max_completion_tokens: tokens,
+  response_format: s.optional(s.nullable(responseFormat)),
+  stream: s.optional(s.nullable(s.boolean())),
+  n: s.optional(s.nullable(s.integer({ minimum: 1, maximum: 128 }))),
+  prompt_cache_key: s.optional(s.nullable(s.string())),
+  prompt_cache_retention: s.optional(s.nullable(s.enum('in_memory', '24h'))),
+  prompt_cache_options: s.optional(
+    s.nullable(s.open({ mode: s.optional(s.enum('implicit', 'explicit')), ttl: s.optional(s.enum('30m')) })),
+  ),
+  user: s.optional(s.nullable(s.string())),
+  tools: s.optional(s.nullable(s.array(tool))),
+  tool_choice: s.optional(s.nullable(toolChoice)),
+  parallel_tool_calls: s.optional(s.nullable(s.boolean())),
+  reasoning_effort: s.optional(s.nullable(effort)),
+  reasoning: s.optional(
+    s.nullable(
+      s.open({
+        effort: s.optional(s.nullable(effort)),
+        max_tokens: s.optional(s.nullable(s.integer({ minimum: 1 }))),
+        context: s.optional(s.enum('auto', 'current_turn', 'all_turns')),
+        mode: s.optional(s.enum('standard', 'pro')),
+      }),
+    ),
+  ),
+  effort: s.optional(s.nullable(s.enum('low', 'medium', 'high'))),
+  verbosity: s.optional(s.nullable(s.enum('low', 'medium', 'high'))),
+  service_tier: s.optional(s.nullable(s.enum('auto', 'default', 'flex', 'priority'))),
+  routing: s.optional(s.nullable(s.enum('auto', 'price', 'throughput', 'latency'))),
+  free_models_only: s.optional(s.nullable(s.boolean())),
+  onboarding: s.optional(s.nullable(s.boolean())),
+  no_reasoning: s.optional(s.nullable(s.boolean())),
+  sensitive_word_check: s.optional(s.nullable(s.open({ status: s.enum('DISABLE', 'ENABLE') }))),
+  image_config: s.optional(
+    s.nullable(
+      s.open({
+        aspect_ratio: s.optional(s.string()),
+        image_size: s.optional(s.string()),
+        image_quality: s.optional(s.enum('low', 'medium', 'high', 'xhigh', 'max', 'auto')),
+        moderation: s.optional(s.enum('auto', 'low')),
+        n: s.optional(s.number()),
+        seed: s.optional(s.number()),
+      }),
+    ),
+  ),
+  web_search: s.optional(s.nullable(s.boolean())),
+  plugins: s.optional(s.nullable(s.array(s.open({ id: s.enum('response-healing') })))),
+})
+
+export type ChatRequest = Infer<typeof chatRequest>
+export type Message = ChatRequest['messages'][number]
+export type ContentPart = Exclude<NonNullable<Message['content']>, string>[number]
+export type Tool = NonNullable<ChatRequest['tools']>[number]
+export type ToolCall = NonNullable<Message['tool_calls']>[number]
+export type ReasoningEffort = NonNullable<ChatRequest['reasoning_effort']>
+
+/** The canonical request of each operation. */
+export interface Ops {
+  chat: ChatRequest
+}
+export type Op = keyof Ops

@@ -1,0 +1,77 @@
+/** The one loop from events to bytes, for streams and whole answers alike. */
+import type { Encoder } from './codec.ts'
+import { asError, errors, type GatewayError } from './error.ts'
+import type { Event } from './event.ts'
+import type { Exchange } from './exchange.ts'
+import type { Route } from './snapshot.ts'
+
+/** Where bytes go. `write` returns a promise when the reader must catch up first. */
+export interface Sink {
+  head(status: number, headers: Readonly<Record<string, string>>): void
+  write(chunk: string | Buffer): Promise<void> | undefined
+  end(chunk?: string | Buffer): void
+  /** Breaks the connection: what was sent cannot be completed. */
+  destroy(): void
+}
+
+/** Runs an exchange through its chain to its last byte. Never rejects: a failure becomes the client's answer. */
+export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void> {
+  const { codec } = route.endpoint
+  let started = false
+  let encoder: Encoder | undefined
+  try {
+    const reply = await route.chain.handle(ex)
+    encoder = codec.encoder(ex)
+    const { contentType } = encoder
+    const head = () => {
+      if (started) return
+      started = true
+      ex.status = reply.status
+      sink.head(reply.status, { ...reply.headers, 'content-type': contentType })
+    }
+    for await (const batch of reply.events) {
+      ex.observe(batch)
+      const out = encoder.write(untilError(batch))
+      if (out) {
+        head()
+        const drained = sink.write(out)
+        if (drained) await drained
+      }
+      if (ex.signal.aborted) throw errors.aborted()
+      if (ex.failure && !started) throw ex.failure
+      if (ex.failure) break
+    }
+    if (ex.failure) fail(encoder.fail(ex.failure), sink)
+    else {
+      const last = encoder.end()
+      head()
+      sink.end(last)
+    }
+    ex.outcome = ex.failure ? 'error' : 'ok'
+  } catch (thrown) {
+    const error = ex.signal.aborted ? errors.aborted() : asError(thrown)
+    ex.failure = error
+    ex.outcome = ex.signal.aborted ? 'aborted' : 'error'
+    if (started) fail(encoder?.fail(error), sink)
+    else refuse(route, ex, error, sink)
+  }
+  ex.marks.end = performance.now()
+}
+
+/** The events before the first error; what comes after it is not the client's. */
+function untilError(batch: readonly Event[]): readonly Event[] {
+  const index = batch.findIndex(event => event.type === 'error')
+  return index < 0 ? batch : batch.slice(0, index)
+}
+
+function fail(said: string | undefined, sink: Sink): void {
+  if (said === undefined) sink.destroy()
+  else sink.end(said)
+}
+
+function refuse(route: Route, ex: Exchange, error: GatewayError, sink: Sink): void {
+  ex.status = error.status
+  const body = JSON.stringify(route.endpoint.codec.error(error, ex))
+  sink.head(error.status, { ...error.headers, 'content-type': 'application/json' })
+  sink.end(body)
+}

@@ -1,0 +1,60 @@
+/** The provider side: how one wire is spoken. Translators hold no I/O and no state beyond a decoder's. */
+import type { Credential, Mapping, Provider } from './catalog.ts'
+import type { GatewayError } from './error.ts'
+import type { Event } from './event.ts'
+import type { Price } from './money.ts'
+import type { Op, Ops } from './ops.ts'
+
+/** How bytes become frames; each is a strategy of `src/upstream/framing`. */
+export type FramingName = 'sse' | 'json'
+
+/** One unit of a framed answer: an SSE event's data, or one whole JSON body. */
+export interface Frame {
+  readonly data: string
+  readonly name?: string | undefined
+}
+
+/** What is sent. `path` is added to the provider's base address. */
+export interface WireRequest {
+  path: string
+  body: Record<string, unknown>
+  headers?: Record<string, string>
+}
+
+/** One possible destination. */
+export interface Target {
+  readonly mapping: Mapping
+  readonly provider: Provider
+  readonly credential: Credential | undefined
+  readonly translator: Translator
+  /** Fixed when the request was admitted; undefined when unknown. */
+  readonly price: Price | undefined
+  readonly region?: string
+}
+
+/** Reads one answer. Sync and stateful; one per attempt. */
+export interface Decoder {
+  /** The events of one frame; an in-band error comes as an `error` event. */
+  frame(frame: Frame): Event[]
+  /** Called once at the end of the bytes; must add an `error` event when the answer was cut short. */
+  end(): Event[]
+  /** True once the wire's own terminator was seen; what follows is ignored. */
+  readonly done: boolean
+}
+
+export interface Translator<O extends Op = Op> {
+  readonly op: O
+  /** `vendor.format`, for example `openai.chat`. */
+  readonly wire: string
+  /** Must not mutate `input`: failover encodes it again. Throws a GatewayError for what the wire cannot carry. */
+  encode(input: Readonly<Ops[O]>, target: Target, stream: boolean): WireRequest
+  decoder(mode: 'stream' | 'unary', target: Target): Decoder
+  /** An answer with status 400 or above, as our error; never shows a provider's headers or a credential. */
+  error(status: number, body: string, target: Target): GatewayError
+}
+
+/** What a plugin module exports. */
+export interface Plugin {
+  readonly wires?: readonly Translator[]
+  readonly filters?: readonly import('./filter.ts').FilterFactory[]
+}

@@ -1,0 +1,164 @@
+/** Reads the error bodies of all providers, and decides what each means for failover. Never throws. */
+import { GatewayError } from './error.ts'
+
+export interface UpstreamFault {
+  message: string
+  code?: string | undefined
+  type?: string | undefined
+  param?: string | undefined
+}
+
+const MESSAGE_LIMIT = 5000
+const str = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : typeof value === 'number' ? String(value) : undefined
+type Json = Record<string, unknown>
+const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** What an error body says, whatever its dialect (edge cases E5); undefined when it holds no error. */
+export function readFault(body: unknown): UpstreamFault | undefined {
+  if (Array.isArray(body)) return body.length > 0 ? readFault(body[0]) : undefined
+  if (!isObject(body)) return undefined
+  const { error, detail, base_resp: base } = body
+  if (isObject(error)) {
+    return {
+      message: text(error.message) ?? JSON.stringify(error),
+      code: str(error.code),
+      type: str(error.type),
+      param: str(error.param),
+    }
+  }
+  if (typeof error === 'string') return { message: error, code: str(body.code), type: str(body.type) }
+  if (isObject(base) && typeof base.status_code === 'number' && base.status_code !== 0) {
+    return { message: str(base.status_msg) ?? 'unknown error', code: String(base.status_code) }
+  }
+  if (typeof detail === 'string' || Array.isArray(detail)) return { message: text(detail) ?? 'unknown error' }
+  const message = text(body.message) ?? str(body.err_msg) ?? str(body.msg)
+  if (message === undefined || 'choices' in body) return undefined
+  return { message, code: str(body.code) ?? str(body.err_code), type: str(body.type), param: str(body.param) }
+}
+
+/** Messages come as strings, or as the lists and objects of a validator. */
+function text(message: unknown): string | undefined {
+  if (typeof message === 'string') return message || undefined
+  return message === undefined || message === null ? undefined : JSON.stringify(message)
+}
+
+/** Secrets that a provider echoes (E13): key-like words, bearer values, and the credential that was used. */
+export function redact(message: string, secret?: string): string {
+  let clean = message.slice(0, MESSAGE_LIMIT)
+  if (secret && secret.length >= 8) clean = clean.replaceAll(secret, '***')
+  return clean
+    .replace(/\b(?:sk|pk|rk|gsk|xai|mgw|key|AIza)[-_][A-Za-z0-9_\-*]{6,}/g, '***')
+    .replace(/\bBearer\s+\S+/gi, 'Bearer ***')
+}
+
+const CREDENTIAL =
+  /api[ _-]?key.{0,20}(?:invalid|not valid|incorrect|expired|missing)|invalid.{0,10}api[ _-]?key|API_KEY_INVALID|unauthorized|authentication/i
+const FUNDS =
+  /credit balance|insufficient[ _](?:quota|balance|funds|credit)|billing|exceeded_current_quota|spend[ _]limit|arrear/i
+const QUOTA =
+  /insufficient_quota|contract_spend_limit|enforced_spend_limit|exceeded_current_quota|quota_exceeded|^1113$/i
+const CONTEXT =
+  /context_length_exceeded|exceed_context_size|prompt is too long|input is too long|maximum context length|context window|^1261$/i
+const CONTENT =
+  /content_filter|content_policy|moderation_blocked|data_inspection_failed|ResponsibleAI|PROHIBITED_CONTENT|^(?:1301|1026|1027)$/i
+const TIMES: [RegExp, number][] = [
+  [/insufficient_quota|rate.?limit|too many requests|throttl/i, 429],
+  [/authenti|unauthorized|api.?key/i, 401],
+  [/permission|forbidden/i, 403],
+  [/not.?found/i, 404],
+  [/context|invalid|bad.?request/i, 400],
+  [/overload|unavailable|capacity/i, 503],
+  [/timeout|timed out|deadline/i, 504],
+]
+
+/** The status that an in-band error would have had (wire/openai.md section 3). */
+export function guessStatus(fault: UpstreamFault): number {
+  const numeric = Number(fault.code)
+  if (numeric >= 400 && numeric < 600) return numeric
+  const words = `${fault.type ?? ''} ${fault.code ?? ''} ${fault.message}`
+  return TIMES.find(([pattern]) => pattern.test(words))?.[1] ?? 500
+}
+
+/**
+ * A provider's refusal as our error. What blames the caller keeps its status and message and stops failover; all
+ * else may be answered by another candidate (decisions 6, edge cases section 3).
+ */
+export function upstreamError(
+  status: number,
+  fault: UpstreamFault,
+  secret?: string,
+  retryAfterMs?: number,
+): GatewayError {
+  const message = redact(fault.message, secret)
+  const words = `${fault.type ?? ''} ${fault.code ?? ''} ${fault.message}`
+  const matches = (pattern: RegExp) => pattern.test(words) || pattern.test(fault.code ?? '')
+  const provider = (as: number, code: string) =>
+    new GatewayError({
+      status: as,
+      type: 'upstream_error',
+      code,
+      message,
+      failover: true,
+      upstreamStatus: status,
+      retryAfterMs,
+    })
+  const caller = (as: number, code: string | null) =>
+    new GatewayError({
+      status: as,
+      type: 'invalid_request_error',
+      code,
+      message,
+      param: fault.param,
+      upstreamStatus: status,
+    })
+
+  switch (status) {
+    case 400:
+    case 422:
+      if (matches(CONTEXT)) return caller(400, 'context_length_exceeded')
+      if (matches(CONTENT)) return caller(400, 'content_filter')
+      if (matches(FUNDS) || matches(CREDENTIAL)) return provider(502, 'upstream_credential')
+      return caller(400, fault.code ?? null)
+    case 413:
+      return caller(413, 'request_too_large')
+    case 415:
+      return caller(415, 'unsupported_media_type')
+    case 401:
+    case 402:
+    case 403:
+      return provider(502, 'upstream_credential')
+    case 404:
+      return provider(404, 'not_found')
+    case 429:
+      return provider(503, matches(QUOTA) ? 'upstream_quota' : 'upstream_rate_limited')
+    case 408:
+    case 504:
+    case 524:
+      return new GatewayError({
+        status: 504,
+        type: 'timeout_error',
+        code: 'timeout',
+        message,
+        failover: true,
+        upstreamStatus: status,
+      })
+    case 503:
+    case 529:
+      return provider(503, 'upstream_overloaded')
+    default:
+      return provider(502, 'upstream_error')
+  }
+}
+
+/** Parses a body and reads it as an error; text that is not JSON is kept when it is short and not markup. */
+export function upstreamErrorFrom(status: number, body: string, secret?: string): GatewayError {
+  let fault: UpstreamFault | undefined
+  try {
+    fault = readFault(JSON.parse(body))
+  } catch {
+    const plain = body.trim()
+    if (plain && plain.length < 500 && !plain.startsWith('<')) fault = { message: plain }
+  }
+  return upstreamError(status, fault ?? { message: `the provider answered with status ${status}` }, secret)
+}

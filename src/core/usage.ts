@@ -1,0 +1,41 @@
+/** What a request consumed. The axes are those of prices, so that cost is their product. */
+
+/**
+ * Tokens unless said otherwise. `prompt` includes cached, written, image and audio tokens; `completion` includes
+ * reasoning, image and audio tokens. `request`, `web_search`, `ocr_page` are counts, `second` and
+ * `input_audio_hour` are durations in their unit.
+ */
+export const axes = [
+  'prompt',
+  'completion',
+  'input_cache_read',
+  'input_cache_write',
+  'input_cache_write_1h',
+  'internal_reasoning',
+  'image',
+  'image_output',
+  'input_audio',
+  'input_audio_cache_read',
+  'output_audio',
+  'request',
+  'web_search',
+  'ocr_page',
+  'input_audio_hour',
+  'second',
+] as const
+export type Axis = (typeof axes)[number]
+export type Usage = Partial<Record<Axis, number>>
+
+/** Merges a cumulative report into `into`: the larger value of each axis wins, so that repeats never add up. */
+export function mergeUsage(into: Usage, report: Partial<Usage>): void {
+  for (const key in report) {
+    const axis = key as Axis
+    const value = report[axis]
+    if (typeof value === 'number' && value >= 0 && value < Number.MAX_SAFE_INTEGER && value > (into[axis] ?? -1)) {
+      into[axis] = value
+    }
+  }
+}
+
+/** Tokens of a text whose tokenizer is unknown: a quarter of its characters, at least one for any text. */
+export const estimateTokens = (characters: number): number => Math.ceil(characters / 4)

@@ -1,0 +1,12 @@
+/** The façade: the only module that plugins import. */
+export type { Mapping, Provider } from './core/catalog.ts'
+export { errors, GatewayError } from './core/error.ts'
+export type { Event, FinishReason, ReasoningEvent, ToolEvent } from './core/event.ts'
+export type { Filter, FilterFactory, Reply } from './core/filter.ts'
+export type { ChatRequest, ContentPart, Message, ReasoningEffort, Tool, ToolCall } from './core/ops.ts'
+export { s } from './core/schema.ts'
+export { seal, unseal } from './core/seal.ts'
+export type { Decoder, Frame, Plugin, Target, Translator, WireRequest } from './core/translator.ts'
+export { guessStatus, readFault, upstreamError, upstreamErrorFrom } from './core/upstream-error.ts'
+export type { Usage } from './core/usage.ts'
+export { parseDataUrl, pathSegment, textOf, toolArguments } from './core/wire.ts'
