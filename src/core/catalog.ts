@@ -78,7 +78,13 @@ export interface Mapping {
   /** The provider's own name of the model. */
   readonly externalId: string
   readonly price: Price | undefined
+  /** USD per token or per unit, by the keys of interface 2.9. */
   readonly pricing: Readonly<Record<string, string>>
+  /** USD per second and per image, by size, where the provider prices so. */
+  readonly pricingBySize?: {
+    readonly per_second?: Readonly<Record<string, string>>
+    readonly per_image?: Readonly<Record<string, string>>
+  }
   readonly unpriced: 'allow' | 'refuse'
   readonly supports: ReadonlySet<Capability>
   readonly reasoningEfforts: readonly string[]

@@ -4,6 +4,8 @@ import type { Facet, Filter, FilterFactory, Reply } from './filter.ts'
 
 export interface Link {
   readonly factory: FilterFactory
+  /** In effect, with defaults; shown by `gatewayctl explain`. */
+  readonly options: unknown
   readonly filter: Filter
 }
 

@@ -10,7 +10,7 @@ export interface Codec<O extends Op = Op> {
   decode(body: unknown, ex: Exchange): Ops[O]
   encoder(ex: Exchange): Encoder
   /** The body of an error answer. */
-  error(error: GatewayError, ex: Exchange | undefined): unknown
+  error(error: GatewayError): unknown
 }
 
 /** Writes one answer: `write` returns bytes for a stream, nothing while it folds a whole answer. */

@@ -28,8 +28,6 @@ export class GatewayError extends Error {
   readonly failover: Failover
   readonly upstreamStatus: number | undefined
   readonly retryAfterMs: number | undefined
-  /** Name of the filter that refused, for metrics; set by the chain. */
-  refusedBy: string | undefined
 
   constructor(init: ErrorInit) {
     super(init.message, init.cause === undefined ? undefined : { cause: init.cause })
@@ -42,7 +40,11 @@ export class GatewayError extends Error {
     this.failover = init.failover ?? false
     this.upstreamStatus = init.upstreamStatus
     this.retryAfterMs = init.retryAfterMs
-    this.refusedBy = undefined
+  }
+
+  /** The same error with some of its facts changed. */
+  with(changes: Partial<ErrorInit>): GatewayError {
+    return new GatewayError({ ...this, message: this.message, cause: this.cause, ...changes } as ErrorInit)
   }
 }
 

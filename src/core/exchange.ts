@@ -7,7 +7,7 @@ import { type Cost, costOf, noCost } from './money.ts'
 import type { ChatRequest, Op, Ops } from './ops.ts'
 import type { Principal } from './ports.ts'
 import type { Snapshot } from './snapshot.ts'
-import type { Decoder, Target, WireRequest } from './translator.ts'
+import type { Target, WireRequest } from './translator.ts'
 import { estimateTokens, mergeUsage, type Usage } from './usage.ts'
 
 /** One try at one target, as `metadata.routing` shows it. */
@@ -36,7 +36,8 @@ export interface ExchangeInit {
   snapshot: Snapshot
   endpoint: Endpoint
   headers: Headers
-  query: URLSearchParams
+  /** What stands behind the `?`, undecoded. */
+  query: string
   signal: AbortSignal
   /** Reads, bounds and parses the body; called at most once. */
   body: () => Promise<unknown>
@@ -50,7 +51,7 @@ export class Exchange {
   readonly snapshot: Snapshot
   readonly endpoint: Endpoint
   readonly headers: Headers
-  readonly query: URLSearchParams
+  readonly query: string
   readonly signal: AbortSignal
   /** Unix milliseconds of arrival. */
   readonly at: number = Date.now()
@@ -63,7 +64,7 @@ export class Exchange {
   requestedModel = ''
   requestedProvider: string | null = null
   target: Target | undefined = undefined
-  outbound: { request: WireRequest; decoder: Decoder } | undefined = undefined
+  outbound: WireRequest | undefined = undefined
   readonly attempts: Attempt[] = []
   readonly usage: Usage = {}
   /** True when any part of `usage` is our estimate. */
@@ -144,11 +145,16 @@ export class Exchange {
     }
   }
 
-  /** Fills what the upstream did not report from what was sent and delivered, and marks it as estimated. */
-  completeUsage(): void {
-    if (this.usage.prompt !== undefined && this.usage.completion !== undefined) return
+  /**
+   * Fills what the upstream did not report from what was sent and delivered, and marks it as estimated. When an
+   * answer was `cut` short the last report may lag behind what was delivered; the larger of the two counts.
+   */
+  completeUsage(cut: boolean): void {
+    const { prompt, completion } = this.usage
+    const delivered = estimateTokens(this.#characters)
+    if (prompt !== undefined && completion !== undefined && !(cut && delivered > completion)) return
     this.usage.prompt ??= estimateTokens(this.request ? promptCharacters(this.chat) : 0)
-    this.usage.completion ??= estimateTokens(this.#characters)
+    this.usage.completion = cut ? Math.max(completion ?? 0, delivered) : (completion ?? delivered)
     this.estimated = true
     this.#cost = undefined
   }

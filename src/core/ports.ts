@@ -187,7 +187,17 @@ export interface Load {
   lagMs(): number
 }
 
+/** A store that can be asked whether it works. Throws, with the reason as message, when it does not. */
+export interface Probe {
+  ping(): void | Promise<void>
+}
+
 export interface Services {
+  /** Of the product, as the health record shows it. */
+  readonly version: string
+  readonly database: Probe
+  /** Undefined while no Redis is configured. */
+  readonly redis: Probe | undefined
   readonly keys: KeyStore
   readonly ledger: Ledger
   readonly counters: Counters

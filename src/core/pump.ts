@@ -1,9 +1,11 @@
 /** The one loop from events to bytes, for streams and whole answers alike. */
 import type { Encoder } from './codec.ts'
-import { asError, errors, type GatewayError } from './error.ts'
+import { asError, type GatewayError } from './error.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import type { Route } from './snapshot.ts'
+
+const CLIENT_CLOSED = 499
 
 /** Where bytes go. `write` returns a promise when the reader must catch up first. */
 export interface Sink {
@@ -37,7 +39,7 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
         const drained = sink.write(out)
         if (drained) await drained
       }
-      if (ex.signal.aborted) throw errors.aborted()
+      if (ex.signal.aborted) throw ex.signal.reason
       if (ex.failure && !started) throw ex.failure
       if (ex.failure) break
     }
@@ -49,9 +51,9 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
     }
     ex.outcome = ex.failure ? 'error' : 'ok'
   } catch (thrown) {
-    const error = ex.signal.aborted ? errors.aborted() : asError(thrown)
+    const error = asError(ex.signal.aborted ? ex.signal.reason : thrown)
     ex.failure = error
-    ex.outcome = ex.signal.aborted ? 'aborted' : 'error'
+    ex.outcome = error.status === CLIENT_CLOSED ? 'aborted' : 'error'
     if (started) fail(encoder?.fail(error), sink)
     else refuse(route, ex, error, sink)
   }
@@ -71,7 +73,7 @@ function fail(said: string | undefined, sink: Sink): void {
 
 function refuse(route: Route, ex: Exchange, error: GatewayError, sink: Sink): void {
   ex.status = error.status
-  const body = JSON.stringify(route.endpoint.codec.error(error, ex))
+  const body = JSON.stringify(route.endpoint.codec.error(error))
   sink.head(error.status, { ...error.headers, 'content-type': 'application/json' })
   sink.end(body)
 }

@@ -63,6 +63,11 @@ export const s = {
     if (typeof type !== 'string') return of({ anyOf: [schema.json, { type: 'null' }] })
     return of({ ...schema.json, type: [type, 'null'], ...(Array.isArray(values) ? { enum: [...values, null] } : {}) })
   },
+  /** A key that may be absent and then has this value (written as in the file, for example `"5s"`). */
+  default: <S extends Schema<unknown>>(schema: S, value: unknown): Schema<Infer<S>> => ({
+    json: { ...schema.json, default: value },
+    optional: true,
+  }),
   optional: <S extends Schema<unknown>>(schema: S): Schema<Infer<S>> & { readonly optional: true } => ({
     json: schema.json,
     optional: true,

@@ -1,0 +1,94 @@
+/** Content parts of a chat message as Messages content blocks. */
+import { type ContentPart, errors, type Message, parseDataUrl } from '../../src/plugin.ts'
+
+/** A content block of the Messages wire, told apart by `type`. */
+export interface Block {
+  type: string
+  [field: string]: unknown
+}
+
+export const textBlock = (text: string): Block => ({ type: 'text', text })
+
+/**
+ * The blocks of a message's content. Text without a visible character is left out, because the wire refuses it.
+ * `at` is the message's path, for errors. `marks: false` leaves the parts' own cache breakpoints out.
+ */
+export function contentBlocks(content: Message['content'], at: string, marks = true): Block[] {
+  if (typeof content === 'string') return isVisible(content) ? [textBlock(wellFormed(content))] : []
+  const blocks: Block[] = []
+  content?.forEach((part, j) => {
+    const block = partBlock(part, `${at}.content[${j}]`, marks)
+    if (block) blocks.push(block)
+  })
+  return blocks
+}
+
+/** Lone halves of surrogate pairs replaced: they would make the JSON of the request unreadable to the provider. */
+export const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, '\ufffd')
+
+const isVisible = (text: string): boolean => /\S/.test(text)
+
+function partBlock(part: ContentPart, at: string, marks: boolean): Block | undefined {
+  switch (part.type) {
+    case 'text': {
+      if (!isVisible(part.text)) return undefined
+      const block = textBlock(wellFormed(part.text))
+      return marks && part.cache_control ? { ...block, cache_control: part.cache_control } : block
+    }
+    case 'refusal':
+      return isVisible(part.refusal) ? textBlock(wellFormed(part.refusal)) : undefined
+    case 'image_url':
+      return imageBlock(part.image_url.url, `${at}.image_url.url`)
+    case 'file':
+      return fileBlock(part.file, `${at}.file`)
+    case 'input_audio':
+      throw errors.unsupported('This provider takes no audio; send text, images or files.', `${at}.input_audio`)
+  }
+}
+
+const PICTURES = 'a JPEG, PNG, GIF or WebP image'
+
+function imageBlock(url: string, at: string): Block {
+  if (/^https?:\/\//i.test(url)) return { type: 'image', source: { type: 'url', url } }
+  const parsed = parseDataUrl(url)
+  if (!parsed) throw errors.invalidParameters(`${at} must be an https URL, or a data URL of ${PICTURES}.`, at)
+  return pictureBlock(parsed.base64, at)
+}
+
+function pictureBlock(base64: string, at: string): Block {
+  const mime = sniffPicture(base64)
+  if (!mime) throw errors.invalidParameters(`${at} does not hold ${PICTURES}.`, at)
+  return { type: 'image', source: { type: 'base64', media_type: mime, data: base64 } }
+}
+
+/** The media type that the first bytes prove; the wire refuses pictures that are declared as something else. */
+function sniffPicture(base64: string): string | undefined {
+  const head = Buffer.from(base64.slice(0, 16), 'base64').toString('latin1')
+  if (head.startsWith('\x89PNG')) return 'image/png'
+  if (head.startsWith('\xff\xd8\xff')) return 'image/jpeg'
+  if (head.startsWith('GIF8')) return 'image/gif'
+  if (head.startsWith('RIFF') && head.slice(8, 12) === 'WEBP') return 'image/webp'
+  return undefined
+}
+
+type FilePart = Extract<ContentPart, { type: 'file' }>['file']
+
+function fileBlock(file: FilePart, at: string): Block {
+  const title = file.filename ? { title: file.filename } : {}
+  if (file.file_id) return { type: 'document', source: { type: 'file', file_id: file.file_id }, ...title }
+  const parsed = parseDataUrl(file.file_data ?? '')
+  if (!parsed) {
+    throw errors.invalidParameters(`${at} needs file_data, a data URL such as "data:application/pdf;base64,…".`, at)
+  }
+  const { mime, base64 } = parsed
+  if (mime === 'application/pdf') {
+    return { type: 'document', source: { type: 'base64', media_type: mime, data: base64 }, ...title }
+  }
+  if (mime.startsWith('text/')) {
+    const data = Buffer.from(base64, 'base64').toString('utf8')
+    return { type: 'document', source: { type: 'text', media_type: 'text/plain', data }, ...title }
+  }
+  if (mime.startsWith('image/')) return pictureBlock(base64, `${at}.file_data`)
+  const where = `${at}.file_data`
+  throw errors.invalidParameters(`${where} is "${mime}"; this provider takes PDF, text and images.`, where)
+}

@@ -1,0 +1,286 @@
+/** Messages answers, whole and streamed, as events (wire/anthropic.md sections 3 and 4). */
+import {
+  type Decoder,
+  type Event,
+  errors,
+  type FinishReason,
+  type Frame,
+  type GatewayError,
+  type ReasoningEvent,
+  seal,
+  type Target,
+} from '../../src/plugin.ts'
+import type { Block } from './blocks.ts'
+import { faultOf } from './fault.ts'
+import { type OpenBlock, openBlock } from './open-block.ts'
+import { FORMAT } from './thinking.ts'
+import { tierOf, UsageMeter } from './usage.ts'
+
+/** What the wire's objects may hold; every field is checked where it is read. */
+interface Payload extends Message {
+  type?: unknown
+  index?: number
+  message?: Message
+  content_block?: Block
+  delta?: Delta
+}
+interface Message {
+  id?: unknown
+  model?: unknown
+  content?: unknown
+  stop_reason?: unknown
+  stop_details?: { explanation?: unknown } | null
+  usage?: unknown
+}
+interface Delta {
+  type?: unknown
+  text?: unknown
+  thinking?: unknown
+  signature?: unknown
+  partial_json?: unknown
+  citation?: unknown
+  stop_reason?: unknown
+  stop_details?: Message['stop_details']
+}
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
+
+/** A whole message takes the path of a stream, so that both give the same events. */
+export class MessagesDecoder implements Decoder {
+  done = false
+
+  readonly #target: Target
+  readonly #mode: 'stream' | 'unary'
+  #started = false
+  #id: unknown = undefined
+  /** True once a client could have seen something of this message. */
+  #emitted = false
+  #finished = false
+  /** Client tools seen so far; the index of a tool event counts these, not blocks. */
+  #tools = 0
+  /** Blocks that still gather input, by the wire's block index. */
+  readonly #open = new Map<number, OpenBlock>()
+  readonly #cited = new Set<string>()
+  #usage = new UsageMeter()
+
+  constructor(mode: 'stream' | 'unary', target: Target) {
+    this.#mode = mode
+    this.#target = target
+  }
+
+  frame(frame: Frame): Event[] {
+    if (this.done) return []
+    let payload: Payload
+    try {
+      payload = JSON.parse(frame.data)
+    } catch {
+      const text = frame.data.trim()
+      if (text === '' || text === '[DONE]') return []
+      return this.#fail(errors.invalidAnswer('it is not JSON'))
+    }
+    if (!isObject(payload)) return this.#fail(errors.invalidAnswer('it is not a JSON object'))
+    const kind = payload.type ?? frame.name
+    switch (kind) {
+      case 'content_block_delta':
+        return isObject(payload.delta) ? this.#delta(payload.index ?? 0, payload.delta) : []
+      case 'content_block_start':
+        return isObject(payload.content_block) ? this.#blockStart(payload.index ?? 0, payload.content_block) : []
+      case 'content_block_stop':
+        return this.#blockStop(payload.index ?? 0)
+      case 'message_start':
+        return this.#messageStart(payload.message ?? {})
+      case 'message_delta':
+        return this.#messageDelta(payload.delta, payload.usage)
+      case 'message_stop':
+        return this.#messageStop()
+      case 'ping':
+        return []
+      default:
+        return this.#other(kind, payload)
+    }
+  }
+
+  end(): Event[] {
+    if (this.done) return []
+    if (!this.#finished) return this.#fail(errors.truncated())
+    this.done = true
+    return []
+  }
+
+  /** A whole message, an error in any dialect, or an event that came after this was written. */
+  #other(kind: unknown, payload: Payload): Event[] {
+    if (kind === undefined || kind === 'message' || kind === 'error' || 'error' in payload) {
+      const error = faultOf(payload, this.#target)
+      if (error) return this.#fail(error)
+      if (kind !== 'error' && Array.isArray(payload.content)) return this.#whole(payload, payload.content)
+    }
+    const harmless = kind !== 'error' && this.#mode === 'stream'
+    return harmless ? [] : this.#fail(errors.invalidAnswer('it is neither a message nor a readable error'))
+  }
+
+  #whole(message: Message, content: unknown[]): Event[] {
+    const events = this.#messageStart(message)
+    if (this.done) return events
+    for (const [index, block] of content.entries()) {
+      if (isObject(block)) events.push(...this.#blockStart(index, block as Block), ...this.#blockStop(index))
+    }
+    events.push(...this.#messageDelta(message, undefined), ...this.#messageStop())
+    return events
+  }
+
+  /** Retrying proxies repeat it (C30): for the same message it says nothing new, another one starts afresh. */
+  #messageStart({ id, model, usage: report }: Message): Event[] {
+    if (this.#started) {
+      if (id === this.#id) return []
+      if (this.#emitted) return this.#fail(errors.invalidAnswer('another message began before the first was complete'))
+      this.#open.clear()
+      this.#tools = 0
+      this.#usage = new UsageMeter()
+    }
+    this.#started = true
+    this.#id = id
+    const events: Event[] = [
+      { type: 'start', ...(typeof id === 'string' && { id }), ...(typeof model === 'string' && { model }) },
+    ]
+    this.#report(report, events)
+    const tier = tierOf(report)
+    if (tier) events.push({ type: 'tier', tier })
+    return events
+  }
+
+  #blockStart(index: number, block: Block): Event[] {
+    const events: Event[] = []
+    switch (block.type) {
+      case 'text':
+        if (block.text) events.push(...this.#delta(index, { type: 'text_delta', text: block.text }))
+        for (const citation of Array.isArray(block.citations) ? block.citations : []) this.#cite(citation, events)
+        break
+      case 'thinking':
+        if (block.thinking) events.push(...this.#delta(index, { type: 'thinking_delta', thinking: block.thinking }))
+        if (block.signature) events.push(...this.#delta(index, { type: 'signature_delta', signature: block.signature }))
+        break
+      case 'redacted_thinking':
+        if (typeof block.data === 'string') events.push(this.#reasoning(index, '', { data: this.#seal(block.data) }))
+        break
+      default: {
+        const open = openBlock(block, this.#tools, this.#target.provider.id)
+        this.#open.set(index, open)
+        if (open.isTool) this.#tools += 1
+        events.push(...open.start())
+      }
+    }
+    if (events.length > 0) this.#emitted = true
+    return events
+  }
+
+  #delta(index: number, delta: Delta): Event[] {
+    switch (delta.type) {
+      case 'text_delta': {
+        const { text } = delta
+        if (typeof text !== 'string' || text === '') return []
+        this.#emitted = true
+        return [{ type: 'text', choice: 0, text }]
+      }
+      case 'input_json_delta': {
+        const json = delta.partial_json
+        if (typeof json !== 'string' || json === '') return []
+        const events = this.#open.get(index)?.json(json) ?? []
+        if (events.length > 0) this.#emitted = true
+        return events
+      }
+      case 'thinking_delta': {
+        const { thinking } = delta
+        return typeof thinking === 'string' && thinking !== '' ? [this.#reasoning(index, thinking)] : []
+      }
+      case 'signature_delta': {
+        const { signature } = delta
+        if (typeof signature !== 'string' || signature === '') return []
+        return [this.#reasoning(index, '', { signature: this.#seal(signature) })]
+      }
+      case 'citations_delta': {
+        const events: Event[] = []
+        this.#cite(delta.citation, events)
+        return events
+      }
+      default:
+        this.#open.get(index)?.merge(delta as Record<string, unknown>)
+        return []
+    }
+  }
+
+  #blockStop(index: number): Event[] {
+    const open = this.#open.get(index)
+    if (!open) return []
+    this.#open.delete(index)
+    this.#emitted = true
+    return open.stop()
+  }
+
+  #messageDelta(delta: Delta | Message | undefined, report: unknown): Event[] {
+    const events: Event[] = []
+    this.#report(report, events)
+    const reason = delta?.stop_reason
+    if (typeof reason === 'string' && reason !== '') this.#finish(reason, delta?.stop_details?.explanation, events)
+    return events
+  }
+
+  #messageStop(): Event[] {
+    if (!this.#started) return this.#fail(errors.truncated())
+    const events: Event[] = []
+    this.#finish('end_turn', undefined, events)
+    this.done = true
+    return events
+  }
+
+  #finish(stopReason: string, explanation: unknown, events: Event[]): void {
+    if (this.#finished) return
+    this.#finished = true
+    for (const index of [...this.#open.keys()]) events.push(...this.#blockStop(index))
+    if (stopReason === 'refusal' && typeof explanation === 'string' && explanation !== '') {
+      events.push({ type: 'refusal', choice: 0, text: explanation })
+    }
+    this.#emitted = true
+    events.push({ type: 'finish', choice: 0, reason: this.#reason(stopReason) })
+  }
+
+  /** Calls decide between stop and tool_calls (C10): an answer given by tool is text, not a call. */
+  #reason(stopReason: string): FinishReason {
+    switch (stopReason) {
+      case 'max_tokens':
+      case 'model_context_window_exceeded':
+        return 'length'
+      case 'refusal':
+        return 'content_filter'
+      default:
+        return this.#tools > 0 ? 'tool_calls' : 'stop'
+    }
+  }
+
+  #reasoning(block: number, text: string, sealed?: Pick<ReasoningEvent, 'signature' | 'data'>): ReasoningEvent {
+    this.#emitted = true
+    return { type: 'reasoning', choice: 0, text, format: FORMAT, block, ...sealed }
+  }
+
+  #seal(value: string): string {
+    return seal(this.#target, value)
+  }
+
+  #cite(citation: unknown, events: Event[]): void {
+    const { type, url, title } = (citation ?? {}) as Record<string, unknown>
+    if (type !== 'web_search_result_location' || typeof url !== 'string' || this.#cited.has(url)) return
+    this.#cited.add(url)
+    this.#emitted = true
+    events.push({ type: 'source', choice: 0, url, ...(typeof title === 'string' && { title }) })
+  }
+
+  #report(report: unknown, events: Event[]): void {
+    if (report == null) return
+    const usage = this.#usage.add(report)
+    if (Object.keys(usage).length > 0) events.push({ type: 'usage', usage })
+  }
+
+  #fail(error: GatewayError): Event[] {
+    this.done = true
+    return [{ type: 'error', error }]
+  }
+}

@@ -1,0 +1,122 @@
+/** A chat request as a Messages request (wire/anthropic.md section 2). */
+import { type ChatRequest, errors, type Target, type WireRequest } from '../../src/plugin.ts'
+import { type Block, textBlock } from './blocks.ts'
+import { strictSchema } from './schema.ts'
+import { isAdaptive, type Thinking, thinkingOf } from './thinking.ts'
+import { answerSchema, toolsOf } from './tools.ts'
+import { historyOf, type Turn } from './turns.ts'
+
+type Json = Record<string, unknown>
+/** Native blocks are replayed unread: what they hold may be anything. */
+type Maybe = Json | null | undefined
+
+const MAX_BREAKPOINTS = 4
+const JSON_INSTRUCTION = 'Respond with one JSON object and nothing else.'
+/** From this API version on, requests have no sampling parameters. */
+const WITHOUT_SAMPLING = '2026-10-21'
+const FILES_BETA = 'files-api-2025-04-14'
+
+/**
+ * The same request always gives the same bytes, and what providers cache (tools, system, messages) comes first, so
+ * that a longer conversation begins with the bytes of the shorter one.
+ */
+export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
+  const { mapping } = target
+  const thinking = thinkingOf(request, mapping)
+  const { tools, tool_choice } = toolsOf(request, target, thinking.on)
+  const { system, turns } = historyOf(request.messages, target)
+  if (request.response_format?.type === 'json_object') system.push(textBlock(JSON_INSTRUCTION))
+  endTurns(turns, !thinking.on && !isAdaptive(mapping))
+  checkBreakpoints(tools ?? [], system, turns)
+
+  const outputConfig = outputConfigOf(request, target, thinking)
+  const tier = request.service_tier === 'default' ? 'standard_only' : request.service_tier
+  const body: Json = {
+    model: mapping.externalId,
+    ...(tools && { tools }),
+    ...(system.length > 0 && { system: systemOf(system) }),
+    messages: turns,
+    max_tokens: thinking.maxTokens,
+    ...(tool_choice && { tool_choice }),
+    ...(thinking.thinking && { thinking: thinking.thinking }),
+    ...(outputConfig && { output_config: outputConfig }),
+    ...(!thinking.on && samplingOf(request, target)),
+    ...(request.user && { metadata: { user_id: request.user } }),
+    ...((tier === 'standard_only' || tier === 'auto') && { service_tier: tier }),
+    ...(stream && { stream: true }),
+  }
+  return { path: '/messages', body, ...(usesFiles(turns) && { headers: betaHeader(target, FILES_BETA) }) }
+}
+
+const systemOf = (blocks: Block[]): string | Block[] =>
+  blocks.length === 1 && !blocks[0]!.cache_control ? (blocks[0]!.text as string) : blocks
+
+/**
+ * A final assistant turn is a prefill: it must not end in white space, and where the model takes none a user turn
+ * lets it go on.
+ */
+function endTurns(turns: Turn[], prefill: boolean): void {
+  const last = turns.at(-1)!
+  if (last.role !== 'assistant') return
+  if (!prefill) {
+    turns.push({ role: 'user', content: [textBlock('Continue.')] })
+    return
+  }
+  const block = last.content.at(-1)!
+  if (block.type === 'text') last.content[last.content.length - 1] = { ...block, text: String(block.text).trimEnd() }
+}
+
+/** Temperature and top_p exclude each other; newer models and API versions take neither (wire/anthropic.md 1.1, 2.6). */
+function samplingOf(request: Readonly<ChatRequest>, { mapping, provider }: Target): Json {
+  if (headerOf(provider.headers, 'anthropic-version')?.value === WITHOUT_SAMPLING) return {}
+  const accepts = (name: string) => mapping.parameters?.has(name) !== false
+  if (request.temperature != null && accepts('temperature')) {
+    return { temperature: Math.min(Math.max(request.temperature, 0), 1) }
+  }
+  return request.top_p != null && accepts('top_p') ? { top_p: request.top_p } : {}
+}
+
+function outputConfigOf(request: Readonly<ChatRequest>, { mapping }: Target, thinking: Thinking): Json | undefined {
+  const effort = request.effort ?? thinking.effort
+  const schema = mapping.supports.has('structured_outputs') ? answerSchema(request) : undefined
+  if (!effort && !schema) return undefined
+  return {
+    ...(effort && { effort }),
+    ...(schema && { format: { type: 'json_schema', schema: strictSchema(schema) } }),
+  }
+}
+
+function checkBreakpoints(tools: Json[], system: Block[], turns: Turn[]): void {
+  let count = 0
+  const visit = (blocks: readonly Maybe[]) => {
+    for (const block of blocks) {
+      if (block?.cache_control) count += 1
+      if (Array.isArray(block?.content)) visit(block.content)
+    }
+  }
+  visit(tools)
+  visit(system)
+  for (const turn of turns) visit(turn.content)
+  if (count > MAX_BREAKPOINTS) {
+    const allowed = `at most ${MAX_BREAKPOINTS} cache_control breakpoints are allowed over tools, system and messages`
+    throw errors.invalidParameters(`This request sets ${count} cache_control breakpoints; ${allowed}.`, 'cache_control')
+  }
+}
+
+const usesFiles = (turns: readonly Turn[]): boolean => turns.some(turn => turn.content.some(isFile))
+
+function isFile(block: Maybe): boolean {
+  const { source, content } = block ?? {}
+  return (source as Maybe)?.type === 'file' || (Array.isArray(content) && content.some(isFile))
+}
+
+/** The provider's own beta tokens stay: this header replaces the manifest's. */
+function betaHeader({ provider }: Target, token: string): Record<string, string> {
+  const configured = headerOf(provider.headers, 'anthropic-beta')
+  return configured ? { [configured.name]: `${configured.value},${token}` } : { 'anthropic-beta': token }
+}
+
+function headerOf(headers: Readonly<Record<string, string>>, lowerName: string) {
+  for (const [name, value] of Object.entries(headers)) if (name.toLowerCase() === lowerName) return { name, value }
+  return undefined
+}

@@ -1,0 +1,39 @@
+/** Errors of the Messages wire (wire/anthropic.md section 5). */
+import { type GatewayError, guessStatus, readFault, type Target, upstreamError } from '../../src/plugin.ts'
+
+/** The HTTP status that each error type has when it does not come inside an answer. */
+const STATUS: ReadonlyMap<string | undefined, number> = new Map([
+  ['invalid_request_error', 400],
+  ['authentication_error', 401],
+  ['billing_error', 402],
+  ['permission_error', 403],
+  ['not_found_error', 404],
+  ['conflict_error', 409],
+  ['request_too_large', 413],
+  ['rate_limit_error', 429],
+  ['api_error', 500],
+  ['timeout_error', 504],
+  ['overloaded_error', 529],
+])
+
+/**
+ * The error that a parsed body or event holds, whatever its dialect; undefined when it holds none. Without `status`
+ * it is an error inside an answer, whose type tells what its status would have been.
+ */
+export function faultOf(body: unknown, target: Target, status?: number): GatewayError | undefined {
+  const fault = readFault(body)
+  if (!fault) return undefined
+  const code = detailCode(body) ?? fault.code
+  return upstreamError(
+    status ?? STATUS.get(fault.type) ?? guessStatus(fault),
+    { ...fault, code },
+    target.credential?.secret,
+  )
+}
+
+/** Tells a spent quota from a rate that passes; the wire keeps it beside the message. */
+function detailCode(body: unknown): string | undefined {
+  const code = (body as { error?: { details?: { error_code?: unknown } | null } | null } | null)?.error?.details
+    ?.error_code
+  return typeof code === 'string' ? code : undefined
+}

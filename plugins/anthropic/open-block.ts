@@ -1,0 +1,129 @@
+/** Content blocks whose input comes in pieces: client tool calls, structured answers, and blocks with no chat form. */
+import { type Event, toolArguments } from '../../src/plugin.ts'
+import type { Block } from './blocks.ts'
+import { fromWireName, JSON_TOOL } from './tool-name.ts'
+
+export interface OpenBlock {
+  /** True for a call that the client must answer. */
+  readonly isTool: boolean
+  start(): Event[]
+  /** A piece of the block's input as JSON text, never empty. */
+  json(piece: string): Event[]
+  /** A delta of a kind that only this block knows. */
+  merge(delta: Record<string, unknown>): void
+  stop(): Event[]
+}
+
+/** `tools` counts the client tool calls before this block. */
+export function openBlock(block: Block, tools: number, provider: string): OpenBlock {
+  if (block.type !== 'tool_use') return new NativeBlock(block, provider)
+  return block.name === JSON_TOOL ? new JsonAnswer(block) : new ToolCall(block, tools)
+}
+
+/** Input comes in pieces, or whole at the start, or not at all. */
+abstract class Call implements OpenBlock {
+  abstract readonly isTool: boolean
+  readonly block: Block
+  #streamed = false
+
+  constructor(block: Block) {
+    this.block = block
+  }
+
+  start(): Event[] {
+    return []
+  }
+
+  json(piece: string): Event[] {
+    this.#streamed = true
+    return [this.piece(piece)]
+  }
+
+  merge(): void {}
+
+  stop(): Event[] {
+    return this.#streamed ? [] : [this.piece(toolArguments(this.block.input))]
+  }
+
+  protected abstract piece(text: string): Event
+}
+
+class ToolCall extends Call {
+  readonly isTool = true
+  readonly #index: number
+
+  constructor(block: Block, index: number) {
+    super(block)
+    this.#index = index
+  }
+
+  override start(): Event[] {
+    const { id, name } = this.block
+    return [
+      {
+        type: 'tool',
+        choice: 0,
+        index: this.#index,
+        ...(typeof id === 'string' && id !== '' && { id }),
+        ...(typeof name === 'string' && { name: fromWireName(name) }),
+      },
+    ]
+  }
+
+  protected piece(args: string): Event {
+    return { type: 'tool', choice: 0, index: this.#index, args }
+  }
+}
+
+class JsonAnswer extends Call {
+  readonly isTool = false
+
+  protected piece(text: string): Event {
+    return { type: 'text', choice: 0, text }
+  }
+}
+
+/** Kept whole, to be sent back to the provider as it came. */
+class NativeBlock implements OpenBlock {
+  readonly isTool = false
+  readonly #provider: string
+  #block: Block
+  #pieces: string[] = []
+
+  constructor(block: Block, provider: string) {
+    this.#block = block
+    this.#provider = provider
+  }
+
+  start(): Event[] {
+    return []
+  }
+
+  json(piece: string): Event[] {
+    this.#pieces.push(piece)
+    return []
+  }
+
+  /** Text grows, everything else is replaced. */
+  merge({ type: _, ...fields }: Record<string, unknown>): void {
+    for (const [name, value] of Object.entries(fields)) {
+      const before = this.#block[name]
+      const grows = typeof value === 'string' && typeof before === 'string'
+      this.#block = { ...this.#block, [name]: grows ? before + value : value }
+    }
+  }
+
+  stop(): Event[] {
+    const block = this.#pieces.length > 0 ? { ...this.#block, input: this.#input() } : this.#block
+    return [{ type: 'native', choice: 0, provider: this.#provider, block }]
+  }
+
+  /** Input that the token limit cut off is left empty: on replay it has to be an object. */
+  #input(): unknown {
+    try {
+      return JSON.parse(this.#pieces.join(''))
+    } catch {
+      return {}
+    }
+  }
+}

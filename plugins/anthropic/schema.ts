@@ -1,0 +1,46 @@
+/** JSON Schemas bent to what structured outputs accept; what they cannot enforce is still told to the model. */
+
+type Json = Record<string, unknown>
+const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Keywords that pass as they are. */
+const KEPT = new Set(['$ref', '$schema', '$id', 'title', 'type', 'enum', 'const', 'default', 'required'])
+/** Keywords whose value is a map of schemas. */
+const MAPS = new Set(['properties', '$defs', 'definitions'])
+const FORMATS = new Set(['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid'])
+
+/**
+ * A copy of `schema` for `output_config.format` and strict tools (wire/anthropic.md 2.3): objects are closed, `oneOf`
+ * becomes `anyOf`, and every keyword that is not accepted moves into the description.
+ */
+export function strictSchema(schema: Json): Json {
+  const entries: [string, unknown][] = []
+  const told: string[] = []
+  for (const [key, value] of Object.entries(schema)) {
+    if (KEPT.has(key)) entries.push([key, value])
+    else if (MAPS.has(key) && isObject(value)) entries.push([key, mapOf(value)])
+    else if (key === 'items' && isObject(value)) entries.push([key, strictSchema(value)])
+    else if ((key === 'anyOf' || key === 'allOf') && Array.isArray(value)) entries.push([key, value.map(member)])
+    else if (key === 'oneOf' && Array.isArray(value) && !('anyOf' in schema)) {
+      entries.push(['anyOf', value.map(member)])
+    } else if (key === 'format' && FORMATS.has(String(value))) entries.push([key, value])
+    else if (key === 'additionalProperties' ? isObject(value) : key !== 'description') {
+      told.push(`${key}: ${JSON.stringify(value)}`)
+    }
+  }
+  if (isObjectSchema(schema)) entries.push(['additionalProperties', false])
+  const description = [schema.description, told.length > 0 && `(${told.join(', ')})`].filter(Boolean).join(' ')
+  if (description) entries.push(['description', description])
+  // Not by assignment: a property may be called __proto__.
+  return Object.fromEntries(entries)
+}
+
+const member = (schema: unknown): Json => (isObject(schema) ? strictSchema(schema) : {})
+
+const mapOf = (schemas: Json): Json =>
+  Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, member(schema)]))
+
+function isObjectSchema({ type, properties }: Json): boolean {
+  if (type === undefined) return isObject(properties)
+  return type === 'object' || (Array.isArray(type) && type.includes('object'))
+}

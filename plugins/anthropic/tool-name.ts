@@ -1,0 +1,28 @@
+/** Tool names that the wire's alphabet cannot spell, written so that an answer can be read back without state. */
+import { errors } from '../../src/plugin.ts'
+
+/** The tool whose input is a structured answer, for models without a native form of it. */
+export const JSON_TOOL = 'json_answer'
+
+const MAX_LENGTH = 128
+/** What must be escaped: foreign characters, and an underscore that would otherwise look like an escape. */
+const FOREIGN = /[^a-zA-Z0-9_-]|_(?=u(?:10|[1-9a-f])?[0-9a-f]{4}(?:_|[^a-zA-Z0-9_-]))/gu
+const ESCAPED = /_u((?:10|[1-9a-f])?[0-9a-f]{4})_/g
+
+const escapeCharacter = (character: string): string => `_u${character.codePointAt(0)!.toString(16).padStart(4, '0')}_`
+
+/** `weather.get` → `weather_u002e_get`. Throws 400 when the result is longer than the wire allows. */
+export function toWireName(name: string): string {
+  const wire = name === JSON_TOOL ? name.replace('_', escapeCharacter) : name.replace(FOREIGN, escapeCharacter)
+  if (wire.length <= MAX_LENGTH) return wire
+  throw errors.invalidParameters(
+    `The tool name "${name.slice(0, 64)}…" is too long; use at most ${MAX_LENGTH} of a-z, A-Z, 0-9, "_" and "-".`,
+    'tools',
+  )
+}
+
+/** The inverse of `toWireName`. */
+export const fromWireName = (wire: string): string =>
+  wire.includes('_u')
+    ? wire.replace(ESCAPED, (_, code: string) => String.fromCodePoint(Number.parseInt(code, 16)))
+    : wire

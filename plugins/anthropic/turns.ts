@@ -1,0 +1,180 @@
+/** A chat history as the Messages wire wants it: alternating turns, each tool call answered in the very next one. */
+import { errors, type Message, type Target, toolArguments } from '../../src/plugin.ts'
+import { type Block, contentBlocks, textBlock, wellFormed } from './blocks.ts'
+import { replayThinking } from './thinking.ts'
+import { toWireName } from './tool-name.ts'
+
+export interface Turn {
+  role: 'user' | 'assistant'
+  content: Block[]
+}
+
+/** Where the result of a tool call goes; `block` is unset until a tool message fills it. */
+interface Slot {
+  readonly id: string
+  block: Block | undefined
+}
+
+interface Draft extends Turn {
+  readonly slots: Slot[]
+}
+
+/**
+ * Leading system messages become `system`; a later one would rewrite the cached prefix there, so it stays in its
+ * place as a reminder. Throws 400 for a tool result without a call and for arguments that are not a JSON object.
+ */
+export function historyOf(messages: readonly Message[], target: Target): { system: Block[]; turns: Turn[] } {
+  const system: Block[] = []
+  const drafts: Draft[] = []
+  const slots = new Map<string, Slot>()
+  const ids = new ToolIds()
+  const draft = (role: Turn['role']): Draft => {
+    const last = drafts.at(-1)
+    if (last?.role === role) return last
+    const next: Draft = { role, content: [], slots: [] }
+    drafts.push(next)
+    return next
+  }
+
+  messages.forEach((message, i) => {
+    const at = `messages[${i}]`
+    switch (message.role) {
+      case 'system':
+      case 'developer': {
+        const blocks = systemBlocks(message, at)
+        if (drafts.length === 0) append(system, blocks)
+        else append(draft('user').content, blocks.map(reminder))
+        break
+      }
+      case 'user': {
+        const blocks = contentBlocks(message.content, at)
+        if (blocks.length > 0) append(draft('user').content, blocks)
+        break
+      }
+      case 'assistant': {
+        const blocks = spoken(message, at, target)
+        if (blocks.length === 0 && !message.tool_calls?.length) break
+        const turn = draft('assistant')
+        append(turn.content, blocks)
+        message.tool_calls?.forEach((call, j) => {
+          const slot: Slot = { id: ids.unique(call.id), block: undefined }
+          turn.slots.push(slot)
+          slots.set(call.id, slot)
+          const input = parseArguments(call.function.arguments, `${at}.tool_calls[${j}].function.arguments`)
+          turn.content.push({ type: 'tool_use', id: slot.id, name: toWireName(call.function.name), input })
+        })
+        break
+      }
+      case 'tool':
+      case 'function': {
+        const slot = slots.get(message.tool_call_id ?? '')
+        if (!slot) throw unanswerable(message, at)
+        slot.block = toolResult(slot.id, message, at)
+        draft('user')
+        break
+      }
+    }
+  })
+  return { system, turns: alternate(drafts) }
+}
+
+/** What the assistant said before its tool calls. Thinking must open the turn. */
+function spoken(message: Message, at: string, target: Target): Block[] {
+  const blocks = replayThinking(message, target)
+  for (const native of message.provider_native_blocks ?? []) {
+    const { provider, ...block } = native as Block
+    if (provider === target.provider.id) blocks.push(block as Block)
+  }
+  append(blocks, contentBlocks(message.content ?? message.refusal, at))
+  return blocks
+}
+
+function systemBlocks(message: Message, at: string): Block[] {
+  const blocks = contentBlocks(message.content, at)
+  if (blocks.some(block => block.type !== 'text')) {
+    throw errors.unsupported(`A ${message.role} message may hold text only.`, `${at}.content`)
+  }
+  return blocks
+}
+
+const reminder = (block: Block): Block => ({
+  ...block,
+  text: `<system-reminder>${block.text}</system-reminder>`,
+})
+
+function parseArguments(text: string, at: string): Record<string, unknown> {
+  let input: unknown
+  try {
+    input = JSON.parse(toolArguments(text))
+  } catch {
+    input = undefined
+  }
+  if (typeof input !== 'object' || input === null || Array.isArray(input)) {
+    throw errors.invalidParameters(`${at} must be the text of a JSON object.`, at)
+  }
+  return input as Record<string, unknown>
+}
+
+/** A breakpoint of the whole result wins over those of its parts. */
+function toolResult(id: string, message: Message, at: string): Block {
+  const mark = message.tool_result_cache_control
+  const content =
+    typeof message.content === 'string' ? wellFormed(message.content) : contentBlocks(message.content, at, !mark)
+  return {
+    type: 'tool_result',
+    tool_use_id: id,
+    ...(content.length > 0 && { content }),
+    ...(mark && { cache_control: mark }),
+  }
+}
+
+function unanswerable(message: Message, at: string) {
+  const param = `${at}.tool_call_id`
+  const id = message.tool_call_id
+  const wrong = id === undefined ? `${param} is missing` : `${param} "${id}" matches no earlier tool call`
+  return errors.invalidParameters(`${wrong}; it must be the id of one of the assistant's tool_calls.`, param)
+}
+
+/** Puts every result right behind its call, whatever stood between, and merges what then has the same role. */
+function alternate(drafts: readonly Draft[]): Turn[] {
+  const turns: Turn[] = []
+  const add = (role: Turn['role'], content: Block[]) => {
+    const last = turns.at(-1)
+    if (content.length === 0) return
+    if (last?.role === role) append(last.content, content)
+    else turns.push({ role, content })
+  }
+  for (const { role, content, slots } of drafts) {
+    add(role, content)
+    add(
+      'user',
+      slots.map(({ id, block }) => block ?? { type: 'tool_result', tool_use_id: id, content: 'No result' }),
+    )
+  }
+  if (turns[0]?.role !== 'user') turns.unshift({ role: 'user', content: [textBlock('.')] })
+  return turns
+}
+
+/** Unlike `push(...)`, safe for lists of any length. */
+function append(into: Block[], blocks: readonly Block[]): void {
+  for (const block of blocks) into.push(block)
+}
+
+/** Foreign tool ids in the wire's alphabet, each used once in a request. */
+class ToolIds {
+  readonly #counts = new Map<string, number>()
+  readonly #used = new Set<string>()
+
+  unique(foreign: string): string {
+    const base = foreign.replace(/[^a-zA-Z0-9_-]/g, '_') || 'call'
+    let count = this.#counts.get(base) ?? 0
+    let id: string
+    do {
+      count += 1
+      id = count === 1 ? base : `${base}_${count}`
+    } while (this.#used.has(id))
+    this.#counts.set(base, count)
+    this.#used.add(id)
+    return id
+  }
+}

@@ -1,0 +1,70 @@
+/** Token counts of the Messages wire as usage axes (wire/anthropic.md section 3). */
+import type { Usage } from '../../src/plugin.ts'
+
+type Json = Record<string, unknown>
+const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null
+
+type Counter = 'input' | 'read' | 'written' | 'written5m' | 'written1h' | 'output' | 'thinking' | 'searches'
+
+/**
+ * Counts come in parts: the end of a stream may repeat, raise or leave out what its start said. They are cumulative,
+ * so the largest of each counts.
+ */
+export class UsageMeter {
+  readonly #counts: Partial<Record<Counter, number>> = {}
+
+  /** Takes a `usage` object; returns all that is known since the first. */
+  add(report: unknown): Partial<Usage> {
+    if (!isObject(report)) return {}
+    const { cache_creation: split, output_tokens_details: details, server_tool_use: served } = report
+    this.#raise('input', total(report, 'input_tokens'))
+    this.#raise('output', total(report, 'output_tokens'))
+    this.#raise('read', report.cache_read_input_tokens)
+    this.#raise('written', report.cache_creation_input_tokens)
+    if (isObject(split)) {
+      this.#raise('written5m', split.ephemeral_5m_input_tokens)
+      this.#raise('written1h', split.ephemeral_1h_input_tokens)
+    }
+    if (isObject(details)) this.#raise('thinking', details.thinking_tokens)
+    if (isObject(served)) this.#raise('searches', served.web_search_requests)
+    return this.#usage()
+  }
+
+  #raise(counter: Counter, value: unknown): void {
+    if (typeof value === 'number' && value > (this.#counts[counter] ?? -1)) this.#counts[counter] = value
+  }
+
+  /** The wire's input excludes what the cache gave and took; ours includes both. Only what was reported is there. */
+  #usage(): Partial<Usage> {
+    const { input, read, written, written5m, written1h, output, thinking, searches } = this.#counts
+    const allWritten = Math.max(written ?? 0, (written5m ?? 0) + (written1h ?? 0))
+    const usage: Partial<Usage> = {}
+    if (input !== undefined) usage.prompt = input + (read ?? 0) + allWritten
+    if (read !== undefined) usage.input_cache_read = read
+    if ((written ?? written5m) !== undefined) usage.input_cache_write = allWritten - (written1h ?? 0)
+    if (written1h !== undefined) usage.input_cache_write_1h = written1h
+    if (output !== undefined) usage.completion = output
+    if (thinking !== undefined) usage.internal_reasoning = thinking
+    if (searches !== undefined) usage.web_search = searches
+    return usage
+  }
+}
+
+/** A turn that was compacted on the way reports its parts, and its totals leave the compaction out. */
+function total(report: Json, field: string): unknown {
+  const parts = Array.isArray(report.iterations) ? report.iterations.filter(isObject) : []
+  const own = parts.filter(part => part.type === 'message' || part.type === 'compaction')
+  if (own.length === 0 || parts.some(part => part.type === 'fallback_message')) return report[field]
+  let sum = 0
+  for (const part of own) {
+    const value = part[field]
+    if (typeof value === 'number') sum += value
+  }
+  return sum
+}
+
+/** The served tier in the words of our clients; undefined for what they have no word for. */
+export function tierOf(report: unknown): string | undefined {
+  const tier = isObject(report) ? report.service_tier : undefined
+  return tier === 'standard' ? 'default' : tier === 'priority' ? tier : undefined
+}

@@ -1,0 +1,200 @@
+/** One choice of an answer as it grows: deltas and whole messages in, events out. */
+import type { Event, FinishReason, GatewayError, Target } from '../../src/plugin.ts'
+import { isObject, type Json, textIn } from './json.ts'
+import { ReasoningDetails } from './reasoning-details.ts'
+import { ThinkTags } from './think-tags.ts'
+import { ToolCalls } from './tool-calls.ts'
+
+/** What providers call the end of an answer (C11); what is not here is a stop. */
+const REASONS: ReadonlyMap<string, FinishReason> = new Map([
+  ['length', 'length'],
+  ['max_tokens', 'length'],
+  ['model_length', 'length'],
+  ['model_context_window_exceeded', 'length'],
+  ['tool_calls', 'tool_calls'],
+  ['tool_use', 'tool_calls'],
+  ['function_call', 'tool_calls'],
+  ['content_filter', 'content_filter'],
+  ['sensitive', 'content_filter'],
+  ['safety', 'content_filter'],
+  ['refusal', 'content_filter'],
+])
+
+export class Choice {
+  readonly #index: number
+  readonly #details: ReasoningDetails
+  readonly #tools: ToolCalls
+  /** Until it is clear that no `<think>` block comes. */
+  #tags: ThinkTags | undefined
+  #urls: Set<string> | undefined
+  #finish: FinishReason | undefined
+  #audioWhole = false
+  #touched = false
+
+  constructor(index: number, target: Target) {
+    this.#index = index
+    this.#details = new ReasoningDetails(index, target)
+    this.#tools = new ToolCalls(index)
+    this.#tags = new ThinkTags(index)
+  }
+
+  /** True once it said anything. */
+  get touched(): boolean {
+    return this.#touched
+  }
+
+  get cited(): boolean {
+    return this.#urls !== undefined
+  }
+
+  /** True once it may end: a reason was given, or its audio is whole, which comes without one (C33). */
+  get settled(): boolean {
+    return this.#finish !== undefined || this.#audioWhole
+  }
+
+  /** Keeps the first reason (C9). It is told at the end, because tool calls may still follow it (C21). */
+  finish(reason: string): void {
+    this.#finish ??= REASONS.get(reason.toLowerCase()) ?? 'stop'
+  }
+
+  /** Reads a delta, or a whole message, which has the same fields. */
+  read(delta: Json, answerId: string, out: Event[]): void {
+    const before = out.length
+    this.#reasoning(delta, out)
+    const { content, refusal, tool_calls: calls, function_call: call, images, annotations, audio } = delta
+    if (typeof content === 'string') {
+      if (content !== '') this.#text(content, out)
+    } else if (Array.isArray(content)) this.#parts(content, out)
+    if (typeof refusal === 'string' && refusal !== '') {
+      this.#turn(out)
+      out.push({ type: 'refusal', choice: this.#index, text: refusal })
+    }
+    if (Array.isArray(calls)) this.#calls(calls, answerId, out)
+    else if (isObject(call)) this.#calls([{ index: 0, function: call }], answerId, out)
+    if (Array.isArray(images)) for (const image of images) this.#image(image, out)
+    if (Array.isArray(annotations)) for (const note of annotations) this.annotate(note, out)
+    if (isObject(audio)) this.#audio(audio, out)
+    if (out.length > before) this.#touched = true
+  }
+
+  /** A citation in any of its forms: an address, `{url, title}`, `{link, title}`, `{url_citation: {…}}`. Told once. */
+  annotate(note: unknown, out: Event[]): void {
+    const source = isObject(note) && isObject(note.url_citation) ? note.url_citation : note
+    const url = isObject(source) ? (textIn(source.url) ?? textIn(source.link)) : textIn(source)
+    if (url === undefined) return
+    this.#urls ??= new Set()
+    if (this.#urls.has(url)) return
+    this.#urls.add(url)
+    const title = isObject(source) ? textIn(source.title) : undefined
+    out.push({ type: 'source', choice: this.#index, url, ...(title === undefined ? {} : { title }) })
+  }
+
+  /** Gives what was held back, for an answer that was cut short. */
+  flush(out: Event[]): void {
+    this.#tags?.flush(out)
+    this.#details.seal(out)
+  }
+
+  /** Ends the choice; returns an error when what it said makes no answer. */
+  close(out: Event[]): GatewayError | undefined {
+    this.flush(out)
+    const error = this.#tools.close(out)
+    if (error) return error
+    out.push({ type: 'finish', choice: this.#index, reason: this.#reason() })
+    return undefined
+  }
+
+  /** C10: who calls tools has not stopped. C12: who gave no reason has, unless a call is there to be made. */
+  #reason(): FinishReason {
+    if (this.#finish === undefined) return this.#tools.anyComplete ? 'tool_calls' : 'stop'
+    return this.#finish === 'stop' && !this.#tools.empty ? 'tool_calls' : this.#finish
+  }
+
+  #text(text: string, out: Event[]): void {
+    this.#details.seal(out)
+    if (this.#tags === undefined) {
+      out.push({ type: 'text', choice: this.#index, text })
+      return
+    }
+    this.#tags.write(text, out)
+    if (this.#tags.over) this.#tags = undefined
+  }
+
+  /** Before something other than text: what looked like the beginning of a tag was none. */
+  #turn(out: Event[]): void {
+    this.#details.seal(out)
+    this.#tags?.flush(out)
+  }
+
+  /** C25: reasoning comes before the content of the same delta. Its text may stand in two fields at once. */
+  #reasoning(delta: Json, out: Event[]): void {
+    const details = delta.reasoning_details
+    if (Array.isArray(details) && details.length > 0) {
+      this.#separate(out)
+      if (this.#details.read(details, out)) return
+    }
+    const text = textIn(delta.reasoning_content) ?? textIn(delta.reasoning) ?? textIn(delta.reasoning_text)
+    if (text !== undefined) this.#think(text, out)
+  }
+
+  #think(text: string, out: Event[]): void {
+    this.#separate(out)
+    this.#details.seal(out)
+    out.push({ type: 'reasoning', choice: this.#index, text })
+  }
+
+  /** A provider that parses reasoning itself leaves no tags in the text. */
+  #separate(out: Event[]): void {
+    this.#tags?.flush(out)
+    this.#tags = undefined
+  }
+
+  /** C7: content as a list of parts, thinking among them. */
+  #parts(parts: readonly unknown[], out: Event[]): void {
+    for (const part of parts) {
+      if (typeof part === 'string') this.#text(part, out)
+      else if (isObject(part)) this.#part(part, out)
+    }
+  }
+
+  #part(part: Json, out: Event[]): void {
+    const { thinking } = part
+    if (typeof thinking === 'string' || Array.isArray(thinking)) {
+      const text = typeof thinking === 'string' ? thinking : joined(thinking)
+      if (text !== '') this.#think(text, out)
+    } else if (typeof part.text === 'string') {
+      if (part.text !== '') this.#text(part.text, out)
+    } else if (part.image_url !== undefined) this.#image(part, out)
+    else if (textIn(part.refusal) !== undefined) {
+      this.#turn(out)
+      out.push({ type: 'refusal', choice: this.#index, text: String(part.refusal) })
+    }
+  }
+
+  #calls(calls: readonly unknown[], answerId: string, out: Event[]): void {
+    if (calls.length === 0) return
+    this.#turn(out)
+    this.#tools.read(calls, answerId, out)
+  }
+
+  #image(image: unknown, out: Event[]): void {
+    const source = isObject(image) ? image.image_url : image
+    const url = isObject(source) ? textIn(source.url) : textIn(source)
+    if (url === undefined) return
+    this.#turn(out)
+    out.push({ type: 'image', choice: this.#index, url })
+  }
+
+  /** The interface carries no audio: the transcript is the answer's text. */
+  #audio(audio: Json, out: Event[]): void {
+    const transcript = textIn(audio.transcript)
+    if (transcript !== undefined) this.#text(transcript, out)
+    if (audio.expires_at != null) this.#audioWhole = true
+  }
+}
+
+function joined(parts: readonly unknown[]): string {
+  let text = ''
+  for (const part of parts) if (isObject(part) && typeof part.text === 'string') text += part.text
+  return text
+}

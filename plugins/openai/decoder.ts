@@ -1,0 +1,197 @@
+/** Reads answers of the chat completions wire, as far as its many speakers agree. Ids such as C14 name edge cases. */
+import {
+  type Decoder,
+  type Event,
+  errors,
+  type Frame,
+  type GatewayError,
+  guessStatus,
+  readFault,
+  type Target,
+  upstreamError,
+} from '../../src/plugin.ts'
+import { Choice } from './choice.ts'
+import { indexIn, isObject, type Json, textIn } from './json.ts'
+import { usageIn } from './usage.ts'
+
+/** Finish reasons that tell of a failure, with the status that it would have had (C11). */
+const FAILURES: ReadonlyMap<string, number> = new Map([
+  ['error', 502],
+  ['network_error', 502],
+  ['insufficient_system_resource', 503],
+])
+
+const BRACE = 0x7b
+
+type Fault = NonNullable<ReturnType<typeof readFault>>
+
+export class ChatDecoder implements Decoder {
+  readonly #unary: boolean
+  readonly #target: Target
+  /** By the provider's index; sparse. */
+  readonly #choices: (Choice | undefined)[] = []
+  #done = false
+  #failed = false
+  #started = false
+  #answerId = ''
+  #tier = ''
+  #searchesCounted = false
+
+  constructor(mode: 'stream' | 'unary', target: Target) {
+    this.#unary = mode === 'unary'
+    this.#target = target
+  }
+
+  get done(): boolean {
+    return this.#done
+  }
+
+  frame({ data, name }: Frame): Event[] {
+    const out: Event[] = []
+    if (this.#done) return out
+    let json = data
+    if (json.charCodeAt(0) !== BRACE) {
+      json = json.trim()
+      if (json === '') return out
+      if (json.startsWith('[DONE]')) {
+        this.#done = true
+        return out
+      }
+    }
+    let chunk: unknown
+    try {
+      chunk = JSON.parse(json)
+    } catch {
+      if (name === 'error') this.#refuse({ message: json }, out)
+      else this.#fail(errors.invalidAnswer(this.#unary ? 'it is not JSON' : 'one of its events is not JSON'), out)
+      return out
+    }
+    if (name === 'error') this.#refuse(readFault(chunk) ?? { message: json }, out)
+    else if (isObject(chunk)) this.#chunk(chunk, out)
+    else {
+      const fault = readFault(chunk)
+      if (fault) this.#refuse(fault, out)
+      else this.#fail(errors.invalidAnswer('it is not a JSON object'), out)
+    }
+    if (this.#unary) this.#done = true
+    return out
+  }
+
+  end(): Event[] {
+    const out: Event[] = []
+    if (this.#failed) return out
+    const choices = this.#choices.filter(choice => choice !== undefined)
+    if (!this.#done && (choices.length === 0 || !choices.every(choice => choice.settled))) {
+      for (const choice of choices) choice.flush(out)
+      this.#fail(this.#unary ? errors.invalidAnswer('it is empty') : errors.truncated(), out)
+      return out
+    }
+    for (const choice of choices) {
+      const error = choice.close(out)
+      if (error) {
+        this.#fail(error, out)
+        return out
+      }
+    }
+    // Who cites has searched, also when the searches are not reported.
+    if (!this.#searchesCounted && choices.some(choice => choice.cited)) {
+      out.push({ type: 'usage', usage: { web_search: 1 } })
+    }
+    return out
+  }
+
+  #chunk(chunk: Json, out: Event[]): void {
+    const choices: unknown[] | undefined = Array.isArray(chunk.choices) ? chunk.choices : undefined
+    const usage = usageIn(chunk, choices?.[0])
+    if (usage) {
+      if (usage.web_search !== undefined) this.#searchesCounted = true
+      out.push({ type: 'usage', usage })
+    }
+    const fault = this.#fault(chunk, choices === undefined)
+    if (fault) {
+      this.#refuse(fault, out)
+      return
+    }
+    if (choices !== undefined && choices.length > 0) {
+      this.#begin(chunk, out)
+      for (let position = 0; position < choices.length && !this.#failed; position++) {
+        this.#choice(choices[position], position, out)
+      }
+    } else if (this.#unary) this.#fail(errors.invalidAnswer('it has no choices'), out)
+    if (!this.#failed) this.#extras(chunk, out)
+  }
+
+  /** An error in the middle of an answer that began well (E1, E3). */
+  #fault(chunk: Json, bare: boolean): Fault | undefined {
+    if (bare || chunk.error != null || chunk.base_resp != null) {
+      const fault = readFault(chunk)
+      if (fault) return fault
+    }
+    const { x_groq: extra } = chunk
+    return isObject(extra) && extra.error != null ? readFault({ error: extra.error }) : undefined
+  }
+
+  #begin(chunk: Json, out: Event[]): void {
+    if (this.#started) return
+    this.#started = true
+    const id = textIn(chunk.id)
+    const model = textIn(chunk.model)
+    // Calls without an id get one from this, so it must differ from answer to answer.
+    this.#answerId = (id ?? crypto.randomUUID()).replace(/[^A-Za-z0-9]/g, '').slice(-24)
+    out.push({ type: 'start', ...(id === undefined ? {} : { id }), ...(model === undefined ? {} : { model }) })
+  }
+
+  #choice(value: unknown, position: number, out: Event[]): void {
+    if (!isObject(value)) return
+    const index = indexIn(value.index) ?? position
+    let choice = this.#choices[index]
+    if (choice === undefined) {
+      choice = new Choice(index, this.#target)
+      this.#choices[index] = choice
+    }
+    const { delta, message, finish_reason: reason } = value
+    const fault = value.error == null ? undefined : readFault({ error: value.error })
+    if (fault) {
+      this.#refuse(fault, out)
+      return
+    }
+    if (isObject(delta) && !(this.#unary && isObject(message))) choice.read(delta, this.#answerId, out)
+    else if (isObject(message) && (this.#unary || (textIn(reason) && !choice.touched))) {
+      // S19: a whole answer. Beside deltas, a message only repeats them (C26).
+      choice.read(message, this.#answerId, out)
+    }
+    if (typeof reason !== 'string' || reason === '') return
+    const status = FAILURES.get(reason)
+    if (status === undefined) choice.finish(reason)
+    else this.#fail(upstreamError(status, { message: `the provider ended its answer with "${reason}"` }), out)
+  }
+
+  /** What stands beside the choices: the served tier, and citations, which belong to the first choice. */
+  #extras(chunk: Json, out: Event[]): void {
+    const { service_tier: tier, search_results: results, citations, web_search: found } = chunk
+    if (typeof tier === 'string' && tier !== '' && tier !== this.#tier) {
+      this.#tier = tier
+      out.push({ type: 'tier', tier })
+    }
+    if (results !== undefined) this.#cite(results, out)
+    if (citations !== undefined) this.#cite(citations, out)
+    if (found !== undefined) this.#cite(found, out)
+  }
+
+  #cite(notes: unknown, out: Event[]): void {
+    const choice = this.#choices.find(other => other !== undefined)
+    if (!choice || !Array.isArray(notes)) return
+    for (const note of notes) choice.annotate(note, out)
+  }
+
+  #refuse(fault: Fault, out: Event[]): void {
+    this.#fail(upstreamError(guessStatus(fault), fault, this.#target.credential?.secret), out)
+  }
+
+  /** The answer ends here, whatever still comes. */
+  #fail(error: GatewayError, out: Event[]): void {
+    this.#failed = true
+    this.#done = true
+    out.push({ type: 'error', error })
+  }
+}

@@ -1,0 +1,108 @@
+/** Chat requests of the chat completions wire. Provider differences are data, applied to the body afterwards. */
+import { type ChatRequest, errors, type Target, type Tool, type WireRequest } from '../../src/plugin.ts'
+import type { Json } from './json.ts'
+import { encodeMessage } from './messages.ts'
+
+/** Parameters that mean the same on both sides. */
+const SAME = [
+  'temperature',
+  'top_p',
+  'frequency_penalty',
+  'presence_penalty',
+  'response_format',
+  'prompt_cache_key',
+  'prompt_cache_retention',
+  'prompt_cache_options',
+  'user',
+  'verbosity',
+] as const satisfies readonly (keyof ChatRequest)[]
+
+/** Never mutates `request`; what is nested in it is shared. The same request always becomes the same bytes. */
+export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
+  const { mapping } = target
+  const breakpoints = request.prompt_cache_options != null
+  const body: Json = {
+    model: mapping.externalId,
+    messages: request.messages.map(message => encodeMessage(message, target, breakpoints)),
+  }
+  for (const name of SAME) if (request[name] != null) body[name] = request[name]
+
+  const maxTokens = request.max_completion_tokens ?? request.max_tokens
+  if (maxTokens != null) body.max_tokens = maxTokens
+  if ((request.n ?? 1) > 1) body.n = request.n
+  const effort = effortOf(request, target)
+  if (effort !== undefined) body.reasoning_effort = effort
+  if (request.effort != null && mapping.supports.has('effort')) body.effort = request.effort
+  const tier = request.service_tier ?? 'auto'
+  if (tier !== 'auto' && tier !== 'default') body.service_tier = tier
+
+  const tools = functionsOf(request)
+  if (tools.length > 0) {
+    body.tools = tools
+    const choice = request.tool_choice
+    if (choice != null && !(typeof choice === 'object' && choice.type === 'web_search')) body.tool_choice = choice
+    if (request.parallel_tool_calls != null) body.parallel_tool_calls = request.parallel_tool_calls
+  }
+  const search = searchOf(request)
+  if (search && mapping.supports.has('web_search')) body.web_search_options = search
+  if (stream) {
+    body.stream = true
+    body.stream_options = { include_usage: true }
+  }
+  return { path: '/chat/completions', body }
+}
+
+/** Efforts are never downgraded; but a model that cannot reason is not told not to. */
+function effortOf(request: Readonly<ChatRequest>, { mapping }: Target): string | undefined {
+  const effort = request.reasoning?.effort ?? request.reasoning_effort ?? undefined
+  if (effort === undefined && request.reasoning?.max_tokens != null) {
+    throw errors.unsupported(
+      `"${mapping.model.id}" takes no token budget for reasoning here; use reasoning.effort.`,
+      'reasoning.max_tokens',
+    )
+  }
+  return effort === 'none' && !mapping.supports.has('reasoning') ? undefined : effort
+}
+
+const NAME = /^[A-Za-z0-9_-]{1,64}$/
+const NO_PARAMETERS = { type: 'object', properties: {} }
+
+/** The function tools; this wire has no others, and a model has tool search and web search in its own way or not. */
+function functionsOf(request: Readonly<ChatRequest>): Json[] {
+  const tools: Json[] = []
+  for (const [index, tool] of (request.tools ?? []).entries()) {
+    if (tool.type === 'function') tools.push({ type: 'function', function: functionOf(tool, index) })
+  }
+  return tools
+}
+
+function functionOf(
+  { function: { name, description, parameters, strict } }: Tool & { type: 'function' },
+  index: number,
+) {
+  if (!NAME.test(name)) {
+    const at = `tools[${index}].function.name`
+    throw errors.invalidParameters(
+      `${at}: must be 1 to 64 letters, digits, "_" or "-", got "${name.slice(0, 100)}"`,
+      at,
+    )
+  }
+  return {
+    name,
+    ...(description === undefined ? {} : { description }),
+    parameters: parameters && Object.keys(parameters).length > 0 ? parameters : NO_PARAMETERS,
+    ...(strict == null ? {} : { strict }),
+  }
+}
+
+/** `web_search_options`, if a search is wanted. */
+function searchOf(request: Readonly<ChatRequest>): Json | undefined {
+  const tool = request.tools?.find(tool => tool.type === 'web_search')
+  if (!tool && request.web_search !== true) return undefined
+  const options: Json = {}
+  if (tool?.search_context_size !== undefined) options.search_context_size = tool.search_context_size
+  const { city, region, country, timezone } = tool?.user_location ?? {}
+  const place = Object.entries({ city, region, country, timezone }).filter(([, value]) => value !== undefined)
+  if (place.length > 0) options.user_location = { type: 'approximate', approximate: Object.fromEntries(place) }
+  return options
+}

@@ -1,0 +1,88 @@
+/** Messages as this wire's providers take them: OpenAI's fields and no others. */
+import { type ContentPart, type Message, type Target, textOf } from '../../src/plugin.ts'
+import type { Json } from './json.ts'
+import { replayDetails } from './reasoning-details.ts'
+
+/**
+ * `breakpoints` keeps `prompt_cache_breakpoint` on parts. Fields come in one order, so that a prefix which a provider
+ * has cached stays the same text.
+ */
+export function encodeMessage(message: Message, target: Target, breakpoints: boolean): Json {
+  const { tool_calls: calls, tool_call_id: id } = message
+  const calling = calls != null && calls.length > 0
+  const refused = message.refusal != null
+  const out: Json = {
+    // Every provider of this wire takes system; few know developer (R6).
+    role: message.role === 'developer' ? 'system' : message.role,
+    content: contentOf(message, breakpoints) ?? (calling || refused ? null : ''),
+  }
+  if (message.name !== undefined) out.name = message.name
+  if (refused) out.refusal = message.refusal
+  if (id !== undefined) out.tool_call_id = id
+  if (calling) {
+    out.tool_calls = calls.map(call => ({
+      id: call.id,
+      type: 'function',
+      // Providers that parse earlier arguments fail on an empty text.
+      function: { name: call.function.name, arguments: call.function.arguments || '{}' },
+    }))
+  }
+  if (message.role === 'assistant') addReasoning(out, message, target, calling)
+  return out
+}
+
+/** C8: only users say something that is not text, and several providers take the texts of others as strings only. */
+function contentOf({ role, content }: Message, breakpoints: boolean): string | Json[] | null | undefined {
+  if (!Array.isArray(content)) return content
+  const plain = role !== 'user' && content.every(part => part.type === 'text' && !(breakpoints && marked(part)))
+  return plain ? textOf(content) : content.map(part => encodePart(part, breakpoints))
+}
+
+const marked = (part: ContentPart) => 'prompt_cache_breakpoint' in part && part.prompt_cache_breakpoint !== undefined
+
+function encodePart(part: ContentPart, breakpoints: boolean): Json {
+  const out = bare(part)
+  if (breakpoints && 'prompt_cache_breakpoint' in part && part.prompt_cache_breakpoint) {
+    out.prompt_cache_breakpoint = part.prompt_cache_breakpoint
+  }
+  return out
+}
+
+function bare(part: ContentPart): Json {
+  switch (part.type) {
+    case 'text':
+      return { type: 'text', text: part.text }
+    case 'image_url': {
+      const { url, detail } = part.image_url
+      return { type: 'image_url', image_url: detail === undefined ? { url } : { url, detail } }
+    }
+    case 'input_audio':
+      return { type: 'input_audio', input_audio: part.input_audio }
+    case 'file':
+      return { type: 'file', file: part.file }
+    case 'refusal':
+      return { type: 'refusal', refusal: part.refusal }
+  }
+}
+
+/** Earlier reasoning goes back only in the field that the provider names for it; most refuse it, or must not see it. */
+function addReasoning(out: Json, message: Message, target: Target, calling: boolean): void {
+  switch (target.provider.reasoningReplay) {
+    case 'reasoning': {
+      const text = message.reasoning ?? message.reasoning_content ?? ''
+      if (text !== '') out.reasoning = text
+      break
+    }
+    case 'reasoning_content': {
+      const text = message.reasoning_content ?? message.reasoning ?? ''
+      // Such a provider refuses a turn that calls tools without the field, so that it may be empty.
+      if (text !== '' || calling) out.reasoning_content = text
+      break
+    }
+    case 'reasoning_details': {
+      const entries = replayDetails(message.reasoning_details, target)
+      if (entries.length > 0) out.reasoning_details = entries
+      break
+    }
+  }
+}

@@ -1,0 +1,148 @@
+/**
+ * `reasoning_details`: structured reasoning that the provider which made it wants back unchanged. A client gets each
+ * entry's text in the open and all else of it (type, id, signature, ciphertext) as one sealed value.
+ */
+import { type Event, type Message, type ReasoningEvent, seal, type Target, unseal } from '../../src/plugin.ts'
+import { indexIn, isObject, type Json } from './json.ts'
+
+interface Block {
+  readonly number: number
+  readonly type: string
+  readonly index: number
+  /** The entry without its text. */
+  readonly rest: Json
+  /** Its text so far. */
+  text: string
+  /** True once an entry repeated all text before it, false once one did not. */
+  cumulative: boolean | undefined
+  sealed: boolean
+}
+
+/** What an entry of this type calls its text. */
+const textField = (type: unknown): 'summary' | 'text' => (type === 'reasoning.summary' ? 'summary' : 'text')
+
+/** Reads the entries of one choice. */
+export class ReasoningDetails {
+  readonly #choice: number
+  readonly #target: Target
+  readonly #blocks: Block[] = []
+  #count = 0
+  #open: Block | undefined
+
+  constructor(choice: number, target: Target) {
+    this.#choice = choice
+    this.#target = target
+  }
+
+  /** Returns whether the entries held any text, new or repeated. */
+  read(entries: readonly unknown[], out: Event[]): boolean {
+    let told = false
+    for (let position = 0; position < entries.length; position++) {
+      const entry = entries[position]
+      if (!isObject(entry)) continue
+      const type = typeof entry.type === 'string' ? entry.type : 'reasoning.text'
+      const text = entry[textField(type)]
+      if (typeof text === 'string' && text !== '') told = true
+      this.#entry(entry, type, typeof text === 'string' ? text : '', indexIn(entry.index) ?? position, out)
+    }
+    return told
+  }
+
+  /** Ends the open block: its sealed part follows its text, before anything else of the answer. */
+  seal(out: Event[]): void {
+    const block = this.#open
+    if (!block) return
+    this.#open = undefined
+    block.sealed = true
+    const value = seal(this.#target, JSON.stringify(block.rest))
+    const event = this.#event(block, '')
+    if (typeof block.rest.data === 'string') event.data = value
+    else event.signature = value
+    out.push(event)
+  }
+
+  #entry(entry: Json, type: string, text: string, index: number, out: Event[]): void {
+    const known = this.#blocks.findLast(block => block.type === type && block.index === index && sameId(block, entry))
+    const fresh = known ? beyond(known, text) : text
+    let block = known
+    if (!block) block = this.#begin(type, index)
+    else if (block.sealed) {
+      if (fresh === '' && !tellsMore(block, entry)) return
+      // A sealed block cannot grow: what comes late is a block of its own.
+      block = this.#begin(type, index)
+      block.cumulative = known?.cumulative
+      block.text = known?.text ?? ''
+    }
+    if (block !== this.#open) this.seal(out)
+    this.#open = block
+    for (const key in entry) {
+      if (key !== 'text' && key !== 'summary' && (entry[key] !== null || !(key in block.rest))) {
+        block.rest[key] = entry[key]
+      }
+    }
+    if (fresh === '') return
+    block.text += fresh
+    out.push(this.#event(block, fresh))
+  }
+
+  #begin(type: string, index: number): Block {
+    const number = this.#count++
+    const block: Block = { number, type, index, rest: {}, text: '', cumulative: undefined, sealed: false }
+    this.#blocks.push(block)
+    return block
+  }
+
+  #event(block: Block, text: string): ReasoningEvent {
+    const format = typeof block.rest.format === 'string' ? block.rest.format : 'unknown'
+    return { type: 'reasoning', choice: this.#choice, text, format, block: block.number }
+  }
+}
+
+const sameId = ({ rest }: Block, { id }: Json): boolean =>
+  typeof id !== 'string' || typeof rest.id !== 'string' || id === rest.id
+
+const tellsMore = ({ rest }: Block, entry: Json): boolean =>
+  Object.keys(entry).some(
+    key =>
+      key !== 'text' &&
+      key !== 'summary' &&
+      entry[key] !== null &&
+      typeof entry[key] !== 'object' &&
+      entry[key] !== rest[key],
+  )
+
+/** The part of `text` that is new: some providers repeat all that they said before (C24). */
+function beyond(block: Block, text: string): string {
+  if (text === '' || block.text === '' || block.cumulative === false) return text
+  const repeats = text.startsWith(block.text) && (block.cumulative || text.length > block.text.length)
+  block.cumulative ??= repeats
+  return repeats ? text.slice(block.text.length) : text
+}
+
+/**
+ * The entries of an earlier answer, as far as `target` made them. Text runs up to the seal that closes its block, so
+ * that it does not matter whether the client joined the pieces of a stream.
+ */
+export function replayDetails(details: Message['reasoning_details'], target: Target): Json[] {
+  const entries: Json[] = []
+  let text = ''
+  for (const detail of details ?? []) {
+    text += detail.text ?? ''
+    const sealed = detail.data ?? detail.signature
+    if (sealed == null) continue
+    const rest = parsed(unseal(target, sealed))
+    if (rest) entries.push(typeof rest.data === 'string' ? rest : { ...rest, [textField(rest.type)]: text })
+    text = ''
+  }
+  return entries
+}
+
+/** A sealed value that a client changed is no reasoning of ours. */
+function parsed(json: string | undefined): Json | undefined {
+  try {
+    const rest: unknown = JSON.parse(json ?? '')
+    return isObject(rest) ? rest : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,57 @@
+/** Usage reports of all dialects, as one: `prompt` with what was cached, `completion` with what was thought. */
+import type { Usage } from '../../src/plugin.ts'
+import { isObject, type Json } from './json.ts'
+
+const NONE: Json = {}
+
+const count = (value: unknown): number => (typeof value === 'number' && value > 0 ? value : 0)
+
+/** The report of a chunk, wherever it stands; a later one replaces an earlier one (C3). */
+export function usageIn(chunk: Json, choice: unknown): Partial<Usage> | undefined {
+  if (isObject(chunk.usage)) return normalise(chunk.usage)
+  if (isObject(chunk.x_groq) && isObject(chunk.x_groq.usage)) return normalise(chunk.x_groq.usage)
+  if (isObject(choice) && isObject(choice.usage)) return normalise(choice.usage)
+  return undefined
+}
+
+/** Undefined for a report that only says zero: some providers send it until they have counted. */
+function normalise(report: Json): Partial<Usage> | undefined {
+  const read = isObject(report.prompt_tokens_details) ? report.prompt_tokens_details : NONE
+  const made = isObject(report.completion_tokens_details) ? report.completion_tokens_details : NONE
+  const cached = count(read.cached_tokens ?? report.prompt_cache_hit_tokens ?? report.cached_tokens)
+  const written = count(
+    read.cache_write_tokens ?? read.cache_creation_input_tokens ?? report.cache_creation_input_tokens,
+  )
+  const reasoning = count(made.reasoning_tokens ?? report.reasoning_tokens)
+  let prompt = count(report.prompt_tokens)
+  let completion = count(report.completion_tokens)
+  if (prompt === 0 && completion === 0) return undefined
+
+  // C35: only the sum tells whether reasoning was counted apart; more of it than of everything also does.
+  if (reasoning > completion || (reasoning > 0 && report.total_tokens === prompt + completion + reasoning)) {
+    completion += reasoning
+  }
+  // C37: more in the cache than was read at all means that it was counted apart.
+  if (cached + written > prompt) prompt += cached + written
+
+  const usage: Usage = { prompt, completion }
+  if (cached > 0) usage.input_cache_read = cached
+  if (written > 0) usage.input_cache_write = written
+  if (reasoning > 0) usage.internal_reasoning = reasoning
+  const heard = count(read.audio_tokens)
+  if (heard > 0) usage.input_audio = heard
+  const seen = count(read.image_tokens)
+  if (seen > 0) usage.image = seen
+  const spoken = count(made.audio_tokens)
+  if (spoken > 0) usage.output_audio = spoken
+  const drawn = count(made.image_tokens)
+  if (drawn > 0) usage.image_output = drawn
+  const searches = searchesIn(report)
+  if (searches > 0) usage.web_search = searches
+  return usage
+}
+
+function searchesIn(report: Json): number {
+  const server = isObject(report.server_tool_use) ? report.server_tool_use.web_search_requests : undefined
+  return count(report.num_search_queries ?? report.num_sources_used ?? server)
+}

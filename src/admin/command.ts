@@ -1,0 +1,57 @@
+/** What `gatewayctl` asks for: named functions of validated arguments, served at `POST /commands/<name>`. */
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { errors, type GatewayError } from '../core/error.ts'
+import type { Schema } from '../core/schema.ts'
+import type { AdminContext } from './context.ts'
+
+export interface Command {
+  readonly args: Schema<unknown>
+  /** Only ever called with what `args` accepts. The result is sent as JSON; money in it is a decimal string. */
+  run(args: never, context: AdminContext): unknown
+}
+export type CommandTable = Readonly<Record<string, Command>>
+
+/** Ties the type of `run`'s arguments to the schema that checks them. */
+export function command<Args>(args: Schema<Args>, run: (args: Args, context: AdminContext) => unknown): Command {
+  return { args, run }
+}
+
+const ajv = new Ajv({ verbose: true })
+const validators = new WeakMap<Schema<unknown>, ValidateFunction>()
+
+/** Runs a command on arguments from outside; throws a GatewayError that names the argument when they do not fit. */
+export function runCommand(name: string, { args: schema, run }: Command, args: unknown, context: AdminContext) {
+  let validate = validators.get(schema)
+  if (!validate) {
+    validate = ajv.compile(schema.json)
+    validators.set(schema, validate)
+  }
+  if (!validate(args)) throw misfit(name, schema, validate.errors![0]!)
+  return run(args as never, context)
+}
+
+function misfit(name: string, schema: Schema<unknown>, error: ErrorObject): GatewayError {
+  const known = Object.keys((schema.json.properties as object | undefined) ?? {})
+  const takes = `${name} takes ${known.length > 0 ? known.join(', ') : 'no arguments'}`
+  const argument = error.instancePath.slice(1)
+  switch (error.keyword) {
+    case 'additionalProperties': {
+      const unknown = String(error.params.additionalProperty)
+      return errors.invalidParameters(`Unknown argument "${unknown}"; ${takes}.`, unknown)
+    }
+    case 'required': {
+      const missing = String(error.params.missingProperty)
+      return errors.invalidParameters(`Argument "${missing}" is missing; ${takes}.`, missing)
+    }
+    case 'enum':
+      return errors.invalidParameters(
+        `Argument "${argument}" must be one of ${error.params.allowedValues.join(', ')}.`,
+        argument,
+      )
+    default: {
+      if (!argument) return errors.invalidParameters(`The arguments must be a JSON object; ${takes}.`)
+      const hint: unknown = error.parentSchema?.description
+      return errors.invalidParameters(`Argument "${argument}" ${hint ? `must be ${hint}` : error.message}.`, argument)
+    }
+  }
+}

@@ -1,0 +1,51 @@
+/** The compiled chain of an endpoint. */
+import type { Link } from '../../core/chain.ts'
+import { errors } from '../../core/error.ts'
+import { s } from '../../core/schema.ts'
+import type { Route } from '../../core/snapshot.ts'
+import { type CommandTable, command } from '../command.ts'
+
+const endpoint = s.string({ minLength: 1, description: 'the name or the path of an endpoint' })
+
+interface ExplainedFilter {
+  readonly name: string
+  readonly runs: 'once per request' | 'once per attempt'
+  readonly needs: readonly string[]
+  readonly gives: readonly string[]
+  /** As they are in effect, with defaults. */
+  readonly options: unknown
+}
+
+/** Filters below one that repeats run once per attempt. */
+function explainLinks(links: readonly Link[]): ExplainedFilter[] {
+  let perAttempt = false
+  return links.map(link => {
+    const { name, needs = [], gives = [], repeats = false } = link.factory
+    const runs = perAttempt ? 'once per attempt' : 'once per request'
+    perAttempt ||= repeats
+    return { name, runs, needs, gives, options: link.options }
+  })
+}
+
+export type ExplainedChain = ReturnType<typeof explain>
+const explain = ({ endpoint, chain }: Route) => ({
+  endpoint: endpoint.name,
+  method: endpoint.method,
+  path: endpoint.path,
+  chain: endpoint.chain,
+  filters: explainLinks(chain.links),
+  end: endpoint.serve === 'upstream' ? 'provider' : 'local',
+})
+
+export const explainCommands: CommandTable = {
+  /** → `{endpoint, method, path, chain, filters, end}`; of endpoints that share a name, the first. */
+  explain: command(s.object({ endpoint }), (args, context) => {
+    const routes = context.snapshot().routes()
+    const found =
+      routes.find(route => route.endpoint.name === args.endpoint) ??
+      routes.find(route => route.endpoint.path === args.endpoint)
+    if (found) return explain(found)
+    const known = [...new Set(routes.map(route => route.endpoint.name))].sort()
+    throw errors.notFound(`There is no endpoint "${args.endpoint}". Endpoints: ${known.join(', ')}.`)
+  }),
+}

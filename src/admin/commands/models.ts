@@ -1,0 +1,55 @@
+/** Models as the running configuration has them. */
+import type { Mapping, Model } from '../../core/catalog.ts'
+import { formatDecimal } from '../../core/money.ts'
+import { s } from '../../core/schema.ts'
+import { type CommandTable, command } from '../command.ts'
+import { providerStatus } from './providers.ts'
+
+const deactivated = (at: string | undefined): boolean => at !== undefined && Date.parse(at) <= Date.now()
+
+const live = ({ model, provider, deactivatedAt }: Mapping): boolean =>
+  providerStatus(provider) === 'live' && !deactivated(deactivatedAt) && !deactivated(model.deactivatedAt)
+
+/** USD per million units of a rate, which is pico-USD per unit; null when it is unknown. */
+const perMillion = (rate: bigint | undefined): string | null =>
+  rate === undefined ? null : formatDecimal(rate * 1_000_000n, 12)
+
+/** `pricing` is null when no price is known, which does not mean free. */
+const describeMapping = (mapping: Mapping) => ({
+  provider: mapping.provider.id,
+  externalId: mapping.externalId,
+  live: live(mapping),
+  pricing: mapping.price ? mapping.pricing : null,
+  inputPerMillion: perMillion(mapping.price?.rates.prompt),
+  outputPerMillion: perMillion(mapping.price?.rates.completion),
+  contextLength: mapping.contextLength ?? mapping.model.contextLength ?? null,
+  maxOutput: mapping.maxOutput ?? mapping.model.maxOutput ?? null,
+})
+
+export type ListedModel = ReturnType<typeof describe>
+const describe = (model: Model) => ({
+  id: model.id,
+  name: model.name,
+  family: model.family,
+  aliases: model.aliases,
+  live: model.mappings.some(live),
+  contextLength: model.contextLength ?? null,
+  maxOutput: model.maxOutput ?? null,
+  deprecatedAt: model.deprecatedAt ?? null,
+  deactivatedAt: model.deactivatedAt ?? null,
+  providers: model.mappings.map(describeMapping),
+})
+
+/** Whether `query` is part of a name that the model is known by. */
+function matches(model: Model, query: string): boolean {
+  const names = [model.id, model.name, model.family, ...model.aliases]
+  for (const { provider, externalId } of model.mappings) names.push(provider.id, externalId)
+  return names.some(name => name.toLowerCase().includes(query))
+}
+
+export const modelCommands: CommandTable = {
+  /** → the models of which `query` names a part, all without it. */
+  'models.list': command(s.object({ query: s.optional(s.string()) }), ({ query = '' }, context) =>
+    [...context.snapshot().catalog.models.values()].filter(model => matches(model, query.toLowerCase())).map(describe),
+  ),
+}

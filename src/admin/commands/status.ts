@@ -1,0 +1,33 @@
+/** How the gateway is. */
+import { s } from '../../core/schema.ts'
+import { type CommandTable, command } from '../command.ts'
+import type { AdminContext } from '../context.ts'
+import { providerStatus } from './providers.ts'
+
+/** `"ok"`, or what the database says of itself. */
+export async function databaseStatus(context: AdminContext): Promise<string> {
+  try {
+    await context.ping()
+    return 'ok'
+  } catch (thrown) {
+    return thrown instanceof Error ? thrown.message : String(thrown)
+  }
+}
+
+export type Status = Awaited<ReturnType<typeof status>>
+async function status(context: AdminContext) {
+  const { version: configVersion, catalog } = context.snapshot()
+  const providers = [...catalog.providers.values()]
+  return {
+    ...context.state(),
+    configVersion,
+    database: await databaseStatus(context),
+    models: catalog.models.size,
+    providers: providers.length,
+    liveProviders: providers.filter(provider => providerStatus(provider) === 'live').length,
+  }
+}
+
+export const statusCommands: CommandTable = {
+  status: command(s.object({}), (_, context) => status(context)),
+}

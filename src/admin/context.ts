@@ -1,0 +1,35 @@
+/** What the operator's side may see and do; `main.ts` provides it. */
+import type { AccountStore, KeyStore, Ledger, UsageStore } from '../core/ports.ts'
+import type { Snapshot } from '../core/snapshot.ts'
+
+export interface GatewayState {
+  /** Of the package. */
+  readonly version: string
+  readonly uptimeMs: number
+  readonly pid: number
+  /** The public listener, `host:port`. */
+  readonly listen: string
+  /** False while starting and while draining. */
+  readonly ready: boolean
+  readonly inFlight: number
+  /** `at` is Unix milliseconds; `error` holds file, line and column. */
+  readonly lastReload: { readonly ok: boolean; readonly at: number; readonly error?: string | undefined }
+}
+
+export interface AdminContext {
+  snapshot(): Snapshot
+  /** Rejects with a message of file, line and column when the new configuration is refused; the old one stays. */
+  reload(): Promise<{ changed: boolean; version: string }>
+  /** The effective configuration, secrets masked. */
+  config(): unknown
+  readonly accounts: AccountStore
+  readonly usage: UsageStore
+  readonly ledger: Ledger
+  readonly keys: KeyStore
+  readonly metrics: { text(): Promise<string>; readonly contentType: string }
+  state(): GatewayState
+  /** Starts the drain and returns at once. */
+  drain(): void
+  /** Throws, with the reason as message, when the database is down. */
+  ping(): void | Promise<void>
+}

@@ -1,0 +1,46 @@
+/** Who may speak to the admin listener: nobody's browser, and only those who hold the token. */
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
+import { isIPv4 } from 'node:net'
+import { errors } from '../core/error.ts'
+
+const HOST = /^(\[[0-9a-f:.]+\]|[^:[\]]+)(?::\d{1,5})?$/i
+
+const isLoopback = (host: string): boolean =>
+  host === 'localhost' || host === '[::1]' || (isIPv4(host) && host.startsWith('127.'))
+
+/**
+ * Throws 403 for what a page in the operator's browser could send: a foreign name that resolves to this address
+ * (DNS rebinding), or any `Origin`. Accepted as `Host` are loopback, the configured name and the address that the
+ * connection came in on, with any port.
+ */
+export function checkSender(request: IncomingMessage, listenHost: string): void {
+  const { host, origin } = request.headers
+  if (origin !== undefined) throw errors.forbidden('The admin listener does not serve browsers (Origin was sent).')
+  const name = HOST.exec(host ?? '')?.[1]?.toLowerCase()
+  if (name && (isLoopback(name) || name === listenHost.toLowerCase() || name === localHost(request))) return
+  throw errors.forbidden(
+    `Host ${name ? `"${name}"` : 'header'} is not accepted here; address the admin listener as localhost, 127.0.0.1 ` +
+      `or [::1], or by the address that it listens on.`,
+  )
+}
+
+function localHost({ socket }: IncomingMessage): string | undefined {
+  const address = socket.localAddress?.replace(/^::ffff:(?=\d+\.)/, '')
+  return address?.includes(':') ? `[${address}]` : address
+}
+
+/** A check of `Authorization: Bearer <token>` that takes as long for a near miss as for a far one; throws 401. */
+export function tokenCheck(token: string): (request: IncomingMessage) => void {
+  const expected = digest(token)
+  return request => {
+    const given = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1]
+    if (given !== undefined && timingSafeEqual(digest(given), expected)) return
+    throw errors.invalidKey(
+      `${given === undefined ? 'No admin token was sent.' : 'The admin token is wrong.'} ` +
+        'Send "Authorization: Bearer <token>" with the content of admin.token, which stands beside the database.',
+    )
+  }
+}
+
+const digest = (text: string): Buffer => createHash('sha256').update(text).digest()

@@ -1,0 +1,62 @@
+/** What the admin listener serves besides commands. */
+import { errors } from '../core/error.ts'
+import { databaseStatus } from './commands/status.ts'
+import type { AdminContext } from './context.ts'
+
+export interface Answer {
+  readonly status: number
+  readonly contentType: string
+  readonly body: string
+}
+
+export const json = (value: unknown, status = 200): Answer => ({
+  status,
+  contentType: 'application/json',
+  body: `${JSON.stringify(value)}\n`,
+})
+
+interface Route {
+  readonly method: 'GET' | 'POST'
+  /** Served without the token: what probes and scrapers read. */
+  readonly open?: boolean
+  answer(context: AdminContext): Answer | Promise<Answer>
+}
+
+/** The reason goes to everybody who can reach the port, so it names the part that is down and nothing more. */
+async function ready(context: AdminContext): Promise<Answer> {
+  if (!context.state().ready) return json({ status: 'not ready', reason: 'starting or draining' }, 503)
+  if ((await databaseStatus(context)) !== 'ok')
+    return json({ status: 'not ready', reason: 'the database is down' }, 503)
+  return json({ status: 'ready' })
+}
+
+async function reload(context: AdminContext): Promise<Answer> {
+  try {
+    return json(await context.reload())
+  } catch (thrown) {
+    throw errors.badRequest(reason(thrown))
+  }
+}
+
+/** A fault of a configuration file, written out, begins with `file:line:column`, which its message lacks. */
+const reason = (thrown: unknown): string =>
+  thrown instanceof Error && thrown.name !== 'ConfigError' ? thrown.message : String(thrown)
+
+export const routes: Readonly<Record<string, Route>> = {
+  '/live': { method: 'GET', open: true, answer: () => json({ status: 'live' }) },
+  '/ready': { method: 'GET', open: true, answer: ready },
+  '/metrics': {
+    method: 'GET',
+    open: true,
+    answer: async ({ metrics }) => ({ status: 200, contentType: metrics.contentType, body: await metrics.text() }),
+  },
+  '/config': { method: 'GET', answer: context => json(context.config()) },
+  '/reload': { method: 'POST', answer: reload },
+  '/drain': {
+    method: 'POST',
+    answer: context => {
+      context.drain()
+      return json({ draining: true, inFlight: context.state().inFlight }, 202)
+    },
+  },
+}

@@ -1,0 +1,138 @@
+/** The admin listener: probes, metrics, and what `gatewayctl` needs. Never on the public port. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { asError, errors, type GatewayError } from '../core/error.ts'
+import type { Log } from '../core/ports.ts'
+import { runCommand } from './command.ts'
+import { commands } from './commands/index.ts'
+import type { AdminContext } from './context.ts'
+import { checkSender, tokenCheck } from './guard.ts'
+import { type Answer, json, routes } from './routes.ts'
+
+const BODY_LIMIT = 1024 * 1024
+const COMMANDS = '/commands/'
+
+export interface AdminOptions {
+  readonly context: AdminContext
+  readonly token: string
+  /** `host:port`; port 0 takes a free one. */
+  readonly listen: string
+  readonly log: Log
+}
+
+export interface AdminListener {
+  /** `host:port` as it came to be. */
+  readonly address: string
+  close(): Promise<void>
+}
+
+export async function adminListener(options: AdminOptions): Promise<AdminListener> {
+  const { host, port } = parseAddress(options.listen)
+  const checkToken = tokenCheck(options.token)
+  const server = createServer({ requestTimeout: 30_000, headersTimeout: 10_000 }, async (request, response) => {
+    try {
+      checkSender(request, host)
+      send(response, await answer(request, options.context, checkToken), request.method === 'HEAD')
+    } catch (thrown) {
+      const error = asError(thrown)
+      if (error.status >= 500) options.log.error({ err: thrown, path: request.url }, 'an admin request failed')
+      sendError(response, error)
+    }
+  })
+  await listening(server, host.replace(/^\[|\]$/g, ''), port)
+  const bound = server.address() as AddressInfo
+  return {
+    address: `${host}:${bound.port}`,
+    close() {
+      return new Promise((resolve, reject) => {
+        server.close(error => (error ? reject(error) : resolve()))
+        server.closeAllConnections()
+      })
+    },
+  }
+}
+
+async function answer(
+  request: IncomingMessage,
+  context: AdminContext,
+  checkToken: (request: IncomingMessage) => void,
+): Promise<Answer> {
+  const path = request.url!.split('?', 1)[0]!
+  const method = request.method === 'HEAD' ? 'GET' : request.method!
+  const route = Object.hasOwn(routes, path) ? routes[path] : undefined
+  if (!route?.open) checkToken(request)
+  if (route) {
+    if (method !== route.method) throw errors.methodNotAllowed(method, [route.method])
+    return route.answer(context)
+  }
+  if (!path.startsWith(COMMANDS)) {
+    throw errors.notFound(
+      `There is no "${path}" here. There are ${Object.keys(routes).join(', ')} and ${COMMANDS}<name>.`,
+    )
+  }
+  const name = path.slice(COMMANDS.length)
+  const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+  if (!command) {
+    throw errors.notFound(`There is no command "${name}". Commands: ${Object.keys(commands).join(', ')}.`)
+  }
+  if (method !== 'POST') throw errors.methodNotAllowed(method, ['POST'])
+  return json(await runCommand(name, command, await readJson(request), context))
+}
+
+/** The body as JSON, an empty one as `{}`. */
+async function readJson(request: IncomingMessage): Promise<unknown> {
+  const chunks: Buffer[] = []
+  let size = 0
+  try {
+    // The socket must outlive a refusal, or the caller would never read it.
+    for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+      size += chunk.length
+      if (size > BODY_LIMIT) break
+      chunks.push(chunk)
+    }
+  } catch {
+    throw errors.aborted()
+  }
+  if (size > BODY_LIMIT) throw errors.tooLarge(BODY_LIMIT)
+  if (size === 0) return {}
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString('utf8'))
+  } catch (thrown) {
+    throw errors.invalidJson(thrown instanceof Error ? thrown.message : String(thrown))
+  }
+}
+
+function send(response: ServerResponse, { status, contentType, body }: Answer, headOnly = false): void {
+  response.writeHead(status, {
+    'content-type': contentType,
+    'content-length': Buffer.byteLength(body),
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+  })
+  response.end(headOnly ? undefined : body)
+}
+
+/** The connection ends with a refusal: what is left of its body is not worth reading. */
+function sendError(response: ServerResponse, error: GatewayError): void {
+  const { message, type, param, code } = error
+  for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value)
+  response.setHeader('connection', 'close')
+  send(response, json({ error: { message, type, param, code } }, error.status))
+}
+
+/** `127.0.0.1:9901` or `[::1]:9901`. */
+function parseAddress(listen: string): { host: string; port: number } {
+  const match = /^(\[[0-9a-fA-F:.]+\]|[^:\s]+):(\d{1,5})$/.exec(listen)
+  if (!match) throw new RangeError(`"${listen}" is not an address to listen on; write host:port`)
+  return { host: match[1]!, port: Number(match[2]) }
+}
+
+function listening(server: Server, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject)
+    server.listen({ host, port }, () => {
+      server.off('error', reject)
+      resolve()
+    })
+  })
+}

@@ -1,0 +1,33 @@
+/** The admin token: a file beside the database, made at first start. */
+import { randomBytes } from 'node:crypto'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname } from 'node:path'
+
+const BYTES = 32
+const MIN_LENGTH = 16
+
+/**
+ * The token in the file at `path`; a file that is missing is made, readable by its owner only. Throws for a file
+ * that holds no token, because an empty one would let everybody in.
+ */
+export function adminToken(path: string): string {
+  const made = create(path)
+  const token = made ?? readFileSync(path, 'utf8').trim()
+  if (token.length < MIN_LENGTH) {
+    throw new Error(`${path} holds no admin token (at least ${MIN_LENGTH} characters); delete it to get a new one`)
+  }
+  return token
+}
+
+/** Undefined when the file is there already; two processes that start at once agree on one token. */
+function create(path: string): string | undefined {
+  mkdirSync(dirname(path), { recursive: true })
+  const token = randomBytes(BYTES).toString('base64url')
+  try {
+    writeFileSync(path, `${token}\n`, { flag: 'wx', mode: 0o600 })
+    return token
+  } catch (thrown) {
+    if ((thrown as NodeJS.ErrnoException).code === 'EEXIST') return undefined
+    throw thrown
+  }
+}

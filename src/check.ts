@@ -1,0 +1,39 @@
+/** Checks configuration files with the loader that the gateway uses, without opening a store or a port. */
+import { dirname, resolve } from 'node:path'
+import { link } from './config/link.ts'
+import { loadFiles, loadGateway } from './config/load.ts'
+import type { Services } from './core/ports.ts'
+import { Registry } from './registry.ts'
+
+export interface CheckSummary {
+  readonly version: string
+  readonly models: number
+  readonly providers: number
+  readonly mappings: number
+  /** `<provider>/<model>` of the mappings without a price. */
+  readonly unpriced: string[]
+}
+
+/** Throws a ConfigError whose text starts with `file:line:column`. */
+export async function checkConfig(path: string): Promise<CheckSummary> {
+  // The demo's address is known only to a running gateway.
+  const env = { GATEWAY_DEMO_URL: 'http://127.0.0.1:9', ...process.env }
+  const registry = new Registry()
+  const { value: file } = await loadGateway(path, { env })
+  if (file.catalog.plugins) await registry.load(resolve(dirname(resolve(path)), file.catalog.plugins))
+  const { wires, filters, endpoints } = registry
+  const terminal = () => Promise.reject(new Error('nothing is served while configuration is checked'))
+  const { version, catalog } = link(await loadFiles(path, { env }), { wires, filters, endpoints, services, terminal })
+  const mappings = [...catalog.models.values()].flatMap(model => model.mappings)
+  const unpriced = mappings.filter(mapping => !mapping.price && mapping.unpriced !== 'allow')
+  return {
+    version,
+    models: catalog.models.size,
+    providers: catalog.providers.size,
+    mappings: mappings.length,
+    unpriced: unpriced.map(({ provider, model }) => `${provider.id}/${model.id}`),
+  }
+}
+
+/** Filters take their ports when they are made, and use them when they serve, which a check never does. */
+const services = {} as Services

@@ -1,0 +1,14 @@
+/** Entry of `gatewayctl`. */
+import { run } from './cli/program.ts'
+
+// A reader that has seen enough (`gatewayctl metrics | head`) is no failure.
+process.stdout.on('error', (error: NodeJS.ErrnoException) => {
+  if (error.code !== 'EPIPE') throw error
+})
+
+process.exitCode = await run(process.argv.slice(2), {
+  env: process.env,
+  cwd: process.cwd(),
+  out: text => process.stdout.write(text),
+  err: text => process.stderr.write(text),
+})

@@ -1,0 +1,73 @@
+/** A client of the admin listener. */
+import { call, parseUrl, readText, unreachable } from './http.ts'
+import { Failure, type Io } from './io.ts'
+import { findToken, type TokenPlaces } from './token.ts'
+
+const DEFAULT_ADMIN = 'http://127.0.0.1:9901'
+
+export interface Admin {
+  readonly url: URL
+  /** The answer's body as text; throws a Failure for any refusal. */
+  text(method: 'GET' | 'POST', path: string, body?: unknown): Promise<string>
+  /** The same, as JSON. Gateway and command line are one package, so `T` is taken on trust. */
+  json<T>(method: 'GET' | 'POST', path: string, body?: unknown): Promise<T>
+  command<T>(name: string, args?: object): Promise<T>
+}
+
+export function connect(options: TokenPlaces & { admin?: string | undefined }, io: Io): Admin {
+  const url = parseUrl(options.admin ?? (io.env.GATEWAY_ADMIN || DEFAULT_ADMIN), DEFAULT_ADMIN)
+
+  async function text(method: 'GET' | 'POST', path: string, body?: unknown): Promise<string> {
+    const found = await findToken(options, io)
+    const headers: Record<string, string> = {}
+    if (found.token !== undefined) headers.authorization = `Bearer ${found.token}`
+    try {
+      const response = await call(new URL(path, url), { method, headers, body })
+      const answer = await readText(response)
+      if (response.statusCode! < 400) return answer
+      if (response.statusCode === 401) throw new Failure(refusedToken(found), parseError(answer))
+      throw refusal(url, response.statusCode!, answer)
+    } catch (thrown) {
+      if (!unreachable(thrown)) throw thrown
+      throw new Failure(`cannot reach the gateway at ${url.origin}; start it with \`npm start\` or pass --admin`)
+    }
+  }
+
+  async function json<T>(method: 'GET' | 'POST', path: string, body?: unknown): Promise<T> {
+    const answer = await text(method, path, body)
+    try {
+      return JSON.parse(answer) as T
+    } catch {
+      throw new Failure(notAdmin(url))
+    }
+  }
+
+  return { url, text, json, command: (name, args = {}) => json('POST', `/commands/${name}`, args) }
+}
+
+const notAdmin = (url: URL): string =>
+  `${url.origin} answers, but not as an admin listener; pass the address of server.admin as --admin`
+
+function refusal(url: URL, status: number, answer: string): Failure {
+  const error = parseError(answer)
+  return error ? new Failure(error.message, error) : new Failure(`${notAdmin(url)} (status ${status})`)
+}
+
+/** The `error` object of a refusal, or undefined for any other text. */
+export function parseError(answer: string): { message: string } | undefined {
+  try {
+    const error: unknown = (JSON.parse(answer) as { error?: unknown } | null)?.error
+    const said = error && typeof error === 'object' && 'message' in error && typeof error.message === 'string'
+    return said ? (error as { message: string }) : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function refusedToken(found: Awaited<ReturnType<typeof findToken>>): string {
+  if (found.token !== undefined) return `the gateway refused the admin token from ${found.from}; pass --token-file`
+  return (
+    `no admin token in ${found.looked.join(' or ')}; pass the file beside the gateway's database as --token-file, ` +
+    'or set GATEWAY_ADMIN_TOKEN'
+  )
+}

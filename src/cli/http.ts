@@ -1,0 +1,61 @@
+/** HTTP by node:http alone: a command should be done before a larger client has loaded. */
+import type { IncomingMessage, RequestOptions } from 'node:http'
+import { errorCode, Failure } from './io.ts'
+
+const SILENCE_MS = 60_000
+
+export interface Call {
+  readonly method: 'GET' | 'POST'
+  readonly headers?: Record<string, string>
+  /** Sent as JSON. */
+  readonly body?: unknown
+  /** How long the other side may say nothing; a minute. */
+  readonly silenceMs?: number
+}
+
+/** Resolves with the head of the answer; rejects with the system's error. One connection for one call. */
+export async function call(
+  url: URL,
+  { method, headers, body, silenceMs = SILENCE_MS }: Call,
+): Promise<IncomingMessage> {
+  const { request } = url.protocol === 'https:' ? await import('node:https') : await import('node:http')
+  const payload = body === undefined ? undefined : JSON.stringify(body)
+  const options: RequestOptions = {
+    method,
+    agent: false,
+    timeout: silenceMs,
+    headers: {
+      ...headers,
+      ...(payload !== undefined && {
+        'content-type': 'application/json',
+        'content-length': Buffer.byteLength(payload),
+      }),
+    },
+  }
+  return new Promise((resolve, reject) => {
+    const outgoing = request(url, options, resolve)
+    outgoing.once('timeout', () => outgoing.destroy(new Error(`${url.origin} was silent for ${silenceMs / 1000} s`)))
+    outgoing.once('error', reject)
+    outgoing.end(payload)
+  })
+}
+
+export async function readText(response: IncomingMessage): Promise<string> {
+  response.setEncoding('utf8')
+  let text = ''
+  for await (const chunk of response as AsyncIterable<string>) text += chunk
+  return text
+}
+
+/** `127.0.0.1:9901`, `http://gateway:9901/` → a URL; a Failure that shows `example` for anything else. */
+export function parseUrl(text: string, example: string): URL {
+  const full = /^[a-z]+:\/\//i.test(text) ? text : `http://${text}`
+  const url = URL.canParse(full) ? new URL(full) : undefined
+  if (url?.protocol === 'http:' || url?.protocol === 'https:') return url
+  throw new Failure(`"${text}" is not an http(s) address; write it like ${example}`)
+}
+
+const UNREACHABLE = new Set('ECONNREFUSED ECONNRESET ETIMEDOUT EHOSTUNREACH ENETUNREACH ENOTFOUND EAI_AGAIN'.split(' '))
+
+/** Whether a system error means that nobody answers there. */
+export const unreachable = (thrown: unknown): boolean => UNREACHABLE.has(errorCode(thrown) ?? '')

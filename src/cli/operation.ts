@@ -1,0 +1,103 @@
+/** `gatewayctl status`, `reload`, `check`, `config`, `drain` and `metrics`. */
+import { resolve } from 'node:path'
+import type { Command } from 'commander'
+import type { Status } from '../admin/commands/status.ts'
+import { parseExposition } from './exposition.ts'
+import type { Open } from './session.ts'
+import { facts } from './table.ts'
+import { configPath } from './token.ts'
+
+/** 93_784_000 → `1d 2h`; the two largest units. */
+function span(ms: number): string {
+  const seconds = Math.floor(ms / 1000)
+  const parts = [
+    [Math.floor(seconds / 86_400), 'd'],
+    [Math.floor(seconds / 3600) % 24, 'h'],
+    [Math.floor(seconds / 60) % 60, 'm'],
+    [seconds % 60, 's'],
+  ] as const
+  const first = parts.findIndex(([count]) => count > 0)
+  const shown = first === -1 ? parts.slice(-1) : parts.slice(first, first + 2)
+  return shown.map(([count, unit]) => `${count}${unit}`).join(' ')
+}
+
+const showStatus = (status: Status): string =>
+  facts([
+    ['state', status.ready ? 'ready' : 'not ready: starting or draining'],
+    ['version', status.version],
+    ['listens on', status.listen],
+    ['process', `${status.pid}, up ${span(status.uptimeMs)}`],
+    ['in flight', status.inFlight],
+    ['database', status.database],
+    ['configuration', status.configVersion],
+    ['last reload', lastReload(status)],
+    ['providers', `${status.providers}, ${status.liveProviders} live`],
+    ['models', status.models],
+  ])
+
+const lastReload = ({ lastReload: { ok, at, error } }: Status): string =>
+  `${ok ? 'ok' : 'failed'} at ${new Date(at).toISOString()}${error ? `: ${error}` : ''}`
+
+export function addOperation(program: Command, open: Open): void {
+  program
+    .command('status')
+    .description('how the gateway is')
+    .action(async (_, command) => {
+      const { admin, print } = open(command)
+      print(await admin.command<Status>('status'), showStatus)
+    })
+
+  program
+    .command('reload')
+    .description('read the configuration again; a faulty one is refused and the old one stays')
+    .action(async (_, command) => {
+      const { admin, print } = open(command)
+      const result = await admin.json<{ changed: boolean; version: string }>('POST', '/reload')
+      print(result, ({ changed, version }) => `${changed ? 'now running' : 'unchanged:'} version ${version}\n`)
+    })
+
+  program
+    .command('check')
+    .description('check the configuration files without a running gateway')
+    .action(async (_, command) => {
+      const { io, config, json, print } = open(command)
+      const path = configPath(config, io)
+      const { checkConfig } = await import('../check.ts')
+      const summary = await checkConfig(resolve(io.cwd, path))
+      print(summary, ({ version, providers, models, mappings }) => {
+        const counts = `${providers} providers, ${models} models, ${mappings} offers`
+        return `${path} is valid: version ${version}, ${counts}\n`
+      })
+      if (summary.unpriced.length > 0 && !json) {
+        io.err(`warning: no price is known for ${summary.unpriced.join(', ')}\n`)
+      }
+    })
+
+  program
+    .command('config')
+    .description('the configuration in force, secrets as ***')
+    .action(async (_, command) => {
+      const { admin, print } = open(command)
+      const { stringify } = await import('yaml')
+      print(await admin.json<unknown>('GET', '/config'), config => stringify(config))
+    })
+
+  program
+    .command('drain')
+    .description('refuse new requests, finish those in flight, then stop')
+    .action(async (_, command) => {
+      const { admin, print } = open(command)
+      const result = await admin.json<{ draining: true; inFlight: number }>('POST', '/drain')
+      print(result, ({ inFlight }) => `draining; ${inFlight} in flight\n`)
+    })
+
+  program
+    .command('metrics')
+    .description('what Prometheus would read')
+    .action(async (_, command) => {
+      const { io, admin, json, print } = open(command)
+      const text = await admin.text('GET', '/metrics')
+      if (json) print(parseExposition(text), String)
+      else io.out(text)
+    })
+}

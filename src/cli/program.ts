@@ -1,0 +1,48 @@
+/** `gatewayctl`: the operator's command line. */
+import { Command, CommanderError } from 'commander'
+import { version } from '../version.ts'
+import { addCatalogue } from './catalogue.ts'
+import { addChat } from './chat.ts'
+import { Failure, type Io, oneLine } from './io.ts'
+import { addKeys } from './keys.ts'
+import { addOperation } from './operation.ts'
+import { openSession } from './session.ts'
+import { addUsage } from './usage.ts'
+
+function build(io: Io): Command {
+  const program = new Command('gatewayctl')
+    .description('Operates a running Model Gateway through its admin listener.')
+    .version(version)
+    .option('--admin <url>', 'the admin listener (GATEWAY_ADMIN; default http://127.0.0.1:9901)')
+    .option('--token-file <file>', 'the file of the admin token (default: GATEWAY_ADMIN_TOKEN, ./data/admin.token)')
+    .option('--config <file>', 'the configuration file (GATEWAY_CONFIG; default ./config/gateway.yaml)')
+    .option('--json', 'print one JSON value and nothing else')
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({ writeOut: io.out, writeErr: io.err })
+    .exitOverride()
+  const open = openSession(io)
+  addKeys(program, open)
+  addOperation(program, open)
+  addCatalogue(program, open)
+  addUsage(program, open)
+  addChat(program, open)
+  return program
+}
+
+/** Runs one command line; resolves with the exit code: 0 done, 1 refused or failed, 2 wrong use. */
+export async function run(args: readonly string[], io: Io): Promise<number> {
+  const program = build(io)
+  try {
+    await program.parseAsync(args, { from: 'user' })
+    return 0
+  } catch (thrown) {
+    if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2
+    const message = oneLine(thrown)
+    if (program.opts().json) {
+      const error = (thrown instanceof Failure && thrown.body) || { message }
+      io.out(`${JSON.stringify({ error }, null, 2)}\n`)
+    }
+    io.err(`${message}\n`)
+    return 1
+  }
+}

@@ -1,0 +1,34 @@
+/** Aligned text for terminals. */
+import { printable } from './io.ts'
+
+type Cell = string | number | null | undefined
+
+const show = (cell: Cell): string =>
+  cell === null || cell === undefined || cell === '' ? '-' : printable(String(cell))
+const width = (text: string): number => [...text].length
+
+/** Columns two spaces apart; those without words stand to the right. Empty cells show as `-`. */
+export function table(headers: readonly string[], rows: readonly (readonly Cell[])[]): string {
+  const cells = [headers, ...rows].map(row => headers.map((_, column) => show(row[column])))
+  const widths = headers.map((_, column) => Math.max(...cells.map(row => width(row[column]!))))
+  const right = headers.map(
+    (_, column) => rows.length > 0 && rows.every(row => /^(?:[\d.]+|-)$/.test(show(row[column]))),
+  )
+  const line = (row: string[]) =>
+    row
+      .map((text, column) => pad(text, widths[column]!, right[column]!))
+      .join('  ')
+      .trimEnd()
+  return `${cells.map(line).join('\n')}\n`
+}
+
+function pad(text: string, to: number, right: boolean): string {
+  const space = ' '.repeat(to - width(text))
+  return right ? space + text : text + space
+}
+
+/** `name  value` lines with the values in one column. */
+export function facts(entries: readonly (readonly [string, Cell])[]): string {
+  const widest = Math.max(...entries.map(([name]) => width(name)))
+  return entries.map(([name, value]) => `${pad(name, widest, false)}  ${show(value)}\n`).join('')
+}

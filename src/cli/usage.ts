@@ -1,0 +1,59 @@
+/** `gatewayctl usage`. */
+import { type Command, Option } from 'commander'
+import type { UsageTotals } from '../core/ports.ts'
+import type { Open } from './session.ts'
+import { facts, table } from './table.ts'
+
+type Totals = Omit<UsageTotals, 'cost'> & { readonly cost: string }
+interface Usage {
+  readonly from: string
+  readonly to: string
+  readonly totals: Totals
+  readonly groupBy?: string
+  readonly groups?: readonly (Totals & { readonly id: string })[]
+}
+
+function showUsage({ from, to, totals, groupBy, groups }: Usage): string {
+  const summary = facts([
+    ['days', `${from} to ${to} (UTC)`],
+    ['requests', `${totals.requests} (${totals.errors} failed, ${totals.cached} from cache)`],
+    ['input tokens', `${totals.inputTokens} (${totals.cachedTokens} cached)`],
+    ['output tokens', `${totals.outputTokens} (${totals.reasoningTokens} reasoning)`],
+    ['cost USD', totals.cost],
+  ])
+  if (!groups) return summary
+  const rows = groups.map(group => [
+    group.id,
+    group.requests,
+    group.errors,
+    group.inputTokens,
+    group.outputTokens,
+    group.cost,
+  ])
+  return `${summary}\n${table([groupBy ?? '', 'requests', 'failed', 'input', 'output', 'cost USD'], rows)}`
+}
+
+export function addUsage(program: Command, open: Open): void {
+  const usage = program
+    .command('usage')
+    .description('requests, tokens and cost; of the last 30 days unless said otherwise')
+    .option('--project <project>', 'only this project')
+    .option('--key <id>', 'only this key')
+    .option('--from <date>', 'first day, YYYY-MM-DD (UTC)')
+    .option('--to <date>', 'last day, YYYY-MM-DD (UTC)')
+    .addOption(new Option('--group-by <what>', 'also by').choices(['provider', 'model', 'app', 'api_key']))
+    .action(async ({ project, key, from, to, groupBy }, command) => {
+      const { admin, print } = open(command)
+      print(await admin.command<Usage>('usage', { project, key, from, to, groupBy }), showUsage)
+    })
+
+  usage
+    .command('check')
+    .description('compare request rows, ledger and totals')
+    .action(async (_, command) => {
+      const { admin, print } = open(command)
+      print(await admin.command<{ differences: string[] }>('usage.check'), ({ differences }) =>
+        differences.length === 0 ? 'no differences\n' : `${differences.join('\n')}\n`,
+      )
+    })
+}

@@ -1,0 +1,101 @@
+/** What an answer says of itself: usage, cost and routing, as interface 2.4 has them. */
+import type { Attempt, Exchange } from '../core/exchange.ts'
+import { type Cost, toNumber } from '../core/money.ts'
+import type { Usage } from '../core/usage.ts'
+
+/** The `usage` object. Call it once the events have ended. */
+export function usageOf(ex: Exchange): object {
+  const { usage, cost } = ex
+  const prompt = usage.prompt ?? 0
+  const completion = usage.completion ?? 0
+  const reasoning = usage.internal_reasoning ?? 0
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    total_tokens: prompt + completion,
+    ...(reasoning > 0 ? { reasoning_tokens: reasoning } : {}),
+    prompt_tokens_details: promptDetails(usage),
+    completion_tokens_details: {
+      reasoning_tokens: reasoning,
+      ...(usage.image_output ? { image_tokens: usage.image_output } : {}),
+      ...(usage.output_audio ? { audio_tokens: usage.output_audio } : {}),
+    },
+    cost: cost && toNumber(cost.total),
+    cost_details: costDetails(cost, ex.cached !== undefined),
+    ...(ex.estimated ? { info: 'The provider reported no usage; these token counts are estimated.' } : {}),
+  }
+}
+
+function promptDetails(usage: Usage): object {
+  const write5m = usage.input_cache_write ?? 0
+  const write1h = usage.input_cache_write_1h ?? 0
+  const written = write5m + write1h
+  return {
+    cached_tokens: usage.input_cache_read ?? 0,
+    ...(written > 0
+      ? {
+          cache_write_tokens: written,
+          cache_creation_tokens: written,
+          cache_creation: { ephemeral_5m_input_tokens: write5m, ephemeral_1h_input_tokens: write1h },
+        }
+      : {}),
+    ...(usage.input_audio ? { audio_tokens: usage.input_audio } : {}),
+  }
+}
+
+function costDetails(cost: Cost | null, cached: boolean): object {
+  const usd = (amount: bigint | undefined) => (amount === undefined ? 0 : toNumber(amount))
+  const prompt = cost ? cost.input + cost.cachedInput + cost.cacheWrite : 0n
+  const nullable = (amount: bigint | undefined) => (cost ? usd(amount) : null)
+  return {
+    upstream_inference_cost: usd(cost ? cost.total - cost.webSearch : 0n),
+    upstream_inference_prompt_cost: usd(prompt),
+    upstream_inference_completions_cost: usd(cost?.output),
+    total_cost: nullable(cost?.total),
+    input_cost: nullable(cost?.input),
+    output_cost: nullable(cost?.output),
+    cached_input_cost: nullable(cost?.cachedInput),
+    cache_write_input_cost: nullable(cost?.cacheWrite),
+    request_cost: nullable(cost?.request),
+    web_search_cost: nullable(cost?.webSearch),
+    image_input_cost: nullable(cost?.imageInput),
+    image_output_cost: nullable(cost?.imageOutput),
+    audio_input_cost: nullable(cost?.audioInput),
+    data_storage_cost: cached ? 0 : null,
+  }
+}
+
+/** The `metadata` object. */
+export function metadataOf(ex: Exchange): object {
+  const mapping = ex.target?.mapping
+  return {
+    request_id: ex.id,
+    log_id: ex.logId,
+    requested_model: ex.requestedModel,
+    requested_provider: ex.requestedProvider,
+    used_model: ex.cached?.model ?? mapping?.model.id ?? '',
+    used_provider: ex.cached?.provider ?? mapping?.provider.id ?? '',
+    underlying_used_model: ex.cached?.externalId ?? mapping?.externalId ?? '',
+    used_region: ex.target?.region ?? null,
+    organization_id: ex.principal?.orgId,
+    project_id: ex.principal?.projectId,
+    discount: null,
+    ...(ex.servedTier === undefined ? {} : { used_service_tier: ex.servedTier }),
+    ...(ex.cached ? { cached: true } : {}),
+    routing: ex.attempts.map(attemptOf),
+  }
+}
+
+/** Gateway credentials are never described beyond their fingerprint. */
+function attemptOf({ target, status, succeeded, errorType }: Attempt): object {
+  return {
+    provider: target.provider.id,
+    model: target.mapping.model.id,
+    ...(target.region === undefined ? {} : { region: target.region }),
+    status_code: status,
+    error_type: errorType,
+    succeeded,
+    ...(target.credential ? { apiKeyHash: target.credential.fingerprint } : {}),
+    credentialSource: target.credential?.source ?? 'platform',
+  }
+}

@@ -1,0 +1,46 @@
+/** Rules that relate fields of a chat request, whatever client wire it came by. */
+import { errors } from '../core/error.ts'
+import type { ChatRequest } from '../core/ops.ts'
+import { assertImageUrl } from './url.ts'
+
+const MAX_CACHE_BREAKPOINTS = 4
+
+/** Throws the documented 400 for the first rule that is broken. */
+export function checkChat(request: ChatRequest): void {
+  const { tools = [], messages } = request
+  const has = (type: string) => tools!.some(tool => tool.type === type)
+  if (request.reasoning && request.reasoning_effort) {
+    throw errors.combination('reasoning cannot be combined with reasoning_effort; use one of them.', 'reasoning_effort')
+  }
+  if ((request.n ?? 1) > 1 && request.stream && has('function')) {
+    throw errors.combination('n > 1 cannot be combined with stream and function tools.', 'n')
+  }
+  if (typeof request.tool_choice === 'object' && request.tool_choice?.type === 'web_search' && !has('web_search')) {
+    throw errors.invalidParameters('tool_choice: web_search requires a web_search tool in tools', 'tool_choice')
+  }
+  for (const [index, tool] of (tools ?? []).entries()) {
+    if (tool.type === 'function' && tool.defer_loading && !has('tool_search')) {
+      const param = `tools[${index}].defer_loading`
+      throw errors.invalidParameters(`${param}: requires a tool_search tool in tools`, param)
+    }
+  }
+  let breakpoints = tools!.filter(tool => tool.type === 'function' && tool.cache_control).length
+  for (const [index, message] of messages.entries()) {
+    const at = `messages[${index}]`
+    if (message.role === 'tool' && !message.tool_call_id) {
+      throw errors.invalidParameters(`${at}.tool_call_id: is required for role "tool"`, `${at}.tool_call_id`)
+    }
+    if (message.tool_result_cache_control) breakpoints++
+    if (!Array.isArray(message.content)) continue
+    for (const [position, part] of message.content.entries()) {
+      if (part.type === 'text' && part.cache_control) breakpoints++
+      if (part.type === 'image_url') assertImageUrl(part.image_url.url, `${at}.content[${position}].image_url.url`)
+    }
+  }
+  if (breakpoints > MAX_CACHE_BREAKPOINTS) {
+    throw errors.invalidParameters(
+      `messages: at most ${MAX_CACHE_BREAKPOINTS} cache_control breakpoints are allowed, got ${breakpoints}`,
+      'messages',
+    )
+  }
+}

@@ -1,0 +1,31 @@
+/** Client wire of local endpoints: no request body, one JSON value out. */
+import type { Codec, Encoder } from '../core/codec.ts'
+import { errors } from '../core/error.ts'
+import type { Event } from '../core/event.ts'
+import { openAiError } from './openai-error.ts'
+
+export const json: Codec<never> = {
+  wire: 'json',
+  decode() {
+    throw errors.internal(new Error('this endpoint reads no body'))
+  },
+  encoder: () => new ValueEncoder(),
+  error: openAiError,
+}
+
+class ValueEncoder implements Encoder {
+  readonly contentType = 'application/json'
+  #out: string | Buffer = ''
+
+  write(batch: readonly Event[]): undefined {
+    for (const event of batch) {
+      if (event.type === 'result') this.#out = event.bytes ?? JSON.stringify(event.value)
+    }
+  }
+
+  end(): string | Buffer {
+    return this.#out
+  }
+
+  fail(): undefined {}
+}

@@ -1,0 +1,148 @@
+/** Writes chat answers in the OpenAI form: chunks by template, or one body at the end. */
+import type { Encoder } from '../core/codec.ts'
+import type { GatewayError } from '../core/error.ts'
+import type { Event, ToolEvent } from '../core/event.ts'
+import type { Exchange } from '../core/exchange.ts'
+import { type Choice, Fold, toDetail } from '../core/fold.ts'
+import { metadataOf, usageOf } from './accounting.ts'
+import { openAiError } from './openai-error.ts'
+
+const answerId = (ex: Exchange) => `chatcmpl-${ex.logId}`
+const answerModel = (ex: Exchange) => ex.cached?.model ?? ex.target?.mapping.model.id ?? ex.requestedModel
+const created = (ex: Exchange) => Math.floor(ex.at / 1000)
+
+/** One write per batch; every chunk is put together from a prefix that is made once. */
+export class StreamEncoder implements Encoder {
+  readonly contentType = 'text/event-stream; charset=utf-8'
+  readonly #ex: Exchange
+  readonly #head: string
+  readonly #prefix: string
+  /** Choices whose role has been sent. */
+  readonly #begun: boolean[] = []
+
+  constructor(ex: Exchange) {
+    this.#ex = ex
+    this.#head = `data: {"id":"${answerId(ex)}","object":"chat.completion.chunk","created":${created(ex)},"model":${JSON.stringify(answerModel(ex))},"choices":[`
+    this.#prefix = `${this.#head}{"index":`
+  }
+
+  write(batch: readonly Event[]): string | undefined {
+    let out = ''
+    for (const event of batch) if ('choice' in event) out += this.#chunk(event)
+    return out === '' ? undefined : out
+  }
+
+  end(): string {
+    this.#ex.completeUsage(false)
+    return `${this.#last()}data: [DONE]\n\n`
+  }
+
+  fail(error: GatewayError): string {
+    this.#ex.completeUsage(true)
+    return `data: ${JSON.stringify(openAiError(error))}\n\n${this.#last()}data: [DONE]\n\n`
+  }
+
+  /** The chunk before the terminator: no choice, but usage and routing (interface 6.2). */
+  #last(): string {
+    const usage = JSON.stringify(usageOf(this.#ex))
+    return `${this.#head}],"usage":${usage},"metadata":${JSON.stringify(metadataOf(this.#ex))}}\n\n`
+  }
+
+  #chunk(event: Extract<Event, { choice: number }>): string {
+    if (event.type === 'finish') {
+      return `${this.#prefix}${event.choice},"delta":{},"finish_reason":"${event.reason}"}]}\n\n`
+    }
+    let role = ''
+    if (!this.#begun[event.choice]) {
+      this.#begun[event.choice] = true
+      role = event.type === 'text' ? '"role":"assistant",' : '"role":"assistant","content":null,'
+    }
+    return `${this.#prefix}${event.choice},"delta":{${role}${deltaOf(event)}},"finish_reason":null}]}\n\n`
+  }
+}
+
+/** The members of a delta, without braces. */
+function deltaOf(event: Exclude<Extract<Event, { choice: number }>, { type: 'finish' }>): string {
+  switch (event.type) {
+    case 'text':
+      return `"content":${JSON.stringify(event.text)}`
+    case 'refusal':
+      return `"refusal":${JSON.stringify(event.text)}`
+    case 'reasoning': {
+      const details = event.format === undefined ? '' : `,"reasoning_details":${JSON.stringify([toDetail(event)])}`
+      return `"reasoning":${JSON.stringify(event.text)}${details}`
+    }
+    case 'tool':
+      return `"tool_calls":[${JSON.stringify(toolDelta(event))}]`
+    case 'image':
+      return `"images":${JSON.stringify([image(event.url)])}`
+    case 'source':
+      return `"annotations":${JSON.stringify([citation(event.url, event.title)])}`
+    case 'native':
+      return `"provider_native_blocks":${JSON.stringify([{ ...event.block, provider: event.provider }])}`
+  }
+}
+
+function toolDelta({ index, id, name, args = '', signature }: ToolEvent): object {
+  const extra = signature === undefined ? {} : { extra_content: { vendor: { thought_signature: signature } } }
+  if (id === undefined) return { index, function: { arguments: args }, ...extra }
+  return { index, id, type: 'function', function: { name, arguments: args }, ...extra }
+}
+
+const image = (url: string) => ({ type: 'image_url', image_url: { url } })
+const citation = (url: string, title: string | undefined) => ({
+  type: 'url_citation',
+  url_citation: { url, title: title ?? '', start_index: 0, end_index: 0 },
+})
+
+/** Folds the events and writes one body. */
+export class WholeEncoder implements Encoder {
+  readonly contentType = 'application/json'
+  readonly #ex: Exchange
+  readonly #fold = new Fold()
+
+  constructor(ex: Exchange) {
+    this.#ex = ex
+  }
+
+  write(batch: readonly Event[]): undefined {
+    this.#fold.add(batch)
+  }
+
+  end(): string {
+    this.#ex.completeUsage(false)
+    return JSON.stringify({
+      id: answerId(this.#ex),
+      object: 'chat.completion',
+      created: created(this.#ex),
+      model: answerModel(this.#ex),
+      choices: this.#fold.choices.map(choiceOf),
+      usage: usageOf(this.#ex),
+      metadata: metadataOf(this.#ex),
+    })
+  }
+
+  fail(): undefined {}
+}
+
+function choiceOf(choice: Choice, index: number): object {
+  const { refusal, reasoning, details, tools, images, sources, native } = choice
+  const message = {
+    role: 'assistant',
+    content: choice.sawText || tools.length === 0 ? choice.text : null,
+    ...(refusal === '' ? {} : { refusal }),
+    ...(reasoning === '' ? {} : { reasoning }),
+    ...(details.length === 0 ? {} : { reasoning_details: details }),
+    ...(tools.length === 0 ? {} : { tool_calls: tools.map(toolCallOf) }),
+    ...(choice.textBeforeTools ? { content_before_tool_calls: true } : {}),
+    ...(images.length === 0 ? {} : { images: images.map(image) }),
+    ...(sources.length === 0 ? {} : { annotations: sources.map(({ url, title }) => citation(url, title)) }),
+    ...(native.length === 0 ? {} : { provider_native_blocks: native }),
+  }
+  return { index, message, logprobs: null, finish_reason: choice.finish ?? 'stop' }
+}
+
+function toolCallOf({ id, name, args, signature }: Choice['tools'][number]): object {
+  const extra = signature === undefined ? {} : { extra_content: { vendor: { thought_signature: signature } } }
+  return { id, type: 'function', function: { name, arguments: args === '' ? '{}' : args }, ...extra }
+}

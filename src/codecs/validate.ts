@@ -1,0 +1,70 @@
+/** Compiles a request schema once, and says what is wrong with a body in a client's words. */
+import { Ajv, type ErrorObject } from 'ajv'
+import { errors } from '../core/error.ts'
+import type { Schema } from '../core/schema.ts'
+
+/** Client requests are never changed, and never checked against anything but our own schemas. */
+const ajv = new Ajv({
+  discriminator: true,
+  ownProperties: true,
+  allowUnionTypes: true,
+  verbose: true,
+  meta: false,
+  validateSchema: false,
+})
+
+/** Throws a 400 `invalid_parameters` whose `param` is the path of the first fault. */
+export function validator<T>(schema: Schema<T>): (body: unknown) => T {
+  let check: ReturnType<typeof ajv.compile> | undefined
+  return body => {
+    check ??= ajv.compile(schema.json)
+    if (check(body)) return body as T
+    const { path, message } = explain(check.errors ?? [])
+    throw errors.invalidParameters(path ? `${path}: ${message}` : `The request body ${message}`, path || null)
+  }
+}
+
+/** The deepest fault: in a union the member that fits best is the one that fails last. */
+function explain(faults: ErrorObject[]): { path: string; message: string } {
+  const depth = (fault: ErrorObject) => fault.instancePath.split('/').length
+  const deepest = Math.max(...faults.map(depth))
+  const own = faults.filter(fault => depth(fault) === deepest && fault.keyword !== 'anyOf' && fault.keyword !== 'oneOf')
+  const fault = own.find(({ keyword }) => keyword !== 'type') ?? own[0] ?? faults[0]!
+  let path = pathOf(fault.instancePath)
+  if (fault.keyword === 'required') path += `${path && '.'}${fault.params.missingProperty}`
+  if (fault.keyword === 'discriminator') path += `${path && '.'}${fault.params.tag}`
+  return { path, message: describe(fault, own) }
+}
+
+function describe(fault: ErrorObject, all: ErrorObject[]): string {
+  switch (fault.keyword) {
+    case 'required':
+      return 'is required'
+    case 'type': {
+      const types = new Set(
+        all.filter(({ keyword }) => keyword === 'type').flatMap(({ params }) => params.type as string),
+      )
+      return `must be ${[...types].join(' or ')}`
+    }
+    case 'enum':
+      return `must be one of ${(fault.params.allowedValues as unknown[]).map(value => JSON.stringify(value)).join(', ')}`
+    case 'discriminator':
+      return `must be one of ${tags(fault).join(', ')}`
+    default:
+      return fault.message ?? 'is invalid'
+  }
+}
+
+/** The values of `type` that the members of a tagged union name. */
+function tags(fault: ErrorObject): string[] {
+  const members = (fault.parentSchema as { oneOf?: { properties: { type: { enum: string[] } } }[] }).oneOf ?? []
+  return members.flatMap(member => member.properties.type.enum).map(tag => `"${tag}"`)
+}
+
+/** `/messages/0/content` → `messages[0].content`. */
+const pathOf = (pointer: string): string =>
+  pointer
+    .slice(1)
+    .split('/')
+    .map(part => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+    .reduce((path, part) => (/^\d+$/.test(part) ? `${path}[${part}]` : `${path}${path && '.'}${part}`), '')

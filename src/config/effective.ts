@@ -1,0 +1,27 @@
+/** What is in force: as it may be shown, and what of it only a restart changes. */
+import { isDeepStrictEqual } from 'node:util'
+import { type ConfigFile, masked } from './file.ts'
+import type { ConfigFiles } from './load.ts'
+import type { GatewayFile } from './schema.ts'
+
+/** All values with defaults, times in milliseconds and sizes in bytes; every secret as `***`. */
+export function effectiveConfig(files: ConfigFiles): Record<string, unknown> {
+  const shown = <T>(file: ConfigFile<T>): T => masked(file, () => '***')
+  return {
+    version: files.version,
+    gateway: shown(files.gateway),
+    models: files.models.flatMap(file => shown(file).models),
+    providers: files.providers.map(file => shown(file)),
+  }
+}
+
+/** The fields of `server` and `stores` in which two files differ, as `server.listen`: they are read once, at start. */
+export function staticDifferences(a: GatewayFile, b: GatewayFile): string[] {
+  return (['server', 'stores'] as const).flatMap(section => {
+    const before: Record<string, unknown> = a[section]
+    const after: Record<string, unknown> = b[section]
+    return [...new Set([...Object.keys(before), ...Object.keys(after)])]
+      .filter(key => !isDeepStrictEqual(before[key], after[key]))
+      .map(key => `${section}.${key}`)
+  })
+}

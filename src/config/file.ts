@@ -1,0 +1,112 @@
+/** Reads one kind of configuration file, and parses again only what changed since it was read last. */
+import { createHash, createHmac } from 'node:crypto'
+import { readFile, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
+import type { Schema } from '../core/schema.ts'
+import { ConfigError } from './error.ts'
+import { type Env, referencedFiles, resolveReferences, systemProblem } from './reference.ts'
+import { type Path, Source, samePath } from './source.ts'
+import { check } from './validate.ts'
+import { readYaml } from './yaml.ts'
+
+const MAX_BYTES = 1024 * 1024
+/** Where a reference may be shown: addresses and paths, which hold no secret. */
+const OPEN = new Set<unknown>(['server', 'catalog', 'base_url'])
+
+export interface ConfigFile<T> {
+  readonly source: Source
+  /** Deeply frozen. */
+  readonly value: T
+  /** Where `value` holds what must not be shown. */
+  readonly secrets: readonly Path[]
+  /** Files that it refers to as `${file:…}`, as absolute paths. */
+  readonly references: readonly string[]
+  /** Hash of the effective values, in which secrets count by their fingerprints. */
+  readonly digest: string
+}
+
+/** What may be shown of a secret: enough to tell two of them apart. */
+export const fingerprint = (secret: string): string =>
+  createHmac('sha256', 'model-gateway credential fingerprint').update(secret).digest('hex').slice(0, 7)
+
+/** A file's values, with what `mask` makes of each secret; an empty one is none, and stays. */
+export function masked<T>(file: Pick<ConfigFile<T>, 'value' | 'secrets'>, mask: (secret: string) => string): T {
+  const copy = structuredClone(file.value)
+  for (const path of file.secrets) {
+    const holder = path.slice(0, -1).reduce<unknown>((value, step) => (value as Record<string, unknown>)[step], copy)
+    const values = holder as Record<string, unknown>
+    const key = String(path.at(-1))
+    if (values[key] !== '' && values[key] !== undefined) values[key] = mask(String(values[key]))
+  }
+  return copy
+}
+
+export class FileReader<T> {
+  readonly #schema: Schema<T>
+  readonly #env: Env
+  /** The one secret of this kind of file; its variables may be unset. */
+  readonly #secret: Path | undefined
+  readonly #cache = new Map<string, { readonly key: string; readonly file: ConfigFile<T> }>()
+
+  constructor(schema: Schema<T>, env: Env, secret?: Path) {
+    this.#schema = schema
+    this.#env = env
+    this.#secret = secret
+  }
+
+  /** `name` is what errors call it. Throws a ConfigError. Yields to the event loop after each parse. */
+  async read(path: string, name: string): Promise<ConfigFile<T>> {
+    const source = new Source(name, await readText(path, name))
+    const folder = dirname(path)
+    const references = await resolveReferences(source.text, folder, this.#env)
+    const key = sha256(JSON.stringify([source.text, ...references]))
+    const known = this.#cache.get(path)
+    if (known?.key === key) return known.file
+
+    const { value, expanded } = readYaml(source, references, this.#secret)
+    const secrets = expanded.filter(at => !OPEN.has(at[0]))
+    if (this.#secret && !secrets.some(at => samePath(at, this.#secret!))) secrets.push(this.#secret)
+    const result = check(this.#schema, value, secrets)
+    if ('problem' in result) throw source.error(result.problem.message, result.problem.path, result.problem.at)
+    const file: ConfigFile<T> = {
+      source,
+      value: deepFreeze(result.value),
+      secrets,
+      references: referencedFiles(references, folder),
+      digest: sha256(JSON.stringify(masked({ value: result.value, secrets }, fingerprint))),
+    }
+    this.#cache.set(path, { key, file })
+    await setImmediate()
+    return file
+  }
+
+  /** Forgets all files but these. */
+  keep(paths: readonly string[]): void {
+    for (const path of this.#cache.keys()) if (!paths.includes(path)) this.#cache.delete(path)
+  }
+}
+
+export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+async function readText(path: string, name: string): Promise<string> {
+  const refuse = (why: string, cause?: unknown) => new ConfigError(name, 1, 1, why, cause)
+  try {
+    const facts = await stat(path)
+    if (!facts.isFile()) throw refuse('expected a file')
+    if (facts.size > MAX_BYTES) throw refuse(`the file is larger than 1 MiB (${facts.size} bytes); split it`)
+    return new TextDecoder('utf-8', { fatal: true }).decode(await readFile(path))
+  } catch (thrown) {
+    if (thrown instanceof ConfigError) throw thrown
+    if (thrown instanceof TypeError) throw refuse('expected UTF-8 text', thrown)
+    throw refuse(`the file cannot be read: ${systemProblem(thrown)}`, thrown)
+  }
+}
+
+function deepFreeze<V>(value: V): V {
+  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value)
+    for (const inner of Object.values(value)) deepFreeze(inner)
+  }
+  return value
+}

@@ -1,0 +1,27 @@
+/** Files + code → snapshot. */
+import type { Endpoint } from '../core/endpoint.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { FilterFactory, Reply } from '../core/filter.ts'
+import type { Services } from '../core/ports.ts'
+import type { Translator } from '../core/translator.ts'
+import { linkCatalog } from './catalog.ts'
+import type { ConfigFiles } from './load.ts'
+import { linkRoutes } from './routes.ts'
+import { ConfigSnapshot } from './snapshot.ts'
+
+/** All that configuration may name, and what the compiled chains end in. */
+export interface Registries {
+  readonly wires: ReadonlyMap<string, Translator>
+  readonly filters: ReadonlyMap<string, FilterFactory>
+  readonly endpoints: readonly Endpoint[]
+  readonly services: Services
+  /** Calls the provider of an exchange. */
+  readonly terminal: (ex: Exchange) => Promise<Reply>
+}
+
+/** Throws a ConfigError that names the position of what does not fit. */
+export function link(files: ConfigFiles, registries: Registries): ConfigSnapshot {
+  const catalog = linkCatalog(files, registries)
+  const { routes, filters } = linkRoutes(files.gateway, registries)
+  return new ConfigSnapshot(files, catalog, routes, filters, registries.services.log)
+}

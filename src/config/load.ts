@@ -1,0 +1,131 @@
+/** Reads all configuration files: `gateway.yaml`, and every `*.yaml` of the folders that it names. */
+import type { Dirent } from 'node:fs'
+import { readdir, realpath } from 'node:fs/promises'
+import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { ConfigError } from './error.ts'
+import { type ConfigFile, FileReader, sha256 } from './file.ts'
+import { type Env, systemProblem } from './reference.ts'
+import {
+  type GatewayFile,
+  gatewayFile,
+  type ModelsFile,
+  modelsFile,
+  type ProviderFile,
+  providerFile,
+} from './schema.ts'
+
+export interface ConfigFiles {
+  /** Where the relative paths of `gateway.yaml` start; absolute. */
+  readonly folder: string
+  readonly gateway: ConfigFile<GatewayFile>
+  readonly models: readonly ConfigFile<ModelsFile>[]
+  readonly providers: readonly ConfigFile<ProviderFile>[]
+  /** Hash of the effective configuration; comments and layout do not count. */
+  readonly version: string
+}
+
+export interface LoadOptions {
+  readonly env: Env
+}
+
+/** Loads once. Throws a ConfigError. */
+export const loadFiles = (path: string, options: LoadOptions): Promise<ConfigFiles> => new Loader(path, options).load()
+
+/** Only `gateway.yaml`: what must be known before the stores and plugins that linking needs. Throws a ConfigError. */
+export function loadGateway(path: string, { env }: LoadOptions): Promise<ConfigFile<GatewayFile>> {
+  const absolute = resolve(path)
+  const name = relative(dirname(dirname(absolute)), absolute)
+  return new FileReader(gatewayFile, env).read(absolute, name)
+}
+
+/** Loads again and again: a file that did not change is read and hashed, not parsed. */
+export class Loader {
+  readonly #path: string
+  readonly #folder: string
+  readonly #gateway: FileReader<GatewayFile>
+  readonly #models: FileReader<ModelsFile>
+  readonly #providers: FileReader<ProviderFile>
+  #paths: readonly string[]
+
+  constructor(path: string, { env }: LoadOptions) {
+    this.#path = resolve(path)
+    this.#folder = dirname(this.#path)
+    this.#gateway = new FileReader(gatewayFile, env)
+    this.#models = new FileReader(modelsFile, env)
+    this.#providers = new FileReader(providerFile, env, ['auth', 'secret'])
+    this.#paths = [this.#path]
+  }
+
+  /** Files and folders that the last load depended on, as far as it came; absolute. */
+  get paths(): readonly string[] {
+    return this.#paths
+  }
+
+  async load(): Promise<ConfigFiles> {
+    const gateway = await this.#gateway.read(this.#path, this.#name(this.#path))
+    const folderOf = (key: 'models' | 'providers') => resolve(this.#folder, gateway.value.catalog[key])
+    this.#paths = [this.#path, folderOf('models'), folderOf('providers'), ...gateway.references]
+    const models = await this.#readAll(this.#models, folderOf('models'), gateway, 'models')
+    const providers = await this.#readAll(this.#providers, folderOf('providers'), gateway, 'providers')
+    const files = [gateway, ...models, ...providers]
+    this.#paths = [...new Set([...this.#paths, ...files.flatMap(file => file.references)])]
+    const version = sha256(files.map(file => file.digest).join()).slice(0, 12)
+    return { folder: this.#folder, gateway, models, providers, version }
+  }
+
+  async #readAll<T>(
+    reader: FileReader<T>,
+    folder: string,
+    gateway: ConfigFile<GatewayFile>,
+    key: 'models' | 'providers',
+  ): Promise<ConfigFile<T>[]> {
+    let paths: string[]
+    try {
+      paths = await this.#list(folder)
+    } catch (thrown) {
+      if (thrown instanceof ConfigError) throw thrown
+      throw gateway.source.error(`the folder "${folder}" cannot be read: ${systemProblem(thrown)}`, ['catalog', key])
+    }
+    reader.keep(paths)
+    const files: ConfigFile<T>[] = []
+    for (const path of paths) files.push(await reader.read(path, this.#name(path)))
+    return files
+  }
+
+  /** The YAML files of a folder, by name. Hidden files are not ours: editors and Kubernetes keep theirs so. */
+  async #list(folder: string): Promise<string[]> {
+    const entries = await readdir(folder, { withFileTypes: true })
+    const paths: string[] = []
+    for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      if (entry.name.startsWith('.')) continue
+      if (entry.name.endsWith('.yml')) throw this.#refuse(join(folder, entry.name), 'rename it to end in ".yaml"')
+      if (!entry.name.endsWith('.yaml')) continue
+      if (await escapes(folder, entry)) {
+        throw this.#refuse(
+          join(folder, entry.name),
+          'it is a link to a file outside of its folder; copy that file here',
+        )
+      }
+      paths.push(join(folder, entry.name))
+    }
+    return paths
+  }
+
+  #refuse(path: string, why: string): ConfigError {
+    return new ConfigError(this.#name(path), 1, 1, why)
+  }
+
+  #name(path: string): string {
+    const name = relative(dirname(this.#folder), path)
+    return leaves(name) ? path : name
+  }
+}
+
+async function escapes(folder: string, entry: Dirent): Promise<boolean> {
+  if (!entry.isSymbolicLink()) return false
+  const target = await realpath(join(folder, entry.name)).catch(() => undefined)
+  // A link to nothing is reported when it is read.
+  return target !== undefined && leaves(relative(await realpath(folder), target))
+}
+
+const leaves = (path: string): boolean => path === '..' || path.startsWith(`..${sep}`) || isAbsolute(path)

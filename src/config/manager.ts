@@ -1,0 +1,84 @@
+/** Holds the configuration in force, and replaces it by one assignment or not at all. */
+import { staticDifferences } from './effective.ts'
+import { link, type Registries } from './link.ts'
+import { type ConfigFiles, Loader, type LoadOptions } from './load.ts'
+import type { ConfigSnapshot } from './snapshot.ts'
+
+type Outcome = { readonly ok: true; readonly changed: boolean } | { readonly ok: false; readonly error: unknown }
+/** How a reload ended. `version` is in force now, `at` is Unix milliseconds. */
+export type ReloadResult = Outcome & { readonly version: string; readonly at: number }
+
+export interface ManagerOptions extends LoadOptions {
+  /** Of `gateway.yaml`. */
+  readonly path: string
+  /** Read at every reload, so that what plugins add later can be named. */
+  readonly registries: Registries
+  /** Called after every reload; for logs and metrics. */
+  readonly onResult?: (result: ReloadResult) => void
+}
+
+export class ConfigManager {
+  readonly #options: ManagerOptions
+  readonly #loader: Loader
+  #current: ConfigSnapshot | undefined
+  #turn: Promise<unknown> = Promise.resolve()
+
+  constructor(options: ManagerOptions) {
+    this.#options = options
+    this.#loader = new Loader(options.path, options)
+  }
+
+  /** The snapshot for new exchanges. */
+  get current(): ConfigSnapshot {
+    if (!this.#current) throw new Error('the configuration is read by start()')
+    return this.#current
+  }
+
+  /** What to watch. */
+  get paths(): readonly string[] {
+    return this.#loader.paths
+  }
+
+  /** Throws a ConfigError. */
+  async start(): Promise<ConfigSnapshot> {
+    this.#current = link(await this.#loader.load(), this.#options.registries)
+    return this.#current
+  }
+
+  /** Reads all files again, after any reload that is under way. Rejects with a ConfigError, and then nothing changed. */
+  reload(): Promise<{ changed: boolean; version: string; previous: string }> {
+    const run = this.#turn.then(() => this.#reload())
+    this.#turn = run.catch(() => undefined)
+    return run
+  }
+
+  async #reload(): Promise<{ changed: boolean; version: string; previous: string }> {
+    const before = this.current
+    const report = (outcome: Outcome) =>
+      this.#options.onResult?.({ ...outcome, version: this.current.version, at: Date.now() })
+    try {
+      const files = await this.#loader.load()
+      if (files.version !== before.version) this.#replace(before, files)
+    } catch (error) {
+      report({ ok: false, error })
+      throw error
+    }
+    const { version } = this.current
+    const changed = version !== before.version
+    report({ ok: true, changed })
+    return { changed, version, previous: before.version }
+  }
+
+  #replace(before: ConfigSnapshot, files: ConfigFiles): void {
+    refuseStaticChanges(before.files, files)
+    this.#current = link(files, this.#options.registries)
+    before.retire()
+  }
+}
+
+function refuseStaticChanges(before: ConfigFiles, after: ConfigFiles): void {
+  const fields = staticDifferences(before.gateway.value, after.gateway.value)
+  if (fields.length === 0) return
+  const message = `${fields.join(', ')} cannot change while the gateway runs; restart it, or undo the change`
+  throw after.gateway.source.error(message, fields[0]!.split('.'))
+}

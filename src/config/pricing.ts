@@ -1,0 +1,82 @@
+/** Prices as operators write them → rates of the ledger, and decimals as clients are shown them. */
+import type { Mapping } from '../core/catalog.ts'
+import { formatDecimal, type Price, parseDecimal } from '../core/money.ts'
+import type { ConfigError } from './error.ts'
+import { type MappingEntry, tokenPriceKeys, unitPriceKeys } from './schema.ts'
+import type { Path } from './source.ts'
+
+/** USD per million tokens with 6 places is pico-USD per token; USD per unit with 12 is pico-USD per unit. */
+const TOKEN_PLACES = 6
+const UNIT_PLACES = 12
+
+type Rates = Price['rates']
+type Fail = (message: string, path: Path) => ConfigError
+type Key = (typeof tokenPriceKeys)[number] | (typeof unitPriceKeys)[number]
+type Written = Readonly<Partial<Record<Key, string | undefined>>>
+
+/** `price` is undefined when what was written is not enough to know what a request costs. */
+export type LinkedPricing = Pick<Mapping, 'price' | 'pricing' | 'pricingBySize'>
+
+/** `answersText` says that the model's answers count completion tokens. `fail` takes paths within the mapping. */
+export function linkPricing(entry: MappingEntry, answersText: boolean, fail: Fail): LinkedPricing {
+  const { pricing: written, pricing_tiers: tiers } = entry
+  if (!written) {
+    if (tiers.length > 0) throw fail('tiers replace single rates of "pricing", which is missing', ['pricing_tiers'])
+    return { price: undefined, pricing: {} }
+  }
+  const { per_second, per_image, ...rest } = written
+  const rates = readRates(rest, ['pricing'], fail)
+  const price = { rates, tiers: readTiers(tiers, rates, fail) }
+  const complete = rates.prompt !== undefined && (rates.completion !== undefined || !answersText)
+  const bySize = {
+    ...(per_second && { per_second: decimals(readUnits(per_second, ['pricing', 'per_second'], fail)) }),
+    ...(per_image && { per_image: decimals(readUnits(per_image, ['pricing', 'per_image'], fail)) }),
+  }
+  return {
+    price: complete || rates.request !== undefined ? price : undefined,
+    pricing: decimals(rates),
+    ...((per_second || per_image) && { pricingBySize: bySize }),
+  }
+}
+
+/** Rates as clients are shown them: USD, as short as they can be written. */
+const decimals = (rates: Readonly<Record<string, bigint>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(rates).map(([key, rate]) => [key, formatDecimal(rate, UNIT_PLACES)]))
+
+function readTiers(tiers: MappingEntry['pricing_tiers'], base: Rates, fail: Fail): Price['tiers'] {
+  return tiers.map(({ above_prompt_tokens: above, ...written }, index) => {
+    const below = tiers[index - 1]?.above_prompt_tokens ?? 0
+    const path = ['pricing_tiers', index]
+    if (above <= below) {
+      throw fail(`expected more than the ${below} of the tier before`, [...path, 'above_prompt_tokens'])
+    }
+    return { above, rates: { ...base, ...readRates(written, path, fail) } }
+  })
+}
+
+function readRates(written: Written, path: Path, fail: Fail): Rates {
+  const rates: Partial<Record<Key, bigint>> = {}
+  for (const key of tokenPriceKeys) {
+    const text = written[key]
+    if (text !== undefined) rates[key] = read(text, TOKEN_PLACES, 'million tokens', [...path, key], fail)
+  }
+  for (const key of unitPriceKeys) {
+    const text = written[key]
+    if (text !== undefined) rates[key] = read(text, UNIT_PLACES, 'unit', [...path, key], fail)
+  }
+  return rates
+}
+
+const readUnits = (written: Readonly<Record<string, string>>, path: Path, fail: Fail): Record<string, bigint> =>
+  Object.fromEntries(
+    Object.entries(written).map(([key, text]) => [key, read(text, UNIT_PLACES, 'unit', [...path, key], fail)]),
+  )
+
+function read(text: string, places: number, per: string, path: Path, fail: Fail): bigint {
+  try {
+    return parseDecimal(text, places)
+  } catch (thrown) {
+    if (!(thrown instanceof RangeError)) throw thrown
+    throw fail(`${thrown.message}; expected USD per ${per} with at most ${places} decimals`, path)
+  }
+}

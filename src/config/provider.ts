@@ -1,0 +1,127 @@
+/** One provider's file → the provider as requests meet it: address, credentials, wires. */
+import type { Auth, Credential, Provider } from '../core/catalog.ts'
+import type { Op } from '../core/ops.ts'
+import type { Translator } from '../core/translator.ts'
+import { type ConfigFile, fingerprint } from './file.ts'
+import { unknownName } from './nearest.ts'
+import type { ProviderFile } from './schema.ts'
+
+/** Throws a ConfigError. `ops` are the operations that any endpoint or wire knows. */
+export function linkProvider(
+  file: ConfigFile<ProviderFile>,
+  wires: ReadonlyMap<string, Translator>,
+  ops: readonly string[],
+): Provider {
+  const { value } = file
+  const { timeouts } = value
+  return Object.freeze({
+    id: value.provider,
+    name: value.name,
+    baseUrl: baseUrl(file),
+    auth: auth(file),
+    headers: headers(file),
+    credentials: credentials(file),
+    wires: linkWires(file, wires, ops),
+    quirks: { ...value.quirks, clamp: clamps(file) },
+    timeouts: {
+      connect: timeouts.connect,
+      firstEvent: timeouts.first_event,
+      idle: timeouts.idle,
+      total: timeouts.total,
+    },
+    priority: value.priority,
+    trainsOnData: value.data_policy?.trains_on_data,
+    reasoningReplay: value.reasoning_replay,
+  })
+}
+
+const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)$/
+
+function baseUrl({ source, value }: ConfigFile<ProviderFile>): string {
+  const refuse = (why: string) => source.error(why, ['base_url'])
+  const url = URL.canParse(value.base_url) ? new URL(value.base_url) : undefined
+  if (!url) throw refuse('expected an address such as "https://api.acme.example/v1"')
+  if (url.protocol === 'http:' && !LOOPBACK.test(url.hostname)) {
+    throw refuse(`expected "https://": plain http is for loopback addresses, and "${url.hostname}" is none`)
+  }
+  if (url.username || url.password) throw refuse('an address holds no credential; put it under "auth"')
+  if (url.search || url.hash) throw refuse('expected an address without "?" and "#": a wire adds its path to it')
+  return value.base_url.replace(/\/+$/, '')
+}
+
+/** The keys that each scheme reads, all of them required. */
+const schemeKeys = {
+  none: [],
+  bearer: ['secret'],
+  header: ['header', 'secret'],
+  query: ['parameter', 'secret'],
+} as const satisfies Record<Auth['scheme'], readonly string[]>
+
+function auth({ source, value }: ConfigFile<ProviderFile>): Auth {
+  const { scheme, header, parameter } = value.auth
+  const keys: readonly string[] = schemeKeys[scheme]
+  const missing = keys.find(key => !Object.hasOwn(value.auth, key))
+  if (missing) throw source.error(`auth scheme "${scheme}" needs the key "${missing}"`, ['auth'])
+  const stray = Object.keys(value.auth).find(key => key !== 'scheme' && !keys.includes(key))
+  if (stray) {
+    const takes = keys.length > 0 ? `it takes ${keys.join(' and ')}` : 'it takes no other key'
+    throw source.error(`auth scheme "${scheme}" does not use the key "${stray}"; ${takes}`, ['auth', stray], 'key')
+  }
+  if (scheme === 'header') return { scheme, header: header! }
+  return scheme === 'query' ? { scheme, parameter: parameter! } : { scheme }
+}
+
+/** What a header can carry: visible characters, spaces and tabs. */
+const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/
+
+/** The secrets of a comma-separated list; none of a variable that is not set. */
+function credentials({ source, value }: ConfigFile<ProviderFile>): Credential[] {
+  const secrets = (value.auth.secret ?? '').split(',').map(secret => secret.trim())
+  return [...new Set(secrets)].filter(Boolean).map((secret, index) => {
+    if (!HEADER_VALUE.test(secret)) {
+      throw source.error('a secret holds a line break or another character that cannot be sent', ['auth', 'secret'])
+    }
+    const id = `${value.provider}#${index + 1}`
+    return Object.freeze({ id, source: 'platform', secret, fingerprint: fingerprint(secret) })
+  })
+}
+
+function headers({ source, value }: ConfigFile<ProviderFile>): Record<string, string> {
+  const fixed: Record<string, string> = {}
+  for (const [name, text] of Object.entries(value.headers)) {
+    const path = ['headers', name]
+    if (!HEADER_NAME.test(name)) throw source.error(`expected a header name, got ${JSON.stringify(name)}`, path, 'key')
+    if (!HEADER_VALUE.test(text)) throw source.error('a header value holds a character that cannot be sent', path)
+    if (Object.hasOwn(fixed, name.toLowerCase())) throw source.error(`the header "${name}" stands twice`, path, 'key')
+    fixed[name.toLowerCase()] = text
+  }
+  return fixed
+}
+
+function clamps({ source, value }: ConfigFile<ProviderFile>): Provider['quirks']['clamp'] {
+  const bounds: Record<string, readonly [number, number]> = {}
+  for (const [field, [low, high]] of Object.entries(value.quirks.clamp)) {
+    if (low! > high!) throw source.error('expected the lower bound before the upper', ['quirks', 'clamp', field])
+    bounds[field] = [low!, high!]
+  }
+  return bounds
+}
+
+function linkWires(
+  { source, value }: ConfigFile<ProviderFile>,
+  wires: ReadonlyMap<string, Translator>,
+  ops: readonly string[],
+): Map<Op, Translator> {
+  const linked = new Map<Op, Translator>()
+  for (const [op, wire] of Object.entries(value.wires)) {
+    const path = ['wires', op]
+    if (!ops.includes(op)) throw source.error(unknownName('operation', op, ops), path, 'key')
+    const translator = wires.get(wire)
+    if (!translator) throw source.error(unknownName('wire', wire, wires.keys()), path)
+    if (translator.op !== op) throw source.error(`wire "${wire}" speaks "${translator.op}", not "${op}"`, path)
+    linked.set(translator.op, translator)
+  }
+  if (linked.size === 0) throw source.error(`expected at least one operation, such as "${ops[0]}"`, ['wires'])
+  return linked
+}

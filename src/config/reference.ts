@@ -1,0 +1,71 @@
+/** `${NAME}` and `${file:path}` inside of values: the environment and secret files. */
+import { readFile, stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { didYouMean } from './nearest.ts'
+
+export type Env = Readonly<Record<string, string | undefined>>
+/** What a reference stands for, or why it stands for nothing; `unset` when it is a variable that is not set. */
+export type Resolved = { readonly value: string } | { readonly problem: () => string; readonly unset: boolean }
+/** By what stands between the braces. */
+export type References = ReadonlyMap<string, Resolved>
+
+const REFERENCE = /\$\{([^${}]*)(\}?)/g
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
+const MAX_FILE_BYTES = 64 * 1024
+
+/** Everything that a text refers to, read before it is parsed, so that parsing is synchronous. */
+export async function resolveReferences(text: string, folder: string, env: Env): Promise<References> {
+  const found = new Map<string, Resolved>()
+  for (const [, name = ''] of text.matchAll(REFERENCE)) {
+    if (found.has(name)) continue
+    const file = fileOf(name, folder)
+    if (file !== undefined) found.set(name, await fromFile(file))
+    else if (VARIABLE.test(name)) found.set(name, fromEnv(name, env))
+  }
+  return found
+}
+
+/** The files that a text refers to, as absolute paths. */
+export const referencedFiles = (references: References, folder: string): string[] =>
+  [...references.keys()].map(name => fileOf(name, folder)).filter(file => file !== undefined)
+
+/** `text` with every reference replaced; `problem` is called with the first that cannot be. */
+export function expand(text: string, references: References, problem: (why: string, unset: boolean) => string): string {
+  return text.replace(REFERENCE, (written, name: string, end: string) => {
+    const found = end ? references.get(name) : undefined
+    if (!found) return problem(`expected "\${NAME}" or "\${file:path}", got "${written}"`, false)
+    return 'value' in found ? found.value : problem(found.problem(), found.unset)
+  })
+}
+
+const fileOf = (name: string, folder: string): string | undefined =>
+  name.startsWith('file:') && name.length > 5 ? resolve(folder, name.slice(5).trim()) : undefined
+
+function fromEnv(name: string, env: Env): Resolved {
+  const value = Object.hasOwn(env, name) ? env[name] : undefined
+  if (value !== undefined) return { value }
+  const problem = () => `the environment variable "${name}" is not set${didYouMean(name, Object.keys(env))}`
+  return { problem, unset: true }
+}
+
+async function fromFile(path: string): Promise<Resolved> {
+  const problem = (why: string): Resolved => ({
+    problem: () => `the file "${path}" cannot be read: ${why}`,
+    unset: false,
+  })
+  try {
+    const facts = await stat(path)
+    if (!facts.isFile()) return problem('it is not a file')
+    if (facts.size > MAX_FILE_BYTES) return problem(`it is larger than ${MAX_FILE_BYTES} bytes`)
+    return { value: (await readFile(path, 'utf8')).replace(/\r?\n$/, '') }
+  } catch (thrown) {
+    return problem(systemProblem(thrown))
+  }
+}
+
+/** Why a file could not be read, in words. */
+export function systemProblem(thrown: unknown): string {
+  const { code, message } = thrown as NodeJS.ErrnoException
+  if (code === 'ENOENT') return 'no such file or folder'
+  return code === 'EACCES' ? 'permission denied' : (code ?? message)
+}

@@ -1,0 +1,160 @@
+/** Compiles the chain of every endpoint. */
+import { type Chain, checkOrder, compile, type Link } from '../core/chain.ts'
+import type { Endpoint } from '../core/endpoint.ts'
+import type { Filter, FilterFactory } from '../core/filter.ts'
+import type { Route } from '../core/snapshot.ts'
+import type { ConfigFile } from './file.ts'
+import type { Registries } from './link.ts'
+import { nearest, suggestion, unknownName } from './nearest.ts'
+import type { ChainEntry, GatewayFile } from './schema.ts'
+import { type Path, samePath } from './source.ts'
+import { check } from './validate.ts'
+
+type Options = Readonly<Record<string, unknown>>
+
+/** One filter of a chain. */
+interface Entry {
+  readonly factory: FilterFactory
+  /** As they stand in the file, for an endpoint to override. */
+  readonly written: Options
+  /** The same, checked, with defaults. */
+  readonly options: unknown
+  readonly path: Path
+}
+
+/**
+ * Throws a ConfigError, and then leaves no filter alive. Endpoints that use one chain with equal options share its
+ * filters, so that what a filter counts it counts for all of them.
+ */
+export function linkRoutes(
+  file: ConfigFile<GatewayFile>,
+  registries: Registries,
+): { routes: Route[]; filters: Filter[] } {
+  const linker = new RouteLinker(file, registries)
+  try {
+    linker.checkOverrides()
+    const routes = registries.endpoints.map(endpoint => ({ endpoint, chain: linker.chainOf(endpoint) }))
+    return { routes, filters: linker.filters }
+  } catch (thrown) {
+    for (const filter of linker.filters) filter.dispose?.()
+    throw thrown
+  }
+}
+
+class RouteLinker {
+  readonly #file: ConfigFile<GatewayFile>
+  readonly #registries: Registries
+  readonly #chains: ReadonlyMap<string, readonly Entry[]>
+  /** By chain, position and effective options. */
+  readonly #filters = new Map<string, Filter>()
+
+  constructor(file: ConfigFile<GatewayFile>, registries: Registries) {
+    this.#file = file
+    this.#registries = registries
+    this.#chains = new Map(
+      Object.entries(file.value.chains).map(([name, entries]) => [name, this.#entries(name, entries)]),
+    )
+  }
+
+  get filters(): Filter[] {
+    return [...this.#filters.values()]
+  }
+
+  chainOf(endpoint: Endpoint): Chain {
+    const entries = this.#entriesOf(endpoint)
+    const { serve } = endpoint
+    this.#checkOrder(endpoint.chain, entries, serve === 'upstream')
+    const links = entries.map((entry, index) => this.#link(entry, `${endpoint.chain}.${index}`, endpoint.name))
+    const { terminal, services } = this.#registries
+    return compile(links, serve === 'upstream' ? terminal : ex => serve(ex, services))
+  }
+
+  /** Refuses overrides for endpoints that do not exist, and of filters that an endpoint's chain does not have. */
+  checkOverrides(): void {
+    const { endpoints } = this.#registries
+    for (const [name, filters] of Object.entries(this.#file.value.endpoints)) {
+      const path = ['endpoints', name]
+      const endpoint = endpoints.find(candidate => candidate.name === name)
+      if (!endpoint) {
+        const names = endpoints.map(known => known.name)
+        throw this.#file.source.error(unknownName('endpoint', name, names), path, 'key')
+      }
+      const known = this.#entriesOf(endpoint).map(entry => entry.factory.name)
+      for (const filter of Object.keys(filters)) {
+        if (known.includes(filter)) continue
+        const message = `the chain of endpoint "${name}" has no filter "${filter}"${suggestion(filter, known)}`
+        throw this.#file.source.error(message, [...path, filter], 'key')
+      }
+    }
+  }
+
+  #entriesOf({ name, chain }: Endpoint): readonly Entry[] {
+    const entries = this.#chains.get(chain)
+    if (entries) return entries
+    const near = nearest(chain, this.#chains.keys())
+    const message = `the chain "${chain}" of endpoint "${name}" is missing`
+    throw near === undefined
+      ? this.#file.source.error(`${message}; add it`, ['chains'], 'key')
+      : this.#file.source.error(`${message}; is "${near}" meant to be it?`, ['chains', near], 'key')
+  }
+
+  #entries(chain: string, written: readonly ChainEntry[]): Entry[] {
+    const entries = written.map((entry, index) => this.#entry(entry, ['chains', chain, index]))
+    this.#checkOrder(chain, entries, false)
+    return entries
+  }
+
+  #entry(entry: ChainEntry, path: Path): Entry {
+    const [first, second] = typeof entry === 'string' ? [[entry, {}] as const] : Object.entries(entry)
+    if (!first) throw this.#file.source.error('expected a filter, such as "auth"', path)
+    if (second) {
+      const message = `expected one filter in an entry; write "- ${second[0]}" as an entry of its own`
+      throw this.#file.source.error(message, [...path, second[0]], 'key')
+    }
+    const [name, written] = first
+    const { filters } = this.#registries
+    const factory = filters.get(name)
+    if (!factory) throw this.#file.source.error(unknownName('filter', name, filters.keys()), path)
+    return { factory, written, options: this.#check(factory, written, [...path, name]), path }
+  }
+
+  /** `path` is where the options stand that may be wrong. */
+  #check(factory: FilterFactory, options: Options, path: Path): unknown {
+    const { secrets } = this.#file
+    const hidden = secrets.filter(at => samePath(at.slice(0, path.length), path)).map(at => at.slice(path.length))
+    const result = check(factory.options, structuredClone(options), hidden)
+    if ('value' in result) return result.value
+    const { problem } = result
+    throw this.#file.source.error(problem.message, [...path, ...problem.path], problem.at)
+  }
+
+  #checkOrder(chain: string, entries: readonly Entry[], upstream: boolean): void {
+    const all = [...this.#registries.filters.values()]
+    const broken = checkOrder(
+      entries.map(entry => entry.factory),
+      upstream,
+      facet => all.filter(factory => factory.gives?.includes(facet)).map(factory => factory.name),
+    )
+    if (broken) throw this.#file.source.error(broken.message, entries[broken.index]?.path ?? ['chains', chain], 'key')
+  }
+
+  #link({ factory, written, options, path }: Entry, place: string, endpoint: string): Link {
+    const override = this.#file.value.endpoints[endpoint]?.[factory.name]
+    const effective = override
+      ? this.#check(factory, { ...written, ...override }, ['endpoints', endpoint, factory.name])
+      : options
+    const key = `${place} ${JSON.stringify(effective)}`
+    const filter = this.#filters.get(key) ?? this.#create(factory, effective, path)
+    this.#filters.set(key, filter)
+    return { factory, options: effective, filter }
+  }
+
+  #create(factory: FilterFactory, options: unknown, path: Path): Filter {
+    try {
+      return factory.create(options, this.#registries.services)
+    } catch (thrown) {
+      const why = thrown instanceof Error ? thrown.message : String(thrown)
+      throw this.#file.source.error(`filter "${factory.name}" cannot be made: ${why}`, path)
+    }
+  }
+}

@@ -1,0 +1,182 @@
+/** The three kinds of files that an operator edits, as schemas. Unknown keys are refused everywhere. */
+import { capabilities } from '../core/catalog.ts'
+import { type Infer, type Schema, s } from '../core/schema.ts'
+
+const id = s.string({
+  pattern: '^[a-z0-9][a-z0-9-]{0,63}$',
+  description: 'a provider id of lower-case letters, digits and "-", such as "acme"',
+})
+const modelId = s.string({
+  pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$',
+  description: 'a model id of letters, digits and ".", "_", ":", "-", such as "acme-large"',
+})
+const address = s.string({
+  pattern: '^(\\[[0-9a-fA-F:]+\\]|[^:\\s]+):\\d{1,5}$',
+  description: 'a host and a port, such as "127.0.0.1:8080"',
+})
+const date = s.string({ format: 'date', description: 'a date such as "2026-01-31"' })
+const url = s.string({ pattern: '^https?://[^\\s]+$', description: 'an address that starts with "https://"' })
+const text = s.string({ minLength: 1 })
+
+/** What messages call it. */
+const called = <T>(description: string, { json }: Schema<T>): Schema<T> => ({ json: { ...json, description } })
+
+/** A filter's options are checked against the filter's own schema. */
+const options = called('options such as "{ rpm: 600 }"', s.record(s.unknown()))
+const filterEntry = called(
+  'a filter such as "auth", or with options "auth: { optional: true }"',
+  s.either(s.string(), s.record(options)),
+)
+const chain = s.array(filterEntry, { minItems: 1 })
+export type ChainEntry = Infer<typeof filterEntry>
+
+/** `config/gateway.yaml`. `server` and `stores` are read at start, the rest on every reload. */
+export const gatewayFile = s.object({
+  server: s.object({
+    listen: s.optional(address),
+    admin: s.optional(address),
+    public_url: s.optional(url),
+    drain: s.optional(s.duration()),
+  }),
+  stores: s.object({ sqlite: text }),
+  catalog: s.object({ models: text, providers: text, plugins: s.optional(text) }),
+  chains: s.record(chain),
+  endpoints: s.default(s.record(s.record(options)), {}),
+})
+export type GatewayFile = Infer<typeof gatewayFile>
+
+/** Price keys of interface 2.9 that are written as USD per million tokens. */
+export const tokenPriceKeys = [
+  'prompt',
+  'completion',
+  'image_output',
+  'input_audio',
+  'input_audio_cache_read',
+  'output_audio',
+  'input_cache_read',
+  'input_cache_write',
+  'input_cache_write_1h',
+  'internal_reasoning',
+] as const
+/** Those that are written as USD per unit. */
+export const unitPriceKeys = ['request', 'web_search', 'image', 'ocr_page', 'input_audio_hour'] as const
+
+/** How many decimals there may be depends on the unit: see `pricing.ts`. */
+const decimal = s.decimal({
+  pattern: '^\\d{1,9}(\\.\\d{1,30})?$',
+  description: 'a decimal number in quotes, such as "2.5"',
+})
+const prices = <K extends string>(keys: readonly K[]) =>
+  Object.fromEntries(keys.map(key => [key, s.optional(decimal)])) as Record<
+    K,
+    Schema<string> & { readonly optional: true }
+  >
+const pricing = s.object({
+  ...prices(tokenPriceKeys),
+  ...prices(unitPriceKeys),
+  per_second: s.optional(s.record(decimal)),
+  per_image: s.optional(s.record(decimal)),
+})
+const tier = s.object({ above_prompt_tokens: s.integer({ minimum: 1 }), ...prices(tokenPriceKeys) })
+
+/** How the gateway shows its credential to the provider. */
+const auth = s.object({
+  scheme: s.enum('bearer', 'header', 'query', 'none'),
+  secret: s.optional(s.string()),
+  header: s.optional(s.string({ pattern: '^[A-Za-z0-9-]{1,64}$', description: 'a header name such as "x-api-key"' })),
+  parameter: s.optional(text),
+})
+export type AuthEntry = Infer<typeof auth>
+
+const stability = s.enum('stable', 'beta', 'experimental', 'unstable')
+const count = s.optional(s.integer({ minimum: 1 }))
+const lifecycle = {
+  stability: s.optional(stability),
+  deprecated_at: s.optional(date),
+  deactivated_at: s.optional(date),
+}
+
+const mapping = s.object({
+  model: modelId,
+  id: s.optional(text),
+  pricing: s.optional(pricing),
+  pricing_tiers: s.default(s.array(tier), []),
+  unpriced: s.default(s.enum('allow', 'refuse'), 'refuse'),
+  supports: s.default(s.array(s.enum(...capabilities)), []),
+  reasoning_efforts: s.default(s.array(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')), []),
+  reasoning_modes: s.default(s.array(s.enum('standard', 'pro')), []),
+  service_tiers: s.default(s.array(s.enum('flex', 'priority')), []),
+  regions: s.default(s.array(text), []),
+  parameters: s.optional(s.array(text)),
+  context_length: count,
+  max_output: count,
+  min_cacheable_tokens: count,
+  max_n: s.default(s.integer({ minimum: 1, maximum: 128 }), 1),
+  ...lifecycle,
+})
+
+/** `providers.d/<id>.yaml`. */
+export const providerFile = s.object({
+  provider: id,
+  name: text,
+  enabled: s.default(s.boolean(), true),
+  base_url: url,
+  auth,
+  headers: s.default(s.record(s.string()), {}),
+  wires: s.record(s.string()),
+  quirks: s.default(
+    s.object({
+      drop: s.default(s.array(text), []),
+      rename: s.default(s.record(text), {}),
+      default: s.default(s.record(s.unknown()), {}),
+      clamp: s.default(s.record(s.array(s.number(), { minItems: 2, maxItems: 2 })), {}),
+    }),
+    {},
+  ),
+  timeouts: s.default(
+    s.object({
+      connect: s.default(s.duration(), '5s'),
+      first_event: s.default(s.duration(), '60s'),
+      idle: s.default(s.duration(), '120s'),
+      total: s.default(s.duration(), '900s'),
+    }),
+    {},
+  ),
+  reasoning_replay: s.optional(s.enum('reasoning', 'reasoning_content', 'reasoning_details')),
+  priority: s.default(s.number({ minimum: 0 }), 1),
+  data_policy: s.optional(
+    s.object({
+      trains_on_data: s.optional(s.boolean()),
+      logs_prompts: s.optional(s.boolean()),
+      retention: s.optional(s.string()),
+      headquarters: s.optional(s.string()),
+      soc2: s.optional(s.enum('1', '2')),
+      iso27001: s.optional(s.boolean()),
+      gdpr: s.optional(s.boolean()),
+    }),
+  ),
+  models: s.array(mapping),
+})
+export type ProviderFile = Infer<typeof providerFile>
+export type MappingEntry = ProviderFile['models'][number]
+
+const modality = s.enum('text', 'image', 'audio', 'video', 'file', 'embedding')
+const model = s.object({
+  id: modelId,
+  name: text,
+  description: s.optional(s.string()),
+  family: text,
+  aliases: s.default(s.array(modelId), []),
+  created: s.optional(date),
+  tokenizer: s.optional(s.string()),
+  input: s.array(modality, { minItems: 1 }),
+  output: s.array(modality, { minItems: 1 }),
+  context_length: count,
+  max_output: count,
+  ...lifecycle,
+})
+
+/** `config/models.d/<family>.yaml`. */
+export const modelsFile = s.object({ models: s.array(model) })
+export type ModelsFile = Infer<typeof modelsFile>
+export type ModelEntry = ModelsFile['models'][number]

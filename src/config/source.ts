@@ -1,0 +1,66 @@
+/** The text of one configuration file, and where in it a value stands. */
+import { type Document, isAlias, isMap, isScalar, isSeq, parseDocument } from 'yaml'
+import { ConfigError } from './error.ts'
+
+/** Keys and indexes from the root of a file to one value. */
+export type Path = readonly (string | number)[]
+export const samePath = (a: Path, b: Path): boolean => a.join('\0') === b.join('\0')
+
+/** One parse for values and positions. Duplicate keys are found by `readYaml`: here that would be quadratic. */
+export const parseYaml = (text: string): Document.Parsed =>
+  parseDocument(text, {
+    prettyErrors: false,
+    stringKeys: true,
+    uniqueKeys: false,
+    resolveKnownTags: false,
+  })
+
+export class Source {
+  readonly name: string
+  readonly text: string
+
+  constructor(name: string, text: string) {
+    this.name = name
+    this.text = text
+  }
+
+  /** An error about the character at `offset`. */
+  errorAt(offset: number, message: string): ConfigError {
+    const before = this.text.slice(0, offset).split('\n')
+    return new ConfigError(this.name, before.length, before.at(-1)!.length + 1, message)
+  }
+
+  /**
+   * An error about the value at `path`, or about its key; about its nearest parent when it is absent. The text is
+   * parsed again for it: one error is reported at a time, and positions of all other values are never kept.
+   */
+  error(message: string, path: Path = [], at: 'key' | 'value' = 'value'): ConfigError {
+    return this.errorAt(offsetOf(parseYaml(this.text), path, at), message)
+  }
+}
+
+function offsetOf(document: Document.Parsed, path: Path, at: 'key' | 'value'): number {
+  let node: unknown = document.contents
+  let offset = startOf(node) ?? 0
+  for (const [index, step] of path.entries()) {
+    if (isAlias(node)) node = node.resolve(document)
+    if (isMap(node)) {
+      const pair = node.items.find(({ key }) => isScalar(key) && key.value === String(step))
+      if (!pair) break
+      const key = startOf(pair.key) ?? offset
+      offset = at === 'key' && index === path.length - 1 ? key : (startOf(pair.value) ?? key)
+      node = pair.value
+    } else if (isSeq(node) && node.items[Number(step)] !== undefined) {
+      node = node.items[Number(step)]
+      offset = startOf(node) ?? offset
+    } else break
+  }
+  return offset
+}
+
+/** Where a node's text starts; undefined for a value that is not written, as in `key:`. */
+function startOf(node: unknown): number | undefined {
+  if (!isAlias(node) && !isMap(node) && !isScalar(node) && !isSeq(node)) return undefined
+  const range = node.range
+  return range && range[1] > range[0] ? range[0] : undefined
+}

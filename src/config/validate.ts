@@ -1,0 +1,150 @@
+/** Checks values against schemas, and says in an operator's words what is wrong. */
+import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import type { JsonSchema, Schema } from '../core/schema.ts'
+import { nearest, unknownName } from './nearest.ts'
+import { type Path, samePath } from './source.ts'
+import { examples, parseUnit, type Unit } from './units.ts'
+
+/** What is wrong with one value of a checked whole. */
+export interface Problem {
+  readonly path: Path
+  /** Whether it is about the value at `path` or about its key. */
+  readonly at: 'key' | 'value'
+  readonly message: string
+}
+
+/** One for the process: compiling costs milliseconds, and an instance keeps whatever it has compiled. */
+const ajv = new Ajv({
+  strict: true,
+  // `s.tagged` requires `type` beside the members that define it.
+  strictRequired: false,
+  allowUnionTypes: true,
+  useDefaults: true,
+  discriminator: true,
+  ownProperties: true,
+  // Our own schemas are checked by tests; compiling their meta-schema would cost a third of the start.
+  meta: false,
+  validateSchema: false,
+  code: { optimize: false },
+  verbose: true,
+})
+ajv.addFormat('date', text => !Number.isNaN(Date.parse(text)) && new Date(text).toISOString().slice(0, 10) === text)
+ajv.addKeyword({
+  keyword: 'unit',
+  schemaType: 'string',
+  metaSchema: { enum: Object.keys(examples) },
+  modifying: true,
+  errors: false,
+  validate(unit: Unit, text: unknown, _schema?: unknown, at?: { parentData: unknown; parentDataProperty: unknown }) {
+    const value = parseUnit(unit, text)
+    if (value === undefined) return false
+    if (at) (at.parentData as Record<string, unknown>)[String(at.parentDataProperty)] = value
+    return true
+  },
+})
+
+const compiled = new WeakMap<JsonSchema, ValidateFunction>()
+
+/**
+ * `value` as its schema types it, with defaults filled in and units turned into numbers IN PLACE; or the first
+ * problem. Values at `hidden` paths are not repeated in messages.
+ */
+export function check<T>(
+  schema: Schema<T>,
+  value: unknown,
+  hidden: readonly Path[] = [],
+): { readonly value: T } | { readonly problem: Problem } {
+  let validate = compiled.get(schema.json)
+  if (!validate) {
+    validate = ajv.compile(schema.json)
+    compiled.set(schema.json, validate)
+  }
+  if (validate(value)) return { value: value as T }
+  return { problem: explain(mostSpecific(validate.errors ?? []), hidden) }
+}
+
+/** Of the complaints of a union's members, the one that went deepest; else the union's own, which comes last. */
+function mostSpecific(errors: readonly ErrorObject[]): ErrorObject {
+  const depth = ({ instancePath, keyword }: ErrorObject) =>
+    2 * instancePath.split('/').length + (keyword === 'type' || keyword === 'anyOf' ? 0 : 1)
+  return errors.reduce((best, error) => (depth(error) >= depth(best) ? error : best))
+}
+
+function explain(error: ErrorObject, hidden: readonly Path[]): Problem {
+  const path = pathOf(error.instancePath)
+  const about = (message: string): Problem => ({ path, at: 'value', message })
+  const { data, params, parentSchema: rule = {} } = error
+  const secret = hidden.some(other => samePath(other, path))
+  const got = secret ? 'another value' : show(data)
+  switch (error.keyword) {
+    case 'additionalProperties':
+      return unknownKey(path, params.additionalProperty, Object.keys(rule.properties ?? {}))
+    case 'required': {
+      const missing: string = params.missingProperty
+      const known = Object.keys(rule.properties ?? {})
+      const meant = Object.keys(data as object).find(key => !known.includes(key) && nearest(key, [missing]))
+      return meant === undefined ? about(`missing key "${missing}"`) : unknownKey(path, meant, known)
+    }
+    case 'enum':
+      if (typeof data === 'string' && !secret) return about(unknownName('value', data, rule.enum))
+  }
+  return about(`expected ${expectation(error, rule)}, got ${got}`)
+}
+
+const unknownKey = (path: Path, key: string, known: string[]): Problem => ({
+  path: [...path, key],
+  at: 'key',
+  message: unknownName('key', key, known),
+})
+
+/** What would be right: the schema's own `description` where it has one. */
+function expectation({ keyword, params, message }: ErrorObject, rule: JsonSchema): string {
+  if (typeof rule.description === 'string') return rule.description
+  if (Array.isArray(rule.enum)) return `one of ${rule.enum.map(value => JSON.stringify(value)).join(', ')}`
+  switch (keyword) {
+    case 'unit':
+      return examples[rule.unit as Unit]
+    case 'type':
+      return [params.type].flat().map(withArticle).join(' or ')
+    case 'anyOf':
+      return (rule.anyOf as JsonSchema[]).map(member => withArticle(String(member.type ?? member.unit))).join(' or ')
+    case 'minimum':
+      return `a number of at least ${params.limit}`
+    case 'maximum':
+      return `a number of at most ${params.limit}`
+    case 'minLength':
+      return params.limit === 1 ? 'a string that is not empty' : `at least ${params.limit} characters`
+    case 'minItems':
+      return `at least ${params.limit} ${params.limit === 1 ? 'entry' : 'entries'}`
+    case 'maxItems':
+      return `at most ${params.limit} entries`
+    case 'pattern':
+      return `a string that matches ${params.pattern}`
+    default:
+      return message?.replace(/^must (?:be )?/, '') ?? 'another value'
+  }
+}
+
+const words: Readonly<Record<string, string>> = {
+  object: 'a mapping',
+  array: 'a list',
+  boolean: 'true or false',
+  null: 'nothing',
+  integer: 'an integer',
+}
+const withArticle = (type: string): string => words[type] ?? `a ${type}`
+
+/** A value as far as it fits into a sentence. */
+function show(value: unknown): string {
+  if (Array.isArray(value)) return value.length > 0 ? `a list of ${value.length}` : 'an empty list'
+  if (typeof value === 'object' && value !== null) return 'a mapping'
+  if (value === null) return 'nothing'
+  const text = JSON.stringify(value)
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text
+}
+
+const pathOf = (pointer: string): Path =>
+  pointer
+    .split('/')
+    .slice(1)
+    .map(step => step.replaceAll('~1', '/').replaceAll('~0', '~'))

@@ -1,0 +1,119 @@
+/** Folds the events of a chat answer into its choices: a whole answer is the stream read to its end. */
+import type { Event, FinishReason, ReasoningEvent } from './event.ts'
+
+export interface ReasoningDetail {
+  type: 'reasoning.text' | 'reasoning.encrypted'
+  text?: string
+  signature?: string
+  data?: string
+  format?: string
+  block_index?: number
+}
+
+export interface FoldedTool {
+  id: string
+  name: string
+  args: string
+  signature: string | undefined
+}
+
+export interface Choice {
+  text: string
+  sawText: boolean
+  refusal: string
+  reasoning: string
+  details: ReasoningDetail[]
+  tools: FoldedTool[]
+  images: string[]
+  sources: { url: string; title: string | undefined }[]
+  native: Record<string, unknown>[]
+  textBeforeTools: boolean
+  finish: FinishReason | null
+}
+
+/** Choices by index; only those that were seen. */
+export class Fold {
+  readonly choices: Choice[] = []
+
+  add(batch: readonly Event[]): void {
+    for (const event of batch) {
+      if (!('choice' in event)) continue
+      const choice = this.#choice(event.choice)
+      switch (event.type) {
+        case 'text':
+          choice.text += event.text
+          choice.sawText = true
+          break
+        case 'refusal':
+          choice.refusal += event.text
+          break
+        case 'reasoning':
+          choice.reasoning += event.text
+          addDetail(choice.details, event)
+          break
+        case 'tool': {
+          if (choice.tools.length === 0 && choice.text !== '') choice.textBeforeTools = true
+          choice.tools[event.index] ??= { id: '', name: '', args: '', signature: undefined }
+          const tool = choice.tools[event.index]!
+          tool.id ||= event.id ?? ''
+          tool.name ||= event.name ?? ''
+          tool.args += event.args ?? ''
+          tool.signature ??= event.signature
+          break
+        }
+        case 'image':
+          choice.images.push(event.url)
+          break
+        case 'source':
+          choice.sources.push({ url: event.url, title: event.title })
+          break
+        case 'native':
+          choice.native.push({ ...event.block, provider: event.provider })
+          break
+        case 'finish':
+          choice.finish ??= event.reason
+          break
+      }
+    }
+  }
+
+  #choice(index: number): Choice {
+    this.choices[index] ??= {
+      text: '',
+      sawText: false,
+      refusal: '',
+      reasoning: '',
+      details: [],
+      tools: [],
+      images: [],
+      sources: [],
+      native: [],
+      textBeforeTools: false,
+      finish: null,
+    }
+    return this.choices[index]
+  }
+}
+
+/** Joins the pieces of one block; plain reasoning without a format needs no entry of its own. */
+export function addDetail(details: ReasoningDetail[], event: ReasoningEvent): void {
+  if (event.format === undefined) return
+  const last = details.at(-1)
+  if (last && last.block_index === event.block && last.format === event.format && event.data === undefined) {
+    if (event.text !== '') last.text = (last.text ?? '') + event.text
+    if (event.signature !== undefined) last.signature = event.signature
+    return
+  }
+  details.push(toDetail(event))
+}
+
+/** One event as an entry of `reasoning_details`. */
+export function toDetail(event: ReasoningEvent): ReasoningDetail {
+  const detail: ReasoningDetail = { type: event.data === undefined ? 'reasoning.text' : 'reasoning.encrypted' }
+  if (event.data === undefined) detail.text = event.text
+  else detail.data = event.data
+  if (event.signature !== undefined) detail.signature = event.signature
+  if (event.format !== undefined) detail.format = event.format
+  if (event.block !== undefined) detail.block_index = event.block
+  return detail
+}

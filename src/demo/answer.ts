@@ -1,0 +1,80 @@
+/** The demo provider's answers: computed from the request, and labelled as simulated. */
+import { sample } from './sample.ts'
+
+interface Message {
+  role: string
+  content?: string | { type: string; text?: string }[] | null
+}
+interface Tool {
+  type: string
+  function: { name: string; parameters?: unknown }
+}
+/** What the demo reads of an OpenAI chat request. */
+export interface DemoRequest {
+  messages: Message[]
+  tools?: Tool[]
+  tool_choice?: string | { function?: { name: string } }
+  response_format?: { type: string; json_schema?: { schema: unknown } }
+  reasoning_effort?: string
+  web_search_options?: object
+  stream?: boolean
+  max_tokens?: number
+}
+
+export interface DemoAnswer {
+  text: string
+  reasoning: string
+  tool: { name: string; arguments: string } | undefined
+  source: { url: string; title: string } | undefined
+  finish: 'stop' | 'tool_calls' | 'length'
+  usage: { prompt: number; completion: number; reasoning: number }
+}
+
+const tokens = (text: string) => Math.ceil(text.length / 4)
+
+export function answer(request: DemoRequest): DemoAnswer {
+  const prompt = lastText(request.messages, 'user')
+  const reasoning = thinks(request) ? `The user wrote ${prompt.length} characters; a simulated answer follows.` : ''
+  const tool = toolCall(request, prompt)
+  const full = tool ? '' : textOf(request, prompt)
+  const text = request.max_tokens === undefined ? full : full.slice(0, request.max_tokens * 4)
+  return {
+    text,
+    reasoning,
+    tool,
+    source:
+      request.web_search_options && !tool ? { url: 'https://example.com/demo', title: 'Simulated source' } : undefined,
+    finish: tool ? 'tool_calls' : text.length < full.length ? 'length' : 'stop',
+    usage: {
+      prompt: tokens(JSON.stringify(request.messages)),
+      completion: tokens(text + reasoning + (tool?.arguments ?? '')),
+      reasoning: tokens(reasoning),
+    },
+  }
+}
+
+const thinks = ({ reasoning_effort: effort }: DemoRequest) => effort !== undefined && effort !== 'none'
+
+/** The tool that is asked for, or the first one; none once a result is there. */
+function toolCall({ tools, tool_choice: choice, messages }: DemoRequest, prompt: string): DemoAnswer['tool'] {
+  if (!tools?.length || choice === 'none' || messages.at(-1)?.role === 'tool') return undefined
+  const named = typeof choice === 'object' ? choice.function?.name : undefined
+  const tool = tools.find(candidate => candidate.function.name === named) ?? tools[0]!
+  return {
+    name: tool.function.name,
+    arguments: JSON.stringify(sample(tool.function.parameters ?? {}, prompt.slice(0, 40))),
+  }
+}
+
+function textOf({ response_format: format, messages }: DemoRequest, prompt: string): string {
+  if (format?.type === 'json_schema') return JSON.stringify(sample(format.json_schema?.schema, prompt.slice(0, 40)))
+  if (format?.type === 'json_object') return JSON.stringify({ simulated: true, prompt })
+  const result = messages.at(-1)?.role === 'tool' ? ` The tool said: ${lastText(messages, 'tool')}` : ''
+  return `This is a simulated answer from the demo provider. You said: ${prompt}${result}`
+}
+
+function lastText(messages: Message[], role: string): string {
+  const content = messages.findLast(message => message.role === role)?.content
+  if (typeof content === 'string') return content
+  return (content ?? []).map(part => part.text ?? `[${part.type}]`).join('')
+}

@@ -1,0 +1,64 @@
+/** `GET /`: whether the configured stores answer, interface 2.8. */
+import { json } from '../codecs/json.ts'
+import { type Endpoint, value } from '../core/endpoint.ts'
+import { errors } from '../core/error.ts'
+import type { Probe } from '../core/ports.ts'
+
+const TIMEOUT_MS = 900
+const checks = ['redis', 'database'] as const
+
+interface State {
+  connected: boolean
+  error?: string
+}
+
+export const health: Endpoint = {
+  name: 'health',
+  method: 'GET',
+  path: '/',
+  chain: 'local',
+  codec: json,
+  bodyLimit: 0,
+  async serve(ex, { version, database, redis }) {
+    const skip = skipped(ex.query)
+    const [redisState, databaseState] = await Promise.all([
+      skip.has('redis') ? off('skipped') : redis ? ask(redis) : off('not configured'),
+      skip.has('database') ? off('skipped') : ask(database),
+    ])
+    const failed = (state: State) => !state.connected && state.error !== 'skipped' && state.error !== 'not configured'
+    const healthy = !failed(redisState) && !failed(databaseState)
+    const status = healthy ? 'ok' : 'unhealthy'
+    const message = healthy ? 'Model Gateway is running' : 'A store that is configured does not answer'
+    const record = { message, version, health: { status, redis: redisState, database: databaseState } }
+    return value(record, healthy ? 200 : 503)
+  },
+}
+
+function skipped(query: string): Set<string> {
+  const skip = new URLSearchParams(query).get('skip')?.split(',').filter(Boolean) ?? []
+  const wrong = skip.find(name => !checks.some(check => check === name))
+  if (wrong !== undefined) {
+    throw errors.invalidParameters(`skip: "${wrong.slice(0, 50)}" is not one of ${checks.join(', ')}`, 'skip')
+  }
+  return new Set(skip)
+}
+
+const off = (error: string): State => ({ connected: false, error })
+
+/** A probe that hangs counts as failed. */
+async function ask(probe: Probe): Promise<State> {
+  let timer: NodeJS.Timeout | undefined
+  try {
+    await Promise.race([
+      probe.ping(),
+      new Promise((_resolve, reject) => {
+        timer = setTimeout(() => reject(new Error(`no answer within ${TIMEOUT_MS} ms`)), TIMEOUT_MS)
+      }),
+    ])
+    return { connected: true }
+  } catch (thrown) {
+    return { connected: false, error: thrown instanceof Error ? thrown.message : 'failed' }
+  } finally {
+    clearTimeout(timer)
+  }
+}

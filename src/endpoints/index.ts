@@ -1,0 +1,8 @@
+/** Every endpoint, a row each. */
+import type { Endpoint } from '../core/endpoint.ts'
+import { chat } from './chat.ts'
+import { health } from './health.ts'
+import { key } from './key.ts'
+import { models } from './models.ts'
+
+export const endpoints: readonly Endpoint[] = [health, models, key, chat]

@@ -1,0 +1,143 @@
+/** `GET /v1/models`: the catalogue as interface 2.9 shows it. */
+import { json } from '../codecs/json.ts'
+import type { Catalog, Mapping, Model } from '../core/catalog.ts'
+import { type Endpoint, value } from '../core/endpoint.ts'
+
+const flags = ['include_deactivated', 'exclude_deprecated', 'no_training', 'mapped'] as const
+type Flags = Record<(typeof flags)[number], boolean>
+
+export const models: Endpoint = {
+  name: 'models',
+  method: 'GET',
+  path: '/v1/models',
+  chain: 'local',
+  codec: json,
+  bodyLimit: 0,
+  async serve(ex) {
+    const query = new URLSearchParams(ex.query)
+    const wanted = Object.fromEntries(flags.map(flag => [flag, isOn(query.get(flag))])) as Flags
+    return value(list(ex.snapshot.catalog, wanted, today(ex.at)))
+  },
+}
+
+/** All are strings; present and not plainly negative means on. */
+const isOn = (text: string | null) => text !== null && text !== 'false' && text !== '0'
+const today = (at: number) => new Date(at).toISOString().slice(0, 10)
+
+/** A listing is made once for a catalogue, a day and a set of flags. */
+const listings = new WeakMap<Catalog, Map<string, object>>()
+function list(catalog: Catalog, wanted: Flags, day: string): object {
+  let made = listings.get(catalog)
+  if (!made) {
+    made = new Map()
+    listings.set(catalog, made)
+  }
+  const key = `${day} ${flags.filter(flag => wanted[flag])}`
+  let listing = made.get(key)
+  if (!listing) {
+    listing = { object: 'list', data: entries(catalog, wanted, day) }
+    made.set(key, listing)
+  }
+  return listing
+}
+
+function entries(catalog: Catalog, wanted: Flags, day: string): object[] {
+  const shown = (at: { deactivatedAt: string | undefined; deprecatedAt: string | undefined }) =>
+    (wanted.include_deactivated || !at.deactivatedAt || at.deactivatedAt > day) &&
+    (!wanted.exclude_deprecated || !at.deprecatedAt || at.deprecatedAt > day)
+  const all: object[] = []
+  for (const model of catalog.models.values()) {
+    if (!shown(model)) continue
+    const mappings = model.mappings
+      .filter(shown)
+      .filter(mapping => !wanted.no_training || mapping.provider.trainsOnData === false)
+    if (mappings.length === 0) continue
+    if (!wanted.mapped) all.push(entryOf(model, model.id, mappings))
+    else all.push(...mappings.map(mapping => entryOf(model, `${mapping.provider.id}/${model.id}`, [mapping])))
+  }
+  return all
+}
+
+function entryOf(model: Model, id: string, mappings: readonly Mapping[]): object {
+  const first = mappings[0]!
+  const any = (capability: Parameters<Mapping['supports']['has']>[0]) =>
+    mappings.some(({ supports }) => supports.has(capability))
+  const largest = (numbers: (number | undefined)[]) => Math.max(0, ...numbers.map(number => number ?? 0)) || undefined
+  return clean({
+    id,
+    object: 'model',
+    name: model.name,
+    display_name: model.name,
+    description: model.description ?? '',
+    family: model.family,
+    aliases: model.aliases,
+    created: model.created,
+    owned_by: first.provider.id,
+    architecture: {
+      input_modalities: model.input,
+      output_modalities: model.output,
+      tokenizer: model.tokenizer ?? 'unknown',
+    },
+    top_provider: { is_moderated: false },
+    providers: mappings.map(mappingOf),
+    pricing: first.pricing,
+    context_length: largest([...mappings.map(mapping => mapping.contextLength), model.contextLength]),
+    max_output: largest([...mappings.map(mapping => mapping.maxOutput), model.maxOutput]),
+    per_request_limits: {},
+    supported_parameters: parametersOf(mappings),
+    json_output: any('json_output'),
+    structured_outputs: any('structured_outputs'),
+    free: mappings.some(({ pricing }) => pricing.prompt === '0' && pricing.completion === '0'),
+    deprecated_at: first.deprecatedAt ?? model.deprecatedAt,
+    deactivated_at: first.deactivatedAt ?? model.deactivatedAt,
+    stability: model.stability ?? first.stability ?? 'stable',
+  })
+}
+
+function mappingOf(mapping: Mapping): object {
+  const { supports } = mapping
+  const { web_search: _search, internal_reasoning: _reasoning, ...pricing } = mapping.pricing
+  return clean({
+    providerId: mapping.provider.id,
+    externalId: mapping.externalId,
+    streaming: supports.has('streaming'),
+    vision: supports.has('vision'),
+    realtime: supports.has('realtime'),
+    cancellation: supports.has('cancellation'),
+    tools: supports.has('tools'),
+    parallelToolCalls: supports.has('parallel_tool_calls'),
+    reasoning: supports.has('reasoning'),
+    reasoning_efforts: mapping.reasoningEfforts,
+    reasoning_modes: mapping.reasoningModes,
+    min_cacheable_tokens: mapping.minCacheableTokens,
+    context_length: mapping.contextLength ?? mapping.model.contextLength,
+    max_output: mapping.maxOutput ?? mapping.model.maxOutput,
+    pricing,
+    stability: mapping.stability ?? mapping.model.stability ?? 'stable',
+  })
+}
+
+const base = ['max_tokens', 'temperature', 'top_p', 'frequency_penalty', 'presence_penalty', 'user', 'prompt_cache_key']
+
+/** The request parameters that have an effect on at least one of the mappings. */
+function parametersOf(mappings: readonly Mapping[]): string[] {
+  const names = new Set<string>()
+  for (const { parameters, supports, maxN, serviceTiers } of mappings) {
+    const add = (...list: string[]) => {
+      for (const name of list) if (!parameters || name === 'max_tokens' || parameters.has(name)) names.add(name)
+    }
+    add(...base)
+    if (supports.has('tools')) for (const name of ['tools', 'tool_choice']) names.add(name)
+    if (supports.has('json_output') || supports.has('structured_outputs')) add('response_format')
+    if (supports.has('reasoning')) for (const name of ['reasoning_effort', 'reasoning']) names.add(name)
+    if (supports.has('verbosity')) add('verbosity')
+    if (supports.has('web_search')) names.add('web_search')
+    if (maxN > 1) add('n')
+    if (serviceTiers.length > 0) add('service_tier')
+  }
+  return [...names]
+}
+
+/** Without the keys that have no value. */
+const clean = (entry: Record<string, unknown>): object =>
+  Object.fromEntries(Object.entries(entry).filter(([, field]) => field !== undefined))

@@ -1,0 +1,112 @@
+/**
+ * Money around one attempt: reserves before the upstream is called, charges once, before the last byte leaves.
+ * An attempt that fails costs nothing; a stream that is cut short is charged for what was delivered.
+ */
+import { errors } from '../core/error.ts'
+import type { Exchange, Outcome } from '../core/exchange.ts'
+import { promptCharacters } from '../core/exchange.ts'
+import type { FilterFactory, Reply } from '../core/filter.ts'
+import { costOf, type Money } from '../core/money.ts'
+import type { Hold, Services } from '../core/ports.ts'
+import { type Infer, s } from '../core/schema.ts'
+import { estimateTokens } from '../core/usage.ts'
+import { rowOf } from './row.ts'
+
+const options = s.object({
+  /** Answer tokens that are reserved when the caller sets no `max_tokens`. */
+  default_output: s.default(s.integer({ minimum: 1 }), 4096),
+})
+
+/** Beyond this after a request's total time its hold belongs to nobody. */
+const GRACE_MS = 60_000
+
+export const billing: FilterFactory<Infer<typeof options>> = {
+  name: 'billing',
+  options,
+  needs: ['principal', 'target'],
+  gives: ['charge'],
+  create({ default_output }, services) {
+    const { ledger, metrics, now } = services
+    const kept = new WeakSet<Exchange>()
+    return {
+      async handle(ex, next) {
+        const { mapping, provider } = ex.target!
+        if (!mapping.price) {
+          metrics.unpriced(provider.id, mapping.model.id)
+          if (mapping.unpriced !== 'allow') throw errors.unpriced(mapping.model.id, provider.id)
+        }
+        const hold = await reserve(ex, estimate(ex, default_output), services)
+        let reply: Reply
+        try {
+          reply = await next()
+        } catch (thrown) {
+          await ledger.void(hold)
+          throw thrown
+        }
+        return { ...reply, events: charged(ex, reply.events, hold, services, kept) }
+      },
+      async finish(ex) {
+        if (!ex.principal || !ex.request || kept.has(ex)) return
+        await ledger.record(rowOf(ex, ex.outcome ?? 'error', ex.cached ? 0n : null, now()))
+      },
+    }
+  },
+}
+
+/** What the request may cost at most, as far as that can be told beforehand; nano-USD. */
+function estimate(ex: Exchange, defaultOutput: number): Money {
+  const { mapping, price } = ex.target!
+  const ceiling = mapping.maxOutput ?? mapping.model.maxOutput ?? defaultOutput
+  const output = Math.min(ex.chat.max_tokens ?? defaultOutput, ceiling) * (ex.chat.n ?? 1)
+  return costOf({ prompt: estimateTokens(promptCharacters(ex.chat)), completion: output }, price)?.total ?? 0n
+}
+
+async function reserve(ex: Exchange, amount: Money, { ledger, now }: Services): Promise<Hold> {
+  const expiresAt = now() + ex.target!.provider.timeouts.total + GRACE_MS
+  let hold: Hold | 'insufficient'
+  try {
+    const id = `${ex.logId}:${ex.attempts.length}`
+    hold = await ledger.hold({ id, requestId: ex.logId, principal: ex.principal!, amount, expiresAt })
+  } catch (cause) {
+    throw errors.billingUnavailable(cause)
+  }
+  if (hold === 'insufficient') throw errors.insufficientCredits()
+  return hold
+}
+
+/** The answer's events; ends only when the charge for them is durable. */
+async function* charged(
+  ex: Exchange,
+  events: Reply['events'],
+  hold: Hold,
+  services: Services,
+  kept: WeakSet<Exchange>,
+): Reply['events'] {
+  let complete = false
+  try {
+    yield* events
+    complete = ex.failure === undefined
+  } finally {
+    const outcome: Outcome = complete ? 'ok' : ex.signal.aborted ? 'aborted' : 'error'
+    const delivered = complete || (ex.streaming && ex.marks.firstToken > 0)
+    if (delivered) {
+      kept.add(ex)
+      await settle(ex, outcome, hold, services)
+    } else {
+      await services.ledger.void(hold)
+    }
+  }
+}
+
+async function settle(ex: Exchange, outcome: Outcome, hold: Hold, { ledger, metrics, now }: Services): Promise<void> {
+  ex.completeUsage(outcome !== 'ok')
+  const cost = ex.cost
+  try {
+    await ledger.settle(hold, rowOf(ex, outcome, cost?.total ?? null, now()))
+  } catch (cause) {
+    throw errors.billingUnavailable(cause)
+  }
+  const { mapping, provider } = ex.target!
+  for (const [kind, count] of Object.entries(ex.usage)) metrics.tokens(provider.id, mapping.model.id, kind, count)
+  if (cost) metrics.cost(provider.id, mapping.model.id, Number(cost.total) / 1e9)
+}

@@ -1,0 +1,12 @@
+/** The filters that ship; gateway.yaml names them and puts them in order. */
+import type { FilterFactory } from '../core/filter.ts'
+import { admission } from './admission.ts'
+import { auth } from './auth.ts'
+import { billing } from './billing.ts'
+import { cache } from './cache.ts'
+import { ratelimit } from './ratelimit.ts'
+import { route } from './route.ts'
+import { telemetry } from './telemetry.ts'
+import { translate } from './translate.ts'
+
+export const filters = [admission, auth, ratelimit, cache, route, translate, billing, telemetry] as FilterFactory[]

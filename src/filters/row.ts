@@ -1,0 +1,43 @@
+/** The row that is kept of a finished request: facts, no content. */
+import type { Exchange, Outcome } from '../core/exchange.ts'
+import type { Money } from '../core/money.ts'
+import type { RequestRow } from '../core/ports.ts'
+
+/** `cost` null means that the price is unknown. Only for exchanges with a principal. */
+export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: number): RequestRow {
+  const principal = ex.principal!
+  const { mapping } = ex.target ?? {}
+  return {
+    id: ex.logId,
+    requestId: ex.id,
+    at: ex.at,
+    orgId: principal.orgId,
+    projectId: principal.projectId,
+    keyId: principal.keyId,
+    endpoint: ex.endpoint.name,
+    requestedModel: ex.chat?.model ?? '',
+    model: ex.cached?.model ?? mapping?.model.id ?? null,
+    provider: ex.cached?.provider ?? mapping?.provider.id ?? null,
+    source: sourceOf(ex),
+    status: outcome === 'ok' ? 200 : (ex.failure?.status ?? 499),
+    outcome,
+    errorCode: ex.failure?.code ?? null,
+    streamed: ex.streaming,
+    cached: ex.cached !== undefined,
+    attempts: ex.attempts.length,
+    durationMs: Math.max(0, now - ex.at),
+    ttftMs: ex.marks.firstToken > 0 ? Math.round(ex.marks.firstToken - ex.marks.start) : null,
+    usage: { ...ex.usage },
+    estimated: ex.estimated,
+    cost,
+  }
+}
+
+/** The app that the caller names in `x-source`: address prefixes cut, letters, digits, `-`, `.`, `/` only. */
+function sourceOf(ex: Exchange): string | null {
+  const given = ex
+    .header('x-source')
+    ?.replace(/^https?:\/\//, '')
+    .replace(/^www\./, '')
+  return given && /^[A-Za-z0-9./-]{1,128}$/.test(given) ? given : null
+}

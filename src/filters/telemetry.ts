@@ -1,0 +1,80 @@
+/** Counts and times: each attempt as it ends, each request at its very end, refusals by the filter that refused. */
+import { asError } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { FilterFactory } from '../core/filter.ts'
+import type { Services } from '../core/ports.ts'
+import { type Infer, s } from '../core/schema.ts'
+import { errorType } from '../routing/outcome.ts'
+
+const options = s.object({
+  /** Which requests are logged, one line each. */
+  log: s.default(s.enum('none', 'errors', 'all'), 'errors'),
+})
+
+export const telemetry: FilterFactory<Infer<typeof options>> = {
+  name: 'telemetry',
+  options,
+  create({ log }, services) {
+    const { metrics } = services
+    return {
+      async handle(ex, next) {
+        const mapping = ex.target?.mapping
+        if (!mapping) return next()
+        const count = (outcome: string) => metrics.attempt(mapping.provider.id, mapping.model.id, outcome)
+        try {
+          const reply = await next()
+          count('ok')
+          return reply
+        } catch (thrown) {
+          const error = asError(thrown)
+          count(error.upstreamStatus === undefined ? 'refused' : errorType(error))
+          throw thrown
+        }
+      },
+      finish(ex) {
+        measure(ex, services)
+        if (log === 'all' || (log === 'errors' && ex.outcome === 'error' && ex.status >= 500)) report(ex, services)
+      },
+    }
+  },
+}
+
+function measure(ex: Exchange, { metrics }: Services): void {
+  const { marks, failure, target, cached } = ex
+  if (failure && ex.status === failure.status && failure.upstreamStatus === undefined) {
+    metrics.refusal(ex.within, failure.code ?? 'internal')
+  }
+  const labels = {
+    endpoint: ex.endpoint.name,
+    provider: cached?.provider ?? target?.provider.id ?? '',
+    model: cached?.model ?? target?.mapping.model.id ?? '',
+    outcome: ex.outcome ?? 'error',
+  }
+  const seconds = (ms: number) => ms / 1000
+  const inside = marks.answered > 0 && !ex.streaming ? marks.end - marks.answered : 0
+  metrics.request(labels, {
+    seconds: seconds(marks.end - marks.start),
+    firstTokenSeconds: marks.firstToken > 0 ? seconds(marks.firstToken - marks.start) : undefined,
+    overheadSeconds: marks.sent > 0 ? seconds(marks.sent - marks.start + inside) : undefined,
+  })
+}
+
+function report(ex: Exchange, { log }: Services): void {
+  const fields = {
+    request_id: ex.id,
+    log_id: ex.logId,
+    endpoint: ex.endpoint.name,
+    model: ex.target?.mapping.model.id,
+    provider: ex.target?.provider.id,
+    organization: ex.principal?.orgId,
+    status: ex.status,
+    outcome: ex.outcome,
+    code: ex.failure?.code,
+    attempts: ex.attempts.length,
+    ms: Math.round(ex.marks.end - ex.marks.start),
+    // An internal error shows nothing to the client, so its cause must stand here.
+    err: ex.failure?.status === 500 ? ex.failure.cause : undefined,
+  }
+  if (ex.outcome === 'error') log.warn(fields, ex.failure?.message ?? 'request failed')
+  else log.info(fields, 'request')
+}

@@ -1,0 +1,68 @@
+/** Refuses what `node:http` lets through although two servers could read it in two ways. */
+import type { IncomingMessage } from 'node:http'
+import { errors, GatewayError } from '../core/error.ts'
+
+const MAX_HEADERS = 100
+const MAX_TARGET = 8192
+
+/** Node drops headers beyond its own limit in silence; one more than ours lets us see that there were too many. */
+export const headerCountLimit = MAX_HEADERS + 1
+
+/** Throws a GatewayError whose connection must be closed. */
+export function checkRequest(req: IncomingMessage): void {
+  const { rawHeaders, url = '' } = req
+  if (rawHeaders.length > MAX_HEADERS * 2) throw tooManyHeaders()
+  if (url.length > MAX_TARGET) throw targetTooLong()
+  if (url[0] !== '/' || url[1] === '/' || url.includes('\\')) {
+    throw errors.badRequest('The request target must be a path that starts with one "/".')
+  }
+  checkDuplicates(rawHeaders)
+  const coding = req.headers['transfer-encoding']
+  if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || req.httpVersion === '1.0')) {
+    throw errors.badRequest('Transfer-Encoding must be "chunked", on HTTP/1.1.')
+  }
+}
+
+/** Two hosts, or two different credentials of one kind: which one would count is anybody's guess. */
+function checkDuplicates(raw: readonly string[]): void {
+  let host: string | undefined
+  let authorization: string | undefined
+  let apiKey: string | undefined
+  for (let at = 0; at < raw.length; at += 2) {
+    const name = raw[at]!
+    const value = raw[at + 1]!
+    switch (name.length) {
+      case 4:
+        if (name.toLowerCase() !== 'host') break
+        if (host !== undefined) throw errors.badRequest('The request has two Host headers.')
+        host = value
+        break
+      case 9:
+        if (name.toLowerCase() !== 'x-api-key') break
+        if (apiKey !== undefined && apiKey !== value) throw errors.ambiguousCredentials()
+        apiKey = value
+        break
+      case 13:
+        if (name.toLowerCase() !== 'authorization') break
+        if (authorization !== undefined && authorization !== value) throw errors.ambiguousCredentials()
+        authorization = value
+        break
+    }
+  }
+}
+
+const tooManyHeaders = () =>
+  new GatewayError({
+    status: 431,
+    type: 'invalid_request_error',
+    code: 'too_many_headers',
+    message: `The request has more than ${MAX_HEADERS} headers.`,
+  })
+
+const targetTooLong = () =>
+  new GatewayError({
+    status: 414,
+    type: 'invalid_request_error',
+    code: 'uri_too_long',
+    message: `The request target is longer than ${MAX_TARGET} bytes.`,
+  })

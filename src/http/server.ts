@@ -1,0 +1,183 @@
+/** The public listener: accepts, makes exchanges, and drains. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { asError, errors, GatewayError } from '../core/error.ts'
+import { Exchange } from '../core/exchange.ts'
+import type { Log, Metrics } from '../core/ports.ts'
+import { pump } from '../core/pump.ts'
+import type { Snapshot } from '../core/snapshot.ts'
+import { readJson } from './body.ts'
+import { checkRequest, headerCountLimit } from './edge.ts'
+import { HttpSink } from './sink.ts'
+
+/** Clients that are slow to say what they want; defaults of reliability section C. */
+const limits = {
+  maxHeaderSize: 16 * 1024,
+  headersTimeout: 15_000,
+  requestTimeout: 120_000,
+  connectionsCheckingInterval: 1_000,
+  keepAliveTimeout: 75_000,
+}
+const MAX_REQUESTS_PER_SOCKET = 1_000
+const MAX_CONNECTIONS = 10_000
+
+export interface ListenerOptions {
+  /** `host:port`; port 0 takes any free one. */
+  readonly listen: string
+  /** The snapshot that the next request runs on. */
+  current(): Snapshot
+  readonly metrics: Metrics
+  readonly log: Log
+}
+
+export class Listener {
+  readonly #server: Server
+  readonly #options: ListenerOptions
+  readonly #running = new Set<AbortController>()
+  #draining = false
+  #idle: (() => void) | undefined
+
+  constructor(options: ListenerOptions) {
+    this.#options = options
+    this.#server = createServer(limits)
+    this.#server.maxHeadersCount = headerCountLimit
+    this.#server.maxRequestsPerSocket = MAX_REQUESTS_PER_SOCKET
+    this.#server.maxConnections = MAX_CONNECTIONS
+    const serve = (req: IncomingMessage, res: ServerResponse) => void this.#serve(req, res)
+    this.#server.on('request', serve)
+    this.#server.on('checkContinue', serve)
+    this.#server.on('checkExpectation', (req, res) => this.#refuse(req, res, expectation()))
+    this.#server.on('clientError', answerBrokenRequest)
+  }
+
+  get inFlight(): number {
+    return this.#running.size
+  }
+
+  /** Resolves with the address as `host:port`. */
+  listen(): Promise<string> {
+    const at = this.#options.listen.lastIndexOf(':')
+    const host = this.#options.listen.slice(0, at).replace(/^\[|\]$/g, '')
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject)
+      this.#server.listen({ host, port: Number(this.#options.listen.slice(at + 1)), backlog: 1024 }, () => {
+        const { address, family, port } = this.#server.address() as AddressInfo
+        resolve(`${family === 'IPv6' ? `[${address}]` : address}:${port}`)
+      })
+    })
+  }
+
+  /** Stops accepting, lets what runs end within `ms`, then ends it with an in-band error. */
+  async drain(ms: number): Promise<void> {
+    this.#draining = true
+    const closed = new Promise<void>(resolve => this.#server.close(() => resolve()))
+    // Sockets that never sent a byte, or went idle after close(), keep a server open.
+    const sweep = setInterval(() => this.#server.closeIdleConnections(), 100)
+    this.#server.closeIdleConnections()
+    if (this.#running.size > 0) {
+      const finished = new Promise<void>(resolve => {
+        this.#idle = resolve
+      })
+      const timer = setTimeout(() => this.#abortAll(), ms)
+      await finished
+      clearTimeout(timer)
+    }
+    clearInterval(sweep)
+    this.#server.closeAllConnections()
+    await closed
+  }
+
+  #abortAll(): void {
+    for (const controller of this.#running) controller.abort(errors.shuttingDown())
+  }
+
+  async #serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    const snapshot = this.#options.current()
+    const url = req.url ?? ''
+    const mark = url.indexOf('?')
+    const path = mark < 0 ? url : url.slice(0, mark)
+    let route: ReturnType<Snapshot['match']>
+    try {
+      checkRequest(req)
+      route = snapshot.match(req.method ?? '', path)
+      if (!route) throw errors.notFound(`There is no endpoint ${path.slice(0, 200)}.`)
+      if ('allow' in route) throw errors.methodNotAllowed(req.method ?? '', route.allow)
+    } catch (thrown) {
+      this.#refuse(req, res, asError(thrown))
+      return
+    }
+
+    snapshot.retain()
+    const controller = new AbortController()
+    this.#running.add(controller)
+    const { endpoint, chain } = route
+    const ex = new Exchange({
+      snapshot,
+      endpoint,
+      headers: req.headers,
+      query: mark < 0 ? '' : url.slice(mark + 1),
+      signal: controller.signal,
+      body: () => readJson(req, res, endpoint.bodyLimit),
+    })
+    res.on('close', () => {
+      if (!res.writableFinished) controller.abort(errors.aborted())
+    })
+    const sink = new HttpSink(req, res, this.#extra(ex.id))
+    try {
+      await pump(route, ex, sink)
+      await chain.finish(ex, (filter, err) => this.#options.log.error({ filter, err }, 'a filter failed to finish'))
+    } finally {
+      this.#running.delete(controller)
+      snapshot.release()
+      if (this.#draining && this.#running.size === 0) this.#idle?.()
+    }
+  }
+
+  #extra(requestId: string): Record<string, string> {
+    return this.#draining ? { 'x-request-id': requestId, connection: 'close' } : { 'x-request-id': requestId }
+  }
+
+  /** An answer outside every chain: the request never became an exchange. */
+  #refuse(req: IncomingMessage, res: ServerResponse, error: GatewayError): void {
+    this.#options.metrics.refusal('http', error.code ?? 'internal')
+    if (error.status === 500) this.#options.log.error({ err: error.cause }, 'a request could not be read')
+    const body = JSON.stringify(errorBody(error))
+    const close = error.status !== 404 && error.status !== 405
+    res.writeHead(error.status, {
+      ...error.headers,
+      'content-type': 'application/json',
+      'content-length': Buffer.byteLength(body),
+      ...(close || !req.complete || this.#draining ? { connection: 'close' } : {}),
+    })
+    res.end(body)
+  }
+}
+
+const errorBody = ({ message, type, param, code }: GatewayError) => ({ error: { message, type, param, code } })
+
+const expectation = () =>
+  new GatewayError({
+    status: 417,
+    type: 'invalid_request_error',
+    code: 'expectation_failed',
+    message: 'The Expect header must be "100-continue".',
+  })
+
+/** What the HTTP parser could not read: answered in the interface's shape, then closed. */
+function answerBrokenRequest(cause: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable || cause.code === 'ECONNRESET') {
+    socket.destroy()
+    return
+  }
+  const [status, text, error] =
+    cause.code === 'HPE_HEADER_OVERFLOW'
+      ? [431, 'Request Header Fields Too Large', errors.badRequest('The request headers are larger than 16 KiB.')]
+      : cause.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? [408, 'Request Timeout', errors.requestTimeout()]
+        : [400, 'Bad Request', errors.badRequest('The request is not valid HTTP/1.1.')]
+  const body = JSON.stringify(errorBody(error as GatewayError))
+  socket.end(
+    `HTTP/1.1 ${status} ${text}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+    () => socket.destroy(),
+  )
+}

@@ -1,0 +1,113 @@
+/** The server's process: arguments, signals, what it says and how it ends. */
+import { writeSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { ConfigError } from './config/error.ts'
+import { type Gateway, startGateway } from './gateway.ts'
+import { StoreError } from './stores/sqlite/index.ts'
+import { createLog, logLevel } from './telemetry/log.ts'
+import { version } from './version.ts'
+
+const usage = `usage: gateway [--config FILE]
+
+Starts the Model Gateway. Without --config it reads $GATEWAY_CONFIG, else ./config/gateway.yaml.`
+
+/** Exit codes: 1 the system refused, 2 wrong use or configuration, 3 the database cannot be used. */
+const FAILED = 1
+const WRONG = 2
+const NO_STORE = 3
+
+void main()
+
+async function main(): Promise<void> {
+  const { env } = process
+  const config = readArguments() ?? (env.GATEWAY_CONFIG || 'config/gateway.yaml')
+  try {
+    const log = createLog(logLevel(env.GATEWAY_LOG_LEVEL))
+    const gateway: Gateway = await startGateway({ config, env, log, onDrain: () => void stop(gateway) })
+    process.on('SIGHUP', gateway.reload)
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(gateway))
+    for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+      process.on(event, (err: unknown) => {
+        log.error({ err }, `${event}: the gateway drains and ends`)
+        process.exitCode = FAILED
+        void stop(gateway)
+      })
+    }
+    announce(gateway, config)
+  } catch (thrown) {
+    console.error(explain(thrown, config))
+    process.exitCode = thrown instanceof StoreError ? NO_STORE : thrown instanceof ConfigError ? WRONG : FAILED
+  }
+}
+
+function readArguments(): string | undefined {
+  try {
+    const { values } = parseArgs({
+      options: { config: { type: 'string' }, help: { type: 'boolean', short: 'h' }, version: { type: 'boolean' } },
+    })
+    if (values.help || values.version) {
+      console.log(values.help ? usage : version)
+      process.exit(0)
+    }
+    return values.config
+  } catch (thrown) {
+    console.error(`${thrown instanceof Error ? thrown.message : thrown}\n\n${usage}`)
+    process.exit(WRONG)
+  }
+}
+
+let stopping = false
+/** The first signal drains, the second ends at once. */
+async function stop(gateway: Gateway): Promise<void> {
+  if (stopping) process.exit(FAILED)
+  stopping = true
+  await gateway.stop()
+  process.exit()
+}
+
+function announce({ listen, admin, manager, firstKey }: Gateway, config: string): void {
+  const { catalog } = manager.current
+  const providers = [...catalog.providers.values()]
+  const live = providers.filter(({ auth, credentials }) => auth.scheme === 'none' || credentials.length > 0)
+  const lines = [
+    `Model Gateway ${version}`,
+    `  listens on   http://${listen}`,
+    `  admin        http://${admin}`,
+    `  config       ${config}, ${catalog.models.size} models, ${providers.length} providers of which ${live.length} live`,
+    '',
+  ]
+  if (firstKey) {
+    lines.push(
+      'Your API key, shown only this once:',
+      '',
+      `  ${firstKey}`,
+      '',
+      'Try it:',
+      '',
+      curl(listen, firstKey),
+      '',
+    )
+  } else {
+    lines.push('Make a key with: npx gatewayctl keys create --project default', '')
+  }
+  if (live.length < providers.length) {
+    lines.push('Set OPENAI_API_KEY, ANTHROPIC_API_KEY, … and restart to use more: npx gatewayctl providers list', '')
+  }
+  console.log(lines.join('\n'))
+  const fd = Number(process.env.GATEWAY_READY_FD)
+  // For whoever starts gateways by program: one JSON line on a descriptor of its choice.
+  if (fd > 2) writeSync(fd, `${JSON.stringify({ listen, admin, key: firstKey ?? null, pid: process.pid })}\n`)
+}
+
+const curl = (listen: string, key: string): string =>
+  `  curl http://${listen}/v1/chat/completions -H "Authorization: Bearer ${key}" ` +
+  `-H "Content-Type: application/json" -d '{"model":"demo","messages":[{"role":"user","content":"Hello!"}]}'`
+
+function explain(thrown: unknown, config: string): string {
+  if (thrown instanceof ConfigError) return `gateway: ${thrown}`
+  const { code, message, port } = thrown as NodeJS.ErrnoException & { port?: number }
+  if (code === 'EADDRINUSE') {
+    return `gateway: port ${port} is in use; end the other process, or change server.listen or server.admin in ${config}`
+  }
+  return `gateway: ${message ?? thrown}`
+}

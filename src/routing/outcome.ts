@@ -1,0 +1,22 @@
+/** What a client is told when no target answered (decisions section 6). */
+import { errors, type GatewayError } from '../core/error.ts'
+import type { Attempt } from '../core/exchange.ts'
+
+/** How an attempt is shown in `metadata.routing`. */
+export function errorType(error: GatewayError): Attempt['errorType'] {
+  if (error.status === 504) return 'timeout'
+  if (error.upstreamStatus === 429) return 'rate_limited'
+  return error.upstreamStatus === 0 ? 'network_error' : 'upstream_error'
+}
+
+/** The one error for all failed attempts: what they share if they share it, else `all_providers_failed`. */
+export function exhausted(failures: readonly GatewayError[]): GatewayError {
+  const last = failures.at(-1)!
+  if (!last.failover) return last
+  const all = (test: (error: GatewayError) => boolean) => failures.every(test)
+  if (all(error => error.upstreamStatus === 429)) return errors.upstreamRateLimited()
+  if (all(error => error.status === 504)) return last
+  if (all(error => error.code === 'fetch_failed')) return last
+  if (all(error => error.status === 404)) return last
+  return errors.allProvidersFailed(last.message)
+}

@@ -1,0 +1,85 @@
+/** Which targets may serve a request, in the order in which they are tried. */
+import type { Mapping, Model } from '../core/catalog.ts'
+import { errors } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { Target } from '../core/translator.ts'
+import { capable } from './requirements.ts'
+import { resolve, type Wanted } from './resolve.ts'
+
+export interface PlanOptions {
+  /** What `auto` chooses from, best first. */
+  readonly auto: readonly string[]
+}
+
+/** At least one target. Sets what the exchange knows of the requested model. Throws the 4xx that says why not. */
+export function plan(ex: Exchange, options: PlanOptions): Target[] {
+  const request = ex.chat
+  const { catalog } = ex.snapshot
+  const wanted = resolve(catalog, request.model)
+  const provider = wanted.kind === 'model' ? wanted.provider : undefined
+  ex.requestedModel = wanted.kind === 'model' ? wanted.model.id : 'auto'
+  ex.requestedProvider = provider?.id ?? null
+  if (provider && request.routing && request.routing !== 'auto') {
+    throw errors.combination('routing cannot be combined with a provider-prefixed model.', 'routing')
+  }
+
+  const today = new Date(ex.at).toISOString().slice(0, 10)
+  const groups = models(ex, wanted, options).map(model => offers(model, ex, today))
+  const offered = groups.flat().filter(mapping => !provider || mapping.provider === provider)
+  if (offered.length === 0) throw unserved(request.model, wanted, today)
+
+  const { mappings, unmet } = capable(offered, request)
+  if (unmet) throw unmet
+  const live = mappings.filter(isLive)
+  if (live.length === 0) throw errors.noProvider(request.model, 'no provider of it has a credential.')
+  const billable = live.filter(mapping => mapping.price !== undefined || mapping.unpriced === 'allow')
+  if (billable.length === 0) throw errors.unpriced(live[0]!.model.id, live[0]!.provider.id)
+  const ordered = wanted.kind === 'auto' ? billable : [...billable].sort(byPriorityAndPrice)
+  return ordered.flatMap(mapping => targets(mapping, ex))
+}
+
+export const isLive = (mapping: Mapping): boolean =>
+  mapping.provider.auth.scheme === 'none' || mapping.provider.credentials.length > 0
+
+function models(ex: Exchange, wanted: Wanted, options: PlanOptions): Model[] {
+  if (wanted.kind === 'model') return [wanted.model]
+  const chosen = options.auto.flatMap(id => ex.snapshot.catalog.models.get(id) ?? [])
+  const free = (model: Model) => model.mappings.some(mapping => mapping.pricing.prompt === '0')
+  const left = chosen
+    .filter(model => !ex.chat.free_models_only || free(model))
+    .filter(model => !ex.chat.no_reasoning || !model.mappings.some(mapping => mapping.supports.has('reasoning')))
+    .filter(model => model.mappings.some(isLive))
+  if (left.length === 0)
+    throw errors.noProvider('auto', 'no model that "auto" may choose is live and fits the request.')
+  return left
+}
+
+/** The mappings of a model that speak this operation today. */
+function offers(model: Model, ex: Exchange, today: string): Mapping[] {
+  if (model.deactivatedAt && model.deactivatedAt <= today) return []
+  return model.mappings
+    .filter(mapping => mapping.provider.wires.has(ex.endpoint.op!) && mapping.provider.priority > 0)
+    .filter(mapping => !mapping.deactivatedAt || mapping.deactivatedAt > today)
+}
+
+function unserved(name: string, wanted: Wanted, today: string) {
+  if (wanted.kind === 'model' && wanted.model.deactivatedAt && wanted.model.deactivatedAt <= today) {
+    return errors.modelNotFound(name, ` It was deactivated on ${wanted.model.deactivatedAt}.`)
+  }
+  return errors.unsupported(`The model "${name}" is not served on this endpoint.`, 'model')
+}
+
+function byPriorityAndPrice(a: Mapping, b: Mapping): number {
+  const price = (mapping: Mapping) =>
+    mapping.price ? Number((mapping.price.rates.prompt ?? 0n) + (mapping.price.rates.completion ?? 0n)) : Infinity
+  if (a.provider.priority !== b.provider.priority) return b.provider.priority - a.provider.priority
+  const difference = price(a) - price(b)
+  return Number.isNaN(difference) || difference === 0 ? (a.provider.id < b.provider.id ? -1 : 1) : difference
+}
+
+function targets(mapping: Mapping, ex: Exchange): Target[] {
+  const { provider, price } = mapping
+  const translator = provider.wires.get(ex.endpoint.op!)!
+  if (provider.auth.scheme === 'none') return [{ mapping, provider, credential: undefined, translator, price }]
+  return provider.credentials.map(credential => ({ mapping, provider, credential, translator, price }))
+}

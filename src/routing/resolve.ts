@@ -1,0 +1,55 @@
+/** What a model string means: `auto`, a canonical id or alias, or `<provider>/<model>`. */
+import type { Catalog, Mapping, Model, Provider } from '../core/catalog.ts'
+import { errors } from '../core/error.ts'
+
+export type Wanted =
+  | { readonly kind: 'auto' }
+  | { readonly kind: 'model'; readonly model: Model; readonly provider: Provider | undefined }
+
+/** Throws 404 for what is unknown, and 400 for a provider's own name without its prefix, naming the right form. */
+export function resolve(catalog: Catalog, name: string): Wanted {
+  if (name === 'auto') return { kind: 'auto' }
+  const model = find(catalog, name)
+  if (model) return { kind: 'model', model, provider: undefined }
+
+  const slash = name.indexOf('/')
+  const provider = slash > 0 ? catalog.providers.get(name.slice(0, slash)) : undefined
+  if (provider) {
+    const rest = name.slice(slash + 1)
+    const offered = find(catalog, rest)
+    if (offered?.mappings.some(mapping => mapping.provider === provider))
+      return { kind: 'model', model: offered, provider }
+    const own = externals(catalog)
+      .get(rest)
+      ?.find(mapping => mapping.provider === provider)
+    if (own) return { kind: 'model', model: own.model, provider }
+    if (offered) throw errors.unsupported(`Provider ${provider.id} does not serve the model "${offered.id}".`, 'model')
+    throw errors.modelNotFound(name)
+  }
+
+  const known = externals(catalog).get(name)
+  if (known) {
+    const forms = known.map(mapping => `"${mapping.provider.id}/${mapping.model.id}"`).join(' or ')
+    throw errors.unsupported(`"${name}" is a provider's own name; request it as ${forms}.`, 'model', 'model_not_found')
+  }
+  throw errors.modelNotFound(name)
+}
+
+const find = (catalog: Catalog, id: string): Model | undefined => catalog.models.get(id) ?? catalog.aliases.get(id)
+
+const byExternalId = new WeakMap<Catalog, Map<string, Mapping[]>>()
+function externals(catalog: Catalog): Map<string, Mapping[]> {
+  let index = byExternalId.get(catalog)
+  if (!index) {
+    index = new Map()
+    for (const model of catalog.models.values()) {
+      for (const mapping of model.mappings) {
+        const same = index.get(mapping.externalId)
+        if (same) same.push(mapping)
+        else index.set(mapping.externalId, [mapping])
+      }
+    }
+    byExternalId.set(catalog, index)
+  }
+  return index
+}

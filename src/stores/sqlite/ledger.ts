@@ -1,0 +1,208 @@
+/** The ledger: holds, charges and request rows, each change conditional in SQL, so that processes cannot disagree. */
+import type { Statement } from 'better-sqlite3'
+import { errors } from '../../core/error.ts'
+import type { Money } from '../../core/money.ts'
+import type { Hold, Ledger, Principal, RequestRow } from '../../core/ports.ts'
+import { atStart, type Sqlite } from './open.ts'
+import { isAlive, type Owner, thisProcess } from './owner.ts'
+import { RequestLog } from './requests.ts'
+import type { Writer } from './writer.ts'
+
+const HEARTBEAT_MS = 10_000
+/** A hold of a living owner is an orphan so long after it expired. */
+const GRACE_MS = 60_000
+
+export interface LedgerOptions {
+  /** Wall clock, Unix milliseconds. */
+  readonly now: () => number
+  /** Told of a heartbeat that could not be written. */
+  readonly warn: (error: unknown) => void
+}
+
+interface OpenHold {
+  readonly org_id: string
+  readonly amount: bigint
+}
+interface Orphan extends OpenHold {
+  readonly request_id: string
+  readonly project_id: string
+  readonly key_id: string
+  readonly created_at: bigint
+}
+
+/** `requestId` of a hold is the id of the row that will settle it, so that an orphan gets that very row. */
+export class SqliteLedger implements Ledger {
+  readonly #writer: Writer
+  readonly #log: RequestLog
+  readonly #options: LedgerOptions
+  readonly #owner: Owner = thisProcess()
+  readonly #heartbeat: NodeJS.Timeout
+  readonly #reserve: Statement
+  readonly #insertHold: Statement
+  readonly #closeHold: Statement<{ id: string; state: 'settled' | 'voided' }, OpenHold>
+  readonly #orphan: Statement<{ living: string; before: number }, Orphan>
+  readonly #release: Statement<{ org: string; held: bigint; cost: bigint }>
+  readonly #charge: Statement
+  readonly #balance: Statement<[string], { balance: Money; held: Money; used: Money }>
+  readonly #beat: Statement
+  readonly #owners: Statement<[], Owner & { seen_at: number }>
+  readonly #forgetDead: Statement<[string]>
+  readonly #forget: Statement<[string]>
+
+  constructor(db: Sqlite, writer: Writer, options: LedgerOptions) {
+    this.#writer = writer
+    this.#log = new RequestLog(db)
+    this.#options = options
+    this.#reserve = db.prepare(`
+      UPDATE balances SET held = held + @amount
+      WHERE org_id = @org AND (
+        @amount = 0
+        OR balance - held >= @amount
+        OR (SELECT account FROM organizations WHERE id = @org) = 'open'
+      )`)
+    this.#insertHold = db.prepare(`
+      INSERT INTO holds (id, org_id, project_id, key_id, request_id, amount, owner, created_at, expires_at)
+      VALUES (@id, @org, @project, @key, @request, @amount, @owner, @now, @expiresAt)`)
+    this.#closeHold = db
+      .prepare<{ id: string; state: 'settled' | 'voided' }, OpenHold>(`
+        UPDATE holds SET state = @state WHERE id = @id AND state = 'open' RETURNING org_id, amount`)
+      .safeIntegers()
+    this.#orphan = db
+      .prepare<{ living: string; before: number }, Orphan>(`
+        UPDATE holds SET state = 'orphaned'
+        WHERE state = 'open' AND (owner NOT IN (SELECT value FROM json_each(@living)) OR expires_at < @before)
+        RETURNING org_id, amount, request_id, project_id, key_id, created_at`)
+      .safeIntegers()
+    this.#release = db.prepare(`
+      UPDATE balances SET held = held - @held, balance = balance - @cost, used = used + @cost WHERE org_id = @org`)
+    this.#charge = db.prepare(`
+      INSERT INTO ledger (org_id, request_id, kind, amount, created_at)
+      VALUES (@org, @request, 'charge', -@cost, @now)`)
+    this.#balance = db
+      .prepare<[string], { balance: Money; held: Money; used: Money }>(
+        'SELECT balance, held, used FROM balances WHERE org_id = ?',
+      )
+      .safeIntegers()
+    this.#beat = db.prepare(`
+      INSERT INTO owners (id, pid, started, host, seen_at) VALUES (@id, @pid, @started, @host, @now)
+      ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`)
+    this.#owners = db.prepare('SELECT id, pid, started, host, seen_at FROM owners')
+    this.#forgetDead = db.prepare('DELETE FROM owners WHERE id NOT IN (SELECT value FROM json_each(?))')
+    this.#forget = db.prepare('DELETE FROM owners WHERE id = ?')
+
+    atStart(db, () => this.#beat.run({ ...this.#owner, now: options.now() }))
+    this.#heartbeat = setInterval(() => {
+      writer.run(() => this.#beat.run({ ...this.#owner, now: options.now() })).catch(options.warn)
+    }, HEARTBEAT_MS)
+    this.#heartbeat.unref()
+  }
+
+  hold(request: {
+    id: string
+    requestId: string
+    principal: Principal
+    amount: Money
+    expiresAt: number
+  }): Promise<Hold | 'insufficient'> {
+    const { id, requestId, principal, amount, expiresAt } = request
+    const { orgId, projectId, keyId } = principal
+    return this.#write(() => {
+      if (this.#reserve.run({ org: orgId, amount }).changes === 0) return 'insufficient'
+      const facts = { org: orgId, project: projectId, key: keyId, request: requestId, owner: this.#owner.id }
+      this.#insertHold.run({ id, amount, ...facts, now: this.#options.now(), expiresAt: Math.ceil(expiresAt) })
+      return { id, orgId, amount }
+    })
+  }
+
+  settle(hold: Hold, row: RequestRow): Promise<void> {
+    return this.#write(() => {
+      const open = this.#closeHold.get({ id: hold.id, state: 'settled' })
+      if (!open) return
+      const cost = row.cost ?? 0n
+      this.#release.run({ org: open.org_id, held: open.amount, cost })
+      if (cost > 0n) this.#charge.run({ org: open.org_id, request: row.id, cost, now: this.#options.now() })
+      if (!this.#log.add(row, row.cost)) throw new Error(`Request ${row.id} is recorded already, so it is not charged.`)
+    })
+  }
+
+  void(hold: Hold): Promise<void> {
+    return this.#write(() => {
+      const open = this.#closeHold.get({ id: hold.id, state: 'voided' })
+      if (open) this.#release.run({ org: open.org_id, held: open.amount, cost: 0n })
+    })
+  }
+
+  record(row: RequestRow): Promise<void> {
+    return this.#write(() => {
+      this.#log.add(row, row.cost === null ? null : 0n)
+    })
+  }
+
+  async balance(orgId: string): Promise<{ balance: Money; held: Money; used: Money }> {
+    return this.#balance.get(orgId) ?? { balance: 0n, held: 0n, used: 0n }
+  }
+
+  recover(): Promise<number> {
+    return this.#write(() => {
+      const now = this.#options.now()
+      const living = JSON.stringify(
+        this.#owners
+          .all()
+          .filter(owner => owner.id === this.#owner.id || isAlive(owner, now))
+          .map(owner => owner.id),
+      )
+      const orphans = this.#orphan.all({ living, before: now - GRACE_MS })
+      for (const orphan of orphans) {
+        this.#release.run({ org: orphan.org_id, held: orphan.amount, cost: 0n })
+        this.#log.add(orphanRow(orphan), 0n)
+      }
+      this.#forgetDead.run(living)
+      return orphans.length
+    })
+  }
+
+  flush(): Promise<void> {
+    return this.#writer.flush()
+  }
+
+  /** Ends the heartbeat; holds that are still open belong to nobody then. The database stays open. */
+  async close(): Promise<void> {
+    clearInterval(this.#heartbeat)
+    await this.#write(() => this.#forget.run(this.#owner.id))
+  }
+
+  /** Nothing that happens to a write is the caller's fault. */
+  async #write<T>(work: () => T): Promise<T> {
+    try {
+      return await this.#writer.run(work)
+    } catch (cause) {
+      throw errors.billingUnavailable(cause)
+    }
+  }
+}
+
+/** All that is known of a request whose process died: who asked, and when. */
+const orphanRow = (orphan: Orphan): RequestRow => ({
+  id: orphan.request_id,
+  requestId: orphan.request_id,
+  at: Number(orphan.created_at),
+  orgId: orphan.org_id,
+  projectId: orphan.project_id,
+  keyId: orphan.key_id,
+  endpoint: '',
+  requestedModel: '',
+  model: null,
+  provider: null,
+  source: null,
+  status: 0,
+  outcome: 'orphaned',
+  errorCode: null,
+  streamed: false,
+  cached: false,
+  attempts: 1,
+  durationMs: 0,
+  ttftMs: null,
+  usage: {},
+  estimated: false,
+  cost: 0n,
+})

@@ -1,0 +1,117 @@
+/** Opens the database file: refuses what is not ours, before anything is written, and brings the schema up to date. */
+import { accessSync, closeSync, constants, mkdirSync, openSync, readSync, statSync } from 'node:fs'
+import { dirname, resolve } from 'node:path'
+import Database from 'better-sqlite3'
+import { APPLICATION_ID, migrations } from './migrations.ts'
+
+export type Sqlite = Database.Database
+
+/** The store cannot be opened or written. The message names the file and what to do about it. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError'
+}
+
+/** Blocks the event loop, so it only bridges the commits of another process; longer locks are waited for elsewhere. */
+export const BUSY_TIMEOUT_MS = 50
+/** Before the first request nobody is kept waiting. */
+const START_TIMEOUT_MS = 5000
+const JOURNAL_LIMIT = 64 * 1024 * 1024
+/** Checking reads the whole file, some 100 MB a second; a larger one would hold up the start. */
+const CHECK_LIMIT = 64 * 1024 * 1024
+
+const MAGIC = 'SQLite format 3\0'
+
+/** Opens `path`, or a database in memory for `:memory:`. Throws a StoreError, and then has left the file alone. */
+export function openDatabase(path: string, steps: readonly string[] = migrations): Sqlite {
+  const size = path === ':memory:' ? 0 : prepareFile(path)
+  let db: Sqlite | undefined
+  try {
+    db = new Database(path, { timeout: START_TIMEOUT_MS })
+    if (size > 0 && size <= CHECK_LIMIT) checkPages(db)
+    checkOwner(db, path, steps.length)
+    db.pragma('journal_mode = WAL')
+    db.pragma('synchronous = FULL')
+    db.pragma('foreign_keys = ON')
+    db.pragma(`journal_size_limit = ${JOURNAL_LIMIT}`)
+    migrate(db, steps)
+    db.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`)
+    return db
+  } catch (cause) {
+    db?.close()
+    if (cause instanceof StoreError) throw cause
+    throw new StoreError(`Cannot open the database ${path}: ${reason(cause)}`, { cause })
+  }
+}
+
+/** Runs `work`, a write at start, with more patience for the locks of other processes. */
+export function atStart<T>(db: Sqlite, work: () => T): T {
+  db.pragma(`busy_timeout = ${START_TIMEOUT_MS}`)
+  try {
+    return work()
+  } finally {
+    db.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`)
+  }
+}
+
+/** Makes folder and file as far as they are missing, readable by their owner only; returns the file's size. */
+function prepareFile(path: string): number {
+  const folder = dirname(resolve(path))
+  try {
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    accessSync(folder, constants.W_OK)
+    const file = openSync(path, 'a+', 0o600)
+    try {
+      const head = Buffer.alloc(MAGIC.length)
+      const length = readSync(file, head, 0, head.length, 0)
+      if (length > 0 && head.toString('latin1') !== MAGIC) {
+        throw new StoreError(
+          `${path} is not a SQLite database, and was left as it is. Move it away, or set stores.sqlite to another path.`,
+        )
+      }
+    } finally {
+      closeSync(file)
+    }
+    return statSync(path).size
+  } catch (cause) {
+    if (cause instanceof StoreError) throw cause
+    throw new StoreError(`Cannot write the database ${path}: ${reason(cause)}. It needs a writable file and folder.`, {
+      cause,
+    })
+  }
+}
+
+function checkPages(db: Sqlite): void {
+  const found = db.pragma('quick_check(1)', { simple: true })
+  if (found !== 'ok') throw new Error(`it is corrupt (${found}). Restore a backup, or move the file away.`)
+}
+
+const schemaVersion = (db: Sqlite): number => db.pragma('user_version', { simple: true }) as number
+
+function checkOwner(db: Sqlite, path: string, known: number): void {
+  const version = schemaVersion(db)
+  const empty = db.prepare('SELECT count(*) FROM sqlite_schema').pluck().get() === 0
+  if (!empty && db.pragma('application_id', { simple: true }) !== APPLICATION_ID) {
+    throw new StoreError(`${path} is the database of another program. Set stores.sqlite to another path.`)
+  }
+  if (version > known) {
+    throw new StoreError(
+      `${path} was written by a newer version: its schema is ${version}, this version knows up to ${known}. ` +
+        'Run the newer version, or restore a backup from before the upgrade.',
+    )
+  }
+}
+
+/** Another process may be migrating too, so each step looks again once it holds the write lock. */
+function migrate(db: Sqlite, steps: readonly string[]): void {
+  const step = db.transaction(() => {
+    const version = schemaVersion(db)
+    const sql = steps[version]
+    if (sql === undefined) return false
+    db.exec(sql)
+    db.pragma(`user_version = ${version + 1}`)
+    return true
+  })
+  if (schemaVersion(db) < steps.length) while (step.immediate());
+}
+
+const reason = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))

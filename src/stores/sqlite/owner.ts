@@ -1,0 +1,50 @@
+/** Which process a hold belongs to, and whether that process is still there. */
+import { readFileSync } from 'node:fs'
+import { hostname } from 'node:os'
+import { shortId } from '../../core/id.ts'
+
+/** One opened store of one process. */
+export interface Owner {
+  readonly id: string
+  readonly pid: number
+  /** When the process started, in the kernel's clock ticks since boot; '' where the system does not tell. */
+  readonly started: string
+  readonly host: string
+}
+
+/** An owner that has not been seen for so long is dead, wherever it runs. */
+const SILENCE_MS = 60_000
+
+export const thisProcess = (): Owner => ({
+  id: shortId(),
+  pid: process.pid,
+  started: startOf(process.pid) ?? '',
+  host: hostname(),
+})
+
+/** Of processes on other hosts only the heartbeat is known. */
+export function isAlive(owner: Owner & { readonly seen_at: number }, now: number): boolean {
+  if (now - owner.seen_at > SILENCE_MS) return false
+  if (owner.host !== hostname()) return true
+  const started = startOf(owner.pid)
+  return started === undefined ? isRunning(owner.pid) : started === owner.started
+}
+
+/** Field 22 of proc_pid_stat(5); the second field is a name in parentheses, which may itself hold spaces and `)`. */
+function startOf(pid: number): string | undefined {
+  let stat: string
+  try {
+    stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+  } catch {
+    return undefined
+  }
+  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
+}

@@ -1,0 +1,35 @@
+/** The log port over pino: one JSON object per line on standard error, without secrets. */
+import { type DestinationStream, destination, pino, stdTimeFunctions } from 'pino'
+import type { Log } from '../core/ports.ts'
+import { redact, redactText } from './redact.ts'
+
+export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
+export type LogLevel = (typeof logLevels)[number]
+
+/** The level named by `GATEWAY_LOG_LEVEL`; `info`, which tells of starts, reloads and stops, when unset. */
+export function logLevel(value: string | undefined): LogLevel {
+  const level = logLevels.find(known => known === (value || 'info'))
+  if (!level) throw new RangeError(`GATEWAY_LOG_LEVEL is "${value}"; it must be one of ${logLevels.join(', ')}`)
+  return level
+}
+
+/** Writes are synchronous: the last line before a crash is the one that is wanted. */
+export function createLog(level: LogLevel, to: DestinationStream = destination({ dest: 2, sync: true })): Log {
+  const logger = pino(
+    {
+      level,
+      base: null,
+      timestamp: stdTimeFunctions.isoTime,
+      formatters: { level: label => ({ level: label }) },
+      // Errors come redacted; pino's own serializer would take them for errors again and drop what it does not know.
+      serializers: { err: err => err },
+    },
+    to,
+  )
+  const write =
+    (at: 'debug' | 'info' | 'warn' | 'error') =>
+    (fields: object, message: string): void => {
+      if (logger.isLevelEnabled(at)) logger[at](redact(fields), redactText(message))
+    }
+  return { debug: write('debug'), info: write('info'), warn: write('warn'), error: write('error') }
+}

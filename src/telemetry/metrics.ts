@@ -1,0 +1,168 @@
+/** The metrics port over prom-client, with a registry of its own: two gateways in one process do not mix. */
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import type { Metrics } from '../core/ports.ts'
+import { counter, histogram, LagSummary } from './families.ts'
+import type { Lag } from './lag.ts'
+
+/** Own time starts at 50 µs, because that is what the gateway adds to a request that it only passes on. */
+const OVERHEAD_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5]
+const DURATION_BUCKETS = [0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
+const FIRST_TOKEN_BUCKETS = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
+
+/** Gauges of prom-client whose names end in `_total`, which is for counters; `nodejs_active_*` says the same. */
+const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
+
+/** How a load of the configuration ended: a new snapshot, the same one, or a refusal that left the old in place. */
+const reloadResults = ['changed', 'unchanged', 'failed'] as const
+export type ReloadResult = (typeof reloadResults)[number]
+
+/** Histograms carry no model: with fifteen lines for every model of a large catalogue a scrape would weigh megabytes. */
+export class PrometheusMetrics implements Metrics {
+  readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE
+  readonly #registry = new Registry()
+  #inFlight = 0
+
+  readonly #requests = counter(this.#registry, {
+    name: 'gateway_requests_total',
+    help: 'Requests by how they ended.',
+    closed: ['endpoint', 'outcome'],
+    open: ['provider', 'model'],
+  })
+  readonly #duration = histogram(this.#registry, {
+    name: 'gateway_request_duration_seconds',
+    help: 'Time from the first byte of a request to the last of its answer.',
+    closed: ['endpoint', 'outcome'],
+    open: ['provider', 'model'],
+    buckets: DURATION_BUCKETS,
+  })
+  readonly #firstToken = histogram(this.#registry, {
+    name: 'gateway_time_to_first_token_seconds',
+    help: 'Time from the first byte of a request to the first piece of content.',
+    closed: ['endpoint', 'outcome'],
+    open: ['provider', 'model'],
+    buckets: FIRST_TOKEN_BUCKETS,
+  })
+  readonly #overhead = histogram(this.#registry, {
+    name: 'gateway_overhead_seconds',
+    help: "The gateway's own time: the whole request less the wait for the provider.",
+    closed: ['endpoint'],
+    buckets: OVERHEAD_BUCKETS,
+  })
+  readonly #tokens = counter(this.#registry, {
+    name: 'gateway_tokens_total',
+    help: 'Tokens by kind.',
+    closed: ['kind'],
+    open: ['provider', 'model'],
+  })
+  readonly #cost = counter(this.#registry, {
+    name: 'gateway_cost_usd_total',
+    help: 'Cost in USD.',
+    closed: [],
+    open: ['provider', 'model'],
+  })
+  readonly #attempts = counter(this.#registry, {
+    name: 'gateway_attempts_total',
+    help: 'Calls to providers, failover included.',
+    closed: ['outcome'],
+    open: ['provider', 'model'],
+  })
+  readonly #refusals = counter(this.#registry, {
+    name: 'gateway_filter_refusals_total',
+    help: 'Requests that a filter refused.',
+    closed: ['filter'],
+    open: ['code'],
+  })
+  readonly #unpriced = counter(this.#registry, {
+    name: 'gateway_unpriced_requests_total',
+    help: 'Requests served without a known price: their cost is missing from all sums.',
+    closed: [],
+    open: ['provider', 'model'],
+  })
+  readonly #reloads = counter(this.#registry, {
+    name: 'gateway_config_reloads_total',
+    help: 'Loads of the configuration by result.',
+    closed: ['result'],
+  })
+  readonly #reloadOk = this.#gauge(
+    'gateway_config_reload_successful',
+    'Whether the last load of the configuration succeeded (1) or left the one before in place (0).',
+  )
+  readonly #reloadAt = this.#gauge(
+    'gateway_config_reload_last_success_seconds',
+    'When a configuration was last loaded without a fault, in seconds since 1970.',
+  )
+  readonly #config = this.#gauge('gateway_config_info', 'The version of the configuration in force.', ['version'])
+
+  constructor(options: { version: string; lag: Lag }) {
+    const inFlight = () => this.#inFlight
+    new Gauge({
+      name: 'gateway_requests_in_flight',
+      help: 'Requests that are being served.',
+      registers: [this.#registry],
+      collect() {
+        this.set(inFlight())
+      },
+    })
+    new LagSummary(this.#registry, options.lag)
+    this.#gauge('gateway_build_info', 'The version of the gateway.', ['version']).set({ version: options.version }, 1)
+    for (const result of reloadResults) this.#reloads.of(result)
+    collectDefaultMetrics({ register: this.#registry })
+    for (const name of MISNAMED) this.#registry.removeSingleMetric(name)
+  }
+
+  request(
+    labels: { endpoint: string; provider: string; model: string; outcome: string },
+    at: { seconds: number; firstTokenSeconds?: number | undefined; overheadSeconds?: number | undefined },
+  ): void {
+    const { endpoint, provider, model, outcome } = labels
+    this.#requests.of(endpoint, outcome, provider, model).add(1)
+    this.#duration.of(endpoint, outcome, provider, model)(at.seconds)
+    if (at.firstTokenSeconds !== undefined) {
+      this.#firstToken.of(endpoint, outcome, provider, model)(at.firstTokenSeconds)
+    }
+    if (at.overheadSeconds !== undefined) this.#overhead.of(endpoint)(at.overheadSeconds)
+  }
+
+  tokens(provider: string, model: string, kind: string, count: number): void {
+    this.#tokens.of(kind, provider, model).add(count)
+  }
+
+  cost(provider: string, model: string, usd: number): void {
+    this.#cost.of(provider, model).add(usd)
+  }
+
+  attempt(provider: string, model: string, outcome: string): void {
+    this.#attempts.of(outcome, provider, model).add(1)
+  }
+
+  refusal(filter: string, code: string): void {
+    this.#refusals.of(filter, code).add(1)
+  }
+
+  inFlight(delta: 1 | -1): void {
+    this.#inFlight += delta
+  }
+
+  unpriced(provider: string, model: string): void {
+    this.#unpriced.of(provider, model).add(1)
+  }
+
+  /** After every load, the first included. `version` is that of the snapshot in force, `at` Unix milliseconds. */
+  reload(result: ReloadResult, version: string, at: number): void {
+    this.#reloads.of(result).add(1)
+    this.#reloadOk.set(result === 'failed' ? 0 : 1)
+    if (result === 'failed') return
+    this.#reloadAt.set(at / 1000)
+    this.#config.reset()
+    this.#config.set({ version }, 1)
+  }
+
+  /** The exposition in Prometheus' text format. */
+  text(): Promise<string> {
+    return this.#registry.metrics()
+  }
+
+  #gauge(name: string, help: string, labelNames: string[] = []) {
+    return new Gauge({ name, help, labelNames, registers: [this.#registry] })
+  }
+}

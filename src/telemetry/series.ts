@@ -1,0 +1,71 @@
+/** A bounded family: one child per tuple of label values, found without building a label object. */
+
+/** Prometheus series that one metric may have; a histogram's child counts as all of its lines. */
+export const SERIES_LIMIT = 2000
+
+const FOLDED = 'other'
+
+interface Node<Child> {
+  readonly next: Map<string, Node<Child>>
+  child: Child | undefined
+}
+const node = <Child>(): Node<Child> => ({ next: new Map(), child: undefined })
+
+/**
+ * The children of one metric. Past nine tenths of `limit` a new tuple keeps only its first `closed` values and the
+ * rest become `other`; past `limit` all become `other`. So strange names cannot add series without end.
+ */
+export class Series<Child> {
+  readonly #root: Node<Child> = node()
+  readonly #children: Child[] = []
+  readonly #make: (values: readonly string[]) => Child
+  readonly #closed: number
+  readonly #limit: number
+
+  constructor(make: (values: readonly string[]) => Child, closed: number, limit = SERIES_LIMIT) {
+    this.#make = make
+    this.#closed = closed
+    this.#limit = limit
+  }
+
+  get children(): readonly Child[] {
+    return this.#children
+  }
+
+  of(...values: string[]): Child {
+    return this.#find(values) ?? this.#add(values)
+  }
+
+  #find(values: readonly string[]): Child | undefined {
+    let at = this.#root
+    for (const value of values) {
+      const next = at.next.get(value)
+      if (!next) return undefined
+      at = next
+    }
+    return at.child
+  }
+
+  #add(values: readonly string[]): Child {
+    const size = this.#children.length
+    if (size < this.#limit * 0.9) return this.#keep(values)
+    const folded = values.map((value, index) => (index < this.#closed && size < this.#limit ? value : FOLDED))
+    return this.#find(folded) ?? this.#keep(folded)
+  }
+
+  #keep(values: readonly string[]): Child {
+    let at = this.#root
+    for (const value of values) {
+      let next = at.next.get(value)
+      if (!next) {
+        next = node()
+        at.next.set(value, next)
+      }
+      at = next
+    }
+    const child = this.#make(values)
+    at.child = child
+    this.#children.push(child)
+    return child
+  }
+}

@@ -1,0 +1,22 @@
+/** Chooses a framing by what the provider says that it sends. */
+import { errors } from '../../core/error.ts'
+import type { Framing } from './framing.ts'
+import { JsonFraming } from './json.ts'
+import { SseFraming } from './sse.ts'
+
+/**
+ * The framing and decoder mode of an answer. The content type decides, not what was asked for: providers answer
+ * stream requests with whole JSON bodies, errors among them (edge cases S19, S20).
+ */
+export function framingFor(
+  contentType: string | undefined,
+  streamed: boolean,
+): { framing: Framing; mode: 'stream' | 'unary' } {
+  const type = contentType?.replace(/;.*/s, '').trim().toLowerCase()
+  if (type === 'text/event-stream') return { framing: new SseFraming(), mode: 'stream' }
+  if (type === undefined || type === '' || type === 'text/plain' || type === 'application/octet-stream') {
+    return streamed ? { framing: new SseFraming(), mode: 'stream' } : { framing: new JsonFraming(), mode: 'unary' }
+  }
+  if (type.endsWith('json')) return { framing: new JsonFraming(), mode: 'unary' }
+  throw errors.invalidAnswer(`its content type is ${JSON.stringify(type.slice(0, 60))}`)
+}

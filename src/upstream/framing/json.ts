@@ -1,0 +1,24 @@
+/** One whole JSON body as one frame. */
+import { errors } from '../../core/error.ts'
+import type { Frame } from '../../core/translator.ts'
+import type { Framing } from './framing.ts'
+
+const MAX_BODY_BYTES = 32 * 1024 * 1024
+
+export class JsonFraming implements Framing {
+  readonly #chunks: Buffer[] = []
+  #size = 0
+
+  push(chunk: Buffer): Frame[] {
+    this.#size += chunk.length
+    if (this.#size > MAX_BODY_BYTES) throw errors.invalidAnswer('the body is larger than 32 MiB')
+    this.#chunks.push(chunk)
+    return []
+  }
+
+  end(): Frame[] {
+    const whole = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)
+    const data = whole.toString('utf8').trim()
+    return data === '' ? [] : [{ data }]
+  }
+}

@@ -1,0 +1,50 @@
+/** Server-sent events: chunks in, one frame per event out. */
+import { StringDecoder } from 'node:string_decoder'
+import { createParser, type EventSourceParser } from 'eventsource-parser'
+import { errors } from '../../core/error.ts'
+import type { Frame } from '../../core/translator.ts'
+import type { Framing } from './framing.ts'
+
+const MAX_EVENT_CHARACTERS = 32 * 1024 * 1024
+
+export class SseFraming implements Framing {
+  #frames: Frame[] = []
+  #first = true
+  #overflow = false
+  readonly #text = new StringDecoder('utf8')
+  readonly #parser: EventSourceParser
+
+  constructor() {
+    this.#parser = createParser({
+      maxBufferSize: MAX_EVENT_CHARACTERS,
+      onEvent: event => {
+        if (event.data !== '') this.#frames.push({ data: event.data, name: event.event })
+      },
+      onError: error => {
+        if (error.type === 'max-buffer-size-exceeded') this.#overflow = true
+      },
+    })
+  }
+
+  push(chunk: Buffer): Frame[] {
+    let text = this.#text.write(chunk)
+    if (this.#first && text !== '') {
+      this.#first = false
+      if (text.charCodeAt(0) === 0xfeff) text = text.slice(1)
+    }
+    return this.#feed(text)
+  }
+
+  /** Providers rely on their last event being read even when its blank line is missing. */
+  end(): Frame[] {
+    return this.#feed(`${this.#text.end()}\n\n`)
+  }
+
+  #feed(text: string): Frame[] {
+    if (text !== '') this.#parser.feed(text)
+    if (this.#overflow) throw errors.invalidAnswer('one event is larger than 32 MiB')
+    const frames = this.#frames
+    this.#frames = []
+    return frames
+  }
+}

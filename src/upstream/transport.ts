@@ -1,0 +1,224 @@
+/** Sockets to providers: one undici pool per origin, kept over reloads, and the answer as batches of chunks. */
+import { type Dispatcher, Pool } from 'undici'
+import type { Timeouts } from '../core/catalog.ts'
+import { asError, errors, type GatewayError } from '../core/error.ts'
+
+/** Below the shortest idle time of common providers, so that a stale socket is rarely picked (peers, row 21). */
+const KEEP_ALIVE_MS = 25_000
+const MAX_HEADER_BYTES = 16 * 1024
+/** Unread bytes at which a provider is told to wait. */
+const HIGH_WATER = 64 * 1024
+/** How long a provider may still talk after its last event. */
+const DRAIN_MS = 1000
+
+export interface Call {
+  readonly baseUrl: string
+  /** Added to the path of `baseUrl`. */
+  readonly path: string
+  readonly headers: Record<string, string>
+  readonly body: string
+  readonly timeouts: Timeouts
+  /** Milliseconds that remain of the request's total time. */
+  readonly remainingMs: number
+  readonly signal: AbortSignal
+}
+
+export class Transport {
+  readonly #pools = new Map<string, { pool: Pool; prefix: string }>()
+
+  /** Sends one request; resolves with the answer's head. Rejects with a GatewayError that may fail over. */
+  send(call: Call): Promise<Incoming> {
+    const { pool, prefix } = this.#pool(call.baseUrl, call.timeouts.connect)
+    const incoming = new Incoming(call)
+    pool.dispatch({ method: 'POST', path: prefix + call.path, headers: call.headers, body: call.body }, incoming)
+    return incoming.head
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#pools.values()].map(({ pool }) => pool.destroy()))
+    this.#pools.clear()
+  }
+
+  #pool(baseUrl: string, connectMs: number) {
+    const key = `${connectMs} ${baseUrl}`
+    let entry = this.#pools.get(key)
+    if (!entry) {
+      const { origin, pathname } = new URL(baseUrl)
+      const pool = new Pool(origin, {
+        connections: 1024,
+        pipelining: 1,
+        connect: { timeout: connectMs },
+        keepAliveTimeout: KEEP_ALIVE_MS,
+        keepAliveMaxTimeout: KEEP_ALIVE_MS,
+        // Deadlines are our own: undici's restart on every 1xx and count idle time only.
+        headersTimeout: 0,
+        bodyTimeout: 0,
+        maxHeaderSize: MAX_HEADER_BYTES,
+      })
+      entry = { pool, prefix: pathname.replace(/\/$/, '') }
+      this.#pools.set(key, entry)
+    }
+    return entry
+  }
+}
+
+/**
+ * One answer as it comes in. Two clocks bound it: a phase clock (first event, then idle time between chunks) and the
+ * total that all attempts share. Aborting the signal destroys the socket at once.
+ */
+export class Incoming implements Dispatcher.DispatchHandler {
+  status = 0
+  headers: Readonly<Record<string, string | string[] | undefined>> = {}
+  readonly head: Promise<Incoming>
+
+  readonly #call: Call
+  readonly #total: NodeJS.Timeout
+  #phase: NodeJS.Timeout
+  #phaseName: 'first event' | 'idle' = 'first event'
+  #resolveHead!: (incoming: Incoming) => void
+  #rejectHead!: (error: GatewayError) => void
+  #wake: (() => void) | undefined
+  #controller: Dispatcher.DispatchController | undefined
+  #chunks: Buffer[] = []
+  #queued = 0
+  #paused = false
+  #ended = false
+  #released = false
+  #error: GatewayError | undefined
+  readonly #onAbort = () => this.#fail(asError(this.#call.signal.reason))
+
+  constructor(call: Call) {
+    this.#call = call
+    this.head = new Promise((resolve, reject) => {
+      this.#resolveHead = resolve
+      this.#rejectHead = reject
+    })
+    this.#phase = setTimeout(() => this.#expire(), call.timeouts.firstEvent)
+    this.#total = setTimeout(() => this.#fail(errors.upstreamTimeout('total time')), Math.max(1, call.remainingMs))
+    if (call.signal.aborted) this.#onAbort()
+    else call.signal.addEventListener('abort', this.#onAbort)
+  }
+
+  header(name: string): string | undefined {
+    const value = this.headers[name]
+    return Array.isArray(value) ? value[0] : value
+  }
+
+  /** All chunks that have arrived since the last call, waiting for at least one; undefined at the end. */
+  async take(): Promise<Buffer[] | undefined> {
+    while (this.#chunks.length === 0) {
+      if (this.#error) throw this.#error
+      if (this.#ended) return undefined
+      await new Promise<void>(resolve => {
+        this.#wake = resolve
+      })
+    }
+    const chunks = this.#chunks
+    this.#chunks = []
+    this.#queued = 0
+    if (this.#paused) {
+      this.#paused = false
+      this.#controller?.resume()
+    }
+    return chunks
+  }
+
+  /** The first event is here: from now on only silence between chunks is timed. */
+  committed(): void {
+    clearTimeout(this.#phase)
+    if (this.#ended || this.#error) return
+    this.#phaseName = 'idle'
+    this.#phase = setTimeout(() => this.#expire(), this.#call.timeouts.idle)
+  }
+
+  /** Cuts off an unfinished answer. */
+  destroy(): void {
+    if (!this.#ended) this.#fail(errors.aborted())
+  }
+
+  /**
+   * The answer is complete as far as its wire goes: what still comes is read and dropped for a moment, so that the
+   * socket can serve again; a provider that goes on talking is cut off.
+   */
+  release(): void {
+    if (this.#ended || this.#error) return
+    this.#settle()
+    this.#released = true
+    this.#phase = setTimeout(() => this.#fail(errors.aborted()), DRAIN_MS)
+    this.#phase.unref()
+    if (this.#paused) this.#controller?.resume()
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller
+    if (this.#error) controller.abort(this.#error)
+  }
+
+  onResponseStart(
+    _controller: Dispatcher.DispatchController,
+    status: number,
+    headers: Readonly<Record<string, string | string[] | undefined>>,
+  ): void {
+    if (status < 200) return
+    this.status = status
+    this.headers = headers
+    this.#resolveHead(this)
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#released) return
+    this.#chunks.push(chunk)
+    this.#queued += chunk.length
+    if (this.#phaseName === 'idle') this.#phase.refresh()
+    if (this.#queued > HIGH_WATER && !this.#paused) {
+      this.#paused = true
+      controller.pause()
+    }
+    this.#notify()
+  }
+
+  onResponseEnd(): void {
+    this.#ended = true
+    this.#settle()
+    this.#notify()
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
+    this.#fail(errors.unreachable(reason(cause), cause))
+  }
+
+  #expire(): void {
+    // A reader that does not read is not the provider's silence.
+    if (this.#paused) this.#phase.refresh()
+    else this.#fail(errors.upstreamTimeout(this.#phaseName))
+  }
+
+  #fail(error: GatewayError): void {
+    if (this.#error || this.#ended) return
+    this.#error = error
+    this.#settle()
+    this.#controller?.abort(error)
+    this.#rejectHead(error)
+    this.#notify()
+  }
+
+  #settle(): void {
+    clearTimeout(this.#phase)
+    clearTimeout(this.#total)
+    this.#call.signal.removeEventListener('abort', this.#onAbort)
+  }
+
+  #notify(): void {
+    const wake = this.#wake
+    this.#wake = undefined
+    wake?.()
+  }
+}
+
+/** Why a connection failed, without addresses: a code where there is one. */
+function reason(cause: Error): string {
+  const code = (cause as { code?: unknown }).code
+  if (typeof code !== 'string') return 'connection failed'
+  if (code === 'UND_ERR_CONNECT_TIMEOUT') return 'connection timed out'
+  return code.startsWith('UND_ERR') ? 'the connection broke' : code
+}

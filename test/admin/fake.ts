@@ -1,0 +1,205 @@
+/** A gateway that exists only as an admin context: two providers, one model, a key or two. */
+import type { AdminContext } from '../../src/admin/context.ts'
+import type { Mapping, Model, Provider } from '../../src/core/catalog.ts'
+import { compile, type Link } from '../../src/core/chain.ts'
+import type { Codec } from '../../src/core/codec.ts'
+import { errors } from '../../src/core/error.ts'
+import type { FilterFactory } from '../../src/core/filter.ts'
+import type { KeyRecord, Ledger, UsageQuery, UsageTotals } from '../../src/core/ports.ts'
+import { s } from '../../src/core/schema.ts'
+import type { Route, Snapshot } from '../../src/core/snapshot.ts'
+import type { Translator } from '../../src/core/translator.ts'
+
+/** Planted wherever the gateway holds a secret; no answer may show it. */
+export const CANARY = 'sk-canary-0123456789abcdef'
+export const TOKEN = 'token-of-the-admin-listener'
+
+const provider = (id: string, rest: Partial<Provider>): Provider => ({
+  id,
+  name: `${id} inc.`,
+  baseUrl: 'http://127.0.0.1:1/v1',
+  auth: { scheme: 'bearer' },
+  headers: { 'x-secret': CANARY },
+  credentials: [],
+  wires: new Map([['chat', { wire: 'openai.chat' } as Translator]]),
+  quirks: { drop: [], rename: {}, default: {}, clamp: {} },
+  timeouts: { connect: 1, firstEvent: 1, idle: 1, total: 1 },
+  priority: 1,
+  trainsOnData: undefined,
+  reasoningReplay: undefined,
+  ...rest,
+})
+
+const live = provider('live-one', {
+  credentials: [{ id: 'c1', source: 'platform', secret: CANARY, fingerprint: 'f1e2d3' }],
+})
+const keyless = provider('keyless', {})
+const local = provider('local', { auth: { scheme: 'none' } })
+
+/** One model with three offers: priced, unpriced without a credential, and over since long. */
+function catalogue(): Snapshot['catalog'] {
+  const mappings: Mapping[] = []
+  const model = {
+    id: 'acme-large',
+    name: 'Acme Large',
+    family: 'acme',
+    aliases: ['acme-l'],
+    contextLength: 200_000,
+    maxOutput: 8192,
+    mappings,
+  } as unknown as Model
+  const offer = (of: Provider, rest: Partial<Mapping>) =>
+    mappings.push({ model, provider: of, externalId: `${of.id}-large`, pricing: {}, ...rest } as Mapping)
+  offer(live, {
+    price: { rates: { prompt: 2_500_000n, completion: 10_000_000n }, tiers: [] },
+    pricing: { prompt: '0.0000025', completion: '0.00001' },
+  })
+  offer(keyless, {})
+  offer(local, { deactivatedAt: '2020-01-01' })
+  const providers = new Map([live, keyless, local].map(each => [each.id, each]))
+  return { models: new Map([[model.id, model]]), aliases: new Map([['acme-l', model]]), providers }
+}
+
+const factory = (name: string, rest: Partial<FilterFactory> = {}): FilterFactory => ({
+  name,
+  options: s.unknown(),
+  create: () => ({}),
+  ...rest,
+})
+
+function route(name: string, path: string, factories: FilterFactory[], serve: Route['endpoint']['serve']): Route {
+  const links: Link[] = factories.map(each => ({
+    factory: each,
+    filter: {},
+    options: each.repeats ? { attempts: 3 } : undefined,
+  }))
+  const chain = compile(links, () => Promise.reject(new Error('not served here')))
+  return {
+    endpoint: { name, method: 'POST', path, chain: 'inference', codec: {} as Codec, serve, bodyLimit: 1 },
+    chain,
+  }
+}
+
+const routes = [
+  route(
+    'chat',
+    '/v1/chat/completions',
+    [
+      factory('auth', { gives: ['principal'] }),
+      factory('route', { needs: ['principal'], gives: ['target'], repeats: true }),
+      factory('translate', { needs: ['target'], gives: ['outbound'] }),
+    ],
+    'upstream',
+  ),
+  route('models', '/v1/models', [factory('auth')], () => Promise.reject(new Error('not served here'))),
+]
+
+const totals: UsageTotals = {
+  requests: 12,
+  errors: 1,
+  cached: 2,
+  inputTokens: 3400,
+  outputTokens: 560,
+  cachedTokens: 100,
+  reasoningTokens: 7,
+  cost: 1_234_500_000n,
+}
+
+export interface Fake extends AdminContext {
+  /** What the usage store was asked for. */
+  readonly queries: UsageQuery[]
+  readonly created: { project: string; name: string; expiresAt?: number | undefined }[]
+  ready: boolean
+  listen: string
+  databaseFault: string | undefined
+  reloadFault: Error | undefined
+  storeFault: Error | undefined
+  differences: string[]
+  drained: number
+}
+
+export function fakeContext(): Fake {
+  const record = (id: string, name: string): KeyRecord => ({
+    id,
+    name,
+    project: 'default',
+    organization: 'default',
+    preview: 'mgw_ab…yz',
+    status: 'active',
+    createdAt: '2026-01-31T10:00:00.000Z',
+    expiresAt: null,
+  })
+  const find = (id: string) => {
+    if (fake.storeFault) throw fake.storeFault
+    if (id !== 'k1') throw errors.notFound(`There is no key "${id}".`)
+    return record('k1', 'first')
+  }
+  const fake: Fake = {
+    queries: [],
+    created: [],
+    ready: true,
+    listen: '127.0.0.1:8080',
+    databaseFault: undefined,
+    reloadFault: undefined,
+    storeFault: undefined,
+    differences: [],
+    drained: 0,
+    snapshot: () => ({
+      version: 'abc123',
+      catalog: catalogue(),
+      match: () => undefined,
+      routes: () => routes,
+      retain() {},
+      release() {},
+    }),
+    async reload() {
+      if (fake.reloadFault) throw fake.reloadFault
+      return { changed: true, version: 'def456' }
+    },
+    config: () => ({ stores: { sqlite: '../data/gateway.db' }, providers: [{ auth: { secret: '***' } }] }),
+    accounts: {
+      bootstrap: async () => undefined,
+      async createKey(input) {
+        fake.created.push(input)
+        return { ...record('k2', input.name), project: input.project, key: 'mgw_new' }
+      },
+      listKeys: async project => (project === 'empty' ? [] : [record('k1', 'first'), record('k2', 'a longer name')]),
+      revokeKey: async id => ({ ...find(id), status: 'revoked' }),
+      rollKey: async id => ({ ...find(id), id: 'k3', key: 'mgw_rolled' }),
+    },
+    usage: {
+      async totals(query) {
+        fake.queries.push(query)
+        return totals
+      },
+      breakdown: async () => [
+        { id: 'acme-large', ...totals },
+        { id: 'demo', ...totals, requests: 1, cost: 0n },
+      ],
+      check: async () => fake.differences,
+    },
+    ledger: {} as Ledger,
+    keys: { find: () => undefined, spent: async id => (id === 'k1' ? 250_000_000n : 0n) },
+    metrics: {
+      text: async () => '# HELP up Up.\n# TYPE up gauge\nup{a="b\\"c"} 1\nwarm +Inf\n',
+      contentType: 'text/plain; version=0.0.4; charset=utf-8',
+    },
+    state: () => ({
+      version: '0.1.0',
+      uptimeMs: 93_784_000,
+      pid: 4242,
+      listen: fake.listen,
+      ready: fake.ready,
+      inFlight: 3,
+      lastReload: { ok: true, at: Date.UTC(2026, 0, 31) },
+    }),
+    drain() {
+      fake.drained++
+      fake.ready = false
+    },
+    ping() {
+      if (fake.databaseFault) throw new Error(fake.databaseFault)
+    },
+  }
+  return fake
+}

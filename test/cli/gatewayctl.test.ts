@@ -1,0 +1,382 @@
+/** `gatewayctl` against the real admin listener of a fake gateway. */
+import { spawn } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import { type AddressInfo, createServer as createTcpServer } from 'node:net'
+import { join, resolve } from 'node:path'
+import { text as readAll } from 'node:stream/consumers'
+import t, { type Test } from 'tap'
+import { adminListener } from '../../src/admin/server.ts'
+import { run } from '../../src/cli/program.ts'
+import { table } from '../../src/cli/table.ts'
+import { ConfigError } from '../../src/config/error.ts'
+import type { Log } from '../../src/core/ports.ts'
+import { type Fake, fakeContext, TOKEN } from '../admin/fake.ts'
+
+interface Ran {
+  code: number
+  stdout: string
+  stderr: string
+  json<T = object>(): T
+}
+
+interface Shell {
+  context: Fake
+  /** Address of the admin listener. */
+  admin: string
+  /** An empty folder, where the commands run. */
+  dir: string
+  /** Runs in this process; the token is in the environment unless `env` is given. */
+  ctl(args: string[], env?: Record<string, string>): Promise<Ran>
+}
+
+const log: Log = { debug() {}, info() {}, warn() {}, error() {} }
+
+async function shell(t: Test): Promise<Shell> {
+  const context = fakeContext()
+  const listener = await adminListener({ context, token: TOKEN, listen: '127.0.0.1:0', log })
+  t.teardown(() => listener.close())
+  const admin = `http://${listener.address}`
+  const dir = t.testdir({})
+  const ctl: Shell['ctl'] = async (args, env = { GATEWAY_ADMIN: admin, GATEWAY_ADMIN_TOKEN: TOKEN }) => {
+    const output = { stdout: '', stderr: '' }
+    const code = await run(args, {
+      env,
+      cwd: dir,
+      out: text => {
+        output.stdout += text
+      },
+      err: text => {
+        output.stderr += text
+      },
+    })
+    return { code, ...output, json: <T>() => JSON.parse(output.stdout) as T }
+  }
+  return { context, admin, dir, ctl }
+}
+
+/** A port on which nobody listens. */
+async function closedPort(): Promise<number> {
+  const server = createTcpServer().listen(0, '127.0.0.1')
+  await new Promise(resolve => server.once('listening', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise(resolve => server.close(resolve))
+  return port
+}
+
+t.test('every command prints one JSON value under --json, and something legible without', async t => {
+  const { ctl, context } = await shell(t)
+  const cases: [string[], object, RegExp][] = [
+    [
+      ['keys', 'create', '--project', 'default', '--name', 'mine', '--expires', '30d'],
+      { id: 'k2', key: 'mgw_new', name: 'mine', project: 'default' },
+      /^key {6}mgw_new\nid {7}k2\n/,
+    ],
+    [['keys', 'list'], [{ id: 'k1' }, { id: 'k2' }], /^id {2}name {11}project/],
+    [['keys', 'list', '--project', 'empty'], [], /^no keys; make one with `gatewayctl keys create/],
+    [['keys', 'revoke', 'k1'], { id: 'k1', status: 'revoked' }, /^revoked k1 \(first\)\n$/],
+    [['keys', 'roll', 'k1'], { id: 'k3', key: 'mgw_rolled' }, /^key {6}mgw_rolled\n/],
+    [['reload'], { changed: true, version: 'def456' }, /^now running version def456\n$/],
+    [
+      ['explain', 'chat'],
+      { endpoint: 'chat', end: 'provider' },
+      /\{"attempts":3\}\ntranslate +once per attempt +target +outbound/,
+    ],
+    [['providers', 'list'], [{ id: 'live-one' }, { id: 'keyless' }, {}], /keyless +keyless inc\. +no credential +1/],
+    [['models', 'list'], [{ id: 'acme-large' }], /acme-large +live-one +yes +200000 +2\.5 +10 +acme-l\n/],
+    [['models', 'list', 'nothing-like-it'], [], /^model/],
+    [['usage', '--group-by', 'model'], { totals: { cost: '1.2345' } }, /cost USD +1\.2345\n\nmodel +requests/],
+    [['usage', 'check'], { differences: [] }, /^no differences\n$/],
+    [['status'], { version: '0.1.0', database: 'ok' }, /^state +ready\n[\s\S]*process +4242, up 1d 2h\n/],
+    [['config'], { stores: { sqlite: '../data/gateway.db' } }, /^stores:\n {2}sqlite: \.\.\/data\/gateway\.db\n/],
+    [['drain'], { draining: true, inFlight: 3 }, /^draining; 3 in flight\n$/],
+    [
+      ['metrics'],
+      [
+        { name: 'up', labels: { a: 'b"c' }, value: 1 },
+        { name: 'warm', value: '+Inf' },
+      ],
+      /^# HELP up Up\.\n/,
+    ],
+  ]
+  for (const [args, value, legible] of cases) {
+    const name = args.join(' ')
+    const machine = await ctl([...args, '--json'])
+    t.match([machine.code, machine.stderr], [0, ''], name)
+    t.match(machine.json(), value, name)
+    const human = await ctl(args)
+    t.match([human.code, human.stderr], [0, ''], name)
+    t.match(human.stdout, legible, name)
+  }
+  t.match(context.created[0], { project: 'default', name: 'mine', expiresAt: Number })
+  t.match((await ctl(['--json', 'status'])).json(), { pid: 4242 }, 'global options may stand before the command')
+})
+
+t.test('arguments reach the gateway', async t => {
+  const { ctl, context } = await shell(t)
+  await ctl(['usage', '--project', 'p', '--key', 'k2', '--from', '2026-01-01', '--to', '2026-01-31'])
+  t.strictSame(context.queries, [{ from: Date.UTC(2026, 0, 1), to: Date.UTC(2026, 1, 1), keyId: 'k2' }])
+})
+
+t.test('a refusal is one line and exit code 1, and an error object under --json', async t => {
+  const { ctl, context, admin } = await shell(t)
+  context.reloadFault = new ConfigError('config/gateway.yaml', 7, 3, 'unknown key "sever"\nand more')
+  context.differences = ['organization default: balance differs by 1', 'request x has no row']
+  const closed = `http://127.0.0.1:${await closedPort()}`
+  const cases: [string[], RegExp][] = [
+    [['reload'], /^config\/gateway\.yaml:7:3: unknown key "sever"; and more$/],
+    [['keys', 'revoke', 'k9'], /^There is no key "k9"\.$/],
+    [['keys', 'create', '--project', 'p', '--expires', 'soon'], /"expires" must be a time such as 12h, 30d or 52w/],
+    [['explain', 'chta'], /Endpoints: chat, models/],
+    [['usage', '--from', 'yesterday'], /"from" must be a date such as 2026-01-31/],
+    [
+      ['status', '--admin', closed],
+      /^cannot reach the gateway at http:\/\/127\.0\.0\.1:\d+; start it with `npm start` or pass --admin$/,
+    ],
+    [
+      ['status', '--admin', 'ftp://x'],
+      /^"ftp:\/\/x" is not an http\(s\) address; write it like http:\/\/127\.0\.0\.1:9901$/,
+    ],
+    [
+      ['status', '--token-file', 'none.token'],
+      /^there is no token file .*none\.token; pass the right one as --token-file$/,
+    ],
+    [
+      ['chat', 'hi'],
+      /no API key: pass --key or set GATEWAY_API_KEY; `gatewayctl keys create --project default` makes one/,
+    ],
+    [['chat', 'hi', '--key', 'k', '--url', 'ftp://x'], /write it like http:\/\/127\.0\.0\.1:8080$/],
+    [['chat', 'hi', '--key', 'k', '--url', closed], /^cannot reach the gateway at .*pass --url$/],
+  ]
+  for (const [args, message] of cases) {
+    const name = args.join(' ')
+    const { code, stdout, stderr } = await ctl(args)
+    t.match([code, stdout], [1, ''], name)
+    t.match(stderr.replace(/\n$/, ''), message, name)
+    t.equal(stderr.split('\n').length, 2, `${name}: one line`)
+    const machine = await ctl([...args, '--json'])
+    t.equal(machine.code, 1)
+    t.match(machine.json(), { error: { message: String } }, name)
+  }
+  t.match((await ctl(['keys', 'revoke', 'k9', '--json'])).json(), { error: { type: 'invalid_request_error' } })
+  const check = await ctl(['usage', 'check'])
+  t.match([check.code, check.stdout], [0, /balance differs by 1\nrequest x has no row\n/])
+
+  const other = createServer((_, response) => response.end('<html>')).listen(0, '127.0.0.1')
+  t.teardown(() => other.close())
+  await new Promise(resolve => other.once('listening', resolve))
+  const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
+  t.match((await ctl(['status', '--admin', url])).stderr, /answers, but not as an admin listener/)
+  t.match((await ctl(['chat', 'hi', '--key', 'k', '--url', url])).stderr, /^the answer is no JSON; pass the gateway's/)
+
+  const wrong = await ctl(['status'], { GATEWAY_ADMIN: admin, GATEWAY_ADMIN_TOKEN: 'wrong' })
+  t.equal(wrong.stderr, 'the gateway refused the admin token from GATEWAY_ADMIN_TOKEN; pass --token-file\n')
+})
+
+t.test('wrong use is exit code 2', async t => {
+  const { ctl } = await shell(t)
+  const cases: [string[], RegExp][] = [
+    [[], /Usage: gatewayctl/],
+    [['keys'], /Usage: gatewayctl keys/],
+    [['kesy'], /unknown command 'kesy'[\s\S]*Did you mean keys\?/],
+    [['keys', 'create'], /required option '--project <project>' not specified/],
+    [['keys', 'revoke'], /missing required argument 'id'/],
+    [['status', 'now'], /too many arguments/],
+    [['status', '--colour'], /unknown option '--colour'/],
+    [['usage', '--group-by', 'day'], /Allowed choices are provider, model, app, api_key/],
+    [['explain'], /missing required argument 'endpoint'/],
+  ]
+  for (const [args, message] of cases) {
+    const { code, stdout, stderr } = await ctl(args)
+    t.match([code, stdout], [2, ''], args.join(' '))
+    t.match(stderr, message, args.join(' '))
+  }
+  t.match(await ctl(['--version']), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/, stderr: '' })
+  const help = await ctl(['--help'])
+  t.match([help.code, help.stderr], [0, ''])
+  t.match(help.stdout, /keys[\s\S]*reload[\s\S]*check[\s\S]*explain[\s\S]*chat/)
+})
+
+t.test('the token is looked for in the documented order', async t => {
+  const { ctl, dir, admin } = await shell(t)
+  const write = (path: string, content: string) => {
+    const full = join(dir, path)
+    mkdirSync(resolve(full, '..'), { recursive: true })
+    writeFileSync(full, content)
+  }
+  const status = (args: string[] = [], env: Record<string, string> = {}) =>
+    ctl(['status', '--json', '--admin', admin, ...args], env)
+  const config = (sqlite: string) => `stores: { sqlite: "${sqlite}" }\n`
+
+  const none = await status()
+  t.equal(none.code, 1)
+  t.match(
+    none.stderr,
+    /^no admin token in .*\/data\/admin\.token; pass the file .* --token-file, or set GATEWAY_ADMIN_TOKEN\n$/,
+  )
+
+  write('etc/gateway.yaml', config(`../var/\${NAME}/gateway.db`))
+  write('var/prod/admin.token', `${TOKEN}\n`)
+  t.equal((await status(['--config', 'etc/gateway.yaml'], { NAME: 'prod' })).code, 0, 'beside the database')
+  t.equal((await status([], { GATEWAY_CONFIG: 'etc/gateway.yaml', NAME: 'prod' })).code, 0, 'of GATEWAY_CONFIG')
+  t.equal((await status()).code, 1)
+  write('config/gateway.yaml', config('../elsewhere/gateway.db'))
+  t.match((await status()).stderr, /no admin token in .*data\/admin\.token or .*elsewhere\/admin\.token;/)
+  write('elsewhere/admin.token', TOKEN)
+  t.equal((await status()).code, 0, 'of ./config/gateway.yaml')
+
+  write('config/gateway.yaml', `chains: [ }\n${config('../elsewhere/gateway.db')}`)
+  t.equal((await status()).code, 0, 'even when that file has faults')
+
+  write('data/admin.token', 'stale')
+  t.match(
+    (await status()).stderr,
+    /refused the admin token from .*\/data\/admin\.token/,
+    './data comes before the config',
+  )
+  t.equal((await status([], { GATEWAY_ADMIN_TOKEN: TOKEN })).code, 0, 'the environment comes before ./data')
+  write('given.token', ` ${TOKEN}\n`)
+  const both = await status(['--token-file', 'given.token'], { GATEWAY_ADMIN_TOKEN: 'wrong' })
+  t.equal(both.code, 0, '--token-file comes first')
+  t.match((await ctl(['metrics', '--admin', admin], {})).stdout, /^# HELP up/, 'metrics need none')
+})
+
+t.test('chat asks the public listener as any client would', async t => {
+  const { ctl, context, admin } = await shell(t)
+  const asked: { path: string | undefined; authorization: string | undefined; body: unknown }[] = []
+  const metadata = { used_provider: 'demo', used_model: 'demo', routing: [{}, {}] }
+  const usage = { prompt_tokens: 5, completion_tokens: 7, cost: 0.001 }
+  const whole = { choices: [{ message: { content: 'Hello.' } }], usage, metadata }
+  let stream = ''
+  const serve = async (request: IncomingMessage, response: ServerResponse) => {
+    const body = JSON.parse(await readAll(request)) as { model: string; stream: boolean }
+    asked.push({ path: request.url, authorization: request.headers.authorization, body })
+    if (body.model === 'gone') {
+      const message = 'The model "gone" does not exist.'
+      response.writeHead(404).end(JSON.stringify({ error: { message, type: 'x', param: 'model', code: 'y' } }))
+    } else if (body.stream) response.end(stream)
+    else response.end(JSON.stringify(whole))
+  }
+  const server = createServer(serve).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await new Promise(resolve => server.once('listening', resolve))
+  const { port } = server.address() as AddressInfo
+  context.listen = `0.0.0.0:${port}`
+  const env = { GATEWAY_ADMIN: admin, GATEWAY_ADMIN_TOKEN: TOKEN, GATEWAY_API_KEY: 'mgw_env' }
+
+  const plain = await ctl(['chat', 'Hi there'], env)
+  t.match(plain, { code: 0, stdout: 'Hello.\n', stderr: '[demo/demo, 2 attempts, 5 + 7 tokens, $0.001]\n' })
+  t.strictSame(asked.pop(), {
+    path: '/v1/chat/completions',
+    authorization: 'Bearer mgw_env',
+    body: { model: 'demo', messages: [{ role: 'user', content: 'Hi there' }], stream: false },
+  })
+
+  const url = `127.0.0.1:${port}/v1/`
+  const json = await ctl(['chat', 'Hi', '--json', '--stream', '--model', 'm', '--key', 'k', '--url', url], {})
+  t.match([json.code, json.json(), json.stderr], [0, whole, ''])
+  t.match(asked.pop(), { path: '/v1/chat/completions', authorization: 'Bearer k', body: { model: 'm', stream: false } })
+
+  const event = (data: object) => `data: ${JSON.stringify(data)}\n\n`
+  const piece = (content: string) => event({ choices: [{ delta: { content } }] })
+  stream = `${piece('Hel')}: comment\n\n${piece('lo.')}${event({ choices: [], usage, metadata })}data: [DONE]\n\n`
+  t.match(await ctl(['chat', 'Hi', '--stream'], env), {
+    code: 0,
+    stdout: 'Hello.\n',
+    stderr: '[demo/demo, 2 attempts, 5 + 7 tokens, $0.001]\n',
+  })
+  stream = `${piece('Hel')}${event({ error: { message: 'The upstream broke.' } })}data: [DONE]\n\n`
+  t.match(await ctl(['chat', 'Hi', '--stream'], env), { code: 1, stdout: 'Hel', stderr: 'The upstream broke.\n' })
+  stream = piece('Hel')
+  t.match(await ctl(['chat', 'Hi', '--stream'], env), { code: 1, stderr: 'the stream ended before it was complete\n' })
+  t.match(await ctl(['chat', 'Hi', '--model', 'gone'], env), { code: 1, stderr: 'The model "gone" does not exist.\n' })
+})
+
+t.test('check needs no gateway', async t => {
+  const { ctl, dir } = await shell(t)
+  const manifest = (model: string) =>
+    [
+      'provider: acme',
+      'name: Acme',
+      'base_url: http://127.0.0.1:1/v1',
+      'auth: { scheme: none }',
+      'wires: { chat: openai.chat }',
+      `models: [{ model: ${model} }]`,
+    ].join('\n')
+  const files: Record<string, string> = {
+    'config/gateway.yaml': [
+      'server: {}',
+      'stores: { sqlite: ../data/gateway.db }',
+      'catalog: { models: ./models.d, providers: ../providers.d }',
+      'chains:',
+      '  inference: [auth, ratelimit, route, translate, billing]',
+      '  local: [auth: { optional: true }]',
+    ].join('\n'),
+    'config/models.d/acme.yaml': 'models: [{ id: acme-large, name: A, family: acme, input: [text], output: [text] }]\n',
+    'providers.d/acme.yaml': manifest('acme-large'),
+  }
+  for (const [path, content] of Object.entries(files)) {
+    mkdirSync(resolve(dir, path, '..'), { recursive: true })
+    writeFileSync(join(dir, path), content)
+  }
+  const machine = await ctl(['check', '--json'], {})
+  t.match([machine.code, machine.stderr], [0, ''])
+  t.match(machine.json(), { version: String, models: 1, providers: 1, mappings: 1, unpriced: [/acme/] })
+  const human = await ctl(['check', '--config', 'config/gateway.yaml'], { GATEWAY_CONFIG: 'none.yaml' })
+  t.match(human, {
+    code: 0,
+    stdout: /^config\/gateway\.yaml is valid: version \w+, 1 providers, 1 models, 1 offers\n$/,
+    stderr: /^warning: no price is known for .*acme/,
+  })
+  writeFileSync(join(dir, 'providers.d/acme.yaml'), manifest('acme-lrage'))
+  t.match(await ctl(['check'], {}), {
+    code: 1,
+    stdout: '',
+    stderr: /^providers\.d\/acme\.yaml:6:\d+: .*acme-lrage.*\n$/,
+  })
+})
+
+t.test('tables are aligned and nothing in them steers the terminal', t => {
+  t.equal(
+    table(
+      ['name', 'count', 'note'],
+      [
+        ['a', 5, 'x\ny'],
+        ['längere', 1200, '\u001b[31mred\u202e'],
+        ['c', 7, null],
+      ],
+    ),
+    ['name     count  note', 'a            5  x y', 'längere   1200   [31mred', 'c            7  -', ''].join('\n'),
+  )
+  t.equal(
+    table(
+      ['id', 'price'],
+      [
+        ['a', '0.25'],
+        ['b', null],
+      ],
+    ),
+    'id  price\na    0.25\nb       -\n',
+  )
+  t.equal(table(['id', 'n'], []), 'id  n\n')
+  t.end()
+})
+
+t.test('the program itself ends with the code and leaves the streams apart', async t => {
+  const { admin } = await shell(t)
+  const script = resolve('src/cli.ts')
+  const start = async (args: string[]) => {
+    const env = { ...process.env, GATEWAY_ADMIN: admin, GATEWAY_ADMIN_TOKEN: TOKEN }
+    const child = spawn(process.execPath, [...process.execArgv, script, ...args], { env })
+    const closed = new Promise<number | null>(resolve => child.once('close', resolve))
+    const [stdout, stderr, code] = await Promise.all([readAll(child.stdout), readAll(child.stderr), closed])
+    return { code, stdout, stderr }
+  }
+  const [made, refused] = await Promise.all([
+    start(['keys', 'create', '--project', 'default', '--json']),
+    start(['keys', 'revoke', 'k9']),
+  ])
+  t.match([made.code, made.stderr], [0, ''])
+  t.match(JSON.parse(made.stdout), { id: 'k2', key: 'mgw_new', project: 'default' })
+  t.strictSame(refused, { code: 1, stdout: '', stderr: 'There is no key "k9".\n' })
+})

@@ -1,0 +1,377 @@
+/** What happens while the gateway runs: reloads, and files that change in all the ways that editors change them. */
+import { EventEmitter, once } from 'node:events'
+import {
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  watch,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
+import t, { type Test } from 'tap'
+import { ConfigError } from '../../src/config/error.ts'
+import { Loader } from '../../src/config/load.ts'
+import { ConfigManager, type ReloadResult } from '../../src/config/manager.ts'
+import { watchConfig } from '../../src/config/watch.ts'
+import {
+  base,
+  env,
+  type Files,
+  fakeRegistries,
+  GATEWAY,
+  gatewayYaml,
+  MODELS,
+  modelsYaml,
+  PROVIDER,
+  providerYaml,
+  writeFiles,
+} from './kit.ts'
+
+const root = t.testdir({})
+const DEADLINE_MS = 20_000
+
+/** A manager over files of a fresh folder, and every result that it reports. */
+function managed(files: Files = base, folder = mkdtempSync(join(root, 'reload-'))) {
+  const results: ReloadResult[] = []
+  let wake = () => {}
+  const registries = fakeRegistries()
+  const manager = new ConfigManager({
+    path: writeFiles(folder, files),
+    env,
+    registries,
+    onResult: result => {
+      results.push(result)
+      wake()
+    },
+  })
+  /** Waits for a result, seen or to come, from the first that was not taken before. */
+  let taken = 0
+  const next = async (wanted: (result: ReloadResult) => boolean): Promise<ReloadResult> => {
+    const deadline = AbortSignal.timeout(DEADLINE_MS)
+    for (;;) {
+      while (taken < results.length) {
+        const result = results[taken++]!
+        if (wanted(result)) return result
+      }
+      if (deadline.aborted) throw new Error(`no such result; got ${JSON.stringify(results)}`)
+      await new Promise<void>(resolve => {
+        wake = resolve
+        deadline.addEventListener('abort', () => resolve(), { once: true })
+      })
+    }
+  }
+  const write = (name: string, text: string) => writeFileSync(join(folder, name), text)
+  return { folder, manager, registries, results, next, write }
+}
+
+const rejection = (promise: Promise<unknown>): Promise<string> =>
+  promise.then(
+    () => 'not rejected',
+    thrown => (thrown instanceof ConfigError ? String(thrown) : `not a ConfigError: ${thrown}`),
+  )
+
+t.test('a reload replaces the snapshot when something changed, and only then', async t => {
+  const { manager, registries, results, write } = managed()
+  t.throws(() => manager.current, /start/)
+  const first = await manager.start()
+  first.retain()
+  t.strictSame(await manager.reload(), { changed: false, version: first.version, previous: first.version })
+  t.equal(manager.current, first)
+
+  write(GATEWAY, gatewayYaml.replace('rpm: 600', 'rpm: 601'))
+  const { changed, version, previous } = await manager.reload()
+  t.strictSame([changed, previous, version], [true, first.version, manager.current.version])
+  t.not(manager.current, first)
+  t.ok(
+    registries.made.every(made => made.disposed === 0),
+    'an exchange still runs on the old one',
+  )
+  first.release()
+  t.equal(registries.made.filter(made => made.disposed === 1).length, registries.made.length / 2)
+  t.match(results, [
+    { ok: true, changed: false, version: first.version },
+    { ok: true, changed: true, version, at: Number },
+  ])
+})
+
+t.test('a reload that fails changes nothing, and is reported', async t => {
+  const { manager, registries, results, write } = managed()
+  const { version } = await manager.start()
+  const made = registries.made.length
+  const rows: [string, string, string][] = [
+    [
+      GATEWAY,
+      gatewayYaml.replace('- route', '- rout'),
+      `${GATEWAY}:10:7: unknown filter "rout"; did you mean "route"?`,
+    ],
+    [GATEWAY, '', `${GATEWAY}:1:1: the file is empty`],
+    [
+      GATEWAY,
+      gatewayYaml.replace('drain: 30s', 'drain: 31s').replace('gateway.db', 'other.db'),
+      `${GATEWAY}:1:39: server.drain, stores.sqlite cannot change while the gateway runs; restart it, or undo the change`,
+    ],
+    [GATEWAY, gatewayYaml, 'not rejected'],
+    [
+      PROVIDER,
+      providerYaml.replace('openai.chat', 'openai.caht'),
+      `${PROVIDER}:5:16: unknown wire "openai.caht"; did you mean "openai.chat"?`,
+    ],
+    [PROVIDER, providerYaml, 'not rejected'],
+  ]
+  for (const [file, text, said] of rows) {
+    write(file, text)
+    t.equal(await rejection(manager.reload()), said)
+    t.equal(manager.current.version, version)
+  }
+  t.match(
+    results.map(result => result.ok),
+    [false, false, false, true, false, true],
+  )
+  t.match(results[0], { ok: false, error: ConfigError, version, at: Number })
+  t.equal(registries.made.length, made, 'no filter of a refused configuration is left')
+})
+
+t.test('a start that fails says where', async t => {
+  const { manager } = managed({ ...base, [MODELS]: 'models: [' })
+  t.match(await rejection(manager.start()), /^config\/models\.d\/acme\.yaml:1:10: /)
+})
+
+t.test('reloads never overlap', async t => {
+  const { manager, registries, results, write } = managed()
+  const { version: first } = await manager.start()
+  write(GATEWAY, gatewayYaml.replace('rpm: 600', 'rpm: 601'))
+  const all = await Promise.all(Array.from({ length: 5 }, () => manager.reload()))
+  t.strictSame(
+    all.map(({ changed }) => changed),
+    [true, false, false, false, false],
+  )
+  t.strictSame(
+    all.map(({ previous }) => previous),
+    [first, ...Array(4).fill(manager.current.version)],
+  )
+  t.equal(results.length, 5)
+  t.equal(registries.made.length, 20, 'one snapshot was linked beside the first')
+})
+
+t.test('only what changed is parsed again, and each parse lets others run', async t => {
+  const many = Object.fromEntries(
+    Array.from({ length: 20 }, (_, i) => [`providers.d/p${i}.yaml`, providerYaml.replace('acme', `p${i}`)]),
+  )
+  const folder = mkdtempSync(join(root, 'reload-'))
+  const loader = new Loader(writeFiles(folder, { ...base, ...many }), { env })
+  let turns = 0
+  const count = () => {
+    turns++
+    turn = setImmediate(count)
+  }
+  let turn = setImmediate(count)
+  const before = await loader.load()
+  clearImmediate(turn)
+  t.ok(turns >= 22, `${turns} turns of the loop`)
+
+  writeFileSync(join(folder, 'providers.d/p7.yaml'), many['providers.d/p7.yaml']!.replace('Acme AI', 'Other'))
+  rmSync(join(folder, 'providers.d/p8.yaml'))
+  const after = await loader.load()
+  t.not(after.version, before.version)
+  const kept = after.providers.filter(file => before.providers.includes(file))
+  t.equal(after.providers.length, 20)
+  t.equal(kept.length, 19)
+  t.equal(after.gateway, before.gateway)
+})
+
+t.test('a secret file that changes is a change', async t => {
+  const files = {
+    ...base,
+    [PROVIDER]: providerYaml.replace(/"\$\{ACME_API_KEY\}"/, '"$${file:../secret}"'),
+    secret: 'one\n',
+  }
+  const { folder, manager, write } = managed(files)
+  await manager.start()
+  t.ok(manager.paths.includes(join(folder, 'secret')), 'and is watched')
+  write('secret', 'two\n')
+  t.match(await manager.reload(), { changed: true })
+  t.equal(manager.current.catalog.providers.get('acme')?.credentials[0]?.secret, 'two')
+})
+
+t.test('hundreds of reloads keep the heap flat', async t => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const { manager, registries, results, write } = managed()
+  await manager.start()
+  const reload = async (from: number, to: number) => {
+    for (let i = from; i < to; i++) {
+      write(PROVIDER, providerYaml.replace('Acme AI', `Acme ${i}`))
+      await manager.reload()
+      registries.made.length = 0
+      results.length = 0
+    }
+    collect()
+    return process.memoryUsage().heapUsed
+  }
+  const before = await reload(0, 50)
+  const after = await reload(50, 350)
+  t.ok(after - before < 1024 * 1024, `grew by ${after - before} bytes`)
+})
+
+/** A manager whose files are watched until the test ends. */
+async function watched(t: Test, files: Files = base, folder?: string) {
+  const made = managed(files, folder)
+  await made.manager.start()
+  const close = await watchConfig({
+    paths: () => made.manager.paths,
+    onChange: () => made.manager.reload().catch(() => undefined),
+    onError: thrown => t.fail('the watcher failed', { thrown }),
+    debounceMs: 100,
+  })
+  t.teardown(close)
+  return made
+}
+const swapped = (result: ReloadResult) => result.ok && result.changed
+const failed = (result: ReloadResult) => !result.ok
+
+t.test('each way of saving a file leads to one reload', async t => {
+  const { folder, manager, results, next, write } = await watched(t)
+  const provider = join(folder, PROVIDER)
+  const named = (name: string) => providerYaml.replace('Acme AI', name)
+  const nameOf = (id: string) => manager.current.catalog.providers.get(id)?.name
+  const renameOver = (text: string) => {
+    writeFileSync(`${provider}.tmp`, text)
+    renameSync(`${provider}.tmp`, provider)
+  }
+  const ways: [string, (text: string) => void | Promise<void>][] = [
+    ['written in place', text => writeFileSync(provider, text)],
+    ['renamed over', renameOver],
+    [
+      'moved to a backup and made again',
+      text => {
+        renameSync(provider, `${provider}~`)
+        writeFileSync(provider, text)
+        rmSync(`${provider}~`)
+      },
+    ],
+    [
+      'truncated, then written',
+      async text => {
+        const witness = watch(provider)
+        truncateSync(provider)
+        await once(witness, 'change')
+        witness.close()
+        writeFileSync(provider, text)
+      },
+    ],
+    [
+      'written in pieces',
+      text => {
+        for (let end = 0; end < text.length; end += 100) writeFileSync(provider, text.slice(0, end))
+        writeFileSync(provider, text)
+      },
+    ],
+    ['renamed over again', renameOver],
+  ]
+  for (const [way, save] of ways) {
+    await save(named(way))
+    await next(swapped)
+    t.equal(nameOf('acme'), way, way)
+  }
+
+  write('providers.d/new.yaml', providerYaml.replace('provider: acme', 'provider: new'))
+  await next(swapped)
+  t.equal(nameOf('new'), 'Acme AI', 'a new file')
+  rmSync(join(folder, 'providers.d/new.yaml'))
+  await next(swapped)
+  t.equal(nameOf('new'), undefined, 'a removed file')
+  write(MODELS, modelsYaml.replace('Acme Embed', 'Embed'))
+  await next(swapped)
+  t.equal(manager.current.catalog.models.get('acme-embed')?.name, 'Embed', 'a file of models')
+
+  write('config/notes.txt', 'x')
+  write(GATEWAY, `${gatewayYaml}# a comment\n`)
+  t.match(await next(() => true), { ok: true, changed: false }, 'a change of nothing')
+  write(GATEWAY, gatewayYaml.replace('rpm: 600', 'rpm: 601'))
+  await next(swapped)
+  t.equal(results.filter(swapped).length, ways.length + 4)
+  t.equal(results.filter(failed).length, 0)
+})
+
+t.test('a file that stays empty is reported after a second wait, and the old configuration stays', async t => {
+  const { folder, manager, results, next, write } = await watched(t)
+  const { version } = manager.current
+  const start = performance.now()
+  truncateSync(join(folder, PROVIDER))
+  t.match(await next(failed), { ok: false, error: { message: 'the file is empty' } })
+  t.ok(performance.now() - start >= 200, 'two waits of 100 ms')
+  t.equal(manager.current.version, version)
+  write(PROVIDER, providerYaml.replace('Acme AI', 'Acme'))
+  await next(swapped)
+  t.equal(results.filter(failed).length, 1)
+})
+
+t.test('a link that is swapped, as Kubernetes does, leads to one reload', async t => {
+  const folder = mkdtempSync(join(root, 'links-'))
+  const mount = (at: string, version: string, files: Files) => {
+    const data = join(folder, at, `..${version}`)
+    mkdirSync(data, { recursive: true })
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(data, name), text)
+    symlinkSync(`..${version}`, join(folder, at, '..data_tmp'))
+    renameSync(join(folder, at, '..data_tmp'), join(folder, at, '..data'))
+  }
+  mount('config', 'v1', { 'gateway.yaml': gatewayYaml })
+  mount('providers.d', 'v1', { 'acme.yaml': providerYaml })
+  symlinkSync('..data/gateway.yaml', join(folder, GATEWAY))
+  symlinkSync('..data/acme.yaml', join(folder, PROVIDER))
+  const { manager, results, next } = await watched(
+    t,
+    { [GATEWAY]: gatewayYaml, [MODELS]: modelsYaml, [PROVIDER]: providerYaml },
+    folder,
+  )
+
+  for (const version of ['v2', 'v3']) {
+    mount('providers.d', version, { 'acme.yaml': providerYaml.replace('Acme AI', version) })
+    await next(swapped)
+    t.equal(manager.current.catalog.providers.get('acme')?.name, version)
+  }
+  for (const [index, version] of ['v2', 'v3'].entries()) {
+    mount('config', version, { 'gateway.yaml': gatewayYaml.replace('rpm: 600', `rpm: ${index + 1}`) })
+    await next(swapped)
+    t.strictSame(manager.current.files.gateway.value.chains.inference?.[2], { ratelimit: { rpm: index + 1 } })
+  }
+  t.equal(results.filter(swapped).length, 4)
+  t.equal(results.filter(failed).length, 0)
+})
+
+t.test('a folder that the configuration begins to name is watched from then on', async t => {
+  const { folder, manager, next, write } = await watched(t)
+  mkdirSync(join(folder, 'others.d'))
+  write('others.d/acme.yaml', providerYaml)
+  write(GATEWAY, gatewayYaml.replace('../providers.d', '../others.d').replace('rpm: 600', 'rpm: 601'))
+  await next(swapped)
+  t.ok(manager.paths.includes(join(folder, 'others.d')))
+  write('others.d/acme.yaml', providerYaml.replace('Acme AI', 'Other'))
+  await next(swapped)
+  t.equal(manager.current.catalog.providers.get('acme')?.name, 'Other')
+})
+
+t.test('a watch that is closed says nothing more', async t => {
+  const path = writeFiles(mkdtempSync(join(root, 'closed-')), base)
+  const signal = new EventEmitter()
+  const begin = (name: string, debounceMs: number) =>
+    watchConfig({
+      paths: () => [path],
+      onChange: () => signal.emit(name),
+      onError: thrown => t.fail('the watcher failed', { thrown }),
+      debounceMs,
+    })
+  const [closing, lasting] = [await begin('closing', 1), await begin('lasting', 50)]
+  await once(signal, 'lasting')
+  await closing()
+  signal.once('closing', () => t.fail('it was closed'))
+  utimesSync(path, 1, 1)
+  await once(signal, 'lasting')
+  await lasting()
+})

@@ -1,0 +1,261 @@
+/** Runs the built gateway as an operator would: its own process, its own folder of files. */
+import { existsSync } from 'node:fs'
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parse, stringify } from 'yaml'
+import { Child, type Exit, type Scope } from './child.ts'
+
+type Tree = Record<string, unknown>
+type HeaderSet = Record<string, string | null>
+
+export interface GatewayOptions {
+  /** Manifests by provider id; `provider`, `name`, `auth`, `wires` and `models` have defaults (see `manifest`). */
+  providers: Record<string, Tree>
+  /** Entries of `models.d`; by default one for each model that a manifest names. */
+  models?: Tree[]
+  /** Laid over the settings of `gateway.yaml`, key by key. */
+  config?: Tree
+  /** In place of the shipped chains. */
+  chains?: Tree
+  /** Added to an otherwise empty environment. */
+  env?: Record<string, string>
+  /** More files, by their path in the gateway's folder. */
+  files?: Record<string, string>
+}
+
+/** A running gateway. Addresses and pid change with `restart`. */
+export interface Gateway {
+  readonly url: string
+  readonly port: number
+  readonly adminUrl: string
+  readonly adminPort: number
+  readonly pid: number
+  /** The API key of the first start. */
+  readonly key: string
+  /** The admin listener's token. */
+  readonly token: string
+  readonly dir: string
+  readonly configPath: string
+  /** What the present process has said. */
+  stdout(): string
+  stderr(): string
+  /** `POST /v1/chat/completions`; a text becomes a user message to the model `test`. */
+  chat(body: string | Tree, headers?: HeaderSet, signal?: AbortSignal): Promise<Response>
+  /** Sends JSON, or text as it is, with the key unless `headers` name a credential; a null header is left out. */
+  post(path: string, body: unknown, headers?: HeaderSet, signal?: AbortSignal): Promise<Response>
+  get(path: string, headers?: HeaderSet): Promise<Response>
+  /** Calls the admin listener with its token. */
+  admin(method: string, path: string, body?: unknown): Promise<Response>
+  /** The text of `/metrics`. */
+  metrics(): Promise<string>
+  /** Writes `providers.d/<id>.yaml` in one step, as editors that rename do. */
+  writeProvider(id: string, manifest: Tree): Promise<void>
+  writeFile(path: string, text: string): Promise<void>
+  /** Sends a signal and does not wait. */
+  signal(name: NodeJS.Signals): void
+  /** Sends a signal (SIGTERM) and waits for the end. */
+  kill(name?: NodeJS.Signals): Promise<Exit>
+  /** Ends the process, if it runs, and starts another one on the same folder. */
+  restart(): Promise<void>
+  /** Resident memory in bytes. */
+  rss(): Promise<number>
+  /** How many file descriptors are open. */
+  descriptors(): Promise<number>
+}
+
+/** What the gateway writes to the descriptor that `GATEWAY_READY_FD` names. */
+interface Ready {
+  listen: string
+  admin: string
+  key: string | null
+  pid: number
+}
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const readyTimeoutMs = 20_000
+/** The provider credential of manifests that name none. */
+export const upstreamSecret = 'sk-upstream-canary'
+
+/** A mapping of the model `test`: 1 USD per million prompt tokens, 2 USD per million completion tokens. */
+export const testMapping = {
+  model: 'test',
+  id: 'test-1',
+  pricing: { prompt: '1.00', completion: '2.00' },
+  supports: ['streaming', 'tools', 'parallel_tool_calls', 'reasoning', 'json_output', 'structured_outputs', 'vision'],
+}
+
+/** A manifest with the least that a provider must say filled in: OpenAI's chat wire, a bearer secret, `testMapping`. */
+export const manifest = (id: string, given: Tree): Tree => ({
+  provider: id,
+  name: id,
+  auth: { scheme: 'bearer', secret: upstreamSecret },
+  wires: { chat: 'openai.chat' },
+  models: [testMapping],
+  ...given,
+})
+
+/** Writes the files, starts the gateway and resolves when it is ready. It is killed when the test ends. */
+export async function startGateway(t: Scope, options: GatewayOptions): Promise<Gateway> {
+  const command = join(root, 'bin/gateway.js')
+  if (!existsSync(command) || !existsSync(join(root, 'dist/src/main.js'))) {
+    throw new Error('The gateway is not built: run `npm run build` first.')
+  }
+  const dir = await mkdtemp(join(tmpdir(), 'gateway-'))
+  const configPath = join(dir, 'config/gateway.yaml')
+  const settings = await settingsOf(options)
+  const tokenPath = join(dirname(resolve(dir, 'config', settings.stores.sqlite)), 'admin.token')
+  await writeFiles(dir, settings, options)
+
+  let child: Child
+  let ready: Ready
+  let key: string
+  let token: string
+  t.teardown(async () => {
+    if (child && !t.passing()) console.error(`--- stderr of the gateway\n${child.stderr.slice(-8000)}`)
+    await child?.kill('SIGKILL')
+    await rm(dir, { recursive: true, force: true })
+  })
+  const start = async () => {
+    const env = { HOME: dir, ...options.env, GATEWAY_READY_FD: '3' }
+    child = new Child(command, ['--config', configPath], { env, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] })
+    ready = JSON.parse(await child.firstLine(3, readyTimeoutMs)) as Ready
+    key = ready.key ?? key
+    token = (await readFile(tokenPath, 'utf8')).trim()
+  }
+  await start()
+
+  const send = (url: string, method: string, body: unknown, headers: HeaderSet, signal?: AbortSignal) => {
+    const kept = Object.entries(headers).filter((entry): entry is [string, string] => entry[1] !== null)
+    const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body)
+    return fetch(url, {
+      method,
+      headers: kept,
+      redirect: 'manual',
+      ...(text !== undefined && { body: text }),
+      ...(signal && { signal }),
+    })
+  }
+  const withKey = (headers: HeaderSet): HeaderSet =>
+    'authorization' in headers || 'x-api-key' in headers ? headers : { authorization: `Bearer ${key}`, ...headers }
+  const post: Gateway['post'] = (path, body, headers = {}, signal) =>
+    send(
+      `http://${ready.listen}${path}`,
+      'POST',
+      body,
+      { 'content-type': 'application/json', ...withKey(headers) },
+      signal,
+    )
+  const admin: Gateway['admin'] = (method, path, body) =>
+    send(`http://${ready.admin}${path}`, method, body, {
+      authorization: `Bearer ${token}`,
+      'content-type': body === undefined ? null : 'application/json',
+    })
+  const write: Gateway['writeFile'] = (path, text) => replaceFile(join(dir, path), text)
+
+  return {
+    get url() {
+      return `http://${ready.listen}`
+    },
+    get port() {
+      return portOf(ready.listen)
+    },
+    get adminUrl() {
+      return `http://${ready.admin}`
+    },
+    get adminPort() {
+      return portOf(ready.admin)
+    },
+    get pid() {
+      return ready.pid
+    },
+    get key() {
+      return key
+    },
+    get token() {
+      return token
+    },
+    dir,
+    configPath,
+    stdout: () => child.stdout,
+    stderr: () => child.stderr,
+    chat: (body, headers, signal) => {
+      const request = typeof body === 'string' ? { model: 'test', messages: [{ role: 'user', content: body }] } : body
+      return post('/v1/chat/completions', request, headers, signal)
+    },
+    post,
+    get: (path, headers = {}) => send(`http://${ready.listen}${path}`, 'GET', undefined, withKey(headers)),
+    admin,
+    metrics: async () => (await admin('GET', '/metrics')).text(),
+    writeProvider: (id, given) => write(`providers.d/${id}.yaml`, stringify(manifest(id, given))),
+    writeFile: write,
+    signal: name => child.signal(name),
+    kill: (name = 'SIGTERM') => child.kill(name),
+    restart: async () => {
+      await child.kill('SIGTERM')
+      await start()
+    },
+    rss: async () => {
+      const status = await readFile(`/proc/${ready.pid}/status`, 'utf8')
+      return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024
+    },
+    descriptors: async () => (await readdir(`/proc/${ready.pid}/fd`)).length,
+  }
+}
+
+/** The settings of `gateway.yaml`: ports and stores of their own, everything else as shipped. */
+async function settingsOf({ config = {}, chains }: GatewayOptions): Promise<Tree & { stores: { sqlite: string } }> {
+  const shipped = parse(await readFile(join(root, 'config/gateway.yaml'), 'utf8')) as Tree
+  const base = {
+    server: { listen: '127.0.0.1:0', admin: '127.0.0.1:0', drain: '3s' },
+    stores: { sqlite: '../data/gateway.db' },
+    catalog: { models: './models.d', providers: '../providers.d' },
+    chains: chains ?? shipped.chains,
+    endpoints: shipped.endpoints,
+  }
+  return overlay(base, config) as typeof base
+}
+
+async function writeFiles(dir: string, settings: Tree, options: GatewayOptions): Promise<void> {
+  const manifests = Object.entries(options.providers).map(([id, given]) => manifest(id, given))
+  const named = manifests.flatMap(({ models }) => (models as { model: string }[]).map(({ model }) => model))
+  const models = options.models ?? [...new Set(named)].map(modelEntry)
+  const files: Record<string, string> = {
+    'config/gateway.yaml': stringify(settings),
+    'config/models.d/test.yaml': stringify({ models }),
+    ...options.files,
+  }
+  for (const given of manifests) files[`providers.d/${given.provider}.yaml`] = stringify(given)
+  await mkdir(join(dir, 'data'))
+  for (const [path, text] of Object.entries(files)) await replaceFile(join(dir, path), text)
+}
+
+const modelEntry = (id: string): Tree => ({
+  id,
+  name: id,
+  family: 'test',
+  input: ['text', 'image'],
+  output: ['text'],
+  context_length: 128000,
+  max_output: 4096,
+  stability: 'stable',
+})
+
+/** Lays `over` on `base`: maps are merged, everything else is replaced. */
+function overlay(base: unknown, over: unknown): unknown {
+  if (!isMap(base) || !isMap(over)) return over
+  const merged = { ...base }
+  for (const [name, value] of Object.entries(over)) merged[name] = overlay(base[name], value)
+  return merged
+}
+
+const isMap = (value: unknown): value is Tree => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+async function replaceFile(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true })
+  await writeFile(`${path}.new`, text)
+  await rename(`${path}.new`, path)
+}
+
+const portOf = (address: string): number => Number(address.slice(address.lastIndexOf(':') + 1))

@@ -1,0 +1,85 @@
+/** Reads an event stream to its end, as a client would see it. */
+import { createParser } from 'eventsource-parser'
+
+/** One chunk of a chat completions stream, as far as tests look at it. */
+export interface ChatChunk {
+  id?: string
+  model?: string
+  choices?: {
+    index: number
+    delta: {
+      role?: string
+      content?: string | null
+      reasoning?: string | null
+      refusal?: string | null
+      tool_calls?: { index: number; id?: string; type?: string; function?: { name?: string; arguments?: string } }[]
+    }
+    finish_reason?: string | null
+  }[]
+  usage?: Record<string, unknown> | null
+  metadata?: Record<string, unknown>
+  error?: { message: string; type: string; param: string | null; code: string | null }
+}
+
+export interface StreamRead<T> {
+  /** Parsed payloads in order, the terminator not among them. */
+  data: T[]
+  /** The `event:` name of each payload; undefined where it has none. */
+  names: (string | undefined)[]
+  /** Milliseconds on the monotonic clock at which each payload was whole. */
+  times: number[]
+  comments: string[]
+  /** `data: [DONE]`, or a `message_stop` event; null when the stream ended without either. */
+  terminator: '[DONE]' | 'message_stop' | null
+  /** Payloads after the terminator; there should be none. */
+  after: number
+  /** The connection failed before the body's end. */
+  broken: boolean
+  raw: string
+}
+
+/** Rejects for payloads that are not JSON; a broken connection is reported, not thrown. */
+export async function readEvents<T = ChatChunk>(response: Response): Promise<StreamRead<T>> {
+  const read: StreamRead<T> = {
+    data: [],
+    names: [],
+    times: [],
+    comments: [],
+    terminator: null,
+    after: 0,
+    broken: false,
+    raw: '',
+  }
+  const parser = createParser({
+    onComment: comment => read.comments.push(comment),
+    onEvent: event => {
+      if (read.terminator !== null) read.after++
+      if (event.data === '[DONE]') {
+        read.terminator = '[DONE]'
+        return
+      }
+      read.data.push(JSON.parse(event.data) as T)
+      read.names.push(event.event)
+      read.times.push(performance.now())
+      if (event.event === 'message_stop') read.terminator = 'message_stop'
+    },
+  })
+  const decoder = new TextDecoder()
+  const reader = response.body?.getReader()
+  for (;;) {
+    const step = await reader?.read().catch(() => 'broken' as const)
+    if (step === 'broken') read.broken = true
+    if (step === undefined || step === 'broken' || step.done) return read
+    const text = decoder.decode(step.value, { stream: true })
+    read.raw += text
+    parser.feed(text)
+  }
+}
+
+/** The text of one choice of a chat completions stream. */
+export const textOf = (chunks: ChatChunk[], choice = 0): string =>
+  chunks
+    .flatMap(chunk => chunk.choices ?? [])
+    .filter(({ index }) => index === choice)
+    .map(({ delta }) => delta.content ?? '')
+    .join('')

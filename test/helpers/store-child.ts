@@ -1,0 +1,49 @@
+/** Another process on the same database: forked by tests, told by messages what to do, and killed at will. */
+import { once } from 'node:events'
+import Database from 'better-sqlite3'
+import type { Principal } from '../../src/core/ports.ts'
+import { openStores } from '../../src/stores/sqlite/index.ts'
+
+export type Order =
+  /** Asks for `count` holds at once; answers how many were granted. */
+  | { do: 'hold'; path: string; principal: Principal; name: string; amount: string; count: number }
+  /** Takes the write lock; answers when it has it, and again when it has let go. */
+  | { do: 'lock'; path: string; ms: number }
+  /** Opens the store, which migrates it; answers whether that worked. */
+  | { do: 'open'; path: string }
+
+async function obey(order: Order): Promise<unknown> {
+  switch (order.do) {
+    case 'hold': {
+      const { ledger } = openStores(order.path)
+      const asked = Array.from({ length: order.count }, (_, i) =>
+        ledger.hold({
+          id: `${order.name}-${i}`,
+          requestId: `${order.name}-${i}`,
+          principal: order.principal,
+          amount: BigInt(order.amount),
+          expiresAt: Date.now() + 60_000,
+        }),
+      )
+      return (await Promise.all(asked)).filter(hold => hold !== 'insufficient').length
+    }
+    case 'lock': {
+      const db = new Database(order.path)
+      db.exec('BEGIN IMMEDIATE')
+      setTimeout(() => {
+        db.exec('COMMIT')
+        db.close()
+        process.send?.('released')
+      }, order.ms)
+      return 'locked'
+    }
+    case 'open':
+      await openStores(order.path).close()
+      return 'opened'
+  }
+}
+
+process.on('message', async (order: Order) => process.send?.(await obey(order)))
+process.send?.('ready')
+await once(process, 'disconnect')
+process.exit()

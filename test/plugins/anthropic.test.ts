@@ -1,0 +1,332 @@
+/**
+ * The wire `anthropic.messages`. Its tables are `test/golden/anthropic`: requests with the body that they become,
+ * streams with their events, and one `*.table.json` per kind of edge case. Ids such as R3 name known edge cases.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import t from 'tap'
+import { fromWireName, toWireName } from '../../plugins/anthropic/tool-name.ts'
+import { plugin } from '../../plugins/anthropic.ts'
+import { GatewayError } from '../../src/core/error.ts'
+import type { Event } from '../../src/core/event.ts'
+import type { ChatRequest } from '../../src/core/ops.ts'
+import type { Target } from '../../src/core/translator.ts'
+import { mergeUsage, type Usage } from '../../src/core/usage.ts'
+import { decodeAll, deepFreeze, target } from './wire-kit.ts'
+
+type Json = Record<string, unknown>
+interface Turn {
+  role: string
+  content: Json[]
+}
+
+const wire = plugin.wires[0]!
+const golden = new URL('../golden/anthropic/', import.meta.url)
+const read = (name: string) => readFileSync(new URL(name, golden), 'utf8')
+const names = (ending: string) =>
+  readdirSync(golden).flatMap(name => (name.endsWith(ending) ? [name.slice(0, -ending.length)] : []))
+/** Rows are written by hand, in the shape that their test names. */
+const table = <Row extends Json>(name: string): (Row & { name: string })[] => JSON.parse(read(`${name}.table.json`))
+
+/** A target whose mapping is written as JSON. */
+const offer = (mapping: Json = {}): Target => {
+  const { supports, parameters, ...rest } = mapping as { supports?: never[]; parameters?: string[] }
+  return target({ mapping: { ...rest, supports: new Set(supports), parameters: parameters && new Set(parameters) } })
+}
+const hi = { role: 'user', content: 'Hi' }
+const encode = (request: Json, to = target()) =>
+  wire.encode(deepFreeze({ model: 'acme-large', messages: [hi], ...request }) as unknown as ChatRequest, to, false)
+const turnsOf = (messages: Json[], to?: Target) => encode({ messages: [...messages] }, to).body.messages as Turn[]
+const call = (id: string, args = '{}') => ({ id, type: 'function', function: { name: 'f', arguments: args } })
+
+/** Decodes payloads; a string stands for itself. */
+const decode = (mode: 'stream' | 'unary', payloads: readonly unknown[]) =>
+  decodeAll(
+    wire.decoder(mode, target()),
+    payloads.map(payload => (typeof payload === 'string' ? payload : JSON.stringify(payload))),
+  )
+const content = (events: Event[]) => events.filter(({ type }) => !['start', 'usage', 'tier'].includes(type))
+const errorsOf = (events: Event[]) => events.flatMap(event => (event.type === 'error' ? [event.error] : []))
+const usageOf = (events: Event[]) => {
+  const usage: Usage = {}
+  for (const event of events) if (event.type === 'usage') mergeUsage(usage, event.usage)
+  return usage
+}
+
+t.test('golden requests are encoded without touching them', async t => {
+  for (const name of names('.request.json')) {
+    const { mapping, request } = deepFreeze(JSON.parse(read(`${name}.request.json`)))
+    const sent = wire.encode(request, offer(mapping), request.stream === true)
+    t.same(
+      { path: sent.path, body: JSON.parse(JSON.stringify(sent.body)) },
+      {
+        path: '/messages',
+        body: JSON.parse(read(`${name}.body.json`)),
+      },
+      name,
+    )
+  }
+})
+
+t.test('golden streams give the expected events, also without their final event', async t => {
+  for (const name of names('.sse')) {
+    const frames = [...read(`${name}.sse`).matchAll(/^event: (.*)\ndata: (.*)$/gm)].map(([, name = '', data = '']) => ({
+      name,
+      data,
+    }))
+    const expected = JSON.parse(read(`${name}.events.json`))
+    t.same(decodeAll(wire.decoder('stream', target()), frames), expected, name)
+    const cut = frames.slice(0, -1)
+    t.same(decodeAll(wire.decoder('stream', target()), cut), expected, `${name}: S10 ends with its bytes`)
+  }
+})
+
+t.test('what the wire cannot carry is refused by name', async t => {
+  type Row = { mapping?: Json; request: Json; param: string; message: string }
+  for (const { name, mapping, request, param, message } of table<Row>('refusals')) {
+    t.throws(() => encode(request, offer(mapping)), { status: 400, param, message, failover: false }, name)
+  }
+})
+
+t.test('histories become alternating turns', async t => {
+  for (const { name, messages, turns } of table<{ messages: Json[]; turns: Turn[] }>('histories')) {
+    t.same(turnsOf(messages), turns, name)
+  }
+})
+
+t.test('parameters are mapped, clamped or dropped', async t => {
+  // In a row, null stands for a field that must be absent.
+  for (const { name, mapping, request, body } of table<{ mapping?: Json; request: Json; body: Json }>('parameters')) {
+    const sent = encode(request, offer(mapping)).body
+    for (const [field, value] of Object.entries(body)) t.same(sent[field] ?? null, value, `${name}: ${field}`)
+  }
+})
+
+t.test('the manifest decides the API version, and with it whether sampling parameters exist', async t => {
+  const temperature = (version: string) =>
+    encode({ temperature: 1 }, target({ provider: { headers: { 'Anthropic-Version': version } } })).body.temperature
+  t.equal(temperature('2023-06-01'), 1)
+  t.equal(temperature('2026-10-21'), undefined)
+})
+
+t.test('only a file by id needs a beta token, and the manifest keeps its own', async t => {
+  const messages = [{ role: 'user', content: [{ type: 'file', file: { file_id: 'file_1' } }] }]
+  t.equal(encode({}).headers, undefined)
+  t.same(encode({ messages }).headers, { 'anthropic-beta': 'files-api-2025-04-14' })
+  const to = target({ provider: { headers: { 'Anthropic-Beta': 'x-1' } } })
+  t.same(encode({ messages }, to).headers, { 'Anthropic-Beta': 'x-1,files-api-2025-04-14' })
+})
+
+/** What a client sends back of an answer: every reasoning event as a detail of its own. */
+function replayOf(events: Event[]): Json {
+  const details: Json[] = []
+  const calls: { id: string; args: string }[] = []
+  for (const event of events) {
+    if (event.type === 'reasoning') {
+      const { text, format, block, signature, data } = event
+      details.push({ type: 'reasoning.text', text, format, block_index: block, signature, data })
+    }
+    if (event.type === 'tool' && event.id) calls.push({ id: event.id, args: '' })
+    if (event.type === 'tool') calls[event.index]!.args += event.args ?? ''
+  }
+  const tool_calls = calls.map(({ id, args }) => call(id, args))
+  return { role: 'assistant', content: null, reasoning_details: details, tool_calls }
+}
+
+t.test('thinking survives three turns byte for byte, for the provider that signed it alone', async t => {
+  const messages: Json[] = [hi]
+  const made: Json[][] = []
+  for (let turn = 0; turn < 3; turn++) {
+    const blocks: Json[] = [
+      { type: 'thinking', thinking: `Think 🙂 ${turn}`, signature: `Eq${turn}+/==:é` },
+      { type: 'redacted_thinking', data: `enc${turn}==` },
+      { type: 'thinking', thinking: '', signature: `omitted${turn}` },
+      { type: 'tool_use', id: `t${turn}`, name: 'f', input: { turn } },
+    ]
+    const answer = decode('unary', [{ type: 'message', content: blocks, stop_reason: 'tool_use' }])
+    made.push(blocks)
+    messages.push(replayOf(answer), { role: 'tool', tool_call_id: `t${turn}`, content: 'ok' })
+    const sent = turnsOf(messages).filter(({ role }) => role === 'assistant')
+    t.equal(JSON.stringify(sent.map(({ content }) => content)), JSON.stringify(made))
+  }
+  const elsewhere = turnsOf(messages, target({ provider: { id: 'other' } }))
+  t.notMatch(JSON.stringify(elsewhere), /thinking|Eq0|enc0|omitted0/)
+})
+
+t.test('a breakpoint ends the same bytes, each time and in a longer conversation', async t => {
+  const messages: Json[] = [
+    { role: 'system', content: [{ type: 'text', text: 'Long', cache_control: { type: 'ephemeral' } }] },
+    { role: 'user', content: 'Go' },
+    { role: 'assistant', tool_calls: [call('a|b', '{"z":1,"a":2}')] },
+    { role: 'tool', tool_call_id: 'a|b', content: 'ok', tool_result_cache_control: { type: 'ephemeral' } },
+  ]
+  const later = [
+    { role: 'assistant', content: 'Done' },
+    { role: 'user', content: 'More' },
+    { role: 'system', content: 'Now' },
+  ]
+  const tools = ['z', 'a'].map(name => ({ type: 'function', function: { name } }))
+  const prefix = (more: Json[], rest: Json = {}) => {
+    const text = JSON.stringify(encode({ tools, messages: [...messages, ...more], ...rest }).body)
+    return text.slice(0, text.lastIndexOf('"cache_control"'))
+  }
+  const first = prefix([])
+  t.ok(first.includes('"content":"ok"'))
+  const all = new Set<string>()
+  for (let i = 0; i < 100; i++) all.add(prefix(later.slice(0, i % 4), i % 2 ? { temperature: 1 } : {}))
+  t.same([...all], [first])
+})
+
+t.test('R19 tool names are spelt in the alphabet of the wire and read back', async t => {
+  t.equal(toWireName('get_weather-2'), 'get_weather-2')
+  const pieces = fc.array(fc.oneof(fc.constantFrom('_', 'u', '002e', 'a', '_u0', '.'), fc.string({ maxLength: 2 })), {
+    maxLength: 8,
+  })
+  fc.assert(
+    fc.property(pieces, parts => {
+      const name = parts.join('')
+      const spelt = toWireName(name)
+      return /^[a-zA-Z0-9_-]*$/.test(spelt) && fromWireName(spelt) === name
+    }),
+    { numRuns: 1000, seed: 1 },
+  )
+  for (const name of ['a_u002e_b', 'a_uabcd.', '_u10ffff_', 'json_answer', '日本.🙂']) {
+    t.equal(fromWireName(toWireName(name)), name)
+  }
+  t.equal(fromWireName('_uffffff_'), '_uffffff_', 'what is no character stands as it is')
+})
+
+t.test('streams that are not plain', async t => {
+  for (const { name, payloads, events } of table<{ payloads: unknown[]; events: Event[] }>('streams')) {
+    t.same(content(decode('stream', payloads)), events, name)
+  }
+  const misnamed = {
+    name: 'message_stop',
+    data: '{"type":"content_block_delta","delta":{"type":"text_delta","text":"a"}}',
+  }
+  const untyped = [
+    { name: 'message_start', data: '{}' },
+    { name: 'message_stop', data: '{}' },
+  ]
+  const events = decodeAll(wire.decoder('stream', target()), [misnamed, ...untyped])
+  t.same(
+    events.map(({ type }) => type),
+    ['text', 'start', 'finish'],
+    'S7 the type of the payload wins over its name',
+  )
+})
+
+t.test('a failure becomes one error event', async t => {
+  for (const { name, payloads, error } of table<{ payloads: unknown[]; error: Json }>('failures')) {
+    const found = errorsOf(decode('stream', payloads))
+    t.match(found, [error], name)
+    t.equal(found.length, 1, `${name}: reported once`)
+  }
+  const other = decode('unary', [{ object: 'list' }])
+  t.match(errorsOf(other), [{ code: 'upstream_invalid_response' }], 'a whole answer must be a message')
+})
+
+t.test('refusals with a status say whose fault they are', async t => {
+  const to = target({ secret: 'secret-0123456789' })
+  for (const { name, status, body, error } of table<{ status: number; body: unknown; error: Json }>('errors')) {
+    t.match(wire.error(status, typeof body === 'string' ? body : JSON.stringify(body), to), error, name)
+  }
+})
+
+t.test('C35 usage includes what the cache gave and took, streamed and whole alike', async t => {
+  const cache_creation = { ephemeral_5m_input_tokens: 3000, ephemeral_1h_input_tokens: 68 }
+  const early = { input_tokens: 51, cache_read_input_tokens: 7, cache_creation_input_tokens: 3068, cache_creation }
+  const late = {
+    input_tokens: 0,
+    cache_read_input_tokens: 9,
+    output_tokens: 169,
+    output_tokens_details: { thinking_tokens: 139 },
+    server_tool_use: { web_search_requests: 2 },
+  }
+  const streamed = decode('stream', [
+    { type: 'message_start', message: { id: 'm', usage: { ...early, output_tokens: 1 } } },
+    { type: 'message_delta', delta: {}, usage: { input_tokens: null, cache_creation: null } },
+    { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: late },
+    { type: 'message_stop' },
+  ])
+  const whole = (usage: Json) =>
+    usageOf(decode('unary', [{ type: 'message', content: [], stop_reason: 'end_turn', usage }]))
+  t.same(usageOf(streamed), {
+    prompt: 51 + 9 + 3068,
+    input_cache_read: 9,
+    input_cache_write: 3000,
+    input_cache_write_1h: 68,
+    completion: 169,
+    internal_reasoning: 139,
+    web_search: 2,
+  })
+  t.same(whole({ ...late, ...early, cache_read_input_tokens: 9 }), usageOf(streamed))
+
+  const unsplit = whole({ input_tokens: 1, cache_creation_input_tokens: 4, output_tokens: 2 })
+  t.same(unsplit, { prompt: 5, input_cache_write: 4, completion: 2 }, 'writes without a split last five minutes')
+  const iterations = [
+    { type: 'compaction', input_tokens: 10, output_tokens: 3 },
+    { type: 'message', input_tokens: 4, output_tokens: 2 },
+    { type: 'advisor_message', input_tokens: 99, output_tokens: 99 },
+  ]
+  const totals = { input_tokens: 4, output_tokens: 2 }
+  t.same(whole({ ...totals, iterations }), { prompt: 14, completion: 5 }, 'a compaction counts')
+  const fallback = [...iterations, { type: 'fallback_message' }]
+  t.same(whole({ ...totals, iterations: fallback }), { prompt: 4, completion: 2 }, 'beside a fallback the totals hold')
+})
+
+t.test('any history is refused by name, or pairs every call with one result', async t => {
+  const id = fc.constantFrom('a', 'b', 'a|b', 'a_b', 'a_b_2', '', 'é')
+  const words = fc.constantFrom('', ' ', 'x', 'y\n', '\ud83d')
+  const parts = fc.array(
+    words.map(text => ({ type: 'text', text })),
+    { maxLength: 3 },
+  )
+  const spoken = fc.oneof(words, fc.constant(null), parts)
+  const calls = fc.array(
+    fc.tuple(id, fc.constantFrom('{}', '', '{"a":1}')).map(([id, args]) => call(id, args)),
+    {
+      maxLength: 3,
+    },
+  )
+  const message = fc.oneof(
+    fc.record({ role: fc.constantFrom('system', 'developer', 'user', 'assistant'), content: spoken }),
+    fc.record({ role: fc.constant('assistant'), content: spoken, tool_calls: calls }),
+    fc.record({ role: fc.constant('tool'), content: spoken, tool_call_id: id }),
+  )
+  /** The first rule of the wire that `turns` break. */
+  const fault = (turns: Turn[]): string | undefined => {
+    const used: unknown[] = []
+    let results = 0
+    for (const [i, { role, content }] of turns.entries()) {
+      const ids = content.flatMap(block => (block.type === 'tool_use' ? [block.id] : []))
+      const opening = (turns[i + 1]?.content ?? []).slice(0, ids.length).map(block => block.tool_use_id)
+      if (role !== (i % 2 ? 'assistant' : 'user')) return 'roles must alternate'
+      if (content.some(block => block.type === 'text' && !String(block.text).trim())) return 'text must be visible'
+      if (JSON.stringify(opening) !== JSON.stringify(ids)) return 'results must open the next turn'
+      if (!ids.every(name => /^[a-zA-Z0-9_-]+$/.test(String(name)))) return 'ids must be in the alphabet'
+      results += content.filter(block => block.type === 'tool_result').length
+      used.push(...ids)
+    }
+    if (new Set(used).size !== used.length) return 'ids must be unique'
+    return results === used.length ? undefined : 'results must be as many as calls'
+  }
+  let accepted = 0
+  fc.assert(
+    fc.property(fc.array(message, { minLength: 1, maxLength: 8 }), messages => {
+      let turns: Turn[]
+      try {
+        turns = turnsOf(messages)
+      } catch (thrown) {
+        if (!(thrown instanceof GatewayError)) throw thrown
+        return /^messages\[\d\]\.tool_call_id$/.test(String(thrown.param))
+      }
+      accepted += 1
+      const found = fault(turns)
+      if (found) throw new Error(found)
+      return true
+    }),
+    { numRuns: 1000, seed: 1 },
+  )
+  t.ok(accepted > 200, 'many histories are valid')
+})

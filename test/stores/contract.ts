@@ -1,0 +1,418 @@
+/** What every implementation of a port must do. Each suite takes a factory and runs on whatever that makes. */
+import { createHash } from 'node:crypto'
+import type { Test } from 'tap'
+import { GatewayError } from '../../src/core/error.ts'
+import type { CachedReply, Counters, Hold, Principal, ReplyCache } from '../../src/core/ports.ts'
+import { HOUR, NOON, rowOf, type Subject } from './subject.ts'
+
+type Make = (t: Test) => Subject
+
+const sha256 = (key: string): string => createHash('sha256').update(key).digest('hex')
+
+/** The message of the GatewayError that a promise rejects with; fails for anything else. */
+async function refusal(t: Test, promise: Promise<unknown>, status: number): Promise<string> {
+  const error = await promise.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  )
+  if (!(error instanceof GatewayError)) throw new Error(`expected a refusal, got ${error}`)
+  t.equal(error.status, status)
+  return error.message
+}
+
+export function accountStoreContract(t: Test, make: Make): void {
+  t.test('an empty store gets a default organization on an open account, once', async t => {
+    const { accounts, keys } = make(t)
+    const project = await accounts.bootstrap()
+    t.type(project, 'string')
+    t.equal(await accounts.bootstrap(), undefined)
+    const { key, ...record } = await accounts.createKey({ project: project!, name: 'first' })
+    t.match(record, { name: 'first', project: 'default', organization: 'default', status: 'active', expiresAt: null })
+    t.match(await keys.find(sha256(key)), { projectId: project, account: 'open', archived: false })
+  })
+
+  t.test('a key is shown when it is made and never again', async t => {
+    const { accounts } = make(t)
+    await accounts.bootstrap()
+    const { key, ...record } = await accounts.createKey({ project: 'default', name: 'app' })
+    t.match(key, /^mgw_[A-Za-z0-9_-]{43}$/)
+    t.same(await accounts.listKeys(), [record])
+    t.equal(record.createdAt, new Date(NOON).toISOString())
+    t.ok(record.preview.startsWith('mgw_'))
+  })
+
+  t.test('a project goes by its id or its name, and a wrong one is answered with what exists', async t => {
+    const subject = make(t)
+    const [one, two] = [await subject.organization('prepaid', 0n), await subject.organization('prepaid', 0n)]
+    const { accounts } = subject
+    const made = await accounts.createKey({ project: one.projectId, name: 'x' })
+    t.same(
+      (await accounts.listKeys(two.projectId)).map(({ id }) => id),
+      [two.keyId],
+    )
+    t.ok((await accounts.listKeys(one.projectId)).some(({ id }) => id === made.id))
+    const message = await refusal(t, accounts.createKey({ project: 'nope', name: 'x' }), 404)
+    t.match(message, `There is no project "nope". There are: ${one.projectId}`)
+    t.match(message, two.projectId)
+    await refusal(t, accounts.listKeys('nope'), 404)
+  })
+
+  t.test('a revoked key is unknown at once, and revoking it again changes nothing', async t => {
+    const { accounts, keys, clock } = make(t)
+    await accounts.bootstrap()
+    const { id, key } = await accounts.createKey({ project: 'default', name: 'x' })
+    t.equal((await keys.find(sha256(key)))?.keyId, id)
+    const revoked = await accounts.revokeKey(id)
+    t.equal(revoked.status, 'revoked')
+    t.equal(await keys.find(sha256(key)), undefined)
+    clock.now += HOUR
+    t.same(await accounts.revokeKey(id), revoked)
+    t.match(await refusal(t, accounts.revokeKey('nope'), 404), 'nope')
+  })
+
+  t.test('rolling ends a key and makes its successor, but does not revive a revoked one', async t => {
+    const { accounts, keys } = make(t)
+    await accounts.bootstrap()
+    const expiresAt = NOON + HOUR
+    const old = await accounts.createKey({ project: 'default', name: 'x', expiresAt })
+    const next = await accounts.rollKey(old.id)
+    t.match(next, { name: 'x', project: 'default', status: 'active', expiresAt: old.expiresAt })
+    t.not(next.key, old.key)
+    t.equal(await keys.find(sha256(old.key)), undefined)
+    t.match(await keys.find(sha256(next.key)), { keyId: next.id, expiresAt })
+    t.match(await refusal(t, accounts.rollKey(old.id), 400), 'revoked')
+    await refusal(t, accounts.rollKey('nope'), 404)
+  })
+
+  t.test('an expired key is listed as such and still found: the caller is told why it is refused', async t => {
+    const { accounts, keys, clock } = make(t)
+    await accounts.bootstrap()
+    const { key } = await accounts.createKey({ project: 'default', name: 'x', expiresAt: NOON + 1000 })
+    clock.now = NOON + 1000
+    t.match(await accounts.listKeys('default'), [{ status: 'expired' }])
+    t.equal((await keys.find(sha256(key)))?.expiresAt, NOON + 1000)
+  })
+}
+
+export function keyStoreContract(t: Test, make: Make): void {
+  t.test('an unknown key is undefined until it exists', async t => {
+    const { accounts, keys } = make(t)
+    await accounts.bootstrap()
+    t.equal(await keys.find(sha256('mgw_nobody')), undefined)
+    t.equal(await keys.find(sha256('mgw_nobody')), undefined)
+    const { key, id } = await accounts.createKey({ project: 'default', name: 'x' })
+    t.match(await keys.find(sha256(key)), { keyId: id, keyName: 'x', kind: 'key', cacheTtlMs: undefined })
+  })
+
+  t.test('what a key has spent is the sum of its charges', async t => {
+    const subject = make(t)
+    const principal = await subject.organization('open', 0n)
+    t.equal(await subject.keys.spent(principal.keyId), 0n)
+    for (const id of ['a', 'b'])
+      await subject.ledger.settle(await granted(subject, principal, id, 0n), rowOf(principal, id))
+    await subject.ledger.record(rowOf(principal, 'c', { cost: null }))
+    t.equal(await subject.keys.spent(principal.keyId), 600n)
+  })
+}
+
+const ask = ({ ledger, clock }: Subject, principal: Principal, id: string, amount: bigint) =>
+  ledger.hold({ id: `${id}:0`, requestId: id, principal, amount, expiresAt: clock.now + HOUR })
+
+async function granted(subject: Subject, principal: Principal, id: string, amount: bigint): Promise<Hold> {
+  const hold = await ask(subject, principal, id, amount)
+  if (hold === 'insufficient') throw new Error(`the hold ${id} was refused`)
+  return hold
+}
+
+export function ledgerContract(t: Test, make: Make): void {
+  t.test('a hold is granted up to what is there', async t => {
+    const subject = make(t)
+    for (const [account, credits, amount, expected] of [
+      ['prepaid', 100n, 100n, true],
+      ['prepaid', 100n, 101n, false],
+      ['prepaid', 0n, 0n, true],
+      ['prepaid', 0n, 1n, false],
+      ['prepaid', -5n, 0n, true],
+      ['open', 0n, 1_000_000_000_000n, true],
+      ['open', -5n, 1n, true],
+    ] as const) {
+      const principal = await subject.organization(account, credits)
+      const hold = await ask(subject, principal, principal.orgId, amount)
+      t.equal(hold !== 'insufficient', expected, `${amount} of ${credits} on an account that is ${account}`)
+      t.equal((await subject.ledger.balance(principal.orgId)).held, expected ? amount : 0n)
+    }
+  })
+
+  t.test('a settlement charges what it cost and gives the rest of the hold back', async t => {
+    const subject = make(t)
+    const principal = await subject.organization('prepaid', 1000n)
+    const hold = await granted(subject, principal, 'a', 700n)
+    t.same(await subject.ledger.balance(principal.orgId), { balance: 1000n, held: 700n, used: 0n })
+    await subject.ledger.settle(hold, rowOf(principal, 'a', { cost: 300n }))
+    t.same(await subject.ledger.balance(principal.orgId), { balance: 700n, held: 0n, used: 300n })
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('a second end of a hold does nothing, whatever it says', async t => {
+    const subject = make(t)
+    const { ledger } = subject
+    const principal = await subject.organization('prepaid', 1000n)
+    const settled = await granted(subject, principal, 'a', 400n)
+    await ledger.settle(settled, rowOf(principal, 'a', { cost: 300n }))
+    await ledger.settle(settled, rowOf(principal, 'a', { cost: 999n }))
+    await ledger.settle(settled, rowOf(principal, 'b', { cost: 999n }))
+    await ledger.void(settled)
+    const voided = await granted(subject, principal, 'c', 400n)
+    await ledger.void(voided)
+    await ledger.void(voided)
+    await ledger.settle(voided, rowOf(principal, 'c', { cost: 999n }))
+    await ledger.settle({ id: 'never', orgId: principal.orgId, amount: 5n }, rowOf(principal, 'd'))
+    t.same(await ledger.balance(principal.orgId), { balance: 700n, held: 0n, used: 300n })
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('one request is charged once, even over two holds', async t => {
+    const subject = make(t)
+    const principal = await subject.organization('prepaid', 1000n)
+    await subject.ledger.settle(await granted(subject, principal, 'a', 100n), rowOf(principal, 'a', { cost: 100n }))
+    const { ledger, clock } = subject
+    const request = { id: 'a:1', requestId: 'a', principal, amount: 100n, expiresAt: clock.now + HOUR }
+    const again = (await ledger.hold(request)) as Hold
+    await refusal(t, ledger.settle(again, rowOf(principal, 'a', { cost: 100n })), 503)
+    await ledger.void(again)
+    t.same(await ledger.balance(principal.orgId), { balance: 900n, held: 0n, used: 100n })
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('a cost above the hold is charged in full', async t => {
+    const subject = make(t)
+    const principal = await subject.organization('prepaid', 100n)
+    await subject.ledger.settle(await granted(subject, principal, 'a', 100n), rowOf(principal, 'a', { cost: 150n }))
+    t.same(await subject.ledger.balance(principal.orgId), { balance: -50n, held: 0n, used: 150n })
+  })
+
+  t.test('a request that is free or of unknown price leaves a row and no charge', async t => {
+    const subject = make(t)
+    const principal = await subject.organization('prepaid', 100n)
+    for (const [id, cost] of [
+      ['a', 0n],
+      ['b', null],
+    ] as const) {
+      await subject.ledger.settle(await granted(subject, principal, id, 0n), rowOf(principal, id, { cost }))
+    }
+    t.same(await subject.ledger.balance(principal.orgId), { balance: 100n, held: 0n, used: 0n })
+    t.match(await subject.usage.totals({ orgId: principal.orgId, from: NOON, to: NOON + HOUR }), {
+      requests: 2,
+      cost: 0n,
+    })
+  })
+
+  t.test('a recorded row is kept once and costs nothing', async t => {
+    const subject = make(t)
+    const principal = await subject.organization('prepaid', 100n)
+    const row = rowOf(principal, 'a', { outcome: 'error', status: 502, errorCode: 'fetch_failed', cost: null })
+    await subject.ledger.record(row)
+    await subject.ledger.record(row)
+    t.equal((await subject.ledger.balance(principal.orgId)).balance, 100n)
+    t.match(await subject.usage.totals({ orgId: principal.orgId, from: NOON, to: NOON + HOUR }), {
+      requests: 1,
+      errors: 1,
+    })
+  })
+
+  t.test('a request that fails does not fail those that are written with it', async t => {
+    const subject = make(t)
+    const principal = await subject.organization('prepaid', 300n)
+    const results = await Promise.allSettled([
+      ask(subject, principal, 'a', 100n),
+      ask(subject, principal, 'a', 100n),
+      ask(subject, principal, 'b', -1n),
+      ask(subject, principal, 'c', 2n ** 64n),
+      ask(subject, principal, 'd', 100n),
+    ])
+    t.same(
+      results.map(({ status }) => status),
+      ['fulfilled', 'rejected', 'rejected', 'rejected', 'fulfilled'],
+    )
+    t.equal((await subject.ledger.balance(principal.orgId)).held, 200n)
+  })
+
+  t.test('flush resolves when all that was asked before is done', async t => {
+    const subject = make(t)
+    const principal = await subject.organization('open', 0n)
+    await subject.ledger.flush()
+    const order: string[] = []
+    const asked = ask(subject, principal, 'a', 1n).then(() => order.push('hold'))
+    const flushed = subject.ledger.flush().then(() => order.push('flush'))
+    await Promise.all([asked, flushed])
+    t.same(order, ['hold', 'flush'])
+  })
+
+  t.test('holds that nobody ends become orphans a minute after they expired, once', async t => {
+    const subject = make(t)
+    const { ledger, usage, clock } = subject
+    const principal = await subject.organization('prepaid', 1000n)
+    const lost = await granted(subject, principal, 'a', 400n)
+    clock.now += HOUR + 60_000
+    t.equal(await ledger.recover(), 0)
+    clock.now += 1
+    await granted(subject, principal, 'b', 100n)
+    t.same(await Promise.all([ledger.recover(), ledger.recover()]), [1, 0])
+    await ledger.settle(lost, rowOf(principal, 'a', { cost: 400n }))
+    t.same(await ledger.balance(principal.orgId), { balance: 1000n, held: 100n, used: 0n })
+    t.match(await usage.totals({ orgId: principal.orgId, from: NOON, to: NOON + HOUR }), {
+      requests: 1,
+      errors: 1,
+      cost: 0n,
+    })
+    t.same(await usage.check(), [])
+  })
+
+  t.test('an organization that is not there has nothing', async t => {
+    const { ledger } = make(t)
+    t.same(await ledger.balance('nobody'), { balance: 0n, held: 0n, used: 0n })
+  })
+}
+
+export function usageStoreContract(t: Test, make: Make): void {
+  const fill = async (subject: Subject) => {
+    const [a, b] = [await subject.organization('open', 0n), await subject.organization('open', 0n)]
+    const rows = [
+      rowOf(a, '1', { at: NOON, cost: 5n }),
+      rowOf(a, '2', { at: NOON + HOUR, cost: 7n, provider: 'other', source: null }),
+      rowOf(a, '3', { at: NOON + 2 * HOUR, cached: true, cost: 0n, usage: {} }),
+      rowOf(a, '4', { at: NOON, outcome: 'error', status: 502, cost: null, provider: null, usage: {} }),
+      rowOf(a, '5', { at: NOON, outcome: 'aborted', status: 499, cost: 1n, usage: { prompt: 1.4 } }),
+      rowOf(b, '6', { at: NOON, cost: 11n }),
+    ]
+    for (const row of rows) {
+      const { ledger } = subject
+      if (row.cost) await ledger.settle(await granted(subject, row.orgId === a.orgId ? a : b, row.id, 0n), row)
+      else await ledger.record(row)
+    }
+    return { a, b }
+  }
+
+  t.test('totals count what is in scope', async t => {
+    const subject = make(t)
+    const { a, b } = await fill(subject)
+    const all = { from: NOON, to: NOON + 3 * HOUR }
+    t.same(await subject.usage.totals({ ...all, orgId: a.orgId }), {
+      requests: 5,
+      errors: 1,
+      cached: 1,
+      inputTokens: 201,
+      outputTokens: 40,
+      cachedTokens: 120,
+      reasoningTokens: 10,
+      cost: 13n,
+    })
+    for (const [scope, requests] of [
+      [{}, 6],
+      [{ projectId: b.projectId }, 1],
+      [{ keyId: a.keyId }, 5],
+      [{ keyId: a.keyId, orgId: b.orgId }, 0],
+      [{ to: NOON + HOUR }, 4],
+      [{ from: NOON + HOUR }, 2],
+      [{ from: NOON + 3 * HOUR, to: NOON + 9 * HOUR }, 0],
+    ] as const) {
+      t.equal((await subject.usage.totals({ ...all, ...scope })).requests, requests, JSON.stringify(scope))
+    }
+  })
+
+  t.test('a breakdown names each group, the costliest first, and what was not recorded as unknown', async t => {
+    const subject = make(t)
+    const { a, b } = await fill(subject)
+    const query = { from: NOON, to: NOON + 3 * HOUR }
+    const groups = async (by: 'provider' | 'model' | 'app' | 'api_key') =>
+      (await subject.usage.breakdown(query, by)).map(({ id, requests, cost }) => [id, requests, cost])
+    t.same(await groups('provider'), [
+      ['acme', 4, 17n],
+      ['other', 1, 7n],
+      ['unknown', 1, 0n],
+    ])
+    t.same(await groups('model'), [['large', 6, 24n]])
+    t.same(await groups('app'), [
+      ['an-app', 5, 17n],
+      ['unknown', 1, 7n],
+    ])
+    t.same(await groups('api_key'), [
+      [a.keyId, 5, 13n],
+      [b.keyId, 1, 11n],
+    ])
+  })
+
+  t.test('books that agree have no differences', async t => {
+    const subject = make(t)
+    const { a } = await fill(subject)
+    await granted(subject, a, 'open', 20n)
+    t.same(await subject.usage.check(), [])
+  })
+}
+
+/** A clock that stands still until it is set. */
+export interface Clock {
+  now: number
+}
+
+export function countersContract(t: Test, make: (clock: Clock) => Counters): void {
+  t.test('units are taken up to the limit, and refused ones do not count', async t => {
+    const clock = { now: 5_000_000 }
+    const counters = make(clock)
+    for (const remaining of [2, 1, 0]) t.match(await counters.take('a', 3, 60_000), { allowed: true, remaining })
+    for (let i = 0; i < 5; i++) t.match(await counters.take('a', 3, 60_000), { allowed: false, remaining: 0 })
+    const { resetMs } = await counters.take('a', 3, 60_000)
+    t.ok(resetMs >= 60_000 && resetMs <= 61_000, `${resetMs} is a window and at most a bucket`)
+    clock.now += resetMs
+    for (const remaining of [2, 1, 0]) t.match(await counters.take('a', 3, 60_000), { allowed: true, remaining })
+    t.match(await counters.take('a', 3, 60_000), { allowed: false })
+  })
+
+  t.test('keys and windows count apart, and a limit may change between two takes', async t => {
+    const counters = make({ now: 5_000_000 })
+    await counters.take('a', 1, 60_000)
+    t.match(await counters.take('a', 1, 60_000), { allowed: false })
+    t.match(await counters.take('b', 1, 60_000), { allowed: true })
+    t.match(await counters.take('a', 1, 1000), { allowed: true })
+    t.match(await counters.take('a', 2, 60_000), { allowed: true, remaining: 0 })
+    t.match(await counters.take('a', 0, 60_000), { allowed: false, remaining: 0 })
+  })
+}
+
+export function replyCacheContract(
+  t: Test,
+  make: (clock: Clock, limits?: { maxBytes?: number; maxEntryBytes?: number }) => ReplyCache,
+): void {
+  const reply = (text: string): CachedReply => ({
+    events: [{ type: 'text', choice: 0, text }],
+    provider: 'acme',
+    model: 'large',
+    externalId: 'large-1',
+  })
+
+  t.test('a reply is served until its time is over', async t => {
+    const clock = { now: 1000 }
+    const cache = make(clock)
+    t.equal(await cache.get('a'), undefined)
+    await cache.set('a', reply('hello'), 100, 60_000)
+    clock.now += 59_999
+    t.same(await cache.get('a'), reply('hello'))
+    clock.now += 2
+    t.equal(await cache.get('a'), undefined)
+  })
+
+  t.test('a reply that may not live is not kept, nor is the one before it', async t => {
+    const cache = make({ now: 1000 })
+    await cache.set('a', reply('old'), 100, 60_000)
+    await cache.set('a', reply('new'), 100, 0)
+    t.equal(await cache.get('a'), undefined)
+  })
+
+  t.test('the oldest leave when the room is used up, and what is too large does not come in', async t => {
+    const cache = make({ now: 1000 }, { maxBytes: 250, maxEntryBytes: 150 })
+    for (const key of ['a', 'b', 'c']) await cache.set(key, reply(key), 100, 60_000)
+    await cache.set('d', reply('d'), 151, 60_000)
+    t.same([await cache.get('a'), await cache.get('d')], [undefined, undefined])
+    t.same([await cache.get('b'), await cache.get('c')], [reply('b'), reply('c')])
+  })
+}
