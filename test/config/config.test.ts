@@ -1,52 +1,34 @@
-/** Loading and linking: what is refused and where, what is joined, converted, shared and masked. */
+/** Loading: what is refused and where, what references stand for, what is shown. */
 import { createHmac } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { effectiveConfig, staticDifferences } from '../../src/config/effective.ts'
-import { ConfigError } from '../../src/config/error.ts'
 import { loadFiles } from '../../src/config/load.ts'
 import type { ConfigSnapshot } from '../../src/config/snapshot.ts'
-import type { Route } from '../../src/core/snapshot.ts'
 import { faults } from './faults.ts'
 import {
+  acme,
   base,
+  edited,
   env,
-  type Files,
-  fakeRegistries,
   GATEWAY,
   gatewayYaml,
   KEY,
-  linked,
+  loadIn,
   MODELS,
   modelsYaml,
   PROVIDER,
   providerYaml,
   ref,
+  refusal,
   TEAM,
   writeFiles,
 } from './kit.ts'
 
 const root = t.testdir({})
 const folder = () => mkdtempSync(join(root, 'config-'))
-const load = (files: Files, environment: Readonly<Record<string, string>> = env) =>
-  linked(folder(), { ...base, ...files }, fakeRegistries(), environment)
-
-/** `file` of the base configuration with one change, which must apply. */
-function edited(file: string, from: string, to: string): Files {
-  const before = base[file]!
-  if (!before.includes(from)) throw new Error(`${file} does not hold ${JSON.stringify(from)}`)
-  return { [file]: before.replace(from, () => to) }
-}
-
-async function refusal(promise: Promise<unknown>): Promise<string> {
-  try {
-    await promise
-  } catch (thrown) {
-    return thrown instanceof ConfigError ? String(thrown) : `not a ConfigError: ${thrown}`
-  }
-  return 'not refused'
-}
+const load = loadIn(root)
 
 t.test('a fault in a file is refused with its position and with what would be right', async t => {
   for (const [file, from, to, said] of faults) {
@@ -125,27 +107,13 @@ t.test('references read the environment and files, as whole values and as parts'
 })
 
 t.test('an alias stands for the last definition above it, and shares nothing with it', async t => {
-  const pricing = '    pricing: { prompt: "2.50", completion: "10.00", input_cache_read: "0.25", request: "0.001" }\n'
-  const { providers } = (
-    await load({
-      [PROVIDER]: providerYaml
-        .replace(
-          'name: Acme AI',
-          'name: &name Acme AI\nquirks: { default: { a: &t { x: 1 }, b: *t, c: &t { x: 2 }, d: *t } }',
-        )
-        .replace(pricing, '    pricing: { prompt: &rate "2.50", completion: *rate }\n'),
-    })
-  ).catalog
-  t.strictSame(providers.get('acme')?.quirks.default, { a: { x: 1 }, b: { x: 1 }, c: { x: 2 }, d: { x: 2 } })
-  const shared = await linked(folder(), {
-    ...base,
-    ...edited(GATEWAY, '- admission: { in_flight: 10, lag: 200ms }', '- admission: &a { in_flight: 10, lag: 200ms }'),
-  })
-  t.ok(shared)
+  const aliased = await load(
+    edited(PROVIDER, 'wires:', 'quirks: { default: { a: &t { x: 1 }, b: *t, c: &t { x: 2 }, d: *t } }\nwires:'),
+  )
+  const values = acme(aliased).quirks.default
+  t.strictSame(values, { a: { x: 1 }, b: { x: 1 }, c: { x: 2 }, d: { x: 2 } })
+  t.not(values.a, values.b)
 })
-
-const acme = (snapshot: ConfigSnapshot) => snapshot.catalog.providers.get('acme')!
-const mapping = (snapshot: ConfigSnapshot) => snapshot.catalog.models.get('acme-large')!.mappings[0]!
 
 t.test('a secret is a list of credentials, and one that is not set is none', async t => {
   const fingerprint = (secret: string) =>
@@ -190,176 +158,6 @@ t.test('plain http is for loopback addresses', async t => {
   ]) {
     t.match(await refusal(at(address)), /3:11: expected "https:\/\/"/, address)
   }
-})
-
-t.test('models, mappings and providers are joined, with defaults', async t => {
-  const off = providerYaml.replace('provider: acme', 'provider: off\nenabled: false').replace('acme-large', 'unknown')
-  const snapshot = await load({
-    'providers.d/off.yaml': off,
-    'providers.d/.hidden.yaml': 'x',
-    'providers.d/README': '',
-  })
-  const { models, aliases, providers } = snapshot.catalog
-  t.strictSame([...providers.keys()], ['acme'], 'a provider that is off is left out wholly')
-  t.strictSame([...models.keys()], ['acme-large', 'acme-embed'])
-  t.equal(aliases.get('acme-l'), models.get('acme-large'))
-  t.equal(models.get('acme-large')?.created, Date.UTC(2026, 0, 31) / 1000)
-  t.equal(models.get('acme-embed')?.created, 0)
-  t.match(acme(snapshot), {
-    baseUrl: 'https://api.acme.example/v1',
-    headers: { 'x-team': 'team-secret' },
-    timeouts: { connect: 5_000, firstEvent: 60_000, idle: 90_000, total: 900_000 },
-    quirks: { drop: [], rename: {}, default: {}, clamp: {} },
-    priority: 1,
-  })
-  t.equal(acme(snapshot).wires.get('chat')?.wire, 'openai.chat')
-  const offer = mapping(snapshot)
-  t.equal(offer.provider, acme(snapshot))
-  t.equal(offer.model, models.get('acme-large'))
-  t.match(offer, { externalId: 'acme-large-2026-01', unpriced: 'refuse', contextLength: 200_000, maxN: 1 })
-  t.strictSame([...offer.supports], ['streaming', 'tools'])
-  t.equal(offer.parameters, undefined)
-  const plain = mapping(await load(edited(PROVIDER, '    id: acme-large-2026-01\n', '')))
-  t.equal(plain.externalId, 'acme-large')
-  t.throws(() => (snapshot.files.providers[0]!.value.models as unknown[]).push(1), 'what was read is frozen')
-})
-
-t.test('prices become exact rates, and the decimals that clients are shown', async t => {
-  const written = '{ prompt: "2.50", completion: "10.00", input_cache_read: "0.25", request: "0.001" }'
-  const priced = async (pricing: string, tiers = '[]') =>
-    mapping(await load(edited(PROVIDER, `pricing: ${written}`, `pricing: ${pricing}\n    pricing_tiers: ${tiers}`)))
-
-  const offer = mapping(await load({}))
-  t.strictSame(offer.price, {
-    rates: { prompt: 2_500_000n, completion: 10_000_000n, input_cache_read: 250_000n, request: 1_000_000_000n },
-    tiers: [],
-  })
-  t.strictSame(offer.pricing, {
-    prompt: '0.0000025',
-    completion: '0.00001',
-    input_cache_read: '0.00000025',
-    request: '0.001',
-  })
-
-  const small = await priced('{ prompt: "0.000001", completion: "0", web_search: "0.000000000001", image: "0.5" }')
-  t.strictSame(small.price?.rates, { prompt: 1n, completion: 0n, web_search: 1n, image: 500_000_000_000n })
-  t.strictSame(small.pricing, { prompt: '0.000000000001', completion: '0', web_search: '0.000000000001', image: '0.5' })
-
-  const tiered = await priced(
-    '{ prompt: "1", completion: "2" }',
-    '[{ above_prompt_tokens: 100, prompt: "3" }, { above_prompt_tokens: 200, completion: "4" }]',
-  )
-  t.strictSame(tiered.price?.tiers, [
-    { above: 100, rates: { prompt: 3_000_000n, completion: 2_000_000n } },
-    { above: 200, rates: { prompt: 1_000_000n, completion: 4_000_000n } },
-  ])
-
-  const sized = await priced('{ request: "0.02", per_image: { 1024x1024: "0.040" }, per_second: { default: "0.10" } }')
-  t.strictSame(sized.pricingBySize, { per_second: { default: '0.1' }, per_image: { '1024x1024': '0.04' } })
-  t.strictSame(sized.price?.rates, { request: 20_000_000_000n })
-
-  t.equal((await priced('{ prompt: "1" }')).price, undefined, 'a price without completion is unknown')
-  t.strictSame((await priced('{ prompt: "1" }')).pricing, { prompt: '0.000001' })
-  const embed = edited(PROVIDER, 'model: acme-large', 'model: acme-embed')[PROVIDER]!.replace(
-    written,
-    '{ prompt: "1" }',
-  )
-  const [embedding] = (await load({ [PROVIDER]: embed })).catalog.models.get('acme-embed')!.mappings
-  t.strictSame(embedding?.price?.rates, { prompt: 1_000_000n }, 'a model that writes no text needs none')
-  const none = mapping(await load(edited(PROVIDER, `    pricing: ${written}\n`, '')))
-  t.strictSame([none.price, none.pricing], [undefined, {}])
-})
-
-t.test('chains are compiled, with overrides, and share filters where options are equal', async t => {
-  const registries = fakeRegistries()
-  const snapshot = await linked(folder(), base, registries)
-  const route = (method: string, path: string) => snapshot.match(method, path) as Route
-  const filter = (path: string, name: string) =>
-    route(path === '/v1/models' || path === '/v1/key' ? 'GET' : 'POST', path).chain.links.find(
-      link => link.factory.name === name,
-    )!.filter
-  const options = (path: string, name: string) =>
-    registries.made.find(made => made.filter === filter(path, name))?.options
-
-  t.strictSame(options('/v1/chat/completions', 'admission'), { in_flight: 10, lag: 200 })
-  t.strictSame(options('/v1/chat/completions', 'cache'), { max_entry: 1024 * 1024 })
-  t.strictSame(options('/v1/chat/completions', 'ratelimit'), { rpm: 100 }, 'the override of one endpoint')
-  t.strictSame(options('/v1/messages', 'ratelimit'), { rpm: 600 }, 'leaves the others alone')
-  t.strictSame(options('/v1/models', 'auth'), { optional: true })
-  t.strictSame(options('/v1/messages', 'auth'), { optional: false })
-  t.equal(filter('/v1/chat/completions', 'admission'), filter('/v1/messages', 'admission'))
-  t.equal(filter('/v1/models', 'ratelimit'), filter('/v1/key', 'ratelimit'))
-  t.not(filter('/v1/models', 'ratelimit'), filter('/v1/messages', 'ratelimit'), 'other chain, other filter')
-  t.equal(registries.made.length, 7 + 1 + 2)
-
-  t.equal(snapshot.routes().length, 4)
-  t.equal(route('POST', '/v1/messages').endpoint.name, 'messages')
-  t.strictSame(snapshot.match('GET', '/v1/messages'), { allow: ['POST'] })
-  t.strictSame(snapshot.match('HEAD', '/v1/models'), { allow: ['GET'] })
-  t.equal(snapshot.match('GET', '/v1/messages/'), undefined)
-  t.equal(snapshot.match('GET', '__proto__'), undefined)
-})
-
-t.test('an override is merged over the options of the chain', async t => {
-  const registries = fakeRegistries()
-  const files = edited(GATEWAY, 'chat: { ratelimit: { rpm: 100 } }', 'chat: { admission: { lag: 1s } }')
-  await linked(folder(), { ...base, ...files }, registries)
-  const options = registries.made.filter(made => made.name === 'admission').map(made => made.options)
-  t.strictSame(options, [
-    { in_flight: 10, lag: 1000 },
-    { in_flight: 10, lag: 200 },
-  ])
-})
-
-t.test('a filter that cannot be made is refused at its place, and the others are disposed', async t => {
-  const registries = fakeRegistries()
-  registries.filters.set('billing', {
-    ...registries.filters.get('billing')!,
-    create: () => {
-      throw new Error('no ledger')
-    },
-  })
-  t.equal(
-    await refusal(linked(folder(), base, registries)),
-    `${GATEWAY}:12:7: filter "billing" cannot be made: no ledger`,
-  )
-  t.equal(registries.made.length, 6)
-  t.ok(registries.made.every(made => made.disposed === 1))
-})
-
-t.test('a retired snapshot disposes of its filters once, when its last exchange is gone', async t => {
-  const registries = fakeRegistries()
-  const snapshot = await linked(folder(), base, registries)
-  const disposed = () => registries.made.map(made => made.disposed)
-  registries.made[0]!.filter.dispose = () => {
-    registries.made[0]!.disposed++
-    throw new Error('stuck')
-  }
-  snapshot.retain()
-  snapshot.retain()
-  snapshot.release()
-  snapshot.retire()
-  t.ok(
-    disposed().every(times => times === 0),
-    'one exchange is still there',
-  )
-  snapshot.release()
-  t.ok(
-    disposed().every(times => times === 1),
-    'also those after one that fails',
-  )
-  t.strictSame(registries.logged, ['a filter failed to dispose of itself'])
-  snapshot.retire()
-  t.ok(disposed().every(times => times === 1))
-  t.throws(() => snapshot.retain(), /after its end/)
-  t.throws(() => snapshot.release(), /more often/)
-
-  const idle = fakeRegistries()
-  ;(await linked(folder(), base, idle)).retire()
-  t.ok(
-    idle.made.every(made => made.disposed === 1),
-    'at once when it is idle',
-  )
 })
 
 t.test('secrets are shown nowhere', async t => {

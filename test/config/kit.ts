@@ -1,6 +1,7 @@
 /** A small configuration, and registries that depend on nothing but the contracts. */
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
+import { ConfigError } from '../../src/config/error.ts'
 import { link, type Registries } from '../../src/config/link.ts'
 import { loadFiles } from '../../src/config/load.ts'
 import type { ConfigSnapshot } from '../../src/config/snapshot.ts'
@@ -167,3 +168,28 @@ export async function linked(
 ): Promise<ConfigSnapshot> {
   return link(await loadFiles(writeFiles(folder, files), { env: environment }), registries)
 }
+
+/** Loads the base configuration with these files, in a fresh folder of `root`. */
+export const loadIn =
+  (root: string) =>
+  (files: Files, environment: Readonly<Record<string, string>> = env): Promise<ConfigSnapshot> =>
+    linked(mkdtempSync(join(root, 'config-')), { ...base, ...files }, fakeRegistries(), environment)
+
+/** `file` of the base configuration with one change, which must apply. */
+export function edited(file: string, from: string, to: string): Files {
+  const before = base[file]!
+  if (!before.includes(from)) throw new Error(`${file} does not hold ${JSON.stringify(from)}`)
+  return { [file]: before.replace(from, () => to) }
+}
+
+export async function refusal(promise: Promise<unknown>): Promise<string> {
+  try {
+    await promise
+  } catch (thrown) {
+    return thrown instanceof ConfigError ? String(thrown) : `not a ConfigError: ${thrown}`
+  }
+  return 'not refused'
+}
+
+export const acme = (snapshot: ConfigSnapshot) => snapshot.catalog.providers.get('acme')!
+export const mapping = (snapshot: ConfigSnapshot) => snapshot.catalog.models.get('acme-large')!.mappings[0]!

@@ -30,6 +30,7 @@ import {
   modelsYaml,
   PROVIDER,
   providerYaml,
+  refusal,
   writeFiles,
 } from './kit.ts'
 
@@ -69,12 +70,6 @@ function managed(files: Files = base, folder = mkdtempSync(join(root, 'reload-')
   const write = (name: string, text: string) => writeFileSync(join(folder, name), text)
   return { folder, manager, registries, results, next, write }
 }
-
-const rejection = (promise: Promise<unknown>): Promise<string> =>
-  promise.then(
-    () => 'not rejected',
-    thrown => (thrown instanceof ConfigError ? String(thrown) : `not a ConfigError: ${thrown}`),
-  )
 
 t.test('a reload replaces the snapshot when something changed, and only then', async t => {
   const { manager, registries, results, write } = managed()
@@ -116,17 +111,17 @@ t.test('a reload that fails changes nothing, and is reported', async t => {
       gatewayYaml.replace('drain: 30s', 'drain: 31s').replace('gateway.db', 'other.db'),
       `${GATEWAY}:1:39: server.drain, stores.sqlite cannot change while the gateway runs; restart it, or undo the change`,
     ],
-    [GATEWAY, gatewayYaml, 'not rejected'],
+    [GATEWAY, gatewayYaml, 'not refused'],
     [
       PROVIDER,
       providerYaml.replace('openai.chat', 'openai.caht'),
       `${PROVIDER}:5:16: unknown wire "openai.caht"; did you mean "openai.chat"?`,
     ],
-    [PROVIDER, providerYaml, 'not rejected'],
+    [PROVIDER, providerYaml, 'not refused'],
   ]
   for (const [file, text, said] of rows) {
     write(file, text)
-    t.equal(await rejection(manager.reload()), said)
+    t.equal(await refusal(manager.reload()), said)
     t.equal(manager.current.version, version)
   }
   t.match(
@@ -139,7 +134,7 @@ t.test('a reload that fails changes nothing, and is reported', async t => {
 
 t.test('a start that fails says where', async t => {
   const { manager } = managed({ ...base, [MODELS]: 'models: [' })
-  t.match(await rejection(manager.start()), /^config\/models\.d\/acme\.yaml:1:10: /)
+  t.match(await refusal(manager.start()), /^config\/models\.d\/acme\.yaml:1:10: /)
 })
 
 t.test('reloads never overlap', async t => {

@@ -1,0 +1,102 @@
+/** The shape of the code: who imports whom, how long files are, and where names may stand. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { builtinModules } from 'node:module'
+import { dirname, join, relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const files = ['src', 'plugins'].flatMap(folder =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter(name => name.endsWith('.ts'))
+    .map(name => join(folder, name)),
+)
+const read = (file: string) => readFileSync(join(root, file), 'utf8')
+
+/** Folders of `src` that each folder may import besides itself; files directly in `src` put everything together. */
+const rules: Record<string, readonly string[]> = {
+  core: [],
+  codecs: ['core'],
+  stores: ['core'],
+  upstream: ['core'],
+  routing: ['core'],
+  config: ['core'],
+  http: ['core'],
+  admin: ['core'],
+  telemetry: ['core'],
+  demo: ['core'],
+  filters: ['core', 'routing'],
+  endpoints: ['core', 'codecs'],
+}
+
+const roomOf = (file: string): string => {
+  const parts = file.split('/')
+  return parts[0] === 'src' && parts.length > 2 ? parts[1]! : parts[0]!
+}
+
+function importsOf(file: string): string[] {
+  const specifiers = read(file).matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)
+  return [...specifiers].map(match => match[1]!)
+}
+
+t.test('every folder of src has an import rule or composes', async t => {
+  const rooms = new Set(files.filter(file => file.startsWith('src/')).map(roomOf))
+  t.strictSame([...rooms].filter(room => !(room in rules)).sort(), ['cli', 'src'])
+})
+
+t.test('files import only what their folder may import', async t => {
+  for (const file of files) {
+    const room = roomOf(file)
+    const local = importsOf(file).filter(specifier => specifier.startsWith('.'))
+    for (const specifier of local) {
+      const target = relative(root, join(root, dirname(file), specifier))
+      if (room === 'plugins') {
+        if (!target.startsWith('plugins/')) t.equal(target, 'src/plugin.ts', `${file} imports ${target}`)
+      } else if (room in rules) {
+        const allowed = target.startsWith('src/') && [room, ...rules[room]!].includes(roomOf(target))
+        t.ok(allowed, `${file} imports ${target}`)
+      }
+    }
+  }
+})
+
+t.test('core and plugins import no package, and of node only buffers and hashes', async t => {
+  for (const file of files.filter(name => ['core', 'plugins'].includes(roomOf(name)))) {
+    const outside = importsOf(file).filter(specifier => !specifier.startsWith('.'))
+    t.strictSame(outside.filter(specifier => !['node:buffer', 'node:crypto'].includes(specifier)), [], file)
+  }
+})
+
+t.test('only http, upstream, admin, demo and cli touch sockets', async t => {
+  const sockets = new Set(['node:http', 'node:https', 'node:net', 'node:tls', 'node:dns', 'undici'])
+  for (const file of files.filter(name => !['http', 'upstream', 'admin', 'demo', 'cli'].includes(roomOf(name)))) {
+    t.strictSame(importsOf(file).filter(specifier => sockets.has(specifier)), [], file)
+  }
+})
+
+t.test('imports of node name it', async t => {
+  const bare = new Set(builtinModules)
+  for (const file of files) t.strictSame(importsOf(file).filter(specifier => bare.has(specifier)), [], file)
+})
+
+t.test('no file is longer than 400 lines, and the median is about 90', async t => {
+  const lengths = files.map(file => ({ file, lines: read(file).split('\n').length })).sort((a, b) => a.lines - b.lines)
+  t.strictSame(lengths.filter(({ lines }) => lines > 400), [])
+  t.ok(lengths[Math.floor(lengths.length / 2)]!.lines <= 100)
+})
+
+t.test('every file says first what it is for', async t => {
+  for (const file of files) t.match(read(file), /^(#!.*\n)?\/\*\*/, file)
+})
+
+t.test('nothing between client and provider wire names a vendor', async t => {
+  const vendors = readdirSync(join(root, 'providers.d'))
+    .map(name => name.replace('.yaml', ''))
+    .filter(name => name !== 'demo')
+  const rooms = ['core', 'filters', 'routing', 'upstream', 'http', 'config', 'stores', 'admin', 'telemetry', 'endpoints']
+  for (const file of files.filter(name => rooms.includes(roomOf(name)))) {
+    const code = read(file).replace(/\/\*\*[\s\S]*?\*\/|\/\/.*|'\.\.\/[^']*'/g, '')
+    const named = vendors.filter(vendor => new RegExp(`['"\`/ ]${vendor}['"\`/ ]`, 'i').test(code))
+    t.strictSame(named, [], file)
+  }
+})

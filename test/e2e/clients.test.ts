@@ -1,0 +1,299 @@
+/** The official OpenAI client, unmodified, against both provider wires and the demo. */
+import { readFileSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import OpenAI from 'openai'
+import t from 'tap'
+import { parse, stringify } from 'yaml'
+import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
+import { checkInvariants } from '../helpers/invariants.ts'
+import { type Step, startUpstream } from '../helpers/upstream.ts'
+
+const tools: OpenAI.ChatCompletionTool[] = [
+  {
+    type: 'function',
+    function: {
+      name: 'weather',
+      description: 'Weather of a city',
+      parameters: { type: 'object', properties: { city: { type: 'string' } } },
+    },
+  },
+]
+const json_schema = {
+  name: 'person',
+  schema: { type: 'object', properties: { name: { type: 'string' } }, required: ['name'], additionalProperties: false },
+}
+const pixel =
+  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const ask = (content: string): OpenAI.ChatCompletionMessageParam[] => [{ role: 'user', content }]
+const shipped = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
+
+const upstream = await startUpstream(t, { key: upstreamSecret })
+const anthropic = {
+  base_url: upstream.url('b'),
+  auth: { scheme: 'header', header: 'x-api-key', secret: upstreamSecret },
+  headers: { 'anthropic-version': '2023-06-01' },
+  wires: { chat: 'anthropic.messages' },
+  models: [
+    {
+      ...testMapping,
+      model: 'claude',
+      id: 'claude-1',
+      pricing: { prompt: '1', completion: '2', input_cache_read: '0.1', input_cache_write: '1.25' },
+    },
+  ],
+}
+const gateway = await startGateway(t, {
+  providers: {
+    a: {
+      base_url: upstream.url('a'),
+      models: [
+        { ...testMapping, model: 'gpt', id: 'gpt-1' },
+        { ...testMapping, model: 'unpriced', id: 'gpt-0', pricing: undefined },
+      ],
+    },
+    b: anthropic,
+  },
+  files: {
+    'providers.d/demo.yaml': shipped('providers.d/demo.yaml'),
+    'config/models.d/demo.yaml': shipped('config/models.d/demo.yaml'),
+  },
+})
+const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key, maxRetries: 0 })
+
+/** The same request is served by an upstream of either wire: the client cannot tell which. */
+const wires = [
+  { model: 'gpt', prefix: 'a', wire: 'openai.chat' },
+  { model: 'claude', prefix: 'b', wire: 'anthropic.messages' },
+] as const
+const play = (prefix: string, ...steps: Step[]) => upstream.script(prefix, steps)
+
+/** Reads a stream to its end: what a user of the client would put together from the chunks. */
+async function collect(stream: AsyncIterable<OpenAI.ChatCompletionChunk>) {
+  const calls: { id: string; name: string; args: string }[] = []
+  let text = ''
+  let reasoning = ''
+  let finish: string | null = null
+  let last: OpenAI.ChatCompletionChunk | undefined
+  for await (const chunk of stream) {
+    last = chunk
+    const choice = chunk.choices[0]
+    text += choice?.delta.content ?? ''
+    reasoning += (choice?.delta as { reasoning?: string } | undefined)?.reasoning ?? ''
+    finish = choice?.finish_reason ?? finish
+    for (const call of choice?.delta.tool_calls ?? []) {
+      calls[call.index] ??= { id: '', name: '', args: '' }
+      calls[call.index]!.id += call.id ?? ''
+      calls[call.index]!.name += call.function?.name ?? ''
+      calls[call.index]!.args += call.function?.arguments ?? ''
+    }
+  }
+  return {
+    text,
+    reasoning,
+    calls,
+    finish,
+    last: last as OpenAI.ChatCompletionChunk & { metadata: Record<string, unknown> },
+  }
+}
+
+for (const { model, prefix, wire } of wires) {
+  t.test(`${wire}: a whole answer has content, usage, cost and metadata`, async t => {
+    await play(prefix, { text: 'Hello there', usage: { prompt: 100, completion: 20, cached: 40, written: 0 } })
+    const answer = await client.chat.completions.create({ model, messages: ask('Hi') })
+    const { usage, metadata } = answer as unknown as {
+      usage: Record<string, unknown>
+      metadata: Record<string, unknown>
+    }
+    t.match(answer, {
+      object: 'chat.completion',
+      model,
+      choices: [{ index: 0, message: { role: 'assistant', content: 'Hello there' }, finish_reason: 'stop' }],
+    })
+    t.match(usage, {
+      prompt_tokens: 100,
+      completion_tokens: 20,
+      total_tokens: 120,
+      prompt_tokens_details: { cached_tokens: 40 },
+    })
+    const read = prefix === 'b' ? 40 * 0.1 : 40
+    t.equal(usage.cost, Number(((60 + read + 40) / 1e6).toFixed(9)))
+    t.match(metadata, {
+      requested_model: model,
+      requested_provider: null,
+      used_model: model,
+      used_provider: prefix,
+      underlying_used_model: `${model}-1`,
+    })
+    t.match(metadata.routing, [
+      { provider: prefix, model, status_code: 200, error_type: 'none', succeeded: true, credentialSource: 'platform' },
+    ])
+  })
+
+  t.test(`${wire}: a stream ends with usage, metadata and the terminator`, async t => {
+    await play(prefix, { chunks: ['Hel', 'lo ', '🙂'], usage: { prompt: 10, completion: 3 } })
+    const { text, finish, last } = await collect(
+      await client.chat.completions.create({ model, messages: ask('Hi'), stream: true }),
+    )
+    t.equal(text, 'Hello 🙂')
+    t.equal(finish, 'stop')
+    t.match(last, {
+      choices: [],
+      usage: { prompt_tokens: 10, completion_tokens: 3, total_tokens: 13, cost: 0.000016 },
+      metadata: { used_provider: prefix },
+    })
+  })
+
+  t.test(`${wire}: parallel tool calls come whole and streamed, and their results go back`, async t => {
+    const step: Step = {
+      toolCalls: [
+        { name: 'weather', args: { city: 'Oslo' } },
+        { name: 'weather', args: { city: 'Rome' } },
+      ],
+    }
+    await play(prefix, step)
+    const whole = await client.chat.completions.create({ model, messages: ask('Weather?'), tools })
+    const message = whole.choices[0]!.message
+    t.equal(message.content, null)
+    t.equal(whole.choices[0]!.finish_reason, 'tool_calls')
+    const args = (message.tool_calls ?? []).map(call => call.type === 'function' && JSON.parse(call.function.arguments))
+    t.strictSame(args, [{ city: 'Oslo' }, { city: 'Rome' }])
+
+    const streamed = await collect(
+      await client.chat.completions.create({ model, messages: ask('Weather?'), tools, stream: true }),
+    )
+    t.equal(streamed.finish, 'tool_calls')
+    t.strictSame(
+      streamed.calls.map(call => [call.name, JSON.parse(call.args)]),
+      [
+        ['weather', { city: 'Oslo' }],
+        ['weather', { city: 'Rome' }],
+      ],
+    )
+    t.equal(new Set(streamed.calls.map(call => call.id)).size, 2)
+
+    await play(prefix, { text: 'Cold and warm' })
+    const results = message.tool_calls!.map(call => ({ role: 'tool' as const, tool_call_id: call.id, content: '20' }))
+    const next = await client.chat.completions.create({
+      model,
+      messages: [...ask('Weather?'), message, ...results],
+      tools,
+    })
+    t.equal(next.choices[0]!.message.content, 'Cold and warm')
+  })
+
+  t.test(`${wire}: structured output and images reach the provider`, async t => {
+    await upstream.reset()
+    await play(prefix, { text: '{"name":"Ada"}' })
+    const answer = await client.chat.completions.create({
+      model,
+      messages: [
+        {
+          role: 'user',
+          content: [
+            { type: 'text', text: 'Who?' },
+            { type: 'image_url', image_url: { url: pixel } },
+          ],
+        },
+      ],
+      response_format: { type: 'json_schema', json_schema },
+    })
+    t.strictSame(JSON.parse(answer.choices[0]!.message.content!), { name: 'Ada' })
+    const [entry] = await upstream.record(prefix)
+    t.equal(entry!.refused, null)
+    t.match(JSON.stringify(entry!.body), /json_schema/)
+    t.match(JSON.stringify(entry!.body), /iVBORw0KGgo/)
+    t.strictSame(entry!.violations, [])
+  })
+
+  t.test(`${wire}: reasoning is apart from content, whole and streamed`, async t => {
+    await play(prefix, { reasoning: 'Let me think', text: 'Done', usage: { prompt: 5, completion: 9, reasoning: 4 } })
+    const whole = await client.chat.completions.create({ model, messages: ask('Hi'), reasoning_effort: 'low' })
+    t.match(whole.choices[0]!.message, { content: 'Done', reasoning: 'Let me think' })
+    const streamed = await collect(
+      await client.chat.completions.create({ model, messages: ask('Hi'), reasoning_effort: 'low', stream: true }),
+    )
+    t.match(streamed, { text: 'Done', reasoning: 'Let me think' })
+    t.match(streamed.last.usage, { completion_tokens: 9 })
+  })
+
+  t.test(`${wire}: prompt tokens include cached and written ones, and cost the same streamed and whole`, async t => {
+    await play(prefix, { text: 'ok', usage: { prompt: 1000, completion: 2, cached: 300, written: 500 } })
+    const whole = await client.chat.completions.create({ model, messages: ask('Hi') })
+    const streamed = await collect(await client.chat.completions.create({ model, messages: ask('Hi'), stream: true }))
+    t.match(whole.usage, { prompt_tokens: 1000, prompt_tokens_details: { cached_tokens: 300 } })
+    t.strictSame(streamed.last.usage, whole.usage)
+  })
+}
+
+t.test('the catalogue lists through the client', async t => {
+  const ids: string[] = []
+  for await (const model of await client.models.list()) ids.push(model.id)
+  t.strictSame(ids.sort(), ['claude', 'demo', 'gpt', 'unpriced'])
+})
+
+t.test('each refusal surfaces as the class that the client has for its status, with our code', async t => {
+  const chat = (over: object, key = gateway.key) =>
+    new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: key, maxRetries: 0 }).chat.completions.create({
+      model: 'gpt',
+      messages: ask('Hi'),
+      ...over,
+    })
+  await upstream.script('a', [{ fault: 'refuse' }])
+  const cases = [
+    [() => chat({ messages: [] }), OpenAI.BadRequestError, 400, 'invalid_parameters'],
+    [() => chat({ n: 2 }), OpenAI.BadRequestError, 400, 'model_not_supported'],
+    [() => chat({ model: 'unpriced' }), OpenAI.APIError, 402, 'billing_error'],
+    [() => chat({}, 'mgw_wrong'), OpenAI.AuthenticationError, 401, 'invalid_api_key'],
+    [() => chat({ model: 'nope' }), OpenAI.NotFoundError, 404, 'model_not_found'],
+    [() => chat({}), OpenAI.InternalServerError, 502, 'fetch_failed'],
+  ] as const
+  for (const [call, kind, status, code] of cases) {
+    const error = await call().then(
+      () => undefined,
+      (thrown: unknown) => thrown,
+    )
+    t.ok(error instanceof kind, `${status} is ${kind.name}`)
+    t.match(error, { status, code })
+  }
+
+  const settings = parse(await readFile(gateway.configPath, 'utf8'))
+  const limited = { ...settings, endpoints: { chat: { ratelimit: { rpm: 1 } } } }
+  await gateway.writeFile('config/gateway.yaml', stringify(limited))
+  await gateway.admin('POST', '/reload')
+  const error = await chat({ model: 'demo' }).catch((thrown: unknown) => thrown)
+  await gateway.writeFile('config/gateway.yaml', stringify(settings))
+  await gateway.admin('POST', '/reload')
+  t.ok(error instanceof OpenAI.RateLimitError)
+  t.match(error, { status: 429, code: 'rate_limit_exceeded', headers: Headers })
+  const { headers } = error as InstanceType<typeof OpenAI.RateLimitError>
+  t.match(headers.get('retry-after'), /^[1-9]\d*$/)
+  t.equal(headers.get('ratelimit-policy'), '"requests";q=1;w=60')
+})
+
+t.test('the demo answers, calls tools, writes JSON, reasons and cites', async t => {
+  const whole = (over: object) =>
+    client.chat.completions.create({ model: 'demo', messages: ask('Hello'), ...over, stream: false })
+  t.match((await whole({})).choices[0]!.message.content, /simulated.*Hello/)
+  t.match((await whole({ tools })).choices[0], {
+    finish_reason: 'tool_calls',
+    message: { tool_calls: [{ function: { name: 'weather' } }] },
+  })
+  const structured = await whole({ response_format: { type: 'json_schema', json_schema } })
+  t.strictSame(Object.keys(JSON.parse(structured.choices[0]!.message.content!)), ['name'])
+  t.ok(JSON.parse((await whole({ response_format: { type: 'json_object' } })).choices[0]!.message.content!))
+  t.match((await whole({ reasoning_effort: 'high' })).choices[0]!.message, { reasoning: /simulated/ })
+  t.match((await whole({ web_search: true })).choices[0]!.message, { annotations: [{ type: 'url_citation' }] })
+})
+
+t.test('the curl line of the first start works as printed, also streamed', async t => {
+  const { execFileSync } = await import('node:child_process')
+  const line = gateway
+    .stdout()
+    .split('\n')
+    .find(text => text.trim().startsWith('curl '))!
+  t.match(JSON.parse(execFileSync('sh', ['-c', line], { encoding: 'utf8' })), { object: 'chat.completion' })
+  const streamed = execFileSync('sh', ['-c', line.replace('"model"', '"stream":true,"model"')], { encoding: 'utf8' })
+  t.match(streamed, /data: \[DONE\]\n\n$/)
+})
+
+t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))

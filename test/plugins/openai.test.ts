@@ -1,0 +1,367 @@
+/**
+ * The wire `openai.chat`. Its tables are `test/golden/openai`: requests with the body that they become, and answers
+ * as frames with what they show, one event a line. Ids such as C14 name known edge cases.
+ */
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import t from 'tap'
+import { plugin } from '../../plugins/openai.ts'
+import type { GatewayError } from '../../src/core/error.ts'
+import type { Event, ReasoningEvent } from '../../src/core/event.ts'
+import { Fold } from '../../src/core/fold.ts'
+import type { ChatRequest } from '../../src/core/ops.ts'
+import type { Target } from '../../src/core/translator.ts'
+import { decodeAll, deepFreeze, type RawFrame, target } from './wire-kit.ts'
+
+type Json = Record<string, unknown>
+interface Row {
+  name: string
+  mode?: 'stream' | 'unary'
+  frames: unknown[]
+  shows: string[]
+}
+
+const wire = plugin.wires[0]!
+const golden = new URL('../golden/openai/', import.meta.url)
+const read = (name: string) => JSON.parse(readFileSync(new URL(name, golden), 'utf8'))
+const answers: Row[] = read('answers.table.json')
+const requests = readdirSync(golden)
+  .filter(name => name.endsWith('.request.json'))
+  .map(file => {
+    const { request, mapping, provider } = read(file)
+    const to = target({ provider, mapping: { ...mapping, supports: new Set(mapping?.supports) } })
+    return { name: file.replace('.request.json', ''), request: deepFreeze(request) as ChatRequest, to }
+  })
+
+const hi = { role: 'user', content: 'Hi' }
+const encode = (request: Json, to = target()) =>
+  wire.encode(deepFreeze({ model: 'acme-large', messages: [hi], ...request }) as unknown as ChatRequest, to, false).body
+const textOf = (frame: unknown) => (typeof frame === 'string' ? frame : JSON.stringify(frame))
+const decode = (mode: 'stream' | 'unary', frames: readonly unknown[], to = target()) =>
+  decodeAll(wire.decoder(mode, to), frames.map(textOf))
+const errorIn = (events: readonly Event[]): GatewayError | undefined => {
+  const last = events.at(-1)
+  return last?.type === 'error' ? last.error : undefined
+}
+
+/** One event as a line; `start` is left out, for it says the same in every row. */
+function show(event: Event): string[] {
+  switch (event.type) {
+    case 'start':
+      return []
+    case 'text':
+    case 'refusal':
+      return [`${event.type} ${event.choice} ${event.text}`]
+    case 'reasoning':
+      return [showReasoning(event)]
+    case 'tool': {
+      const { choice, index, id, name, args } = event
+      const facts = Object.entries({ id, name, args }).flatMap(([key, value]) =>
+        value === undefined ? [] : `${key}=${value}`,
+      )
+      return [`tool ${choice}.${index} ${facts.join(' ')}`]
+    }
+    case 'image':
+      return [`image ${event.choice} ${event.url}`]
+    case 'source':
+      return [`source ${event.choice} ${event.url}${event.title === undefined ? '' : ` ${event.title}`}`]
+    case 'finish':
+      return [`finish ${event.choice} ${event.reason}`]
+    case 'usage':
+      return [
+        `usage ${Object.entries(event.usage)
+          .map(entry => entry.join('='))
+          .join(' ')}`,
+      ]
+    case 'tier':
+      return [`tier ${event.tier}`]
+    case 'error':
+      return [`error ${event.error.status} ${event.error.code}`]
+    default:
+      return [JSON.stringify(event)]
+  }
+}
+
+function showReasoning({ choice, text, format, block, signature, data }: ReasoningEvent): string {
+  if (block === undefined) return `reasoning ${choice} ${text}`
+  const sealed = signature === undefined ? (data === undefined ? '' : ` data=${data}`) : ` signature=${signature}`
+  return `reasoning ${choice}#${block} ${format} ${text}${sealed}`
+}
+
+t.test('golden requests are encoded without touching them', async t => {
+  for (const { name, request, to } of requests) {
+    const sent = wire.encode(request, to, request.stream === true)
+    t.equal(sent.path, '/chat/completions')
+    t.strictSame(JSON.parse(JSON.stringify(sent.body)), read(`${name}.body.json`), name)
+  }
+})
+
+t.test('the same request always becomes the same bytes, in whatever order its fields came', async t => {
+  const reversed = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(reversed)
+    if (typeof value !== 'object' || value === null) return value
+    return Object.fromEntries(
+      Object.entries(value)
+        .map(([key, inner]) => [key, reversed(inner)])
+        .reverse(),
+    )
+  }
+  for (const { name, request, to } of requests) {
+    const bytes = (input: ChatRequest) => JSON.stringify(wire.encode(input, to, true).body)
+    t.equal(bytes(request), bytes(structuredClone(request)), name)
+    const fields = (input: ChatRequest) => Object.keys(wire.encode(input, to, true).body)
+    t.strictSame(fields(request), fields(reversed(request) as ChatRequest), name)
+  }
+  const messages = (input: Json[]) => JSON.stringify(encode({ messages: input }).messages)
+  t.equal(messages([{ role: 'user', name: 'a', content: 'b' }]), messages([{ content: 'b', name: 'a', role: 'user' }]))
+})
+
+t.test('an earlier turn is encoded alike however the conversation goes on', async t => {
+  const part = fc.record({ type: fc.constant('text'), text: fc.string() })
+  const said = fc.record({
+    role: fc.constantFrom('developer', 'system', 'user', 'assistant'),
+    content: fc.oneof(fc.string(), fc.array(part, { minLength: 1 }), fc.constant(null)),
+  })
+  const holds = fc.property(fc.array(said, { minLength: 1 }), fc.array(said), (turns, more) => {
+    const before = encode({ messages: turns }).messages as Json[]
+    const after = encode({ messages: [...turns, ...more] }).messages as Json[]
+    return JSON.stringify(after.slice(0, before.length)) === JSON.stringify(before)
+  })
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: 50 }))
+})
+
+t.test('what the wire cannot carry is refused by name', async t => {
+  const tool = (name: string) => ({ tools: [{ type: 'web_search' }, { type: 'function', function: { name } }] })
+  const rows: [string, Json, string, RegExp][] = [
+    ['R19 letters outside ASCII', tool('météo'), 'tools[1].function.name', /64 letters, digits.*"météo"/],
+    ['R19 more than 64 characters', tool('x'.repeat(65)), 'tools[1].function.name', /1 to 64/],
+    ['a budget without an effort', { reasoning: { max_tokens: 9 } }, 'reasoning.max_tokens', /use reasoning\.effort/],
+  ]
+  for (const [name, request, param, message] of rows) {
+    t.throws(() => encode(request), { status: 400, param, message, failover: false }, name)
+  }
+})
+
+t.test('what a mapping does not support is left out', async t => {
+  const search = { web_search: true, tools: [{ type: 'web_search' }], tool_choice: { type: 'web_search' } }
+  t.strictSame(Object.keys(encode({ ...search, effort: 'low', reasoning_effort: 'none' })), ['model', 'messages'])
+  const to = target({ mapping: { supports: new Set(['reasoning']) } })
+  t.equal(encode({ reasoning_effort: 'none' }, to).reasoning_effort, 'none')
+  t.equal(encode({ reasoning_effort: 'max' }).reasoning_effort, 'max', 'no effort is ever lowered')
+})
+
+t.test('answers in all dialects give the same events', async t => {
+  for (const { name, mode = 'stream', frames, shows } of answers) {
+    t.strictSame(decode(mode, frames).flatMap(show), shows, name)
+  }
+})
+
+t.test('a start event opens an answer, once, with what is known of it', async t => {
+  const chunk = (more: Json) => ({ ...more, choices: [{ delta: { content: 'a' } }] })
+  const starts = (...frames: unknown[]) =>
+    decode('stream', [...frames, '[DONE]']).filter(({ type }) => type === 'start')
+  t.strictSame(starts(chunk({ id: 'x1', model: 'm' }), chunk({ id: 'x2', model: 'n' })), [
+    { type: 'start', id: 'x1', model: 'm' },
+  ])
+  t.strictSame(
+    starts({ choices: [], id: '', model: '' }, chunk({ id: '', model: null })),
+    [{ type: 'start' }],
+    'C1, C34',
+  )
+  t.strictSame(starts({ id: 'x', choices: [], usage: { prompt_tokens: 1 } }), [], 'usage alone is no answer')
+})
+
+/** The section "golden byte samples" of the edge cases, after framing. */
+const nasty: RawFrame[] = [
+  '{"choices":[],"id":"","model":"","prompt_filter_results":[]}',
+  '{"id":"x1","choices":[{"delta":{"role":"assistant","content":"H\\u00e9"}}]}',
+  { name: 'ping', data: '{}' },
+  '{"id":"x1","choices":[{"index":0,"delta":\n{"content":"🙂"}}]}',
+  '{"id":"x1","choices":[{"index":0,"delta":{"tool_calls":[{"id":"a1","type":"function","function":{"name":"f","arguments":{"k":1}}}]}}]}',
+  '{"id":"x1","choices":[{"index":0,"delta":{},"finish_reason":"stop","usage":{"prompt_tokens":3,"completion_tokens":5}}]}',
+  '{"id":"x1","choices":[],"usage":{"prompt_tokens":3,"completion_tokens":5,"total_tokens":8}}',
+  '[DONE]',
+]
+
+t.test('the nasty stream is one valid answer', async t => {
+  t.strictSame(decodeAll(wire.decoder('stream', target()), nasty), [
+    { type: 'start', id: 'x1' },
+    { type: 'text', choice: 0, text: 'Hé' },
+    { type: 'text', choice: 0, text: '🙂' },
+    { type: 'tool', choice: 0, index: 0, id: 'a1', name: 'f', args: '{"k":1}' },
+    { type: 'usage', usage: { prompt: 3, completion: 5 } },
+    { type: 'usage', usage: { prompt: 3, completion: 5 } },
+    { type: 'finish', choice: 0, reason: 'tool_calls' },
+  ])
+})
+
+t.test('an answer is done at its terminator, at an error, and at the end of a whole body', async t => {
+  const done = (mode: 'stream' | 'unary', data: string, name?: string) => {
+    const decoder = wire.decoder(mode, target())
+    t.equal(decoder.done, false)
+    decoder.frame({ data, name })
+    return decoder.done
+  }
+  t.equal(done('stream', '{"choices":[{"delta":{},"finish_reason":"stop"}]}'), false)
+  t.equal(done('stream', ' [DONE]\n'), true, 'S9')
+  t.equal(done('stream', '{"error":"no"}'), true)
+  t.equal(done('unary', '{"choices":[{"message":{"content":"a"}}]}'), true)
+})
+
+t.test('an error inside an answer tells what its status would have been', async t => {
+  const faults: { name: string; body: unknown; error: Json }[] = read('faults.table.json')
+  const began = { choices: [{ delta: { content: 'a' } }] }
+  for (const { name, body, error } of faults) {
+    t.match(errorIn(decode('stream', [body])), error, `${name}, first (E2)`)
+    const late = decode('stream', [began, body, began, '[DONE]'])
+    t.match(errorIn(late), error, `${name}, after output (E3)`)
+    t.equal(late.length, 3, `${name}: nothing follows it`)
+    t.match(errorIn(decode('unary', [body])), error, `${name}, as a whole body (S19)`)
+  }
+  for (const [data, message] of [
+    ['{"message":"m"}', 'm'],
+    ['"m"', '"m"'],
+    ['m', 'm'],
+    ['{}', '{}'],
+  ] as const) {
+    const events = decodeAll(wire.decoder('stream', target()), [{ name: 'error', data }])
+    t.match(errorIn(events), { status: 502, failover: true, message }, `an event named error: ${data}`)
+  }
+})
+
+t.test('what only looks like an error is none', async t => {
+  for (const nothing of [null, false, 0]) {
+    const frame = { error: nothing, choices: [{ error: nothing, message: { content: 'a' }, finish_reason: 'stop' }] }
+    t.strictSame(decode('unary', [frame]).flatMap(show), ['text 0 a', 'finish 0 stop'], String(nothing))
+  }
+  const frame = { choices: [{ delta: { content: 'a' }, finish_reason: 'stop' }], base_resp: { status_code: 0 } }
+  t.strictSame(decode('stream', [frame]).flatMap(show), ['text 0 a', 'finish 0 stop'])
+})
+
+t.test('usage that comes with an error is told before it', async t => {
+  const usage = { prompt_tokens: 3, completion_tokens: 1 }
+  const events = decode('stream', [{ error: { code: 500, message: 'x' }, choices: [], usage }])
+  t.strictSame(events.flatMap(show), ['usage prompt=3 completion=1', 'error 502 upstream_error'])
+})
+
+t.test('E13 an answer that echoes the credential does not show it', async t => {
+  const to = target({ secret: 'hunter2-hunter2' })
+  const body = { error: { message: 'bad key hunter2-hunter2', code: 401 } }
+  t.equal(errorIn(decode('stream', [body], to))?.message, 'bad key ***')
+  t.equal(wire.error(401, JSON.stringify(body), to).message, 'bad key ***')
+})
+
+t.test('an HTTP error is read in any dialect', async t => {
+  const rows: [number, string, Json][] = [
+    [
+      400,
+      '{"error":{"message":"no n","param":"n","code":"invalid_value"}}',
+      { status: 400, param: 'n', failover: false },
+    ],
+    [429, '{"error":{"message":"wait"}}', { status: 503, code: 'upstream_rate_limited', failover: true }],
+    [429, '{"error":{"message":"none left","type":"insufficient_quota"}}', { status: 503, code: 'upstream_quota' }],
+    [500, '<html>oops</html>', { status: 502, message: 'the provider answered with status 500', failover: true }],
+    [503, 'Loading model', { status: 503, message: 'Loading model' }],
+  ]
+  for (const [status, body, expected] of rows) t.match(wire.error(status, body, target()), expected, body)
+})
+
+t.test('ids that the gateway makes differ from answer to answer', async t => {
+  const frame = { choices: [{ message: { tool_calls: [{ function: { name: 'f' } }, { function: { name: 'g' } }] } }] }
+  const ids = () => decode('unary', [frame]).flatMap(event => (event.type === 'tool' && event.id ? [event.id] : []))
+  const all = [...ids(), ...ids()]
+  t.equal(new Set(all).size, 4)
+  for (const id of all) t.match(id, /^call_[A-Za-z0-9]{24}_0_[01]$/, 'R4 fits every provider')
+})
+
+/** A turn as a client sends it back: each event an entry, or the entries of a block joined. */
+function turnOf(events: readonly Event[], joined: boolean): Json {
+  const entries: Json[] = []
+  for (const event of events) {
+    if (event.type !== 'reasoning') continue
+    const { text, format, block, signature, data } = event
+    const type = data === undefined ? 'reasoning.text' : 'reasoning.encrypted'
+    const last = entries.at(-1)
+    if (joined && last && last.block_index === block && last.data === undefined && data === undefined) {
+      last.text = `${last.text}${text}`
+      if (signature !== undefined) last.signature = signature
+    } else {
+      const entry = { type, text, format, block_index: block, signature, data }
+      entries.push(JSON.parse(JSON.stringify(entry)))
+    }
+  }
+  return { role: 'assistant', content: 'a', reasoning_details: entries }
+}
+
+t.test('reasoning details go back unchanged to the provider that made them, and to no other', async t => {
+  const details = [
+    { type: 'reasoning.text', text: 'I think', signature: 's+/=1', format: 'anthropic-claude-v1', id: null, index: 0 },
+    { type: 'reasoning.summary', summary: 'In "brief"', format: 'openai-responses-v1', id: 'r1', index: 1 },
+    { type: 'reasoning.encrypted', data: 'ZZ==', format: 'openai-responses-v1', id: 'r1', index: 1 },
+    {
+      type: 'reasoning.encrypted',
+      data: 'YY==',
+      format: 'openai-responses-v1',
+      id: 'r2',
+      index: 1,
+      more: { deep: [1] },
+    },
+    { type: 'reasoning.text', text: '', signature: 's2', index: 4 },
+  ]
+  const frames = [{ choices: [{ message: { content: 'a', reasoning_details: details }, finish_reason: 'stop' }] }]
+  const provider = { reasoningReplay: 'reasoning_details' } as const
+  const send = (turn: Json, to: Target) => (encode({ messages: [hi, turn, hi] }, to).messages as Json[])[1]!
+  for (const joined of [true, false]) {
+    const turn = turnOf(decode('unary', frames, target({ provider })), joined)
+    t.strictSame(send(turn, target({ provider })).reasoning_details, details)
+    t.notOk('reasoning_details' in send(turn, target({ provider: { ...provider, id: 'other' } })))
+    t.notOk('reasoning_details' in send(turn, target()), 'who does not ask for it does not get it')
+  }
+})
+
+/** `text` cut at any places. */
+const cut = (text: string) =>
+  fc
+    .uniqueArray(fc.integer({ min: 1, max: text.length - 1 }), { maxLength: 12 })
+    .map(at => [0, ...at.sort((a, b) => a - b), text.length])
+    .map(at => at.slice(1).map((end, i) => text.slice(at[i], end)))
+
+t.test('any way of cutting an answer into deltas gives the same answer', async t => {
+  const content = (piece: string) => ({ content: piece })
+  const call = (piece: string, i: number) => ({
+    tool_calls: [{ index: 0, function: { ...(i === 0 ? { name: 'f' } : {}), arguments: piece } }],
+  })
+  const tool = (args: string) => ({ tools: [{ id: 'call_x_0_0', name: 'f', args }], finish: 'tool_calls' })
+  const rows: [string, (piece: string, i: number) => Json, Json][] = [
+    ['\n <think>r</thin</think>\n\na <think>b', content, { reasoning: 'r</thin', text: 'a <think>b' }],
+    ['<thin ice', content, { reasoning: '', text: '<thin ice' }],
+    ['{"k":"{}"}', call, tool('{"k":"{}"}')],
+    ['"{\\"k\\":1}"', call, tool('{"k":1}')],
+    ['null', call, tool('{}')],
+  ]
+  for (const [text, deltaOf, expected] of rows) {
+    const holds = fc.property(cut(text), pieces => {
+      const frames = pieces.map((piece, i) => ({ id: 'x', choices: [{ delta: deltaOf(piece, i) }] }))
+      const fold = new Fold()
+      fold.add(decode('stream', [...frames, '[DONE]']))
+      const facts = Object.entries(fold.choices[0]!).filter(([key]) => key in expected)
+      assert.deepEqual(JSON.parse(JSON.stringify(Object.fromEntries(facts))), expected)
+    })
+    t.doesNotThrow(() => fc.assert(holds, { numRuns: 60 }), text)
+  }
+})
+
+t.test('any way of grouping the frames of an answer gives the same events', async t => {
+  const streams = answers.filter(({ mode, frames }) => mode === undefined && frames.length > 1)
+  const holds = fc.property(fc.constantFrom(...streams), fc.integer({ min: 1, max: 5 }), ({ frames, shows }, size) => {
+    const decoder = wire.decoder('stream', target())
+    const events: Event[] = []
+    for (let i = 0; i < frames.length && !decoder.done; i += size) {
+      // What came in one group with the terminator is still handed on.
+      for (const frame of frames.slice(i, i + size)) events.push(...decoder.frame({ data: textOf(frame) }))
+    }
+    assert.deepEqual([...events, ...decoder.end()].flatMap(show), shows)
+  })
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: 100 }))
+})
