@@ -1,13 +1,14 @@
 /** Puts a gateway together: stores, configuration, listeners; and takes it apart again. */
 import { dirname, join, resolve } from 'node:path'
-import { type AdminListener, adminListener } from './admin/server.ts'
+import type { AdminContext } from './admin/context.ts'
+import { adminListener } from './admin/server.ts'
 import { adminToken } from './admin/token.ts'
 import { effectiveConfig } from './config/effective.ts'
 import { loadGateway } from './config/load.ts'
 import { ConfigManager, type ReloadResult } from './config/manager.ts'
 import { watchConfig } from './config/watch.ts'
 import type { Log, Services } from './core/ports.ts'
-import { type Demo, startDemo } from './demo/server.ts'
+import { startDemo } from './demo/server.ts'
 import { Listener } from './http/server.ts'
 import { Registry } from './registry.ts'
 import { MemoryCache } from './stores/memory/cache.ts'
@@ -25,13 +26,13 @@ const DEFAULT_DRAIN_MS = 30_000
 const ORPHAN_SWEEP_MS = 5_000
 
 export interface Gateway {
+  /** `host:port`, as they came to be. */
   readonly listen: string
   readonly admin: string
   readonly manager: ConfigManager
-  /** The key of an empty store's first start; shown once. */
+  /** The key that the first start on an empty store made; shown once. */
   readonly firstKey: string | undefined
-  reload(): void
-  /** Finishes what runs, makes everything durable, closes. A second call returns the first one's promise. */
+  /** Finishes what runs, makes everything durable, closes. */
   stop(): Promise<void>
 }
 
@@ -40,142 +41,86 @@ export interface GatewayOptions {
   readonly config: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly log: Log
-  /** Called when the operator asks for a drain over the admin listener. */
+  /** The operator asks for a drain over the admin listener. */
   onDrain(): void
+}
+
+/** What is open, to be closed in reverse order. */
+class Open {
+  readonly #closers: (() => unknown)[] = []
+
+  add(close: () => unknown): void {
+    this.#closers.push(close)
+  }
+
+  async close(): Promise<void> {
+    for (let close = this.#closers.pop(); close; close = this.#closers.pop()) await close()
+  }
 }
 
 /** Throws a ConfigError, a StoreError, or what the operating system says of an address; then nothing is left open. */
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
-  const { config, log } = options
-  const startedAt = Date.now()
-  const closers: (() => unknown)[] = []
-  const stopAll = async () => {
-    for (const close of closers.reverse()) await close()
-  }
+  const open = new Open()
   try {
-    return await assemble()
+    return await assemble(options, open)
   } catch (thrown) {
-    await stopAll()
+    await open.close()
     throw thrown
   }
+}
 
-  async function assemble(): Promise<Gateway> {
-    const { value: file } = await loadGateway(config, options)
-    const folder = dirname(resolve(config))
-    const database = resolve(folder, file.stores.sqlite)
-    const registry = new Registry()
-    if (file.catalog.plugins) await registry.load(resolve(folder, file.catalog.plugins))
+async function assemble(options: GatewayOptions, open: Open): Promise<Gateway> {
+  const { config, log } = options
+  const { value: file } = await loadGateway(config, options)
+  const folder = dirname(resolve(config))
+  const database = resolve(folder, file.stores.sqlite)
+  const registry = new Registry()
+  if (file.catalog.plugins) await registry.load(resolve(folder, file.catalog.plugins))
 
-    const stores = openStores(database, {
-      warn: err => log.warn({ err }, 'a store task failed and will be tried again'),
-    })
-    closers.push(() => stores.close())
-    await stores.ledger.recover()
-    const firstKey = await bootstrap(stores)
+  const stores = openStores(database, { warn: err => log.warn({ err }, 'a store task failed and is tried again') })
+  open.add(() => stores.close())
+  await stores.ledger.recover()
+  const firstKey = await bootstrap(stores)
+  const lag = new Lag()
+  open.add(() => lag.close())
+  const metrics = new PrometheusMetrics({ version, lag })
+  const transport = new Transport()
+  open.add(() => transport.close())
+  const demo = await startDemo()
+  open.add(() => demo.close())
 
-    const lag = new Lag()
-    closers.push(() => lag.close())
-    const metrics = new PrometheusMetrics({ version, lag })
-    const transport = new Transport()
-    closers.push(() => transport.close())
-    const demo: Demo = await startDemo()
-    closers.push(() => demo.close())
+  const reloads = new Reloads(metrics, log)
+  const { wires, filters, endpoints } = registry
+  const services = servicesOf(stores, metrics, lag, log)
+  const manager = new ConfigManager({
+    path: config,
+    env: { ...options.env, GATEWAY_DEMO_URL: demo.url },
+    registries: { wires, filters, endpoints, services, terminal: terminal(transport) },
+    onResult: result => reloads.note(result),
+  })
+  await manager.start()
+  reloads.started(manager.current.version)
 
-    const services: Services = {
-      version,
-      database: stores,
-      redis: undefined,
-      keys: stores.keys,
-      ledger: stores.ledger,
-      counters: new MemoryCounters(),
-      cache: new MemoryCache(),
-      metrics,
-      log,
-      load: lag,
-      now: Date.now,
-    }
-    let lastReload: { ok: boolean; at: number; error?: string } = { ok: true, at: startedAt }
-    const onResult = (result: ReloadResult) => {
-      const kind = result.ok ? (result.changed ? 'changed' : 'unchanged') : 'failed'
-      metrics.reload(kind, result.version, result.at)
-      lastReload = { ok: result.ok, at: result.at, ...(result.ok ? {} : { error: String(result.error) }) }
-      if (!result.ok)
-        log.error({ version: result.version }, `configuration refused, the old one stays: ${result.error}`)
-      else if (result.changed) log.info({ version: result.version }, 'configuration reloaded')
-    }
-    const manager = new ConfigManager({
-      path: config,
-      env: { ...options.env, GATEWAY_DEMO_URL: demo.url },
-      registries: {
-        wires: registry.wires,
-        filters: registry.filters,
-        endpoints: registry.endpoints,
-        services,
-        terminal: terminal(transport),
-      },
-      onResult,
-    })
-    await manager.start()
-    onResult({ ok: true, changed: true, version: manager.current.version, at: startedAt })
+  const current = () => manager.current
+  const listener = new Listener({ listen: file.server.listen ?? DEFAULT_LISTEN, current, metrics, log })
+  const context = { ...portsOf(stores), metrics, drain: options.onDrain, ...operations(manager, listener, reloads) }
+  const token = adminToken(join(dirname(database), 'admin.token'))
+  const admin = await adminListener({ listen: file.server.admin ?? DEFAULT_ADMIN, token, log, context })
+  open.add(() => admin.close())
+  await listener.listen()
+  open.add(() => listener.drain(file.server.drain ?? DEFAULT_DRAIN_MS))
 
-    const listener = new Listener({
-      listen: file.server.listen ?? DEFAULT_LISTEN,
-      current: () => manager.current,
-      metrics,
-      log,
-    })
-    let ready = true
-    const listen = await listener.listen()
-    closers.push(() => listener.drain(file.server.drain ?? DEFAULT_DRAIN_MS))
-    const admin: AdminListener = await adminListener({
-      listen: file.server.admin ?? DEFAULT_ADMIN,
-      token: adminToken(join(dirname(database), 'admin.token')),
-      log,
-      context: {
-        snapshot: () => manager.current,
-        reload: () => manager.reload(),
-        config: () => effectiveConfig(manager.current.files),
-        accounts: stores.accounts,
-        usage: stores.usage,
-        ledger: stores.ledger,
-        keys: stores.keys,
-        metrics,
-        state: () => ({
-          version,
-          uptimeMs: Date.now() - startedAt,
-          pid: process.pid,
-          listen,
-          ready,
-          inFlight: listener.inFlight,
-          lastReload,
-        }),
-        drain: options.onDrain,
-        ping: () => stores.ping(),
-      },
-    })
-    // Closed before the listener drains would blind the operator, so the order of `stop` is its own.
-    const reload = () => void manager.reload().catch(() => undefined)
-    const unwatch = await watchConfig({
-      paths: () => manager.paths,
-      // Refusals have been reported by onResult.
-      onChange: () => manager.reload().catch(() => undefined),
-      onError: err => log.error({ err }, 'the configuration cannot be watched; use `gatewayctl reload`'),
-    })
-    const sweep = setInterval(() => void recoverOrphans(stores, log), ORPHAN_SWEEP_MS)
-    sweep.unref()
-
-    let stopping: Promise<void> | undefined
-    const stop = async () => {
-      ready = false
-      clearInterval(sweep)
-      await unwatch()
-      await listener.drain(file.server.drain ?? DEFAULT_DRAIN_MS)
-      closers.pop()
-      await admin.close()
-      await stopAll()
-    }
-    return { listen, admin: admin.address, manager, firstKey, reload, stop: () => (stopping ??= stop()) }
-  }
+  const unwatch = await watchConfig({
+    paths: () => manager.paths,
+    // A refusal has been reported by onResult.
+    onChange: () => manager.reload().catch(() => undefined),
+    onError: err => log.error({ err }, 'the configuration cannot be watched; use `gatewayctl reload`'),
+  })
+  open.add(unwatch)
+  const sweep = setInterval(() => void recoverOrphans(stores, log), ORPHAN_SWEEP_MS)
+  sweep.unref()
+  open.add(() => clearInterval(sweep))
+  return { listen: listener.address, admin: admin.address, manager, firstKey, stop: () => open.close() }
 }
 
 /** On an empty store: the default organization and project, and one key of it. */
@@ -185,10 +130,71 @@ async function bootstrap({ accounts }: Stores): Promise<string | undefined> {
   return (await accounts.createKey({ project, name: 'default' })).key
 }
 
+const servicesOf = (stores: Stores, metrics: PrometheusMetrics, load: Lag, log: Log): Services => ({
+  version,
+  database: stores,
+  redis: undefined,
+  keys: stores.keys,
+  ledger: stores.ledger,
+  counters: new MemoryCounters(),
+  cache: new MemoryCache(),
+  metrics,
+  log,
+  load,
+  now: Date.now,
+})
+
+/** Remembers how the last load of the configuration ended, and tells metrics and log. */
+class Reloads {
+  readonly #metrics: PrometheusMetrics
+  readonly #log: Log
+  readonly startedAt = Date.now()
+  last: { ok: boolean; at: number; error?: string } = { ok: true, at: this.startedAt }
+
+  constructor(metrics: PrometheusMetrics, log: Log) {
+    this.#metrics = metrics
+    this.#log = log
+  }
+
+  started(running: string): void {
+    this.#metrics.reload('changed', running, this.startedAt)
+  }
+
+  note(result: ReloadResult): void {
+    const { at, version: running } = result
+    this.#metrics.reload(result.ok ? (result.changed ? 'changed' : 'unchanged') : 'failed', running, at)
+    this.last = result.ok ? { ok: true, at } : { ok: false, at, error: String(result.error) }
+    if (!result.ok) this.#log.error({ running }, `the new configuration is refused: ${result.error}`)
+    else if (result.changed) this.#log.info({ running }, 'the new configuration is in force')
+  }
+}
+
+const portsOf = ({ accounts, usage, ledger, keys, ping }: Stores) => ({ accounts, usage, ledger, keys, ping })
+
+/** What the operator may see and do of the process. */
+const operations = (
+  manager: ConfigManager,
+  listener: Listener,
+  reloads: Reloads,
+): Pick<AdminContext, 'snapshot' | 'reload' | 'config' | 'state'> => ({
+  snapshot: () => manager.current,
+  reload: () => manager.reload(),
+  config: () => effectiveConfig(manager.current.files),
+  state: () => ({
+    version,
+    uptimeMs: Date.now() - reloads.startedAt,
+    pid: process.pid,
+    listen: listener.address,
+    ready: listener.accepting,
+    inFlight: listener.inFlight,
+    lastReload: reloads.last,
+  }),
+})
+
 async function recoverOrphans({ ledger }: Stores, log: Log): Promise<void> {
   try {
     const orphans = await ledger.recover()
-    if (orphans > 0) log.warn({ orphans }, 'requests of a process that ended were listed as orphaned')
+    if (orphans > 0) log.warn({ orphans }, 'requests of a process that ended are listed as orphaned')
   } catch (err) {
     log.warn({ err }, 'orphaned requests could not be looked for')
   }

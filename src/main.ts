@@ -23,8 +23,8 @@ async function main(): Promise<void> {
   const config = readArguments() ?? (env.GATEWAY_CONFIG || 'config/gateway.yaml')
   try {
     const log = createLog(logLevel(env.GATEWAY_LOG_LEVEL))
-    const gateway: Gateway = await startGateway({ config, env, log, onDrain: () => void stop(gateway) })
-    process.on('SIGHUP', gateway.reload)
+    const gateway = await startGateway({ config, env, log, onDrain: () => void stop(gateway) })
+    process.on('SIGHUP', () => void gateway.manager.reload().catch(() => undefined))
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(gateway))
     for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
       process.on(event, (err: unknown) => {

@@ -10,14 +10,13 @@ import { replayDetails } from './reasoning-details.ts'
 export function encodeMessage(message: Message, target: Target, breakpoints: boolean): Json {
   const { tool_calls: calls, tool_call_id: id } = message
   const calling = calls != null && calls.length > 0
-  const refused = message.refusal != null
   const out: Json = {
     // Every provider of this wire takes system; few know developer (R6).
     role: message.role === 'developer' ? 'system' : message.role,
-    content: contentOf(message, breakpoints) ?? (calling || refused ? null : ''),
+    content: contentOf(message, breakpoints) ?? (calling ? null : ''),
   }
   if (message.name !== undefined) out.name = message.name
-  if (refused) out.refusal = message.refusal
+  if (message.refusal != null) out.refusal = message.refusal
   if (id !== undefined) out.tool_call_id = id
   if (calling) {
     out.tool_calls = calls.map(call => ({

@@ -34,6 +34,7 @@ export class Listener {
   readonly #server: Server
   readonly #options: ListenerOptions
   readonly #running = new Set<AbortController>()
+  #address = ''
   #draining = false
   #idle: (() => void) | undefined
 
@@ -54,15 +55,24 @@ export class Listener {
     return this.#running.size
   }
 
-  /** Resolves with the address as `host:port`. */
-  listen(): Promise<string> {
+  /** `host:port` as it came to be; empty until `listen` has resolved. */
+  get address(): string {
+    return this.#address
+  }
+
+  get accepting(): boolean {
+    return this.#address !== '' && !this.#draining
+  }
+
+  listen(): Promise<void> {
     const at = this.#options.listen.lastIndexOf(':')
     const host = this.#options.listen.slice(0, at).replace(/^\[|\]$/g, '')
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject)
       this.#server.listen({ host, port: Number(this.#options.listen.slice(at + 1)), backlog: 1024 }, () => {
         const { address, family, port } = this.#server.address() as AddressInfo
-        resolve(`${family === 'IPv6' ? `[${address}]` : address}:${port}`)
+        this.#address = `${family === 'IPv6' ? `[${address}]` : address}:${port}`
+        resolve()
       })
     })
   }
