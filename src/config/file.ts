@@ -2,7 +2,6 @@
 import { createHash, createHmac } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { setImmediate } from 'node:timers/promises'
 import type { Schema } from '../core/schema.ts'
 import { ConfigError } from './error.ts'
 import { type Env, referencedFiles, resolveReferences, systemProblem } from './reference.ts'
@@ -55,7 +54,7 @@ export class FileReader<T> {
     this.#secret = secret
   }
 
-  /** `name` is what errors call it. Throws a ConfigError. Yields to the event loop after each parse. */
+  /** `name` is what errors call it. Throws a ConfigError. Reading lets others run between the parses of two files. */
   async read(path: string, name: string): Promise<ConfigFile<T>> {
     const source = new Source(name, await readText(path, name))
     const folder = dirname(path)
@@ -77,7 +76,6 @@ export class FileReader<T> {
       digest: sha256(JSON.stringify(masked({ value: result.value, secrets }, fingerprint))),
     }
     this.#cache.set(path, { key, file })
-    await setImmediate()
     return file
   }
 

@@ -1,5 +1,5 @@
 /** Checks values against schemas, and says in an operator's words what is wrong. */
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { Ajv, type ErrorObject } from 'ajv'
 import type { JsonSchema, Schema } from '../core/schema.ts'
 import { nearest, unknownName } from './nearest.ts'
 import { type Path, samePath } from './source.ts'
@@ -13,7 +13,7 @@ export interface Problem {
   readonly message: string
 }
 
-/** One for the process: compiling costs milliseconds, and an instance keeps whatever it has compiled. */
+/** One for the process: compiling costs milliseconds, and an instance keeps what it has compiled, by schema object. */
 const ajv = new Ajv({
   strict: true,
   // `s.tagged` requires `type` beside the members that define it.
@@ -43,8 +43,6 @@ ajv.addKeyword({
   },
 })
 
-const compiled = new WeakMap<JsonSchema, ValidateFunction>()
-
 /**
  * `value` as its schema types it, with defaults filled in and units turned into numbers IN PLACE; or the first
  * problem. Values at `hidden` paths are not repeated in messages.
@@ -54,11 +52,7 @@ export function check<T>(
   value: unknown,
   hidden: readonly Path[] = [],
 ): { readonly value: T } | { readonly problem: Problem } {
-  let validate = compiled.get(schema.json)
-  if (!validate) {
-    validate = ajv.compile(schema.json)
-    compiled.set(schema.json, validate)
-  }
+  const validate = ajv.compile(schema.json)
   if (validate(value)) return { value: value as T }
   return { problem: explain(mostSpecific(validate.errors ?? []), hidden) }
 }

@@ -1,5 +1,6 @@
 /** YAML text → plain values: one document, one meaning, references expanded, every fault with its position. */
 import { isAlias, isMap, isNode, isScalar, isSeq, type Node, type Scalar, type YAMLError, type YAMLMap } from 'yaml'
+import { parsedAtBuild } from './parsed.ts'
 import { expand, type References } from './reference.ts'
 import { type Path, parseYaml, type Source, samePath } from './source.ts'
 
@@ -15,14 +16,36 @@ export interface YamlValue {
 
 /** `optional` is the one place where a variable may be unset; it reads as an empty text there. Throws a ConfigError. */
 export function readYaml(source: Source, references: References, optional?: Path): YamlValue {
+  const expanded: Path[] = []
+  const expandAt = (text: string, path: Path): string => {
+    expanded.push(path)
+    return expand(text, references, (why, unset) => {
+      if (unset && optional && samePath(path, optional)) return ''
+      throw source.error(why, path)
+    })
+  }
+  const value = expandAll(parsedAtBuild(source.text) ?? parseYamlFile(source), [], expandAt)
+  return { value, expanded }
+}
+
+/** The plain values of a file, references as they stand. Throws a ConfigError. */
+export function parseYamlFile(source: Source): unknown {
   const document = parseYaml(source.text)
   const fault = document.errors[0] ?? document.warnings[0]
   if (fault) throw source.errorAt(fault.pos[0], sayFault(fault, source.text))
   const { version } = document.directives.yaml
   if (version !== '1.2') throw source.errorAt(0, `YAML ${version} is not supported; remove the %YAML line`)
   if (document.contents === null) throw source.errorAt(0, 'the file is empty')
-  const reader = new Reader(source, references, optional)
-  return { value: reader.value(document.contents, []), expanded: reader.expanded }
+  return new Reader(source).value(document.contents)
+}
+
+function expandAll(value: unknown, path: Path, expandAt: (text: string, path: Path) => string): unknown {
+  if (typeof value === 'string') return value.includes('${') ? expandAt(value, path) : value
+  if (Array.isArray(value)) return value.map((item, index) => expandAll(item, [...path, index], expandAt))
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, expandAll(item, [...path, key], expandAt)]),
+  )
 }
 
 function sayFault({ code, message, pos }: YAMLError, text: string): string {
@@ -43,66 +66,48 @@ function sayFault({ code, message, pos }: YAMLError, text: string): string {
 }
 
 class Reader {
-  readonly expanded: Path[] = []
   readonly #source: Source
-  readonly #references: References
-  readonly #optional: Path | undefined
-  /** The last definition of each name so far, in the order of the text, as YAML wants it. */
+  /** By name, as far as the walk has come: an alias means the last one above it. */
   readonly #anchors = new Map<string, Node>()
   #aliases = 0
-  #following = 0
 
-  constructor(source: Source, references: References, optional: Path | undefined) {
+  constructor(source: Source) {
     this.#source = source
-    this.#references = references
-    this.#optional = optional
   }
 
-  value(node: unknown, path: Path): unknown {
-    if (path.length > MAX_DEPTH) throw this.#error(node, `nests deeper than ${MAX_DEPTH} levels`)
-    if (isNode(node) && !isAlias(node) && node.anchor && this.#following === 0) this.#anchors.set(node.anchor, node)
-    if (isScalar(node)) return this.#scalar(node, path)
-    if (isMap(node)) return this.#map(node, path)
-    if (isSeq(node)) return node.items.map((item, index) => this.value(item, [...path, index]))
+  value(node: unknown, depth = 0): unknown {
+    if (depth > MAX_DEPTH) throw this.#error(node, `nests deeper than ${MAX_DEPTH} levels`)
+    if (isNode(node) && !isAlias(node) && node.anchor) this.#anchors.set(node.anchor, node)
+    if (isScalar(node)) return this.#scalar(node)
+    if (isMap(node)) return this.#map(node, depth)
+    if (isSeq(node)) return node.items.map(item => this.value(item, depth + 1))
     if (!isAlias(node)) return null
     if (++this.#aliases > MAX_ALIASES) throw this.#error(node, `more than ${MAX_ALIASES} aliases; write the values out`)
     const target = this.#anchors.get(node.source)
     if (!target) throw this.#error(node, `unknown anchor "${node.source}"; define it above with "&${node.source}"`)
-    this.#following++
-    const value = this.value(target, path)
-    this.#following--
-    return value
+    return this.value(target, depth)
   }
 
-  #map(node: YAMLMap, path: Path): Record<string, unknown> {
+  #map(node: YAMLMap, depth: number): Record<string, unknown> {
     const value: Record<string, unknown> = {}
     for (const pair of node.items) {
       const key = isScalar(pair.key) ? String(pair.key.value) : ''
       if (key === '__proto__') throw this.#error(pair.key, 'the key "__proto__" is not allowed')
       if (Object.hasOwn(value, key)) throw this.#error(pair.key, `the key "${key}" stands twice; keep one`)
-      value[key] = this.value(pair.value, [...path, key])
+      value[key] = this.value(pair.value, depth + 1)
     }
     return value
   }
 
-  #scalar(node: Scalar, path: Path): unknown {
+  #scalar(node: Scalar): unknown {
     const { value, source } = node
-    if (typeof value === 'string') return value.includes('${') ? this.#expand(node, value, path) : value
-    if (typeof value === 'boolean' || value === null) return value
+    if (typeof value === 'string' || typeof value === 'boolean' || value === null) return value
     if (typeof value !== 'number' || !Number.isFinite(value))
       throw this.#error(node, `expected a number, got ${source}`)
     if (/^[-+]?0\d/.test(source ?? '')) {
       throw this.#error(node, `${source} can be read as octal or decimal; write ${value}, or "${source}" in quotes`)
     }
     return value
-  }
-
-  #expand(node: Scalar, text: string, path: Path): string {
-    this.expanded.push(path)
-    return expand(text, this.#references, (why, unset) => {
-      if (unset && this.#optional && samePath(path, this.#optional)) return ''
-      throw this.#error(node, why)
-    })
   }
 
   #error(node: unknown, message: string): Error {

@@ -40,14 +40,14 @@ export const billing: FilterFactory<Infer<typeof options>> = {
         try {
           reply = await next()
         } catch (thrown) {
-          await ledger.void(hold)
+          await release(hold, services)
           throw thrown
         }
         return { ...reply, events: charged(ex, reply.events, hold, services, kept) }
       },
       async finish(ex) {
         if (!ex.principal || !ex.request || kept.has(ex)) return
-        await ledger.record(rowOf(ex, ex.outcome ?? 'error', ex.cached ? 0n : null, now()))
+        await ledger.record(rowOf(ex, ex.outcome ?? 'error', 0n, now()))
       },
     }
   },
@@ -93,8 +93,17 @@ async function* charged(
       kept.add(ex)
       await settle(ex, outcome, hold, services)
     } else {
-      await services.ledger.void(hold)
+      await release(hold, services)
     }
+  }
+}
+
+/** A hold that cannot be given back now is given back when it expires; the answer does not depend on it. */
+async function release(hold: Hold, { ledger, log }: Services): Promise<void> {
+  try {
+    await ledger.void(hold)
+  } catch (err) {
+    log.warn({ err, hold: hold.id }, 'a hold could not be given back; it will expire')
   }
 }
 

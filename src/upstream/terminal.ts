@@ -4,6 +4,7 @@ import { type Event, isContent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { Decoder } from '../core/translator.ts'
+import { decoded, type Source } from './encoding.ts'
 import type { Framing } from './framing/framing.ts'
 import { framingFor } from './framing/index.ts'
 import { retryAfterMs } from './retry-after.ts'
@@ -34,7 +35,8 @@ export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply>
       if (incoming.status >= 400) throw await refusal(incoming, ex)
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
       const { framing, mode } = framingFor(incoming.header('content-type'), ex.streaming)
-      const answer = new Answer(incoming, framing, target.translator.decoder(mode, target))
+      const source = decoded(incoming, incoming.header('content-encoding'))
+      const answer = new Answer(incoming, source, framing, target.translator.decoder(mode, target))
       const first = await answer.commit()
       incoming.committed()
       ex.marks.answered = performance.now()
@@ -48,12 +50,15 @@ export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply>
 
 class Answer {
   readonly #incoming: Incoming
+  readonly #source: Source
   readonly #framing: Framing
   readonly #decoder: Decoder
   #ended = false
 
-  constructor(incoming: Incoming, framing: Framing, decoder: Decoder) {
+  /** `source` gives the bytes of `incoming`, plain. */
+  constructor(incoming: Incoming, source: Source, framing: Framing, decoder: Decoder) {
     this.#incoming = incoming
+    this.#source = source
     this.#framing = framing
     this.#decoder = decoder
   }
@@ -94,7 +99,7 @@ class Answer {
 
   /** The events of all chunks that are there; the wire's own terminator ends the answer before its last byte. */
   async #batch(): Promise<Event[]> {
-    const chunks = await this.#incoming.take()
+    const chunks = await this.#source.take()
     const events: Event[] = []
     for (const chunk of chunks ?? []) this.#decode(this.#framing.push(chunk), events)
     if (chunks === undefined) this.#decode(this.#framing.end(), events)

@@ -309,12 +309,15 @@ t.test('a file that stays empty is reported after a second wait, and the old con
 
 t.test('a link that is swapped, as Kubernetes does, leads to one reload', async t => {
   const folder = mkdtempSync(join(root, 'links-'))
+  const swap = (at: string, version: string, by: string) => {
+    symlinkSync(`..${version}`, join(folder, at, by))
+    renameSync(join(folder, at, by), join(folder, at, '..data'))
+  }
   const mount = (at: string, version: string, files: Files) => {
     const data = join(folder, at, `..${version}`)
     mkdirSync(data, { recursive: true })
     for (const [name, text] of Object.entries(files)) writeFileSync(join(data, name), text)
-    symlinkSync(`..${version}`, join(folder, at, '..data_tmp'))
-    renameSync(join(folder, at, '..data_tmp'), join(folder, at, '..data'))
+    swap(at, version, '..data_tmp')
   }
   mount('config', 'v1', { 'gateway.yaml': gatewayYaml })
   mount('providers.d', 'v1', { 'acme.yaml': providerYaml })
@@ -331,12 +334,15 @@ t.test('a link that is swapped, as Kubernetes does, leads to one reload', async 
     await next(swapped)
     t.equal(manager.current.catalog.providers.get('acme')?.name, version)
   }
+  swap('providers.d', 'v1', 'back')
+  await next(swapped)
+  t.equal(manager.current.catalog.providers.get('acme')?.name, 'Acme AI', 'back to a folder that is there')
   for (const [index, version] of ['v2', 'v3'].entries()) {
     mount('config', version, { 'gateway.yaml': gatewayYaml.replace('rpm: 600', `rpm: ${index + 1}`) })
     await next(swapped)
     t.strictSame(manager.current.files.gateway.value.chains.inference?.[2], { ratelimit: { rpm: index + 1 } })
   }
-  t.equal(results.filter(swapped).length, 4)
+  t.equal(results.filter(swapped).length, 5)
   t.equal(results.filter(failed).length, 0)
 })
 
