@@ -109,6 +109,7 @@ async function assemble(options: GatewayOptions, open: Open): Promise<Gateway> {
   open.add(() => admin.close())
   await listener.listen()
   open.add(() => listener.drain(file.server.drain ?? DEFAULT_DRAIN_MS))
+  for (const { codec } of endpoints) codec.prepare?.()
 
   const unwatch = await watchConfig({
     paths: () => manager.paths,

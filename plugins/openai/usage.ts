@@ -40,8 +40,6 @@ function normalise(report: Json): Partial<Usage> | undefined {
   if (reasoning > 0) usage.internal_reasoning = reasoning
   const heard = count(read.audio_tokens)
   if (heard > 0) usage.input_audio = heard
-  const seen = count(read.image_tokens)
-  if (seen > 0) usage.image = seen
   const spoken = count(made.audio_tokens)
   if (spoken > 0) usage.output_audio = spoken
   const drawn = count(made.image_tokens)

@@ -14,6 +14,7 @@ export const openAiChat = {
   decode: body => canonical(validate(body)),
   encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
   error: openAiError,
+  prepare: validate.prepare,
 } satisfies Codec<'chat'>
 
 /** The fields that the interface knows and the caller set; one name for each; checked against each other. */

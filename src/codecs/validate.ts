@@ -13,15 +13,26 @@ const ajv = new Ajv({
   validateSchema: false,
 })
 
-/** Throws a 400 `invalid_parameters` whose `param` is the path of the first fault. */
-export function validator<T>(schema: Schema<T>): (body: unknown) => T {
+export interface Validator<T> {
+  /** Throws a 400 `invalid_parameters` whose `param` is the path of the first fault. */
+  (body: unknown): T
+  /** Compiles the schema, which otherwise the first call does. */
+  prepare(): void
+}
+
+export function validator<T>(schema: Schema<T>): Validator<T> {
   let check: ReturnType<typeof ajv.compile> | undefined
-  return body => {
+  const prepare = () => {
     check ??= ajv.compile(schema.json)
+    return check
+  }
+  const validate = (body: unknown) => {
+    const check = prepare()
     if (check(body)) return body as T
     const { path, message } = explain(check.errors ?? [])
     throw errors.invalidParameters(path ? `${path}: ${message}` : `The request body ${message}`, path || null)
   }
+  return Object.assign(validate, { prepare: () => void prepare() })
 }
 
 /** The deepest fault: in a union the member that fits best is the one that fails last. */

@@ -9,6 +9,8 @@ export interface Codec<O extends Op = Op> {
   /** Validates a parsed body into the canonical request; throws a GatewayError that names the field. */
   decode(body: unknown, ex: Exchange): Ops[O]
   encoder(ex: Exchange): Encoder
+  /** Does at start what the first request would have to wait for. */
+  prepare?(): void
   /** The body of an error answer. */
   error(error: GatewayError): unknown
 }

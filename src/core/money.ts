@@ -82,7 +82,7 @@ export function costOf(usage: Usage, price: Price | undefined): Cost | null {
   const write1h = rate1h === undefined ? 0n : units(usage.input_cache_write_1h)
   const image = rates.image === undefined ? 0n : units(usage.image)
   const audio = rates.input_audio === undefined ? 0n : units(usage.input_audio)
-  const text = atLeastZero(prompt - read - write5m - write1h - image - audio)
+  const text = atLeastZero(prompt - read - write5m - write1h - audio)
   const thinking = rates.internal_reasoning === undefined ? 0n : units(usage.internal_reasoning)
   const drawn = rates.image_output === undefined ? 0n : units(usage.image_output)
   const spoken = rates.output_audio === undefined ? 0n : units(usage.output_audio)

@@ -2,7 +2,7 @@
 
 /**
  * Tokens unless said otherwise. `prompt` includes cached, written, image and audio tokens; `completion` includes
- * reasoning, image and audio tokens. `request`, `web_search`, `ocr_page` are counts, `second` and
+ * reasoning, image and audio tokens. `image`, `request`, `web_search`, `ocr_page` are counts, `second` and
  * `input_audio_hour` are durations in their unit.
  */
 export const axes = [

@@ -1,0 +1,118 @@
+/** The load generator: sends one kind of request many times, checks every answer, tells how long each took. */
+import { performance } from 'node:perf_hooks'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Pool } from 'undici'
+
+const PATH = '/v1/chat/completions'
+const SILENCE_MS = 30_000
+/** Held streams that are being opened at the same time. */
+const OPENING = 50
+
+/**
+ * @typedef {object} Target
+ * @property {string} name
+ * @property {string} url without the path of chat completions
+ * @property {string} model
+ * @property {Record<string, string>} headers
+ * @property {number} [pid] of the process whose CPU time and memory count; without it they are not told
+ *
+ * @typedef {object} Shot
+ * @property {string} body
+ * @property {(answer: string) => void} check throws for an answer that is not complete and correct
+ *
+ * @typedef {{ firstMs: number, totalMs: number }} Latency from sending to the first byte of the body, and to its end
+ */
+
+/** Keep-alive connections to one target. */
+export class Client {
+  #pool
+  #headers
+
+  /** @param {Target} target @param {number} connections */
+  constructor({ url, headers }, connections) {
+    this.#pool = new Pool(url, {
+      connections,
+      pipelining: 1,
+      headersTimeout: SILENCE_MS,
+      bodyTimeout: SILENCE_MS,
+    })
+    this.#headers = { 'content-type': 'application/json', ...headers }
+  }
+
+  /** Sends one request and checks its answer. @param {Shot} shot @returns {Promise<Latency>} */
+  async shoot({ body, check }) {
+    const { status, text, ...latency } = await new Promise((resolve, reject) => this.#dispatch(body, resolve, reject))
+    if (status !== 200) throw new Error(`answered ${status}: ${text.slice(0, 500)}`)
+    check(text)
+    return latency
+  }
+
+  /** Opens `count` streams that stay open until `close`; resolves when each has had its first byte. */
+  async hold(body, count) {
+    const open = async () => {
+      while (count-- > 0) {
+        await new Promise((resolve, reject) => this.#dispatch(body, reject, reject, resolve))
+      }
+    }
+    await Promise.all(Array.from({ length: OPENING }, open))
+  }
+
+  /** Cuts off what is open. */
+  close() {
+    return this.#pool.destroy()
+  }
+
+  #dispatch(body, onEnd, onError, onFirst) {
+    const chunks = []
+    const start = performance.now()
+    let status = 0
+    let firstMs = 0
+    this.#pool.dispatch(
+      { method: 'POST', path: PATH, headers: this.#headers, body },
+      {
+        onRequestStart() {},
+        onResponseStart(_controller, code) {
+          status = code
+        },
+        onResponseData(_controller, chunk) {
+          if (chunks.length === 0) {
+            firstMs = performance.now() - start
+            onFirst?.()
+          }
+          chunks.push(chunk)
+        },
+        onResponseEnd() {
+          onEnd({ status, firstMs, totalMs: performance.now() - start, text: Buffer.concat(chunks).toString() })
+        },
+        onResponseError(_controller, error) {
+          onError(error)
+        },
+      },
+    )
+  }
+}
+
+/** Sends `count` requests, `concurrency` at a time: the load under which CPU time is counted. */
+export async function saturate(client, shot, { count, concurrency }) {
+  let left = count
+  const work = async () => {
+    while (left-- > 0) await client.shoot(shot)
+  }
+  await Promise.all(Array.from({ length: concurrency }, work))
+}
+
+/**
+ * Sends `count` requests at `rate` per second, whether or not earlier ones are answered: the load under which latency
+ * is told. Under saturation it would tell the length of the queue.
+ * @returns {Promise<Latency[]>}
+ */
+export async function pace(client, shot, { count, rate }) {
+  const start = performance.now()
+  const answers = []
+  while (answers.length < count) {
+    const due = Math.min(count, Math.floor(((performance.now() - start) / 1000) * rate) + 1)
+    while (answers.length < due) answers.push(client.shoot(shot))
+    await sleep(1)
+  }
+  return Promise.all(answers)
+}
