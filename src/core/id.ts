@@ -1,19 +1,38 @@
-/** Random identifiers: 20 characters, 100 bits, safe in URLs, labels and logs. */
+/** Identifiers: 20 characters that are safe in URLs, labels and logs. */
 import { randomFillSync } from 'node:crypto'
 
-const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567'
-const LENGTH = 20
-const pool = Buffer.allocUnsafe(LENGTH * 256)
+/** In the order of their codes, so that ids sort as their times do. */
+const ALPHABET = '234567abcdefghijklmnopqrstuvwxyz'
+const TIME_LENGTH = 9
+const RANDOM_LENGTH = 11
+const pool = Buffer.allocUnsafe(RANDOM_LENGTH * 256)
 let used = pool.length
+let stamped = 0
+let stamp = ''
 
+/**
+ * Milliseconds, then 55 random bits. Ids of one time stand together, so that a database appends to its indexes
+ * where it would otherwise touch a page of each for every request.
+ */
 export function shortId(): string {
   if (used === pool.length) {
     randomFillSync(pool)
     used = 0
   }
-  let id = ''
-  for (const end = used + LENGTH; used < end; used++) id += ALPHABET[pool[used]! & 31]
+  const now = Date.now()
+  if (now !== stamped) {
+    stamped = now
+    stamp = stampOf(now)
+  }
+  let id = stamp
+  for (const end = used + RANDOM_LENGTH; used < end; used++) id += ALPHABET[pool[used]! & 31]
   return id
+}
+
+function stampOf(ms: number): string {
+  let stamp = ''
+  for (let rest = ms; stamp.length < TIME_LENGTH; rest = Math.floor(rest / 32)) stamp = ALPHABET[rest % 32] + stamp
+  return stamp
 }
 
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/

@@ -1,7 +1,9 @@
 /** Plans the targets of a request and tries them in turn: the whole of failover. */
 import { asError, type GatewayError } from '../core/error.ts'
+import type { Attempt, Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import { type Infer, s } from '../core/schema.ts'
+import type { Target } from '../core/translator.ts'
 import { errorType, exhausted } from '../routing/outcome.ts'
 import { plan } from '../routing/plan.ts'
 
@@ -29,7 +31,7 @@ export const route: FilterFactory<Infer<typeof options>> = {
           ex.target = target
           try {
             const reply = await next()
-            ex.attempts.push({ target, status: reply.status, succeeded: true, errorType: 'none' })
+            ex.attempts.push(answered(ex, target, reply.status))
             return reply
           } catch (thrown) {
             const error = asError(thrown)
@@ -45,3 +47,15 @@ export const route: FilterFactory<Infer<typeof options>> = {
     }
   },
 }
+
+/** The attempt that answered: it is no success when its answer breaks after the commit point, which is told later. */
+const answered = (ex: Exchange, target: Target, status: number): Attempt => ({
+  target,
+  status,
+  get succeeded() {
+    return this.errorType === 'none'
+  },
+  get errorType() {
+    return ex.failure?.upstreamStatus === undefined ? 'none' : errorType(ex.failure)
+  },
+})

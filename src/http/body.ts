@@ -46,8 +46,11 @@ function readBytes(req: IncomingMessage, limit: number): Promise<Buffer> {
       } else chunks.push(chunk)
     })
     req.on('end', () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)))
-    req.on('error', () => reject(errors.aborted()))
-    req.on('close', () => reject(errors.aborted()))
+    const gone = () => {
+      if (!req.complete) reject(errors.aborted())
+    }
+    req.on('error', gone)
+    req.on('close', gone)
   })
 }
 

@@ -39,7 +39,7 @@ export class SqliteLedger implements Ledger {
   readonly #heartbeat: NodeJS.Timeout
   readonly #reserve: Statement
   readonly #insertHold: Statement
-  readonly #closeHold: Statement<{ id: string; state: 'settled' | 'voided' }, OpenHold>
+  readonly #closeHold: Statement<[string], OpenHold>
   readonly #orphan: Statement<{ living: string; before: number }, Orphan>
   readonly #release: Statement<{ org: string; held: bigint; cost: bigint }>
   readonly #charge: Statement
@@ -51,7 +51,7 @@ export class SqliteLedger implements Ledger {
 
   constructor(db: Sqlite, writer: Writer, options: LedgerOptions) {
     this.#writer = writer
-    this.#log = new RequestLog(db)
+    this.#log = new RequestLog(db, writer)
     this.#options = options
     this.#reserve = db.prepare(`
       UPDATE balances SET held = held + @amount
@@ -64,8 +64,7 @@ export class SqliteLedger implements Ledger {
       INSERT INTO holds (id, org_id, project_id, key_id, request_id, amount, owner, created_at, expires_at)
       VALUES (@id, @org, @project, @key, @request, @amount, @owner, @now, @expiresAt)`)
     this.#closeHold = db
-      .prepare<{ id: string; state: 'settled' | 'voided' }, OpenHold>(`
-        UPDATE holds SET state = @state WHERE id = @id AND state = 'open' RETURNING org_id, amount`)
+      .prepare<[string], OpenHold>("DELETE FROM holds WHERE id = ? AND state = 'open' RETURNING org_id, amount")
       .safeIntegers()
     this.#orphan = db
       .prepare<{ living: string; before: number }, Orphan>(`
@@ -116,7 +115,7 @@ export class SqliteLedger implements Ledger {
 
   settle(hold: Hold, row: RequestRow): Promise<void> {
     return this.#write(() => {
-      const open = this.#closeHold.get({ id: hold.id, state: 'settled' })
+      const open = this.#closeHold.get(hold.id)
       if (!open) return
       const cost = row.cost ?? 0n
       this.#release.run({ org: open.org_id, held: open.amount, cost })
@@ -127,7 +126,7 @@ export class SqliteLedger implements Ledger {
 
   void(hold: Hold): Promise<void> {
     return this.#write(() => {
-      const open = this.#closeHold.get({ id: hold.id, state: 'voided' })
+      const open = this.#closeHold.get(hold.id)
       if (open) this.#release.run({ org: open.org_id, held: open.amount, cost: 0n })
     })
   }

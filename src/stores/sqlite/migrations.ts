@@ -64,7 +64,7 @@ export const migrations: readonly string[] = [
     INSERT INTO balances (org_id) VALUES (NEW.id);
   END;
 
-  -- request_id: the id of the request row, here and in the ledger.
+  -- Money reserved by requests that run; one that ended leaves no row. request_id: the id of the request row.
   CREATE TABLE holds (
     id TEXT PRIMARY KEY,
     org_id TEXT NOT NULL REFERENCES organizations (id),
@@ -72,7 +72,7 @@ export const migrations: readonly string[] = [
     key_id TEXT NOT NULL,
     request_id TEXT NOT NULL,
     amount INTEGER NOT NULL CHECK (amount >= 0),
-    state TEXT NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'settled', 'voided', 'orphaned')),
+    state TEXT NOT NULL DEFAULT 'open' CHECK (state IN ('open', 'orphaned')),
     owner TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL

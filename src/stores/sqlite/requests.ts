@@ -4,6 +4,7 @@ import type { Money } from '../../core/money.ts'
 import type { RequestRow } from '../../core/ports.ts'
 import type { Axis, Usage } from '../../core/usage.ts'
 import type { Sqlite } from './open.ts'
+import type { Participant, Writer } from './writer.ts'
 
 const HOUR_MS = 3_600_000
 export const hourOf = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS
@@ -11,32 +12,41 @@ export const hourOf = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS
 /** Axes with a column of their own. */
 const columns: readonly Axis[] = ['prompt', 'completion', 'input_cache_read', 'input_cache_write', 'internal_reasoning']
 
-export class RequestLog {
-  readonly #insert: Statement
-  readonly #sum: Statement
+/** The columns of `requests`, in the order of `valuesOf`. */
+const names = `id, request_id, at, org_id, project_id, key_id, endpoint, requested_model, model, provider, source,
+  status, outcome, error_code, streamed, cached, attempts, duration_ms, ttft_ms,
+  prompt_tokens, completion_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, other_usage,
+  estimated, cost`
 
-  constructor(db: Sqlite) {
-    this.#insert = db.prepare(`
-      INSERT INTO requests (
-        id, request_id, at, org_id, project_id, key_id, endpoint, requested_model, model, provider, source,
-        status, outcome, error_code, streamed, cached, attempts, duration_ms, ttft_ms,
-        prompt_tokens, completion_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, other_usage,
-        estimated, cost
-      ) VALUES (
-        @id, @requestId, @at, @orgId, @projectId, @keyId, @endpoint, @requestedModel, @model, @provider, @source,
-        @status, @outcome, @errorCode, @streamed, @cached, @attempts, @durationMs, @ttftMs,
-        @prompt, @completion, @cacheRead, @cacheWrite, @reasoning, @otherUsage,
-        @estimated, @cost
-      ) ON CONFLICT (id) DO NOTHING`)
-    this.#sum = db.prepare(`
+/** What one transaction adds to one row of `usage_hourly`. */
+interface Sum {
+  readonly dimensions: readonly [number, string, string, string, string, string, string]
+  requests: number
+  errors: number
+  cached: number
+  input: number
+  output: number
+  cacheRead: number
+  reasoning: number
+  cost: Money
+}
+
+export class RequestLog implements Participant {
+  readonly #insert: Statement
+  readonly #upsert: Statement
+  /** By its dimensions; a busy hour has many requests in a transaction and few rows. */
+  readonly #sums = new Map<string, Sum>()
+
+  constructor(db: Sqlite, writer: Writer) {
+    const marks = names.replace(/\w+/g, '?')
+    this.#insert = db.prepare(`INSERT INTO requests (${names}) VALUES (${marks}) ON CONFLICT (id) DO NOTHING`)
+    this.#upsert = db.prepare(`
       INSERT INTO usage_hourly (
         hour, org_id, project_id, key_id, provider, model, source,
         requests, errors, cached, input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost
-      ) VALUES (
-        @hour, @orgId, @projectId, @keyId, @provider, @model, @source,
-        1, @error, @cached, @input, @output, @cacheRead, @reasoning, @cost
-      ) ON CONFLICT DO UPDATE SET
-        requests = requests + 1,
+      ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT DO UPDATE SET
+        requests = requests + excluded.requests,
         errors = errors + excluded.errors,
         cached = cached + excluded.cached,
         input_tokens = input_tokens + excluded.input_tokens,
@@ -44,57 +54,96 @@ export class RequestLog {
         cached_tokens = cached_tokens + excluded.cached_tokens,
         reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
         cost = cost + excluded.cost`)
+    writer.join(this)
   }
 
   /** Call within a transaction. `cost` is what was charged. Returns false when the row was there already. */
   add(row: RequestRow, cost: Money | null): boolean {
-    const prompt = count(row.usage.prompt)
-    const completion = count(row.usage.completion)
-    const cacheRead = count(row.usage.input_cache_read)
-    const reasoning = count(row.usage.internal_reasoning)
-    const cached = row.cached ? 1 : 0
-    const { changes } = this.#insert.run({
-      ...row,
-      at: Math.floor(row.at),
-      streamed: row.streamed ? 1 : 0,
-      cached,
-      estimated: row.estimated ? 1 : 0,
-      durationMs: count(row.durationMs) ?? 0,
-      ttftMs: count(row.ttftMs ?? undefined),
-      prompt,
-      completion,
-      cacheRead,
-      cacheWrite: count(row.usage.input_cache_write),
-      reasoning,
-      otherUsage: otherUsage(row.usage),
-      cost,
-    })
-    if (changes === 0) return false
-    this.#sum.run({
-      hour: hourOf(row.at),
-      orgId: row.orgId,
-      projectId: row.projectId,
-      keyId: row.keyId,
-      provider: row.provider ?? '',
-      model: row.model ?? '',
-      source: row.source ?? '',
-      error: row.outcome === 'error' || row.outcome === 'orphaned' ? 1 : 0,
-      cached,
-      input: prompt ?? 0,
-      output: completion ?? 0,
-      cacheRead: cacheRead ?? 0,
-      reasoning: reasoning ?? 0,
-      cost: cost ?? 0n,
-    })
+    if (this.#insert.run(...valuesOf(row, cost)).changes === 0) return false
+    const sum = this.#sumOf(row)
+    sum.requests++
+    if (row.outcome === 'error' || row.outcome === 'orphaned') sum.errors++
+    if (row.cached) sum.cached++
+    sum.input += count(row.usage.prompt) ?? 0
+    sum.output += count(row.usage.completion) ?? 0
+    sum.cacheRead += count(row.usage.input_cache_read) ?? 0
+    sum.reasoning += count(row.usage.internal_reasoning) ?? 0
+    sum.cost += cost ?? 0n
     return true
   }
+
+  beforeCommit(): void {
+    for (const {
+      dimensions,
+      requests,
+      errors,
+      cached,
+      input,
+      output,
+      cacheRead,
+      reasoning,
+      cost,
+    } of this.#sums.values()) {
+      this.#upsert.run(...dimensions, requests, errors, cached, input, output, cacheRead, reasoning, cost)
+    }
+    this.#sums.clear()
+  }
+
+  undone(): void {
+    this.#sums.clear()
+  }
+
+  #sumOf({ at, orgId, projectId, keyId, provider, model, source }: RequestRow): Sum {
+    const dimensions = [hourOf(at), orgId, projectId, keyId, provider ?? '', model ?? '', source ?? ''] as const
+    const key = dimensions.join('\0')
+    let sum = this.#sums.get(key)
+    if (!sum) {
+      sum = { dimensions, requests: 0, errors: 0, cached: 0, input: 0, output: 0, cacheRead: 0, reasoning: 0, cost: 0n }
+      this.#sums.set(key, sum)
+    }
+    return sum
+  }
 }
+
+const valuesOf = (row: RequestRow, cost: Money | null): unknown[] => [
+  row.id,
+  row.requestId,
+  Math.floor(row.at),
+  row.orgId,
+  row.projectId,
+  row.keyId,
+  row.endpoint,
+  row.requestedModel,
+  row.model,
+  row.provider,
+  row.source,
+  row.status,
+  row.outcome,
+  row.errorCode,
+  row.streamed ? 1 : 0,
+  row.cached ? 1 : 0,
+  row.attempts,
+  count(row.durationMs) ?? 0,
+  count(row.ttftMs ?? undefined),
+  count(row.usage.prompt),
+  count(row.usage.completion),
+  count(row.usage.input_cache_read),
+  count(row.usage.input_cache_write),
+  count(row.usage.internal_reasoning),
+  otherUsage(row.usage),
+  row.estimated ? 1 : 0,
+  cost,
+]
 
 /** Strict columns refuse fractions, and a charge must not fail on a provider's odd number. */
 const count = (value: number | undefined): number | null =>
   value !== undefined && Number.isFinite(value) ? Math.round(value) : null
 
 function otherUsage(usage: Usage): string | null {
-  const rest = Object.entries(usage).filter(([axis]) => !columns.includes(axis as Axis))
-  return rest.length > 0 ? JSON.stringify(Object.fromEntries(rest)) : null
+  let rest: Usage | undefined
+  for (const key in usage) {
+    const axis = key as Axis
+    if (!columns.includes(axis)) rest = { ...rest, [axis]: usage[axis] }
+  }
+  return rest ? JSON.stringify(rest) : null
 }

@@ -25,17 +25,23 @@ const codeOf = (error: unknown): string => {
   return error instanceof Error && typeof code === 'string' ? code : ''
 }
 
+/** Gathers what the jobs of a transaction change together, and writes it once. */
+export interface Participant {
+  /** The last writes of the transaction. */
+  beforeCommit(): void
+  /** What was gathered is void: its jobs run again, or fail. */
+  undone(): void
+}
+
 /** All writes of this process. Jobs run in the order in which they were asked for. */
 export class Writer {
   readonly #db: Sqlite
   readonly #waitNever: Statement
   readonly #waitBriefly: Statement
-  readonly #begin: Statement
-  readonly #commit: Statement
+  readonly #beginStatement: Statement
+  readonly #commitStatement: Statement
   readonly #rollback: Statement
-  readonly #savepoint: Statement
-  readonly #release: Statement
-  readonly #rollbackToSavepoint: Statement
+  readonly #participants: Participant[] = []
   readonly #queue: Job[] = []
   #scheduled = false
   /** Another process writes. */
@@ -46,12 +52,13 @@ export class Writer {
     this.#db = db
     this.#waitNever = db.prepare('PRAGMA busy_timeout = 0')
     this.#waitBriefly = db.prepare(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
-    this.#begin = db.prepare('BEGIN IMMEDIATE')
-    this.#commit = db.prepare('COMMIT')
+    this.#beginStatement = db.prepare('BEGIN IMMEDIATE')
+    this.#commitStatement = db.prepare('COMMIT')
     this.#rollback = db.prepare('ROLLBACK')
-    this.#savepoint = db.prepare('SAVEPOINT job')
-    this.#release = db.prepare('RELEASE job')
-    this.#rollbackToSavepoint = db.prepare('ROLLBACK TO job')
+  }
+
+  join(participant: Participant): void {
+    this.#participants.push(participant)
   }
 
   /** Why the last transaction failed; undefined when it was committed. */
@@ -60,7 +67,7 @@ export class Writer {
   }
 
   /**
-   * Runs `work` in the next transaction; resolves with its result once that is on disk. When `work` throws, its
+   * Runs `work` in the next transaction, or in a later one again when another job of it throws; resolves with its result once that is on disk. When `work` throws, its
    * own writes are undone and the promise rejects with what was thrown. Rejects with SQLite's error when the file
    * fails, and with a StoreError when another process keeps it locked for 500 ms.
    */
@@ -97,41 +104,58 @@ export class Writer {
   }
 
   #drain(): void {
+    if (!this.#begin()) return
+    const jobs = this.#queue.splice(0, MAX_JOBS)
+    try {
+      for (const job of jobs) job.run()
+      this.#commit()
+      for (const job of jobs) job.done()
+    } catch (error) {
+      this.#undo()
+      if (jobs.length === 1 || STORAGE_FAULT.test(codeOf(error))) this.#fail(jobs, error)
+      else this.#singly(jobs)
+    }
+  }
+
+  /** One of these jobs throws: each gets a transaction of its own, so that only that one fails. */
+  #singly(jobs: readonly Job[]): void {
+    for (const [index, job] of jobs.entries()) {
+      if (!this.#begin()) {
+        this.#queue.unshift(...jobs.slice(index))
+        return
+      }
+      try {
+        job.run()
+        this.#commit()
+        job.done()
+      } catch (error) {
+        this.#undo()
+        this.#fail([job], error)
+      }
+    }
+  }
+
+  /** Takes the write lock; false when another process has it, or when that failed and everybody was told. */
+  #begin(): boolean {
     try {
       this.#locked = !this.#tryBegin()
     } catch (error) {
       this.#fail(this.#queue.splice(0), error)
-      return
+      return false
     }
-    if (this.#locked) {
-      this.#giveUp()
-      return
-    }
-    const jobs = this.#queue.splice(0, MAX_JOBS)
-    try {
-      const outcomes = jobs.map(job => this.#attempt(job))
-      this.#commit.run()
-      this.#fault = undefined
-      for (const tell of outcomes) tell()
-    } catch (error) {
-      if (this.#db.inTransaction) this.#rollback.run()
-      this.#fail(jobs, error)
-    }
+    if (this.#locked) this.#giveUp()
+    return !this.#locked
   }
 
-  /** One job, undone alone when it throws; returns how to tell its caller. Throws when all jobs are concerned. */
-  #attempt(job: Job): () => void {
-    this.#savepoint.run()
-    try {
-      job.run()
-    } catch (error) {
-      if (!this.#db.inTransaction || STORAGE_FAULT.test(codeOf(error))) throw error
-      this.#rollbackToSavepoint.run()
-      this.#release.run()
-      return () => job.fail(error)
-    }
-    this.#release.run()
-    return job.done
+  #commit(): void {
+    for (const participant of this.#participants) participant.beforeCommit()
+    this.#commitStatement.run()
+    this.#fault = undefined
+  }
+
+  #undo(): void {
+    if (this.#db.inTransaction) this.#rollback.run()
+    for (const participant of this.#participants) participant.undone()
   }
 
   #fail(jobs: readonly Job[], error: unknown): void {
@@ -143,7 +167,7 @@ export class Writer {
   #tryBegin(): boolean {
     this.#waitNever.get()
     try {
-      this.#begin.run()
+      this.#beginStatement.run()
       return true
     } catch (error) {
       if (codeOf(error).startsWith('SQLITE_BUSY')) return false
