@@ -7,24 +7,29 @@ const MAX_CACHE_BREAKPOINTS = 4
 
 /** Throws the documented 400 for the first rule that is broken. */
 export function checkChat(request: ChatRequest): void {
-  const { tools = [], messages } = request
-  const has = (type: string) => tools!.some(tool => tool.type === type)
+  const { messages } = request
+  const tools = request.tools ?? []
+  const types = new Set(tools.map(tool => tool.type))
   if (request.reasoning && request.reasoning_effort) {
     throw errors.combination('reasoning cannot be combined with reasoning_effort; use one of them.', 'reasoning_effort')
   }
-  if ((request.n ?? 1) > 1 && request.stream && has('function')) {
+  if ((request.n ?? 1) > 1 && request.stream && types.has('function')) {
     throw errors.combination('n > 1 cannot be combined with stream and function tools.', 'n')
   }
-  if (typeof request.tool_choice === 'object' && request.tool_choice?.type === 'web_search' && !has('web_search')) {
+  if (
+    typeof request.tool_choice === 'object' &&
+    request.tool_choice?.type === 'web_search' &&
+    !types.has('web_search')
+  ) {
     throw errors.invalidParameters('tool_choice: web_search requires a web_search tool in tools', 'tool_choice')
   }
-  for (const [index, tool] of (tools ?? []).entries()) {
-    if (tool.type === 'function' && tool.defer_loading && !has('tool_search')) {
+  for (const [index, tool] of tools.entries()) {
+    if (tool.type === 'function' && tool.defer_loading && !types.has('tool_search')) {
       const param = `tools[${index}].defer_loading`
       throw errors.invalidParameters(`${param}: requires a tool_search tool in tools`, param)
     }
   }
-  let breakpoints = tools!.filter(tool => tool.type === 'function' && tool.cache_control).length
+  let breakpoints = tools.filter(tool => tool.type === 'function' && tool.cache_control).length
   for (const [index, message] of messages.entries()) {
     const at = `messages[${index}]`
     if (message.role === 'tool' && !message.tool_call_id) {

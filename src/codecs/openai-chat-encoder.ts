@@ -116,7 +116,7 @@ export class WholeEncoder implements Encoder {
       object: 'chat.completion',
       created: created(this.#ex),
       model: answerModel(this.#ex),
-      choices: this.#fold.choices.map(choiceOf),
+      choices: present(this.#fold.choices.map(choiceOf)),
       usage: usageOf(this.#ex),
       metadata: metadataOf(this.#ex),
     })
@@ -124,6 +124,9 @@ export class WholeEncoder implements Encoder {
 
   fail(): undefined {}
 }
+
+/** Without the holes of indexes that said nothing. */
+const present = (sparse: object[]): object[] => Object.values(sparse)
 
 function choiceOf(choice: Choice, index: number): object {
   const { refusal, reasoning, details, tools, images, sources, native } = choice
@@ -133,7 +136,7 @@ function choiceOf(choice: Choice, index: number): object {
     ...(refusal === '' ? {} : { refusal }),
     ...(reasoning === '' ? {} : { reasoning }),
     ...(details.length === 0 ? {} : { reasoning_details: details }),
-    ...(tools.length === 0 ? {} : { tool_calls: tools.map(toolCallOf) }),
+    ...(tools.length === 0 ? {} : { tool_calls: present(tools.map(toolCallOf)) }),
     ...(choice.textBeforeTools ? { content_before_tool_calls: true } : {}),
     ...(images.length === 0 ? {} : { images: images.map(image) }),
     ...(sources.length === 0 ? {} : { annotations: sources.map(({ url, title }) => citation(url, title)) }),

@@ -4,6 +4,10 @@ import { errors } from '../core/error.ts'
 
 const MAX_URL = 8192
 const LOCAL_NAMES = /(^|\.)(localhost|local|internal|home\.arpa)\.?$/i
+/** Public names that anybody can make lead to any address. */
+const WILDCARD_NAMES = /(^|\.)((nip|sslip|xip)\.io|lvh\.me|localtest\.me)\.?$/i
+/** All that is routed; the rest of what counts as unicast holds other families' addresses, `::127.0.0.1` too. */
+const GLOBAL_IPV6 = /^[23][0-9a-f]{3}:/
 
 /** Throws unless `url` is a data URL of an image, or http(s) to a public host without credentials. */
 export function assertImageUrl(url: string, param: string): void {
@@ -21,6 +25,9 @@ function isPublic(text: string): boolean {
   if (url.username !== '' || url.password !== '') return false
   const host = url.hostname.replace(/^\[|\]$/g, '')
   // WHATWG parsing has already turned every spelling of an address (octal, hex, short forms) into its plain form.
-  if (ipaddr.isValid(host)) return ipaddr.process(host).range() === 'unicast'
-  return host.includes('.') && !LOCAL_NAMES.test(host)
+  if (ipaddr.isValid(host)) {
+    const address = ipaddr.process(host)
+    return address.range() === 'unicast' && (address.kind() === 'ipv4' || GLOBAL_IPV6.test(host))
+  }
+  return host.includes('.') && !LOCAL_NAMES.test(host) && !WILDCARD_NAMES.test(host)
 }

@@ -138,7 +138,7 @@ const responseFormat = s.tagged(
 )
 
 const number = s.optional(s.nullable(s.number()))
-const tokens = s.optional(s.nullable(s.integer({ minimum: 1 })))
+const tokens = s.optional(s.nullable(s.integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })))
 
 /** `POST /v1/chat/completions`, interface 2.3. Keys that are not named here are ignored. */
 export const chatRequest = s.open({
@@ -167,7 +167,7 @@ export const chatRequest = s.open({
     s.nullable(
       s.open({
         effort: s.optional(s.nullable(effort)),
-        max_tokens: s.optional(s.nullable(s.integer({ minimum: 1 }))),
+        max_tokens: tokens,
         context: s.optional(s.enum('auto', 'current_turn', 'all_turns')),
         mode: s.optional(s.enum('standard', 'pro')),
       }),

@@ -15,8 +15,8 @@ type Json = Record<string, unknown>
 const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** What an error body says, whatever its dialect (edge cases E5); undefined when it holds no error. */
-export function readFault(body: unknown): UpstreamFault | undefined {
-  if (Array.isArray(body)) return body.length > 0 ? readFault(body[0]) : undefined
+export function readFault(answer: unknown): UpstreamFault | undefined {
+  const body: unknown = Array.isArray(answer) ? answer[0] : answer
   if (!isObject(body)) return undefined
   const { error, detail, base_resp: base } = body
   if (isObject(error)) {
@@ -27,7 +27,7 @@ export function readFault(body: unknown): UpstreamFault | undefined {
       param: str(error.param),
     }
   }
-  if (typeof error === 'string') return { message: error, code: str(body.code), type: str(body.type) }
+  if (typeof error === 'string' && error !== '') return { message: error, code: str(body.code), type: str(body.type) }
   if (isObject(base) && typeof base.status_code === 'number' && base.status_code !== 0) {
     return { message: str(base.status_msg) ?? 'unknown error', code: String(base.status_code) }
   }
@@ -45,11 +45,11 @@ function text(message: unknown): string | undefined {
 
 /** Secrets that a provider echoes (E13): key-like words, bearer values, and the credential that was used. */
 export function redact(message: string, secret?: string): string {
-  let clean = message.slice(0, MESSAGE_LIMIT)
-  if (secret && secret.length >= 8) clean = clean.replaceAll(secret, '***')
-  return clean
-    .replace(/\b(?:sk|pk|rk|gsk|xai|mgw|key|AIza)[-_][A-Za-z0-9_\-*]{6,}/g, '***')
+  // Cut last: of a secret that is cut in two, the first part would be shown.
+  return (secret && secret.length >= 8 ? message.replaceAll(secret, '***') : message)
+    .replace(/\b(?:(?:sk|pk|rk|gsk|xai|mgw|key)[-_]|AIza)[A-Za-z0-9_\-*]{6,}/g, '***')
     .replace(/\bBearer\s+\S+/gi, 'Bearer ***')
+    .slice(0, MESSAGE_LIMIT)
 }
 
 const CREDENTIAL =
@@ -59,7 +59,7 @@ const FUNDS =
 const QUOTA =
   /insufficient_quota|contract_spend_limit|enforced_spend_limit|exceeded_current_quota|quota_exceeded|^1113$/i
 const CONTEXT =
-  /context_length_exceeded|exceed_context_size|prompt is too long|input is too long|maximum context length|context window|^1261$/i
+  /context_length_exceeded|exceed_context_size|prompt is too long|input is too long|maximum context length|context[ _]window|^1261$/i
 const CONTENT =
   /content_filter|content_policy|moderation_blocked|data_inspection_failed|ResponsibleAI|PROHIBITED_CONTENT|^(?:1301|1026|1027)$/i
 const TIMES: [RegExp, number][] = [

@@ -42,7 +42,7 @@ export function toolArguments(value: unknown): string {
 
 /** A model id as one segment of a URL path; throws a RangeError for names that would leave it. */
 export function pathSegment(id: string): string {
-  if (id === '' || id === '.' || id === '..' || /[\p{Cc}\\]/u.test(id)) {
+  if (id === '' || id === '.' || id === '..' || /[\p{Cc}\p{Cs}\\]/u.test(id)) {
     throw new RangeError(`"${id}" cannot be part of an address`)
   }
   return encodeURIComponent(id)

@@ -32,7 +32,7 @@ export const auth: FilterFactory<Infer<typeof options>> = {
 
 /** The bearer token, else `x-api-key`; throws when the two differ. */
 function credential(ex: Exchange): string | undefined {
-  const bearer = /^Bearer +(\S+)\s*$/i.exec(ex.header('authorization') ?? '')?.[1]
+  const bearer = /^Bearer +(.+)$/i.exec(ex.header('authorization') ?? '')?.[1]
   const apiKey = ex.header('x-api-key')?.trim() || undefined
   if (bearer !== undefined && apiKey !== undefined && bearer !== apiKey) throw errors.ambiguousCredentials()
   if (bearer === undefined && apiKey === undefined && ex.header('authorization')) throw errors.noCredentials()

@@ -40,7 +40,8 @@ export const billing: FilterFactory<Infer<typeof options>> = {
         try {
           reply = await next()
         } catch (thrown) {
-          await release(hold, services)
+          // Not awaited, so that it shares a transaction with the next attempt's hold: a crash always finds one of them.
+          void release(hold, services)
           throw thrown
         }
         return { ...reply, events: charged(ex, reply.events, hold, services, kept) }

@@ -3,10 +3,12 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo, Socket } from 'node:net'
 import { asError, errors, GatewayError } from '../core/error.ts'
 import { Exchange } from '../core/exchange.ts'
+import { requestId } from '../core/id.ts'
 import type { Log, Metrics } from '../core/ports.ts'
 import { pump } from '../core/pump.ts'
 import type { Snapshot } from '../core/snapshot.ts'
 import { readJson } from './body.ts'
+import { endLast, isClosing } from './closing.ts'
 import { checkRequest, headerCountLimit } from './edge.ts'
 import { HttpSink } from './sink.ts'
 
@@ -102,6 +104,7 @@ export class Listener {
   }
 
   async #serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
+    if (isClosing(req.socket)) return
     const snapshot = this.#options.current()
     const url = req.url ?? ''
     const mark = url.indexOf('?')
@@ -152,14 +155,17 @@ export class Listener {
     this.#options.metrics.refusal('http', error.code ?? 'internal')
     if (error.status === 500) this.#options.log.error({ err: error.cause }, 'a request could not be read')
     const body = JSON.stringify(errorBody(error))
-    const close = error.status !== 404 && error.status !== 405
+    const close = (error.status !== 404 && error.status !== 405) || !req.complete || this.#draining
+    const given = req.headers['x-request-id']
     res.writeHead(error.status, {
       ...error.headers,
+      'x-request-id': requestId(typeof given === 'string' ? given : undefined),
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),
-      ...(close || !req.complete || this.#draining ? { connection: 'close' } : {}),
+      ...(close && { connection: 'close' }),
     })
-    res.end(body)
+    if (close) endLast(req, res, body)
+    else res.end(body)
   }
 }
 
@@ -175,6 +181,7 @@ const expectation = () =>
 
 /** What the HTTP parser could not read: answered in the interface's shape, then closed. */
 function answerBrokenRequest(cause: NodeJS.ErrnoException, socket: Socket): void {
+  if (isClosing(socket)) return
   if (!socket.writable || cause.code === 'ECONNRESET') {
     socket.destroy()
     return
@@ -187,7 +194,8 @@ function answerBrokenRequest(cause: NodeJS.ErrnoException, socket: Socket): void
         : [400, 'Bad Request', errors.badRequest('The request is not valid HTTP/1.1.')]
   const body = JSON.stringify(errorBody(error as GatewayError))
   socket.end(
-    `HTTP/1.1 ${status} ${text}\r\ncontent-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+    `HTTP/1.1 ${status} ${text}\r\nx-request-id: ${requestId(undefined)}\r\ncontent-type: application/json\r\n` +
+      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
     () => socket.destroy(),
   )
 }

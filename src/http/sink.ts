@@ -1,6 +1,7 @@
 /** An exchange's way out over `node:http`. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Sink } from '../core/pump.ts'
+import { endLast } from './closing.ts'
 
 /** An unread body up to this size is cheaper to read past than a new connection. */
 const DRAINABLE_BYTES = 64 * 1024
@@ -49,7 +50,8 @@ export class HttpSink implements Sink {
       this.#headers['content-length'] = Buffer.byteLength(chunk)
       this.#res.writeHead(this.#status, this.#headers)
     }
-    this.#res.end(chunk)
+    if (this.#headers.connection === 'close') endLast(this.#req, this.#res, chunk)
+    else this.#res.end(chunk)
   }
 
   destroy(): void {

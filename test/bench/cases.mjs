@@ -13,7 +13,7 @@ import { median, percentile } from './stats.mjs'
  * @property {string} group what `--only` takes
  * @property {number} count requests of one run under saturation
  * @property {number} concurrency
- * @property {number} rate requests per second of the paced part, which lasts a second
+ * @property {number} rate requests per second of a run's paced part
  * @property {boolean} [stream]
  * @property {number} [prompt] its size in bytes
  */
@@ -21,65 +21,104 @@ import { median, percentile } from './stats.mjs'
 /** @type {Load[]} */
 export const loads = [
   { name: 'unary', group: 'unary', count: 4000, concurrency: 32, rate: 500 },
-  { name: 'stream of 64', group: 'stream', count: 400, concurrency: 32, rate: 50, stream: true },
+  { name: 'stream of 64', group: 'stream', count: 400, concurrency: 32, rate: 100, stream: true },
   { name: 'unary, 100 kB prompt', group: 'large', count: 300, concurrency: 8, rate: 50, prompt: 100_000 },
   { name: 'unary, 1 MB prompt', group: 'large', count: 40, concurrency: 4, rate: 10, prompt: 1_000_000 },
 ]
 
+/** A run goes back and forth between the targets so often, lest the machine's moods hit one of them only. */
+const SLICES = 5
+const PACED_SECONDS = 0.6
 const STREAMS = 1000
 const SETTLE_MS = 500
 
-const shotOf = ({ stream, prompt }, { model }) => ({
+/** What a load sends to a target. @returns {import("./driver.mjs").Shot} */
+export const shotOf = ({ stream, prompt }, { model }) => ({
   body: request({ model, stream, prompt }),
   check: stream ? checkStream : checkWhole,
 })
 
 /** Runs a load on every target in turn, `runs` times. Resolves with one row per target. */
 export async function measureLoad(load, targets, { runs, scale }) {
-  const count = Math.ceil(load.count * scale)
-  const probes = targets.map(target => ({
-    target,
-    client: new Client(target, load.concurrency),
-    shot: shotOf(load, target),
-    cpu: [],
-    latencies: [],
-  }))
+  const slice = Math.ceil((load.count * scale) / SLICES)
+  const paced = Math.ceil(load.rate * PACED_SECONDS * scale)
+  const probes = targets.map(target => new Probe(load, target))
   try {
-    for (const { client, shot } of probes) await saturate(client, shot, { ...load, count: Math.ceil(count / 2) })
+    for (const probe of probes) await probe.saturate((slice * SLICES) / 2)
     for (let run = 0; run < runs; run++) {
-      for (const { target, client, shot, cpu, latencies } of probes) {
-        const before = target.pid && cpuMs(target.pid)
-        await saturate(client, shot, { ...load, count })
-        if (target.pid) cpu.push(((cpuMs(target.pid) - before) * 1000) / count)
-        latencies.push(...(await pace(client, shot, { ...load, count: Math.ceil(load.rate * scale) })))
+      const used = probes.map(() => 0)
+      for (let step = 0; step < SLICES; step++) {
+        for (const [at, probe] of probes.entries()) used[at] += await probe.saturate(slice)
+      }
+      for (const [at, probe] of probes.entries()) {
+        probe.cpuUs.push((used[at] * 1000) / (slice * SLICES))
+        await probe.pace(paced)
       }
     }
   } catch (cause) {
     throw new Error(`${load.name}: ${cause.message}`, { cause })
   } finally {
-    await Promise.all(probes.map(({ client }) => client.close()))
+    await Promise.all(probes.map(probe => probe.close()))
   }
-  return probes.map(({ target, cpu, latencies }) => ({
-    target: target.name,
-    cpuUs: cpu.length > 0 ? median(cpu) : null,
-    cpuUsRuns: cpu,
-    totalMs: quantiles(latencies.map(({ totalMs }) => totalMs)),
-    firstMs: load.stream ? quantiles(latencies.map(({ firstMs }) => firstMs)) : null,
-  }))
+  return probes.map(probe => probe.row())
+}
+
+/** One target under one load, and what has been measured of it. */
+class Probe {
+  /** CPU time per request of each run; NaN when the target's process is not known. */
+  cpuUs = []
+  #latencies = []
+  #load
+  #target
+  #client
+  #shot
+
+  constructor(load, target) {
+    this.#load = load
+    this.#target = target
+    this.#client = new Client(target, load.concurrency)
+    this.#shot = shotOf(load, target)
+  }
+
+  /** Resolves with the CPU time in milliseconds that the target used meanwhile. */
+  async saturate(count) {
+    const { pid } = this.#target
+    const before = pid ? cpuMs(pid) : Number.NaN
+    await saturate(this.#client, this.#shot, { count, concurrency: this.#load.concurrency })
+    return pid ? cpuMs(pid) - before : Number.NaN
+  }
+
+  async pace(count) {
+    this.#latencies.push(...(await pace(this.#client, this.#shot, { count, rate: this.#load.rate })))
+  }
+
+  row() {
+    const of = name => quantiles(this.#latencies.map(latency => latency[name]))
+    return {
+      target: this.#target.name,
+      cpuUs: this.#target.pid ? median(this.cpuUs) : null,
+      cpuUsRuns: this.#target.pid ? this.cpuUs : null,
+      totalMs: of('totalMs'),
+      firstMs: this.#load.stream ? of('firstMs') : null,
+    }
+  }
+
+  close() {
+    return this.#client.close()
+  }
 }
 
 const quantiles = values => ({ p50: percentile(values, 0.5), p99: percentile(values, 0.99) })
 
 /** Resident memory of a process that has served nothing yet, then of each of 1,000 streams that it holds open. */
-export async function measureMemory(target, { scale }) {
+export async function measureMemory(target) {
   await sleep(SETTLE_MS)
   const idleBytes = rss(target.pid)
-  const streams = Math.ceil(STREAMS * scale)
-  const client = new Client(target, streams)
+  const client = new Client(target, STREAMS)
   try {
-    await client.hold(request({ model: target.model, stream: true, prompt: HOLD }), streams)
+    await client.hold(request({ model: target.model, stream: true, prompt: HOLD }), STREAMS)
     await sleep(SETTLE_MS)
-    return { target: target.name, idleBytes, streams, streamBytes: (rss(target.pid) - idleBytes) / streams }
+    return { target: target.name, idleBytes, streams: STREAMS, streamBytes: (rss(target.pid) - idleBytes) / STREAMS }
   } finally {
     await client.close()
   }

@@ -106,13 +106,10 @@ export async function saturate(client, shot, { count, concurrency }) {
  * is told. Under saturation it would tell the length of the queue.
  * @returns {Promise<Latency[]>}
  */
-export async function pace(client, shot, { count, rate }) {
-  const start = performance.now()
-  const answers = []
-  while (answers.length < count) {
-    const due = Math.min(count, Math.floor(((performance.now() - start) / 1000) * rate) + 1)
-    while (answers.length < due) answers.push(client.shoot(shot))
-    await sleep(1)
+export function pace(client, shot, { count, rate }) {
+  const send = async (_, at) => {
+    await sleep((at * 1000) / rate)
+    return client.shoot(shot)
   }
-  return Promise.all(answers)
+  return Promise.all(Array.from({ length: count }, send))
 }

@@ -23,7 +23,10 @@ export async function configure(stage, upstream) {
   await mkdir(join(folder, 'data'))
   const path = join(folder, 'config/gateway.yaml')
   const settings = parse(await readFile(path, 'utf8'))
-  const own = { server: { listen: '127.0.0.1:0', admin: '127.0.0.1:0', drain: '1s' }, stores: { sqlite: '../data/gateway.db' } }
+  const own = {
+    server: { listen: '127.0.0.1:0', admin: '127.0.0.1:0', drain: '1s' },
+    stores: { sqlite: '../data/gateway.db' },
+  }
   await writeFile(path, stringify({ ...(upstream ? withoutLimit(settings) : settings), ...own }))
   if (upstream) {
     await writeFile(join(folder, 'providers.d/bench.yaml'), stringify(provider(upstream)))
@@ -34,7 +37,8 @@ export async function configure(stage, upstream) {
 
 /** Starts the gateway and resolves when it is ready. `nodeArgs` stand before the script. */
 export async function startGateway(stage, config, nodeArgs = []) {
-  if (!existsSync(join(root, 'dist/src/main.js'))) throw new Error('The gateway is not built: run `npm run build` first.')
+  if (!existsSync(join(root, 'dist/src/main.js')))
+    throw new Error('The gateway is not built: run `npm run build` first.')
   const { listen, key, pid, stop } = await stage.start([...nodeArgs, command, '--config', config], {
     env: { HOME: config, GATEWAY_READY_FD: '3' },
     via: 'fd',

@@ -1,6 +1,6 @@
 /** The processes and folders of one bench: started here, measured through /proc (so Linux only), and all ended here. */
-import { execFileSync, spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { spawn } from 'node:child_process'
+import { readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -9,26 +9,24 @@ import { createInterface } from 'node:readline'
 const READY_MS = 20_000
 const STOP_MS = 8_000
 
-const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK'], { encoding: 'utf8' }))
-
-/** CPU time that a process has used, user and system, in milliseconds; its resolution is a clock tick, often 10 ms. */
+/** CPU time that all threads of a process have used, in milliseconds; unlike the ticks of `stat` exact to the µs. */
 export function cpuMs(pid) {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-  // The second field is the command in parentheses and may hold spaces; utime and stime are the 14th and 15th.
-  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
-  return ((Number(fields[11]) + Number(fields[12])) * 1000) / ticksPerSecond
+  const tasks = `/proc/${pid}/task`
+  const nanoseconds = task => Number(readFileSync(`${tasks}/${task}/schedstat`, 'utf8').split(' ', 1)[0])
+  return readdirSync(tasks).reduce((sum, task) => sum + nanoseconds(task), 0) / 1e6
 }
 
 /** Resident memory of a process in bytes. */
-export const rss = pid =>
-  Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
+export const rss = pid => Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
 
 export class Stage {
   #children = new Set()
   #folders = []
+  #closed = false
 
   /** A new temporary folder, removed by `close`. */
   async folder() {
+    this.#refuseWhenClosed()
     const path = await mkdtemp(join(tmpdir(), 'gateway-bench-'))
     this.#folders.push(path)
     return path
@@ -39,6 +37,7 @@ export class Stage {
    * (`via: 'ipc'`), or one line of JSON on descriptor 3 (`via: 'fd'`).
    */
   async start(args, { env = {}, via = 'ipc' } = {}) {
+    this.#refuseWhenClosed()
     const stdio = ['ignore', 'ignore', 'pipe', via === 'ipc' ? 'ipc' : 'pipe']
     const child = spawn(process.execPath, args, { stdio, env: { PATH: process.env.PATH ?? '', ...env } })
     this.#children.add(child)
@@ -63,8 +62,14 @@ export class Stage {
   }
 
   async close() {
+    this.#closed = true
     await Promise.all([...this.#children].map(child => this.#stop(child)))
     await Promise.all(this.#folders.map(path => rm(path, { recursive: true, force: true })))
+  }
+
+  /** What begins after the end would be left behind. */
+  #refuseWhenClosed() {
+    if (this.#closed) throw new Error('the bench is ending')
   }
 
   /** Asks a process to end, and ends it when it does not. */

@@ -4,7 +4,8 @@ export const CHUNKS = 64
 /** As the whole prompt: the stream stays open after its first chunk of text. */
 export const HOLD = 'hold'
 
-const words = 'alpha bravo charlie delta echo foxtrot golf hotel india juliett kilo lima mike november oscar papa'.split(' ')
+const words =
+  'alpha bravo charlie delta echo foxtrot golf hotel india juliett kilo lima mike november oscar papa'.split(' ')
 const pieces = Array.from({ length: CHUNKS }, (_, at) => `${words[at % words.length]} `)
 /** The text of every answer. */
 export const text = pieces.join('')

@@ -13,7 +13,8 @@ const server = createServer((req, res) => {
   req.on('end', () => {
     if (req.method !== 'POST' || !req.url.endsWith('/chat/completions')) return res.writeHead(404).end()
     const { stream, messages } = JSON.parse(Buffer.concat(body).toString())
-    if (stream) return play(res.writeHead(200, { 'content-type': 'text/event-stream' }), messages.at(-1).content === HOLD)
+    if (stream)
+      return play(res.writeHead(200, { 'content-type': 'text/event-stream' }), messages.at(-1).content === HOLD)
     res.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(whole) }).end(whole)
   })
 })

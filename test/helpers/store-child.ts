@@ -43,7 +43,12 @@ async function obey(order: Order): Promise<unknown> {
   }
 }
 
-process.on('message', async (order: Order) => process.send?.(await obey(order)))
+process.on('message', (order: Order) => {
+  obey(order).then(
+    answer => process.send?.(answer),
+    (error: unknown) => process.send?.(`${order.do} failed: ${error}`),
+  )
+})
 process.send?.('ready')
 await once(process, 'disconnect')
 process.exit()

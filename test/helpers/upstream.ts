@@ -114,7 +114,7 @@ export interface Entry {
   usage: UpstreamUsage | null
 }
 
-/** Waits until so many requests came, ended, or one of them has sent so many chunks. */
+/** Waits until so many requests came and ended, and the newest and all that still run have sent so many chunks. */
 export interface Until {
   requests?: number
   ended?: number

@@ -2,8 +2,10 @@
 import { createHash } from 'node:crypto'
 import type { Test } from 'tap'
 import { GatewayError } from '../../src/core/error.ts'
-import type { CachedReply, Counters, Hold, Principal, ReplyCache } from '../../src/core/ports.ts'
+import type { Hold, Principal } from '../../src/core/ports.ts'
 import { HOUR, NOON, rowOf, type Subject } from './subject.ts'
+
+export { countersContract, replyCacheContract } from './contract-memory.ts'
 
 type Make = (t: Test) => Subject
 
@@ -347,72 +349,5 @@ export function usageStoreContract(t: Test, make: Make): void {
     const { a } = await fill(subject)
     await granted(subject, a, 'open', 20n)
     t.same(await subject.usage.check(), [])
-  })
-}
-
-/** A clock that stands still until it is set. */
-export interface Clock {
-  now: number
-}
-
-export function countersContract(t: Test, make: (clock: Clock) => Counters): void {
-  t.test('units are taken up to the limit, and refused ones do not count', async t => {
-    const clock = { now: 5_000_000 }
-    const counters = make(clock)
-    for (const remaining of [2, 1, 0]) t.match(await counters.take('a', 3, 60_000), { allowed: true, remaining })
-    for (let i = 0; i < 5; i++) t.match(await counters.take('a', 3, 60_000), { allowed: false, remaining: 0 })
-    const { resetMs } = await counters.take('a', 3, 60_000)
-    t.ok(resetMs >= 60_000 && resetMs <= 61_000, `${resetMs} is a window and at most a bucket`)
-    clock.now += resetMs
-    for (const remaining of [2, 1, 0]) t.match(await counters.take('a', 3, 60_000), { allowed: true, remaining })
-    t.match(await counters.take('a', 3, 60_000), { allowed: false })
-  })
-
-  t.test('keys and windows count apart, and a limit may change between two takes', async t => {
-    const counters = make({ now: 5_000_000 })
-    await counters.take('a', 1, 60_000)
-    t.match(await counters.take('a', 1, 60_000), { allowed: false })
-    t.match(await counters.take('b', 1, 60_000), { allowed: true })
-    t.match(await counters.take('a', 1, 1000), { allowed: true })
-    t.match(await counters.take('a', 2, 60_000), { allowed: true, remaining: 0 })
-    t.match(await counters.take('a', 0, 60_000), { allowed: false, remaining: 0 })
-  })
-}
-
-export function replyCacheContract(
-  t: Test,
-  make: (clock: Clock, limits?: { maxBytes?: number; maxEntryBytes?: number }) => ReplyCache,
-): void {
-  const reply = (text: string): CachedReply => ({
-    events: [{ type: 'text', choice: 0, text }],
-    provider: 'acme',
-    model: 'large',
-    externalId: 'large-1',
-  })
-
-  t.test('a reply is served until its time is over', async t => {
-    const clock = { now: 1000 }
-    const cache = make(clock)
-    t.equal(await cache.get('a'), undefined)
-    await cache.set('a', reply('hello'), 100, 60_000)
-    clock.now += 59_999
-    t.same(await cache.get('a'), reply('hello'))
-    clock.now += 2
-    t.equal(await cache.get('a'), undefined)
-  })
-
-  t.test('a reply that may not live is not kept, nor is the one before it', async t => {
-    const cache = make({ now: 1000 })
-    await cache.set('a', reply('old'), 100, 60_000)
-    await cache.set('a', reply('new'), 100, 0)
-    t.equal(await cache.get('a'), undefined)
-  })
-
-  t.test('the oldest leave when the room is used up, and what is too large does not come in', async t => {
-    const cache = make({ now: 1000 }, { maxBytes: 250, maxEntryBytes: 150 })
-    for (const key of ['a', 'b', 'c']) await cache.set(key, reply(key), 100, 60_000)
-    await cache.set('d', reply('d'), 151, 60_000)
-    t.same([await cache.get('a'), await cache.get('d')], [undefined, undefined])
-    t.same([await cache.get('b'), await cache.get('c')], [reply('b'), reply('c')])
   })
 }

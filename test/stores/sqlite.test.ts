@@ -32,9 +32,12 @@ function startChild(): { process: ChildProcess; ready: Promise<unknown> } {
 
 async function tell(child: { process: ChildProcess; ready: Promise<unknown> }, order: Order): Promise<unknown> {
   await child.ready
+  const ended = once(child.process, 'exit').then(([code, signal]) => {
+    throw new Error(`the other process ended with ${code ?? signal}`)
+  })
   const answer = once(child.process, 'message')
   child.process.send(order)
-  return (await answer)[0]
+  return (await Promise.race([answer, ended]))[0]
 }
 
 const hold = ({ ledger }: Pick<SqliteSubject, 'ledger'>, principal: Principal, id: string, amount: bigint) =>
@@ -326,11 +329,14 @@ t.test('two hundred holds on credit for fifty are fifty, in one process and in t
 })
 
 t.test('processes that open one empty path at the same time all get the same database', async t => {
-  const path = join(temporaryFolder(t), 'gateway.db')
-  t.same(await Promise.all(children.map(child => tell(child, { do: 'open', path }))), ['opened', 'opened'])
-  const db = openDatabase(path)
-  t.teardown(() => db.close())
-  t.equal(db.pragma('user_version', { simple: true }), migrations.length)
+  const folder = temporaryFolder(t)
+  for (let round = 0; round < 10; round++) {
+    const path = join(folder, `${round}.db`)
+    t.same(await Promise.all(children.map(child => tell(child, { do: 'open', path }))), ['opened', 'opened'])
+    const db = openDatabase(path)
+    t.equal(db.pragma('user_version', { simple: true }), migrations.length)
+    db.close()
+  }
 })
 
 t.test('a lock of another process fails writes after half a second, blocks nothing and loses nothing', async t => {
@@ -365,6 +371,16 @@ t.test('a lock of another process fails writes after half a second, blocks nothi
   const soon = released()
   t.match(await hold(subject, principal, 'c', 100n), { amount: 100n }, 'a short lock is waited for')
   await soon
+})
+
+t.test('a write that is refused for its own fault does not make the database look ill', async t => {
+  const { accounts, ledger, db, ping } = sqliteSubject(t)
+  const principal = seed(db, 'open', 0n)
+  await t.rejects(accounts.revokeKey('nope'), { code: 'not_found' })
+  ping()
+  const twice = [hold({ ledger }, principal, 'a', 1n), hold({ ledger }, principal, 'a', 1n)]
+  t.match(await Promise.allSettled(twice), [{ status: 'fulfilled' }, { status: 'rejected' }])
+  ping()
 })
 
 t.test('a full disk refuses writes, and nothing is half done; room makes it well again', async t => {

@@ -15,6 +15,7 @@ export class StoreError extends Error {
 export const BUSY_TIMEOUT_MS = 50
 /** Before the first request nobody is kept waiting. */
 const START_TIMEOUT_MS = 5000
+const START_RETRY_MS = 5
 const JOURNAL_LIMIT = 64 * 1024 * 1024
 /** Checking reads the whole file, some 100 MB a second; a larger one would hold up the start. */
 const CHECK_LIMIT = 64 * 1024 * 1024
@@ -29,7 +30,7 @@ export function openDatabase(path: string, steps: readonly string[] = migrations
     db = new Database(path, { timeout: START_TIMEOUT_MS })
     if (size > 0 && size <= CHECK_LIMIT) checkPages(db)
     checkOwner(db, path, steps.length)
-    db.pragma('journal_mode = WAL')
+    enterWal(db)
     db.pragma('synchronous = FULL')
     db.pragma('foreign_keys = ON')
     db.pragma(`journal_size_limit = ${JOURNAL_LIMIT}`)
@@ -43,13 +44,16 @@ export function openDatabase(path: string, steps: readonly string[] = migrations
   }
 }
 
-/** Runs `work`, a write at start, with more patience for the locks of other processes. */
+/** Runs `work`, a write at start, with more patience for other processes. Throws a StoreError, the database closed. */
 export function atStart<T>(db: Sqlite, work: () => T): T {
-  db.pragma(`busy_timeout = ${START_TIMEOUT_MS}`)
   try {
-    return work()
-  } finally {
+    db.pragma(`busy_timeout = ${START_TIMEOUT_MS}`)
+    const result = work()
     db.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`)
+    return result
+  } catch (cause) {
+    db.close()
+    throw new StoreError(`Cannot write the database ${db.name}: ${reason(cause)}`, { cause })
   }
 }
 
@@ -83,6 +87,21 @@ function prepareFile(path: string): number {
 function checkPages(db: Sqlite): void {
   const found = db.pragma('quick_check(1)', { simple: true })
   if (found !== 'ok') throw new Error(`it is corrupt (${found}). Restore a backup, or move the file away.`)
+}
+
+/** Where two processes make the change at once, SQLite tells one of them, at once, that the file is busy. */
+function enterWal(db: Sqlite): void {
+  const giveUpAt = performance.now() + START_TIMEOUT_MS
+  for (;;) {
+    try {
+      db.pragma('journal_mode = WAL')
+      return
+    } catch (error) {
+      const busy = error instanceof Database.SqliteError && error.code.startsWith('SQLITE_BUSY')
+      if (!busy || performance.now() > giveUpAt) throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, START_RETRY_MS)
+    }
+  }
 }
 
 const schemaVersion = (db: Sqlite): number => db.pragma('user_version', { simple: true }) as number

@@ -73,17 +73,8 @@ export class RequestLog implements Participant {
   }
 
   beforeCommit(): void {
-    for (const {
-      dimensions,
-      requests,
-      errors,
-      cached,
-      input,
-      output,
-      cacheRead,
-      reasoning,
-      cost,
-    } of this.#sums.values()) {
+    for (const sum of this.#sums.values()) {
+      const { dimensions, requests, errors, cached, input, output, cacheRead, reasoning, cost } = sum
       this.#upsert.run(...dimensions, requests, errors, cached, input, output, cacheRead, reasoning, cost)
     }
     this.#sums.clear()

@@ -24,6 +24,7 @@ const codeOf = (error: unknown): string => {
   const { code } = error as { code?: unknown }
   return error instanceof Error && typeof code === 'string' ? code : ''
 }
+const isStorageFault = (error: unknown): boolean => STORAGE_FAULT.test(codeOf(error))
 
 /** Gathers what the jobs of a transaction change together, and writes it once. */
 export interface Participant {
@@ -61,15 +62,16 @@ export class Writer {
     this.#participants.push(participant)
   }
 
-  /** Why the last transaction failed; undefined when it was committed. */
+  /** Why the file could not be written the last time; undefined when it could. */
   get fault(): unknown {
     return this.#fault
   }
 
   /**
-   * Runs `work` in the next transaction, or in a later one again when another job of it throws; resolves with its result once that is on disk. When `work` throws, its
-   * own writes are undone and the promise rejects with what was thrown. Rejects with SQLite's error when the file
-   * fails, and with a StoreError when another process keeps it locked for 500 ms.
+   * Runs `work` in the next transaction, and again in one of its own when another job of that one throws; resolves
+   * with its result once it is on disk. When `work` throws, its writes are undone and the promise rejects with what
+   * was thrown. Rejects with SQLite's error when the file fails, and with a StoreError when another process keeps it
+   * locked for 500 ms.
    */
   run<T>(work: () => T): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -112,7 +114,8 @@ export class Writer {
       for (const job of jobs) job.done()
     } catch (error) {
       this.#undo()
-      if (jobs.length === 1 || STORAGE_FAULT.test(codeOf(error))) this.#fail(jobs, error)
+      if (isStorageFault(error)) this.#fail(jobs, error)
+      else if (jobs.length === 1) jobs[0]!.fail(error)
       else this.#singly(jobs)
     }
   }
@@ -130,7 +133,8 @@ export class Writer {
         job.done()
       } catch (error) {
         this.#undo()
-        this.#fail([job], error)
+        if (isStorageFault(error)) this.#fail([job], error)
+        else job.fail(error)
       }
     }
   }

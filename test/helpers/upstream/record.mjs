@@ -120,16 +120,18 @@ export class Record {
   }
 
   /**
-   * Resolves once at least `requests` came, `ended` of them ended, and one has sent `chunks` chunks.
+   * Resolves once at least `requests` came, `ended` of them ended, and the newest, like every one that still runs,
+   * has sent `chunks` chunks.
    * Rejects when `signal` fires first.
    */
   async reached(prefix, { requests = 0, ended = 0, chunks = 0 }, signal) {
+    const watched = entries => entries.filter((entry, i) => entry.outcome === null || i === entries.length - 1)
     const isReached = () => {
       const entries = this.entries(prefix)
       return (
         entries.length >= requests &&
         entries.filter(entry => entry.outcome !== null).length >= ended &&
-        (chunks === 0 || entries.some(entry => entry.chunksSent >= chunks))
+        (chunks === 0 || (entries.length > 0 && watched(entries).every(entry => entry.chunksSent >= chunks)))
       )
     }
     if (isReached()) return

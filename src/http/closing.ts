@@ -1,0 +1,28 @@
+/** Gives a connection its last answer: one whose request was not read to its end, or a gateway that stops. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** How long a client may go on sending what nobody reads. */
+const LINGER_MS = 1000
+
+const closing = new WeakSet<Socket>()
+
+/** Whether the connection has had its last answer: `node:http` would go on to run what was pipelined behind it. */
+export const isClosing = (socket: Socket): boolean => closing.has(socket)
+
+/**
+ * Ends an answer that said `connection: close`. What the client still sends is dropped for a moment: a connection
+ * that is closed over unread bytes is reset, and the client would lose the answer.
+ */
+export function endLast(req: IncomingMessage, res: ServerResponse, body: string | Buffer): void {
+  closing.add(req.socket)
+  if (req.complete) {
+    res.end(body)
+    return
+  }
+  res.write(body)
+  const timer = setTimeout(() => res.end(), LINGER_MS)
+  req.once('end', () => res.end())
+  res.once('close', () => clearTimeout(timer))
+  req.resume()
+}

@@ -1,0 +1,169 @@
+/** `npm run bench`: what the gateway costs, beside the least that a proxy on Node can cost. */
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { loads, measureLoad, measureMemory, measureStart } from './cases.mjs'
+import { configure, startGateway } from './gateway.mjs'
+import { Stage } from './processes.mjs'
+import { profileLoad } from './profile.mjs'
+import { machine, overFloor, render, verdicts } from './report.mjs'
+
+const usage = `usage: npm run bench -- [options]
+
+  --only CASE      unary, stream, large (100 kB and 1 MB prompts), memory or start; may be repeated
+  --runs N         alternating runs of each load (5); figures are medians
+  --quick          one run with a quarter of the requests: a smoke test; the code has not warmed up
+  --prof           where the gateway's time goes under unary and streamed load, in place of measuring
+  --top N          how many functions --prof shows (10)
+  --target T       one more server to measure, running already: name=url[#key=K&model=M&pid=P&header=name:value]
+                   (url without /v1/chat/completions; CPU and memory are told when the pid is); may be repeated
+  --upstream-port N  the port of the simulated provider, for targets that must know it beforehand
+  --json           one JSON value on standard output
+  --check          exit 1 when a bound is broken`
+
+const CASES = ['unary', 'stream', 'large', 'memory', 'start']
+const QUICK = 0.25
+const TOP = 10
+/** A bench that takes longer than this per run is stuck. */
+const LIMIT_MS = 60_000
+
+const script = name => fileURLToPath(new URL(name, import.meta.url))
+const options = readOptions()
+const stage = new Stage()
+let leaving = false
+const only = options.only ?? (options.prof ? ['unary', 'stream'] : CASES)
+const runs = Number(options.runs ?? (options.quick ? 1 : 5))
+const effort = { runs, scale: options.quick ? QUICK : 1 }
+
+for (const signal of ['SIGINT', 'SIGTERM']) {
+  process.on(signal, () => void leave(130))
+}
+setTimeout(
+  () => {
+    console.error('bench: it takes too long; it gives up')
+    void leave(1)
+  },
+  LIMIT_MS * (runs + 1),
+).unref()
+
+try {
+  const results = await (options.prof ? profile() : measure())
+  console.log(options.json ? JSON.stringify(results, null, 2) : render(results))
+  await leave(options.check && results.bounds.some(({ holds }) => !holds) ? 1 : 0)
+} catch (error) {
+  // Once the bench is ending, requests fail because their servers end.
+  if (!leaving) console.error(`bench: ${error.message}`)
+  await leave(1)
+}
+
+async function measure() {
+  const results = {}
+  // First, while nothing else runs.
+  if (only.includes('start')) results.start = await measured('start', () => measureStart(stage, effort))
+  const upstream = await startUpstream()
+  const chosen = loads.filter(({ group }) => only.includes(group))
+  const named = options.target.map(readTarget)
+  if (only.includes('memory')) {
+    const servers = await startServers(upstream)
+    results.memory = []
+    for (const server of [...servers, ...named.filter(({ pid }) => pid)]) {
+      results.memory.push(await measured(`memory of ${server.name}`, () => measureMemory(server)))
+    }
+    await Promise.all(servers.map(({ stop }) => stop()))
+  }
+  if (chosen.length > 0) {
+    const targets = [...(await startServers(upstream)), ...named]
+    results.loads = []
+    for (const load of chosen) {
+      const rows = await measured(load.name, () => measureLoad(load, targets, effort))
+      results.loads.push({ name: load.name, rows: overFloor(rows) })
+    }
+  }
+  return { ...results, bounds: verdicts(results), machine: machine() }
+}
+
+async function profile() {
+  const upstream = await startUpstream()
+  const profiles = []
+  for (const load of loads.filter(({ group }) => only.includes(group))) {
+    const config = await configure(stage, upstream)
+    const functions = await measured(load.name, () => profileLoad(stage, load, config, effort))
+    profiles.push({ name: load.name, functions: functions.slice(0, Number(options.top ?? TOP)) })
+  }
+  return { profiles, bounds: [], machine: machine() }
+}
+
+async function startUpstream() {
+  const { url } = await stage.start([script('upstream.mjs'), options['upstream-port'] ?? '0'])
+  return url
+}
+
+/** The floor, which comes first, and the gateway. */
+async function startServers(upstream) {
+  const floor = await stage.start([script('floor.mjs'), upstream])
+  const gateway = await startGateway(stage, await configure(stage, upstream))
+  return [{ name: 'floor', model: 'bench', headers: {}, ...floor }, gateway]
+}
+
+/** Tells on standard error what is going on. */
+async function measured(what, measureIt) {
+  const start = Date.now()
+  const result = await measureIt()
+  console.error(`${what}: ${((Date.now() - start) / 1000).toFixed(1)} s`)
+  return result
+}
+
+/** Reads `name=url#…`. @returns {import('./driver.mjs').Target} */
+function readTarget(text) {
+  const [, name, address] = /^([^=]+)=(https?:.+)$/.exec(text) ?? []
+  if (!name) return refuse(`--target ${text}: expected name=url`)
+  const { origin, hash } = new URL(address)
+  const given = new URLSearchParams(hash.slice(1))
+  const headers = Object.fromEntries(given.getAll('header').map(header => header.split(/:(.*)/s, 2)))
+  if (given.has('key')) headers.authorization = `Bearer ${given.get('key')}`
+  const pid = Number(given.get('pid')) || undefined
+  return { name, url: origin, model: given.get('model') ?? 'bench', headers, pid }
+}
+
+function readOptions() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        only: { type: 'string', multiple: true },
+        runs: { type: 'string' },
+        quick: { type: 'boolean' },
+        prof: { type: 'boolean' },
+        top: { type: 'string' },
+        target: { type: 'string', multiple: true, default: [] },
+        'upstream-port': { type: 'string' },
+        json: { type: 'boolean' },
+        check: { type: 'boolean' },
+        help: { type: 'boolean' },
+      },
+    })
+    if (values.help) {
+      console.log(usage)
+      process.exit(0)
+    }
+    for (const name of values.only ?? [])
+      if (!CASES.includes(name)) refuse(`--only ${name}: expected ${CASES.join(', ')}`)
+    for (const name of ['runs', 'top']) {
+      if (values[name] !== undefined && !/^[1-9]\d*$/.test(values[name])) refuse(`--${name} takes a positive number`)
+    }
+    return values
+  } catch (error) {
+    return refuse(error.message)
+  }
+}
+
+function refuse(why) {
+  console.error(`bench: ${why}\n\n${usage}`)
+  process.exit(2)
+}
+
+/** Ends every process and removes every folder that the bench made, then itself; the first code given counts. */
+async function leave(code) {
+  if (leaving) return
+  leaving = true
+  await stage.close()
+  process.exit(code)
+}

@@ -1,0 +1,186 @@
+/** Events of an answer, the deltas that a stream makes of them, and the message that a whole answer is. */
+import type { Event } from '../../src/core/event.ts'
+import { text } from '../core/kit.ts'
+import type { Json } from './bodies.ts'
+
+const signed: Event = { type: 'reasoning', choice: 0, text: 'hm', format: 'f-v1', block: 0 }
+export const answers: readonly (readonly [
+  says: string,
+  events: Event[],
+  deltas: [index: number, delta: Json][],
+  message: Json,
+])[] = [
+  [
+    'text',
+    [text('a'), text('b')],
+    [
+      [0, { role: 'assistant', content: 'a' }],
+      [0, { content: 'b' }],
+    ],
+    { content: 'ab' },
+  ],
+  [
+    'two choices',
+    [text('a', 0), text('b', 1), text('c', 0)],
+    [
+      [0, { role: 'assistant', content: 'a' }],
+      [1, { role: 'assistant', content: 'b' }],
+      [0, { content: 'c' }],
+    ],
+    { content: 'ac' },
+  ],
+  [
+    'a refusal',
+    [{ type: 'refusal', choice: 0, text: 'no' }],
+    [[0, { role: 'assistant', content: null, refusal: 'no' }]],
+    { content: '', refusal: 'no' },
+  ],
+  [
+    'plain reasoning',
+    [{ type: 'reasoning', choice: 0, text: 'hm' }, text('a')],
+    [
+      [0, { role: 'assistant', content: null, reasoning: 'hm' }],
+      [0, { content: 'a' }],
+    ],
+    { content: 'a', reasoning: 'hm' },
+  ],
+  [
+    'signed reasoning',
+    [signed, { ...signed, text: 'm' }, { ...signed, text: '', signature: 'acme:s' } as Event],
+    [
+      [
+        0,
+        {
+          role: 'assistant',
+          content: null,
+          reasoning: 'hm',
+          reasoning_details: [{ type: 'reasoning.text', text: 'hm', format: 'f-v1', block_index: 0 }],
+        },
+      ],
+      [
+        0,
+        { reasoning: 'm', reasoning_details: [{ type: 'reasoning.text', text: 'm', format: 'f-v1', block_index: 0 }] },
+      ],
+      [
+        0,
+        {
+          reasoning: '',
+          reasoning_details: [
+            { type: 'reasoning.text', text: '', signature: 'acme:s', format: 'f-v1', block_index: 0 },
+          ],
+        },
+      ],
+    ],
+    {
+      content: '',
+      reasoning: 'hmm',
+      reasoning_details: [{ type: 'reasoning.text', text: 'hmm', signature: 'acme:s', format: 'f-v1', block_index: 0 }],
+    },
+  ],
+  [
+    'hidden reasoning',
+    [{ type: 'reasoning', choice: 0, text: '', format: 'f-v1', block: 1, data: 'acme:d' }],
+    [
+      [
+        0,
+        {
+          role: 'assistant',
+          content: null,
+          reasoning: '',
+          reasoning_details: [{ type: 'reasoning.encrypted', data: 'acme:d', format: 'f-v1', block_index: 1 }],
+        },
+      ],
+    ],
+    {
+      content: '',
+      reasoning_details: [{ type: 'reasoning.encrypted', data: 'acme:d', format: 'f-v1', block_index: 1 }],
+    },
+  ],
+  [
+    'a tool call',
+    [
+      { type: 'tool', choice: 0, index: 0, id: 'c', name: 'f' },
+      { type: 'tool', choice: 0, index: 0, args: '{"k"' },
+      { type: 'tool', choice: 0, index: 0, args: ':1}' },
+    ],
+    [
+      [
+        0,
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '' } }],
+        },
+      ],
+      [0, { tool_calls: [{ index: 0, function: { arguments: '{"k"' } }] }],
+      [0, { tool_calls: [{ index: 0, function: { arguments: ':1}' } }] }],
+    ],
+    { content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{"k":1}' } }] },
+  ],
+  [
+    'text, and a signed call of a tool that takes nothing',
+    [text('a'), { type: 'tool', choice: 0, index: 0, id: 'c', name: 'f', signature: 'acme:s' }],
+    [
+      [0, { role: 'assistant', content: 'a' }],
+      [
+        0,
+        {
+          tool_calls: [
+            {
+              index: 0,
+              id: 'c',
+              type: 'function',
+              function: { name: 'f', arguments: '' },
+              extra_content: { vendor: { thought_signature: 'acme:s' } },
+            },
+          ],
+        },
+      ],
+    ],
+    {
+      content: 'a',
+      tool_calls: [
+        {
+          id: 'c',
+          type: 'function',
+          function: { name: 'f', arguments: '{}' },
+          extra_content: { vendor: { thought_signature: 'acme:s' } },
+        },
+      ],
+      content_before_tool_calls: true,
+    },
+  ],
+  [
+    'an image',
+    [{ type: 'image', choice: 0, url: 'data:x' }],
+    [[0, { role: 'assistant', content: null, images: [{ type: 'image_url', image_url: { url: 'data:x' } }] }]],
+    { content: '', images: [{ type: 'image_url', image_url: { url: 'data:x' } }] },
+  ],
+  [
+    'a source',
+    [text('a'), { type: 'source', choice: 0, url: 'https://a' }],
+    [
+      [0, { role: 'assistant', content: 'a' }],
+      [
+        0,
+        {
+          annotations: [
+            { type: 'url_citation', url_citation: { url: 'https://a', title: '', start_index: 0, end_index: 0 } },
+          ],
+        },
+      ],
+    ],
+    {
+      content: 'a',
+      annotations: [
+        { type: 'url_citation', url_citation: { url: 'https://a', title: '', start_index: 0, end_index: 0 } },
+      ],
+    },
+  ],
+  [
+    'a native block',
+    [{ type: 'native', choice: 0, provider: 'acme', block: { type: 'b', x: 1 } }],
+    [[0, { role: 'assistant', content: null, provider_native_blocks: [{ type: 'b', x: 1, provider: 'acme' }] }]],
+    { content: '', provider_native_blocks: [{ type: 'b', x: 1, provider: 'acme' }] },
+  ],
+]

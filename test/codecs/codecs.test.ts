@@ -1,0 +1,149 @@
+/** The client wire of chat: what is refused, and what becomes of a request. */
+import fc from 'fast-check'
+import t from 'tap'
+import { openAiChat } from '../../src/codecs/openai-chat.ts'
+import { GatewayError } from '../../src/core/error.ts'
+import { thrown } from '../core/kit.ts'
+import { type Json, localUrls, publicUrls, rows, valid, wrongData } from './bodies.ts'
+
+/** As it would come from `JSON.parse`, but with the numbers that JSON can write and not hold. */
+const decode = (body: unknown): Json => openAiChat.decode(body) as unknown as Json
+const refusal = (body: unknown): GatewayError => thrown(() => decode(body)) as GatewayError
+const facts = ({ status, code, param }: GatewayError) => ({ status, code, param })
+const merged = (fields: Json): Json =>
+  Object.fromEntries(Object.entries({ ...valid, ...fields }).filter(([, field]) => field !== undefined))
+
+t.test('every bound and every word of a chat request is refused by name, and its neighbour passes', async t => {
+  for (const [wrong, param, right, code = 'invalid_parameters'] of rows) {
+    const says = JSON.stringify(wrong).slice(0, 100)
+    const error = refusal(clean(merged(wrong)))
+    t.strictSame(facts(error), { status: 400, code, param }, says)
+    t.match(error.message, /^\S.{10,}/, says)
+    t.doesNotThrow(() => decode(clean(merged(right))), JSON.stringify(right).slice(0, 100))
+  }
+  for (const body of [null, [], 'x', 1, true]) {
+    t.strictSame(facts(refusal(body)), { status: 400, code: 'invalid_parameters', param: null }, JSON.stringify(body))
+  }
+})
+
+/** Without the keys that rows set to undefined, as JSON would be. */
+function clean(body: unknown): unknown {
+  if (Array.isArray(body)) return body.map(clean)
+  if (typeof body !== 'object' || body === null) return body
+  const entries = Object.entries(body).filter(([, field]) => field !== undefined)
+  return Object.fromEntries(entries.map(([key, field]) => [key, clean(field)]))
+}
+
+t.test('a refusal says what would be right', async t => {
+  const rows: [Json, string][] = [
+    [{ n: 129 }, 'n: must be <= 128'],
+    [{ effort: 'max' }, 'effort: must be one of "low", "medium", "high", null'],
+    [{ temperature: '1' }, 'temperature: must be number or null'],
+    [{ messages: [{ role: 'user', content: 7 }] }, 'messages[0].content: must be string or array or null'],
+    [{ tools: [{ type: 'x' }] }, 'tools[0].type: must be one of "function", "tool_search", "web_search"'],
+    [{ messages: undefined }, 'messages: is required'],
+  ]
+  for (const [wrong, message] of rows) t.equal(refusal(merged(wrong)).message, message)
+  t.equal(refusal([]).message, 'The request body must be object')
+})
+
+t.test('the canonical request holds what was set, under one name', async t => {
+  const tool = { type: 'function', function: { name: 'f' } }
+  const rows: [says: string, sent: Json, canonical: Json][] = [
+    ['unknown parameters are dropped', { stop: ['x'], seed: 1, logprobs: true, logit_bias: {}, x: 1 }, {}],
+    ['null is absent', { temperature: null, tools: null, n: null, stream: null, reasoning: null }, {}],
+    ['max_completion_tokens is max_tokens', { max_completion_tokens: 5 }, { max_tokens: 5 }],
+    ['max_completion_tokens wins', { max_completion_tokens: 5, max_tokens: 9 }, { max_tokens: 5 }],
+    ['but not with null', { max_completion_tokens: null, max_tokens: 9 }, { max_tokens: 9 }],
+    ['onboarding is ignored', { onboarding: true }, {}],
+    ['R10 no tools, no choice', { tools: [], tool_choice: 'required', parallel_tool_calls: true }, {}],
+    ['R11 a choice without tools', { tool_choice: 'auto' }, {}],
+    [
+      'tools and their choice',
+      { tools: [tool], tool_choice: 'auto', parallel_tool_calls: false },
+      { tools: [tool], tool_choice: 'auto', parallel_tool_calls: false },
+    ],
+    [
+      'zero and false are values',
+      { temperature: 0, stream: false, web_search: false },
+      { temperature: 0, stream: false, web_search: false },
+    ],
+    ['unknown keys within are kept', { reasoning: { effort: 'low', x: 1 } }, { reasoning: { effort: 'low', x: 1 } }],
+  ]
+  for (const [says, sent, canonical] of rows)
+    t.strictSame(decode({ ...valid, ...sent }), { ...valid, ...canonical }, says)
+  const reordered = { stream: true, messages: valid.messages, temperature: 1, model: 'm' }
+  t.strictSame(Object.keys(decode(reordered)), ['model', 'messages', 'temperature', 'stream'], 'in one order')
+})
+
+t.test('an image is a data URL of an image, or stands at a public address', async t => {
+  const pictured = (url: string) => ({
+    ...valid,
+    messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
+  })
+  const param = 'messages[0].content[0].image_url.url'
+  for (const url of localUrls)
+    t.strictSame(facts(refusal(pictured(url))), { status: 400, code: 'url_not_allowed', param }, url.slice(0, 80))
+  for (const url of wrongData)
+    t.strictSame(facts(refusal(pictured(url))), { status: 400, code: 'invalid_parameters', param }, url)
+  for (const url of publicUrls) t.doesNotThrow(() => decode(pictured(url)), url)
+})
+
+/** Runs until it was fast enough once: a busy machine is not a slow function. */
+function within(ms: number, run: () => unknown): boolean {
+  for (let attempt = 0; attempt < 3; attempt++) {
+    const start = performance.now()
+    run()
+    if (performance.now() - start < ms) return true
+  }
+  return false
+}
+
+t.test('any JSON is decoded or refused with 400, and quickly', async t => {
+  openAiChat.prepare()
+  const outcome = (body: unknown) => {
+    try {
+      return typeof decode(body) === 'object'
+    } catch (error) {
+      return error instanceof GatewayError && error.status === 400
+    }
+  }
+  const legal = rows.flatMap(([wrong, , right]) => [wrong, right]).map(fields => clean(merged(fields)) as Json)
+  const keys = [...new Set(legal.flatMap(Object.keys))]
+  const seeded = fc.record({
+    base: fc.constantFrom(...legal),
+    fields: fc.dictionary(fc.constantFrom(...keys), fc.jsonValue()),
+  })
+  const body = fc.oneof(
+    fc.jsonValue(),
+    seeded.map(({ base, fields }) => ({ ...base, ...fields })),
+  )
+  const holds = fc.property(body, body => outcome(body) && within(50, () => outcome(body)))
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: 2000 }))
+
+  const late = { type: 'function', function: { name: 'f' }, defer_loading: true }
+  const many = <T>(length: number, of: T): T[] => Array<T>(length).fill(of)
+  const large: [string, Json][] = [
+    ['tools', { tools: [...many(39_000, late), { type: 'tool_search', tool_search_type: 'tool_search_tool' }] }],
+    ['messages', { messages: many(60_000, valid.messages[0]) }],
+    ['parts', { messages: [{ role: 'user', content: many(60_000, { type: 'text', text: '' }) }] }],
+    ['parts that are wrong', { messages: [{ role: 'user', content: many(60_000, { type: 'x' }) }] }],
+    ['one text', { messages: [{ role: 'user', content: 'x'.repeat(20_000_000) }] }],
+    [
+      'one address',
+      {
+        messages: [
+          {
+            role: 'user',
+            content: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(20_000_000)}` } }],
+          },
+        ],
+      },
+    ],
+  ]
+  for (const [says, fields] of large)
+    t.ok(
+      within(500, () => outcome({ ...valid, ...fields })),
+      says,
+    )
+})

@@ -1,0 +1,340 @@
+/** The bytes of an answer: the chunks of a stream, one body, and what both say of usage, cost and routing. */
+import fc from 'fast-check'
+import t from 'tap'
+import { json } from '../../src/codecs/json.ts'
+import { openAiChat } from '../../src/codecs/openai-chat.ts'
+import { errors } from '../../src/core/error.ts'
+import type { Event } from '../../src/core/event.ts'
+import type { Attempt, Exchange } from '../../src/core/exchange.ts'
+import type { Target } from '../../src/core/translator.ts'
+import { SseFraming } from '../../src/upstream/framing/sse.ts'
+import { exchange, principal, text, thrown } from '../core/kit.ts'
+import { flat } from '../core/prices.ts'
+import { target } from '../plugins/wire-kit.ts'
+import { answers } from './answers.ts'
+import { type Json, valid } from './bodies.ts'
+
+interface Chunk {
+  choices: { index: number; delta: Json; finish_reason: string | null }[]
+  usage?: Json
+  metadata?: Json
+  error?: Json
+}
+const usage: Event = { type: 'usage', usage: { prompt: 10, completion: 5 } }
+const finish = (choice = 0, reason = 'stop'): Event => ({ type: 'finish', choice, reason }) as Event
+const to = (): Target => target({ mapping: { price: flat({ prompt: '1', completion: '2' }) }, secret: 'sk-1' })
+const answering = (stream: boolean, facts: object = {}): Exchange =>
+  exchange({ request: { ...valid, stream }, target: to(), principal, ...facts })
+
+/** The chunks of an answer, and whether its last line is the terminator. */
+function parsed(sse: string): Chunk[] {
+  const frames = new SseFraming().push(Buffer.from(sse))
+  t.equal(frames.at(-1)?.data, '[DONE]')
+  return frames.slice(0, -1).map(frame => JSON.parse(frame.data) as Chunk)
+}
+
+function streamed(batches: readonly (readonly Event[])[], ex = answering(true)): string {
+  const encoder = openAiChat.encoder(ex)
+  let out = ''
+  for (const batch of batches) {
+    ex.observe(batch)
+    out += encoder.write(batch) ?? ''
+  }
+  return out + encoder.end()
+}
+function whole(
+  events: readonly Event[],
+  ex = answering(false),
+): { choices: { message: Json; finish_reason: string; index: number }[] } & Json {
+  const encoder = openAiChat.encoder(ex)
+  ex.observe(events)
+  t.equal(encoder.write(events), undefined)
+  return JSON.parse(String(encoder.end()))
+}
+
+t.test('a chunk is one line of JSON with the fields of the first, whatever the text holds', async t => {
+  const ex = answering(true)
+  ex.observe([usage])
+  const nasty = 'a\n\ndata: [DONE]\n\nevent: x\r\n: \u2028\0\ud83d"\\'
+  const encoder = openAiChat.encoder(ex)
+  const head = `data: {"id":"chatcmpl-${ex.logId}","object":"chat.completion.chunk","created":${Math.floor(ex.at / 1000)},"model":"acme-large","choices":[`
+  const first = encoder.write([{ type: 'start', id: 'x', model: 'y' }, text(nasty), usage, text('\ude00')])
+  t.equal(
+    first,
+    `${head}{"index":0,"delta":{"role":"assistant","content":${JSON.stringify(nasty)}},"finish_reason":null}]}\n\n` +
+      `${head}{"index":0,"delta":{"content":"\\ude00"},"finish_reason":null}]}\n\n`,
+  )
+  t.match(first, /\\ud83d/, 'S13: half a character stays what it is')
+  t.equal(parsed(`${first}data: [DONE]\n\n`)[0]?.choices[0]?.delta.content, nasty)
+  t.equal(encoder.write([finish()]), `${head}{"index":0,"delta":{},"finish_reason":"stop"}]}\n\n`)
+  t.equal(encoder.write([usage, { type: 'tier', tier: 'flex' }]), undefined, 'nothing to see is no bytes')
+  const end = String(encoder.end())
+  t.ok(end.startsWith(`${head}],"usage":{"prompt_tokens":10,`) && end.endsWith('}\n\ndata: [DONE]\n\n'))
+  t.equal(encoder.contentType, 'text/event-stream; charset=utf-8')
+})
+
+t.test('events become deltas of their choice, which has its role once, or one message', async t => {
+  for (const [says, events, deltas, message] of answers) {
+    const chunks = parsed(streamed([[...events, finish(0, 'length')]]))
+    const seen = chunks.flatMap(({ choices }) => choices)
+    t.strictSame(
+      seen.map(({ index, delta }) => [index, delta]),
+      [...deltas, [0, {}]],
+      says,
+    )
+    t.strictSame(
+      seen.map(choice => choice.finish_reason),
+      [...deltas.map(() => null), 'length'],
+      says,
+    )
+    const [choice] = whole([...events, finish(0, 'length')]).choices
+    t.strictSame(
+      choice,
+      { index: 0, message: { role: 'assistant', ...message }, logprobs: null, finish_reason: 'length' },
+      says,
+    )
+  }
+  const sparse = whole([
+    text('b', 2),
+    { type: 'tool', choice: 2, index: 1, id: 'c', name: 'f' },
+    finish(2, 'tool_calls'),
+  ])
+  t.match(sparse.choices, [
+    { index: 2, message: { content: 'b', tool_calls: [{ id: 'c' }] }, finish_reason: 'tool_calls' },
+  ])
+  t.equal(sparse.choices.length, 1, 'a choice that said nothing is left out')
+  t.equal((sparse.choices[0]!.message.tool_calls as unknown[]).length, 1)
+})
+
+/** Puts the chunks together as a client does. */
+function folded(chunks: readonly Chunk[]): Map<number, Json> {
+  const messages = new Map<number, Json>()
+  const append = (to: Json, key: string, more: unknown) => {
+    if (typeof more === 'string') to[key] = `${to[key] ?? ''}${more}`
+  }
+  for (const { index, delta, finish_reason } of chunks.flatMap(chunk => chunk.choices)) {
+    const message = messages.get(index) ?? { calls: [], images: [] }
+    messages.set(index, message)
+    for (const key of ['content', 'reasoning', 'refusal']) append(message, key, delta[key])
+    for (const call of (delta.tool_calls ?? []) as { index: number; id?: string; function: Json }[]) {
+      const calls = message.calls as Json[]
+      calls[call.index] ??= { id: call.id, name: call.function.name }
+      append(calls[call.index]!, 'arguments', call.function.arguments)
+    }
+    ;(message.images as unknown[]).push(...((delta.images ?? []) as unknown[]))
+    message.finish ??= finish_reason
+  }
+  return messages
+}
+
+const choices = fc.nat(2)
+const anyEvent: fc.Arbitrary<Event> = fc.oneof(
+  fc.record({
+    type: fc.constantFrom('text', 'refusal', 'reasoning'),
+    choice: choices,
+    text: fc.string({ unit: 'binary-ascii', minLength: 1 }),
+  }),
+  fc.record({
+    type: fc.constant('tool'),
+    choice: choices,
+    index: fc.constant(0),
+    id: fc.constant('c'),
+    name: fc.constant('f'),
+    args: fc.string({ minLength: 1 }),
+  }),
+  fc.record({ type: fc.constant('image'), choice: choices, url: fc.webUrl() }),
+  fc.constant(usage),
+) as fc.Arbitrary<Event>
+
+t.test('a stream is the same bytes however its events were batched, and says what the whole answer says', async t => {
+  const sameBytes = fc.property(fc.array(anyEvent), fc.array(fc.nat(3)), (events, cuts) => {
+    const ex = answering(true)
+    const batches = [...cuts.map(length => events.splice(0, length)), events]
+    return (
+      streamed(batches, ex) ===
+      streamed([batches.flat()], Object.assign(answering(true), { logId: ex.logId, at: ex.at, id: ex.id }))
+    )
+  })
+  t.doesNotThrow(() => fc.assert(sameBytes))
+  const sameWords = fc.property(fc.array(anyEvent, { minLength: 1 }), events => {
+    const seen = [...new Set(events.flatMap(event => ('choice' in event ? [event.choice] : [])))].sort()
+    const all = [...events, ...seen.map(choice => finish(choice))]
+    const messages = folded(parsed(streamed([all])))
+    const { choices } = whole(all)
+    return (
+      JSON.stringify(choices.map(choice => choice.index)) === JSON.stringify(seen) &&
+      choices.every(({ index, message, finish_reason }) => {
+        const other = messages.get(index)!
+        const calls = ((message.tool_calls ?? []) as { function: Json }[]).map(call => call.function.arguments)
+        return (
+          (message.content ?? '') === (other.content ?? '') &&
+          message.reasoning === other.reasoning &&
+          message.refusal === other.refusal &&
+          JSON.stringify(calls) === JSON.stringify((other.calls as Json[]).map(call => call.arguments)) &&
+          JSON.stringify(message.images ?? []) === JSON.stringify(other.images) &&
+          finish_reason === other.finish
+        )
+      })
+    )
+  })
+  t.doesNotThrow(() => fc.assert(sameWords))
+})
+
+t.test('the last chunk and the whole answer tell usage, cost and routing alike', async t => {
+  const prices = {
+    prompt: '1',
+    completion: '2',
+    input_cache_read: '0.1',
+    input_cache_write: '1.25',
+    web_search: '0.01',
+  }
+  const mapping = { price: flat(prices) }
+  const used: Event = {
+    type: 'usage',
+    usage: {
+      prompt: 1000,
+      completion: 500,
+      input_cache_read: 200,
+      input_cache_write: 100,
+      input_cache_write_1h: 50,
+      internal_reasoning: 300,
+      input_audio: 7,
+      web_search: 1,
+    },
+  }
+  const told = (stream: boolean): Chunk => {
+    const ex = answering(stream, { target: target({ mapping, secret: 'sk-1' }), headers: { 'x-request-id': 'mine' } })
+    Object.assign(ex, { requestedModel: 'acme-large', requestedProvider: 'acme', servedTier: 'flex' })
+    const down = target({ provider: { id: 'down' } })
+    ex.attempts.push({ target: down, status: 503, succeeded: false, errorType: 'upstream_error' } as Attempt)
+    ex.attempts.push({ target: ex.target!, status: 200, succeeded: true, errorType: 'none' })
+    const events = [text('a'), used, finish()]
+    const answer = stream ? parsed(streamed([events], ex)).at(-1)! : (whole(events, ex) as unknown as Chunk)
+    t.equal(answer.metadata?.log_id, ex.logId)
+    return answer
+  }
+  const last = told(true)
+  t.strictSame(last.choices, [])
+  const answer = told(false)
+  t.strictSame({ ...last.metadata, log_id: '' }, { ...answer.metadata, log_id: '' })
+  t.strictSame(last.usage, answer.usage)
+  t.strictSame(answer.usage, {
+    prompt_tokens: 1000,
+    completion_tokens: 500,
+    total_tokens: 1500,
+    reasoning_tokens: 300,
+    prompt_tokens_details: {
+      cached_tokens: 200,
+      cache_write_tokens: 150,
+      cache_creation_tokens: 150,
+      cache_creation: { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 50 },
+      audio_tokens: 7,
+    },
+    completion_tokens_details: { reasoning_tokens: 300 },
+    cost: 0.0118575,
+    cost_details: {
+      upstream_inference_cost: 0.0018575,
+      upstream_inference_prompt_cost: 0.0008575,
+      upstream_inference_completions_cost: 0.001,
+      total_cost: 0.0118575,
+      input_cost: 0.00065,
+      output_cost: 0.001,
+      cached_input_cost: 0.00002,
+      cache_write_input_cost: 0.0001875,
+      request_cost: 0,
+      web_search_cost: 0.01,
+      image_input_cost: 0,
+      image_output_cost: 0,
+      audio_input_cost: 0,
+      data_storage_cost: null,
+    },
+  })
+  t.strictSame(answer.metadata, {
+    request_id: 'mine',
+    log_id: answer.metadata?.log_id,
+    requested_model: 'acme-large',
+    requested_provider: 'acme',
+    used_model: 'acme-large',
+    used_provider: 'acme',
+    underlying_used_model: 'acme-large-2026',
+    used_region: null,
+    organization_id: 'org-1',
+    project_id: 'project-1',
+    discount: null,
+    used_service_tier: 'flex',
+    routing: [
+      {
+        provider: 'down',
+        model: 'acme-large',
+        status_code: 503,
+        error_type: 'upstream_error',
+        succeeded: false,
+        credentialSource: 'platform',
+      },
+      {
+        provider: 'acme',
+        model: 'acme-large',
+        status_code: 200,
+        error_type: 'none',
+        succeeded: true,
+        apiKeyHash: 'f1',
+        credentialSource: 'platform',
+      },
+    ],
+  })
+})
+
+t.test('an unknown price is null, an estimate is called one, and a replay costs nothing', async t => {
+  const unpriced = whole([text('abcde'), finish()], answering(false, { target: target() }))
+  t.match(unpriced.usage, {
+    prompt_tokens: 1,
+    completion_tokens: 2,
+    info: /estimated/,
+    cost: null,
+    cost_details: { total_cost: null, input_cost: null, upstream_inference_cost: 0 },
+  })
+  const ex = answering(false, { target: undefined })
+  ex.cached = { provider: 'p', model: 'm', externalId: 'e' }
+  const replay = whole([text('a'), usage, finish()], ex)
+  t.match(replay.usage, { prompt_tokens: 10, cost: 0, cost_details: { total_cost: 0, data_storage_cost: 0 } })
+  t.match(replay.metadata, {
+    cached: true,
+    used_model: 'm',
+    used_provider: 'p',
+    underlying_used_model: 'e',
+    routing: [],
+  })
+  t.equal(replay.model, 'm')
+  t.notOk('cached' in (unpriced.metadata as Json))
+})
+
+t.test('a stream that breaks says so once, with what was used, and ends', async t => {
+  const ex = answering(true)
+  ex.observe([text('abcdefgh')])
+  const encoder = openAiChat.encoder(ex)
+  const said = encoder.write([text('abcdefgh')])! + encoder.fail(errors.truncated())
+  const [first, error, last, ...rest] = parsed(said)
+  t.equal(first?.choices[0]?.delta.content, 'abcdefgh')
+  t.strictSame(error, openAiChat.error(errors.truncated()))
+  t.match(error, {
+    error: { type: 'upstream_error', code: 'upstream_stream_truncated', param: null, message: /ended/ },
+  })
+  t.match(last, { choices: [], usage: { completion_tokens: 2, info: /estimated/ }, metadata: { request_id: ex.id } })
+  t.strictSame(rest, [])
+  t.equal(openAiChat.encoder(answering(false)).fail(errors.truncated()), undefined, 'a whole answer has no band')
+})
+
+t.test('a local endpoint answers with its value, or with bytes that are ready', async t => {
+  const answer = (event: Event) => {
+    const encoder = json.encoder(exchange())
+    t.equal(encoder.write([event]), undefined)
+    return encoder.end()
+  }
+  t.equal(answer({ type: 'result', value: { a: [1] } }), '{"a":[1]}')
+  const bytes = Buffer.from('{}')
+  t.equal(answer({ type: 'result', bytes }), bytes)
+  t.match(
+    thrown(() => json.decode({}, exchange())),
+    { status: 500 },
+  )
+})

@@ -1,0 +1,320 @@
+/** The vocabulary: money, usage, exchanges, what errors mean, and what wires share. */
+import fc from 'fast-check'
+import t from 'tap'
+import { asError, errors, GatewayError } from '../../src/core/error.ts'
+import { type Event, isContent } from '../../src/core/event.ts'
+import { type Cost, costOf, formatDecimal, formatMoney, parseDecimal } from '../../src/core/money.ts'
+import { seal, unseal } from '../../src/core/seal.ts'
+import { guessStatus, readFault, redact, upstreamErrorFrom } from '../../src/core/upstream-error.ts'
+import { axes, estimateTokens, mergeUsage, type Usage } from '../../src/core/usage.ts'
+import { parseDataUrl, pathSegment, textOf, toolArguments } from '../../src/core/wire.ts'
+import { target } from '../plugins/wire-kit.ts'
+import { dialects, echoes, inUse } from './dialects.ts'
+import { exchange, text } from './kit.ts'
+import { base, flat, goldens, type Rates, rates } from './prices.ts'
+
+const parts = ['input', 'cachedInput', 'cacheWrite', 'output', 'request', 'webSearch'] as const
+/** Amounts in USD; those that are zero are left out. */
+const shown = (cost: Cost | null) =>
+  cost && Object.fromEntries(Object.entries(cost).flatMap(([key, n]) => (n === 0n ? [] : [[key, formatMoney(n)]])))
+
+t.test('usage costs what one computes by hand', async t => {
+  for (const [says, written, usage, cost] of goldens) t.strictSame(shown(costOf(usage, flat(written))), cost, says)
+  t.equal(costOf({}, undefined), null, 'an unknown price list')
+})
+
+t.test('a tier begins above its bound', async t => {
+  const tiers = [
+    { above: 200_000, rates: rates({ prompt: '5', completion: '15' }) },
+    { above: 400_000, rates: rates({ prompt: '8', completion: '20' }) },
+  ]
+  const total = (prompt: number) =>
+    formatMoney(costOf({ prompt, completion: 100 }, { rates: rates(base), tiers })!.total)
+  t.strictSame([200_000, 200_001, 400_000, 400_001].map(total), ['0.501', '1.001505', '2.0015', '3.202008'])
+})
+
+t.test('parts sum to the total, which is the exact sum rounded half up once', async t => {
+  const amount = fc.oneof(fc.nat(10_000_000), fc.nat(100), fc.constantFrom(Number.NaN, -1, -0.5, 0.4, 7.5))
+  const usages = fc.record(Object.fromEntries(axes.map(axis => [axis, amount])), { requiredKeys: [] })
+  const rate = fc.bigInt({ min: 0n, max: 10_000_000_000n })
+  const priced = fc.record(Object.fromEntries(axes.map(axis => [axis, rate])), { requiredKeys: [] })
+  const above = fc.nat(1_000_000)
+  const holds = fc.property(usages, priced, priced, above, (usage: Usage, rates: Rates, tier: Rates, above) => {
+    const cost = costOf(usage, { rates, tiers: [{ above, rates: tier }] })
+    const used = (usage.prompt ?? 0) > above ? tier : rates
+    const lacks = (axis: 'prompt' | 'completion') => Math.round(usage[axis] ?? 0) > 0 && used[axis] === undefined
+    if (cost === null) return (lacks('prompt') || lacks('completion')) && used.request === undefined
+    // A thousand times the rates gives whole nano-dollars, and so the exact sum in pico-dollars.
+    const thousandfold = Object.fromEntries(Object.entries(used).map(([axis, rate]) => [axis, rate * 1000n]))
+    const exact = costOf(usage, { rates: thousandfold, tiers: [] })!
+    const sum = (cost: Cost) => parts.reduce((sum, part) => sum + cost[part], 0n)
+    return (
+      sum(cost) === cost.total &&
+      cost.total === (exact.total + 500n) / 1000n &&
+      Object.values(cost).every(part => part >= 0n) &&
+      parts.every(part => (exact[part] - cost[part] * 1000n) ** 2n <= 2000n ** 2n)
+    )
+  })
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: 10_000 }))
+})
+
+t.test('decimals are read exactly, written shortly, and refused when they are something else', async t => {
+  const exact = fc.property(fc.bigInt({ min: 0n, max: 10n ** 24n }), fc.nat(12), (value, places) => {
+    const written = formatDecimal(value, places)
+    return parseDecimal(written, places) === value && !/\.$|\.\d*0$|e/.test(written)
+  })
+  t.doesNotThrow(() => fc.assert(exact))
+  t.equal(parseDecimal('1.50000000000', 2), 150n, 'zeros at the end are no digits')
+  t.equal(formatDecimal(-1_500_000_000n, 9), '-1.5')
+  for (const wrong of ['', '-1', '+1', '1e3', '1.', '.5', ' 1', '1,5', '0x1', 'NaN', '1_000', '٣', '0.0000000001']) {
+    t.throws(() => parseDecimal(wrong, 9), RangeError, wrong)
+  }
+})
+
+t.test('cumulative reports are merged by maximum, and nonsense is ignored', async t => {
+  const usage: Usage = { prompt: 5, completion: 0 }
+  mergeUsage(usage, { prompt: 9, completion: 3 })
+  mergeUsage(usage, { prompt: 7, completion: 3, input_cache_read: 0 })
+  for (const wrong of [Number.NaN, -1, Infinity, 1e300, '12', null, undefined, {}]) {
+    mergeUsage(usage, { prompt: wrong, image: wrong } as Usage)
+  }
+  t.strictSame(usage, { prompt: 9, completion: 3, input_cache_read: 0 })
+  t.strictSame([0, 1, 4, 5].map(estimateTokens), [0, 1, 1, 2])
+})
+
+t.test('usage that was not reported is estimated from what was sent and delivered', async t => {
+  const call = { id: 'c', type: 'function', function: { name: 'name', arguments: '{"k":1}.' } }
+  const messages = [
+    { role: 'user', content: 'x'.repeat(40) },
+    {
+      role: 'user',
+      content: [
+        { type: 'text', text: 'x'.repeat(8) },
+        { type: 'image_url', image_url: { url: 'u' } },
+      ],
+    },
+    { role: 'assistant', content: null, tool_calls: [call] },
+  ]
+  const delivered = [text('x'.repeat(30)), { type: 'tool', choice: 0, index: 0, name: 'nine char', args: '{}' }]
+  const rows: [says: string, reported: Usage, cut: boolean, usage: Usage, estimated: boolean][] = [
+    ['nothing', {}, false, { prompt: 15, completion: 11 }, true],
+    ['only the prompt', { prompt: 3 }, false, { prompt: 3, completion: 11 }, true],
+    ['only the completion', { completion: 2 }, false, { prompt: 15, completion: 2 }, true],
+    ['all', { prompt: 3, completion: 2 }, false, { prompt: 3, completion: 2 }, false],
+    ['less than was delivered before the cut', { prompt: 3, completion: 2 }, true, { prompt: 3, completion: 11 }, true],
+    [
+      'more than was delivered before the cut',
+      { prompt: 3, completion: 20 },
+      true,
+      { prompt: 3, completion: 20 },
+      false,
+    ],
+    ['nothing before the cut', {}, true, { prompt: 15, completion: 11 }, true],
+  ]
+  for (const [says, reported, cut, usage, estimated] of rows) {
+    const ex = exchange({ request: { model: 'm', messages } })
+    ex.observe([...(delivered as Event[]), { type: 'usage', usage: reported }])
+    ex.completeUsage(cut)
+    t.strictSame([ex.usage, ex.estimated], [usage, estimated], says)
+  }
+  const unread = exchange()
+  unread.completeUsage(true)
+  t.strictSame(unread.usage, { prompt: 0, completion: 0 }, 'a request that was never read')
+})
+
+t.test('an exchange reads its input once, and prices what it has seen', async t => {
+  let reads = 0
+  const body = () => Promise.resolve({ model: `m${++reads}`, messages: [{ role: 'user', content: 'x' }] })
+  const ex = exchange({ body, headers: { 'x-request-id': 'mine', accept: ['a', 'b'] } })
+  t.equal(await ex.input(), await ex.input())
+  t.strictSame([reads, ex.chat.model, ex.id, ex.header('accept')], [1, 'm1', 'mine', undefined])
+  t.not(exchange({ headers: { 'x-request-id': 'a b' } }).id, 'a b')
+
+  t.equal(ex.cost, null, 'no target, no price')
+  ex.target = target({ mapping: { price: flat(base) } })
+  ex.observe([{ type: 'start' }, { type: 'usage', usage: { prompt: 1000 } }, { type: 'tier', tier: 'flex' }])
+  t.strictSame([ex.marks.firstToken, ex.servedTier, formatMoney(ex.cost!.total)], [0, 'flex', '0.0025'])
+  ex.observe([text('x'), { type: 'usage', usage: { completion: 500 } }])
+  t.ok(ex.marks.firstToken > 0)
+  t.equal(formatMoney(ex.cost!.total), '0.0075')
+  ex.cached = { provider: 'p', model: 'm', externalId: 'e' }
+  t.strictSame(shown(ex.cost), {}, 'a replay costs nothing')
+})
+
+t.test('a client sees everything but start, usage, tier and error', async t => {
+  const kinds = [
+    'start',
+    'text',
+    'refusal',
+    'reasoning',
+    'tool',
+    'image',
+    'source',
+    'native',
+    'finish',
+    'usage',
+    'tier',
+    'result',
+    'error',
+  ]
+  const unseen = kinds.filter(type => !isContent({ type } as Event))
+  t.strictSame(unseen, ['start', 'usage', 'tier', 'error'])
+})
+
+t.test('every dialect of a refusal is read, and decides whether another provider may answer', async t => {
+  for (const [name, status, body, verdict] of dialects) {
+    const error = upstreamErrorFrom(status, typeof body === 'string' ? body : JSON.stringify(body))
+    const { code, failover, param, message, upstreamStatus } = error
+    const got = { status: error.status, code, failover, param, ...(verdict.message === undefined ? {} : { message }) }
+    t.strictSame(got, { param: null, ...verdict }, name)
+    t.equal(upstreamStatus, status, name)
+    t.not(message, '', name)
+  }
+})
+
+t.test('a message shows no secret that a provider echoes, however long it is', async t => {
+  for (const [said, shown] of echoes) t.equal(redact(said, inUse), shown)
+  const cut = redact(`${'x'.repeat(4990)} ${inUse}`, inUse)
+  t.ok(cut.length <= 5000)
+  t.notMatch(cut, /sk-live/, 'not even the part of a secret that would fit')
+  t.equal(redact('a short secret stays', 'short'), 'a short secret stays')
+  t.match(upstreamErrorFrom(401, JSON.stringify({ detail: [{ input: inUse }] }), inUse).message, /"input":"\*\*\*"/)
+})
+
+t.test('reading an error never throws', async t => {
+  const status = fc.constantFrom(400, 401, 402, 403, 404, 408, 413, 415, 422, 424, 429, 498, 500, 503, 524, 529)
+  const keys = ['error', 'message', 'code', 'type', 'detail', 'param', 'base_resp', 'status_code', 'err_msg']
+  const leaf = fc.jsonValue({ maxDepth: 2 })
+  const object = (inner: fc.Arbitrary<unknown>) => fc.dictionary(fc.constantFrom(...keys), inner, { maxKeys: 3 })
+  const tree = fc.oneof(leaf, object(fc.oneof(leaf, object(leaf))))
+  const holds = fc.property(
+    fc.oneof(
+      tree.map(value => JSON.stringify(value)),
+      fc.string(),
+    ),
+    status,
+    (body, status) => {
+      const error = upstreamErrorFrom(status, body, inUse)
+      return (
+        error instanceof GatewayError && error.status >= 400 && error.message !== '' && error.message.length <= 5000
+      )
+    },
+  )
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: 2000 }))
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(tree, value => void readFault(value)),
+      { numRuns: 2000 },
+    ),
+  )
+  t.equal(readFault({ choices: [], message: 'x' }), undefined, 'an answer is no error')
+  t.equal(readFault({ choices: [], error: null }), undefined)
+})
+
+t.test('an error in an answer has the status that it would have had', async t => {
+  const rows: [string, number][] = [
+    ['429', 429],
+    ['503', 503],
+    ['200', 500],
+    ['999', 500],
+    ['insufficient_quota', 429],
+    ['rate_limit_exceeded', 429],
+    ['authentication_error', 401],
+    ['permission_error', 403],
+    ['not_found_error', 404],
+    ['invalid_request_error', 400],
+    ['overloaded_error', 503],
+    ['The service is currently unavailable', 503],
+    ['deadline exceeded', 504],
+    ['something', 500],
+  ]
+  for (const [code, status] of rows) t.equal(guessStatus({ message: '', code }), status, code)
+})
+
+t.test('a data URL is read in every form that clients send', async t => {
+  const rows: [url: string, mime: string | undefined, base64?: string][] = [
+    ['data:image/png;base64,iVBO', 'image/png', 'iVBO'],
+    ['data:image/png;charset=utf-8;base64,iVBO', 'image/png', 'iVBO'],
+    ['DATA:Image/PNG;BASE64,iVBO', 'image/png', 'iVBO'],
+    ['data:image/png;base64,iV\r\nBO\n', 'image/png', 'iVBO'],
+    ['data:;base64,aGk=', 'text/plain', 'aGk='],
+    ['data:,hi%20%C3%A9', 'text/plain', 'aGkgw6k='],
+    ['data:text/plain;charset=utf-8,hi', 'text/plain', 'aGk='],
+    ['data:text/plain,%', undefined],
+    ['data:image/png;base64', undefined],
+    ['https://acme.example/a.png', undefined],
+    ['', undefined],
+  ]
+  for (const [url, mime, base64] of rows) t.strictSame(parseDataUrl(url), mime && { mime, base64 }, url)
+  const start = performance.now()
+  parseDataUrl(`data:${';x'.repeat(1_000_000)}`)
+  t.ok(performance.now() - start < 500, 'in linear time')
+})
+
+t.test('arguments of a tool call are JSON text, whatever a provider made of them', async t => {
+  const rows: [says: string, given: unknown, args: string][] = [
+    ['text', '{"k":1}', '{"k":1}'],
+    ['C17 an object', { k: [1] }, '{"k":[1]}'],
+    ['C18 nothing', undefined, '{}'],
+    ['C18 null', null, '{}'],
+    ['C18 "null"', 'null', '{}'],
+    ['C18 empty', '', '{}'],
+    ['C19 encoded twice', '"{\\"k\\":1}"', '{"k":1}'],
+    ['C19 a string that is no JSON', '"hello"', '"hello"'],
+    ['C19 a string that is a number', '"1"', '"1"'],
+    ['not JSON at all', '"{', '"{'],
+  ]
+  for (const [says, given, args] of rows) t.equal(toolArguments(given), args, says)
+})
+
+t.test('a model id is one segment of a path, or refused', async t => {
+  for (const name of ['', '.', '..', 'a\\b', 'a\0b', 'a\nb', 'a\x7f', 'a\x85', '\ud800']) {
+    t.throws(() => pathSegment(name), RangeError, JSON.stringify(name))
+  }
+  const rows = [
+    ['acme-large', 'acme-large'],
+    ['meta/llama', 'meta%2Fllama'],
+    ['../../admin', '..%2F..%2Fadmin'],
+    ['a?b=c#d', 'a%3Fb%3Dc%23d'],
+    ['%2e%2e', '%252e%252e'],
+    ['…', '%E2%80%A6'],
+    ['arn:aws:x/y', 'arn%3Aaws%3Ax%2Fy'],
+  ]
+  for (const [name, segment] of rows) t.equal(pathSegment(name!), segment)
+  const hostile = fc.constantFrom('a', '.', '..', '/', '\\', '%', '?', '#', ':', '\t', '…', '\ud83d', '\u202e', '@')
+  const stays = fc.property(fc.array(hostile), pieces => {
+    const name = pieces.join('')
+    try {
+      return new URL(`http://h/models/${pathSegment(name)}:run`).pathname.split('/').length === 3
+    } catch (error) {
+      return error instanceof RangeError
+    }
+  })
+  t.doesNotThrow(() => fc.assert(stays))
+})
+
+t.test('a sealed value comes back byte for byte, and only to the provider that made it', async t => {
+  const acme = target()
+  const other = target({ provider: { id: 'acme-2' } })
+  const holds = fc.property(fc.string(), value => {
+    const sealed = seal(acme, value)
+    return unseal(acme, sealed) === value && unseal(other, sealed) === undefined
+  })
+  t.doesNotThrow(() => fc.assert(holds))
+  for (const none of [undefined, null, '', 'acme', 'acm:x', 'x']) t.equal(unseal(acme, none), undefined)
+})
+
+t.test('the text of a message is its string or its text parts', async t => {
+  const image = { type: 'image_url', image_url: { url: 'u' } } as const
+  t.strictSame([textOf('a'), textOf(null), textOf(undefined)], ['a', '', ''])
+  t.equal(textOf([{ type: 'text', text: 'a' }, image, { type: 'text', text: 'b' }]), 'ab')
+})
+
+t.test('a GatewayError is copied with changes, and anything else becomes a 500 that shows nothing', async t => {
+  const cause = new Error('secret')
+  const error = errors.upstreamTimeout('idle').with({ retryAfterMs: 5, headers: { a: 'b' } })
+  t.match(error, { status: 504, code: 'timeout', failover: true, upstreamStatus: 0, retryAfterMs: 5 })
+  t.equal(asError(error), error)
+  t.match(asError(cause), { status: 500, message: 'Internal Server Error', code: null, param: null, failover: false })
+  t.equal(asError(cause).cause, cause)
+})

@@ -1,0 +1,81 @@
+/** What the unit tests share: an exchange without a server, and a sink that remembers. */
+import type { Endpoint } from '../../src/core/endpoint.ts'
+import type { Event } from '../../src/core/event.ts'
+import { Exchange, type Headers } from '../../src/core/exchange.ts'
+import type { ChatRequest } from '../../src/core/ops.ts'
+import type { Principal } from '../../src/core/ports.ts'
+import type { Sink } from '../../src/core/pump.ts'
+import type { Snapshot } from '../../src/core/snapshot.ts'
+import type { Target } from '../../src/core/translator.ts'
+import { chat } from '../../src/endpoints/chat.ts'
+
+export interface ExchangeFacts {
+  request?: object
+  headers?: Headers
+  query?: string
+  target?: Target
+  principal?: Principal
+  signal?: AbortSignal
+  endpoint?: Endpoint
+  snapshot?: Partial<Snapshot>
+  body?: () => Promise<unknown>
+}
+
+/** An exchange at the chat endpoint; `request` is its canonical request, as if it had been read already. */
+export function exchange(facts: ExchangeFacts = {}): Exchange {
+  const ex = new Exchange({
+    snapshot: (facts.snapshot ?? {}) as Snapshot,
+    endpoint: facts.endpoint ?? chat,
+    headers: facts.headers ?? {},
+    query: facts.query ?? '',
+    signal: facts.signal ?? new AbortController().signal,
+    body: facts.body ?? (() => Promise.resolve(facts.request)),
+  })
+  ex.request = facts.request as ChatRequest | undefined
+  ex.target = facts.target
+  ex.principal = facts.principal
+  return ex
+}
+
+export const principal: Principal = {
+  keyId: 'key-1',
+  keyName: 'default',
+  kind: 'key',
+  projectId: 'project-1',
+  orgId: 'org-1',
+  account: 'prepaid',
+  archived: false,
+  expiresAt: undefined,
+  cacheTtlMs: undefined,
+}
+
+/** Remembers what it is told, one line a call. `slow` answers every write with what the pump must wait for. */
+export function recorder(log: string[] = [], slow?: () => Promise<void>): Sink & { readonly log: string[] } {
+  return {
+    log,
+    head: (status, headers) => void log.push(`head ${status} ${headers['content-type']}`),
+    write(chunk) {
+      log.push(`write ${chunk}`)
+      return slow?.()
+    },
+    end: (chunk = '') => void log.push(`end ${chunk}`),
+    destroy: () => void log.push('destroy'),
+  }
+}
+
+export const text = (said: string, choice = 0): Event => ({ type: 'text', choice, text: said })
+
+/** Batches as a reply's events. */
+export async function* eventsOf(...batches: (readonly Event[])[]): AsyncGenerator<readonly Event[]> {
+  yield* batches
+}
+
+/** What `run` throws; fails loudly when it does not. */
+export function thrown(run: () => unknown): unknown {
+  try {
+    run()
+  } catch (error) {
+    return error
+  }
+  throw new Error('nothing was thrown')
+}

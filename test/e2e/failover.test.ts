@@ -1,0 +1,292 @@
+/** Two providers for one model, the first of which fails in every way that it can. */
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import t, { type Test } from 'tap'
+import { startGateway, testMapping } from '../helpers/gateway.ts'
+import { checkInvariants, isErrorBody, metric } from '../helpers/invariants.ts'
+import { readEvents, textOf } from '../helpers/sse.ts'
+import { closedPort, type Step, startUpstream } from '../helpers/upstream.ts'
+
+type Tree = Record<string, unknown>
+/** What an attempt is called in `metadata.routing`: the upstream's status, 0 when there was none, and the kind. */
+type Verdict = [status: number, kind: 'network_error' | 'rate_limited' | 'timeout' | 'upstream_error']
+
+const question = 'Which of the two of you is going to answer this?'
+const promptTokens = Math.ceil(question.length / 4)
+/** Nano-USD per token. The first is asked because of its priority, although the second is cheaper. */
+const rates = { a: { prompt: 4000, completion: 8000 }, b: { prompt: 1000, completion: 2000 } }
+const refused = 'refused'
+/** A token each, as the gateway estimates: four characters. */
+const chunks = ['I am', ' her', 'e an', 'd aw', 'ay.']
+
+const errorFirst: Step = { fault: 'error-first-event' }
+
+/** Before any content: the second provider answers in its place. */
+const failures: { says: string; step: Step | typeof refused; verdict: Verdict; only?: 'whole' | 'stream' }[] = [
+  { says: 'answers 500', step: { status: 500 }, verdict: [500, 'upstream_error'] },
+  { says: 'answers 502', step: { status: 502, fault: 'html' }, verdict: [502, 'upstream_error'] },
+  { says: 'answers 503', step: { status: 503 }, verdict: [503, 'upstream_error'] },
+  { says: 'answers 529', step: { status: 529 }, verdict: [529, 'upstream_error'] },
+  { says: 'answers 408', step: { status: 408 }, verdict: [408, 'timeout'] },
+  { says: 'answers 409', step: { status: 409 }, verdict: [409, 'upstream_error'] },
+  { says: 'answers 401', step: { status: 401 }, verdict: [401, 'upstream_error'] },
+  { says: 'answers 404', step: { status: 404 }, verdict: [404, 'upstream_error'] },
+  { says: 'answers 429', step: { status: 429 }, verdict: [429, 'rate_limited'] },
+  {
+    says: 'answers 429 and asks for an hour',
+    step: { status: 429, headers: { 'retry-after': '3600' } },
+    verdict: [429, 'rate_limited'],
+  },
+  { says: 'says nothing', step: { fault: 'stall' }, verdict: [0, 'timeout'] },
+  { says: 'sends early hints for ever', step: { fault: 'flood103' }, verdict: [0, 'timeout'] },
+  { says: 'sends its head and nothing more', step: { fault: 'stall', afterChunks: 0 }, verdict: [0, 'timeout'] },
+  { says: 'refuses the connection', step: refused, verdict: [0, 'network_error'] },
+  { says: 'resets the connection', step: { fault: 'reset' }, verdict: [0, 'network_error'] },
+  { says: 'closes the connection', step: { fault: 'refuse' }, verdict: [0, 'network_error'] },
+  { says: 'does not speak HTTP', step: { socket: ['SSH-2.0-OpenSSH_9.2\r\n'] }, verdict: [0, 'network_error'] },
+  { says: 'answers 200 with an error', step: { fault: 'error-in-200' }, verdict: [500, 'upstream_error'] },
+  { says: 'answers 200 with a page', step: { fault: 'html' }, verdict: [200, 'upstream_error'] },
+  { says: 'answers 200 with nothing', step: { fault: 'empty' }, verdict: [200, 'upstream_error'] },
+  { says: 'redirects', step: { status: 302, headers: { location: '/b/v1' } }, verdict: [302, 'upstream_error'] },
+  { says: 'sends an error first', step: errorFirst, verdict: [500, 'upstream_error'] },
+  {
+    says: 'breaks off in the body',
+    step: { fault: 'fin', afterChunks: 1 },
+    verdict: [0, 'network_error'],
+    only: 'whole',
+  },
+  {
+    says: 'says who speaks, and no more',
+    step: { raw: ['data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}\n\n'] },
+    verdict: [200, 'upstream_error'],
+    only: 'stream',
+  },
+  { says: 'sends half of the body', step: { fault: 'truncate' }, verdict: [200, 'upstream_error'], only: 'whole' },
+]
+
+/** After content: what was sent stands, and nobody begins again. */
+const breaks: { says: string; step: Step; verdict: Verdict; code: string; delivered?: number }[] = [
+  { says: 'resets', step: { fault: 'reset' }, verdict: [200, 'network_error'], code: 'fetch_failed' },
+  { says: 'closes', step: { fault: 'fin' }, verdict: [200, 'network_error'], code: 'fetch_failed' },
+  { says: 'falls silent', step: { fault: 'stall' }, verdict: [200, 'timeout'], code: 'timeout' },
+  {
+    says: 'ends too early',
+    step: { fault: 'truncate' },
+    verdict: [200, 'upstream_error'],
+    code: 'upstream_stream_truncated',
+    delivered: 5,
+  },
+  { says: 'sends an error', step: { fault: 'error-event' }, verdict: [200, 'upstream_error'], code: 'upstream_error' },
+]
+
+/** Neither answers: what the client is told (decisions section 6). */
+const defeats: { says: string; a: Step | typeof refused; b: Step | typeof refused; status: number; code: string }[] = [
+  { says: 'throttled', a: { status: 429 }, b: { status: 429 }, status: 503, code: 'upstream_rate_limited' },
+  { says: 'unreachable', a: refused, b: refused, status: 502, code: 'fetch_failed' },
+  { says: 'timed out', a: { fault: 'stall' }, b: { fault: 'stall' }, status: 504, code: 'timeout' },
+  { says: 'failing differently', a: { status: 429 }, b: { status: 500 }, status: 502, code: 'all_providers_failed' },
+  { says: 'refusing our key', a: { status: 401 }, b: { status: 403 }, status: 502, code: 'all_providers_failed' },
+  { says: 'sending an error first', a: errorFirst, b: errorFirst, status: 502, code: 'all_providers_failed' },
+]
+
+const upstream = await startUpstream(t)
+const nobody = `http://127.0.0.1:${await closedPort()}/v1`
+const usd = (nano: number) => String(nano / 1000)
+
+/** Every case has a model and two providers of its own, so that none has a past with another. */
+const idOf = (group: string, index: number) => `${group}${index}`
+const providers: Record<string, Tree> = {}
+function offer(id: string, down: { a?: boolean; b?: boolean }): void {
+  for (const side of ['a', 'b'] as const) {
+    providers[`${side}-${id}`] = {
+      base_url: down[side] ? nobody : upstream.url(`${side}-${id}`),
+      priority: side === 'a' ? 2 : 1,
+      timeouts: { connect: '1s', first_event: '200ms', idle: '200ms' },
+      models: [
+        {
+          ...testMapping,
+          model: id,
+          id: `${side}-1`,
+          pricing: { prompt: usd(rates[side].prompt), completion: usd(rates[side].completion) },
+        },
+      ],
+    }
+  }
+}
+failures.forEach(({ step }, index) => void offer(idOf('failure', index), { a: step === refused }))
+breaks.forEach((_, index) => void offer(idOf('break', index), {}))
+defeats.forEach(({ a, b }, index) => void offer(idOf('defeat', index), { a: a === refused, b: b === refused }))
+for (const id of ['blamed', 'alone']) offer(id, {})
+
+const gateway = await startGateway(t, { providers })
+const books = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
+t.teardown(() => books.close())
+
+/** Plays a step at one provider of a case, from its next request on; a provider that is down plays none. */
+const play = (side: 'a' | 'b', id: string, step: Step | typeof refused) =>
+  step === refused ? undefined : upstream.script(`${side}-${id}`, [step])
+const seen = async (side: 'a' | 'b', id: string) => (await upstream.record(`${side}-${id}`)).length
+
+interface Told {
+  text: string
+  /** Ids of the answer: one, however many attempts there were. */
+  ids: string[]
+  error: string | null | undefined
+  done: boolean
+  cost: number
+  logId: string
+  routing: object[]
+}
+
+/** Asks and reads the whole answer, streamed or not. */
+async function ask(model: string, stream: boolean): Promise<Told> {
+  const response = await gateway.chat({ model, stream, messages: [{ role: 'user', content: question }] })
+  if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`)
+  const { data, terminator } = stream
+    ? await readEvents<Tree>(response)
+    : { data: [(await response.json()) as Tree], terminator: '[DONE]' }
+  const last = data.at(-1) as { usage: { cost: number }; metadata: { log_id: string; routing: object[] } }
+  const [answer] = data as { choices: { message: { content: string } }[] }[]
+  return {
+    text: stream ? textOf(data) : answer!.choices[0]!.message.content,
+    ids: [...new Set(data.filter(({ error }) => !error).map(({ id }) => String(id)))],
+    error: (data.find(({ error }) => error) as { error: { code: string | null } } | undefined)?.error.code,
+    done: terminator === '[DONE]',
+    cost: last.usage.cost,
+    logId: last.metadata.log_id,
+    routing: last.metadata.routing,
+  }
+}
+
+/** What one request left: entries of the ledger, and holds that were not closed. */
+const ledgerOf = (logId: string) => books.prepare('SELECT kind, amount FROM ledger WHERE request_id = ?').all(logId)
+const holdsOf = (logId: string) => books.prepare('SELECT id FROM holds WHERE request_id = ?').all(logId)
+
+const attempt = (provider: string, model: string, [status_code, error_type]: Verdict) => ({
+  provider,
+  model,
+  status_code,
+  error_type,
+  succeeded: false,
+})
+const success = (provider: string, model: string) => ({
+  provider,
+  model,
+  status_code: 200,
+  error_type: 'none',
+  succeeded: true,
+})
+const priceOf = (side: 'a' | 'b', completion: number) =>
+  promptTokens * rates[side].prompt + completion * rates[side].completion
+
+failures.forEach(({ says, step, verdict, only }, index) => {
+  const id = idOf('failure', index)
+  t.test(`the first provider ${says}: the second answers, and is alone charged`, async t => {
+    await play('a', id, step)
+    await play('b', id, { chunks: ['Here ', 'I am', '.'] })
+    const forms = [false, true].filter(stream => only !== (stream ? 'whole' : 'stream'))
+    for (const stream of forms) {
+      const told = await ask(id, stream)
+      t.equal(told.text, 'Here I am.')
+      t.match(told, { error: undefined, done: true, cost: priceOf('b', 3) / 1e9 })
+      t.equal(told.ids.length, 1, 'one answer')
+      t.match(told.routing, [attempt(`a-${id}`, id, verdict), success(`b-${id}`, id)])
+      t.equal(told.routing.length, 2)
+      t.strictSame(ledgerOf(told.logId), [{ kind: 'charge', amount: -priceOf('b', 3) }])
+      t.strictSame(holdsOf(told.logId), [])
+    }
+    t.equal(await seen('a', id), step === refused ? 0 : forms.length, 'the first is tried once for each request')
+    t.equal(await seen('b', id), forms.length)
+  })
+})
+
+breaks.forEach(({ says, step, verdict, code, delivered = 2 }, index) => {
+  const id = idOf('break', index)
+  t.test(`the provider ${says} after content: nothing is repeated, and what was delivered is charged`, async t => {
+    await play('a', id, { ...step, chunks, afterChunks: 2 })
+    const told = await ask(id, true)
+    t.equal(told.text, chunks.slice(0, delivered).join(''))
+    t.match(told, { error: code, done: true, cost: priceOf('a', delivered) / 1e9 })
+    t.equal(told.ids.length, 1)
+    t.match(told.routing, [attempt(`a-${id}`, id, verdict)])
+    t.equal(told.routing.length, 1)
+    t.strictSame(ledgerOf(told.logId), [{ kind: 'charge', amount: -priceOf('a', delivered) }])
+    t.strictSame([await seen('a', id), await seen('b', id)], [1, 0])
+  })
+})
+
+/** Nothing was charged for a model, nothing is held for it, and each request has a row that says so. */
+async function checkUnpaid(t: Test, model: string, code: string, attempts: number): Promise<void> {
+  // A refusal is on its way before its row is kept.
+  while (metric(await gateway.metrics(), 'gateway_requests_in_flight') !== 0);
+  const rows = books
+    .prepare('SELECT id, outcome, error_code, cost, attempts FROM requests WHERE requested_model = ?')
+    .all(model) as { id: string }[]
+  t.match(rows, [
+    { outcome: 'error', error_code: code, cost: 0, attempts },
+    { outcome: 'error', error_code: code, cost: 0, attempts },
+  ])
+  for (const { id } of rows) {
+    t.strictSame(ledgerOf(id), [])
+    t.strictSame(holdsOf(id), [])
+  }
+}
+
+async function checkRefusal(t: Test, response: Response, status: number, code: string): Promise<void> {
+  t.equal(response.status, status)
+  t.match(response.headers.get('content-type'), /^application\/json/)
+  const body = (await response.json()) as { error: { code: string } }
+  t.equal(body.error.code, code)
+  t.ok(isErrorBody(body))
+}
+
+defeats.forEach(({ says, a, b, status, code }, index) => {
+  const id = idOf('defeat', index)
+  t.test(`both providers are ${says}: the client is told ${status} ${code}, and nothing is charged`, async t => {
+    await play('a', id, a)
+    await play('b', id, b)
+    for (const stream of [false, true]) {
+      const response = await gateway.chat({ model: id, stream, messages: [{ role: 'user', content: question }] })
+      await checkRefusal(t, response, status, code)
+    }
+    await checkUnpaid(t, id, code, 2)
+    t.strictSame([await seen('a', id), await seen('b', id)], [a === refused ? 0 : 2, b === refused ? 0 : 2])
+  })
+})
+
+t.test('a request that is itself at fault, or that wants no fallback, is tried once', async t => {
+  const cases = [
+    {
+      id: 'blamed',
+      step: { status: 400, body: { error: { message: 'No such knob.', code: 'knob' } } },
+      status: 400,
+      code: 'knob',
+    },
+    {
+      id: 'alone',
+      step: { status: 500 },
+      status: 502,
+      code: 'all_providers_failed',
+      header: { 'x-no-fallback': 'true' },
+    },
+  ]
+  for (const { id, step, status, code, header } of cases) {
+    await play('a', id, step)
+    for (const stream of [false, true]) {
+      const response = await gateway.chat(
+        { model: id, stream, messages: [{ role: 'user', content: question }] },
+        header,
+      )
+      await checkRefusal(t, response, status, code)
+    }
+    await checkUnpaid(t, id, code, 1)
+    t.strictSame([await seen('a', id), await seen('b', id)], [2, 0])
+  }
+})
+
+t.test('the gateway is as it was, and its metrics count every attempt', async t => {
+  await checkInvariants(t, gateway, upstream)
+  const tried = books.prepare('SELECT sum(attempts) FROM requests').pluck().get()
+  t.equal(metric(await gateway.metrics(), 'gateway_attempts_total'), tried)
+  t.strictSame(books.prepare('SELECT held, balance + used AS rest FROM balances').all(), [{ held: 0, rest: 0 }])
+})
