@@ -7,7 +7,7 @@ import { openAiError } from './openai-error.ts'
 import { validator } from './validate.ts'
 
 const validate = validator(chatRequest)
-const known = Object.keys((chatRequest.json as { properties: object }).properties) as (keyof ChatRequest)[]
+const known = new Set(Object.keys((chatRequest.json as { properties: object }).properties))
 
 export const openAiChat = {
   wire: 'openai.chat',
@@ -20,10 +20,7 @@ export const openAiChat = {
 /** The fields that the interface knows and the caller set; one name for each; checked against each other. */
 export function canonical(body: ChatRequest): ChatRequest {
   const request: Record<string, unknown> = {}
-  for (const key of known) {
-    const value = body[key]
-    if (value !== undefined && value !== null) request[key] = value
-  }
+  for (const [key, value] of Object.entries(body)) if (value !== null && known.has(key)) request[key] = value
   if (request.max_completion_tokens !== undefined) request.max_tokens = request.max_completion_tokens
   delete request.max_completion_tokens
   delete request.onboarding

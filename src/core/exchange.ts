@@ -1,4 +1,5 @@
 /** One request's life, pinned to one snapshot. */
+import type { Cancellation } from './cancel.ts'
 import type { Endpoint } from './endpoint.ts'
 import type { GatewayError } from './error.ts'
 import { type Event, isContent } from './event.ts'
@@ -38,7 +39,7 @@ export interface ExchangeInit {
   headers: Headers
   /** What stands behind the `?`, undecoded. */
   query: string
-  signal: AbortSignal
+  signal: Cancellation
   /** Reads, bounds and parses the body; called at most once. */
   body: () => Promise<unknown>
 }
@@ -52,7 +53,7 @@ export class Exchange {
   readonly endpoint: Endpoint
   readonly headers: Headers
   readonly query: string
-  readonly signal: AbortSignal
+  readonly signal: Cancellation
   /** Unix milliseconds of arrival. */
   readonly at: number = Date.now()
   readonly marks: Marks = { start: performance.now(), sent: 0, answered: 0, firstToken: 0, end: 0 }

@@ -39,7 +39,7 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
         const drained = sink.write(out)
         if (drained) await drained
       }
-      if (ex.signal.aborted) throw ex.signal.reason
+      if (ex.signal.reason) throw ex.signal.reason
       if (ex.failure && !started) throw ex.failure
       if (ex.failure) break
     }
@@ -51,7 +51,7 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
     }
     ex.outcome = ex.failure ? 'error' : 'ok'
   } catch (thrown) {
-    const error = asError(ex.signal.aborted ? ex.signal.reason : thrown)
+    const error = asError(ex.signal.reason ?? thrown)
     ex.failure = error
     ex.outcome = error.status === CLIENT_CLOSED ? 'aborted' : 'error'
     if (started) fail(encoder?.fail(error), sink)

@@ -3,16 +3,24 @@
 type Json = Record<string, unknown>
 const MAX_DEPTH = 8
 const MAX_PROPERTIES = 100
+/** Of one sample: a schema that refers to itself in each of its properties has no end. */
+const MAX_VALUES = 500
 
 /** Strings become `seed`, numbers their minimum or 1, arrays one element. */
-export function sample(schema: unknown, seed: string, root: unknown = schema, depth = 0): unknown {
-  if (typeof schema !== 'object' || schema === null || depth > MAX_DEPTH) return null
+export function sample(
+  schema: unknown,
+  seed: string,
+  root: unknown = schema,
+  depth = 0,
+  budget = { left: MAX_VALUES },
+): unknown {
+  if (typeof schema !== 'object' || schema === null || depth > MAX_DEPTH || budget.left-- <= 0) return null
   const node = schema as Json
-  if (typeof node.$ref === 'string') return sample(resolve(root, node.$ref), seed, root, depth + 1)
+  if (typeof node.$ref === 'string') return sample(resolve(root, node.$ref), seed, root, depth + 1, budget)
   if ('const' in node) return node.const
   if (Array.isArray(node.enum)) return node.enum[0]
   for (const union of [node.anyOf, node.oneOf, node.allOf]) {
-    if (Array.isArray(union)) return sample(union[0], seed, root, depth + 1)
+    if (Array.isArray(union)) return sample(union[0], seed, root, depth + 1, budget)
   }
   const type = Array.isArray(node.type) ? node.type[0] : node.type
   switch (type) {
@@ -24,17 +32,17 @@ export function sample(schema: unknown, seed: string, root: unknown = schema, de
     case 'boolean':
       return true
     case 'array':
-      return [sample(node.items ?? { type: 'string' }, seed, root, depth + 1)]
+      return [sample(node.items ?? { type: 'string' }, seed, root, depth + 1, budget)]
     case 'null':
       return null
     default:
-      return object(node, seed, root, depth)
+      return object(node, seed, root, depth, budget)
   }
 }
 
-function object(node: Json, seed: string, root: unknown, depth: number): Json {
+function object(node: Json, seed: string, root: unknown, depth: number, budget: { left: number }): Json {
   const properties = Object.entries((node.properties ?? {}) as Json).slice(0, MAX_PROPERTIES)
-  return Object.fromEntries(properties.map(([key, property]) => [key, sample(property, seed, root, depth + 1)]))
+  return Object.fromEntries(properties.map(([key, property]) => [key, sample(property, seed, root, depth + 1, budget)]))
 }
 
 /** `#/$defs/name` within the same schema; anything else stays unresolved. */

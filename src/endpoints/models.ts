@@ -80,7 +80,7 @@ function entryOf(model: Model, id: string, mappings: readonly Mapping[]): object
     },
     top_provider: { is_moderated: false },
     providers: mappings.map(mappingOf),
-    pricing: first.pricing,
+    pricing: { ...first.pricing, ...first.pricingBySize },
     context_length: largest([...mappings.map(mapping => mapping.contextLength), model.contextLength]),
     max_output: largest([...mappings.map(mapping => mapping.maxOutput), model.maxOutput]),
     per_request_limits: {},
@@ -100,6 +100,9 @@ function mappingOf(mapping: Mapping): object {
   return clean({
     providerId: mapping.provider.id,
     externalId: mapping.externalId,
+    supportedVideoSizes: [],
+    supportsVideoAudio: false,
+    supportsVideoWithoutAudio: false,
     streaming: supports.has('streaming'),
     vision: supports.has('vision'),
     realtime: supports.has('realtime'),
@@ -112,7 +115,7 @@ function mappingOf(mapping: Mapping): object {
     min_cacheable_tokens: mapping.minCacheableTokens,
     context_length: mapping.contextLength ?? mapping.model.contextLength,
     max_output: mapping.maxOutput ?? mapping.model.maxOutput,
-    pricing,
+    pricing: { ...pricing, ...mapping.pricingBySize },
     stability: mapping.stability ?? mapping.model.stability ?? 'stable',
   })
 }

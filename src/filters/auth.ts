@@ -1,5 +1,5 @@
 /** Who calls: finds the principal of the credential, and refuses what it may not do. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
@@ -43,7 +43,7 @@ async function authenticate(secret: string, { keys, now }: Services): Promise<Pr
   if (secret.length > MAX_KEY_LENGTH) throw errors.invalidKey()
   let principal: Principal | undefined
   try {
-    const found = keys.find(createHash('sha256').update(secret).digest('hex'))
+    const found = keys.find(hash('sha256', secret))
     principal = found instanceof Promise ? await found : found
   } catch (cause) {
     throw errors.storeUnavailable(cause)

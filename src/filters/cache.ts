@@ -41,7 +41,8 @@ export const cache: FilterFactory<Infer<typeof options>> = {
  * serve both forms.
  */
 function keyOf(ex: Exchange): string {
-  const { stream: _, ...request } = ex.chat
+  const { stream: _, ...rest } = ex.chat
+  const request = Object.entries(rest).sort(([a], [b]) => (a < b ? -1 : 1))
   const parts = [ex.principal!.orgId, ex.principal!.projectId, ex.snapshot.version, ex.endpoint.name, request]
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64')
 }

@@ -7,6 +7,8 @@ import type { RequestRow } from '../core/ports.ts'
 export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: number): RequestRow {
   const principal = ex.principal!
   const { mapping } = ex.target ?? {}
+  // Whoever waits for a client that has left, or that does not read, has not been told of any failure.
+  const failure = outcome === 'ok' ? undefined : (ex.failure ?? ex.signal.reason)
   return {
     id: ex.logId,
     requestId: ex.id,
@@ -19,9 +21,9 @@ export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: n
     model: ex.cached?.model ?? mapping?.model.id ?? null,
     provider: ex.cached?.provider ?? mapping?.provider.id ?? null,
     source: sourceOf(ex),
-    status: outcome === 'ok' ? 200 : (ex.failure?.status ?? 499),
+    status: outcome === 'ok' ? 200 : (failure?.status ?? 499),
     outcome,
-    errorCode: ex.failure?.code ?? null,
+    errorCode: failure?.code ?? null,
     streamed: ex.streaming,
     cached: ex.cached !== undefined,
     attempts: ex.attempts.length,

@@ -57,5 +57,5 @@ function readBytes(req: IncomingMessage, limit: number): Promise<Buffer> {
 /** The parser's own words, without the piece of the body that it quotes. */
 const describe = (cause: unknown): string =>
   cause instanceof SyntaxError
-    ? `${cause.message.replace(/,? "[\s\S]*" is not valid JSON$/, '')}.`
+    ? `${cause.message.replace(/,? (\.{3})?"[\s\S]*"(\.{3})? is not valid JSON$/, '')}.`
     : 'it cannot be read.'

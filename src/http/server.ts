@@ -1,6 +1,7 @@
 /** The public listener: accepts, makes exchanges, and drains. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
+import { Cancellation } from '../core/cancel.ts'
 import { asError, errors, GatewayError } from '../core/error.ts'
 import { Exchange } from '../core/exchange.ts'
 import { requestId } from '../core/id.ts'
@@ -35,7 +36,7 @@ export interface ListenerOptions {
 export class Listener {
   readonly #server: Server
   readonly #options: ListenerOptions
-  readonly #running = new Set<AbortController>()
+  readonly #running = new Map<Cancellation, HttpSink>()
   #address = ''
   #draining = false
   #idle: (() => void) | undefined
@@ -100,7 +101,10 @@ export class Listener {
   }
 
   #abortAll(): void {
-    for (const controller of this.#running) controller.abort(errors.shuttingDown())
+    for (const [signal, sink] of this.#running) {
+      signal.abort(errors.shuttingDown())
+      sink.release()
+    }
   }
 
   async #serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
@@ -121,26 +125,26 @@ export class Listener {
     }
 
     snapshot.retain()
-    const controller = new AbortController()
-    this.#running.add(controller)
+    const signal = new Cancellation()
     const { endpoint, chain } = route
     const ex = new Exchange({
       snapshot,
       endpoint,
       headers: req.headers,
       query: mark < 0 ? '' : url.slice(mark + 1),
-      signal: controller.signal,
+      signal,
       body: () => readJson(req, res, endpoint.bodyLimit),
     })
     res.on('close', () => {
-      if (!res.writableFinished) controller.abort(errors.aborted())
+      if (!res.writableFinished) signal.abort(errors.aborted())
     })
     const sink = new HttpSink(req, res, this.#extra(ex.id))
+    this.#running.set(signal, sink)
     try {
       await pump(route, ex, sink)
       await chain.finish(ex, (filter, err) => this.#options.log.error({ filter, err }, 'a filter failed to finish'))
     } finally {
-      this.#running.delete(controller)
+      this.#running.delete(signal)
       snapshot.release()
       if (this.#draining && this.#running.size === 0) this.#idle?.()
     }

@@ -5,6 +5,8 @@ import { endLast } from './closing.ts'
 
 /** An unread body up to this size is cheaper to read past than a new connection. */
 const DRAINABLE_BYTES = 64 * 1024
+/** Of a client that does not read; default of reliability section C. */
+const WRITE_STALL_MS = 60_000
 
 export class HttpSink implements Sink {
   readonly #req: IncomingMessage
@@ -12,12 +14,21 @@ export class HttpSink implements Sink {
   #status = 200
   #headers: Record<string, string | number> = {}
   readonly #extra: Readonly<Record<string, string>>
+  readonly #stallMs: number
+  #wake: (() => void) | undefined
+  #released = false
 
-  /** `extra` headers go out with every answer. */
-  constructor(req: IncomingMessage, res: ServerResponse, extra: Readonly<Record<string, string>>) {
+  /** `extra` headers go out with every answer. A client that accepts no byte for `stallMs` is cut off. */
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    extra: Readonly<Record<string, string>>,
+    stallMs: number = WRITE_STALL_MS,
+  ) {
     this.#req = req
     this.#res = res
     this.#extra = extra
+    this.#stallMs = stallMs
   }
 
   /** Kept until the first bytes, so that a whole answer gets its length and goes out in one write. */
@@ -33,16 +44,28 @@ export class HttpSink implements Sink {
 
   write(chunk: string | Buffer): Promise<void> | undefined {
     if (!this.#res.headersSent) this.#res.writeHead(this.#status, this.#headers)
-    if (this.#res.write(chunk) || this.#res.destroyed) return undefined
+    if (this.#res.write(chunk) || this.#res.destroyed || this.#released) return undefined
     return new Promise(resolve => {
+      const { socket } = this.#res
       const go = () => {
+        this.#wake = undefined
+        socket?.setTimeout(0)
         this.#res.off('drain', go)
         this.#res.off('close', go)
         resolve()
       }
+      this.#wake = go
+      // Counts the time without any progress; `node:http` then destroys the socket.
+      socket?.setTimeout(this.#stallMs)
       this.#res.on('drain', go)
       this.#res.on('close', go)
     })
+  }
+
+  /** From now on no `write` waits for the client. */
+  release(): void {
+    this.#released = true
+    this.#wake?.()
   }
 
   end(chunk: string | Buffer = ''): void {

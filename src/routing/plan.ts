@@ -6,6 +6,8 @@ import type { Target } from '../core/translator.ts'
 import { capable } from './requirements.ts'
 import { resolve, type Wanted } from './resolve.ts'
 
+const NEVER = '9999-12-31'
+
 export interface PlanOptions {
   /** What `auto` chooses from, best first. */
   readonly auto: readonly string[]
@@ -24,8 +26,11 @@ export function plan(ex: Exchange, options: PlanOptions): Target[] {
   }
 
   const today = new Date(ex.at).toISOString().slice(0, 10)
-  const groups = models(ex, wanted, options).map(model => offers(model, ex, today))
-  const offered = groups.flat().filter(mapping => !provider || mapping.provider === provider)
+  const asked = models(ex, wanted, options)
+  const free = wanted.kind === 'auto' && request.free_models_only
+  const offered = asked
+    .flatMap(model => offers(model, ex, today))
+    .filter(mapping => (!provider || mapping.provider === provider) && (!free || isFree(mapping)))
   if (offered.length === 0) throw unserved(request.model, wanted, today)
 
   const { mappings, unmet } = capable(offered, request)
@@ -34,21 +39,24 @@ export function plan(ex: Exchange, options: PlanOptions): Target[] {
   if (live.length === 0) throw errors.noProvider(request.model, 'no provider of it has a credential.')
   const billable = live.filter(mapping => mapping.price !== undefined || mapping.unpriced === 'allow')
   if (billable.length === 0) throw errors.unpriced(live[0]!.model.id, live[0]!.provider.id)
-  const ordered = wanted.kind === 'auto' ? billable : [...billable].sort(byPriorityAndPrice)
+  const byModel = (a: Mapping, b: Mapping) => asked.indexOf(a.model) - asked.indexOf(b.model)
+  const ordered = [...billable].sort((a, b) => byModel(a, b) || byPriorityAndPrice(a, b))
   return ordered.flatMap(mapping => targets(mapping, ex))
 }
 
 export const isLive = (mapping: Mapping): boolean =>
   mapping.provider.auth.scheme === 'none' || mapping.provider.credentials.length > 0
 
+/** Zero-priced, whatever is counted. */
+const isFree = ({ price, pricing }: Mapping): boolean =>
+  price !== undefined && Object.values(pricing).every(usd => usd === '0')
+
 function models(ex: Exchange, wanted: Wanted, options: PlanOptions): Model[] {
   if (wanted.kind === 'model') return [wanted.model]
   const chosen = options.auto.flatMap(id => ex.snapshot.catalog.models.get(id) ?? [])
-  const free = (model: Model) => model.mappings.some(mapping => mapping.pricing.prompt === '0')
   const left = chosen
-    .filter(model => !ex.chat.free_models_only || free(model))
     .filter(model => !ex.chat.no_reasoning || !model.mappings.some(mapping => mapping.supports.has('reasoning')))
-    .filter(model => model.mappings.some(isLive))
+    .filter(model => model.mappings.some(mapping => isLive(mapping) && (!ex.chat.free_models_only || isFree(mapping))))
   if (left.length === 0)
     throw errors.noProvider('auto', 'no model that "auto" may choose is live and fits the request.')
   return left
@@ -63,8 +71,12 @@ function offers(model: Model, ex: Exchange, today: string): Mapping[] {
 }
 
 function unserved(name: string, wanted: Wanted, today: string) {
-  if (wanted.kind === 'model' && wanted.model.deactivatedAt && wanted.model.deactivatedAt <= today) {
-    return errors.modelNotFound(name, ` It was deactivated on ${wanted.model.deactivatedAt}.`)
+  if (wanted.kind === 'model') {
+    const { model, provider } = wanted
+    const offered = model.mappings.filter(mapping => !provider || mapping.provider === provider)
+    const ends = offered.map(mapping => mapping.deactivatedAt ?? NEVER).sort()
+    const end = [model.deactivatedAt ?? NEVER, ends.at(-1) ?? NEVER].sort()[0]!
+    if (end <= today) return errors.modelNotFound(name, ` It was deactivated on ${end}.`)
   }
   return errors.unsupported(`The model "${name}" is not served on this endpoint.`, 'model')
 }

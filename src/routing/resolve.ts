@@ -24,7 +24,6 @@ export function resolve(catalog: Catalog, name: string): Wanted {
       ?.find(mapping => mapping.provider === provider)
     if (own) return { kind: 'model', model: own.model, provider }
     if (offered) throw errors.unsupported(`Provider ${provider.id} does not serve the model "${offered.id}".`, 'model')
-    throw errors.modelNotFound(name)
   }
 
   const known = externals(catalog).get(name)

@@ -7,7 +7,7 @@ export function retryAfterMs(header: (name: string) => string | undefined, messa
   const candidates = [
     Number(header('retry-after-ms') ?? Number.NaN),
     seconds(header('retry-after')),
-    Number(/retry after (\d+(?:\.\d+)?) ?s/i.exec(message)?.[1] ?? Number.NaN) * 1000,
+    Number(/(?:retry|try again) (?:after|in) (\d+(?:\.\d+)?) ?s/i.exec(message)?.[1] ?? Number.NaN) * 1000,
   ]
   const wait = candidates.find(ms => Number.isFinite(ms) && ms > 0)
   return wait === undefined ? undefined : Math.min(Math.ceil(wait), MAX_MS)

@@ -3,7 +3,7 @@ import { asError, errors, type GatewayError } from '../core/error.ts'
 import { type Event, isContent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
-import type { Decoder } from '../core/translator.ts'
+import type { Decoder, Frame } from '../core/translator.ts'
 import { decoded, type Source } from './encoding.ts'
 import type { Framing } from './framing/framing.ts'
 import { framingFor } from './framing/index.ts'
@@ -37,10 +37,10 @@ export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply>
       const { framing, mode } = framingFor(incoming.header('content-type'), ex.streaming)
       const source = decoded(incoming, incoming.header('content-encoding'))
       const answer = new Answer(incoming, source, framing, target.translator.decoder(mode, target))
-      const first = await answer.commit()
+      await answer.commit()
       incoming.committed()
       ex.marks.answered = performance.now()
-      return { status: 200, headers: {}, events: answer.events(first) }
+      return { status: 200, headers: {}, events: answer }
     } catch (thrown) {
       incoming.destroy()
       throw thrown
@@ -48,11 +48,14 @@ export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply>
   }
 }
 
-class Answer {
+/** One answer as its events. An iterator by hand: a generator costs three more turns of the queue for each batch. */
+class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
   readonly #incoming: Incoming
   readonly #source: Source
   readonly #framing: Framing
   readonly #decoder: Decoder
+  /** What `commit` has read. */
+  #first: Event[] | undefined = undefined
   #ended = false
 
   /** `source` gives the bytes of `incoming`, plain. */
@@ -63,58 +66,69 @@ class Answer {
     this.#decoder = decoder
   }
 
-  /** Everything up to and with the first batch that holds something to see. Throws what fails before it. */
-  async commit(): Promise<Event[]> {
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  /** Reads up to the first event that a client can see. Throws what fails before it. */
+  async commit(): Promise<void> {
     const first: Event[] = []
     while (!this.#ended) {
-      const batch = await this.#batch()
-      first.push(...batch)
-      const seen = batch.findIndex(event => event.type === 'error' || isContent(event))
-      const event = batch[seen]
-      if (event?.type === 'error') throw event.error
-      if (event) return first
+      for (const event of this.#decode(await this.#source.take())) {
+        if (event.type === 'error' && !this.#first) throw event.error
+        if (isContent(event)) this.#first = first
+        first.push(event)
+      }
+      if (this.#first) return
     }
     throw errors.invalidAnswer('it is empty')
   }
 
-  async *events(first: Event[]): AsyncGenerator<readonly Event[]> {
-    try {
-      yield first
-      while (!this.#ended) {
-        let batch: Event[]
-        try {
-          batch = await this.#batch()
-        } catch (thrown) {
-          // A socket that breaks after the answer was complete took nothing away.
-          if (this.#decoder.done) return
-          batch = [{ type: 'error', error: asError(thrown) }]
-        }
-        if (batch.length > 0) yield batch
-      }
-    } finally {
-      if (this.#ended) this.#incoming.release()
-      else this.#incoming.destroy()
+  /** The next batch that holds anything. What breaks the answer is its last event. */
+  async next(): Promise<IteratorResult<readonly Event[]>> {
+    if (this.#first) {
+      const value = this.#first
+      this.#first = undefined
+      return { done: false, value }
     }
+    while (!this.#ended) {
+      let value: Event[]
+      try {
+        value = this.#decode(await this.#source.take())
+      } catch (thrown) {
+        this.#ended = true
+        this.#incoming.destroy()
+        // A socket that breaks after the answer was complete took nothing away.
+        if (this.#decoder.done) break
+        value = [{ type: 'error', error: asError(thrown) }]
+      }
+      if (value.length > 0) return { done: false, value }
+    }
+    return this.return()
+  }
+
+  async return(): Promise<IteratorResult<readonly Event[]>> {
+    if (this.#ended) this.#incoming.release()
+    else this.#incoming.destroy()
+    return { done: true, value: undefined }
   }
 
   /** The events of all chunks that are there; the wire's own terminator ends the answer before its last byte. */
-  async #batch(): Promise<Event[]> {
-    const chunks = await this.#source.take()
+  #decode(chunks: readonly Buffer[] | undefined): Event[] {
     const events: Event[] = []
-    for (const chunk of chunks ?? []) this.#decode(this.#framing.push(chunk), events)
-    if (chunks === undefined) this.#decode(this.#framing.end(), events)
-    if (chunks === undefined || this.#decoder.done) {
+    if (chunks) for (const chunk of chunks) this.#read(this.#framing.push(chunk), events)
+    else this.#read(this.#framing.end(), events)
+    if (!chunks || this.#decoder.done) {
       this.#ended = true
       events.push(...this.#decoder.end())
     }
     return events
   }
 
-  #decode(frames: ReturnType<Framing['push']>, events: Event[]): void {
+  #read(frames: readonly Frame[], events: Event[]): void {
     for (const frame of frames) {
       if (this.#decoder.done) return
-      const decoded = this.#decoder.frame(frame)
-      for (const event of decoded) events.push(event)
+      for (const event of this.#decoder.frame(frame)) events.push(event)
     }
   }
 }

@@ -1,7 +1,8 @@
 /** Sockets to providers: one undici pool per origin, kept over reloads, and the answer as batches of chunks. */
 import { type Dispatcher, Pool } from 'undici'
+import type { Cancellation } from '../core/cancel.ts'
 import type { Timeouts } from '../core/catalog.ts'
-import { asError, errors, type GatewayError } from '../core/error.ts'
+import { errors, type GatewayError } from '../core/error.ts'
 
 /** Below the shortest idle time of common providers, so that a stale socket is rarely picked (peers, row 21). */
 const KEEP_ALIVE_MS = 25_000
@@ -20,7 +21,7 @@ export interface Call {
   readonly timeouts: Timeouts
   /** Milliseconds that remain of the request's total time. */
   readonly remainingMs: number
-  readonly signal: AbortSignal
+  readonly signal: Cancellation
 }
 
 export class Transport {
@@ -63,8 +64,8 @@ export class Transport {
 }
 
 /**
- * One answer as it comes in. Two clocks bound it: a phase clock (first event, then idle time between chunks) and the
- * total that all attempts share. Aborting the signal destroys the socket at once.
+ * One answer as it comes in. A clock bounds each phase (first event, then idle time between chunks) and with it the
+ * total time, which all attempts share. Aborting the signal destroys the socket at once.
  */
 export class Incoming implements Dispatcher.DispatchHandler {
   status = 0
@@ -72,12 +73,13 @@ export class Incoming implements Dispatcher.DispatchHandler {
   readonly head: Promise<Incoming>
 
   readonly #call: Call
-  readonly #total: NodeJS.Timeout
+  /** When the time of all attempts together is over, on the monotonic clock. */
+  readonly #deadline: number
   #phase: NodeJS.Timeout
   #phaseName: 'first event' | 'idle' = 'first event'
   #resolveHead!: (incoming: Incoming) => void
   #rejectHead!: (error: GatewayError) => void
-  #wake: (() => void) | undefined
+  #waiting: { resolve(chunks: Buffer[] | undefined): void; reject(error: GatewayError): void } | undefined
   #controller: Dispatcher.DispatchController | undefined
   #chunks: Buffer[] = []
   #queued = 0
@@ -85,7 +87,7 @@ export class Incoming implements Dispatcher.DispatchHandler {
   #ended = false
   #released = false
   #error: GatewayError | undefined
-  readonly #onAbort = () => this.#fail(asError(this.#call.signal.reason))
+  readonly #onAbort = () => this.#fail(this.#call.signal.reason ?? errors.aborted())
 
   constructor(call: Call) {
     this.#call = call
@@ -93,10 +95,9 @@ export class Incoming implements Dispatcher.DispatchHandler {
       this.#resolveHead = resolve
       this.#rejectHead = reject
     })
-    this.#phase = setTimeout(() => this.#expire(), call.timeouts.firstEvent)
-    this.#total = setTimeout(() => this.#fail(errors.upstreamTimeout('total time')), Math.max(1, call.remainingMs))
-    if (call.signal.aborted) this.#onAbort()
-    else call.signal.addEventListener('abort', this.#onAbort)
+    this.#deadline = performance.now() + call.remainingMs
+    this.#phase = setTimeout(() => this.#expire(), Math.max(1, Math.min(call.timeouts.firstEvent, call.remainingMs)))
+    call.signal.listen(this.#onAbort)
   }
 
   header(name: string): string | undefined {
@@ -105,14 +106,16 @@ export class Incoming implements Dispatcher.DispatchHandler {
   }
 
   /** All chunks that have arrived since the last call, waiting for at least one; undefined at the end. */
-  async take(): Promise<Buffer[] | undefined> {
-    while (this.#chunks.length === 0) {
-      if (this.#error) throw this.#error
-      if (this.#ended) return undefined
-      await new Promise<void>(resolve => {
-        this.#wake = resolve
-      })
-    }
+  take(): Promise<Buffer[] | undefined> {
+    if (this.#chunks.length > 0) return Promise.resolve(this.#taken())
+    if (this.#error) return Promise.reject(this.#error)
+    if (this.#ended) return Promise.resolve(undefined)
+    return new Promise((resolve, reject) => {
+      this.#waiting = { resolve, reject }
+    })
+  }
+
+  #taken(): Buffer[] {
     const chunks = this.#chunks
     this.#chunks = []
     this.#queued = 0
@@ -128,7 +131,8 @@ export class Incoming implements Dispatcher.DispatchHandler {
     clearTimeout(this.#phase)
     if (this.#ended || this.#error) return
     this.#phaseName = 'idle'
-    this.#phase = setTimeout(() => this.#expire(), this.#call.timeouts.idle)
+    const remainingMs = this.#deadline - performance.now()
+    this.#phase = setTimeout(() => this.#expire(), Math.max(1, Math.min(this.#call.timeouts.idle, remainingMs)))
   }
 
   /** Cuts off an unfinished answer. */
@@ -170,6 +174,8 @@ export class Incoming implements Dispatcher.DispatchHandler {
     this.#chunks.push(chunk)
     this.#queued += chunk.length
     if (this.#phaseName === 'idle') this.#phase.refresh()
+    // Silence is for the phase clock; a provider that goes on talking is cut off here.
+    if (performance.now() > this.#deadline) this.#fail(errors.upstreamTimeout('total time'))
     if (this.#queued > HIGH_WATER && !this.#paused) {
       this.#paused = true
       controller.pause()
@@ -189,7 +195,8 @@ export class Incoming implements Dispatcher.DispatchHandler {
 
   #expire(): void {
     // A reader that does not read is not the provider's silence.
-    if (this.#paused) this.#phase.refresh()
+    if (performance.now() >= this.#deadline) this.#fail(errors.upstreamTimeout('total time'))
+    else if (this.#paused) this.#phase.refresh()
     else this.#fail(errors.upstreamTimeout(this.#phaseName))
   }
 
@@ -204,14 +211,16 @@ export class Incoming implements Dispatcher.DispatchHandler {
 
   #settle(): void {
     clearTimeout(this.#phase)
-    clearTimeout(this.#total)
-    this.#call.signal.removeEventListener('abort', this.#onAbort)
+    this.#call.signal.ignore(this.#onAbort)
   }
 
   #notify(): void {
-    const wake = this.#wake
-    this.#wake = undefined
-    wake?.()
+    const waiting = this.#waiting
+    if (!waiting) return
+    this.#waiting = undefined
+    if (this.#chunks.length > 0) waiting.resolve(this.#taken())
+    else if (this.#error) waiting.reject(this.#error)
+    else waiting.resolve(undefined)
   }
 }
 

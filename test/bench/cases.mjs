@@ -32,7 +32,7 @@ const PACED_SECONDS = 0.6
 const STREAMS = 1000
 const SETTLE_MS = 500
 
-/** What a load sends to a target. @returns {import("./driver.mjs").Shot} */
+/** What a load sends to a target. @returns {import('./driver.mjs').Shot} */
 export const shotOf = ({ stream, prompt }, { model }) => ({
   body: request({ model, stream, prompt }),
   check: stream ? checkStream : checkWhole,
@@ -116,9 +116,11 @@ export async function measureMemory(target) {
   const idleBytes = rss(target.pid)
   const client = new Client(target, STREAMS)
   try {
-    await client.hold(request({ model: target.model, stream: true, prompt: HOLD }), STREAMS)
+    const open = await client.hold(request({ model: target.model, stream: true, prompt: HOLD }), STREAMS)
     await sleep(SETTLE_MS)
-    return { target: target.name, idleBytes, streams: STREAMS, streamBytes: (rss(target.pid) - idleBytes) / STREAMS }
+    const streamBytes = (rss(target.pid) - idleBytes) / STREAMS
+    if (open() < STREAMS) throw new Error(`memory of ${target.name}: ${STREAMS - open()} held streams were lost`)
+    return { target: target.name, idleBytes, streams: STREAMS, streamBytes }
   } finally {
     await client.close()
   }

@@ -47,14 +47,26 @@ export class Client {
     return latency
   }
 
-  /** Opens `count` streams that stay open until `close`; resolves when each has had its first byte. */
+  /**
+   * Opens `count` streams that stay open until `close`; resolves when each has had its first byte, with a function
+   * that tells how many are open still.
+   */
   async hold(body, count) {
-    const open = async () => {
-      while (count-- > 0) {
-        await new Promise((resolve, reject) => this.#dispatch(body, reject, reject, resolve))
+    let left = count
+    let open = count
+    const work = async () => {
+      while (left-- > 0) {
+        await new Promise((resolve, reject) => {
+          const lose = ({ status, text, message }) => {
+            open--
+            reject(new Error(message ?? `a held stream ended with ${status}: ${text.slice(0, 500)}`))
+          }
+          this.#dispatch(body, lose, lose, resolve)
+        })
       }
     }
-    await Promise.all(Array.from({ length: OPENING }, open))
+    await Promise.all(Array.from({ length: OPENING }, work))
+    return () => open
   }
 
   /** Cuts off what is open. */
@@ -77,7 +89,7 @@ export class Client {
         onResponseData(_controller, chunk) {
           if (chunks.length === 0) {
             firstMs = performance.now() - start
-            onFirst?.()
+            if (status === 200) onFirst?.()
           }
           chunks.push(chunk)
         },

@@ -1,6 +1,6 @@
 /**
  * The least that a proxy on Node can do: `node floor.mjs UPSTREAM`. It reads and parses the body, serialises it again,
- * and pipes the answer back. Sends `{ url }` to its parent and ends with it.
+ * and pipes the answer back. Sends `{ url }` to its parent.
  */
 import { createServer } from 'node:http'
 import { Pool } from 'undici'
@@ -35,4 +35,3 @@ server.keepAliveTimeout = 0
 server.listen({ host: '127.0.0.1', port: 0, backlog: 2048 }, () => {
   process.send({ url: `http://127.0.0.1:${server.address().port}` })
 })
-process.on('disconnect', () => process.exit())

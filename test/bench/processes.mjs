@@ -5,7 +5,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { fileURLToPath } from 'node:url'
 
+const leash = fileURLToPath(new URL('leash.cjs', import.meta.url))
 const READY_MS = 20_000
 const STOP_MS = 8_000
 
@@ -20,7 +22,8 @@ export function cpuMs(pid) {
 export const rss = pid => Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1]) * 1024
 
 export class Stage {
-  #children = new Set()
+  /** With the end of what each has said on standard error. */
+  #children = new Map()
   #folders = []
   #closed = false
 
@@ -38,32 +41,39 @@ export class Stage {
    */
   async start(args, { env = {}, via = 'ipc' } = {}) {
     this.#refuseWhenClosed()
-    const stdio = ['ignore', 'ignore', 'pipe', via === 'ipc' ? 'ipc' : 'pipe']
-    const child = spawn(process.execPath, args, { stdio, env: { PATH: process.env.PATH ?? '', ...env } })
-    this.#children.add(child)
-    let stderr = ''
-    child.stderr.setEncoding('utf8').on('data', text => {
-      stderr = (stderr + text).slice(-4000)
+    const stdio = ['ignore', 'ignore', 'pipe', 'pipe', 'ipc']
+    const child = spawn(process.execPath, ['--require', leash, ...args], {
+      stdio,
+      env: { PATH: process.env.PATH ?? '', ...env },
     })
+    this.#children.set(child, '')
+    child.stderr.setEncoding('utf8').on('data', text => {
+      if (this.#children.has(child)) this.#children.set(child, (this.#children.get(child) + text).slice(-4000))
+    })
+    let timer
     const ready = await new Promise((resolve, reject) => {
-      const fail = what => reject(new Error(`${args.join(' ')} ${what}\n${stderr}`))
-      const timer = setTimeout(() => fail(`was not ready after ${READY_MS} ms`), READY_MS)
+      const fail = what => reject(new Error(`${args.join(' ')} ${what}`))
+      timer = setTimeout(fail, READY_MS, `was not ready after ${READY_MS} ms`)
       child.once('error', reject)
       child.once('close', (code, signal) => fail(`ended with ${code ?? signal} before it was ready`))
-      const done = value => {
-        clearTimeout(timer)
-        child.removeAllListeners('close')
-        resolve(value)
-      }
-      if (via === 'ipc') child.once('message', done)
-      else createInterface({ input: child.stdio[3] }).once('line', line => done(JSON.parse(line)))
-    })
+      if (via === 'ipc') child.once('message', resolve)
+      else createInterface({ input: child.stdio[3] }).once('line', line => resolve(JSON.parse(line)))
+    }).finally(() => clearTimeout(timer))
     return { ...ready, pid: child.pid, stop: () => this.#stop(child) }
+  }
+
+  /** Why a bench failed, as far as its processes know: which of them ended, and what they said. */
+  complaints() {
+    const told = [...this.#children].map(([{ spawnargs, exitCode, signalCode }, stderr]) => {
+      const end = exitCode ?? signalCode
+      return `${end === null ? '' : `${spawnargs.join(' ')} ended with ${end}\n`}${stderr}`
+    })
+    return told.join('').trim()
   }
 
   async close() {
     this.#closed = true
-    await Promise.all([...this.#children].map(child => this.#stop(child)))
+    await Promise.all([...this.#children.keys()].map(child => this.#stop(child)))
     await Promise.all(this.#folders.map(path => rm(path, { recursive: true, force: true })))
   }
 

@@ -34,7 +34,7 @@ const only = options.only ?? (options.prof ? ['unary', 'stream'] : CASES)
 const runs = Number(options.runs ?? (options.quick ? 1 : 5))
 const effort = { runs, scale: options.quick ? QUICK : 1 }
 
-for (const signal of ['SIGINT', 'SIGTERM']) {
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, () => void leave(130))
 }
 setTimeout(
@@ -51,7 +51,7 @@ try {
   await leave(options.check && results.bounds.some(({ holds }) => !holds) ? 1 : 0)
 } catch (error) {
   // Once the bench is ending, requests fail because their servers end.
-  if (!leaving) console.error(`bench: ${error.message}`)
+  if (!leaving) console.error(`bench: ${error.message}\n${stage.complaints()}`)
   await leave(1)
 }
 

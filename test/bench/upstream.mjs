@@ -1,6 +1,6 @@
 /**
  * The simulated provider: `node upstream.mjs [PORT]`. It answers at once, so that what is measured is the proxy's.
- * Sends `{ url }` to its parent and ends with it.
+ * Sends `{ url }` to its parent.
  */
 import { createServer } from 'node:http'
 import { frames, HOLD, whole } from './sample.mjs'
@@ -34,4 +34,3 @@ server.keepAliveTimeout = 0
 server.listen({ host: '127.0.0.1', port: Number(process.argv[2] ?? 0), backlog: 2048 }, () => {
   process.send({ url: `http://127.0.0.1:${server.address().port}` })
 })
-process.on('disconnect', () => process.exit())

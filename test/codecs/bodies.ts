@@ -184,7 +184,7 @@ const tools: Row[] = [
   [search({ allowed_domains: [1] }), 'tools[0].allowed_domains[0]', search({ allowed_domains: ['a.example'] })],
   [search({ blocked_domains: 'x' }), 'tools[0].blocked_domains', search({ blocked_domains: [] })],
   [{ ...tool({}), tool_choice: 'maybe' }, 'tool_choice', { ...tool({}), tool_choice: 'required' }],
-  [{ ...tool({}), tool_choice: { type: 'x' } }, 'tool_choice.type', { ...tool({}), tool_choice: 'none' }],
+  [{ ...tool({}), tool_choice: { type: 'x' } }, 'tool_choice', { ...tool({}), tool_choice: 'none' }],
   [
     { ...tool({}), tool_choice: { type: 'function', function: {} } },
     'tool_choice.function.name',

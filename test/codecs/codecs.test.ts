@@ -6,6 +6,9 @@ import { GatewayError } from '../../src/core/error.ts'
 import { thrown } from '../core/kit.ts'
 import { type Json, localUrls, publicUrls, rows, valid, wrongData } from './bodies.ts'
 
+/** The same cases on every run. */
+fc.configureGlobal({ seed: 20261120 })
+
 /** As it would come from `JSON.parse`, but with the numbers that JSON can write and not hold. */
 const decode = (body: unknown): Json => openAiChat.decode(body) as unknown as Json
 const refusal = (body: unknown): GatewayError => thrown(() => decode(body)) as GatewayError
@@ -72,8 +75,6 @@ t.test('the canonical request holds what was set, under one name', async t => {
   ]
   for (const [says, sent, canonical] of rows)
     t.strictSame(decode({ ...valid, ...sent }), { ...valid, ...canonical }, says)
-  const reordered = { stream: true, messages: valid.messages, temperature: 1, model: 'm' }
-  t.strictSame(Object.keys(decode(reordered)), ['model', 'messages', 'temperature', 'stream'], 'in one order')
 })
 
 t.test('an image is a data URL of an image, or stands at a public address', async t => {

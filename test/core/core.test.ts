@@ -13,6 +13,9 @@ import { dialects, echoes, inUse } from './dialects.ts'
 import { exchange, text } from './kit.ts'
 import { base, flat, goldens, type Rates, rates } from './prices.ts'
 
+/** The same cases on every run. */
+fc.configureGlobal({ seed: 20261120 })
+
 const parts = ['input', 'cachedInput', 'cacheWrite', 'output', 'request', 'webSearch'] as const
 /** Amounts in USD; those that are zero are left out. */
 const shown = (cost: Cost | null) =>

@@ -1,4 +1,5 @@
 /** What the unit tests share: an exchange without a server, and a sink that remembers. */
+import { Cancellation } from '../../src/core/cancel.ts'
 import type { Endpoint } from '../../src/core/endpoint.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Exchange, type Headers } from '../../src/core/exchange.ts'
@@ -15,7 +16,7 @@ export interface ExchangeFacts {
   query?: string
   target?: Target
   principal?: Principal
-  signal?: AbortSignal
+  signal?: Cancellation
   endpoint?: Endpoint
   snapshot?: Partial<Snapshot>
   body?: () => Promise<unknown>
@@ -28,7 +29,7 @@ export function exchange(facts: ExchangeFacts = {}): Exchange {
     endpoint: facts.endpoint ?? chat,
     headers: facts.headers ?? {},
     query: facts.query ?? '',
-    signal: facts.signal ?? new AbortController().signal,
+    signal: facts.signal ?? new Cancellation(),
     body: facts.body ?? (() => Promise.resolve(facts.request)),
   })
   ex.request = facts.request as ChatRequest | undefined

@@ -1,5 +1,6 @@
 /** The chain around a request, and the pump that runs it to its last byte. */
 import t from 'tap'
+import { Cancellation } from '../../src/core/cancel.ts'
 import { checkOrder, compile, type Link } from '../../src/core/chain.ts'
 import type { Codec } from '../../src/core/codec.ts'
 import { errors } from '../../src/core/error.ts'
@@ -223,23 +224,40 @@ t.test('a client that goes away ends the answer, wherever it stands', async t =>
       ['asked 0', 'ended', 'head 499 application/json', 'end {"code":"request_cancelled"}'],
     ],
   ] as [string, boolean, 'write' | 'wait', string[]][]) {
-    const controller = new AbortController()
-    const { signal } = controller
-    const abort = async () => controller.abort(errors.aborted())
+    const signal = new Cancellation()
+    const abort = async () => signal.abort(errors.aborted())
     const ex = exchange({ signal })
     const sink = recorder([], when === 'write' ? abort : undefined)
     const between = async () => {
-      if (when === 'wait') await abort().then(() => signal.throwIfAborted())
+      if (when === 'write') return
+      await abort()
+      throw errors.unreachable('the socket was destroyed')
     }
     await pump(routeOf(told(sink.log, [[text('a')], [text('b')]], between), streamed), ex, sink)
     t.strictSame(sink.log, log, says)
     t.match(ex, { outcome: 'aborted', failure: { status: 499 } }, says)
   }
-  const draining = new AbortController()
+  const draining = new Cancellation()
   draining.abort(errors.shuttingDown())
-  const ex = exchange({ signal: draining.signal })
+  const ex = exchange({ signal: draining })
   await pump(routeOf(eventsOf([text('a')])), ex, recorder())
   t.match(ex, { outcome: 'error', failure: { code: 'server_shutting_down' } }, 'a gateway that stops is no client')
+})
+
+t.test('whoever listens to a cancellation is told once, and the first reason stays', async t => {
+  const signal = new Cancellation()
+  const heard: string[] = []
+  const [first, second] = ['first', 'second'].map(name => () => void heard.push(`${name} ${signal.reason?.code}`))
+  signal.listen(first!)
+  signal.ignore(second!)
+  signal.ignore(first!)
+  signal.listen(second!)
+  t.notOk(signal.aborted)
+  signal.abort(errors.aborted())
+  signal.abort(errors.shuttingDown())
+  signal.listen(first!)
+  t.ok(signal.aborted)
+  t.strictSame(heard, ['second request_cancelled', 'first request_cancelled'])
 })
 
 t.test('what is thrown before or between the events becomes the answer', async t => {

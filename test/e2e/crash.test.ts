@@ -47,7 +47,8 @@ const gateway = await startGateway(t, {
       wires: { chat: 'anthropic.messages' },
     }),
   },
-  config: { endpoints: { chat: { ratelimit: { rpm: 1_000_000 } } } },
+  // A machine that is busy with other things is not judged here.
+  config: { endpoints: { chat: { ratelimit: { rpm: 1_000_000 }, admission: { lag: '60s' } } } },
 })
 
 /** Reads the books as they are on disk, and lets go of them: who keeps them open spares the gateway its recovery. */
@@ -77,7 +78,7 @@ const rowsOf = (db: Database.Database) =>
       FROM requests LEFT JOIN ledger ON ledger.request_id = requests.id AND ledger.kind = 'charge'`)
     .all() as Row[]
 
-// Sixteen characters, hence four tokens by the gateway's estimate, of which the upstream sends one at a time.
+// Four characters each, hence one token each, as the gateway estimates and as the upstream counts.
 const chunks = ['one ', 'two ', 'thr ', 'fou ', 'fiv ', 'six ', 'sev ', 'eig ']
 const leaving: { says: string; model: string; prefix: string; stream: boolean; step: Step; after: number }[] = [
   { says: 'a stream', model: 'gpt', prefix: 'plain', stream: true, step: { chunks, hold: 4 }, after: 4 },
@@ -118,9 +119,9 @@ for (const { says, model, prefix, stream, step, after } of leaving) {
       t.match(rows, [{ outcome: 'aborted', cost: charged ?? 0, charged }])
       t.equal(entry.tokens.completion, after)
     }
-    // One may meet a pause of the machine.
+    // Two may meet a pause of the machine.
     delays.sort((a, b) => a - b)
-    t.ok(delays.at(-2)! <= 100, `the upstream is left within 100 ms: ${delays}`)
+    t.ok(delays.at(-3)! <= 100, `the upstream is left within 100 ms: ${delays}`)
   })
 }
 
@@ -290,6 +291,7 @@ function compare(t: Test, rounds: Round[], entries: Entry[], rows: Row[]): void 
   t.comment(JSON.stringify({ ...sums, priced: total, reached: reached.size }))
   t.strictSame(wrong, { answers: [], charges: [], lost: [] })
   t.equal(sums.orphaned, orphans.length, 'every orphan is a request that was cut short')
+  t.ok(sums.whole > 0 && sums.streams > 0 && sums.orphaned > 0, 'the load was mixed, and some of it was cut')
   t.ok(sums.charged <= total, 'no more was charged than the upstream did')
 }
 

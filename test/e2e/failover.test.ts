@@ -118,7 +118,7 @@ breaks.forEach((_, index) => void offer(idOf('break', index), {}))
 defeats.forEach(({ a, b }, index) => void offer(idOf('defeat', index), { a: a === refused, b: b === refused }))
 for (const id of ['blamed', 'alone']) offer(id, {})
 
-const gateway = await startGateway(t, { providers })
+const gateway = await startGateway(t, { providers, config: { endpoints: { chat: { admission: { lag: '60s' } } } } })
 const books = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
 t.teardown(() => books.close())
 

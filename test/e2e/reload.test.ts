@@ -13,22 +13,22 @@ import { readEvents } from '../helpers/sse.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 const RELOADS = 200
-/** From then on memory may grow by no more than the margin, in MiB: 1 MiB is 7 KiB for each reload. */
+/** From then on memory may grow by no more than the margin, in MiB; one kept snapshot for each reload makes 4. */
 const WARM = 50
-const MARGIN = { heap: 1, rss: 16 }
+const MARGIN = { heap: 2, rss: 16 }
 const STRANGERS = 10_000
-/** The listener closes a connection after so many requests. */
-const PER_SOCKET = 1000
+const PER_SOCKET = 500
 
 const model = (id: string) => ({ id, name: id, family: 'test', input: ['text'], output: ['text'] })
 const upstream = await startUpstream(t)
-await upstream.script('steady', [{ chunkDelayMs: 1, usage: { prompt: 100, completion: 10 } }])
+await upstream.script('steady', [{ delayMs: 20, usage: { prompt: 100, completion: 10 } }])
 await upstream.script('extra', [{ usage: { prompt: 100, completion: 10 } }])
 const gateway = await startGateway(t, {
   providers: { steady: { base_url: upstream.url('steady'), models: [testMapping] } },
   models: [model('test'), model('spare')],
   env: { NODE_OPTIONS: '--inspect=127.0.0.1:0' },
-  config: { endpoints: { chat: { ratelimit: { rpm: 1_000_000 } } } },
+  // A machine that is busy with other things is not judged here.
+  config: { endpoints: { chat: { ratelimit: { rpm: 1_000_000 }, admission: { lag: '60s' } } } },
 })
 const { pid } = gateway
 
@@ -219,23 +219,27 @@ t.test(`${RELOADS} reloads under load fail no request, and leave no memory behin
   t.not(await version(), first)
 })
 
-t.test('the exposition passes promtool', async t => {
-  const { status, stdout, stderr, error } = spawnSync('promtool', ['check', 'metrics'], {
-    input: await gateway.metrics(),
-    encoding: 'utf8',
-  })
-  if (error) return t.skip('promtool is not installed')
+const promtool = (input: string) => spawnSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8' })
+const skip = promtool('').error ? 'promtool is not installed' : false
+t.test('the exposition passes promtool', { skip }, async t => {
+  const { status, stdout, stderr } = promtool(await gateway.metrics())
   t.strictSame({ status, stdout, stderr }, { status: 0, stdout: '', stderr: '' })
 })
 
 /** Names and labels of all series of the gateway's own. */
 const series = async () => [...(await gateway.metrics()).matchAll(/^(gateway_\S+) /gm)].map(match => match[1]).sort()
 
-const request = (n: number, key: string, model: string, path = '/v1/chat/completions') => {
+const request = (n: number, key: string, model: string) => {
   const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }] })
   const head = [
-    ...[`POST ${path} HTTP/1.1`, 'host: gateway', 'content-type: application/json', `content-length: ${body.length}`],
+    ...[
+      'POST /v1/chat/completions HTTP/1.1',
+      'host: gateway',
+      'content-type: application/json',
+      `content-length: ${body.length}`,
+    ],
     ...[`authorization: Bearer ${key}`, `x-source: stranger-${n}.example`],
+    `connection: ${(n + 1) % PER_SOCKET === 0 ? 'close' : 'keep-alive'}`,
   ]
   return `${head.join('\r\n')}\r\n\r\n${body}`
 }

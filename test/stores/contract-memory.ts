@@ -26,7 +26,11 @@ export function countersContract(t: Test, make: (clock: Clock) => Counters): voi
     t.match(await counters.take('a', 1, 60_000), { allowed: false })
     t.match(await counters.take('b', 1, 60_000), { allowed: true })
     t.match(await counters.take('a', 1, 1000), { allowed: true })
+    t.match(await counters.take('c', 1, 1000), { allowed: true })
+    t.match(await counters.take('c', 1, 60_000), { allowed: true })
     t.match(await counters.take('a', 2, 60_000), { allowed: true, remaining: 0 })
+    t.match(await counters.take('a', 1, 1000), { allowed: false })
+    t.match(await counters.take('a', 2, 60_000), { allowed: false })
     t.match(await counters.take('a', 0, 60_000), { allowed: false, remaining: 0 })
   })
 }

@@ -186,6 +186,16 @@ export function ledgerContract(t: Test, make: Make): void {
     t.same(await subject.usage.check(), [])
   })
 
+  t.test('a request whose row is there already is not charged behind it', async t => {
+    const subject = make(t)
+    const principal = await subject.organization('prepaid', 1000n)
+    const late = await granted(subject, principal, 'a', 100n)
+    await subject.ledger.record(rowOf(principal, 'a', { outcome: 'error', cost: null }))
+    await refusal(t, subject.ledger.settle(late, rowOf(principal, 'a', { cost: 100n })), 503)
+    t.same(await subject.ledger.balance(principal.orgId), { balance: 1000n, held: 100n, used: 0n })
+    t.same(await subject.usage.check(), [])
+  })
+
   t.test('a cost above the hold is charged in full', async t => {
     const subject = make(t)
     const principal = await subject.organization('prepaid', 100n)
@@ -230,13 +240,15 @@ export function ledgerContract(t: Test, make: Make): void {
       ask(subject, principal, 'a', 100n),
       ask(subject, principal, 'b', -1n),
       ask(subject, principal, 'c', 2n ** 64n),
+      subject.ledger.record(rowOf(principal, 'e', { cost: 0n })),
       ask(subject, principal, 'd', 100n),
     ])
     t.same(
       results.map(({ status }) => status),
-      ['fulfilled', 'rejected', 'rejected', 'rejected', 'fulfilled'],
+      ['fulfilled', 'rejected', 'rejected', 'rejected', 'fulfilled', 'fulfilled'],
     )
     t.equal((await subject.ledger.balance(principal.orgId)).held, 200n)
+    t.same(await subject.usage.check(), [])
   })
 
   t.test('flush resolves when all that was asked before is done', async t => {
@@ -281,7 +293,7 @@ export function usageStoreContract(t: Test, make: Make): void {
     const [a, b] = [await subject.organization('open', 0n), await subject.organization('open', 0n)]
     const rows = [
       rowOf(a, '1', { at: NOON, cost: 5n }),
-      rowOf(a, '2', { at: NOON + HOUR, cost: 7n, provider: 'other', source: null }),
+      rowOf(a, '2', { at: NOON + HOUR, cost: 70n, provider: 'other', source: null }),
       rowOf(a, '3', { at: NOON + 2 * HOUR, cached: true, cost: 0n, usage: {} }),
       rowOf(a, '4', { at: NOON, outcome: 'error', status: 502, cost: null, provider: null, usage: {} }),
       rowOf(a, '5', { at: NOON, outcome: 'aborted', status: 499, cost: 1n, usage: { prompt: 1.4 } }),
@@ -307,7 +319,7 @@ export function usageStoreContract(t: Test, make: Make): void {
       outputTokens: 40,
       cachedTokens: 120,
       reasoningTokens: 10,
-      cost: 13n,
+      cost: 76n,
     })
     for (const [scope, requests] of [
       [{}, 6],
@@ -329,17 +341,17 @@ export function usageStoreContract(t: Test, make: Make): void {
     const groups = async (by: 'provider' | 'model' | 'app' | 'api_key') =>
       (await subject.usage.breakdown(query, by)).map(({ id, requests, cost }) => [id, requests, cost])
     t.same(await groups('provider'), [
+      ['other', 1, 70n],
       ['acme', 4, 17n],
-      ['other', 1, 7n],
       ['unknown', 1, 0n],
     ])
-    t.same(await groups('model'), [['large', 6, 24n]])
+    t.same(await groups('model'), [['large', 6, 87n]])
     t.same(await groups('app'), [
+      ['unknown', 1, 70n],
       ['an-app', 5, 17n],
-      ['unknown', 1, 7n],
     ])
     t.same(await groups('api_key'), [
-      [a.keyId, 5, 13n],
+      [a.keyId, 5, 76n],
       [b.keyId, 1, 11n],
     ])
   })

@@ -107,3 +107,10 @@ export const rowOf = (principal: Principal, id: string, changes: Partial<Request
   cost: 300n,
   ...changes,
 })
+
+/** Asks for a hold of the request with the same id. */
+export const hold = ({ ledger }: Pick<Subject, 'ledger'>, principal: Principal, id: string, amount: bigint) =>
+  ledger.hold({ id, requestId: id, principal, amount, expiresAt: NOON + HOUR })
+
+/** The one value that a statement yields. */
+export const integer = (db: Database.Database, sql: string): number => db.prepare<[], number>(sql).pluck().get() ?? 0

@@ -2,19 +2,16 @@
 import { LRUCache } from 'lru-cache'
 import type { Counters, Quota } from '../../core/ports.ts'
 
-/** A window is cut into so many buckets: a unit counts up to a sixtieth longer than the window, never shorter. */
+/** A window is cut into at most so many buckets; a unit counts up to one bucket longer than the window, never shorter. */
 const BUCKETS = 60
-/** Buckets that a window can touch: it may begin and end within one. */
-const SPAN = BUCKETS + 1
 const MAX_KEYS = 10_000
 
-/** Units of one key, by bucket number modulo SPAN. Every bucket outside [oldest, oldest + SPAN) is zero. */
+/** The units of one key. Bucket number b stands in slot b modulo the length, which is what a window can touch. */
 interface Window {
   readonly units: Uint32Array
   sum: number
   /** No unit is in an older bucket. */
   oldest: number
-  newest: number
 }
 
 export class MemoryCounters implements Counters {
@@ -30,26 +27,27 @@ export class MemoryCounters implements Counters {
   take(key: string, limit: number, windowMs: number): Quota {
     const width = Math.max(1, Math.ceil(windowMs / BUCKETS))
     const now = Math.floor(this.#now())
-    const window = this.#window(`${windowMs} ${key}`)
-    const bucket = Math.max(window.newest, Math.floor(now / width))
+    const window = this.#window(`${windowMs} ${key}`, Math.ceil(windowMs / width) + 1)
+    const span = window.units.length
+    const bucket = Math.max(window.oldest, Math.floor(now / width))
     expire(window, bucket)
     const allowed = window.sum < limit
     if (allowed) {
-      const slot = bucket % SPAN
+      const slot = bucket % span
       window.units[slot] = window.units[slot]! + 1
       window.sum++
     }
     return {
       allowed,
       remaining: Math.max(0, limit - window.sum),
-      resetMs: Math.max(0, (window.oldest + SPAN) * width - now),
+      resetMs: Math.max(0, (window.oldest + span) * width - now),
     }
   }
 
-  #window(key: string): Window {
+  #window(key: string, span: number): Window {
     const known = this.#windows.get(key)
     if (known) return known
-    const fresh: Window = { units: new Uint32Array(SPAN), sum: 0, oldest: 0, newest: 0 }
+    const fresh: Window = { units: new Uint32Array(span), sum: 0, oldest: 0 }
     this.#windows.set(key, fresh)
     return fresh
   }
@@ -57,11 +55,11 @@ export class MemoryCounters implements Counters {
 
 /** Drops what has left the window that ends in `bucket`. Each bucket is passed once, so a take costs O(1) on average. */
 function expire(window: Window, bucket: number): void {
-  window.newest = bucket
+  const span = window.units.length
   while (window.sum > 0) {
-    const slot = window.oldest % SPAN
+    const slot = window.oldest % span
     const units = window.units[slot]!
-    if (units > 0 && window.oldest > bucket - SPAN) return
+    if (units > 0 && window.oldest > bucket - span) return
     window.sum -= units
     window.units[slot] = 0
     window.oldest++

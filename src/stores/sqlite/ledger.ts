@@ -41,7 +41,7 @@ export class SqliteLedger implements Ledger {
   readonly #insertHold: Statement
   readonly #closeHold: Statement<[string], OpenHold>
   readonly #orphan: Statement<{ living: string; before: number }, Orphan>
-  readonly #release: Statement<{ org: string; held: bigint; cost: bigint }>
+  readonly #release: Statement<[held: bigint, cost: bigint, used: bigint, org: string]>
   readonly #charge: Statement
   readonly #balance: Statement<[string], { balance: Money; held: Money; used: Money }>
   readonly #beat: Statement
@@ -54,15 +54,15 @@ export class SqliteLedger implements Ledger {
     this.#log = new RequestLog(db, writer)
     this.#options = options
     this.#reserve = db.prepare(`
-      UPDATE balances SET held = held + @amount
-      WHERE org_id = @org AND (
-        @amount = 0
-        OR balance - held >= @amount
-        OR (SELECT account FROM organizations WHERE id = @org) = 'open'
+      UPDATE balances SET held = held + ?
+      WHERE org_id = ? AND (
+        balance - held >= ?
+        OR ? = 0
+        OR (SELECT account FROM organizations WHERE id = org_id) = 'open'
       )`)
     this.#insertHold = db.prepare(`
       INSERT INTO holds (id, org_id, project_id, key_id, request_id, amount, owner, created_at, expires_at)
-      VALUES (@id, @org, @project, @key, @request, @amount, @owner, @now, @expiresAt)`)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
     this.#closeHold = db
       .prepare<[string], OpenHold>("DELETE FROM holds WHERE id = ? AND state = 'open' RETURNING org_id, amount")
       .safeIntegers()
@@ -73,10 +73,10 @@ export class SqliteLedger implements Ledger {
         RETURNING org_id, amount, request_id, project_id, key_id, created_at`)
       .safeIntegers()
     this.#release = db.prepare(`
-      UPDATE balances SET held = held - @held, balance = balance - @cost, used = used + @cost WHERE org_id = @org`)
+      UPDATE balances SET held = held - ?, balance = balance - ?, used = used + ? WHERE org_id = ?`)
     this.#charge = db.prepare(`
       INSERT INTO ledger (org_id, request_id, kind, amount, created_at)
-      VALUES (@org, @request, 'charge', -@cost, @now)`)
+      VALUES (?, ?, 'charge', ?, ?)`)
     this.#balance = db
       .prepare<[string], { balance: Money; held: Money; used: Money }>(
         'SELECT balance, held, used FROM balances WHERE org_id = ?',
@@ -106,9 +106,9 @@ export class SqliteLedger implements Ledger {
     const { id, requestId, principal, amount, expiresAt } = request
     const { orgId, projectId, keyId } = principal
     return this.#write(() => {
-      if (this.#reserve.run({ org: orgId, amount }).changes === 0) return 'insufficient'
-      const facts = { org: orgId, project: projectId, key: keyId, request: requestId, owner: this.#owner.id }
-      this.#insertHold.run({ id, amount, ...facts, now: this.#options.now(), expiresAt: Math.ceil(expiresAt) })
+      if (this.#reserve.run(amount, orgId, amount, amount).changes === 0) return 'insufficient'
+      const now = this.#options.now()
+      this.#insertHold.run(id, orgId, projectId, keyId, requestId, amount, this.#owner.id, now, Math.ceil(expiresAt))
       return { id, orgId, amount }
     })
   }
@@ -118,8 +118,8 @@ export class SqliteLedger implements Ledger {
       const open = this.#closeHold.get(hold.id)
       if (!open) return
       const cost = row.cost ?? 0n
-      this.#release.run({ org: open.org_id, held: open.amount, cost })
-      if (cost > 0n) this.#charge.run({ org: open.org_id, request: row.id, cost, now: this.#options.now() })
+      this.#release.run(open.amount, cost, cost, open.org_id)
+      if (cost > 0n) this.#charge.run(open.org_id, row.id, -cost, this.#options.now())
       if (!this.#log.add(row, row.cost)) throw new Error(`Request ${row.id} is recorded already, so it is not charged.`)
     })
   }
@@ -127,7 +127,7 @@ export class SqliteLedger implements Ledger {
   void(hold: Hold): Promise<void> {
     return this.#write(() => {
       const open = this.#closeHold.get(hold.id)
-      if (open) this.#release.run({ org: open.org_id, held: open.amount, cost: 0n })
+      if (open) this.#release.run(open.amount, 0n, 0n, open.org_id)
     })
   }
 
@@ -152,7 +152,7 @@ export class SqliteLedger implements Ledger {
       )
       const orphans = this.#orphan.all({ living, before: now - GRACE_MS })
       for (const orphan of orphans) {
-        this.#release.run({ org: orphan.org_id, held: orphan.amount, cost: 0n })
+        this.#release.run(orphan.amount, 0n, 0n, orphan.org_id)
         this.#log.add(orphanRow(orphan), 0n)
       }
       this.#forgetDead.run(living)

@@ -1,0 +1,478 @@
+/** Streams that are poisoned, cut, slow, left alone or not read, and what each of them costs. */
+import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import Database from 'better-sqlite3'
+import t, { type Test } from 'tap'
+import { HttpSink } from '../../src/http/sink.ts'
+import { startGateway, testMapping } from '../helpers/gateway.ts'
+import { checkInvariants, isErrorBody, metric } from '../helpers/invariants.ts'
+import { type ChatChunk, readEvents, textOf } from '../helpers/sse.ts'
+import { type Piece, type Step, startUpstream } from '../helpers/upstream.ts'
+
+type Tree = Record<string, unknown>
+interface Metadata {
+  log_id: string
+  routing: { provider: string; status_code: number; succeeded: boolean }[]
+}
+
+/** Nano-USD per token. */
+const rates = { prompt: 1000, completion: 2000, cached: 100, reasoning: 3000 }
+const pricing = { prompt: '1', completion: '2', input_cache_read: '0.1', internal_reasoning: '3' }
+const timeouts = { connect: '500ms', first_event: '500ms', idle: '500ms', total: '3s' }
+const question = 'What comes out of the other end?'
+const promptTokens = Math.ceil(question.length / 4)
+/** Four characters, which is a token as the gateway estimates. */
+const chunks = ['One ', 'two ', 'six ', 'ten ', 'and ', 'more', ' of ', 'it. ']
+const told = chunks.slice(0, 5).join('')
+const MIB = 1024 * 1024
+const priceOf = (completion: number) => promptTokens * rates.prompt + completion * rates.completion
+
+/** After each of these statuses the next provider is asked; each has providers without a past. */
+const retried = [408, 409, 429, 500, 502, 503, 504, 529]
+const late: { says: string; step: Step }[] = [
+  { says: 'no head', step: { fault: 'stall' } },
+  {
+    says: 'a head that does not end',
+    step: { socket: ['HTTP/1.1 200 OK\r\n', { text: 'x-more: to come\r\n', pauseMs: 50, times: 1000 }] },
+  },
+  { says: 'early hints for ever', step: { fault: 'flood103' } },
+]
+
+const upstream = await startUpstream(t)
+const serve = (id: string, model: string, more: Tree = {}) => ({
+  [id]: { base_url: upstream.url(id), timeouts, models: [{ ...testMapping, model, id: `${id}-1`, pricing }], ...more },
+})
+const anthropic = { wires: { chat: 'anthropic.messages' }, headers: { 'anthropic-version': '2023-06-01' } }
+const gateway = await startGateway(t, {
+  providers: {
+    ...serve('plain', 'plain'),
+    ...serve('claude', 'claude', anthropic),
+    ...serve('left', 'left'),
+    ...serve('first', 'pair', { priority: 2 }),
+    ...serve('second', 'pair'),
+    ...Object.assign({}, ...late.map((_, index) => serve(`late${index}`, `late${index}`))),
+    ...Object.assign(
+      {},
+      ...retried.flatMap(status => [
+        serve(`a${status}`, `try${status}`, { priority: 2 }),
+        serve(`b${status}`, `try${status}`),
+      ]),
+    ),
+    ...Object.assign({}, ...['w', 'x', 'y', 'z'].map(id => serve(id, 'many'))),
+    ...serve('endless', 'endless', { timeouts: { ...timeouts, first_event: '10s', idle: '10s', total: '60s' } }),
+  },
+  config: { server: { drain: '300ms' }, endpoints: { chat: { ratelimit: { rpm: 1_000_000 } } } },
+})
+const books = new Database(join(gateway.dir, 'data/gateway.db'))
+t.teardown(() => books.close())
+
+/** A key of a project whose answers are cached. */
+const cachingKey = `mgw_${randomBytes(32).toString('base64url')}`
+books.exec(
+  "INSERT INTO projects (id, org_id, name, cache_ttl_ms, created_at) SELECT 'caching', id, 'caching', 60000, 0 FROM organizations",
+)
+books
+  .prepare(
+    "INSERT INTO keys (id, project_id, name, kind, hash, preview, created_at) VALUES ('caching', 'caching', '', 'key', ?, '', 0)",
+  )
+  .run(createHash('sha256').update(cachingKey).digest('hex'))
+
+/** A group of checks; what must hold after every one of them holds. */
+const group = (name: string, run: (t: Test) => Promise<unknown>) =>
+  t.test(name, async t => {
+    await run(t)
+    await checkInvariants(t, gateway, upstream)
+    t.strictSame(await (await gateway.admin('POST', '/commands/usage.check')).json(), { differences: [] })
+    t.strictSame(books.prepare("SELECT id FROM holds WHERE state = 'open'").all(), [], 'INV-3: nothing is held')
+  })
+
+const play = (prefix: string, ...steps: Step[]) => upstream.script(prefix, steps)
+const hits = async (prefix: string) => (await upstream.record(prefix)).length
+const request = (model: string, stream: boolean) => ({ model, stream, messages: [{ role: 'user', content: question }] })
+const ask = (model: string, stream = true, headers = {}, signal?: AbortSignal) =>
+  gateway.chat(request(model, stream), headers, signal)
+
+/** A streamed request as it stands on the wire. */
+function rawRequest(model: string, id: string): string {
+  const body = JSON.stringify(request(model, true))
+  const lines = [
+    'POST /v1/chat/completions HTTP/1.1',
+    'Host: gateway',
+    `Authorization: Bearer ${gateway.key}`,
+    `x-request-id: ${id}`,
+  ]
+  return [...lines, 'Content-Type: application/json', `Content-Length: ${body.length}`, '', body].join('\r\n')
+}
+/** Resolves when no request is served any more: rows are kept after the client has left. */
+async function quiet(): Promise<void> {
+  while (metric(await gateway.metrics(), 'gateway_requests_in_flight') !== 0) await sleep(5)
+}
+
+/** Reads a stream that the client can tell from one that succeeded, or from one that failed. */
+async function read(response: Response) {
+  const { data, terminator, after, names, raw } = await readEvents(response)
+  const last = data.at(-1) as ChatChunk & { metadata: Metadata; usage: Tree }
+  return {
+    data,
+    raw,
+    text: textOf(data),
+    finishes: data.flatMap(({ choices = [] }) => choices.flatMap(({ finish_reason }) => finish_reason ?? [])),
+    error: data.find(({ error }) => error)?.error,
+    clean: terminator === '[DONE]' && after === 0 && names.every(name => name === undefined),
+    usage: last.usage,
+    metadata: last.metadata,
+  }
+}
+const chargeOf = (logId: string) =>
+  books.prepare("SELECT -amount FROM ledger WHERE request_id = ? AND kind = 'charge'").pluck().get(logId)
+const rowOf = (logId: string) => books.prepare('SELECT * FROM requests WHERE id = ?').get(logId) as Tree
+
+/** What ends an event, a line or a string somewhere between a provider and a client. */
+const poison = [
+  '\n\ndata: [DONE]\n\n',
+  '\r',
+  '\r\n\r\n',
+  'data: {"error":{}}\n\n',
+  'event: error\n',
+  ': x\n\n',
+  '\u2028\u2029\u0085',
+  '\0',
+  '\u001b[2J',
+  '"}]}\\',
+  '\ufeff',
+  '\ud83d',
+  '</script>',
+]
+
+group('SI-10 what a provider writes cannot end, split or forge an event', async t => {
+  const text = poison.join('')
+  await play('plain', { chunks: poison, reasoning: poison })
+  const answer = await read(await ask('plain'))
+  t.equal(answer.text, text)
+  t.equal(answer.data.map(({ choices }) => choices?.[0]?.delta.reasoning ?? '').join(''), text)
+  t.match(answer, { clean: true, error: undefined, finishes: ['stop'] })
+
+  await play('plain', { toolCalls: [{ name: 'write', args: { text } }] })
+  const call = await read(
+    await gateway.chat({ ...request('plain', true), tools: [{ type: 'function', function: { name: 'write' } }] }),
+  )
+  const args = call.data.map(({ choices }) => choices?.[0]?.delta.tool_calls?.[0]?.function?.arguments ?? '').join('')
+  t.strictSame(JSON.parse(args), { text })
+  t.match(call, { clean: true, error: undefined, finishes: ['tool_calls'] })
+
+  await play('plain', {
+    chunks,
+    fault: 'error-event',
+    afterChunks: 5,
+    body: { error: { message: text, code: text, type: text } },
+  })
+  const failed = await read(await ask('plain'))
+  t.match(failed, { text: told, clean: true, finishes: [] })
+  t.match(failed.error, { message: text, type: 'upstream_error' })
+  for (const { raw } of [answer, call, failed]) {
+    t.equal(raw.split('data: [DONE]\n\n').length, 2, 'there is one terminator')
+    t.ok(
+      [...raw].every(character => character >= ' ' || character === '\n'),
+      'and no control character but line feeds',
+    )
+  }
+})
+
+const cuts: { says: string; step: Step }[] = [
+  { says: 'in chunks, without the last of them', step: { chunks, fault: 'fin', afterChunks: 5 } },
+  {
+    says: 'without a length, so that it looks complete',
+    step: { chunks, fault: 'fin', afterChunks: 5, unframed: true },
+  },
+  { says: 'in good order, without a finish reason', step: { chunks: chunks.slice(0, 5), fault: 'truncate' } },
+]
+group('SF-01 a stream that ends too early never looks like success, and is charged for what was delivered', async t => {
+  const headers = { authorization: `Bearer ${cachingKey}` }
+  for (const { says, step } of cuts) {
+    await t.test(says, async t => {
+      await play('plain', step)
+      const before = await hits('plain')
+      for (const round of [1, 2]) {
+        const response = await ask('plain', true, headers)
+        t.match([response.status, response.headers.get('x-gateway-cache')], [200, 'MISS'], 'it is not cached')
+        const { error, usage, metadata, ...answer } = await read(response)
+        t.match(answer, { text: told, clean: true, finishes: [] })
+        t.match(error, { type: 'upstream_error', code: /^(upstream_stream_truncated|fetch_failed)$/ })
+        t.match(usage, { prompt_tokens: promptTokens, completion_tokens: 5, cost: priceOf(5) / 1e9 })
+        t.match(metadata.routing, [{ provider: 'plain', succeeded: false }])
+        t.equal(chargeOf(metadata.log_id), priceOf(5))
+        t.match(rowOf(metadata.log_id), { outcome: 'error', estimated: 1, error_code: error!.code })
+        t.equal(await hits('plain'), before + round)
+      }
+      const whole = await ask('plain', false, headers)
+      t.equal(whole.status, 502, 'the same answer in one piece is none')
+      t.ok(isErrorBody(await whole.json()))
+    })
+  }
+  await play('plain', { chunks })
+  for (const cache of ['MISS', 'HIT']) {
+    const response = await ask('plain', true, headers)
+    t.equal(response.headers.get('x-gateway-cache'), cache, 'the first that is complete is kept')
+    t.match(await read(response), { text: chunks.join(''), finishes: ['stop'], error: undefined })
+  }
+})
+
+group('SF-06 an error in the middle of a stream is passed on, and nobody begins again', async t => {
+  await play('first', { chunks, fault: 'error-event', afterChunks: 5 })
+  const { metadata, error, ...answer } = await read(await ask('pair'))
+  t.match(answer, { text: told, clean: true, finishes: [] })
+  t.match(error, { type: 'upstream_error', message: /Simulated failure/ })
+  t.match(metadata.routing, [{ provider: 'first', succeeded: false }])
+  t.equal(metadata.routing.length, 1)
+  t.equal(chargeOf(metadata.log_id), priceOf(5))
+  t.strictSame([await hits('first'), await hits('second')], [1, 0])
+})
+
+const usage = {
+  prompt_tokens: 100,
+  completion_tokens: 20,
+  total_tokens: 120,
+  prompt_tokens_details: { cached_tokens: 40 },
+  completion_tokens_details: { reasoning_tokens: 5 },
+}
+const partly = (completion_tokens: number) => ({
+  ...usage,
+  completion_tokens,
+  completion_tokens_details: { reasoning_tokens: 1 },
+})
+const delta = (content: string) => ({ choices: [{ index: 0, delta: { content } }] })
+const finish = { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }
+const streamOf = (...events: object[]): Piece[] => [
+  ...events.map(event => `data: ${JSON.stringify(event)}\n\n`),
+  'data: [DONE]\n\n',
+]
+const reports: [says: string, events: object[]][] = [
+  ['in a chunk of its own', [delta('Hello'), finish, { choices: [], usage }]],
+  ['in the chunk that finishes', [delta('Hello'), { ...finish, usage }]],
+  ['in a chunk with text', [{ ...delta('Hello'), usage }, finish]],
+  ['before the chunk that finishes', [delta('Hello'), { choices: [], usage }, finish]],
+  ['twice', [delta('Hello'), { ...finish, usage }, { choices: [], usage }]],
+  [
+    'in every chunk, as a running sum',
+    [
+      { ...delta('Hel'), usage: partly(3) },
+      { ...delta('lo'), usage: partly(9) },
+      { ...finish, usage },
+    ],
+  ],
+  [
+    'after many that say null',
+    [
+      { ...delta('Hello'), usage: null },
+      { ...finish, usage: null },
+      { choices: [], usage },
+    ],
+  ],
+]
+group('SF-08 a stream costs what the same usage costs in one piece, wherever it is reported', async t => {
+  const full = 60 * rates.prompt + 40 * rates.cached + 15 * rates.completion + 5 * rates.reasoning
+  const costs = async (t: Test, model: string, stream: boolean, cost: number, info?: RegExp) => {
+    const response = await ask(model, stream)
+    const answer = (stream ? await read(response) : await response.json()) as { usage: Tree; metadata: Metadata }
+    t.equal(answer.usage.cost, cost / 1e9)
+    t.equal(chargeOf(answer.metadata.log_id), cost)
+    if (info) t.match(answer.usage.info, info)
+    else t.notOk('info' in answer.usage)
+    t.equal(rowOf(answer.metadata.log_id).estimated, info ? 1 : 0)
+  }
+  const message = { role: 'assistant', content: 'Hello' }
+  await play('plain', { body: { choices: [{ index: 0, message, finish_reason: 'stop' }], usage } })
+  await costs(t, 'plain', false, full)
+  for (const [says, events] of reports) {
+    await play('plain', { raw: streamOf(...events) })
+    await t.test(says, t => costs(t, 'plain', true, full))
+  }
+  const anthropicCost = 60 * rates.prompt + 40 * rates.cached + 20 * rates.completion
+  await play('claude', { text: 'Hello', usage: { prompt: 100, completion: 20, cached: 40 } })
+  await play('plain', { text: chunks.join(''), usage: null })
+  for (const stream of [false, true]) {
+    await t.test(`on another wire, stream: ${stream}`, t => costs(t, 'claude', stream, anthropicCost))
+    await t.test(`not at all, stream: ${stream}`, t => costs(t, 'plain', stream, priceOf(chunks.length), /estimated/))
+  }
+})
+
+const all = [
+  ...chunks.map(delta),
+  finish,
+  { choices: [], usage: { prompt_tokens: promptTokens, completion_tokens: 7 } },
+]
+const departures: { says: string; step: Step; reads: number; cost?: number }[] = [
+  { says: 'before the first byte', step: { chunks, hold: 0 }, reads: 0 },
+  { says: 'after five chunks', step: { chunks, hold: 5 }, reads: 5, cost: priceOf(5) },
+  {
+    says: 'between the last chunk and the end',
+    step: { raw: streamOf(...all), hold: all.length },
+    reads: 8,
+    cost: priceOf(8),
+  },
+]
+group('SF-10 a client that leaves ends the work for it at once, and pays for what it got', async t => {
+  for (const { says, step, reads, cost } of departures) {
+    await t.test(says, async t => {
+      for (let round = 1; round <= 5; round++) {
+        await upstream.reset()
+        await play('left', step)
+        const client = new AbortController()
+        const id = `${says.replaceAll(' ', '-')}-${round}`
+        const response = ask('left', true, { 'x-request-id': id }, client.signal)
+        const reader = reads > 0 ? (await response).body!.pipeThrough(new TextDecoderStream()).getReader() : undefined
+        let got = ''
+        while (got.split('"content"').length <= reads) got += (await reader!.read()).value
+        await upstream.record('left', { requests: 1, chunks: step.hold! })
+        const at = Date.now()
+        client.abort()
+        const rest: Promise<unknown> = reader ? reader.read() : response
+        await t.rejects(rest)
+        const [entry] = await upstream.record('left', { ended: 1 })
+        t.equal(entry!.outcome, 'aborted')
+        t.ok(entry!.abortedAt! - at <= 100, `the provider was told after ${entry!.abortedAt! - at} ms`)
+        await quiet()
+        const row = books.prepare('SELECT * FROM requests WHERE request_id = ?').get(id) as Tree
+        t.match(row, { outcome: 'aborted', error_code: 'request_cancelled', cost: cost ?? 0 })
+        t.equal(chargeOf(row.id as string), cost)
+      }
+    })
+  }
+  await upstream.reset()
+  await play('left', { chunks })
+  const socket = connect(gateway.port, '127.0.0.1')
+  socket.write(rawRequest('left', 'whole'))
+  for await (const bytes of socket) if (String(bytes).includes('[DONE]')) break
+  const [entry] = await upstream.record('left', { ended: 1 })
+  t.match(entry, { outcome: 'completed', aborted: false }, 'who leaves after the end interrupts nothing')
+  const row = books.prepare("SELECT * FROM requests WHERE request_id = 'whole'").get()
+  t.match(row, { outcome: 'ok', cost: priceOf(chunks.length) })
+  const attempts = await gateway.metrics()
+  for (const outcome of ['network_error', 'timeout', 'upstream_error', 'rate_limited']) {
+    t.equal(
+      metric(attempts, 'gateway_attempts_total', { outcome, provider: 'left' }),
+      0,
+      `no ${outcome} of the provider`,
+    )
+  }
+})
+
+group('UF-05 a provider that does not come to its head in time is given up', async t => {
+  await Promise.all(late.map(({ step }, index) => play(`late${index}`, step)))
+  const slow = late.flatMap(({ says }, index) => [false, true].map(stream => ({ says, model: `late${index}`, stream })))
+  await Promise.all(
+    slow.map(async ({ says, model, stream }) => {
+      const start = performance.now()
+      const response = await ask(model, stream)
+      const ms = performance.now() - start
+      t.equal(response.status, 504)
+      const body = await response.json()
+      t.match(body, { error: { type: 'timeout_error', code: 'timeout' } })
+      t.ok(isErrorBody(body))
+      t.ok(ms >= 490 && ms <= 1100, `${says}, stream: ${stream}: after ${Math.round(ms)} ms`)
+    }),
+  )
+  for (const [index] of late.entries()) {
+    t.match(await upstream.record(`late${index}`, { ended: 2 }), [{ aborted: true }, { aborted: true }])
+  }
+})
+
+group('UF-06 a provider that fails by status is followed by the next one, at most three in all', async t => {
+  for (const status of retried) {
+    await t.test(`${status}`, async t => {
+      await play(`a${status}`, { status })
+      await play(`b${status}`, { chunks })
+      for (const stream of [false, true]) {
+        const response = await ask(`try${status}`, stream)
+        t.equal(response.status, 200)
+        const { metadata } = (stream ? await read(response) : await response.json()) as { metadata: Metadata }
+        t.match(metadata.routing, [
+          { provider: `a${status}`, status_code: status, succeeded: false },
+          { provider: `b${status}`, status_code: 200, succeeded: true },
+        ])
+        t.equal(metadata.routing.length, 2)
+        t.equal(chargeOf(metadata.log_id), priceOf(chunks.length))
+      }
+      t.strictSame([await hits(`a${status}`), await hits(`b${status}`)], [2, 2])
+    })
+  }
+  for (const id of ['w', 'x', 'y', 'z']) await play(id, { status: 500 })
+  const response = await ask('many', false)
+  t.equal(response.status, 502)
+  t.ok(isErrorBody(await response.json()))
+  const tried = await Promise.all(['w', 'x', 'y', 'z'].map(hits))
+  t.strictSame(tried.sort(), [0, 1, 1, 1])
+})
+
+/** Asks for a stream that does not end, and reads nothing once it has begun. */
+async function idle(): Promise<Socket> {
+  const socket = connect(gateway.port, '127.0.0.1')
+  socket.on('error', () => undefined)
+  socket.write(rawRequest('endless', 'idle'))
+  await once(socket, 'readable')
+  return socket
+}
+const endless: Step = { raw: [{ text: `data: ${JSON.stringify(delta('x'.repeat(16_000)))}\n\n`, times: 1e9 }] }
+
+group('OB-01 clients that never read hold up their providers, not the memory', async t => {
+  await play('endless', endless)
+  const sent = async () => (await upstream.record('endless')).reduce((sum, { chunksSent }) => sum + chunksSent, 0)
+  /** Resident memory when nothing moves any more. */
+  const settled = async () => {
+    const deadline = performance.now() + 10_000
+    for (let [last, now] = [-1, await sent()]; now !== last; [last, now] = [now, await sent()]) {
+      if (performance.now() > deadline) throw new Error('the provider is never told to wait')
+      await sleep(200)
+    }
+    return gateway.rss()
+  }
+  // The first of them warm the process up: what is measured is what each further one takes.
+  const first = await Promise.all(Array.from({ length: 20 }, idle))
+  const before = await settled()
+  const further = await Promise.all(Array.from({ length: 100 }, idle))
+  const each = ((await settled()) - before) / further.length
+  t.ok(each <= MIB, `each takes ${Math.round(each / 1024)} KiB`)
+  t.ok(
+    (await upstream.record('endless')).every(({ outcome }) => outcome === null),
+    'every provider waits',
+  )
+
+  const sockets = [...first, ...further]
+  for (const socket of sockets) socket.destroy()
+  const entries = await upstream.record('endless', { ended: sockets.length })
+  t.ok(entries.every(({ outcome }) => outcome === 'aborted'))
+  await quiet()
+  const rows = books.prepare(
+    "SELECT outcome, error_code, count(*) AS count, min(cost) > 0 AS paid FROM requests WHERE request_id = 'idle' GROUP BY 1, 2",
+  )
+  t.strictSame(rows.all(), [{ outcome: 'aborted', error_code: 'request_cancelled', count: sockets.length, paid: 1 }])
+})
+
+t.test('OB-01 a client that accepts nothing for the time allowed is cut off', async t => {
+  const server = createServer(async (req, res) => {
+    const sink = new HttpSink(req, res, {}, 50)
+    sink.head(200, { 'content-type': 'text/event-stream' })
+    while (!res.destroyed) await sink.write(Buffer.alloc(MIB))
+    server.close()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').pause()
+  t.teardown(() => socket.destroy())
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  await once(server, 'close')
+})
+
+t.test('OB-01 a client that never reads does not keep the gateway from its end', async t => {
+  const socket = await idle()
+  t.teardown(() => socket.destroy())
+  const start = performance.now()
+  t.equal(await gateway.kill('SIGTERM'), 0)
+  const ms = performance.now() - start
+  t.ok(ms < 3000, `it took ${Math.round(ms)} ms`)
+  const row = books.prepare('SELECT error_code, cost > 0 AS paid FROM requests ORDER BY at DESC').get()
+  t.strictSame(row, { error_code: 'server_shutting_down', paid: 1 })
+})

@@ -1,0 +1,339 @@
+/** Filters, each alone: quirks, limits, the response cache, admission and keys. */
+import { createHash } from 'node:crypto'
+import fc from 'fast-check'
+import t from 'tap'
+import { Cancellation } from '../../src/core/cancel.ts'
+import type { Mapping, Quirks } from '../../src/core/catalog.ts'
+import { errors, GatewayError } from '../../src/core/error.ts'
+import type { Event } from '../../src/core/event.ts'
+import type { Exchange } from '../../src/core/exchange.ts'
+import type { FilterFactory, Reply } from '../../src/core/filter.ts'
+import type { ChatRequest } from '../../src/core/ops.ts'
+import type { CachedReply, Principal, Quota, Services } from '../../src/core/ports.ts'
+import { admission } from '../../src/filters/admission.ts'
+import { auth } from '../../src/filters/auth.ts'
+import { cache } from '../../src/filters/cache.ts'
+import { bend } from '../../src/filters/quirks.ts'
+import { ratelimit } from '../../src/filters/ratelimit.ts'
+import { translate } from '../../src/filters/translate.ts'
+import { eventsOf, exchange, principal, text } from '../core/kit.ts'
+import { deepFreeze, target } from '../plugins/wire-kit.ts'
+
+/** The same cases on every run. */
+fc.configureGlobal({ seed: 20261120 })
+
+type Json = Record<string, unknown>
+const request = { model: 'acme-large', messages: [{ role: 'user', content: 'x'.repeat(40) }] }
+const ok = (...batches: Event[][]): Reply => ({ status: 200, headers: {}, events: eventsOf(...batches) })
+const finish: Event = { type: 'finish', choice: 0, reason: 'stop' }
+const made = <O>(factory: FilterFactory<O>, options: O, services: object) =>
+  factory.create(options, { now: () => 1_000_000, ...services } as Services)
+/** The reply of a filter, read to its end, or what it throws. */
+async function run<O>(factory: FilterFactory<O>, options: O, services: object, ex: Exchange, reply = ok()) {
+  const filter = made(factory, options, services)
+  try {
+    const answer = await filter.handle!(ex, async () => reply)
+    for await (const batch of answer.events) ex.observe(batch)
+    return answer
+  } catch (error) {
+    return error as GatewayError
+  }
+}
+
+t.test('quirks bend the body, and not what it shares with the request', async t => {
+  const none: Quirks = { drop: [], rename: {}, default: {}, clamp: {} }
+  const tool = (fields: Json) => ({ type: 'function', function: fields })
+  const rows: [says: string, quirks: Partial<Quirks>, body: Json, bent: Json][] = [
+    ['drop', { drop: ['a', 'missing'] }, { a: 1, b: 2 }, { b: 2 }],
+    ['drop within', { drop: ['a.b', 'c.d'] }, { a: { b: 1, c: 2 } }, { a: { c: 2 } }],
+    [
+      'drop in every element',
+      { drop: ['tools.*.function.strict'] },
+      { tools: [tool({ strict: true, name: 'f' }), 'x', tool({})] },
+      { tools: [tool({ name: 'f' }), 'x', tool({})] },
+    ],
+    ['drop within what is no object', { drop: ['a.b.c', 'd.*.e'] }, { a: 1, d: null }, { a: 1, d: null }],
+    ['rename', { rename: { a: 'b', missing: 'x' } }, { a: null, c: 1 }, { b: null, c: 1 }],
+    [
+      'rename within',
+      { rename: { 'messages.*.name': 'author' } },
+      { messages: [{ name: 'n' }, {}] },
+      { messages: [{ author: 'n' }, {}] },
+    ],
+    ['default', { default: { a: 1, b: 1, c: 1 } }, { b: 0, c: null }, { a: 1, b: 0, c: 1 }],
+    ['default within what is there', { default: { 'a.x': 1, 'b.x': 1 } }, { a: {} }, { a: { x: 1 } }],
+    [
+      'clamp',
+      { clamp: { a: [0, 1], b: [0, 1], c: [0, 1], d: [0, 1] } },
+      { a: 2, b: -1, c: 0.5, d: '9' },
+      { a: 1, b: 0, c: 0.5, d: '9' },
+    ],
+    [
+      'clamp in every element',
+      { clamp: { 'a.*.n': [1, 2] } },
+      { a: [{ n: 0 }, { n: 9 }] },
+      { a: [{ n: 1 }, { n: 2 }] },
+    ],
+    [
+      'a field is clamped and filled before it gets its new name',
+      { rename: { a: 'b' }, clamp: { a: [0, 1] }, default: { c: 5 } },
+      { a: 9 },
+      { b: 1, c: 5 },
+    ],
+  ]
+  for (const [says, quirks, body, bent] of rows) {
+    const { provider } = target({ provider: { quirks: deepFreeze({ ...none, ...quirks }) } })
+    const shared = deepFreeze(structuredClone(body))
+    for (const time of ['once', 'twice']) {
+      const own = { ...shared }
+      bend(provider, own)
+      t.strictSame(own, bent, `${says}, ${time}`)
+    }
+    t.strictSame(shared, body, says)
+  }
+})
+
+t.test('a request is encoded for its target, without what the mapping does not accept', async t => {
+  const encoded: unknown[] = []
+  const translator = {
+    ...target().translator,
+    encode(input: ChatRequest, _to: unknown, stream: boolean) {
+      const { messages: _, model: __, ...rest } = input
+      encoded.push([rest, stream])
+      return { path: '/chat', body: { temperature: input.temperature } }
+    },
+  }
+  const asked = deepFreeze({
+    ...request,
+    stream: true,
+    temperature: 1,
+    max_tokens: 5,
+    reasoning: { effort: 'low' },
+    user: 'u',
+  })
+  const all = { stream: true, temperature: 1, max_tokens: 5, reasoning: { effort: 'low' }, user: 'u' }
+  const { temperature: _, reasoning: __, user: ___, ...few } = all
+  const streaming = { supports: new Set(['streaming'] as const) }
+  const rows: [says: string, mapping: Partial<Mapping>, sent: Json, stream: boolean][] = [
+    ['all of the wire', streaming, all, true],
+    ['a model that does not stream', {}, all, false],
+    ['none', { parameters: new Set() }, few, false],
+    ['some', { parameters: new Set(['temperature', 'user']) }, { ...few, temperature: 1, user: 'u' }, false],
+    ['reasoning', { parameters: new Set(['reasoning_effort']) }, { ...few, reasoning: { effort: 'low' } }, false],
+  ]
+  for (const [says, mapping, sent, stream] of rows) {
+    const quirks = { drop: [], rename: { temperature: 'heat' }, default: {}, clamp: {} }
+    const ex = exchange({
+      request: asked,
+      target: { ...target({ mapping, provider: { quirks } }), translator } as never,
+    })
+    await run(translate, {}, {}, ex)
+    t.strictSame(encoded.pop(), [sent, stream], says)
+    t.ok('heat' in ex.outbound!.body, says)
+  }
+})
+
+t.test('rate limit headers are structured fields, and never negative', async t => {
+  const quota = fc.record({
+    allowed: fc.boolean(),
+    remaining: fc.nat(600),
+    resetMs: fc.oneof(fc.integer({ min: -5000, max: 90_000 }), fc.double({ min: 0, max: 61_000, noNaN: true })),
+  })
+  const headersOf = async (taken: Quota | Promise<Quota>, reply = ok()) => {
+    const ex = exchange({ request, principal })
+    const got = await run(ratelimit, { rpm: 600 }, { counters: { take: () => taken } }, ex, reply)
+    return {
+      headers: got.headers as Record<string, string>,
+      refused: got instanceof GatewayError && got.status === 429,
+    }
+  }
+  const holds = fc.asyncProperty(quota, async taken => {
+    const { headers, refused } = await headersOf(taken)
+    const [, remaining, reset] = /^"requests";r=(\d+);t=(\d+)$/.exec(headers.ratelimit!)!
+    return (
+      refused === !taken.allowed &&
+      headers['ratelimit-policy'] === '"requests";q=600;w=60' &&
+      Number(remaining) === taken.remaining &&
+      Number(reset) >= 1 &&
+      Number(reset) <= 60 &&
+      headers['ratelimit-limit'] === '600' &&
+      headers['x-ratelimit-limit'] === '600' &&
+      headers['ratelimit-remaining'] === remaining &&
+      headers['x-ratelimit-remaining'] === remaining &&
+      headers['ratelimit-reset'] === reset &&
+      headers['x-ratelimit-reset'] === String(1000 + Number(reset)) &&
+      headers['retry-after'] === (refused ? reset : undefined)
+    )
+  })
+  await t.resolves(fc.assert(holds))
+  const later = Promise.resolve({ allowed: true, remaining: 3, resetMs: 1000 })
+  t.match((await headersOf(later)).headers, { ratelimit: '"requests";r=3;t=1' }, 'a counter may answer later')
+  const other = await headersOf({ allowed: true, remaining: 3, resetMs: 1000 }, { ...ok(), status: 503 })
+  t.strictSame(other.headers, {}, 'headers stand on 200 and 429 only')
+  const taken: unknown[] = []
+  const counters = { take: (...args: unknown[]) => taken.push(args) && { allowed: true, remaining: 0, resetMs: 0 } }
+  await run(ratelimit, { rpm: 7 }, { counters }, exchange({ principal }))
+  await run(ratelimit, { rpm: 7 }, { counters }, exchange())
+  t.strictSame(taken, [['org-1 chat', 7, 60_000]], 'one counter for an organization and endpoint; none without')
+})
+
+/** What the cache asks for and keeps. */
+function memory() {
+  const entries = new Map<string, CachedReply>()
+  const asked: string[] = []
+  const get = (key: string) => {
+    asked.push(key)
+    return entries.get(key)
+  }
+  return { asked, entries, cache: { get, set: (key: string, reply: CachedReply) => void entries.set(key, reply) } }
+}
+const caching: Principal = { ...principal, cacheTtlMs: 60_000 }
+async function keyOf(facts: {
+  request?: object
+  principal?: Principal
+  version?: string
+  endpoint?: string
+}): Promise<string> {
+  const { asked, cache: store } = memory()
+  const { version = 'v1', endpoint = 'chat', ...rest } = facts
+  const ex = exchange({ request, principal: caching, target: target(), snapshot: { version }, ...rest })
+  Object.assign(ex, { endpoint: { ...ex.endpoint, name: endpoint }, input: () => Promise.resolve(ex.chat) })
+  await run(cache, { max_entry: 1000 }, { cache: store }, ex)
+  return asked[0]!
+}
+
+t.test('two requests share a cached answer only when they are the same request of the same tenant', async t => {
+  const field = fc.constantFrom('model', 'messages', 'temperature', 'max_tokens', 'tools', 'user', 'n', 'reasoning')
+  const one = fc.dictionary(field, fc.jsonValue({ maxDepth: 2 }), { noNullPrototype: true })
+  const asText = (fields: object) => JSON.stringify(Object.entries(fields).sort(([x], [y]) => (x < y ? -1 : 1)))
+  const holds = fc.asyncProperty(one, one, field, fc.jsonValue(), async (a, other, name, value) => {
+    const key = await keyOf({ request: a })
+    const turned = Object.fromEntries(Object.entries({ ...a, stream: true }).reverse())
+    const same = (b: object) => asText(a) === asText(b)
+    const changed = { ...a, [name]: value }
+    return (
+      key === (await keyOf({ request: turned })) &&
+      (key === (await keyOf({ request: changed }))) === same(changed) &&
+      (key === (await keyOf({ request: other }))) === same(other)
+    )
+  })
+  await t.resolves(fc.assert(holds, { numRuns: 500 }))
+  const keys = await Promise.all([
+    keyOf({}),
+    keyOf({ principal: { ...caching, orgId: 'org-2' } }),
+    keyOf({ principal: { ...caching, projectId: 'project-2' } }),
+    keyOf({ version: 'v2' }),
+    keyOf({ endpoint: 'messages' }),
+  ])
+  t.equal(new Set(keys).size, 5)
+  t.equal(await keyOf({ principal: { ...caching, keyId: 'key-2' } }), keys[0], 'keys of one project share')
+})
+
+t.test('only a whole answer of bearable size is kept, and replayed to streams and whole answers', async t => {
+  const gone = new Cancellation()
+  gone.abort(errors.aborted())
+  const rows: [says: string, kept: boolean, reply: Reply, facts: Json][] = [
+    ['a whole answer', true, ok([text('a')], [finish]), {}],
+    ['a broken answer', false, ok([text('a')], [{ type: 'error', error: errors.truncated() }], [finish]), {}],
+    ['an answer without an end', false, ok([text('a')]), {}],
+    ['an answer to nobody', false, ok([text('a'), finish]), { signal: gone }],
+    ['an answer that is too large', false, ok([text('a'.repeat(1000)), finish]), {}],
+    ['a project that does not cache', false, ok([text('a'), finish]), { principal }],
+    ['a caller that does not want it', false, ok([text('a'), finish]), { headers: { 'x-no-cache': 'true' } }],
+  ]
+  for (const [says, kept, reply, facts] of rows) {
+    const { entries, cache: store } = memory()
+    const ask = (stream: boolean, more: Json = facts) => {
+      const ex = exchange({
+        request: { ...request, stream },
+        target: target(),
+        principal: caching,
+        snapshot: { version: 'v' },
+        ...more,
+      })
+      ex.input = () => Promise.resolve(ex.chat)
+      return ex
+    }
+    await run(cache, { max_entry: 500 }, { cache: store }, ask(true), reply)
+    t.equal(entries.size, kept ? 1 : 0, says)
+    const again = ask(false, {})
+    const replay = await run(cache, { max_entry: 500 }, { cache: store }, again, ok())
+    t.equal(replay.headers['x-gateway-cache'], kept ? 'HIT' : 'MISS', says)
+    t.strictSame(again.cached?.externalId, kept ? 'acme-large-2026' : undefined, says)
+  }
+})
+
+t.test('admission counts who is inside, and lets out only who came in', async t => {
+  const load = { ms: 0, lagMs: () => load.ms }
+  const running: number[] = []
+  const filter = made(
+    admission,
+    { in_flight: 2, lag: 500 },
+    { load, metrics: { inFlight: (by: number) => running.push(by) } },
+  )
+  const [first, second, third] = [exchange(), exchange(), exchange()]
+  const enter = async (ex: Exchange) => {
+    try {
+      return (await filter.handle!(ex, async () => ok())).status
+    } catch (error) {
+      return (error as GatewayError).status
+    }
+  }
+  t.strictSame([await enter(first), await enter(second), await enter(third)], [200, 200, 529])
+  filter.finish!(third)
+  t.equal(await enter(third), 529, 'who was refused frees no place')
+  filter.finish!(first)
+  filter.finish!(first)
+  t.strictSame([await enter(third), await enter(exchange())], [200, 529], 'and who leaves, one')
+  for (const ex of [second, third]) filter.finish!(ex)
+  t.equal(
+    running.reduce((sum, by) => sum + by, 0),
+    0,
+  )
+  load.ms = 501
+  t.equal(await enter(exchange()), 529, 'nobody enters while the loop lags')
+  load.ms = 500
+  t.equal(await enter(exchange()), 200)
+})
+
+t.test('a credential is looked up by its hash, and what cannot be told apart is refused', async t => {
+  const secret = 'mgw_0123456789'
+  const hash = createHash('sha256').update(secret).digest('hex')
+  const later = { ...principal, keyId: 'later', expiresAt: 1_000_001 }
+  const found: Record<string, Principal> = {
+    [hash]: principal,
+    [createHash('sha256').update('expired').digest('hex')]: { ...principal, expiresAt: 1_000_000 },
+    [createHash('sha256').update('later').digest('hex')]: later,
+    [createHash('sha256').update('archived').digest('hex')]: { ...principal, archived: true },
+  }
+  const keys = { find: (hash: string) => found[hash] }
+  const down = { find: () => Promise.reject(new Error('disk full')) }
+  const rows: [headers: Record<string, string>, got: string, store?: object][] = [
+    [{ authorization: `Bearer ${secret}` }, 'key-1'],
+    [{ authorization: `bearer  ${secret}` }, 'key-1'],
+    [{ 'x-api-key': secret }, 'key-1'],
+    [{ 'x-api-key': ` ${secret}` }, 'key-1'],
+    [{ authorization: `Bearer ${secret}`, 'x-api-key': secret }, 'key-1'],
+    [{ authorization: 'Bearer later' }, 'later', { find: async (hash: string) => found[hash] }],
+    [{ authorization: `Bearer ${secret}`, 'x-api-key': 'other' }, '400 ambiguous_credentials'],
+    [{}, '401 invalid_api_key'],
+    [{ authorization: `Basic ${secret}` }, '401 invalid_api_key'],
+    [{ authorization: secret }, '401 invalid_api_key'],
+    [{ authorization: 'Bearer wrong' }, '401 invalid_api_key'],
+    [{ authorization: 'Bearer expired' }, '401 invalid_api_key'],
+    [{ authorization: `Bearer ${'x'.repeat(257)}` }, '401 invalid_api_key', down],
+    [{ authorization: 'Bearer archived' }, '410 null'],
+    [{ authorization: `Bearer ${secret}` }, '503 store_unavailable', down],
+  ]
+  for (const [headers, got, store = keys] of rows) {
+    const ex = exchange({ headers })
+    const answer = await run(auth, { optional: false }, { keys: store }, ex)
+    const seen = answer instanceof GatewayError ? `${answer.status} ${answer.code}` : ex.principal?.keyId
+    t.equal(seen, got, JSON.stringify(headers))
+  }
+  const open = exchange()
+  t.match(await run(auth, { optional: true }, { keys }, open), { status: 200 })
+  t.equal(open.principal, undefined)
+  const wrong = exchange({ headers: { 'x-api-key': 'wrong' } })
+  t.match(await run(auth, { optional: true }, { keys }, wrong), { status: 401 }, 'a wrong one is refused all the same')
+})

@@ -1,0 +1,217 @@
+/** Request bodies: bounded before they are read, before they are parsed, and free of what JSON can hide. */
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
+import fc from 'fast-check'
+import t from 'tap'
+import { GatewayError } from '../../src/core/error.ts'
+import { readJson } from '../../src/http/body.ts'
+import { scanShape } from '../../src/http/scan.ts'
+
+/** The same cases on every run. */
+fc.configureGlobal({ seed: 20261120 })
+
+const JSON_TYPE = { 'content-type': 'application/json' }
+const LIMIT = 64
+
+/** A body as it comes in; `res` counts how often it told the client to go on. */
+function request(chunks: readonly (string | Buffer)[], headers: Record<string, string> = JSON_TYPE) {
+  const req = Object.assign(Readable.from(chunks.map(chunk => Buffer.from(chunk as string))), { headers })
+  const res = { went: 0, writeContinue: () => res.went++ }
+  return { req: req as unknown as IncomingMessage, res: res as unknown as ServerResponse & typeof res }
+}
+async function outcome({ req, res }: ReturnType<typeof request>, limit = 1_000_000): Promise<unknown> {
+  try {
+    return await readJson(req, res, limit)
+  } catch (error) {
+    return error instanceof GatewayError ? `${error.status} ${error.code}` : error
+  }
+}
+const read = (...chunks: (string | Buffer)[]) => outcome(request(chunks))
+
+t.test('a body is JSON in UTF-8, by its type and by its bytes', async t => {
+  const types: [type: string | undefined, taken: boolean][] = [
+    ['application/json', true],
+    ['Application/JSON; charset=utf-8', true],
+    ['application/json;charset="UTF-8"', true],
+    ['application/json; profile=x', true],
+    [undefined, false],
+    ['', false],
+    ['text/plain', false],
+    ['application/jsonp', false],
+    ['application/json; charset=utf-16', false],
+    ['application/json; charset=latin1', false],
+    ['multipart/form-data; boundary=x', false],
+  ]
+  for (const [type, taken] of types) {
+    const got = await outcome(request(['{}'], type === undefined ? {} : { 'content-type': type }))
+    t.strictSame(got, taken ? {} : '415 unsupported_media_type', String(type))
+  }
+  for (const coding of ['gzip', 'deflate', 'br', 'x']) {
+    const got = await outcome(request(['{}'], { ...JSON_TYPE, 'content-encoding': coding }))
+    t.equal(got, '415 unsupported_encoding', coding)
+  }
+  t.strictSame(await outcome(request(['{}'], { ...JSON_TYPE, 'content-encoding': 'identity' })), {})
+
+  const bodies: [says: string, body: string | Buffer, got: unknown][] = [
+    ['nothing', '', '400 invalid_json'],
+    ['cut', '{"model":', '400 invalid_json'],
+    ['one brace too many', '{}}', '400 invalid_json'],
+    ['not a number', '{"n":NaN}', '400 invalid_json'],
+    ['a byte that is not UTF-8', Buffer.from([0x22, 0xff, 0x22]), '400 invalid_json'],
+    ['UTF-16', Buffer.from('{"a":1}', 'utf16le'), '400 invalid_json'],
+    ['half a character', Buffer.from([0x22, 0xf0, 0x9f, 0x22]), '400 invalid_json'],
+    ['a byte order mark', '\ufeff{"a":1}', { a: 1 }],
+    ['a lone surrogate, escaped', '"\\ud83d"', '\ud83d'],
+    ['NUL, escaped', '"\\u0000"', '\0'],
+    ['the last of two', '{"a":1,"a":2}', { a: 2 }],
+    ['null', 'null', null],
+    ['too deep', '['.repeat(129), '400 too_deep'],
+    ['too much', `[${'1,'.repeat(200_000)}1]`, '400 too_many_elements'],
+  ]
+  for (const [says, body, got] of bodies) t.strictSame(await read(body), got, says)
+  t.strictSame(await read('{"a":"', Buffer.from([0xc3]), Buffer.from([0xa9]), '"}'), { a: 'é' }, 'a character in two')
+})
+
+t.test('keys that would reach a prototype are dropped, in every spelling', async t => {
+  const rows: [body: string, got: unknown][] = [
+    ['{"__proto__":{"polluted":1},"a":1}', { a: 1 }],
+    ['{"\\u005f_proto__":{"polluted":1},"a":1}', { a: 1 }],
+    ['{"a":[{"__proto__":{"polluted":1},"b":1}]}', { a: [{ b: 1 }] }],
+    ['{"constructor":{"prototype":{"polluted":1}},"a":1}', { a: 1 }],
+    ['{"\\u0063onstructor":{"prototype":{}},"a":1}', { a: 1 }],
+    ['{"constructor":"x"}', { constructor: 'x' }],
+  ]
+  for (const [body, got] of rows) {
+    const value = (await read(body)) as object
+    t.strictSame(JSON.stringify(value), JSON.stringify(got), body)
+    t.equal(Object.getPrototypeOf(value), Object.prototype)
+  }
+  t.notOk('polluted' in {})
+})
+
+t.test('what a parser says of a body does not repeat the body', async t => {
+  const secret = 'sk-secret-0123456789'
+  for (const body of [
+    `{"a":${secret}}`,
+    `${secret}`,
+    `{"a":"${'x'.repeat(99)}" ${secret} }${'x'.repeat(99)}`,
+    `[1,${secret}`,
+  ]) {
+    const error = await readJson(request([body]).req, request([]).res, 1000).catch((error: GatewayError) => error)
+    t.match(error, { status: 400, code: 'invalid_json', message: /not valid JSON: .+\.$/ }, body)
+    t.notMatch((error as GatewayError).message, /sk|secret|xxx/, body)
+  }
+})
+
+t.test('a body may be as large as the limit, and no larger', async t => {
+  const body = (size: number) => `"${'x'.repeat(size - 2)}"`
+  const declared = (size: number) => ({ ...JSON_TYPE, 'content-length': String(size) })
+  const TOO_LARGE = '413 request_too_large'
+  for (const [size, fits] of [
+    [LIMIT - 1, true],
+    [LIMIT, true],
+    [LIMIT + 1, false],
+  ] as const) {
+    const expected = fits ? 'x'.repeat(size - 2) : TOO_LARGE
+    t.equal(await outcome(request([body(size)], declared(size)), LIMIT), expected, `${size} bytes, declared`)
+    t.equal(await outcome(request([...body(size)]), LIMIT), expected, `${size} bytes, chunked`)
+  }
+  const unread = request([body(LIMIT)], declared(LIMIT + 1))
+  t.equal(await outcome(unread, LIMIT), TOO_LARGE)
+  t.equal(unread.req.readableFlowing, null, 'a body that is declared too large is not read')
+  const endless = request(Array<string>(1000).fill('x'.repeat(LIMIT)))
+  t.equal(await outcome(endless, LIMIT), TOO_LARGE)
+  t.ok(endless.req.isPaused() && endless.req.listenerCount('data') === 0, 'the rest is not read')
+})
+
+t.test('a client that waits is told to go on once its headers are good', async t => {
+  const waiting = { ...JSON_TYPE, expect: '100-continue' }
+  const good = request(['{}'], waiting)
+  await outcome(good)
+  t.equal(good.res.went, 1)
+  const large = request(['{}'], { ...waiting, 'content-length': '65' })
+  t.equal(await outcome(large, LIMIT), '413 request_too_large')
+  t.equal(large.res.went, 0)
+})
+
+t.test('a client that goes away while it sends is a client that goes away', async t => {
+  for (const cause of [undefined, new Error('reset')]) {
+    const req = Object.assign(new Readable({ read() {} }), { headers: JSON_TYPE })
+    const got = outcome({ ...request([]), req: req as unknown as IncomingMessage })
+    req.push('{"a"')
+    req.destroy(cause)
+    t.equal(await got, '499 request_cancelled')
+  }
+})
+
+const shape = (text: string): string | undefined => {
+  try {
+    scanShape(Buffer.from(text))
+    return undefined
+  } catch (error) {
+    return (error as GatewayError).code ?? 'none'
+  }
+}
+
+t.test('depth and number of values are bounded without parsing', async t => {
+  const nested = (depth: number, open = '[', close = ']') => `${open.repeat(depth)}${close.repeat(depth)}`
+  const list = (length: number, of = '1') => `[${Array<string>(length).fill(of).join()}]`
+  const rows: [says: string, text: string, code: string | undefined][] = [
+    ['128 lists', nested(128), undefined],
+    ['129 lists', nested(129), 'too_deep'],
+    ['128 objects', nested(128, '{"a":', '}'), undefined],
+    ['129 objects', nested(129, '{"a":', '}'), 'too_deep'],
+    ['many that are not deep', list(1000, nested(100)), undefined],
+    ['200,000 values', list(199_999), undefined],
+    ['200,001 values', list(200_000), 'too_many_elements'],
+    [
+      '200,001 values in objects',
+      `{${Array.from({ length: 200_000 }, (_, at) => `"k${at}":1`).join()}}`,
+      'too_many_elements',
+    ],
+    ['brackets in a string', JSON.stringify('['.repeat(500)), undefined],
+    ['commas in a string', JSON.stringify(','.repeat(300_000)), undefined],
+    ['an escaped quote', `"\\"${'['.repeat(500)}"`, undefined],
+    ['an escaped backslash', `["\\\\",${nested(128)}]`, 'too_deep'],
+    ['three backslashes', `"\\\\\\"${'['.repeat(500)}"`, undefined],
+    ['a string that does not end', `"${'['.repeat(500)}`, undefined],
+    ['nothing', '', undefined],
+  ]
+  for (const [says, text, code] of rows) t.equal(shape(text), code, says)
+})
+
+t.test('a hostile shape is seen at once', async t => {
+  const rows: [says: string, text: string][] = [
+    ['a million levels', '['.repeat(1_000_000)],
+    ['a million objects', '{"a":'.repeat(1_000_000)],
+    ['ten million values', `[${'1,'.repeat(10_000_000)}1]`],
+  ]
+  for (const [says, text] of rows) {
+    const body = Buffer.from(text)
+    const times = [1, 2, 3].map(() => {
+      const start = performance.now()
+      t.throws(() => scanShape(body), says)
+      return performance.now() - start
+    })
+    t.ok(Math.min(...times) < 50, says)
+  }
+  const escapes = Buffer.from(`"${'\\"'.repeat(500_000)}${'\\\\'.repeat(500_000)}"`)
+  const start = performance.now()
+  scanShape(escapes)
+  t.ok(performance.now() - start < 500, 'a million escapes')
+})
+
+t.test('no JSON within the bounds is refused', async t => {
+  const json = fc.oneof(
+    fc.json({ maxDepth: 20 }),
+    fc
+      .string({ unit: fc.constantFrom('"', '\\', '[', '{', ',', 'a') })
+      .map(text => JSON.stringify([text, { [text]: text }])),
+  )
+  t.doesNotThrow(() =>
+    fc.assert(
+      fc.property(json, text => shape(text) === undefined),
+      { numRuns: 1000 },
+    ),
+  )
+})

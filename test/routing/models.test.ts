@@ -1,0 +1,205 @@
+/** The catalogue that clients see: the shipped one in the shape of interface 2.9, and what its filters leave. */
+import t from 'tap'
+import { linkCatalog } from '../../src/config/catalog.ts'
+import { loadFiles } from '../../src/config/load.ts'
+import type { Catalog, Mapping, Model } from '../../src/core/catalog.ts'
+import { models } from '../../src/endpoints/models.ts'
+import { Registry } from '../../src/registry.ts'
+import { exchange } from '../core/kit.ts'
+import { target } from '../plugins/wire-kit.ts'
+
+type Json = Record<string, unknown>
+interface Entry extends Json {
+  id: string
+  providers: (Json & { providerId: string })[]
+}
+
+async function list(catalog: Catalog, query = ''): Promise<Entry[]> {
+  if (typeof models.serve === 'string') throw new Error('the catalogue is served locally')
+  const reply = await models.serve(exchange({ endpoint: models, query, snapshot: { catalog } }), undefined as never)
+  for await (const [event] of reply.events) {
+    if (event?.type !== 'result') break
+    // As clients get it: what JSON leaves out is not there.
+    return (JSON.parse(JSON.stringify(event.value)) as { object: 'list'; data: Entry[] }).data
+  }
+  throw new Error('the catalogue was no result')
+}
+
+const decimal = /^\d+(\.\d+)?$/
+const is = {
+  string: (value: unknown) => typeof value === 'string',
+  number: (value: unknown) => typeof value === 'number' && Number.isFinite(value) && value >= 0,
+  boolean: (value: unknown) => typeof value === 'boolean',
+  strings: (value: unknown) => Array.isArray(value) && value.every(item => typeof item === 'string'),
+  date: (value: unknown) => typeof value === 'string' && /^\d{4}-\d\d-\d\d$/.test(value),
+  prices: (value: unknown): boolean =>
+    Object.entries(value as Json).every(([key, usd]) =>
+      /^per_(second|image)$/.test(key) ? is.prices(usd) : decimal.test(String(usd)),
+    ),
+  object: (value: unknown) => typeof value === 'object' && value !== null && !Array.isArray(value),
+}
+type Kind = keyof typeof is
+/** `?` marks what is there only when it is known. */
+const entryKeys: Record<string, Kind> = {
+  id: 'string',
+  name: 'string',
+  display_name: 'string',
+  description: 'string',
+  family: 'string',
+  aliases: 'strings',
+  created: 'number',
+  architecture: 'object',
+  top_provider: 'object',
+  providers: 'object',
+  pricing: 'prices',
+  'context_length?': 'number',
+  'max_output?': 'number',
+  per_request_limits: 'object',
+  supported_parameters: 'strings',
+  json_output: 'boolean',
+  structured_outputs: 'boolean',
+  free: 'boolean',
+  'deprecated_at?': 'date',
+  'deactivated_at?': 'date',
+  stability: 'string',
+}
+const mappingKeys: Record<string, Kind> = {
+  providerId: 'string',
+  externalId: 'string',
+  supportedVideoSizes: 'strings',
+  supportsVideoAudio: 'boolean',
+  supportsVideoWithoutAudio: 'boolean',
+  streaming: 'boolean',
+  vision: 'boolean',
+  realtime: 'boolean',
+  cancellation: 'boolean',
+  tools: 'boolean',
+  parallelToolCalls: 'boolean',
+  reasoning: 'boolean',
+  reasoning_efforts: 'strings',
+  reasoning_modes: 'strings',
+  'min_cacheable_tokens?': 'number',
+  'max_output?': 'number',
+  pricing: 'prices',
+  stability: 'string',
+}
+
+/** Keys of `value` that are missing or of another type. */
+const wrong = (value: Json, keys: Record<string, Kind>): string[] =>
+  Object.entries(keys).flatMap(([name, kind]) => {
+    const key = name.replace('?', '')
+    if (name !== key && !(key in value)) return []
+    const fits = key === 'providers' ? Array.isArray(value[key]) : is[kind](value[key])
+    return fits ? [] : [`${key}: ${JSON.stringify(value[key])}`]
+  })
+
+const env = { GATEWAY_DEMO_URL: 'http://127.0.0.1:9/v1' }
+const shipped = linkCatalog(await loadFiles('config/gateway.yaml', { env }), new Registry())
+
+t.test('every shipped entry has the fields of the interface', async t => {
+  const entries = await list(shipped, 'include_deactivated=true')
+  t.ok(entries.length > 20)
+  const faults = entries.flatMap(({ id, architecture, top_provider, providers, ...rest }) => [
+    ...wrong({ id, architecture, top_provider, providers, ...rest }, entryKeys).map(fault => `${id}: ${fault}`),
+    ...wrong(architecture as Json, { input_modalities: 'strings', output_modalities: 'strings', tokenizer: 'string' }),
+    ...wrong(top_provider as Json, { is_moderated: 'boolean' }),
+    ...providers.flatMap(mapping => wrong(mapping, mappingKeys).map(fault => `${mapping.providerId}/${id}: ${fault}`)),
+  ])
+  t.strictSame(faults, [])
+  t.ok(entries.every(entry => entry.providers.length > 0))
+  const shown = new Set(
+    entries.flatMap(entry => entry.providers.flatMap(({ pricing }) => Object.keys(pricing as Json))),
+  )
+  t.ok(shown.has('prompt') && !shown.has('web_search') && !shown.has('internal_reasoning'))
+  t.equal(new Set(entries.map(entry => entry.id)).size, entries.length)
+  t.match(
+    entries.find(entry => entry.id === 'demo'),
+    { free: true, providers: [{ providerId: 'demo', streaming: true }] },
+  )
+})
+
+const now = Date.now()
+const day = (days: number) => new Date(now + days * 86_400_000).toISOString().slice(0, 10)
+/** Offers by model: of two providers, of which only the second says that it does not train. */
+function catalogOf(rows: Record<string, { model?: Partial<Model>; offers: Partial<Mapping>[] }>): Catalog {
+  const by = [true, false].map(
+    trainsOnData => target({ provider: { id: trainsOnData ? 'acme' : 'best', trainsOnData } }).provider,
+  )
+  const all = new Map<string, Model>()
+  for (const [id, { model: more, offers }] of Object.entries(rows)) {
+    const mappings: Mapping[] = []
+    const model = { ...target().mapping.model, id, ...more, mappings }
+    mappings.push(...offers.map((offer, at) => ({ ...target().mapping, model, provider: by[at]!, ...offer })))
+    all.set(id, model)
+  }
+  return { models: all, aliases: new Map(), providers: new Map(by.map(provider => [provider.id, provider])) }
+}
+
+t.test('the filters of the listing leave what they say', async t => {
+  const catalog = catalogOf({
+    plain: { offers: [{}, {}] },
+    acme: { offers: [{}] },
+    mixed: { offers: [{ deactivatedAt: day(-1) }, { deprecatedAt: day(-1) }] },
+    old: { model: { deactivatedAt: day(0) }, offers: [{}] },
+    fading: { model: { deprecatedAt: day(-9), deactivatedAt: day(9) }, offers: [{}] },
+    unserved: { offers: [] },
+  })
+  const rows: [query: string, ids: string[]][] = [
+    ['', ['plain:acme,best', 'acme:acme', 'mixed:best', 'fading:acme']],
+    ['include_deactivated=true', ['plain:acme,best', 'acme:acme', 'mixed:acme,best', 'old:acme', 'fading:acme']],
+    ['exclude_deprecated=true', ['plain:acme,best', 'acme:acme']],
+    ['exclude_deprecated=1&include_deactivated', ['plain:acme,best', 'acme:acme', 'mixed:acme', 'old:acme']],
+    ['no_training=true', ['plain:best', 'mixed:best']],
+    ['mapped=true', ['acme/plain:acme', 'best/plain:best', 'acme/acme:acme', 'best/mixed:best', 'acme/fading:acme']],
+    ['mapped=true&no_training=true', ['best/plain:best', 'best/mixed:best']],
+    ['no_training=false&mapped=0', ['plain:acme,best', 'acme:acme', 'mixed:best', 'fading:acme']],
+    ['include_restricted=true&x=y', ['plain:acme,best', 'acme:acme', 'mixed:best', 'fading:acme']],
+  ]
+  for (const [query, ids] of rows) {
+    const shown = (await list(catalog, query)).map(({ id, providers }) => `${id}:${providers.map(of => of.providerId)}`)
+    t.strictSame(shown, ids, query)
+  }
+  const [fading] = (await list(catalog)).filter(entry => entry.id === 'fading')
+  t.match(fading, { deprecated_at: day(-9), deactivated_at: day(9) })
+})
+
+t.test('an entry joins its mappings, and a mapped one shows its own', async t => {
+  const supports = (...names: string[]) => new Set(names) as Mapping['supports']
+  const catalog = catalogOf({
+    m: {
+      model: { contextLength: 10, name: 'M', aliases: ['a'] },
+      offers: [
+        {
+          contextLength: 5,
+          maxOutput: 7,
+          supports: supports('tools', 'json_output'),
+          pricing: { prompt: '0.000001', web_search: '0.01' },
+          pricingBySize: { per_image: { '1024x1024': '0.04' } },
+        },
+        {
+          contextLength: 20,
+          supports: supports('reasoning'),
+          pricing: { prompt: '0', completion: '0' },
+          parameters: new Set(['temperature']),
+          maxN: 1,
+        },
+      ],
+    },
+  })
+  const [entry] = await list(catalog)
+  t.match(entry, {
+    context_length: 20,
+    max_output: 7,
+    json_output: true,
+    structured_outputs: false,
+    free: true,
+    owned_by: 'acme',
+  })
+  t.strictSame(entry?.pricing, { prompt: '0.000001', web_search: '0.01', per_image: { '1024x1024': '0.04' } })
+  t.strictSame(entry?.providers[0]?.pricing, { prompt: '0.000001', per_image: { '1024x1024': '0.04' } })
+  const [acme, best] = await list(catalog, 'mapped=true')
+  t.match(acme, { id: 'acme/m', context_length: 10, free: false })
+  t.match(best, { id: 'best/m', context_length: 20, free: true, json_output: false, pricing: { prompt: '0' } })
+  t.strictSame(best?.supported_parameters, ['max_tokens', 'temperature', 'reasoning_effort', 'reasoning'])
+  t.match(acme?.supported_parameters, ['max_tokens', 'temperature'])
+})

@@ -1,0 +1,314 @@
+/** Which provider may serve a request: what a model name means, what a request needs, the order, and who failed. */
+import t from 'tap'
+import type { Catalog, Credential, Mapping, Model, Provider } from '../../src/core/catalog.ts'
+import { errors, GatewayError } from '../../src/core/error.ts'
+import { errorType, exhausted } from '../../src/routing/outcome.ts'
+import { plan } from '../../src/routing/plan.ts'
+import { capable } from '../../src/routing/requirements.ts'
+import { resolve } from '../../src/routing/resolve.ts'
+import { exchange, thrown } from '../core/kit.ts'
+import { flat } from '../core/prices.ts'
+import { target } from '../plugins/wire-kit.ts'
+
+const { translator } = target()
+const credential = (id: string): Credential => ({ id, source: 'platform', secret: `sk-${id}`, fingerprint: `f-${id}` })
+const provider = (id: string, more: Partial<Provider> = {}): Provider =>
+  target({
+    provider: { id, wires: new Map([['chat', translator]]), credentials: [credential(id)], priority: 1, ...more },
+  }).provider
+const price = (prompt: string, completion = prompt) => ({
+  price: flat({ prompt, completion }),
+  pricing: { prompt, completion },
+})
+
+type Offer = readonly [by: Provider, more?: Partial<Mapping>]
+/** Models by id; every offer is priced at a dollar unless it says otherwise. */
+function catalogOf(models: Record<string, { model?: Partial<Model>; offers: Offer[] }>): Catalog {
+  const catalog = { models: new Map<string, Model>(), aliases: new Map<string, Model>(), providers: new Map() }
+  for (const [id, { model: more, offers }] of Object.entries(models)) {
+    const mappings: Mapping[] = []
+    const model: Model = { ...target().mapping.model, id, ...more, mappings }
+    catalog.models.set(id, model)
+    for (const alias of model.aliases) catalog.aliases.set(alias, model)
+    for (const [by, fields] of offers) {
+      catalog.providers.set(by.id, by)
+      mappings.push({ ...target().mapping, model, provider: by, externalId: `${id}-1`, ...price('1'), ...fields })
+    }
+  }
+  return catalog
+}
+const ask = (catalog: Catalog, request: object, auto: string[] = []) => {
+  const messages = [{ role: 'user', content: 'Hi' }]
+  const ex = exchange({ request: { model: 'm', messages, ...request }, snapshot: { catalog } })
+  return { ex, targets: () => plan(ex, { auto }) }
+}
+/** The targets of a request as `provider/model`, or the refusal. */
+function planned(catalog: Catalog, request: object, auto?: string[]): string[] | GatewayError {
+  try {
+    return ask(catalog, request, auto)
+      .targets()
+      .map(({ mapping, provider: by }) => `${by.id}/${mapping.model.id}`)
+  } catch (error) {
+    return error as GatewayError
+  }
+}
+
+t.test('a model name is an id, an alias, or either behind its provider', async t => {
+  const [acme, best] = [provider('acme'), provider('best')]
+  const catalog = catalogOf({
+    large: {
+      model: { aliases: ['l', 'best/large'] },
+      offers: [
+        [acme, { externalId: 'acme/large-2026' }],
+        [best, { externalId: 'shared' }],
+      ],
+    },
+    small: { offers: [[best, { externalId: 'shared' }]] },
+  })
+  const found: [name: string, model: string, provider?: string][] = [
+    ['large', 'large'],
+    ['l', 'large'],
+    ['acme/large', 'large', 'acme'],
+    ['acme/l', 'large', 'acme'],
+    ['acme/acme/large-2026', 'large', 'acme'],
+    ['best/shared', 'large', 'best'],
+    ['best/small', 'small', 'best'],
+    ['best/large', 'large'],
+  ]
+  for (const [name, model, by] of found) {
+    const wanted = resolve(catalog, name)
+    t.ok(wanted.kind === 'model', name)
+    if (wanted.kind === 'model') t.strictSame([wanted.model.id, wanted.provider?.id], [model, by], name)
+  }
+  t.strictSame(resolve(catalog, 'auto'), { kind: 'auto' })
+
+  const refused: [name: string, status: number, code: string, said: RegExp][] = [
+    ['unknown', 404, 'model_not_found', /"unknown" does not exist.*GET \/v1\/models/],
+    ['acme/unknown', 404, 'model_not_found', /"acme\/unknown" does not exist/],
+    ['nobody/large', 404, 'model_not_found', /"nobody\/large"/],
+    ['acme/', 404, 'model_not_found', /./],
+    ['/large', 404, 'model_not_found', /./],
+    ['Large', 404, 'model_not_found', /./],
+    ['acme/large-2026', 400, 'model_not_found', /request it as "acme\/large"\./],
+    ['shared', 400, 'model_not_found', /request it as "best\/large" or "best\/small"\./],
+    ['acme/small', 400, 'model_not_supported', /Provider acme does not serve the model "small"/],
+    ...['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'acme/__proto__', '__proto__/large'].map(
+      (name): [string, number, string, RegExp] => [name, 404, 'model_not_found', /does not exist/],
+    ),
+  ]
+  for (const [name, status, code, said] of refused) {
+    const error = thrown(() => resolve(catalog, name)) as GatewayError
+    t.strictSame([error.status, error.code, error.param], [status, code, 'model'], name)
+    t.match(error.message, said, name)
+  }
+})
+
+t.test('a need that no mapping meets is a 400, and one that some meet leaves those', async t => {
+  const part = (type: string) => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }, { type }] }] })
+  const tools = (type: string) => ({ tools: [{ type }] })
+  const can = (...names: string[]) => ({ supports: new Set(names) as Mapping['supports'] })
+  const format = (type: string) => ({ response_format: { type } })
+  const rows: [request: object, able: Partial<Mapping>, param: string, code?: string][] = [
+    [part('image_url'), can('vision'), 'messages'],
+    [part('input_audio'), can('audio_input'), 'messages'],
+    [part('file'), can('file_input'), 'messages'],
+    [tools('function'), can('tools'), 'tools'],
+    [tools('web_search'), can('web_search'), 'tools'],
+    [{ web_search: true }, can('web_search'), 'tools'],
+    [format('json_object'), can('json_output'), 'response_format'],
+    [format('json_schema'), can('structured_outputs'), 'response_format'],
+    [{ reasoning_effort: 'low' }, can('reasoning'), 'reasoning_effort'],
+    [{ reasoning: { effort: 'low' } }, can('reasoning'), 'reasoning_effort'],
+    [{ reasoning: { max_tokens: 9 } }, can('reasoning'), 'reasoning_effort'],
+    [{ reasoning: { mode: 'pro' } }, { reasoningModes: ['standard', 'pro'] }, 'reasoning.mode'],
+    [{ verbosity: 'low' }, can('verbosity'), 'verbosity'],
+    [{ service_tier: 'flex' }, { serviceTiers: ['flex'] }, 'service_tier', 'unsupported_service_tier'],
+    [{ service_tier: 'priority' }, { serviceTiers: ['priority'] }, 'service_tier', 'unsupported_service_tier'],
+    [{ n: 9 }, { maxN: 9 }, 'n'],
+  ]
+  const bare = { ...target().mapping, maxN: 8 }
+  for (const [needs, able, param, code = 'model_not_supported'] of rows) {
+    const request = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...needs } as never
+    const says = JSON.stringify(needs)
+    const { unmet } = capable([bare, bare], request)
+    t.match(unmet, { status: 400, code, param, message: /^No provider of "m" supports ./, failover: false }, says)
+    const fits = { ...bare, ...able }
+    t.strictSame(capable([bare, fits, bare], request), { mappings: [fits] }, says)
+  }
+  for (const plain of [
+    { n: 1 },
+    { service_tier: 'auto' },
+    { reasoning_effort: 'none' },
+    format('text'),
+    { tools: [] },
+  ]) {
+    const request = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...plain } as never
+    t.strictSame(capable([bare], request), { mappings: [bare] }, JSON.stringify(plain))
+  }
+  const both = { model: 'm', messages: [], tools: [{ type: 'function' }], verbosity: 'low' } as never
+  const { unmet } = capable(
+    [
+      { ...bare, ...can('tools') },
+      { ...bare, ...can('verbosity') },
+    ],
+    both,
+  )
+  t.equal(unmet?.param, 'verbosity', 'one mapping must meet every need')
+})
+
+t.test('targets stand in order of priority, then price, then name, and each credential is one', async t => {
+  const two = { credentials: [credential('1'), credential('2')] }
+  const catalog = catalogOf({
+    m: {
+      offers: [
+        [provider('zeta'), price('2')],
+        [provider('alpha'), price('2')],
+        [provider('cheap'), price('1', '1.5')],
+        [provider('unknown'), { price: undefined, unpriced: 'allow' }],
+        [provider('first', { priority: 5, ...two }), price('9')],
+        [provider('local', { auth: { scheme: 'none' }, credentials: [] }), price('0')],
+        [provider('off', { priority: 0 })],
+        [provider('mute', { wires: new Map() })],
+        [provider('poor', { credentials: [] })],
+        [provider('gone'), { deactivatedAt: '2020-01-01' }],
+        [provider('going', { priority: 2 }), { deactivatedAt: '2999-01-01', ...price('3') }],
+        [provider('dear'), { price: undefined, unpriced: 'refuse' }],
+      ],
+    },
+  })
+  const { ex, targets } = ask(catalog, { model: 'm' })
+  const all = targets()
+  t.strictSame(
+    all.map(({ provider: by }) => by.id),
+    ['first', 'first', 'going', 'local', 'cheap', 'alpha', 'zeta', 'unknown'],
+  )
+  t.strictSame(
+    all.slice(0, 4).map(({ credential: of }) => of?.id),
+    ['1', '2', 'going', undefined],
+  )
+  t.ok(all.every(({ mapping, price }) => price === mapping.price))
+  t.strictSame([ex.requestedModel, ex.requestedProvider], ['m', null])
+  t.strictSame(planned(catalog, { model: 'zeta/m' }), ['zeta/m'], 'a prefix pins')
+})
+
+t.test('who cannot serve a request says why', async t => {
+  const acme = provider('acme')
+  const poor = provider('poor', { credentials: [] })
+  const catalog = catalogOf({
+    m: { offers: [[acme], [poor]] },
+    pinned: { offers: [[acme, { deactivatedAt: '2020-02-02' }], [poor]] },
+    old: { model: { deactivatedAt: '2020-01-01' }, offers: [[acme]] },
+    ended: {
+      offers: [
+        [acme, { deactivatedAt: '2020-02-02' }],
+        [poor, { deactivatedAt: '2020-03-03' }],
+      ],
+    },
+    poor: { offers: [[poor]] },
+    dear: { offers: [[acme, { price: undefined, unpriced: 'refuse' }]] },
+    embed: { offers: [[provider('mute', { wires: new Map() })]] },
+  })
+  const rows: [request: object, status: number, code: string, param: string | null, said: RegExp][] = [
+    [{ model: 'poor' }, 503, 'no_provider', null, /"poor".*no provider of it has a credential/],
+    [{ model: 'poor/m' }, 503, 'no_provider', null, /credential/],
+    [{ model: 'dear' }, 402, 'billing_error', null, /price of acme\/dear is unknown/],
+    [{ model: 'old' }, 404, 'model_not_found', 'model', /deactivated on 2020-01-01/],
+    [{ model: 'acme/old' }, 404, 'model_not_found', 'model', /deactivated on 2020-01-01/],
+    [{ model: 'acme/pinned' }, 404, 'model_not_found', 'model', /deactivated on 2020-02-02/],
+    [{ model: 'ended' }, 404, 'model_not_found', 'model', /deactivated on 2020-03-03/],
+    [{ model: 'embed' }, 400, 'model_not_supported', 'model', /"embed" is not served on this endpoint/],
+    [{ model: 'acme/m', routing: 'price' }, 400, 'unsupported_parameter_combination', 'routing', /prefixed/],
+    [{ model: 'm', verbosity: 'low' }, 400, 'model_not_supported', 'verbosity', /verbosity/],
+    [{ model: 'auto' }, 503, 'no_provider', null, /auto/],
+  ]
+  for (const [request, status, code, param, said] of rows) {
+    const error = planned(catalog, request)
+    const says = JSON.stringify(request)
+    t.ok(error instanceof GatewayError, says)
+    t.match(error, { status, code, param, message: said }, says)
+  }
+  t.strictSame(planned(catalog, { model: 'acme/m', routing: 'auto' }), ['acme/m'])
+  t.strictSame(planned(catalog, { model: 'm', routing: 'price' }), ['acme/m'])
+})
+
+t.test('auto takes the first model of its list that fits, and its best provider first', async t => {
+  const [acme, best] = [provider('acme'), provider('best', { priority: 9 })]
+  const reasons = { supports: new Set(['reasoning']) as Mapping['supports'] }
+  const catalog = catalogOf({
+    thinker: { offers: [[acme, { ...reasons, ...price('5') }]] },
+    plain: {
+      offers: [
+        [acme, price('1')],
+        [best, price('2')],
+      ],
+    },
+    free: {
+      offers: [
+        [acme, price('3')],
+        [best, price('0')],
+      ],
+    },
+    dead: { offers: [[provider('poor', { credentials: [] })]] },
+  })
+  const auto = ['dead', 'missing', 'thinker', 'plain', 'free']
+  const rows: [request: object, targets: string[]][] = [
+    [{}, ['acme/thinker', 'best/plain', 'acme/plain', 'best/free', 'acme/free']],
+    [{ no_reasoning: true }, ['best/plain', 'acme/plain', 'best/free', 'acme/free']],
+    [{ free_models_only: true }, ['best/free']],
+    [{ reasoning_effort: 'low' }, ['acme/thinker']],
+  ]
+  for (const [request, targets] of rows) {
+    t.strictSame(planned(catalog, { model: 'auto', ...request }, auto), targets, JSON.stringify(request))
+  }
+  t.match(planned(catalog, { model: 'auto', free_models_only: true }, ['plain']), { code: 'no_provider' })
+  const { ex, targets } = ask(catalog, { model: 'auto' }, auto)
+  targets()
+  t.strictSame([ex.requestedModel, ex.requestedProvider], ['auto', null])
+})
+
+t.test('when nobody answered, the client is told what all failures share', async t => {
+  const upstream = (status: number, upstreamStatus: number, code: string) =>
+    new GatewayError({
+      status,
+      type: 'upstream_error',
+      code,
+      message: `said ${status}`,
+      failover: true,
+      upstreamStatus,
+    })
+  const throttled = upstream(503, 429, 'upstream_rate_limited')
+  const quota = upstream(503, 429, 'upstream_quota')
+  const missing = upstream(404, 404, 'not_found')
+  const broken = upstream(502, 500, 'upstream_error')
+  const wrongKey = upstream(502, 401, 'upstream_credential')
+  const [unreachable, slow] = [errors.unreachable('ECONNREFUSED'), errors.upstreamTimeout('idle')]
+  const blamed = errors.badRequest('no')
+  const rows: [failures: GatewayError[], status: number, code: string | null, said: RegExp][] = [
+    [[throttled], 503, 'upstream_rate_limited', /Every provider/],
+    [[throttled, quota], 503, 'upstream_rate_limited', /Every provider/],
+    [[unreachable, unreachable], 502, 'fetch_failed', /ECONNREFUSED/],
+    [[slow, slow], 504, 'timeout', /idle/],
+    [[missing, missing], 404, 'not_found', /said 404/],
+    [[broken], 502, 'all_providers_failed', /said 502/],
+    [[wrongKey], 502, 'all_providers_failed', /said 502/],
+    [[throttled, slow], 502, 'all_providers_failed', /idle/],
+    [[slow, throttled], 502, 'all_providers_failed', /said 503/],
+    [[missing, unreachable], 502, 'all_providers_failed', /ECONNREFUSED/],
+    [[throttled, blamed], 400, 'bad_request', /no/],
+  ]
+  for (const [failures, status, code, said] of rows) {
+    const error = exhausted(failures)
+    const says = failures.map(failure => failure.code).join()
+    t.match([error.status, error.code, error.message], [status, code, said], says)
+    t.not(error.status, 401, says)
+  }
+  const kinds: [GatewayError, string][] = [
+    [slow, 'timeout'],
+    [throttled, 'rate_limited'],
+    [unreachable, 'network_error'],
+    [broken, 'upstream_error'],
+    [wrongKey, 'upstream_error'],
+    [errors.truncated(), 'upstream_error'],
+  ]
+  for (const [error, kind] of kinds) t.equal(errorType(error), kind)
+})

@@ -1,0 +1,377 @@
+/** What the SQLite ledger promises while many write: group commit, other processes, full disks, crashes. */
+import assert from 'node:assert/strict'
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import fc from 'fast-check'
+import t from 'tap'
+import type { Hold, Principal } from '../../src/core/ports.ts'
+import { openStores } from '../../src/stores/sqlite/index.ts'
+import { SqliteLedger } from '../../src/stores/sqlite/ledger.ts'
+import { migrations } from '../../src/stores/sqlite/migrations.ts'
+import { openDatabase } from '../../src/stores/sqlite/open.ts'
+import { SqliteUsage } from '../../src/stores/sqlite/usage.ts'
+import { Writer } from '../../src/stores/sqlite/writer.ts'
+import type { Order } from '../helpers/store-child.ts'
+import { HOUR, hold, integer, NOON, rowOf, seed, sqliteSubject, temporaryFolder, topUp } from './subject.ts'
+
+/** Forked once, while the first tests run: starting it takes longer than all it does. */
+const children = [startChild(), startChild()]
+t.teardown(() => {
+  for (const { process } of children) process.kill('SIGKILL')
+})
+
+function startChild(): { process: ChildProcess; ready: Promise<unknown> } {
+  const process = fork(new URL('../helpers/store-child.ts', import.meta.url))
+  return { process, ready: once(process, 'message') }
+}
+
+async function tell(child: { process: ChildProcess; ready: Promise<unknown> }, order: Order): Promise<unknown> {
+  await child.ready
+  const ended = once(child.process, 'exit').then(([code, signal]) => {
+    throw new Error(`the other process ended with ${code ?? signal}`)
+  })
+  const answer = once(child.process, 'message')
+  child.process.send(order)
+  return (await Promise.race([answer, ended]))[0]
+}
+
+/** How many transactions the write-ahead log holds: a frame that ends one carries the size of the database. */
+function transactionsIn(path: string): number {
+  const log = readFileSync(`${path}-wal`)
+  const frame = 24 + log.readUInt32BE(8)
+  let count = 0
+  for (let at = 32; at + frame <= log.length; at += frame) {
+    const ofThisLog = log.compare(log, 16, 24, at + 8, at + 16) === 0
+    if (ofThisLog && log.readUInt32BE(at + 4) > 0) count++
+  }
+  return count
+}
+
+t.test('all that is asked in one tick is one transaction', async t => {
+  const subject = sqliteSubject(t)
+  const principal = seed(subject.db, 'prepaid', 1_000_000n)
+  const ids = Array.from({ length: 64 }, (_, i) => `r${i}`)
+  const before = transactionsIn(subject.path)
+  const holds = await Promise.all(ids.map(id => hold(subject, principal, id, 100n)))
+  t.equal(transactionsIn(subject.path) - before, 1)
+  await Promise.all(holds.map((held, i) => subject.ledger.settle(held as Hold, rowOf(principal, ids[i]!))))
+  t.equal(transactionsIn(subject.path) - before, 2)
+  t.equal(integer(subject.db, 'SELECT count(*) FROM ledger'), 65)
+  await subject.ledger.record(rowOf(principal, 'one-more'))
+  t.equal(transactionsIn(subject.path) - before, 3)
+})
+
+t.test('a resolved promise means that another process sees it', async t => {
+  const subject = sqliteSubject(t)
+  const principal = seed(subject.db, 'open', 0n)
+  const held = (await hold(subject, principal, 'a', 5n)) as Hold
+  t.equal(integer(subject.db, 'SELECT held FROM balances'), 5)
+  await subject.ledger.settle(held, rowOf(principal, 'a', { cost: 3n }))
+  t.equal(integer(subject.db, 'SELECT balance FROM balances'), -3)
+})
+
+t.test('two hundred holds on credit for fifty are fifty, in one process and in two', async t => {
+  const subject = sqliteSubject(t)
+  const alone = seed(subject.db, 'prepaid', 5000n)
+  const results = await Promise.all(Array.from({ length: 200 }, (_, i) => hold(subject, alone, `alone-${i}`, 100n)))
+  t.equal(results.filter(result => result !== 'insufficient').length, 50)
+  t.same(await subject.ledger.balance(alone.orgId), { balance: 5000n, held: 5000n, used: 0n })
+
+  const shared = seed(subject.db, 'prepaid', 5000n)
+  const order = { do: 'hold', path: subject.path, principal: shared, amount: '100', count: 100 } as const
+  const counts = await Promise.all(children.map((child, i) => tell(child, { ...order, name: `child-${i}` })))
+  t.equal(Number(counts[0]) + Number(counts[1]), 50)
+  t.same(await subject.ledger.balance(shared.orgId), { balance: 5000n, held: 5000n, used: 0n })
+  t.same(await subject.usage.check(), [])
+})
+
+t.test('processes that open one empty path at the same time all get the same database', async t => {
+  const folder = temporaryFolder(t)
+  for (let round = 0; round < 10; round++) {
+    const path = join(folder, `${round}.db`)
+    t.same(await Promise.all(children.map(child => tell(child, { do: 'open', path }))), ['opened', 'opened'])
+    const db = openDatabase(path)
+    t.equal(db.pragma('user_version', { simple: true }), migrations.length)
+    db.close()
+  }
+})
+
+t.test('a start waits for another process that is at the new file', async t => {
+  const path = join(temporaryFolder(t), 'gateway.db')
+  t.equal(await tell(children[0]!, { do: 'lock', path, ms: 100 }), 'locked')
+  const released = once(children[0]!.process, 'message')
+  const db = openDatabase(path)
+  t.equal(db.pragma('journal_mode', { simple: true }), 'wal')
+  db.close()
+  await released
+})
+
+t.test('a lock of another process fails writes after half a second, blocks nothing and loses nothing', async t => {
+  const subject = sqliteSubject(t)
+  const principal = seed(subject.db, 'prepaid', 1000n)
+  const held = (await hold(subject, principal, 'a', 100n)) as Hold
+  const released = async () => (await once(children[0]!.process, 'message'))[0]
+
+  t.equal(await tell(children[0]!, { do: 'lock', path: subject.path, ms: 2000 }), 'locked')
+  const free = released()
+  const delay = monitorEventLoopDelay({ resolution: 5 })
+  delay.enable()
+  const start = performance.now()
+  const asked = [hold(subject, principal, 'b', 100n), subject.ledger.settle(held, rowOf(principal, 'a', { cost: 1n }))]
+  const failed = await Promise.allSettled(asked)
+  const took = performance.now() - start
+  delay.disable()
+  t.match(failed, [
+    { status: 'rejected', reason: { status: 503, code: 'billing_unavailable' } },
+    { status: 'rejected', reason: { cause: { message: /locked for 500 ms/ } } },
+  ])
+  t.ok(took > 400 && took < 650, `refused after ${Math.round(took)} ms`)
+  t.ok(delay.max < 120e6, `the event loop was never blocked longer than ${Math.round(delay.max / 1e6)} ms`)
+  t.ok(delay.percentile(50) < 30e6, 'SQLite does not wait for the lock itself')
+  t.throws(() => subject.ping(), { name: 'StoreError' })
+  t.equal(await free, 'released')
+
+  await subject.ledger.settle(held, rowOf(principal, 'a', { cost: 300n }))
+  subject.ping()
+  t.same(await subject.ledger.balance(principal.orgId), { balance: 700n, held: 0n, used: 300n })
+
+  t.equal(await tell(children[0]!, { do: 'lock', path: subject.path, ms: 150 }), 'locked')
+  const soon = released()
+  t.match(await hold(subject, principal, 'c', 100n), { amount: 100n }, 'a short lock is waited for')
+  await soon
+})
+
+t.test('a write that is refused for its own fault does not make the database look ill', async t => {
+  const { accounts, ledger, db, ping } = sqliteSubject(t)
+  const principal = seed(db, 'open', 0n)
+  await t.rejects(accounts.revokeKey('nope'), { code: 'not_found' })
+  ping()
+  const twice = [hold({ ledger }, principal, 'a', 1n), hold({ ledger }, principal, 'a', 1n)]
+  t.match(await Promise.allSettled(twice), [{ status: 'fulfilled' }, { status: 'rejected' }])
+  ping()
+})
+
+t.test('nobody is told of a success before the transaction is committed', async t => {
+  const db = openDatabase(join(temporaryFolder(t), 'gateway.db'))
+  t.teardown(() => db.close())
+  const writer = new Writer(db)
+  const orphan = db.prepare("INSERT INTO projects (id, org_id, name, created_at) VALUES ('p', 'nobody', 'p', 0)")
+  const unfit = writer.run(() => {
+    db.pragma('defer_foreign_keys = ON')
+    orphan.run()
+  })
+  const fit = writer.run(() => seed(db, 'open', 0n).orgId)
+  await t.rejects(unfit, { code: 'SQLITE_CONSTRAINT_FOREIGNKEY' })
+  t.type(await fit, 'string')
+  t.equal(integer(db, 'SELECT count(*) FROM organizations'), 1)
+  t.equal(integer(db, 'SELECT count(*) FROM projects'), 1)
+})
+
+t.test('jobs that run one by one wait when another process takes the lock between two of them', async t => {
+  const path = join(temporaryFolder(t), 'gateway.db')
+  const [db, other] = [openDatabase(path), openDatabase(path)]
+  t.teardown(() => {
+    db.close()
+    other.close()
+  })
+  const writer = new Writer(db)
+  let undone = 0
+  writer.join({
+    beforeCommit() {},
+    undone() {
+      if (++undone !== 2) return
+      other.exec('BEGIN IMMEDIATE')
+      setTimeout(() => other.exec('COMMIT'), 20)
+    },
+  })
+  const fails = writer.run(() => {
+    throw new Error('on its own account')
+  })
+  const waits = [1, 2].map(n => writer.run(() => n))
+  await t.rejects(fails, { message: 'on its own account' })
+  t.same(await Promise.all(waits), [1, 2])
+  t.equal(undone, 2)
+})
+
+t.test('a full disk refuses writes, and nothing is half done; room makes it well again', async t => {
+  const path = join(temporaryFolder(t), 'gateway.db')
+  const db = openDatabase(path)
+  const writer = new Writer(db)
+  const ledger = new SqliteLedger(db, writer, { now: () => NOON, warn: error => t.error(error) })
+  t.teardown(async () => {
+    await ledger.close()
+    db.close()
+  })
+  const principal = seed(db, 'open', 0n)
+  db.pragma(`max_page_count = ${integer(db, 'PRAGMA page_count')}`)
+  let written = 0
+  const write = async () => {
+    const row = rowOf(principal, `row ${written}`, { errorCode: 'x'.repeat(2000) })
+    await ledger.settle((await hold({ ledger }, principal, `row ${written}`, 1n)) as Hold, row)
+    written++
+  }
+  await t.rejects(
+    (async () => {
+      while (written < 1000) await write()
+    })(),
+    { code: 'billing_unavailable', cause: { code: 'SQLITE_FULL' } },
+  )
+  t.match(writer.fault, { code: 'SQLITE_FULL' })
+  t.equal(integer(db, 'SELECT count(*) FROM requests'), written)
+  t.equal(integer(db, "SELECT count(*) FROM ledger WHERE kind = 'charge'"), written)
+  db.pragma('max_page_count = 100000')
+  await ledger.record(rowOf(principal, 'at last'))
+  t.equal(writer.fault, undefined)
+})
+
+t.test('the holds of dead processes become orphans, once, and those of living ones stay', async t => {
+  const subject = sqliteSubject(t)
+  const { db, ledger, clock } = subject
+  const principal = seed(db, 'prepaid', 1000n)
+  const strange = db.prepare('INSERT INTO owners (id, pid, started, host, seen_at) VALUES (?, ?, ?, ?, ?)')
+  const self = db.prepare<[], { pid: number; started: string; host: string }>('SELECT * FROM owners').get()!
+  for (const [id, pid, started, host, silence] of [
+    ['restarted', self.pid, '1', self.host, 0],
+    ['silent', self.pid, self.started, self.host, 60_001],
+    ['far and silent', 1, '1', 'elsewhere', 60_001],
+    ['twin', self.pid, self.started, self.host, 60_000],
+    ['far', 2 ** 22 + 1, '1', 'elsewhere', 60_000],
+    ['gone', 2 ** 22 + 1, '1', self.host, 0],
+  ] as const) {
+    strange.run(id, pid, started, host, clock.now - silence)
+    await hold(subject, principal, id, 100n)
+    db.prepare('UPDATE holds SET owner = ? WHERE id = ?').run(id, id)
+  }
+  await hold(subject, principal, 'own', 100n)
+  await hold(subject, principal, 'of nobody', 100n)
+  db.prepare("UPDATE holds SET owner = 'closed' WHERE id = 'of nobody'").run()
+
+  t.equal(await ledger.recover(), 5)
+  t.equal(await ledger.recover(), 0)
+  t.equal(integer(db, 'SELECT count(*) FROM owners'), 3, 'the dead are forgotten')
+  t.same(db.prepare("SELECT id FROM holds WHERE state = 'orphaned' ORDER BY id").pluck().all(), [
+    'far and silent',
+    'gone',
+    'of nobody',
+    'restarted',
+    'silent',
+  ])
+  t.same(db.prepare('SELECT DISTINCT outcome, status, cost, org_id, key_id, at FROM requests').all(), [
+    { outcome: 'orphaned', status: 0, cost: 0, org_id: principal.orgId, key_id: principal.keyId, at: NOON },
+  ])
+  t.same(await ledger.balance(principal.orgId), { balance: 1000n, held: 300n, used: 0n })
+  t.same(await subject.usage.check(), [])
+})
+
+t.test('a store that closes gives its holds up for recovery', async t => {
+  const subject = sqliteSubject(t)
+  const principal = seed(subject.db, 'prepaid', 1000n)
+  const other = openStores(subject.path, { now: () => NOON })
+  await hold(other, principal, 'a', 100n)
+  t.equal(await subject.ledger.recover(), 0)
+  const last = hold(other, principal, 'b', 100n)
+  await other.close()
+  t.match(await last, { id: 'b' }, 'what was asked before the end is done')
+  t.equal(await subject.ledger.recover(), 2)
+})
+
+const command = fc.oneof(
+  fc.record({ do: fc.constant('hold' as const), amount: fc.bigInt(0n, 40n) }),
+  fc.record({ do: fc.constant('settle' as const), which: fc.nat(), cost: fc.option(fc.bigInt(0n, 60n)) }),
+  fc.record({ do: fc.constant('void' as const), which: fc.nat() }),
+  fc.record({ do: fc.constant('top up' as const), amount: fc.bigInt(1n, 50n) }),
+  fc.record({ do: fc.constant('record' as const) }),
+  fc.record({ do: fc.constant('wait' as const), ms: fc.nat(2 * HOUR) }),
+  fc.record({ do: fc.constant('recover' as const) }),
+  fc.record({ do: fc.constant('crash' as const) }),
+)
+type Command = typeof command extends fc.Arbitrary<infer C> ? C : never
+
+/** Runs commands on a ledger in memory and on a model of it; throws as soon as the two differ. */
+async function runModel(account: Principal['account'], commands: readonly Command[]): Promise<void> {
+  const db = openDatabase(':memory:')
+  const writer = new Writer(db)
+  const usage = new SqliteUsage(db)
+  let now = NOON
+  const fail = (error: unknown) => {
+    throw error
+  }
+  const ledgers = [new SqliteLedger(db, writer, { now: () => now, warn: fail })]
+  const principal = seed(db, account, 0n)
+  const model = { balance: 0n, used: 0n, rows: 0 }
+  const holds: { hold: Hold; open: boolean; expiresAt: number; lost: boolean }[] = []
+  const held = () => holds.reduce((sum, { hold, open }) => (open ? sum + hold.amount : sum), 0n)
+
+  for (const [i, it] of commands.entries()) {
+    const ledger = ledgers.at(-1)!
+    const chosen = 'which' in it ? holds[it.which % (holds.length || 1)] : undefined
+    if (it.do === 'hold') {
+      const [id, expiresAt] = [`hold-${i}`, now + HOUR]
+      const got = await ledger.hold({ id, requestId: id, principal, amount: it.amount, expiresAt })
+      const enough = account === 'open' || it.amount === 0n || model.balance - held() >= it.amount
+      assert.equal(got !== 'insufficient', enough)
+      if (got !== 'insufficient') holds.push({ hold: got, open: true, expiresAt, lost: false })
+    } else if (it.do === 'settle' && chosen) {
+      await ledger.settle(chosen.hold, rowOf(principal, chosen.hold.id, { cost: it.cost }))
+      if (!chosen.open) continue
+      chosen.open = false
+      model.balance -= it.cost ?? 0n
+      model.used += it.cost ?? 0n
+      model.rows++
+    } else if (it.do === 'void' && chosen) {
+      await ledger.void(chosen.hold)
+      chosen.open = false
+    } else if (it.do === 'top up') {
+      topUp(db, principal.orgId, it.amount, `payment-${i}`)
+      model.balance += it.amount
+    } else if (it.do === 'record') {
+      await ledger.record(rowOf(principal, `record-${i}`))
+      model.rows++
+    } else if (it.do === 'wait') {
+      now += it.ms
+    } else if (it.do === 'recover') {
+      const orphans = holds.filter(({ open, lost, expiresAt }) => open && (lost || expiresAt + 60_000 < now))
+      assert.equal(await ledger.recover(), orphans.length)
+      for (const orphan of orphans) orphan.open = false
+      model.rows += orphans.length
+    } else if (it.do === 'crash') {
+      db.exec("UPDATE owners SET started = 'by somebody else'")
+      ledgers.push(new SqliteLedger(db, writer, { now: () => now, warn: fail }))
+      for (const hold of holds) hold.lost = true
+    }
+    const { balance, used } = model
+    assert.deepEqual(await ledger.balance(principal.orgId), { balance, held: held(), used })
+    assert.equal(integer(db, 'SELECT count(*) FROM requests'), model.rows)
+    assert.deepEqual(await usage.check(), [])
+  }
+  for (const ledger of ledgers) await ledger.close()
+  db.close()
+}
+
+t.test('whatever happens, a balance is the sum of its entries and held the sum of the open holds', async () => {
+  const account = fc.constantFrom('open' as const, 'prepaid' as const)
+  const commands = fc.array(command, { minLength: 1, maxLength: 30 })
+  await fc.assert(fc.asyncProperty(account, commands, runModel), { numRuns: 300 })
+})
+
+t.test('the hold of a process that was killed becomes one orphan', async t => {
+  const subject = sqliteSubject(t)
+  const principal = seed(subject.db, 'prepaid', 1000n)
+  const [, child] = children
+  const order = { do: 'hold', path: subject.path, principal, name: 'lost', amount: '400', count: 1 } as const
+  t.equal(await tell(child!, order), 1)
+  subject.clock.now = Date.now()
+  t.equal(await subject.ledger.recover(), 0, 'it lives')
+  const ended = once(child!.process, 'exit')
+  child!.process.kill('SIGKILL')
+  await ended
+  t.equal(await subject.ledger.recover(), 1)
+  t.equal(await subject.ledger.recover(), 0)
+  t.match(subject.db.prepare('SELECT id, outcome, status, cost FROM requests').all(), [
+    { id: 'lost-0', outcome: 'orphaned', status: 0, cost: 0 },
+  ])
+  t.same(await subject.ledger.balance(principal.orgId), { balance: 1000n, held: 0n, used: 0n })
+})
