@@ -63,25 +63,41 @@ t.test('files import only what their folder may import', async t => {
 t.test('core and plugins import no package, and of node only buffers and hashes', async t => {
   for (const file of files.filter(name => ['core', 'plugins'].includes(roomOf(name)))) {
     const outside = importsOf(file).filter(specifier => !specifier.startsWith('.'))
-    t.strictSame(outside.filter(specifier => !['node:buffer', 'node:crypto'].includes(specifier)), [], file)
+    t.strictSame(
+      outside.filter(specifier => !['node:buffer', 'node:crypto'].includes(specifier)),
+      [],
+      file,
+    )
   }
 })
 
 t.test('only http, upstream, admin, demo and cli touch sockets', async t => {
   const sockets = new Set(['node:http', 'node:https', 'node:net', 'node:tls', 'node:dns', 'undici'])
   for (const file of files.filter(name => !['http', 'upstream', 'admin', 'demo', 'cli'].includes(roomOf(name)))) {
-    t.strictSame(importsOf(file).filter(specifier => sockets.has(specifier)), [], file)
+    t.strictSame(
+      importsOf(file).filter(specifier => sockets.has(specifier)),
+      [],
+      file,
+    )
   }
 })
 
 t.test('imports of node name it', async t => {
   const bare = new Set(builtinModules)
-  for (const file of files) t.strictSame(importsOf(file).filter(specifier => bare.has(specifier)), [], file)
+  for (const file of files)
+    t.strictSame(
+      importsOf(file).filter(specifier => bare.has(specifier)),
+      [],
+      file,
+    )
 })
 
 t.test('no file is longer than 400 lines, and the median is about 90', async t => {
   const lengths = files.map(file => ({ file, lines: read(file).split('\n').length })).sort((a, b) => a.lines - b.lines)
-  t.strictSame(lengths.filter(({ lines }) => lines > 400), [])
+  t.strictSame(
+    lengths.filter(({ lines }) => lines > 400),
+    [],
+  )
   t.ok(lengths[Math.floor(lengths.length / 2)]!.lines <= 100)
 })
 
@@ -93,7 +109,18 @@ t.test('nothing between client and provider wire names a vendor', async t => {
   const vendors = readdirSync(join(root, 'providers.d'))
     .map(name => name.replace('.yaml', ''))
     .filter(name => name !== 'demo')
-  const rooms = ['core', 'filters', 'routing', 'upstream', 'http', 'config', 'stores', 'admin', 'telemetry', 'endpoints']
+  const rooms = [
+    'core',
+    'filters',
+    'routing',
+    'upstream',
+    'http',
+    'config',
+    'stores',
+    'admin',
+    'telemetry',
+    'endpoints',
+  ]
   for (const file of files.filter(name => rooms.includes(roomOf(name)))) {
     const code = read(file).replace(/\/\*\*[\s\S]*?\*\/|\/\/.*|'\.\.\/[^']*'/g, '')
     const named = vendors.filter(vendor => new RegExp(`['"\`/ ]${vendor}['"\`/ ]`, 'i').test(code))

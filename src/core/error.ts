@@ -30,7 +30,11 @@ export class GatewayError extends Error {
   readonly retryAfterMs: number | undefined
 
   constructor(init: ErrorInit) {
+    // A refusal is an answer, not a defect: taking its stack would cost more than all else that it does.
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
     super(init.message, init.cause === undefined ? undefined : { cause: init.cause })
+    Error.stackTraceLimit = stackTraceLimit
     this.name = 'GatewayError'
     this.status = init.status
     this.type = init.type

@@ -8,7 +8,7 @@ import { errors, type GatewayError } from '../core/error.ts'
 const KEEP_ALIVE_MS = 25_000
 const MAX_HEADER_BYTES = 16 * 1024
 /** Unread bytes at which a provider is told to wait. */
-const HIGH_WATER = 64 * 1024
+const HIGH_WATER = 32 * 1024
 /** How long a provider may still talk after its last event. */
 const DRAIN_MS = 1000
 

@@ -4,6 +4,8 @@ import { text } from '../core/kit.ts'
 import type { Json } from './bodies.ts'
 
 const signed: Event = { type: 'reasoning', choice: 0, text: 'hm', format: 'f-v1', block: 0 }
+const hidden: Event = { type: 'reasoning', choice: 0, text: '', format: 'f-v1', block: 1, data: 'acme:d' }
+const encrypted = { type: 'reasoning.encrypted', data: 'acme:d', format: 'f-v1', block_index: 1 }
 export const answers: readonly (readonly [
   says: string,
   events: Event[],
@@ -78,23 +80,13 @@ export const answers: readonly (readonly [
     },
   ],
   [
-    'hidden reasoning',
-    [{ type: 'reasoning', choice: 0, text: '', format: 'f-v1', block: 1, data: 'acme:d' }],
+    'hidden reasoning in two pieces, which no one can join',
+    [hidden, { ...hidden, data: 'acme:e' } as Event],
     [
-      [
-        0,
-        {
-          role: 'assistant',
-          content: null,
-          reasoning: '',
-          reasoning_details: [{ type: 'reasoning.encrypted', data: 'acme:d', format: 'f-v1', block_index: 1 }],
-        },
-      ],
+      [0, { role: 'assistant', content: null, reasoning: '', reasoning_details: [encrypted] }],
+      [0, { reasoning: '', reasoning_details: [{ ...encrypted, data: 'acme:e' }] }],
     ],
-    {
-      content: '',
-      reasoning_details: [{ type: 'reasoning.encrypted', data: 'acme:d', format: 'f-v1', block_index: 1 }],
-    },
+    { content: '', reasoning_details: [encrypted, { ...encrypted, data: 'acme:e' }] },
   ],
   [
     'a tool call',

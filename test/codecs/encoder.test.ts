@@ -98,6 +98,11 @@ t.test('events become deltas of their choice, which has its role once, or one me
       says,
     )
   }
+  t.equal(
+    whole([text('a'), finish(0, 'length'), finish()]).choices[0]?.finish_reason,
+    'length',
+    'the first reason counts',
+  )
   const sparse = whole([
     text('b', 2),
     { type: 'tool', choice: 2, index: 1, id: 'c', name: 'f' },

@@ -78,7 +78,7 @@ t.test('cumulative reports are merged by maximum, and nonsense is ignored', asyn
   const usage: Usage = { prompt: 5, completion: 0 }
   mergeUsage(usage, { prompt: 9, completion: 3 })
   mergeUsage(usage, { prompt: 7, completion: 3, input_cache_read: 0 })
-  for (const wrong of [Number.NaN, -1, Infinity, 1e300, '12', null, undefined, {}]) {
+  for (const wrong of [Number.NaN, -1, -0.5, Infinity, 1e300, '12', null, undefined, {}]) {
     mergeUsage(usage, { prompt: wrong, image: wrong } as Usage)
   }
   t.strictSame(usage, { prompt: 9, completion: 3, input_cache_read: 0 })
@@ -111,6 +111,13 @@ t.test('usage that was not reported is estimated from what was sent and delivere
       true,
       { prompt: 3, completion: 20 },
       false,
+    ],
+    [
+      'only the completion, and more than was delivered',
+      { completion: 20 },
+      true,
+      { prompt: 15, completion: 20 },
+      true,
     ],
     ['nothing before the cut', {}, true, { prompt: 15, completion: 11 }, true],
   ]
@@ -180,6 +187,7 @@ t.test('a message shows no secret that a provider echoes, however long it is', a
   const cut = redact(`${'x'.repeat(4990)} ${inUse}`, inUse)
   t.ok(cut.length <= 5000)
   t.notMatch(cut, /sk-live/, 'not even the part of a secret that would fit')
+  t.equal(redact('x'.repeat(6000)).length, 5000)
   t.equal(redact('a short secret stays', 'short'), 'a short secret stays')
   t.match(upstreamErrorFrom(401, JSON.stringify({ detail: [{ input: inUse }] }), inUse).message, /"input":"\*\*\*"/)
 })

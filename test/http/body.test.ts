@@ -95,6 +95,7 @@ t.test('what a parser says of a body does not repeat the body', async t => {
     `{"a":${secret}}`,
     `${secret}`,
     `{"a":"${'x'.repeat(99)}" ${secret} }${'x'.repeat(99)}`,
+    `{"${'x'.repeat(99)}":${secret}${'x'.repeat(99)}}`,
     `[1,${secret}`,
   ]) {
     const error = await readJson(request([body]).req, request([]).res, 1000).catch((error: GatewayError) => error)

@@ -139,7 +139,7 @@ t.test('the filters of the listing leave what they say', async t => {
   const catalog = catalogOf({
     plain: { offers: [{}, {}] },
     acme: { offers: [{}] },
-    mixed: { offers: [{ deactivatedAt: day(-1) }, { deprecatedAt: day(-1) }] },
+    mixed: { offers: [{ deactivatedAt: day(-1) }, { deprecatedAt: day(0) }] },
     old: { model: { deactivatedAt: day(0) }, offers: [{}] },
     fading: { model: { deprecatedAt: day(-9), deactivatedAt: day(9) }, offers: [{}] },
     unserved: { offers: [] },
