@@ -5,6 +5,8 @@ import { endLast } from './closing.ts'
 
 /** An unread body up to this size is cheaper to read past than a new connection. */
 const DRAINABLE_BYTES = 64 * 1024
+/** Characters from which a text is written as bytes: `node:http` keeps three for each until the client takes them. */
+const LARGE = 4096
 /** Of a client that does not read; default of reliability section C. */
 const WRITE_STALL_MS = 60_000
 
@@ -44,7 +46,8 @@ export class HttpSink implements Sink {
 
   write(chunk: string | Buffer): Promise<void> | undefined {
     if (!this.#res.headersSent) this.#res.writeHead(this.#status, this.#headers)
-    if (this.#res.write(chunk) || this.#res.destroyed || this.#released) return undefined
+    const bytes = typeof chunk === 'string' && chunk.length > LARGE ? Buffer.from(chunk) : chunk
+    if (this.#res.write(bytes) || this.#res.destroyed || this.#released) return undefined
     return new Promise(resolve => {
       const { socket } = this.#res
       const go = () => {

@@ -21,7 +21,7 @@ const gateway = await startGateway(t, {
   providers: {
     a: {
       base_url: upstream.url('a'),
-      timeouts: { connect: '500ms', first_event: '2s', idle: '500ms', total: '3s' },
+      timeouts: { connect: '500ms', first_event: '10s', idle: '500ms', total: '30s' },
       // Nano-USD per token: 1000 and 2000.
       models: [{ ...testMapping, pricing: { prompt: '1.00', completion: '2.00' } }],
     },
@@ -146,7 +146,7 @@ t.test('AT-01 no statement is put together from what somebody sent', async t => 
       for (const [, name] of text!.matchAll(/\$\{(\w+)/g)) {
         t.match(
           source,
-          new RegExp(`\\b(const|import) [^=]*\\b${name}\\b`),
+          new RegExp(`\\bconst ${name}\\b|^import \\{[^}]*\\b${name}\\b`, 'm'),
           `${file}: "${name}" in a statement is a constant of the file`,
         )
       }

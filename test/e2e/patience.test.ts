@@ -1,0 +1,199 @@
+/** How long the gateway waits for others: for a provider that fails or is late, and for a client that does not read. */
+import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import Database from 'better-sqlite3'
+import t, { type Test } from 'tap'
+import { HttpSink } from '../../src/http/sink.ts'
+import { startGateway, testMapping } from '../helpers/gateway.ts'
+import { checkInvariants, isErrorBody, metric } from '../helpers/invariants.ts'
+import { readEvents } from '../helpers/sse.ts'
+import { type Step, startUpstream } from '../helpers/upstream.ts'
+
+type Tree = Record<string, unknown>
+interface Metadata {
+  log_id: string
+  routing: { provider: string; status_code: number; succeeded: boolean }[]
+}
+
+const FIRST_EVENT_MS = 500
+const timeouts = { connect: '500ms', first_event: `${FIRST_EVENT_MS}ms`, idle: '500ms', total: '3s' }
+const MIB = 1024 * 1024
+const CLIENTS = 200
+
+/** After each of these statuses the next provider is asked; each has providers without a past. */
+const retried = [408, 409, 429, 500, 502, 503, 504, 529]
+const late: { says: string; step: Step }[] = [
+  { says: 'no head', step: { fault: 'stall' } },
+  {
+    says: 'a head that does not end',
+    step: { socket: ['HTTP/1.1 200 OK\r\n', { text: 'x-more: to come\r\n', pauseMs: 50, times: 1000 }] },
+  },
+  { says: 'early hints for ever', step: { fault: 'flood103' } },
+]
+
+const upstream = await startUpstream(t)
+const serve = (id: string, model: string, more: Tree = {}) => ({
+  [id]: { base_url: upstream.url(id), timeouts, models: [{ ...testMapping, model, id: `${id}-1` }], ...more },
+})
+const many = ['w', 'x', 'y', 'z']
+const providers = [
+  ...late.map((_, index) => serve(`late${index}`, `late${index}`)),
+  ...retried.map(status => serve(`a${status}`, `try${status}`, { priority: 2 })),
+  ...retried.map(status => serve(`b${status}`, `try${status}`)),
+  ...many.map(id => serve(id, 'many')),
+  serve('endless', 'endless', { timeouts: { ...timeouts, first_event: '30s', idle: '30s', total: '60s' } }),
+]
+const gateway = await startGateway(t, {
+  providers: Object.assign({}, ...providers),
+  // A provider that sends as fast as it can keeps the event loop busy; shedding load is not looked at here.
+  config: { server: { drain: '300ms' }, endpoints: { chat: { admission: { lag: '30s' } } } },
+})
+const books = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
+t.teardown(() => books.close())
+
+/** A group of checks; what must hold after every one of them holds. */
+const group = (name: string, run: (t: Test) => Promise<unknown>) =>
+  t.test(name, async t => {
+    await run(t)
+    await checkInvariants(t, gateway, upstream)
+    t.strictSame(await (await gateway.admin('POST', '/commands/usage.check')).json(), { differences: [] })
+    t.strictSame(books.prepare("SELECT id FROM holds WHERE state = 'open'").all(), [], 'INV-3: nothing is held')
+  })
+
+const request = (model: string, stream: boolean) => ({ model, stream, messages: [{ role: 'user', content: 'Hi' }] })
+const ask = (model: string, stream: boolean) => gateway.chat(request(model, stream))
+const hits = async (prefix: string) => (await upstream.record(prefix)).length
+
+group('UF-05 a provider that does not come to its head in time is given up', async t => {
+  await Promise.all(late.map(({ step }, index) => upstream.script(`late${index}`, [step])))
+  const slow = late.flatMap(({ says }, index) => [false, true].map(stream => ({ says, model: `late${index}`, stream })))
+  await Promise.all(
+    slow.map(async ({ says, model, stream }) => {
+      const start = performance.now()
+      const response = await ask(model, stream)
+      const ms = performance.now() - start
+      t.equal(response.status, 504)
+      const body = await response.json()
+      t.match(body, { error: { type: 'timeout_error', code: 'timeout' } })
+      t.ok(isErrorBody(body))
+      t.ok(
+        ms > FIRST_EVENT_MS - 20 && ms < FIRST_EVENT_MS + 600,
+        `${says}, stream: ${stream}: after ${Math.round(ms)} ms`,
+      )
+    }),
+  )
+  for (const [index] of late.entries()) {
+    t.match(await upstream.record(`late${index}`, { ended: 2 }), [{ aborted: true }, { aborted: true }])
+  }
+})
+
+group('UF-06 a provider that fails by status is followed by the next one, at most three in all', async t => {
+  const entries = books.prepare('SELECT kind, amount FROM ledger WHERE request_id = ?')
+  // Nano-USD of a prompt of one token and of an answer of four.
+  const price = 1000 + 4 * 2000
+  for (const status of retried) {
+    await t.test(`${status}`, async t => {
+      await upstream.script(`a${status}`, [{ status }])
+      await upstream.script(`b${status}`, [{ text: 'Here I am.' }])
+      for (const stream of [false, true]) {
+        const response = await ask(`try${status}`, stream)
+        t.equal(response.status, 200)
+        const last = stream ? (await readEvents(response)).data.at(-1) : await response.json()
+        const { metadata } = last as { metadata: Metadata }
+        t.match(metadata.routing, [
+          { provider: `a${status}`, status_code: status, succeeded: false },
+          { provider: `b${status}`, status_code: 200, succeeded: true },
+        ])
+        t.equal(metadata.routing.length, 2)
+        t.strictSame(entries.all(metadata.log_id), [{ kind: 'charge', amount: -price }], 'the answer is charged, once')
+      }
+      t.strictSame([await hits(`a${status}`), await hits(`b${status}`)], [2, 2])
+    })
+  }
+  for (const id of many) await upstream.script(id, [{ status: 500 }])
+  const response = await ask('many', false)
+  t.equal(response.status, 502)
+  t.ok(isErrorBody(await response.json()))
+  const tried = await Promise.all(many.map(hits))
+  t.strictSame(tried.sort(), [0, 1, 1, 1])
+})
+
+/** Asks for a stream that does not end, and reads nothing once it has begun. */
+async function idle(): Promise<Socket> {
+  const socket = connect(gateway.port, '127.0.0.1')
+  socket.on('error', () => undefined)
+  const body = JSON.stringify(request('endless', true))
+  const lines = ['POST /v1/chat/completions HTTP/1.1', 'Host: gateway', `Authorization: Bearer ${gateway.key}`]
+  lines.push('Content-Type: application/json', `Content-Length: ${body.length}`, '', body)
+  socket.write(lines.join('\r\n'))
+  await once(socket, 'readable')
+  return socket
+}
+const endless: Step = {
+  raw: [
+    {
+      text: `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'x'.repeat(16_000) } }] })}\n\n`,
+      times: 1e9,
+    },
+  ],
+}
+
+group('OB-01 clients that never read hold up their providers, not the memory', async t => {
+  await upstream.script('endless', [endless])
+  const sent = async () => (await upstream.record('endless')).reduce((sum, { chunksSent }) => sum + chunksSent, 0)
+  /** Resident memory when nothing moves any more. */
+  const settled = async () => {
+    const deadline = performance.now() + 30_000
+    for (let [last, now] = [-1, await sent()]; now !== last; [last, now] = [now, await sent()]) {
+      if (performance.now() > deadline) throw new Error('the provider is never told to wait')
+      await sleep(200)
+    }
+    return gateway.rss()
+  }
+  const before = await gateway.rss()
+  const sockets = await Promise.all(Array.from({ length: CLIENTS }, idle))
+  const each = ((await settled()) - before) / CLIENTS
+  t.ok(each <= MIB, `each takes ${Math.round(each / 1024)} KiB`)
+  t.ok(
+    (await upstream.record('endless')).every(({ outcome }) => outcome === null),
+    'every provider waits',
+  )
+
+  for (const socket of sockets) socket.destroy()
+  const entries = await upstream.record('endless', { ended: CLIENTS })
+  t.ok(entries.every(({ outcome }) => outcome === 'aborted'))
+  // Rows are kept after the client has left.
+  while (metric(await gateway.metrics(), 'gateway_requests_in_flight') !== 0) await sleep(5)
+  const rows = books.prepare(
+    "SELECT outcome, error_code, count(*) AS count, min(cost) > 0 AS paid FROM requests WHERE requested_model = 'endless' GROUP BY 1, 2",
+  )
+  t.strictSame(rows.all(), [{ outcome: 'aborted', error_code: 'request_cancelled', count: CLIENTS, paid: 1 }])
+})
+
+t.test('OB-01 a client that accepts nothing for the time allowed is cut off', async t => {
+  const server = createServer(async (req, res) => {
+    const sink = new HttpSink(req, res, {}, 50)
+    sink.head(200, { 'content-type': 'text/event-stream' })
+    while (!res.destroyed) await sink.write(Buffer.alloc(MIB))
+    server.close()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').pause()
+  t.teardown(() => socket.destroy())
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
+  await once(server, 'close')
+})
+
+t.test('OB-01 a client that never reads does not keep the gateway from its end', async t => {
+  const socket = await idle()
+  t.teardown(() => socket.destroy())
+  const start = performance.now()
+  t.equal(await gateway.kill('SIGTERM'), 0)
+  const ms = performance.now() - start
+  t.ok(ms < 3000, `it took ${Math.round(ms)} ms`)
+  const row = books.prepare('SELECT error_code, cost > 0 AS paid FROM requests ORDER BY at DESC').get()
+  t.strictSame(row, { error_code: 'server_shutting_down', paid: 1 })
+})
