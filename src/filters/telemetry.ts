@@ -1,10 +1,8 @@
-/** Counts and times: each attempt as it ends, each request at its very end, refusals by the filter that refused. */
-import { asError } from '../core/error.ts'
+/** Counts and times each request at its very end: its attempts, its time, refusals by the filter that refused. */
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import type { Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
-import { errorType } from '../routing/outcome.ts'
 
 const options = s.object({
   /** Which requests are logged, one line each. */
@@ -15,22 +13,7 @@ export const telemetry: FilterFactory<Infer<typeof options>> = {
   name: 'telemetry',
   options,
   create({ log }, services) {
-    const { metrics } = services
     return {
-      async handle(ex, next) {
-        const mapping = ex.target?.mapping
-        if (!mapping) return next()
-        const count = (outcome: string) => metrics.attempt(mapping.provider.id, mapping.model.id, outcome)
-        try {
-          const reply = await next()
-          count('ok')
-          return reply
-        } catch (thrown) {
-          const error = asError(thrown)
-          count(error.upstreamStatus === undefined ? 'refused' : errorType(error))
-          throw thrown
-        }
-      },
       finish(ex) {
         measure(ex, services)
         if (log === 'all' || (log === 'errors' && ex.outcome === 'error' && ex.status >= 500)) report(ex, services)
@@ -43,6 +26,9 @@ function measure(ex: Exchange, { metrics }: Services): void {
   const { marks, failure, target, cached } = ex
   if (failure && ex.status === failure.status && failure.upstreamStatus === undefined) {
     metrics.refusal(ex.within, failure.code ?? 'internal')
+  }
+  for (const { target, succeeded, errorType } of ex.attempts) {
+    metrics.attempt(target.provider.id, target.mapping.model.id, succeeded ? 'ok' : errorType)
   }
   const labels = {
     endpoint: ex.endpoint.name,

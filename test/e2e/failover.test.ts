@@ -288,5 +288,8 @@ t.test('the gateway is as it was, and its metrics count every attempt', async t 
   await checkInvariants(t, gateway, upstream)
   const tried = books.prepare('SELECT sum(attempts) FROM requests').pluck().get()
   t.equal(metric(await gateway.metrics(), 'gateway_attempts_total'), tried)
+  // An attempt that broke after content is no success, although its answer had begun.
+  const answered = books.prepare("SELECT count(*) FROM requests WHERE outcome = 'ok'").pluck().get()
+  t.equal(metric(await gateway.metrics(), 'gateway_attempts_total', { outcome: 'ok' }), answered)
   t.strictSame(books.prepare('SELECT held, balance + used AS rest FROM balances').all(), [{ held: 0, rest: 0 }])
 })
