@@ -26,6 +26,17 @@ export interface KeyStore {
   spent(keyId: string): Promise<Money>
 }
 
+export interface HoldRequest {
+  /** One for each attempt. */
+  readonly id: string
+  /** The id of the row that will settle it; an orphan gets that very row. */
+  readonly requestId: string
+  readonly principal: Principal
+  readonly amount: Money
+  /** Unix milliseconds; from then on recovery may call the hold an orphan. */
+  readonly expiresAt: number
+}
+
 /** Money reserved for one attempt. */
 export interface Hold {
   readonly id: string
@@ -63,14 +74,8 @@ export interface RequestRow {
 
 /** Resolved promises mean durable: the transaction is on disk. */
 export interface Ledger {
-  /** Reserves atomically; `expiresAt` (Unix ms) is when recovery may call the hold an orphan. */
-  hold(request: {
-    id: string
-    requestId: string
-    principal: Principal
-    amount: Money
-    expiresAt: number
-  }): Promise<Hold | 'insufficient'>
+  /** Reserves atomically. */
+  hold(request: HoldRequest): Promise<Hold | 'insufficient'>
   /** Charges `row.cost` and gives the rest of the hold back, once: a second settlement of one hold does nothing. */
   settle(hold: Hold, row: RequestRow): Promise<void>
   void(hold: Hold): Promise<void>

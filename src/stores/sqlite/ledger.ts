@@ -2,7 +2,7 @@
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import type { Money } from '../../core/money.ts'
-import type { Hold, Ledger, Principal, RequestRow } from '../../core/ports.ts'
+import type { Hold, HoldRequest, Ledger, RequestRow } from '../../core/ports.ts'
 import { atStart, type Sqlite } from './open.ts'
 import { isAlive, type Owner, thisProcess } from './owner.ts'
 import { RequestLog } from './requests.ts'
@@ -96,14 +96,7 @@ export class SqliteLedger implements Ledger {
     this.#heartbeat.unref()
   }
 
-  hold(request: {
-    id: string
-    requestId: string
-    principal: Principal
-    amount: Money
-    expiresAt: number
-  }): Promise<Hold | 'insufficient'> {
-    const { id, requestId, principal, amount, expiresAt } = request
+  hold({ id, requestId, principal, amount, expiresAt }: HoldRequest): Promise<Hold | 'insufficient'> {
     const { orgId, projectId, keyId } = principal
     return this.#write(() => {
       if (this.#reserve.run(amount, orgId, amount, amount).changes === 0) return 'insufficient'
