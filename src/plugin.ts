@@ -1,7 +1,7 @@
 /** The façade: the only module that plugins import. */
 export type { Mapping, Provider } from './core/catalog.ts'
 export { errors, GatewayError } from './core/error.ts'
-export type { Event, FinishReason, ReasoningEvent, ToolEvent } from './core/event.ts'
+export type { Event, FinishReason, Phase, ReasoningEvent, ToolEvent } from './core/event.ts'
 export type { Filter, FilterFactory, Reply } from './core/filter.ts'
 export type { ChatRequest, ContentPart, Message, ReasoningEffort, Tool, ToolCall } from './core/ops.ts'
 export { s } from './core/schema.ts'

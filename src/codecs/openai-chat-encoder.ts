@@ -68,6 +68,8 @@ function deltaOf(event: Exclude<Extract<Event, { choice: number }>, { type: 'fin
       return `"content":${JSON.stringify(event.text)}`
     case 'refusal':
       return `"refusal":${JSON.stringify(event.text)}`
+    case 'phase':
+      return `"phase":"${event.phase}"`
     case 'reasoning': {
       const details = event.format === undefined ? '' : `,"reasoning_details":${JSON.stringify([toDetail(event)])}`
       return `"reasoning":${JSON.stringify(event.text)}${details}`
@@ -129,7 +131,7 @@ export class WholeEncoder implements Encoder {
 const present = (sparse: object[]): object[] => Object.values(sparse)
 
 function choiceOf(choice: Choice, index: number): object {
-  const { refusal, reasoning, details, tools, images, sources, native } = choice
+  const { refusal, reasoning, details, tools, items, images, sources, native } = choice
   const message = {
     role: 'assistant',
     content: choice.sawText || tools.length === 0 ? choice.text : null,
@@ -138,6 +140,7 @@ function choiceOf(choice: Choice, index: number): object {
     ...(details.length === 0 ? {} : { reasoning_details: details }),
     ...(tools.length === 0 ? {} : { tool_calls: present(tools.map(toolCallOf)) }),
     ...(choice.textBeforeTools ? { content_before_tool_calls: true } : {}),
+    ...(items.length === 0 ? {} : { phase: items.at(-1)!.phase, message_items: items }),
     ...(images.length === 0 ? {} : { images: images.map(image) }),
     ...(sources.length === 0 ? {} : { annotations: sources.map(({ url, title }) => citation(url, title)) }),
     ...(native.length === 0 ? {} : { provider_native_blocks: native }),

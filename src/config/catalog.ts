@@ -5,7 +5,7 @@ import type { Registries } from './link.ts'
 import type { ConfigFiles } from './load.ts'
 import { unknownName } from './nearest.ts'
 import { linkPricing } from './pricing.ts'
-import { linkProvider } from './provider.ts'
+import { linkProvider, linkWires } from './provider.ts'
 import type { MappingEntry, ModelEntry, ProviderFile } from './schema.ts'
 import type { Path } from './source.ts'
 
@@ -36,7 +36,8 @@ export function linkCatalog(
       throw file.source.error(`the provider "${provider.id}" is defined twice; keep one`, ['provider'])
     }
     providers.set(provider.id, provider)
-    for (const mapping of linkMappings(file, provider, models)) offers.get(mapping.model.id)!.push(mapping)
+    const wiresOf: WiresOf = (written, path) => linkWires(file.source, written, wires, ops, path)
+    for (const mapping of linkMappings(file, provider, models, wiresOf)) offers.get(mapping.model.id)!.push(mapping)
   }
   for (const model of models.values()) Object.freeze(model.mappings)
   return { models, aliases: linkAliases(files, models), providers }
@@ -79,10 +80,13 @@ function linkAliases(files: ConfigFiles, models: ReadonlyMap<string, Model>): Ma
   return aliases
 }
 
+type WiresOf = (written: Readonly<Record<string, string>>, path: Path) => Provider['wires']
+
 function* linkMappings(
   { source, value }: ConfigFile<ProviderFile>,
   provider: Provider,
   models: ReadonlyMap<string, Model>,
+  wiresOf: WiresOf,
 ): Generator<Mapping> {
   const mapped = new Set<string>()
   for (const [index, entry] of value.models.entries()) {
@@ -91,7 +95,8 @@ function* linkMappings(
     if (!model) throw fail(unknownName('model', entry.model, models.keys()), ['model'])
     if (mapped.has(model.id)) throw fail(`the model "${model.id}" is mapped twice by this provider`, ['model'])
     mapped.add(model.id)
-    yield linkMapping(entry, model, provider, fail)
+    const own = wiresOf(entry.wires, ['models', index, 'wires'])
+    yield linkMapping(entry, model, provider, own, fail)
   }
 }
 
@@ -99,12 +104,14 @@ function linkMapping(
   entry: MappingEntry,
   model: Model,
   provider: Provider,
+  own: Provider['wires'],
   fail: Parameters<typeof linkPricing>[2],
 ): Mapping {
   return Object.freeze({
     model,
     provider,
     externalId: entry.id ?? model.id,
+    wires: own.size === 0 ? provider.wires : new Map([...provider.wires, ...own]),
     ...linkPricing(entry, model.output.includes('text'), fail),
     unpriced: entry.unpriced,
     supports: new Set(entry.supports),

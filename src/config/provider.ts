@@ -5,6 +5,7 @@ import type { Translator } from '../core/translator.ts'
 import { type ConfigFile, fingerprint } from './file.ts'
 import { unknownName } from './nearest.ts'
 import type { ProviderFile } from './schema.ts'
+import type { Path, Source } from './source.ts'
 
 /** Throws a ConfigError. `ops` are the operations that any endpoint or wire knows. */
 export function linkProvider(
@@ -12,8 +13,11 @@ export function linkProvider(
   wires: ReadonlyMap<string, Translator>,
   ops: readonly string[],
 ): Provider {
-  const { value } = file
+  const { source, value } = file
   const { timeouts } = value
+  if (Object.keys(value.wires).length === 0) {
+    throw source.error(`expected at least one operation, such as "${ops[0]}"`, ['wires'])
+  }
   return Object.freeze({
     id: value.provider,
     name: value.name,
@@ -21,7 +25,7 @@ export function linkProvider(
     auth: auth(file),
     headers: headers(file),
     credentials: credentials(file),
-    wires: linkWires(file, wires, ops),
+    wires: linkWires(source, value.wires, wires, ops, ['wires']),
     quirks: { ...value.quirks, clamp: clamps(file) },
     timeouts: {
       connect: timeouts.connect,
@@ -108,20 +112,22 @@ function clamps({ source, value }: ConfigFile<ProviderFile>): Provider['quirks']
   return bounds
 }
 
-function linkWires(
-  { source, value }: ConfigFile<ProviderFile>,
+/** The wires that `written` names, by operation; `at` is its place in the file. Throws a ConfigError. */
+export function linkWires(
+  source: Source,
+  written: Readonly<Record<string, string>>,
   wires: ReadonlyMap<string, Translator>,
   ops: readonly string[],
+  at: Path,
 ): Map<Op, Translator> {
   const linked = new Map<Op, Translator>()
-  for (const [op, wire] of Object.entries(value.wires)) {
-    const path = ['wires', op]
+  for (const [op, wire] of Object.entries(written)) {
+    const path = [...at, op]
     if (!ops.includes(op)) throw source.error(unknownName('operation', op, ops), path, 'key')
     const translator = wires.get(wire)
     if (!translator) throw source.error(unknownName('wire', wire, wires.keys()), path)
     if (translator.op !== op) throw source.error(`wire "${wire}" speaks "${translator.op}", not "${op}"`, path)
     linked.set(translator.op, translator)
   }
-  if (linked.size === 0) throw source.error(`expected at least one operation, such as "${ops[0]}"`, ['wires'])
   return linked
 }

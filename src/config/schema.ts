@@ -99,6 +99,7 @@ const lifecycle = {
 const mapping = s.object({
   model: modelId,
   id: s.optional(text),
+  wires: s.default(s.record(s.string()), {}),
   pricing: s.optional(pricing),
   pricing_tiers: s.default(s.array(tier), []),
   unpriced: s.default(s.enum('allow', 'refuse'), 'refuse'),

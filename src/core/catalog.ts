@@ -77,6 +77,8 @@ export interface Mapping {
   readonly provider: Provider
   /** The provider's own name of the model. */
   readonly externalId: string
+  /** How this model is spoken to: the provider's wires, but for those that the mapping replaces. */
+  readonly wires: ReadonlyMap<Op, Translator>
   readonly price: Price | undefined
   /** USD per token or per unit, by the keys of interface 2.9. */
   readonly pricing: Readonly<Record<string, string>>

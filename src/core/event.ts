@@ -5,6 +5,9 @@ import type { Usage } from './usage.ts'
 /** Finish reasons as clients see them; every wire maps its own to these. */
 export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
 
+/** What an answer's text is for: thinking aloud between tool calls, or the answer itself. */
+export type Phase = 'commentary' | 'final_answer'
+
 /** One piece of a choice's reasoning. Pieces with one `block` number belong together, in order. */
 export interface ReasoningEvent {
   type: 'reasoning'
@@ -38,6 +41,8 @@ export type Event =
   | ToolEvent
   | { type: 'image'; choice: number; url: string }
   | { type: 'source'; choice: number; url: string; title?: string }
+  /** The text that follows is an item of its own, of this phase. */
+  | { type: 'phase'; choice: number; phase: Phase }
   /** A content block with no OpenAI form, replayed only to `provider`. */
   | { type: 'native'; choice: number; provider: string; block: Record<string, unknown> }
   | { type: 'finish'; choice: number; reason: FinishReason }
@@ -51,4 +56,8 @@ export type Event =
 
 /** True for events that a client can see: from the first of them on, nothing may be repeated by another provider. */
 export const isContent = (event: Event): boolean =>
-  event.type !== 'start' && event.type !== 'usage' && event.type !== 'tier' && event.type !== 'error'
+  event.type !== 'start' &&
+  event.type !== 'usage' &&
+  event.type !== 'tier' &&
+  event.type !== 'phase' &&
+  event.type !== 'error'

@@ -1,5 +1,5 @@
 /** Folds the events of a chat answer into its choices: a whole answer is the stream read to its end. */
-import type { Event, FinishReason, ReasoningEvent } from './event.ts'
+import type { Event, FinishReason, Phase, ReasoningEvent } from './event.ts'
 
 export interface ReasoningDetail {
   type: 'reasoning.text' | 'reasoning.encrypted'
@@ -17,6 +17,13 @@ export interface FoldedTool {
   signature: string | undefined
 }
 
+/** A piece of the text with a phase of its own, as interface 2.3 takes it back. */
+export interface PhasedItem {
+  text: string
+  readonly phase: Phase
+  readonly preceding_tool_calls: number
+}
+
 export interface Choice {
   text: string
   sawText: boolean
@@ -24,6 +31,8 @@ export interface Choice {
   reasoning: string
   details: ReasoningDetail[]
   tools: FoldedTool[]
+  /** Empty for answers without phases. */
+  items: PhasedItem[]
   images: string[]
   sources: { url: string; title: string | undefined }[]
   native: Record<string, unknown>[]
@@ -43,6 +52,10 @@ export class Fold {
         case 'text':
           choice.text += event.text
           choice.sawText = true
+          if (choice.items.length > 0) choice.items.at(-1)!.text += event.text
+          break
+        case 'phase':
+          choice.items.push({ text: '', phase: event.phase, preceding_tool_calls: choice.tools.length })
           break
         case 'refusal':
           choice.refusal += event.text
@@ -85,6 +98,7 @@ export class Fold {
       reasoning: '',
       details: [],
       tools: [],
+      items: [],
       images: [],
       sources: [],
       native: [],

@@ -48,6 +48,16 @@ export interface Translator<O extends Op = Op> {
   readonly wire: string
   /** Must not mutate `input`: failover encodes it again. Throws a GatewayError for what the wire cannot carry. */
   encode(input: Readonly<Ops[O]>, target: Target, stream: boolean): WireRequest
+  /**
+   * For wires that clients speak too: encodes a client's own body of this wire, so that nothing of it is lost.
+   * `input` is the canonical reading of the same body. Mutates neither.
+   */
+  native?(
+    body: Readonly<Record<string, unknown>>,
+    input: Readonly<Ops[O]>,
+    target: Target,
+    stream: boolean,
+  ): WireRequest
   decoder(mode: 'stream' | 'unary', target: Target): Decoder
   /** An answer with status 400 or above, as our error; never shows a provider's headers or a credential. */
   error(status: number, body: string, target: Target): GatewayError

@@ -16,7 +16,12 @@ export const translate: FilterFactory<object> = {
       handle(ex, next) {
         const target = ex.target!
         const stream = ex.streaming && target.mapping.supports.has('streaming')
-        const request = target.translator.encode(accepted(ex.chat, target), target, stream)
+        const { translator } = target
+        const input = accepted(ex.chat, target)
+        const request =
+          translator.native && ex.native?.wire === translator.wire
+            ? translator.native(ex.native.body, input, target, stream)
+            : translator.encode(input, target, stream)
         bend(target.provider, request.body)
         ex.outbound = request
         return next()

@@ -66,7 +66,7 @@ function models(ex: Exchange, wanted: Wanted, options: PlanOptions): Model[] {
 function offers(model: Model, ex: Exchange, today: string): Mapping[] {
   if (model.deactivatedAt && model.deactivatedAt <= today) return []
   return model.mappings
-    .filter(mapping => mapping.provider.wires.has(ex.endpoint.op!) && mapping.provider.priority > 0)
+    .filter(mapping => mapping.wires.has(ex.endpoint.op!) && mapping.provider.priority > 0)
     .filter(mapping => !mapping.deactivatedAt || mapping.deactivatedAt > today)
 }
 
@@ -91,7 +91,7 @@ function byPriorityAndPrice(a: Mapping, b: Mapping): number {
 
 function targets(mapping: Mapping, ex: Exchange): Target[] {
   const { provider, price } = mapping
-  const translator = provider.wires.get(ex.endpoint.op!)!
+  const translator = mapping.wires.get(ex.endpoint.op!)!
   if (provider.auth.scheme === 'none') return [{ mapping, provider, credential: undefined, translator, price }]
   return provider.credentials.map(credential => ({ mapping, provider, credential, translator, price }))
 }

@@ -50,6 +50,7 @@ export function target(overrides: TargetOverrides = {}): Target {
     model,
     provider,
     externalId: 'acme-large-2026',
+    wires: provider.wires,
     price: undefined,
     pricing: {},
     unpriced: 'allow',

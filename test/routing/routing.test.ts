@@ -32,7 +32,15 @@ function catalogOf(models: Record<string, { model?: Partial<Model>; offers: Offe
     for (const alias of model.aliases) catalog.aliases.set(alias, model)
     for (const [by, fields] of offers) {
       catalog.providers.set(by.id, by)
-      mappings.push({ ...target().mapping, model, provider: by, externalId: `${id}-1`, ...price('1'), ...fields })
+      mappings.push({
+        ...target().mapping,
+        model,
+        provider: by,
+        wires: by.wires,
+        externalId: `${id}-1`,
+        ...price('1'),
+        ...fields,
+      })
     }
   }
   return catalog
