@@ -52,7 +52,7 @@ export function program(step, wire, answer, body) {
 
 /** @returns {Content} the answer without its fault */
 function contentOf(step, wire, answer, body) {
-  const type = body.stream ? eventStream : 'application/json'
+  const type = body.stream ? (wire.streamType ?? eventStream) : 'application/json'
   if (step.raw) return { type, frames: step.raw.map(piece), total: step.raw.length, claims: step.usage != null }
   if (!step.fault && typeof step.body === 'string') return whole('text/plain', step.body)
   if (!step.fault && step.body !== undefined) return json(step.body)
@@ -77,7 +77,7 @@ function bend(step, wire, content) {
     case 'error-event':
       return { ...cut, frames: [...cut.frames, { bytes: wire.errorEvent(failure), chunks: 0 }] }
     case 'error-first-event':
-      return { type: eventStream, frames: [{ bytes: wire.errorEvent(failure), chunks: 0 }] }
+      return { type: wire.streamType ?? eventStream, frames: [{ bytes: wire.errorEvent(failure), chunks: 0 }] }
     case 'truncate':
       return { ...cut, frames: until(content, total) }
     case 'trickle': {

@@ -21,15 +21,17 @@ import { Script } from './script.mjs'
 /**
  * @typedef {object} Wire
  * @property {string} name
- * @property {string} path below the prefix
- * @property {(headers: import('node:http').IncomingHttpHeaders, body: any, keys: string[]) => void} check throws a
+ * @property {string | RegExp} path below the prefix; the named groups of an expression go into the body that all but
+ *   `check` see, so that `stream` and `model` may stand in an address
+ * @property {(headers: import('node:http').IncomingHttpHeaders, body: any, keys: string[], url: URL) => void} check throws a
  *   Refusal for what the real provider refuses
  * @property {(body: any) => import('./answer.mjs').Asked} read
  * @property {(answer: import('./answer.mjs').Answer, body: any) => boolean} claims whether the answer tells its usage
  * @property {(answer: import('./answer.mjs').Answer, body: any) => object} whole
  * @property {(answer: import('./answer.mjs').Answer, body: any) => import('./faults.mjs').Frame[]} frames
  * @property {(status: number) => object} error
- * @property {(payload: object) => string} errorEvent
+ * @property {(payload: object) => string | Buffer} errorEvent
+ * @property {string} [streamType] content type of a stream, when it is not `text/event-stream`
  */
 
 const wires = [openai, anthropic]
@@ -50,9 +52,9 @@ const script = new Script()
 async function serve(req, res) {
   const gone = new AbortController()
   res.once('close', () => gone.abort())
-  const { pathname } = new URL(req.url, 'http://upstream')
-  const wire = wires.find(({ path }) => pathname.endsWith(path))
-  const prefix = (wire ? pathname.slice(0, -wire.path.length) : pathname) || '/'
+  const url = new URL(req.url, 'http://upstream')
+  const { pathname } = url
+  const { wire, prefix, given } = spoken(pathname)
   const violations = violationsOf(req.headers)
   const arrival = { prefix, path: req.url, wire: wire?.name ?? null, rawHeaders: req.rawHeaders, violations }
   if (!wire || req.method !== 'POST') {
@@ -66,8 +68,9 @@ async function serve(req, res) {
   }
   const text = await textOf(req).catch(() => null)
   if (text === null) return record.end(record.begin(arrival), 'aborted')
-  const body = parsed(text)
-  const refusal = refusalOf(wire, req.headers, body, violations)
+  const sent = parsed(text)
+  const refusal = refusalOf(wire, req.headers, sent, violations, url)
+  const body = typeof sent === 'object' && sent !== null ? { ...sent, ...given } : sent
   if (refusal) {
     const refused = { status: refusal.status, message: refusal.message }
     return finish(res, record.begin({ ...arrival, body, refused }), refusal.status, refusal.body)
@@ -104,12 +107,29 @@ async function finish(res, entry, status, body) {
   res.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
 }
 
-function refusalOf(wire, headers, body, violations) {
+/** The wire that is spoken at a path, what stands before it, and what the path itself says. */
+function spoken(pathname) {
+  for (const wire of wires) {
+    const { path } = wire
+    const pattern = typeof path === 'string' ? new RegExp(`${path.replaceAll('.', '\\.')}$`) : path
+    const match = pattern.exec(pathname)
+    if (!match) continue
+    const { stream, model } = match.groups ?? {}
+    const given = {
+      ...(match.groups && { stream: stream !== undefined }),
+      ...(model && { model: decodeURIComponent(model) }),
+    }
+    return { wire, prefix: pathname.slice(0, match.index) || '/', given }
+  }
+  return { wire: undefined, prefix: pathname, given: {} }
+}
+
+function refusalOf(wire, headers, body, violations, url) {
   try {
     if (violations.length > 0) {
       throw new Refusal(400, { error: { message: `Headers that were not meant for me: ${violations.join(', ')}` } })
     }
-    wire.check(headers, body, options.key)
+    wire.check(headers, body, options.key, url)
     return null
   } catch (error) {
     if (error instanceof Refusal) return error
