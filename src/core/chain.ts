@@ -49,23 +49,24 @@ export function compile(links: readonly Link[], terminal: (ex: Exchange) => Prom
     ex.within = 'upstream'
     return terminal(ex)
   }
-  for (const { factory, filter } of [...links].reverse()) {
+  for (const [index, { factory, filter }] of [...links.entries()].reverse()) {
     const inner = handle
     const run = filter.handle?.bind(filter)
     if (!run) continue
     handle = ex => {
       ex.within = factory.name
+      ex.depth = index + 1
       return run(ex, factory.repeats ? () => inner(ex) : once(factory.name, () => inner(ex)))
     }
   }
-  const finishers = links.filter(link => link.filter.finish).reverse()
+  const finishers = [...links.entries()].filter(([, link]) => link.filter.finish).reverse()
   return {
     links,
     handle,
     async finish(ex, report) {
-      for (const { factory, filter } of finishers) {
+      for (const [index, { factory, filter }] of finishers) {
         try {
-          const pending = filter.finish!(ex)
+          const pending = filter.finish!(ex, ex.depth > index)
           if (pending) await pending
         } catch (thrown) {
           report(factory.name, thrown)

@@ -81,6 +81,10 @@ export class Exchange {
   failure: GatewayError | undefined = undefined
   /** Name of the deepest filter that was entered, so that a refusal can be counted under it. */
   within = 'http'
+  /** How many links of the chain were entered. */
+  depth = 0
+  /** True once a row is kept of it. */
+  kept = false
 
   readonly #body: () => Promise<unknown>
   #input: Promise<Ops[Op]> | undefined

@@ -17,8 +17,11 @@ export type Facet = 'principal' | 'quota' | 'target' | 'outbound' | 'charge'
 export interface Filter {
   /** Throw a GatewayError to refuse; return without `next()` to answer. */
   handle?(ex: Exchange, next: () => Promise<Reply>): Promise<Reply>
-  /** Once per request, in reverse order, always: refused, failed, aborted or done. Must not throw. */
-  finish?(ex: Exchange): void | Promise<void>
+  /**
+   * Once per request, in reverse order, always: refused, failed, aborted or done. `entered` tells whether `handle`
+   * was called. Must not throw.
+   */
+  finish?(ex: Exchange, entered: boolean): void | Promise<void>
   /** When the snapshot's last exchange is gone. */
   dispose?(): void
 }

@@ -1,6 +1,5 @@
 /** Refuses work that the process has no room for, before a byte of body is read. */
 import { errors } from '../core/error.ts'
-import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import { type Infer, s } from '../core/schema.ts'
 
@@ -16,17 +15,15 @@ export const admission: FilterFactory<Infer<typeof options>> = {
   options,
   create({ in_flight, lag }, { load, metrics }) {
     let running = 0
-    const admitted = new WeakSet<Exchange>()
     return {
-      handle(ex, next) {
-        if (running >= in_flight || load.lagMs() > lag) throw errors.overloaded()
+      handle(_ex, next) {
         running++
         metrics.inFlight(1)
-        admitted.add(ex)
+        if (running > in_flight || load.lagMs() > lag) throw errors.overloaded()
         return next()
       },
-      finish(ex) {
-        if (!admitted.delete(ex)) return
+      finish(_ex, entered) {
+        if (!entered) return
         running--
         metrics.inFlight(-1)
       },

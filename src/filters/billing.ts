@@ -28,7 +28,6 @@ export const billing: FilterFactory<Infer<typeof options>> = {
   gives: ['charge'],
   create({ default_output }, services) {
     const { ledger, metrics, now } = services
-    const kept = new WeakSet<Exchange>()
     return {
       async handle(ex, next) {
         const { mapping, provider } = ex.target!
@@ -45,10 +44,10 @@ export const billing: FilterFactory<Infer<typeof options>> = {
           void release(hold, services)
           throw thrown
         }
-        return { ...reply, events: charged(ex, reply.events, hold, services, kept) }
+        return { ...reply, events: charged(ex, reply.events, hold, services) }
       },
       async finish(ex) {
-        if (!ex.principal || !ex.request || kept.has(ex)) return
+        if (!ex.principal || !ex.request || ex.kept) return
         await ledger.record(rowOf(ex, ex.outcome ?? 'error', 0n, now()))
       },
     }
@@ -80,13 +79,7 @@ async function reserve(ex: Exchange, amount: Money, { ledger, now }: Services): 
  * The answer's events; ends only when the charge for them is durable. Written by hand: a generator around another
  * costs three turns of the queue a batch.
  */
-function charged(
-  ex: Exchange,
-  events: Reply['events'],
-  hold: Hold,
-  services: Services,
-  kept: WeakSet<Exchange>,
-): Reply['events'] {
+function charged(ex: Exchange, events: Reply['events'], hold: Hold, services: Services): Reply['events'] {
   const inner = events[Symbol.asyncIterator]()
   let concluded = false
   const conclude = async (complete: boolean): Promise<void> => {
@@ -94,7 +87,7 @@ function charged(
     concluded = true
     const outcome: Outcome = complete ? 'ok' : ex.signal.aborted ? 'aborted' : 'error'
     if (!complete && !(ex.streaming && ex.marks.firstToken > 0)) return release(hold, services)
-    kept.add(ex)
+    ex.kept = true
     await settle(ex, outcome, hold, services)
   }
   const iterator: AsyncIterator<readonly Event[]> = {

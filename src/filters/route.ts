@@ -31,7 +31,7 @@ export const route: FilterFactory<Infer<typeof options>> = {
           ex.target = target
           try {
             const reply = await next()
-            ex.attempts.push(answered(ex, target, reply.status))
+            ex.attempts.push(new Answered(ex, target, reply.status))
             return reply
           } catch (thrown) {
             const error = asError(thrown)
@@ -48,14 +48,27 @@ export const route: FilterFactory<Infer<typeof options>> = {
   },
 }
 
-/** The attempt that answered: it is no success when its answer breaks after the commit point, which is told later. */
-const answered = (ex: Exchange, target: Target, status: number): Attempt => ({
-  target,
-  status,
-  get succeeded() {
+/**
+ * The attempt that answered: it is no success when its answer breaks after the commit point, which is told later.
+ * A class, because V8 makes a new hidden class for each object literal that has accessors.
+ */
+class Answered implements Attempt {
+  readonly target: Target
+  readonly status: number
+  readonly #ex: Exchange
+
+  constructor(ex: Exchange, target: Target, status: number) {
+    this.#ex = ex
+    this.target = target
+    this.status = status
+  }
+
+  get succeeded(): boolean {
     return this.errorType === 'none'
-  },
-  get errorType() {
-    return ex.failure?.upstreamStatus === undefined ? 'none' : errorType(ex.failure)
-  },
-})
+  }
+
+  get errorType(): Attempt['errorType'] {
+    const { failure } = this.#ex
+    return failure?.upstreamStatus === undefined ? 'none' : errorType(failure)
+  }
+}

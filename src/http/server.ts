@@ -36,7 +36,7 @@ export interface ListenerOptions {
 export class Listener {
   readonly #server: Server
   readonly #options: ListenerOptions
-  readonly #running = new Map<Cancellation, HttpSink>()
+  readonly #running = new InFlight()
   #address = ''
   #draining = false
   #idle: (() => void) | undefined
@@ -55,7 +55,7 @@ export class Listener {
   }
 
   get inFlight(): number {
-    return this.#running.size
+    return this.#running.list.length
   }
 
   /** `host:port` as it came to be; empty until `listen` has resolved. */
@@ -89,7 +89,7 @@ export class Listener {
     // Sockets that never sent a byte, or went idle after close(), keep a server open.
     const sweep = setInterval(() => this.#server.closeIdleConnections(), 100)
     this.#server.closeIdleConnections()
-    if (this.#running.size > 0) {
+    if (this.#running.list.length > 0) {
       const finished = new Promise<void>(resolve => {
         this.#idle = resolve
       })
@@ -103,7 +103,7 @@ export class Listener {
   }
 
   #abortAll(): void {
-    for (const [signal, sink] of this.#running) {
+    for (const { signal, sink } of this.#running.list) {
       signal.abort(errors.shuttingDown())
       sink.release()
     }
@@ -141,14 +141,14 @@ export class Listener {
       if (!res.writableFinished) signal.abort(errors.aborted())
     })
     const sink = new HttpSink(req, res, this.#extra(ex.id))
-    this.#running.set(signal, sink)
+    const flight = this.#running.enter(signal, sink)
     try {
       await pump(route, ex, sink)
       await chain.finish(ex, (filter, err) => this.#options.log.error({ filter, err }, 'a filter failed to finish'))
     } finally {
-      this.#running.delete(signal)
+      this.#running.leave(flight)
       snapshot.release()
-      if (this.#draining && this.#running.size === 0) this.#idle?.()
+      if (this.#draining && this.#running.list.length === 0) this.#idle?.()
     }
   }
 
@@ -172,6 +172,34 @@ export class Listener {
     })
     if (close) endLast(req, res, body)
     else res.end(body)
+  }
+}
+
+interface Flight {
+  readonly signal: Cancellation
+  readonly sink: HttpSink
+  at: number
+}
+
+/**
+ * Requests that are being served. No Map: the tables that a busy one leaves behind keep what was in them alive until
+ * the next full collection.
+ */
+class InFlight {
+  readonly list: Flight[] = []
+
+  enter(signal: Cancellation, sink: HttpSink): Flight {
+    const flight = { signal, sink, at: this.list.length }
+    this.list.push(flight)
+    return flight
+  }
+
+  /** The last one takes its place. */
+  leave({ at }: Flight): void {
+    const last = this.list.pop()!
+    if (last.at === at) return
+    this.list[at] = last
+    last.at = at
   }
 }
 

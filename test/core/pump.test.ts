@@ -55,6 +55,20 @@ t.test('next() may be called again only by a filter that repeats', async t => {
   t.equal(calls, 3, 'and what stands below it runs once more')
 })
 
+t.test('a filter is told at the end whether the request came as far as to it', async t => {
+  const log: string[] = []
+  const told = (name: string, handle: Filter['handle']) =>
+    link(name, { handle: handle!, finish: (_ex, entered) => void log.push(`${name} ${entered}`) })
+  const refuse = async () => {
+    throw errors.overloaded()
+  }
+  const chain = compile([told('a', (_ex, next) => next()), told('b', refuse), told('c', (_ex, next) => next())], refuse)
+  const ex = exchange()
+  await t.rejects(chain.handle(ex), { code: 'overloaded' })
+  await chain.finish(ex, () => t.fail('no filter throws'))
+  t.strictSame(log, ['c false', 'b true', 'a true'])
+})
+
 t.test('a filter that fails to finish is reported, and the others finish', async t => {
   const log: string[] = []
   const throwing = () => {

@@ -76,7 +76,7 @@ async function bill(reply: () => Promise<Reply>, { fails, stream = true, mapping
     ex.failure = error as GatewayError
     ex.outcome = ex.failure.status === 499 ? 'aborted' : 'error'
   }
-  await filter.finish!(ex)
+  await filter.finish!(ex, true)
   return { log, code: ex.failure?.code }
 }
 const answers =
@@ -201,7 +201,7 @@ t.test('what is reserved is the most that the request may cost', async t => {
 t.test('a request without a principal or without input leaves no row', async t => {
   for (const facts of [{ request }, { principal }]) {
     const { log, filter } = make()
-    await filter.finish!(exchange(facts))
+    await filter.finish!(exchange(facts), true)
     t.strictSame(log, [])
   }
 })

@@ -280,18 +280,22 @@ t.test('admission counts who is inside, and lets out only who came in', async t 
     }
   }
   t.strictSame([await enter(first), await enter(second), await enter(third)], [200, 200, 529])
-  filter.finish!(third)
+  filter.finish!(third, true)
   t.equal(await enter(third), 529, 'who was refused frees no place')
-  filter.finish!(first)
-  filter.finish!(first)
-  t.strictSame([await enter(third), await enter(exchange())], [200, 529], 'and who leaves, one')
-  for (const ex of [second, third]) filter.finish!(ex)
+  filter.finish!(third, true)
+  filter.finish!(exchange(), false)
+  t.equal(await enter(third), 529, 'nor who never came so far')
+  filter.finish!(third, true)
+  filter.finish!(first, true)
+  t.strictSame([await enter(third), await enter(first)], [200, 529], 'and who leaves, one')
+  for (const ex of [first, second, third]) filter.finish!(ex, true)
   t.equal(
     running.reduce((sum, by) => sum + by, 0),
     0,
   )
   load.ms = 501
-  t.equal(await enter(exchange()), 529, 'nobody enters while the loop lags')
+  t.equal(await enter(first), 529, 'nobody enters while the loop lags')
+  filter.finish!(first, true)
   load.ms = 500
   t.equal(await enter(exchange()), 200)
 })
