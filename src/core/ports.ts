@@ -29,8 +29,8 @@ export interface KeyStore {
 export interface HoldRequest {
   /** One for each attempt. */
   readonly id: string
-  /** The id of the row that will settle it; an orphan gets that very row. */
-  readonly requestId: string
+  /** Facts of the row that will settle it; an orphan gets that very row. */
+  readonly request: Pick<RequestRow, 'id' | 'requestId' | 'endpoint' | 'requestedModel' | 'model' | 'provider'>
   readonly principal: Principal
   readonly amount: Money
   /** Unix milliseconds; from then on recovery may call the hold an orphan. */

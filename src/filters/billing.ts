@@ -11,7 +11,7 @@ import { costOf, type Money } from '../core/money.ts'
 import type { Hold, Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 import { estimateTokens } from '../core/usage.ts'
-import { rowOf } from './row.ts'
+import { identityOf, rowOf } from './row.ts'
 
 const options = s.object({
   /** Answer tokens that are reserved when the caller sets no `max_tokens`. */
@@ -67,7 +67,7 @@ async function reserve(ex: Exchange, amount: Money, { ledger, now }: Services): 
   let hold: Hold | 'insufficient'
   try {
     const id = `${ex.logId}:${ex.attempts.length}`
-    hold = await ledger.hold({ id, requestId: ex.logId, principal: ex.principal!, amount, expiresAt })
+    hold = await ledger.hold({ id, request: identityOf(ex), principal: ex.principal!, amount, expiresAt })
   } catch (cause) {
     throw errors.billingUnavailable(cause)
   }

@@ -1,7 +1,17 @@
 /** The row that is kept of a finished request: facts, no content. */
 import type { Exchange, Outcome } from '../core/exchange.ts'
 import type { Money } from '../core/money.ts'
-import type { RequestRow } from '../core/ports.ts'
+import type { HoldRequest, RequestRow } from '../core/ports.ts'
+
+/** What tells the row of a running request from others. */
+export const identityOf = (ex: Exchange): HoldRequest['request'] => ({
+  id: ex.logId,
+  requestId: ex.id,
+  endpoint: ex.endpoint.name,
+  requestedModel: ex.chat?.model ?? '',
+  model: ex.target?.mapping.model.id ?? null,
+  provider: ex.target?.provider.id ?? null,
+})
 
 /** `cost` null means that the price is unknown. Only for exchanges with a principal. */
 export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: number): RequestRow {

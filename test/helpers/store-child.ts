@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import Database from 'better-sqlite3'
 import type { Principal } from '../../src/core/ports.ts'
 import { openStores } from '../../src/stores/sqlite/index.ts'
+import { identity } from '../stores/subject.ts'
 
 export type Order =
   /** Asks for `count` holds at once; answers how many were granted. */
@@ -19,7 +20,7 @@ async function obey(order: Order): Promise<unknown> {
       const asked = Array.from({ length: order.count }, (_, i) =>
         ledger.hold({
           id: `${order.name}-${i}`,
-          requestId: `${order.name}-${i}`,
+          request: identity(`${order.name}-${i}`),
           principal: order.principal,
           amount: BigInt(order.amount),
           expiresAt: Date.now() + 60_000,

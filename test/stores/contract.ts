@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Test } from 'tap'
 import { GatewayError } from '../../src/core/error.ts'
 import type { Hold, Principal } from '../../src/core/ports.ts'
-import { HOUR, NOON, rowOf, type Subject } from './subject.ts'
+import { HOUR, identity, NOON, rowOf, type Subject } from './subject.ts'
 
 export { countersContract, replyCacheContract } from './contract-memory.ts'
 
@@ -118,7 +118,7 @@ export function keyStoreContract(t: Test, make: Make): void {
 }
 
 const ask = ({ ledger, clock }: Subject, principal: Principal, id: string, amount: bigint) =>
-  ledger.hold({ id: `${id}:0`, requestId: id, principal, amount, expiresAt: clock.now + HOUR })
+  ledger.hold({ id: `${id}:0`, request: identity(id), principal, amount, expiresAt: clock.now + HOUR })
 
 async function granted(subject: Subject, principal: Principal, id: string, amount: bigint): Promise<Hold> {
   const hold = await ask(subject, principal, id, amount)
@@ -178,7 +178,7 @@ export function ledgerContract(t: Test, make: Make): void {
     const principal = await subject.organization('prepaid', 1000n)
     await subject.ledger.settle(await granted(subject, principal, 'a', 100n), rowOf(principal, 'a', { cost: 100n }))
     const { ledger, clock } = subject
-    const request = { id: 'a:1', requestId: 'a', principal, amount: 100n, expiresAt: clock.now + HOUR }
+    const request = { id: 'a:1', request: identity('a'), principal, amount: 100n, expiresAt: clock.now + HOUR }
     const again = (await ledger.hold(request)) as Hold
     await refusal(t, ledger.settle(again, rowOf(principal, 'a', { cost: 100n })), 503)
     await ledger.void(again)

@@ -15,7 +15,7 @@ import { openDatabase } from '../../src/stores/sqlite/open.ts'
 import { SqliteUsage } from '../../src/stores/sqlite/usage.ts'
 import { Writer } from '../../src/stores/sqlite/writer.ts'
 import type { Order } from '../helpers/store-child.ts'
-import { HOUR, hold, integer, NOON, rowOf, seed, sqliteSubject, temporaryFolder, topUp } from './subject.ts'
+import { HOUR, hold, identity, integer, NOON, rowOf, seed, sqliteSubject, temporaryFolder, topUp } from './subject.ts'
 
 /** Forked once, while the first tests run: starting it takes longer than all it does. */
 const children = [startChild(), startChild()]
@@ -252,16 +252,29 @@ t.test('the holds of dead processes become orphans, once, and those of living on
   t.equal(await ledger.recover(), 5)
   t.equal(await ledger.recover(), 0)
   t.equal(integer(db, 'SELECT count(*) FROM owners'), 3, 'the dead are forgotten')
-  t.same(db.prepare("SELECT id FROM holds WHERE state = 'orphaned' ORDER BY id").pluck().all(), [
-    'far and silent',
-    'gone',
-    'of nobody',
-    'restarted',
-    'silent',
-  ])
-  t.same(db.prepare('SELECT DISTINCT outcome, status, cost, org_id, key_id, at FROM requests').all(), [
-    { outcome: 'orphaned', status: 0, cost: 0, org_id: principal.orgId, key_id: principal.keyId, at: NOON },
-  ])
+  const orphans = ['far and silent', 'gone', 'of nobody', 'restarted', 'silent']
+  t.same(
+    db.prepare('SELECT id, request_id FROM requests ORDER BY id').raw().all(),
+    orphans.map(id => [id, `caller-${id}`]),
+  )
+  t.same(
+    db
+      .prepare('SELECT DISTINCT outcome, status, cost, org_id, key_id, at, endpoint, model, provider FROM requests')
+      .all(),
+    [
+      {
+        outcome: 'orphaned',
+        status: 0,
+        cost: 0,
+        org_id: principal.orgId,
+        key_id: principal.keyId,
+        at: NOON,
+        endpoint: 'chat',
+        model: 'large',
+        provider: 'acme',
+      },
+    ],
+  )
   t.same(await ledger.balance(principal.orgId), { balance: 1000n, held: 300n, used: 0n })
   t.same(await subject.usage.check(), [])
 })
@@ -310,7 +323,7 @@ async function runModel(account: Principal['account'], commands: readonly Comman
     const chosen = 'which' in it ? holds[it.which % (holds.length || 1)] : undefined
     if (it.do === 'hold') {
       const [id, expiresAt] = [`hold-${i}`, now + HOUR]
-      const got = await ledger.hold({ id, requestId: id, principal, amount: it.amount, expiresAt })
+      const got = await ledger.hold({ id, request: identity(id), principal, amount: it.amount, expiresAt })
       const enough = account === 'open' || it.amount === 0n || model.balance - held() >= it.amount
       assert.equal(got !== 'insufficient', enough)
       if (got !== 'insufficient') holds.push({ hold: got, open: true, expiresAt, lost: false })

@@ -98,7 +98,7 @@ t.test('the ledger refuses to be changed', async t => {
   t.throws(() => db.exec('UPDATE ledger SET amount = 1'), { message: 'the ledger is append-only' })
   t.throws(() => db.exec('DELETE FROM ledger'), { message: 'the ledger is append-only' })
   topUp(db, orgId, 5n, 'payment-1')
-  t.throws(() => topUp(db, orgId, 5n, 'payment-1'), { code: 'SQLITE_CONSTRAINT_UNIQUE' })
+  t.throws(() => topUp(db, orgId, 5n, 'payment-1'), { code: 'SQLITE_CONSTRAINT_PRIMARYKEY' })
   t.equal(integer(db, 'SELECT sum(amount) FROM ledger'), 105)
   t.equal(integer(db, 'SELECT balance FROM balances'), 105)
 })

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import Database from 'better-sqlite3'
-import type { Principal, RequestRow } from '../../src/core/ports.ts'
+import type { HoldRequest, Principal, RequestRow } from '../../src/core/ports.ts'
 import { openStores, type Stores } from '../../src/stores/sqlite/index.ts'
 
 interface Scope {
@@ -108,9 +108,19 @@ export const rowOf = (principal: Principal, id: string, changes: Partial<Request
   ...changes,
 })
 
+/** What a hold knows of the request with this id. */
+export const identity = (id: string): HoldRequest['request'] => ({
+  id,
+  requestId: `caller-${id}`,
+  endpoint: 'chat',
+  requestedModel: 'large',
+  model: 'large',
+  provider: 'acme',
+})
+
 /** Asks for a hold of the request with the same id. */
 export const hold = ({ ledger }: Pick<Subject, 'ledger'>, principal: Principal, id: string, amount: bigint) =>
-  ledger.hold({ id, requestId: id, principal, amount, expiresAt: NOON + HOUR })
+  ledger.hold({ id, request: identity(id), principal, amount, expiresAt: NOON + HOUR })
 
 /** The one value that a statement yields. */
 export const integer = (db: Database.Database, sql: string): number => db.prepare<[], number>(sql).pluck().get() ?? 0

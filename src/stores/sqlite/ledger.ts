@@ -3,6 +3,7 @@ import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import type { Money } from '../../core/money.ts'
 import type { Hold, HoldRequest, Ledger, RequestRow } from '../../core/ports.ts'
+import { Balances } from './balances.ts'
 import { atStart, type Sqlite } from './open.ts'
 import { isAlive, type Owner, thisProcess } from './owner.ts'
 import { RequestLog } from './requests.ts'
@@ -25,23 +26,27 @@ interface OpenHold {
 }
 interface Orphan extends OpenHold {
   readonly request_id: string
+  readonly caller_id: string
   readonly project_id: string
   readonly key_id: string
+  readonly endpoint: string
+  readonly requested_model: string
+  readonly model: string | null
+  readonly provider: string | null
   readonly created_at: bigint
 }
 
-/** `requestId` of a hold is the id of the row that will settle it, so that an orphan gets that very row. */
+/** A hold knows the id of the row that will settle it, so that an orphan gets that very row. */
 export class SqliteLedger implements Ledger {
   readonly #writer: Writer
   readonly #log: RequestLog
+  readonly #balances: Balances
   readonly #options: LedgerOptions
   readonly #owner: Owner = thisProcess()
   readonly #heartbeat: NodeJS.Timeout
-  readonly #reserve: Statement
   readonly #insertHold: Statement
   readonly #closeHold: Statement<[string], OpenHold>
   readonly #orphan: Statement<{ living: string; before: number }, Orphan>
-  readonly #release: Statement<[held: bigint, cost: bigint, used: bigint, org: string]>
   readonly #charge: Statement
   readonly #balance: Statement<[string], { balance: Money; held: Money; used: Money }>
   readonly #beat: Statement
@@ -52,28 +57,21 @@ export class SqliteLedger implements Ledger {
   constructor(db: Sqlite, writer: Writer, options: LedgerOptions) {
     this.#writer = writer
     this.#log = new RequestLog(db, writer)
+    this.#balances = new Balances(db, writer)
     this.#options = options
-    this.#reserve = db.prepare(`
-      UPDATE balances SET held = held + ?
-      WHERE org_id = ? AND (
-        balance - held >= ?
-        OR ? = 0
-        OR (SELECT account FROM organizations WHERE id = org_id) = 'open'
-      )`)
     this.#insertHold = db.prepare(`
-      INSERT INTO holds (id, org_id, project_id, key_id, request_id, amount, owner, created_at, expires_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+      INSERT INTO holds (id, org_id, project_id, key_id, request_id, caller_id, endpoint, requested_model, model,
+        provider, amount, owner, created_at, expires_at)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
     this.#closeHold = db
-      .prepare<[string], OpenHold>("DELETE FROM holds WHERE id = ? AND state = 'open' RETURNING org_id, amount")
+      .prepare<[string], OpenHold>('DELETE FROM holds WHERE id = ? RETURNING org_id, amount')
       .safeIntegers()
     this.#orphan = db
       .prepare<{ living: string; before: number }, Orphan>(`
-        UPDATE holds SET state = 'orphaned'
-        WHERE state = 'open' AND (owner NOT IN (SELECT value FROM json_each(@living)) OR expires_at < @before)
-        RETURNING org_id, amount, request_id, project_id, key_id, created_at`)
+        DELETE FROM holds
+        WHERE owner NOT IN (SELECT value FROM json_each(@living)) OR expires_at < @before
+        RETURNING *`)
       .safeIntegers()
-    this.#release = db.prepare(`
-      UPDATE balances SET held = held - ?, balance = balance - ?, used = used + ? WHERE org_id = ?`)
     this.#charge = db.prepare(`
       INSERT INTO ledger (org_id, request_id, kind, amount, created_at)
       VALUES (?, ?, 'charge', ?, ?)`)
@@ -96,12 +94,27 @@ export class SqliteLedger implements Ledger {
     this.#heartbeat.unref()
   }
 
-  hold({ id, requestId, principal, amount, expiresAt }: HoldRequest): Promise<Hold | 'insufficient'> {
+  hold({ id, request, principal, amount, expiresAt }: HoldRequest): Promise<Hold | 'insufficient'> {
     const { orgId, projectId, keyId } = principal
+    const { requestId, endpoint, requestedModel, model, provider } = request
     return this.#write(() => {
-      if (this.#reserve.run(amount, orgId, amount, amount).changes === 0) return 'insufficient'
-      const now = this.#options.now()
-      this.#insertHold.run(id, orgId, projectId, keyId, requestId, amount, this.#owner.id, now, Math.ceil(expiresAt))
+      if (!this.#balances.reserve(principal, amount)) return 'insufficient'
+      this.#insertHold.run(
+        id,
+        orgId,
+        projectId,
+        keyId,
+        request.id,
+        requestId,
+        endpoint,
+        requestedModel,
+        model,
+        provider,
+        amount,
+        this.#owner.id,
+        this.#options.now(),
+        Math.ceil(expiresAt),
+      )
       return { id, orgId, amount }
     })
   }
@@ -111,7 +124,7 @@ export class SqliteLedger implements Ledger {
       const open = this.#closeHold.get(hold.id)
       if (!open) return
       const cost = row.cost ?? 0n
-      this.#release.run(open.amount, cost, cost, open.org_id)
+      this.#balances.release(open.org_id, open.amount, cost)
       if (cost > 0n) this.#charge.run(open.org_id, row.id, -cost, this.#options.now())
       if (!this.#log.add(row, row.cost)) throw new Error(`Request ${row.id} is recorded already, so it is not charged.`)
     })
@@ -120,7 +133,7 @@ export class SqliteLedger implements Ledger {
   void(hold: Hold): Promise<void> {
     return this.#write(() => {
       const open = this.#closeHold.get(hold.id)
-      if (open) this.#release.run(open.amount, 0n, 0n, open.org_id)
+      if (open) this.#balances.release(open.org_id, open.amount, 0n)
     })
   }
 
@@ -145,7 +158,7 @@ export class SqliteLedger implements Ledger {
       )
       const orphans = this.#orphan.all({ living, before: now - GRACE_MS })
       for (const orphan of orphans) {
-        this.#release.run(orphan.amount, 0n, 0n, orphan.org_id)
+        this.#balances.release(orphan.org_id, orphan.amount, 0n)
         this.#log.add(orphanRow(orphan), 0n)
       }
       this.#forgetDead.run(living)
@@ -173,18 +186,18 @@ export class SqliteLedger implements Ledger {
   }
 }
 
-/** All that is known of a request whose process died: who asked, and when. */
+/** All that is known of a request whose process died: who asked, for what, and when. */
 const orphanRow = (orphan: Orphan): RequestRow => ({
   id: orphan.request_id,
-  requestId: orphan.request_id,
+  requestId: orphan.caller_id,
   at: Number(orphan.created_at),
   orgId: orphan.org_id,
   projectId: orphan.project_id,
   keyId: orphan.key_id,
-  endpoint: '',
-  requestedModel: '',
-  model: null,
-  provider: null,
+  endpoint: orphan.endpoint,
+  requestedModel: orphan.requested_model,
+  model: orphan.model,
+  provider: orphan.provider,
   source: null,
   status: 0,
   outcome: 'orphaned',

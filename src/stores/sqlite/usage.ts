@@ -45,7 +45,7 @@ const FACTS = `
   UNION ALL SELECT org_id, 'hourlyCost', sum(cost) FROM usage_hourly GROUP BY org_id
   UNION ALL SELECT org_id, 'entries', sum(amount) FROM ledger GROUP BY org_id
   UNION ALL SELECT org_id, 'charges', -sum(amount) FROM ledger WHERE kind = 'charge' GROUP BY org_id
-  UNION ALL SELECT org_id, 'openHolds', sum(amount) FROM holds WHERE state = 'open' GROUP BY org_id
+  UNION ALL SELECT org_id, 'openHolds', sum(amount) FROM holds GROUP BY org_id
   UNION ALL SELECT org_id, 'balance', balance FROM balances
   UNION ALL SELECT org_id, 'held', held FROM balances
   UNION ALL SELECT org_id, 'used', used FROM balances

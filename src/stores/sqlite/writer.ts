@@ -1,4 +1,7 @@
-/** Group commit: whatever asks to write within one tick becomes one transaction, durable before anyone is told. */
+/**
+ * Group commit: whatever asks to write within one tick, or within two milliseconds of a busy process, becomes one
+ * transaction, durable before anyone is told.
+ */
 import type { Statement } from 'better-sqlite3'
 import { BUSY_TIMEOUT_MS, type Sqlite, StoreError } from './open.ts'
 
@@ -14,6 +17,10 @@ interface Job {
 const PATIENCE_MS = 500
 /** On average. Asking costs microseconds, and a busy process leaves the lock free for hardly longer. */
 const RETRY_MS = 3
+/** From so many jobs in a transaction on, the next one gathers for a while: committing costs more than they do. */
+const BUSY_JOBS = 3
+/** Between two transactions of a busy process. */
+const GATHER_MS = 2
 /** Bounds how long one transaction blocks the event loop; the rest follows in the next turn. */
 const MAX_JOBS = 512
 
@@ -45,6 +52,8 @@ export class Writer {
   readonly #participants: Participant[] = []
   readonly #queue: Job[] = []
   #scheduled = false
+  /** When the next transaction may begin, on the monotonic clock. */
+  #notBefore = 0
   /** Another process writes. */
   #locked = false
   #fault: unknown
@@ -101,13 +110,15 @@ export class Writer {
       this.#drain()
       this.#schedule()
     }
-    if (this.#locked) setTimeout(drain, RETRY_MS * (0.5 + Math.random()))
+    const wait = this.#locked ? RETRY_MS * (0.5 + Math.random()) : this.#notBefore - performance.now()
+    if (wait > 0) setTimeout(drain, wait)
     else setImmediate(drain)
   }
 
   #drain(): void {
     if (!this.#begin()) return
     const jobs = this.#queue.splice(0, MAX_JOBS)
+    this.#notBefore = jobs.length < BUSY_JOBS ? 0 : performance.now() + GATHER_MS
     try {
       for (const job of jobs) job.run()
       this.#commit()

@@ -1,0 +1,76 @@
+/** Balances of organizations: reserved one by one where credit bounds them, changed once per transaction. */
+import type { Statement } from 'better-sqlite3'
+import type { Money } from '../../core/money.ts'
+import type { Principal } from '../../core/ports.ts'
+import type { Sqlite } from './open.ts'
+import type { Participant, Writer } from './writer.ts'
+
+/** What a transaction changes of one balance. */
+interface Change {
+  held: Money
+  used: Money
+}
+
+export class Balances implements Participant {
+  readonly #reserve: Statement
+  readonly #change: Statement
+  readonly #changes = new Map<string, Change>()
+
+  constructor(db: Sqlite, writer: Writer) {
+    this.#reserve = db.prepare(`
+      UPDATE balances SET held = held + ?
+      WHERE org_id = ? AND (
+        balance - held >= ?
+        OR (SELECT account FROM organizations WHERE id = org_id) = 'open'
+      )`)
+    this.#change = db.prepare(
+      'UPDATE balances SET held = held + ?, balance = balance - ?, used = used + ? WHERE org_id = ?',
+    )
+    writer.join(this)
+  }
+
+  /** Call within a transaction. False when the credit does not suffice; an open account always suffices. */
+  reserve({ orgId, account }: Principal, amount: Money): boolean {
+    if (amount === 0n) return true
+    if (account === 'open') {
+      this.#of(orgId).held += amount
+      return true
+    }
+    if (this.#reserve.run(amount, orgId, amount).changes > 0) return true
+    // What this transaction has given back counts.
+    return this.#write(orgId) && this.#reserve.run(amount, orgId, amount).changes > 0
+  }
+
+  /** Call within a transaction: gives back what was held and takes what it cost. */
+  release(orgId: string, held: Money, cost: Money): void {
+    const change = this.#of(orgId)
+    change.held -= held
+    change.used += cost
+  }
+
+  beforeCommit(): void {
+    for (const orgId of this.#changes.keys()) this.#write(orgId)
+  }
+
+  undone(): void {
+    this.#changes.clear()
+  }
+
+  #of(orgId: string): Change {
+    let change = this.#changes.get(orgId)
+    if (!change) {
+      change = { held: 0n, used: 0n }
+      this.#changes.set(orgId, change)
+    }
+    return change
+  }
+
+  /** False when there is nothing to write. */
+  #write(orgId: string): boolean {
+    const change = this.#changes.get(orgId)
+    if (!change) return false
+    this.#changes.delete(orgId)
+    this.#change.run(change.held, change.used, change.used, orgId)
+    return true
+  }
+}
