@@ -1,8 +1,9 @@
 /** One provider's file → the provider as requests meet it: address, credentials, wires. */
-import type { Auth, Credential, Provider } from '../core/catalog.ts'
+import type { Provider } from '../core/catalog.ts'
 import type { Op } from '../core/ops.ts'
 import type { Translator } from '../core/translator.ts'
-import { type ConfigFile, fingerprint } from './file.ts'
+import { HEADER_VALUE, linkAuth, linkCredentials, travelsSafely } from './auth.ts'
+import type { ConfigFile } from './file.ts'
 import { unknownName } from './nearest.ts'
 import type { ProviderFile } from './schema.ts'
 import type { Path, Source } from './source.ts'
@@ -22,9 +23,9 @@ export function linkProvider(
     id: value.provider,
     name: value.name,
     baseUrl: baseUrl(file),
-    auth: auth(file),
+    auth: linkAuth(file),
     headers: headers(file),
-    credentials: credentials(file),
+    credentials: linkCredentials(file),
     wires: linkWires(source, value.wires, wires, ops, ['wires']),
     quirks: { ...value.quirks, clamp: clamps(file) },
     timeouts: {
@@ -39,13 +40,11 @@ export function linkProvider(
   })
 }
 
-const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)$/
-
 function baseUrl({ source, value }: ConfigFile<ProviderFile>): string {
   const refuse = (why: string) => source.error(why, ['base_url'])
   const url = URL.canParse(value.base_url) ? new URL(value.base_url) : undefined
   if (!url) throw refuse('expected an address such as "https://api.acme.example/v1"')
-  if (url.protocol === 'http:' && !LOOPBACK.test(url.hostname)) {
+  if (!travelsSafely(url)) {
     throw refuse(`expected "https://": plain http is for loopback addresses, and "${url.hostname}" is none`)
   }
   if (url.username || url.password) throw refuse('an address holds no credential; put it under "auth"')
@@ -53,43 +52,7 @@ function baseUrl({ source, value }: ConfigFile<ProviderFile>): string {
   return value.base_url.replace(/\/+$/, '')
 }
 
-/** The keys that each scheme reads, all of them required. */
-const schemeKeys = {
-  none: [],
-  bearer: ['secret'],
-  header: ['header', 'secret'],
-  query: ['parameter', 'secret'],
-} as const satisfies Record<Auth['scheme'], readonly string[]>
-
-function auth({ source, value }: ConfigFile<ProviderFile>): Auth {
-  const { scheme, header, parameter } = value.auth
-  const keys: readonly string[] = schemeKeys[scheme]
-  const missing = keys.find(key => !Object.hasOwn(value.auth, key))
-  if (missing) throw source.error(`auth scheme "${scheme}" needs the key "${missing}"`, ['auth'])
-  const stray = Object.keys(value.auth).find(key => key !== 'scheme' && !keys.includes(key))
-  if (stray) {
-    const takes = keys.length > 0 ? `it takes ${keys.join(' and ')}` : 'it takes no other key'
-    throw source.error(`auth scheme "${scheme}" does not use the key "${stray}"; ${takes}`, ['auth', stray], 'key')
-  }
-  if (scheme === 'header') return { scheme, header: header! }
-  return scheme === 'query' ? { scheme, parameter: parameter! } : { scheme }
-}
-
-/** What a header can carry: visible characters, spaces and tabs. */
-const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/
-
-/** The secrets of a comma-separated list; none of a variable that is not set. */
-function credentials({ source, value }: ConfigFile<ProviderFile>): Credential[] {
-  const secrets = (value.auth.secret ?? '').split(',').map(secret => secret.trim())
-  return [...new Set(secrets)].filter(Boolean).map((secret, index) => {
-    if (!HEADER_VALUE.test(secret)) {
-      throw source.error('a secret holds a line break or another character that cannot be sent', ['auth', 'secret'])
-    }
-    const id = `${value.provider}#${index + 1}`
-    return Object.freeze({ id, source: 'platform', secret, fingerprint: fingerprint(secret) })
-  })
-}
 
 function headers({ source, value }: ConfigFile<ProviderFile>): Record<string, string> {
   const fixed: Record<string, string> = {}

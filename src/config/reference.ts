@@ -1,4 +1,4 @@
-/** `${NAME}` and `${file:path}` inside of values: the environment and secret files. */
+/** `${NAME}`, `${NAME:-default}` and `${file:path}` inside of values: the environment and secret files. */
 import { readFile, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { didYouMean } from './nearest.ts'
@@ -10,7 +10,8 @@ export type Resolved = { readonly value: string } | { readonly problem: () => st
 export type References = ReadonlyMap<string, Resolved>
 
 const REFERENCE = /\$\{([^${}]*)(\}?)/g
-const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/
+/** A name, and what stands for a variable that is unset or empty. */
+const VARIABLE = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
 const MAX_FILE_BYTES = 64 * 1024
 
 /** Everything that a text refers to, read before it is parsed, so that parsing is synchronous. */
@@ -20,7 +21,10 @@ export async function resolveReferences(text: string, folder: string, env: Env):
     if (found.has(name)) continue
     const file = fileOf(name, folder)
     if (file !== undefined) found.set(name, await fromFile(file))
-    else if (VARIABLE.test(name)) found.set(name, fromEnv(name, env))
+    else {
+      const [, variable, fallback] = VARIABLE.exec(name) ?? []
+      if (variable !== undefined) found.set(name, fromEnv(variable, fallback, env))
+    }
   }
   return found
 }
@@ -41,8 +45,9 @@ export function expand(text: string, references: References, problem: (why: stri
 const fileOf = (name: string, folder: string): string | undefined =>
   name.startsWith('file:') && name.length > 5 ? resolve(folder, name.slice(5).trim()) : undefined
 
-function fromEnv(name: string, env: Env): Resolved {
-  const value = Object.hasOwn(env, name) ? env[name] : undefined
+function fromEnv(name: string, fallback: string | undefined, env: Env): Resolved {
+  const set = Object.hasOwn(env, name) ? env[name] : undefined
+  const value = fallback === undefined ? set : set || fallback
   if (value !== undefined) return { value }
   const problem = () => `the environment variable "${name}" is not set${didYouMean(name, Object.keys(env))}`
   return { problem, unset: true }

@@ -81,10 +81,13 @@ const tier = s.object({ above_prompt_tokens: s.integer({ minimum: 1 }), ...price
 
 /** How the gateway shows its credential to the provider. */
 const auth = s.object({
-  scheme: s.enum('bearer', 'header', 'query', 'none'),
+  scheme: s.enum('bearer', 'header', 'query', 'aws-sigv4', 'gcp-oauth', 'none'),
   secret: s.optional(s.string()),
   header: s.optional(s.string({ pattern: '^[A-Za-z0-9-]{1,64}$', description: 'a header name such as "x-api-key"' })),
   parameter: s.optional(text),
+  region: s.optional(s.string({ pattern: '^[a-z0-9-]{1,64}$', description: 'a region such as "us-east-1"' })),
+  service: s.optional(s.string({ pattern: '^[a-z0-9-]{1,64}$', description: 'a service such as "bedrock"' })),
+  scope: s.optional(text),
 })
 export type AuthEntry = Infer<typeof auth>
 

@@ -38,6 +38,8 @@ export type Auth =
   | { readonly scheme: 'bearer' }
   | { readonly scheme: 'header'; readonly header: string }
   | { readonly scheme: 'query'; readonly parameter: string }
+  | { readonly scheme: 'aws-sigv4'; readonly region: string; readonly service: string }
+  | { readonly scheme: 'gcp-oauth'; readonly scope: string }
 
 /** The four verbs that bend a request to a provider's taste, by field path (`a.b`, `*` for every element). */
 export interface Quirks {

@@ -1,27 +1,27 @@
 /** How the gateway shows its credential to a provider: one named strategy per `auth.scheme`. */
-import type { Auth, Provider } from '../core/catalog.ts'
+import type { Auth, Credential, Provider } from '../core/catalog.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
+import { awsSigv4 } from './auth/aws-sigv4.ts'
+import { gcpOauth } from './auth/gcp-oauth.ts'
+import type { Clock, Outgoing, Strategy } from './auth/strategy.ts'
 
-interface Outgoing {
-  path: string
-  headers: Record<string, string>
-}
-type Scheme = Auth['scheme']
-
-const strategies: {
-  [S in Scheme]: (out: Outgoing, auth: Extract<Auth, { scheme: S }>, secret: string) => void
-} = {
-  none: () => undefined,
-  bearer: (out, _auth, secret) => {
+const strategies: { [S in Auth['scheme']]: Strategy<S> } = {
+  none: out => out,
+  bearer: (out, _auth, { secret }) => {
     out.headers.authorization = `Bearer ${secret}`
+    return out
   },
-  header: (out, auth, secret) => {
+  header: (out, auth, { secret }) => {
     out.headers[auth.header] = secret
+    return out
   },
-  query: (out, auth, secret) => {
+  query: (out, auth, { secret }) => {
     const separator = out.path.includes('?') ? '&' : '?'
     out.path += `${separator}${encodeURIComponent(auth.parameter)}=${encodeURIComponent(secret)}`
+    return out
   },
+  'aws-sigv4': awsSigv4,
+  'gcp-oauth': gcpOauth,
 }
 
 /** Headers that every request to a provider carries, made once per provider. Nothing of the client's is among them. */
@@ -40,14 +40,28 @@ function commonHeaders(provider: Provider): Record<string, string> {
   return headers
 }
 
-/** Path and headers of a request to `target`, with its credential. */
-export function sign(target: Target, request: WireRequest, requestId: string): Outgoing {
+const NO_CREDENTIAL: Credential = Object.freeze({ id: '', source: 'platform', secret: '', fingerprint: '' })
+
+/**
+ * The request to `target`, with its credential; `body` as it will be sent. A promise only where a token must be
+ * fetched first. Throws, or rejects with, a GatewayError for a credential that cannot be used.
+ */
+export function sign(
+  target: Target,
+  request: WireRequest,
+  requestId: string,
+  body: Outgoing['body'],
+  clock: Clock = Date.now,
+): Outgoing | Promise<Outgoing> {
+  const { auth, baseUrl } = target.provider
   const out: Outgoing = {
+    baseUrl,
     path: request.path,
     headers: { ...commonHeaders(target.provider), ...request.headers, 'x-request-id': requestId },
+    body,
   }
-  const { auth } = target.provider
-  const apply = strategies[auth.scheme] as (out: Outgoing, auth: Auth, secret: string) => void
-  apply(out, auth, target.credential?.secret ?? '')
-  return out
+  const apply = strategies[auth.scheme] as (
+    ...args: [Outgoing, Auth, Credential, Clock]
+  ) => Outgoing | Promise<Outgoing>
+  return apply(out, auth, target.credential ?? NO_CREDENTIAL, clock)
 }

@@ -4,6 +4,7 @@ import { type Event, isContent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { Decoder, Frame } from '../core/translator.ts'
+import { waitFor } from './auth/wait.ts'
 import { decoded, type Source } from './encoding.ts'
 import type { Framing } from './framing/framing.ts'
 import { framingFor } from './framing/index.ts'
@@ -23,14 +24,13 @@ export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply>
     const request = ex.outbound!
     const { timeouts } = target.provider
     ex.marks.sent = performance.now()
-    const incoming = await transport.send({
-      baseUrl: target.provider.baseUrl,
-      ...sign(target, request, ex.id),
-      body: JSON.stringify(request.body),
-      timeouts,
-      remainingMs: timeouts.total - (ex.marks.sent - ex.marks.start),
-      signal: ex.signal,
-    })
+    let remainingMs = timeouts.total - (ex.marks.sent - ex.marks.start)
+    let signed = sign(target, request, ex.id, JSON.stringify(request.body))
+    if (signed instanceof Promise) {
+      signed = await waitFor(signed, remainingMs, ex.signal)
+      remainingMs = timeouts.total - (performance.now() - ex.marks.start)
+    }
+    const incoming = await transport.send({ ...signed, timeouts, remainingMs, signal: ex.signal })
     try {
       if (incoming.status >= 400) throw await refusal(incoming, ex)
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)

@@ -6,6 +6,7 @@ import t from 'tap'
 import { effectiveConfig, staticDifferences } from '../../src/config/effective.ts'
 import { loadFiles } from '../../src/config/load.ts'
 import type { ConfigSnapshot } from '../../src/config/snapshot.ts'
+import { account } from '../upstream/token-endpoint.ts'
 import { faults } from './faults.ts'
 import {
   acme,
@@ -139,10 +140,79 @@ t.test('every auth scheme carries what it needs', async t => {
     [`{ scheme: header, header: x-api-key, ${secret} }`, { scheme: 'header', header: 'x-api-key' }],
     [`{ scheme: query, parameter: key, ${secret} }`, { scheme: 'query', parameter: 'key' }],
     ['{ scheme: none }', { scheme: 'none' }],
+    [
+      '{ scheme: aws-sigv4, region: us-east-1, secret: "AKID:secret/+key" }',
+      { scheme: 'aws-sigv4', region: 'us-east-1', service: 'bedrock' },
+    ],
+    [
+      '{ scheme: aws-sigv4, region: eu-west-1, service: execute-api, secret: "" }',
+      { scheme: 'aws-sigv4', region: 'eu-west-1', service: 'execute-api' },
+    ],
+    [
+      '{ scheme: gcp-oauth, secret: "" }',
+      { scheme: 'gcp-oauth', scope: 'https://www.googleapis.com/auth/cloud-platform' },
+    ],
+    ['{ scheme: gcp-oauth, scope: all, secret: "" }', { scheme: 'gcp-oauth', scope: 'all' }],
   ]
   for (const [written, auth] of rows) {
     t.strictSame(acme(await load(edited(PROVIDER, `{ scheme: bearer, ${secret} }`, written))).auth, auth)
   }
+})
+
+t.test('a secret of several parts is checked when it is read, and shown nowhere', async t => {
+  const written = (auth: string) => edited(PROVIDER, `scheme: bearer, secret: ${KEY}`, auth)
+  const aws = written('scheme: aws-sigv4, region: us-east-1, secret: "AKID1:one:session, AKID2:two"')
+  t.strictSame(
+    acme(await load(aws)).credentials.map(({ secret }) => secret),
+    ['AKID1:one:session', 'AKID2:two'],
+  )
+
+  const gcp = written(`scheme: gcp-oauth, secret: "${ref('file:../key.json')}"`)
+  const key = account({ token_uri: 'http://127.0.0.1:1/token' })
+  const snapshot = await load({ ...gcp, 'key.json': `${key}\n` })
+  const [credential, ...more] = acme(snapshot).credentials
+  t.strictSame(more, [], 'the commas of JSON part nothing')
+  t.equal(credential?.secret, key)
+  t.match(credential?.fingerprint, /^[0-9a-f]{7}$/)
+  t.notMatch(JSON.stringify(effectiveConfig(snapshot.files)), /PRIVATE|acme\.test/)
+  const inEnv = written(`scheme: gcp-oauth, secret: "${ref('ACME_ACCOUNT')}"`)
+  t.equal(acme(await load(inEnv, { ...env, ACME_ACCOUNT: key })).credentials.length, 1)
+  t.strictSame(acme(await load(inEnv)).credentials, [], 'a variable that is not set is none')
+
+  const at = `${PROVIDER}:4:36:`
+  const refused = (text: string) => refusal(load({ ...gcp, 'key.json': text }))
+  t.equal(
+    await refused(key.slice(0, -1)),
+    `${at} expected the JSON of a service account's key file, such as "${ref('file:key.json')}"`,
+  )
+  for (const token_uri of ['http://10.0.0.1/token', 'ftp://127.0.0.1/token']) {
+    t.equal(
+      await refused(account({ token_uri })),
+      `${at} the "token_uri" of the service account must start with "https://": plain http is for loopback addresses`,
+    )
+  }
+  t.equal(await refused(account({ token_uri: 'no' })), `${at} the "token_uri" of the service account is no address`)
+})
+
+t.test('a default stands for a variable that is unset or empty', async t => {
+  const team = async (reference: string, environment: Readonly<Record<string, string>>) =>
+    acme(await load(edited(PROVIDER, TEAM, `"a ${ref(reference)} b"`), { ...environment })).headers['x-team']
+  const rows: [reference: string, environment: Readonly<Record<string, string>>, value: string][] = [
+    ['TEAM:-x', {}, 'a x b'],
+    ['TEAM:-x', { TEAM: '' }, 'a x b'],
+    ['TEAM:-x', { TEAM: 'y' }, 'a y b'],
+    ['TEAM:-', {}, 'a  b'],
+    ['TEAM:-u:-v, w-', {}, 'a u:-v, w- b'],
+    ['TEAM', { TEAM: '' }, 'a  b'],
+  ]
+  for (const [reference, environment, value] of rows) {
+    t.equal(await team(reference, environment), value, `${reference} ${JSON.stringify(environment)}`)
+  }
+  const region = edited(PROVIDER, 'api.acme', `${ref('ACME_REGION:-eu')}.acme`)
+  t.equal(acme(await load(region)).baseUrl, 'https://eu.acme.example/v1')
+  t.strictSame(acme(await load(edited(PROVIDER, KEY, `"${ref('ACME_KEY:-')}"`))).credentials, [])
+  const versions = [await load(region), await load(region, { ...env, ACME_REGION: 'us' })].map(({ version }) => version)
+  t.not(versions[0], versions[1])
 })
 
 t.test('plain http is for loopback addresses', async t => {
@@ -180,7 +250,7 @@ t.test('secrets are shown nowhere', async t => {
   const wrong = edited(PROVIDER, 'scheme: bearer', `scheme: "${ref('TEAM')}"`)
   t.equal(
     await refusal(load(wrong)),
-    `${PROVIDER}:4:17: expected one of "bearer", "header", "query", "none", got another value`,
+    `${PROVIDER}:4:17: expected one of "bearer", "header", "query", "aws-sigv4", "gcp-oauth", "none", got another value`,
   )
 })
 

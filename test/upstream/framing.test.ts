@@ -1,16 +1,14 @@
-/** Bytes from a provider: how they become frames, when it may be asked again, and how a request to it is signed. */
+/** Bytes from a provider: how they become frames, and when it may be asked again. */
 import fc from 'fast-check'
 import t from 'tap'
-import type { Auth, Provider } from '../../src/core/catalog.ts'
 import { GatewayError } from '../../src/core/error.ts'
-import type { Frame, WireRequest } from '../../src/core/translator.ts'
+import type { Frame } from '../../src/core/translator.ts'
+import { EventStreamFraming } from '../../src/upstream/framing/eventstream.ts'
 import { framingFor } from '../../src/upstream/framing/index.ts'
 import { JsonFraming } from '../../src/upstream/framing/json.ts'
 import { SseFraming } from '../../src/upstream/framing/sse.ts'
 import { retryAfterMs } from '../../src/upstream/retry-after.ts'
-import { sign } from '../../src/upstream/sign.ts'
 import { thrown } from '../core/kit.ts'
-import { target } from '../plugins/wire-kit.ts'
 
 /** The same cases on every run. */
 fc.configureGlobal({ seed: 20261120 })
@@ -150,6 +148,8 @@ t.test('the content type chooses the framing, not the question', async t => {
     ['text/html', true, undefined],
     ['text/html; charset=utf-8', false, undefined],
     ['image/png', true, undefined],
+    ['application/vnd.amazon.eventstream', true, 'stream'],
+    ['application/vnd.amazon.eventstream; charset=utf-8', false, 'stream'],
   ]
   for (const [type, streamed, mode] of rows) {
     const says = `${type} for ${streamed ? 'a stream' : 'a whole answer'}`
@@ -160,7 +160,8 @@ t.test('the content type chooses the framing, not the question', async t => {
     }
     const chosen = framingFor(type, streamed)
     t.equal(chosen.mode, mode, says)
-    t.ok(chosen.framing instanceof (mode === 'stream' ? SseFraming : JsonFraming), says)
+    const binary = type?.includes('amazon')
+    t.ok(chosen.framing instanceof (binary ? EventStreamFraming : mode === 'stream' ? SseFraming : JsonFraming), says)
   }
 })
 
@@ -194,32 +195,4 @@ t.test('E8 a provider says in many ways when it may be asked again', async t => 
   }
   const soon = retryAfterMs(() => new Date(Date.now() + 60_000).toUTCString(), '')!
   t.ok(soon > 55_000 && soon <= 60_000, 'a date')
-})
-
-t.test('a request carries what the provider wants, its credential, and nothing else', async t => {
-  const signed = (auth: Auth, request: Partial<WireRequest> = {}, more: Partial<Provider> = {}) =>
-    sign(target({ provider: { auth, ...more }, secret: 'sk 1' }), { path: '/chat', body: {}, ...request }, 'id-1')
-  const common = {
-    'content-type': 'application/json',
-    'accept-encoding': 'identity',
-    'user-agent': 'model-gateway',
-    'x-request-id': 'id-1',
-  }
-  const query: Auth = { scheme: 'query', parameter: 'k&y' }
-  const rows: [says: string, out: object, path: string, headers: object][] = [
-    ['none', signed({ scheme: 'none' }), '/chat', {}],
-    ['bearer', signed({ scheme: 'bearer' }), '/chat', { authorization: 'Bearer sk 1' }],
-    ['header', signed({ scheme: 'header', header: 'x-api-key' }), '/chat', { 'x-api-key': 'sk 1' }],
-    ['query', signed(query), '/chat?k%26y=sk%201', {}],
-    ['query beside another', signed(query, { path: '/chat?alt=sse' }), '/chat?alt=sse&k%26y=sk%201', {}],
-    ['fixed headers', signed({ scheme: 'none' }, {}, { headers: { version: '1' } }), '/chat', { version: '1' }],
-    ['headers of the wire', signed({ scheme: 'none' }, { headers: { beta: 'b' } }), '/chat', { beta: 'b' }],
-  ]
-  for (const [says, out, path, headers] of rows) t.strictSame(out, { path, headers: { ...common, ...headers } }, says)
-
-  const one = target({ provider: { auth: { scheme: 'bearer' }, headers: { version: '1' } }, secret: 'sk-1' })
-  const two = { ...one, credential: { ...one.credential!, secret: 'sk-2' } }
-  sign(one, { path: '/', body: {}, headers: { beta: 'b' } }, 'id-1').headers.leak = 'x'
-  const after = sign(two, { path: '/', body: {} }, 'id-2').headers
-  t.strictSame(after, { ...common, version: '1', authorization: 'Bearer sk-2', 'x-request-id': 'id-2' })
 })

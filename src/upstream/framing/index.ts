@@ -1,5 +1,6 @@
 /** Chooses a framing by what the provider says that it sends. */
 import { errors } from '../../core/error.ts'
+import { EventStreamFraming } from './eventstream.ts'
 import type { Framing } from './framing.ts'
 import { JsonFraming } from './json.ts'
 import { SseFraming } from './sse.ts'
@@ -14,6 +15,7 @@ export function framingFor(
 ): { framing: Framing; mode: 'stream' | 'unary' } {
   const type = contentType?.replace(/;.*/s, '').trim().toLowerCase()
   if (type === 'text/event-stream') return { framing: new SseFraming(), mode: 'stream' }
+  if (type === 'application/vnd.amazon.eventstream') return { framing: new EventStreamFraming(), mode: 'stream' }
   if (type === undefined || type === '' || type === 'text/plain' || type === 'application/octet-stream') {
     return streamed ? { framing: new SseFraming(), mode: 'stream' } : { framing: new JsonFraming(), mode: 'unary' }
   }

@@ -1,0 +1,92 @@
+/** `auth` of a provider's file → how its credential is shown, and the credentials. */
+import type { Auth, Credential } from '../core/catalog.ts'
+import { awsKeys, type Parsed, serviceAccount } from '../core/secret.ts'
+import { type ConfigFile, fingerprint } from './file.ts'
+import type { AuthEntry, ProviderFile } from './schema.ts'
+
+type File = ConfigFile<ProviderFile>
+type Key = Exclude<keyof AuthEntry, 'scheme'>
+interface Keys {
+  readonly needs: readonly Key[]
+  readonly takes?: readonly Key[]
+}
+
+const SERVICE = 'bedrock'
+const SCOPE = 'https://www.googleapis.com/auth/cloud-platform'
+
+/** The keys that each scheme needs, and those that it takes besides. */
+const schemeKeys: Readonly<Record<Auth['scheme'], Keys>> = {
+  none: { needs: [] },
+  bearer: { needs: ['secret'] },
+  header: { needs: ['header', 'secret'] },
+  query: { needs: ['parameter', 'secret'] },
+  'aws-sigv4': { needs: ['region', 'secret'], takes: ['service'] },
+  'gcp-oauth': { needs: ['secret'], takes: ['scope'] },
+}
+
+/** Throws a ConfigError. */
+export function linkAuth({ source, value }: File): Auth {
+  const { scheme, header, parameter, region, service, scope } = value.auth
+  const { needs, takes = [] } = schemeKeys[scheme]
+  const missing = needs.find(key => !Object.hasOwn(value.auth, key))
+  if (missing) throw source.error(`auth scheme "${scheme}" needs the key "${missing}"`, ['auth'])
+  const keys: readonly string[] = [...needs, ...takes]
+  const stray = Object.keys(value.auth).find(key => key !== 'scheme' && !keys.includes(key))
+  if (stray) {
+    const known = keys.length > 0 ? keys.join(', ').replace(/, (\S+)$/, ' and $1') : 'no other key'
+    const why = `auth scheme "${scheme}" does not use the key "${stray}"; it takes ${known}`
+    throw source.error(why, ['auth', stray], 'key')
+  }
+  switch (scheme) {
+    case 'header':
+      return { scheme, header: header! }
+    case 'query':
+      return { scheme, parameter: parameter! }
+    case 'aws-sigv4':
+      return { scheme, region: region!, service: service ?? SERVICE }
+    case 'gcp-oauth':
+      return { scheme, scope: scope ?? SCOPE }
+    default:
+      return { scheme }
+  }
+}
+
+/** What a header can carry: visible characters, spaces and tabs. */
+export const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+
+/**
+ * The secrets of a comma-separated list, or the one that is JSON; none of a variable that is not set. Throws a
+ * ConfigError that shows nothing of a secret.
+ */
+export function linkCredentials({ source, value }: File): Credential[] {
+  const { scheme, secret: text = '' } = value.auth
+  const secrets = (scheme === 'gcp-oauth' ? [text] : text.split(',')).map(secret => secret.trim())
+  return [...new Set(secrets)].filter(Boolean).map((secret, index) => {
+    const problem = problemOf(scheme, secret)
+    if (problem) throw source.error(problem, ['auth', 'secret'])
+    const id = `${value.provider}#${index + 1}`
+    return Object.freeze({ id, source: 'platform', secret, fingerprint: fingerprint(secret) })
+  })
+}
+
+function problemOf(scheme: Auth['scheme'], secret: string): string | undefined {
+  if (scheme === 'gcp-oauth') return accountProblem(secret)
+  if (!HEADER_VALUE.test(secret)) return 'a secret holds a line break or another character that cannot be sent'
+  return scheme === 'aws-sigv4' ? said(awsKeys(secret)) : undefined
+}
+
+function accountProblem(secret: string): string | undefined {
+  const parsed = serviceAccount(secret)
+  if ('problem' in parsed) return parsed.problem
+  const { tokenUri } = parsed.value
+  if (tokenUri === undefined || travelsSafely(new URL(tokenUri))) return undefined
+  return 'the "token_uri" of the service account must start with "https://": plain http is for loopback addresses'
+}
+
+const said = (parsed: Parsed<unknown>): string | undefined => ('problem' in parsed ? parsed.problem : undefined)
+
+const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)$/
+
+/** Whether a credential may go to this address: encrypted, or within this machine. */
+export const travelsSafely = ({ protocol, hostname }: URL): boolean =>
+  protocol === 'https:' || (protocol === 'http:' && LOOPBACK.test(hostname))

@@ -1,0 +1,65 @@
+/** Secrets of several parts: how they are written. Nothing that is said here shows anything of a secret. */
+import { createPrivateKey, type KeyObject } from 'node:crypto'
+
+/** What a secret holds, or in an operator's words why it cannot be used. */
+export type Parsed<T> = { readonly value: T } | { readonly problem: string }
+
+export interface AwsKeys {
+  readonly id: string
+  readonly secret: string
+  /** Only temporary keys have one. */
+  readonly session: string | undefined
+}
+
+const AWS_KEYS = /^(\w{1,128}):([\x21-\x39\x3b-\x7e]+)(?::([\x21-\x39\x3b-\x7e]+))?$/
+
+/** Reads `ACCESS_KEY_ID:SECRET_ACCESS_KEY[:SESSION_TOKEN]`: none of the three holds a colon. */
+export function awsKeys(text: string): Parsed<AwsKeys> {
+  const [, id, secret, session] = AWS_KEYS.exec(text) ?? []
+  if (id && secret) return { value: { id, secret, session } }
+  return { problem: 'expected "ACCESS_KEY_ID:SECRET_ACCESS_KEY", and ":SESSION_TOKEN" behind it for temporary keys' }
+}
+
+export interface ServiceAccount {
+  readonly email: string
+  readonly key: KeyObject
+  readonly keyId: string | undefined
+  /** Where tokens are asked for; undefined for the usual place. */
+  readonly tokenUri: string | undefined
+}
+
+/** Reads the JSON of a service account's key file: `private_key`, `client_email`, `private_key_id?`, `token_uri?`. */
+export function serviceAccount(text: string): Parsed<ServiceAccount> {
+  const account = jsonObject(text)
+  if (!account) return { problem: `expected the JSON of a service account's key file, such as "\${file:key.json}"` }
+  const missing = ['private_key', 'client_email'].find(key => !word(account[key]))
+  if (missing) return { problem: `the JSON of a service account needs the key "${missing}"` }
+  const key = rsaKey(word(account.private_key)!)
+  if (!key) return { problem: 'the "private_key" of the service account is no RSA key in PEM form' }
+  const tokenUri = word(account.token_uri)
+  if (tokenUri !== undefined && !URL.canParse(tokenUri)) {
+    return { problem: 'the "token_uri" of the service account is no address' }
+  }
+  return { value: { email: word(account.client_email)!, key, keyId: word(account.private_key_id), tokenUri } }
+}
+
+const word = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
+
+function jsonObject(text: string): Record<string, unknown> | undefined {
+  try {
+    const value: unknown = JSON.parse(text)
+    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
+  } catch {
+    // What the parser says repeats a part of the text.
+    return undefined
+  }
+}
+
+function rsaKey(pem: string): KeyObject | undefined {
+  try {
+    const key = createPrivateKey(pem)
+    return key.asymmetricKeyType === 'rsa' ? key : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,74 @@
+/** A token that runs out: kept while it lasts, fetched once for all who wait, renewed while the old one still serves. */
+import { asError, type GatewayError } from '../../core/error.ts'
+import type { Clock } from './strategy.ts'
+
+/** What a token endpoint gives. */
+export interface Grant {
+  readonly token: string
+  /** How long it lasts from when it was asked for. */
+  readonly seconds: number
+}
+
+/** A token is not used in its last minute: a request must arrive with it, and clocks differ. */
+const MARGIN_MS = 60_000
+/** How long before that a new one is fetched, for tokens that last long; of others, a tenth of their life. */
+const RENEW_MS = 240_000
+/** How long a failure stands for those who come after it. */
+const RETRY_MS = 1000
+
+export class AccessToken {
+  readonly #fetch: (now: number) => Promise<Grant>
+  #current:
+    | { readonly token: string; readonly from: number; readonly renew: number; readonly until: number }
+    | undefined
+  #pending: Promise<string> | undefined
+  #failure: { readonly error: GatewayError; readonly at: number } | undefined
+
+  /** `fetch` is told the time (Unix milliseconds); it rejects with a GatewayError. */
+  constructor(fetch: (now: number) => Promise<Grant>) {
+    this.#fetch = fetch
+  }
+
+  /** The token, at once while one lasts. Throws, or rejects with, the GatewayError of a fetch that failed. */
+  take(clock: Clock): string | Promise<string> {
+    const now = clock()
+    const current = this.#current
+    // A clock that was set back would make a token last longer than it does.
+    if (current && now < current.until && now >= current.from - MARGIN_MS) {
+      if (now >= current.renew && !this.#failed(now)) this.#renewed(clock).catch(() => undefined)
+      return current.token
+    }
+    const error = this.#failed(now)
+    if (error) throw error
+    return this.#renewed(clock)
+  }
+
+  /** The last failure while it stands. */
+  #failed(now: number): GatewayError | undefined {
+    if (!this.#failure) return undefined
+    const since = now - this.#failure.at
+    return since >= 0 && since < RETRY_MS ? this.#failure.error : undefined
+  }
+
+  #renewed(clock: Clock): Promise<string> {
+    this.#pending ??= this.#renew(clock).finally(() => {
+      this.#pending = undefined
+    })
+    return this.#pending
+  }
+
+  async #renew(clock: Clock): Promise<string> {
+    const from = clock()
+    try {
+      const { token, seconds } = await this.#fetch(from)
+      const until = from + seconds * 1000 - MARGIN_MS
+      this.#current = { token, from, renew: until - Math.min(RENEW_MS, seconds * 100), until }
+      this.#failure = undefined
+      return token
+    } catch (thrown) {
+      const error = asError(thrown)
+      this.#failure = { error, at: clock() }
+      throw error
+    }
+  }
+}

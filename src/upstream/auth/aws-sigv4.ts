@@ -1,0 +1,85 @@
+/** Signature Version 4 (wire/bedrock.md section 1.1): the request itself is signed, and the key never travels. */
+import { createHash, createHmac } from 'node:crypto'
+import { LRUCache } from 'lru-cache'
+import { awsKeys } from '../../core/secret.ts'
+import { upstreamError } from '../../core/upstream-error.ts'
+import type { Strategy } from './strategy.ts'
+
+const ALGORITHM = 'AWS4-HMAC-SHA256'
+const MAX_KEYS = 1000
+
+/** Signing keys by day, region, service and secret: four digests that are the same all day. */
+const signingKeys = new LRUCache<string, Buffer>({ max: MAX_KEYS })
+
+/** Signs the bytes of the body, the address, and the headers that the scheme wants signed. */
+export const awsSigv4: Strategy<'aws-sigv4'> = (out, { region, service }, credential, clock) => {
+  const parsed = awsKeys(credential.secret)
+  if ('problem' in parsed) throw upstreamError(401, { message: `The credential cannot be used: ${parsed.problem}.` })
+  const { id, secret, session } = parsed.value
+  const { headers } = out
+  const time = new Date(clock()).toISOString().replace(/[-:]|\.\d+/g, '')
+  headers['x-amz-date'] = time
+  if (session) headers['x-amz-security-token'] = session
+
+  const { host, pathname } = new URL(out.baseUrl)
+  // As `Transport` joins them.
+  const [path = '', query = ''] = split(pathname.replace(/\/$/, '') + out.path, '?')
+  const signed: Record<string, string> = { host: headers.host ?? host }
+  for (const [name, value] of Object.entries(headers)) {
+    if (name === 'content-type' || name.startsWith('x-amz-')) signed[name] = value
+  }
+  const names = Object.keys(signed).sort()
+  const canonical = [
+    'POST',
+    // What is sent is encoded once; the scheme signs it encoded again.
+    path.split('/').map(encode).join('/') || '/',
+    canonicalQuery(query),
+    ...names.map(name => `${name}:${signed[name]!.trim().replace(/ +/g, ' ')}`),
+    '',
+    names.join(';'),
+    sha256(out.body),
+  ].join('\n')
+
+  const scope = `${time.slice(0, 8)}/${region}/${service}/aws4_request`
+  const signature = hmac(signingKey(scope, secret), [ALGORITHM, time, scope, sha256(canonical)].join('\n'))
+  headers.authorization =
+    `${ALGORITHM} Credential=${id}/${scope}, SignedHeaders=${names.join(';')}, ` +
+    `Signature=${signature.toString('hex')}`
+  return out
+}
+
+function signingKey(scope: string, secret: string): Buffer {
+  const name = `${scope} ${secret}`
+  let key = signingKeys.get(name)
+  if (!key) {
+    key = scope.split('/').reduce<Buffer>(hmac, Buffer.from(`AWS4${secret}`))
+    signingKeys.set(name, key)
+  }
+  return key
+}
+
+/** Pairs by name, then by value; what is sent is encoded already. */
+const canonicalQuery = (query: string): string =>
+  query
+    .split('&')
+    .filter(Boolean)
+    .map(pair =>
+      split(pair, '=')
+        .map(part => encode(decodeURIComponent(part)))
+        .join('='),
+    )
+    .sort()
+    .join('&')
+
+/** Before and after the first `mark`; both parts, whether it is there or not. */
+function split(text: string, mark: string): [string, string] {
+  const at = text.indexOf(mark)
+  return at < 0 ? [text, ''] : [text.slice(0, at), text.slice(at + 1)]
+}
+
+/** All but the unreserved characters of RFC 3986, as the scheme demands. */
+const encode = (text: string): string =>
+  encodeURIComponent(text).replace(/[!'()*]/g, char => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
+
+const hmac = (key: Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest()
+const sha256 = (text: string | Uint8Array): string => createHash('sha256').update(text).digest('hex')

@@ -1,0 +1,51 @@
+/** OAuth for a service account: its key is traded for tokens that last an hour, one for all requests of a credential. */
+import { LRUCache } from 'lru-cache'
+import type { Credential } from '../../core/catalog.ts'
+import { serviceAccount } from '../../core/secret.ts'
+import { upstreamError } from '../../core/upstream-error.ts'
+import { AccessToken } from './access-token.ts'
+import { requestToken } from './service-account.ts'
+import type { Outgoing, Strategy } from './strategy.ts'
+
+const TOKEN_URI = 'https://oauth2.googleapis.com/token'
+const MAX_TOKENS = 1000
+
+/** The strategy over one way to ask for tokens. Synchronous while a token lasts. */
+export function oauth(ask: typeof requestToken): Strategy<'gcp-oauth'> {
+  /** By what makes them: tokens outlive the credentials of a configuration that is replaced. */
+  const tokens = new LRUCache<string, AccessToken>({ max: MAX_TOKENS })
+  /** A credential belongs to one provider, and so to one scope. */
+  const byCredential = new WeakMap<Credential, AccessToken>()
+
+  const tokenOf = (credential: Credential, scope: string): AccessToken => {
+    let token = byCredential.get(credential)
+    if (!token) {
+      const name = `${credential.source} ${scope} ${credential.secret}`
+      token = tokens.get(name) ?? accessToken(credential, scope, ask)
+      tokens.set(name, token)
+      byCredential.set(credential, token)
+    }
+    return token
+  }
+
+  return (out, { scope }, credential, clock) => {
+    const token = tokenOf(credential, scope).take(clock)
+    return typeof token === 'string' ? bear(out, token) : token.then(fetched => bear(out, fetched))
+  }
+}
+
+export const gcpOauth = oauth(requestToken)
+
+function accessToken({ source, secret }: Credential, scope: string, ask: typeof requestToken): AccessToken {
+  const parsed = serviceAccount(secret)
+  if ('problem' in parsed) throw upstreamError(401, { message: `The credential cannot be used: ${parsed.problem}.` })
+  const account = parsed.value
+  // An address that a customer names is not ours to call.
+  const tokenUri = (source === 'platform' && account.tokenUri) || TOKEN_URI
+  return new AccessToken(now => ask(account, { scope, tokenUri, now }))
+}
+
+function bear(out: Outgoing, token: string): Outgoing {
+  out.headers.authorization = `Bearer ${token}`
+  return out
+}
