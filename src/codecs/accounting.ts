@@ -3,6 +3,9 @@ import type { Attempt, Exchange } from '../core/exchange.ts'
 import { type Cost, toNumber } from '../core/money.ts'
 import type { Usage } from '../core/usage.ts'
 
+/** What is undefined does not go out. One shape for every answer: objects that are spread together cost microseconds. */
+const some = (count: number | undefined): number | undefined => (count ? count : undefined)
+
 /** The `usage` object. Call it once the events have ended. */
 export function usageOf(ex: Exchange): object {
   const { usage, cost } = ex
@@ -13,33 +16,29 @@ export function usageOf(ex: Exchange): object {
     prompt_tokens: prompt,
     completion_tokens: completion,
     total_tokens: prompt + completion,
-    ...(reasoning > 0 ? { reasoning_tokens: reasoning } : {}),
+    reasoning_tokens: some(reasoning),
     prompt_tokens_details: promptDetails(usage),
     completion_tokens_details: {
       reasoning_tokens: reasoning,
-      ...(usage.image_output ? { image_tokens: usage.image_output } : {}),
-      ...(usage.output_audio ? { audio_tokens: usage.output_audio } : {}),
+      image_tokens: some(usage.image_output),
+      audio_tokens: some(usage.output_audio),
     },
     cost: cost && toNumber(cost.total),
     cost_details: costDetails(cost, ex.cached !== undefined),
-    ...(ex.estimated ? { info: 'The provider reported no usage; these token counts are estimated.' } : {}),
+    info: ex.estimated ? 'The provider reported no usage; these token counts are estimated.' : undefined,
   }
 }
 
 function promptDetails(usage: Usage): object {
   const write5m = usage.input_cache_write ?? 0
   const write1h = usage.input_cache_write_1h ?? 0
-  const written = write5m + write1h
+  const written = some(write5m + write1h)
   return {
     cached_tokens: usage.input_cache_read ?? 0,
-    ...(written > 0
-      ? {
-          cache_write_tokens: written,
-          cache_creation_tokens: written,
-          cache_creation: { ephemeral_5m_input_tokens: write5m, ephemeral_1h_input_tokens: write1h },
-        }
-      : {}),
-    ...(usage.input_audio ? { audio_tokens: usage.input_audio } : {}),
+    cache_write_tokens: written,
+    cache_creation_tokens: written,
+    cache_creation: written && { ephemeral_5m_input_tokens: write5m, ephemeral_1h_input_tokens: write1h },
+    audio_tokens: some(usage.input_audio),
   }
 }
 
@@ -80,8 +79,8 @@ export function metadataOf(ex: Exchange): object {
     organization_id: ex.principal?.orgId,
     project_id: ex.principal?.projectId,
     discount: null,
-    ...(ex.servedTier === undefined ? {} : { used_service_tier: ex.servedTier }),
-    ...(ex.cached ? { cached: true } : {}),
+    used_service_tier: ex.servedTier,
+    cached: ex.cached ? true : undefined,
     routing: ex.attempts.map(attemptOf),
   }
 }
@@ -91,11 +90,11 @@ function attemptOf({ target, status, succeeded, errorType }: Attempt): object {
   return {
     provider: target.provider.id,
     model: target.mapping.model.id,
-    ...(target.region === undefined ? {} : { region: target.region }),
+    region: target.region,
     status_code: status,
     error_type: errorType,
     succeeded,
-    ...(target.credential ? { apiKeyHash: target.credential.fingerprint } : {}),
+    apiKeyHash: target.credential?.fingerprint,
     credentialSource: target.credential?.source ?? 'platform',
   }
 }

@@ -118,7 +118,7 @@ export class WholeEncoder implements Encoder {
       object: 'chat.completion',
       created: created(this.#ex),
       model: answerModel(this.#ex),
-      choices: present(this.#fold.choices.map(choiceOf)),
+      choices: choicesOf(this.#fold.choices),
       usage: usageOf(this.#ex),
       metadata: metadataOf(this.#ex),
     })
@@ -127,23 +127,30 @@ export class WholeEncoder implements Encoder {
   fail(): undefined {}
 }
 
+const some = <T>(list: readonly T[]): readonly T[] | undefined => (list.length === 0 ? undefined : list)
+
 /** Without the holes of indexes that said nothing. */
 const present = (sparse: object[]): object[] => Object.values(sparse)
+
+/** Nearly every answer has one. */
+const choicesOf = (choices: readonly Choice[]): object[] =>
+  choices.length === 1 ? [choiceOf(choices[0]!, 0)] : present(choices.map(choiceOf))
 
 function choiceOf(choice: Choice, index: number): object {
   const { refusal, reasoning, details, tools, items, images, sources, native } = choice
   const message = {
     role: 'assistant',
     content: choice.sawText || tools.length === 0 ? choice.text : null,
-    ...(refusal === '' ? {} : { refusal }),
-    ...(reasoning === '' ? {} : { reasoning }),
-    ...(details.length === 0 ? {} : { reasoning_details: details }),
-    ...(tools.length === 0 ? {} : { tool_calls: present(tools.map(toolCallOf)) }),
-    ...(choice.textBeforeTools ? { content_before_tool_calls: true } : {}),
-    ...(items.length === 0 ? {} : { phase: items.at(-1)!.phase, message_items: items }),
-    ...(images.length === 0 ? {} : { images: images.map(image) }),
-    ...(sources.length === 0 ? {} : { annotations: sources.map(({ url, title }) => citation(url, title)) }),
-    ...(native.length === 0 ? {} : { provider_native_blocks: native }),
+    refusal: refusal === '' ? undefined : refusal,
+    reasoning: reasoning === '' ? undefined : reasoning,
+    reasoning_details: some(details),
+    tool_calls: tools.length === 0 ? undefined : present(tools.map(toolCallOf)),
+    content_before_tool_calls: choice.textBeforeTools ? true : undefined,
+    phase: items.at(-1)?.phase,
+    message_items: some(items),
+    images: some(images)?.map(image),
+    annotations: some(sources)?.map(({ url, title }) => citation(url, title)),
+    provider_native_blocks: some(native),
   }
   return { index, message, logprobs: null, finish_reason: choice.finish ?? 'stop' }
 }

@@ -17,17 +17,31 @@ export const openAiChat = {
   prepare: validate.prepare,
 } satisfies Codec<'chat'>
 
+/** Fields that are taken under another name, or that mean nothing without others. */
+const special: ReadonlySet<string> = new Set([
+  'max_tokens',
+  'max_completion_tokens',
+  'onboarding',
+  'tools',
+  'tool_choice',
+  'parallel_tool_calls',
+])
+const plain = new Set([...known].filter(key => !special.has(key)))
+
 /** The fields that the interface knows and the caller set; one name for each; checked against each other. */
 export function canonical(body: ChatRequest): ChatRequest {
   const request: Record<string, unknown> = {}
-  for (const [key, value] of Object.entries(body)) if (value !== null && known.has(key)) request[key] = value
-  if (request.max_completion_tokens !== undefined) request.max_tokens = request.max_completion_tokens
-  delete request.max_completion_tokens
-  delete request.onboarding
-  if (body.tools?.length === 0) delete request.tools
-  if (request.tools === undefined) {
-    delete request.tool_choice
-    delete request.parallel_tool_calls
+  for (const key in body) {
+    if (!plain.has(key)) continue
+    const value = body[key as keyof ChatRequest]
+    if (value !== null) request[key] = value
+  }
+  const limit = body.max_completion_tokens ?? body.max_tokens
+  if (limit != null) request.max_tokens = limit
+  if (body.tools && body.tools.length > 0) {
+    request.tools = body.tools
+    if (body.tool_choice != null) request.tool_choice = body.tool_choice
+    if (body.parallel_tool_calls != null) request.parallel_tool_calls = body.parallel_tool_calls
   }
   checkChat(request as ChatRequest)
   return request as ChatRequest

@@ -22,7 +22,7 @@ export interface Endpoint {
 
 /** A reply of one local value. */
 export function value(result: unknown, status = 200): Reply {
-  return { status, headers: {}, events: only({ type: 'result', value: result }) }
+  return { status, headers: [], events: only({ type: 'result', value: result }) }
 }
 
 async function* only<T>(event: T): AsyncGenerator<readonly T[]> {

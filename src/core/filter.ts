@@ -7,7 +7,8 @@ import type { Schema } from './schema.ts'
 /** An answer on its way back: one batch is what one upstream chunk held. */
 export interface Reply {
   status: number
-  headers: Record<string, string>
+  /** Names, in lower case, and values in turn: a list is what `node:http` takes, and costs nothing to add to. */
+  readonly headers: string[]
   events: AsyncIterable<readonly Event[]>
 }
 

@@ -72,7 +72,7 @@ export interface RequestRow {
   readonly cost: Money | null
 }
 
-/** Resolved promises mean durable: the transaction is on disk. */
+/** Resolved promises mean durable: the transaction is on disk. Rejects with a GatewayError `billing_unavailable`. */
 export interface Ledger {
   /** Reserves atomically. */
   hold(request: HoldRequest): Promise<Hold | 'insufficient'>

@@ -9,7 +9,8 @@ const CLIENT_CLOSED = 499
 
 /** Where bytes go. `write` returns a promise when the reader must catch up first. */
 export interface Sink {
-  head(status: number, headers: Readonly<Record<string, string>>): void
+  /** `headers`: names and values in turn, besides the content type. */
+  head(status: number, contentType: string, headers: readonly string[]): void
   write(chunk: string | Buffer): Promise<void> | undefined
   end(chunk?: string | Buffer): void
   /** Breaks the connection: what was sent cannot be completed. */
@@ -29,7 +30,7 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
       if (started) return
       started = true
       ex.status = reply.status
-      sink.head(reply.status, { ...reply.headers, 'content-type': contentType })
+      sink.head(reply.status, contentType, reply.headers)
     }
     for await (const batch of reply.events) {
       ex.observe(batch)
@@ -74,6 +75,6 @@ function fail(said: string | undefined, sink: Sink): void {
 function refuse(route: Route, ex: Exchange, error: GatewayError, sink: Sink): void {
   ex.status = error.status
   const body = JSON.stringify(route.endpoint.codec.error(error))
-  sink.head(error.status, { ...error.headers, 'content-type': 'application/json' })
+  sink.head(error.status, 'application/json', Object.entries(error.headers).flat())
   sink.end(body)
 }

@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { FilterFactory } from '../core/filter.ts'
+import type { FilterFactory, Reply } from '../core/filter.ts'
 import type { Principal, Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 
@@ -20,37 +20,54 @@ export const auth: FilterFactory<Infer<typeof options>> = {
   gives: ['principal'],
   create({ optional }, services) {
     return {
-      async handle(ex, next) {
+      handle(ex, next) {
         const secret = credential(ex)
-        if (secret !== undefined) ex.principal = await authenticate(secret, services)
-        else if (!optional) throw errors.noCredentials()
-        return next()
+        if (secret === undefined) {
+          if (!optional) throw errors.noCredentials()
+          return next()
+        }
+        const found = find(secret, services)
+        if (found instanceof Promise) return found.then(principal => enter(ex, principal, services, next))
+        return enter(ex, found, services, next)
       },
     }
   },
 }
 
+const BEARER = /^Bearer +(.+)$/i
+
 /** The bearer token, else `x-api-key`; throws when the two differ. */
 function credential(ex: Exchange): string | undefined {
-  const bearer = /^Bearer +(.+)$/i.exec(ex.header('authorization') ?? '')?.[1]
+  const authorization = ex.header('authorization')
+  const bearer = authorization === undefined ? undefined : BEARER.exec(authorization)?.[1]
   const apiKey = ex.header('x-api-key')?.trim() || undefined
   if (bearer !== undefined && apiKey !== undefined && bearer !== apiKey) throw errors.ambiguousCredentials()
-  if (bearer === undefined && apiKey === undefined && ex.header('authorization')) throw errors.noCredentials()
+  if (bearer === undefined && apiKey === undefined && authorization) throw errors.noCredentials()
   return bearer ?? apiKey
 }
 
-async function authenticate(secret: string, { keys, now }: Services): Promise<Principal> {
-  if (secret.length > MAX_KEY_LENGTH) throw errors.invalidKey()
-  let principal: Principal | undefined
-  try {
-    const found = keys.find(hash('sha256', secret))
-    principal = found instanceof Promise ? await found : found
-  } catch (cause) {
+type Found = Principal | undefined
+
+/** Throws, or rejects with, a 503 when the store cannot tell. */
+function find(secret: string, { keys }: Services): Found | Promise<Found> {
+  if (secret.length > MAX_KEY_LENGTH) return undefined
+  const refuse = (cause: unknown) => {
     throw errors.storeUnavailable(cause)
   }
+  try {
+    const found = keys.find(hash('sha256', secret))
+    return found instanceof Promise ? found.catch(refuse) : found
+  } catch (cause) {
+    return refuse(cause)
+  }
+}
+
+function enter(ex: Exchange, principal: Found, { now }: Services, next: () => Promise<Reply>): Promise<Reply> {
   if (!principal) throw errors.invalidKey()
-  if (principal.expiresAt !== undefined && principal.expiresAt <= now())
+  if (principal.expiresAt !== undefined && principal.expiresAt <= now()) {
     throw errors.invalidKey('This API key has expired.')
+  }
   if (principal.archived) throw errors.archived()
-  return principal
+  ex.principal = principal
+  return next()
 }

@@ -8,7 +8,7 @@ import type { Exchange, Outcome } from '../core/exchange.ts'
 import { promptCharacters } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
 import { costOf, type Money } from '../core/money.ts'
-import type { Hold, Services } from '../core/ports.ts'
+import type { Hold, HoldRequest, Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 import { estimateTokens } from '../core/usage.ts'
 import { identityOf, rowOf } from './row.ts'
@@ -35,7 +35,8 @@ export const billing: FilterFactory<Infer<typeof options>> = {
           metrics.unpriced(provider.id, mapping.model.id)
           if (mapping.unpriced !== 'allow') throw errors.unpriced(mapping.model.id, provider.id)
         }
-        const hold = await reserve(ex, estimate(ex, default_output), services)
+        const hold = await ledger.hold(holdFor(ex, estimate(ex, default_output), now()))
+        if (hold === 'insufficient') throw errors.insufficientCredits()
         let reply: Reply
         try {
           reply = await next()
@@ -44,11 +45,12 @@ export const billing: FilterFactory<Infer<typeof options>> = {
           void release(hold, services)
           throw thrown
         }
-        return { ...reply, events: charged(ex, reply.events, hold, services) }
+        reply.events = charged(ex, reply.events, hold, services)
+        return reply
       },
-      async finish(ex) {
+      finish(ex) {
         if (!ex.principal || !ex.request || ex.kept) return
-        await ledger.record(rowOf(ex, ex.outcome ?? 'error', 0n, now()))
+        return ledger.record(rowOf(ex, ex.outcome ?? 'error', 0n, now()))
       },
     }
   },
@@ -62,18 +64,13 @@ function estimate(ex: Exchange, defaultOutput: number): Money {
   return costOf({ prompt: estimateTokens(promptCharacters(ex.chat)), completion: output }, price)?.total ?? 0n
 }
 
-async function reserve(ex: Exchange, amount: Money, { ledger, now }: Services): Promise<Hold> {
-  const expiresAt = now() + ex.target!.provider.timeouts.total + GRACE_MS
-  let hold: Hold | 'insufficient'
-  try {
-    const id = `${ex.logId}:${ex.attempts.length}`
-    hold = await ledger.hold({ id, request: identityOf(ex), principal: ex.principal!, amount, expiresAt })
-  } catch (cause) {
-    throw errors.billingUnavailable(cause)
-  }
-  if (hold === 'insufficient') throw errors.insufficientCredits()
-  return hold
-}
+const holdFor = (ex: Exchange, amount: Money, now: number): HoldRequest => ({
+  id: `${ex.logId}:${ex.attempts.length}`,
+  request: identityOf(ex),
+  principal: ex.principal!,
+  amount,
+  expiresAt: now + ex.target!.provider.timeouts.total + GRACE_MS,
+})
 
 /**
  * The answer's events; ends only when the charge for them is durable. Written by hand: a generator around another
@@ -123,11 +120,7 @@ async function release(hold: Hold, { ledger, log }: Services): Promise<void> {
 async function settle(ex: Exchange, outcome: Outcome, hold: Hold, { ledger, metrics, now }: Services): Promise<void> {
   ex.completeUsage(outcome !== 'ok')
   const cost = ex.cost
-  try {
-    await ledger.settle(hold, rowOf(ex, outcome, cost?.total ?? null, now()))
-  } catch (cause) {
-    throw errors.billingUnavailable(cause)
-  }
+  await ledger.settle(hold, rowOf(ex, outcome, cost?.total ?? null, now()))
   const { mapping, provider } = ex.target!
   for (const [kind, count] of Object.entries(ex.usage)) metrics.tokens(provider.id, mapping.model.id, kind, count)
   if (cost) metrics.cost(provider.id, mapping.model.id, Number(cost.total) / 1e9)

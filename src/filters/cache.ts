@@ -26,7 +26,7 @@ export const cache: FilterFactory<Infer<typeof options>> = {
         const hit = found instanceof Promise ? await found : found
         if (hit) return replay(ex, hit)
         const reply = await next()
-        reply.headers['x-gateway-cache'] = 'MISS'
+        reply.headers.push('x-gateway-cache', 'MISS')
         return {
           ...reply,
           events: record(ex, reply.events, events => store(services, key, ttlMs, max_entry, ex, events)),
@@ -50,7 +50,7 @@ function keyOf(ex: Exchange): string {
 function replay(ex: Exchange, hit: CachedReply): Reply {
   ex.cached = hit
   ex.requestedModel ||= ex.chat.model
-  return { status: 200, headers: { 'x-gateway-cache': 'HIT' }, events: once(hit.events) }
+  return { status: 200, headers: ['x-gateway-cache', 'HIT'], events: once(hit.events) }
 }
 
 async function* once(events: readonly Event[]): AsyncGenerator<readonly Event[]> {

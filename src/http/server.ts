@@ -140,7 +140,7 @@ export class Listener {
     res.on('close', () => {
       if (!res.writableFinished) signal.abort(errors.aborted())
     })
-    const sink = new HttpSink(req, res, this.#extra(ex.id))
+    const sink = new HttpSink(req, res, ex.id, this.#draining)
     const flight = this.#running.enter(signal, sink)
     try {
       await pump(route, ex, sink)
@@ -150,10 +150,6 @@ export class Listener {
       snapshot.release()
       if (this.#draining && this.#running.list.length === 0) this.#idle?.()
     }
-  }
-
-  #extra(requestId: string): Record<string, string> {
-    return this.#draining ? { 'x-request-id': requestId, connection: 'close' } : { 'x-request-id': requestId }
   }
 
   /** An answer outside every chain: the request never became an exchange. */

@@ -14,34 +14,38 @@ export class HttpSink implements Sink {
   readonly #req: IncomingMessage
   readonly #res: ServerResponse
   #status = 200
-  #headers: Record<string, string | number> = {}
-  readonly #extra: Readonly<Record<string, string>>
+  #headers: (string | number)[] = []
+  /** The connection ends with this answer. */
+  #last: boolean
+  readonly #requestId: string
   readonly #stallMs: number
   #wake: (() => void) | undefined
   #released = false
 
-  /** `extra` headers go out with every answer. A client that accepts no byte for `stallMs` is cut off. */
+  /** `last` ends the connection after the answer. A client that accepts no byte for `stallMs` is cut off. */
   constructor(
     req: IncomingMessage,
     res: ServerResponse,
-    extra: Readonly<Record<string, string>>,
+    requestId: string,
+    last: boolean,
     stallMs: number = WRITE_STALL_MS,
   ) {
     this.#req = req
     this.#res = res
-    this.#extra = extra
+    this.#requestId = requestId
+    this.#last = last
     this.#stallMs = stallMs
   }
 
   /** Kept until the first bytes, so that a whole answer gets its length and goes out in one write. */
-  head(status: number, headers: Readonly<Record<string, string>>): void {
+  head(status: number, contentType: string, headers: readonly string[]): void {
     this.#status = status
-    this.#headers = { ...headers, ...this.#extra }
-    if (headers['content-type']?.startsWith('text/event-stream')) {
-      this.#headers['cache-control'] = 'no-cache, no-transform'
-      this.#headers['x-accel-buffering'] = 'no'
+    this.#headers = ['content-type', contentType, ...headers, 'x-request-id', this.#requestId]
+    if (contentType.startsWith('text/event-stream')) {
+      this.#headers.push('cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no')
     }
-    if (!this.#req.complete && !this.#drainable()) this.#headers.connection = 'close'
+    if (!this.#req.complete && !this.#drainable()) this.#last = true
+    if (this.#last) this.#headers.push('connection', 'close')
   }
 
   write(chunk: string | Buffer): Promise<void> | undefined {
@@ -73,10 +77,10 @@ export class HttpSink implements Sink {
 
   end(chunk: string | Buffer = ''): void {
     if (!this.#res.headersSent) {
-      this.#headers['content-length'] = Buffer.byteLength(chunk)
+      this.#headers.push('content-length', Buffer.byteLength(chunk))
       this.#res.writeHead(this.#status, this.#headers)
     }
-    if (this.#headers.connection === 'close') endLast(this.#req, this.#res, chunk)
+    if (this.#last) endLast(this.#req, this.#res, chunk)
     else this.#res.end(chunk)
   }
 

@@ -2,10 +2,12 @@
 import type { Mapping, Model } from '../core/catalog.ts'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
+import type { Op } from '../core/ops.ts'
 import type { Target } from '../core/translator.ts'
 import { capable } from './requirements.ts'
 import { resolve, type Wanted } from './resolve.ts'
 
+const DAY_MS = 86_400_000
 const NEVER = '9999-12-31'
 
 export interface PlanOptions {
@@ -25,13 +27,14 @@ export function plan(ex: Exchange, options: PlanOptions): Target[] {
     throw errors.combination('routing cannot be combined with a provider-prefixed model.', 'routing')
   }
 
-  const today = new Date(ex.at).toISOString().slice(0, 10)
+  const op = ex.endpoint.op!
+  const today = Math.floor(ex.at / DAY_MS)
   const asked = models(ex, wanted, options)
   const free = wanted.kind === 'auto' && request.free_models_only
   const offered = asked
-    .flatMap(model => offers(model, ex, today))
+    .flatMap(model => offers(model, op, today))
     .filter(mapping => (!provider || mapping.provider === provider) && (!free || isFree(mapping)))
-  if (offered.length === 0) throw unserved(request.model, wanted, today)
+  if (offered.length === 0) throw unserved(request.model, wanted, dateOf(today))
 
   const { mappings, unmet } = capable(offered, request)
   if (unmet) throw unmet
@@ -39,9 +42,7 @@ export function plan(ex: Exchange, options: PlanOptions): Target[] {
   if (live.length === 0) throw errors.noProvider(request.model, 'no provider of it has a credential.')
   const billable = live.filter(mapping => mapping.price !== undefined || mapping.unpriced === 'allow')
   if (billable.length === 0) throw errors.unpriced(live[0]!.model.id, live[0]!.provider.id)
-  const byModel = (a: Mapping, b: Mapping) => asked.indexOf(a.model) - asked.indexOf(b.model)
-  const ordered = [...billable].sort((a, b) => byModel(a, b) || byPriorityAndPrice(a, b))
-  return ordered.flatMap(mapping => targets(mapping, ex))
+  return billable.flatMap(mapping => targets(mapping, op))
 }
 
 export const isLive = (mapping: Mapping): boolean =>
@@ -62,13 +63,33 @@ function models(ex: Exchange, wanted: Wanted, options: PlanOptions): Model[] {
   return left
 }
 
-/** The mappings of a model that speak this operation today. */
-function offers(model: Model, ex: Exchange, today: string): Mapping[] {
-  if (model.deactivatedAt && model.deactivatedAt <= today) return []
-  return model.mappings
-    .filter(mapping => mapping.wires.has(ex.endpoint.op!) && mapping.provider.priority > 0)
-    .filter(mapping => !mapping.deactivatedAt || mapping.deactivatedAt > today)
+/** What a model's mappings offer on one day; the catalogue itself never changes. */
+const standing = new WeakMap<Model, Map<Op, { readonly day: number; readonly mappings: readonly Mapping[] }>>()
+
+/** The mappings of a model that speak this operation on that day, in the order in which they are tried. */
+function offers(model: Model, op: Op, day: number): readonly Mapping[] {
+  let byOp = standing.get(model)
+  if (!byOp) {
+    byOp = new Map()
+    standing.set(model, byOp)
+  }
+  let known = byOp.get(op)
+  if (known?.day !== day) {
+    known = { day, mappings: offersOn(model, op, dateOf(day)) }
+    byOp.set(op, known)
+  }
+  return known.mappings
 }
+
+function offersOn(model: Model, op: Op, date: string): Mapping[] {
+  if (model.deactivatedAt && model.deactivatedAt <= date) return []
+  return model.mappings
+    .filter(mapping => mapping.wires.has(op) && mapping.provider.priority > 0)
+    .filter(mapping => !mapping.deactivatedAt || mapping.deactivatedAt > date)
+    .sort(byPriorityAndPrice)
+}
+
+const dateOf = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10)
 
 function unserved(name: string, wanted: Wanted, today: string) {
   if (wanted.kind === 'model') {
@@ -89,9 +110,22 @@ function byPriorityAndPrice(a: Mapping, b: Mapping): number {
   return Number.isNaN(difference) || difference === 0 ? (a.provider.id < b.provider.id ? -1 : 1) : difference
 }
 
-function targets(mapping: Mapping, ex: Exchange): Target[] {
-  const { provider, price } = mapping
-  const translator = mapping.wires.get(ex.endpoint.op!)!
-  if (provider.auth.scheme === 'none') return [{ mapping, provider, credential: undefined, translator, price }]
-  return provider.credentials.map(credential => ({ mapping, provider, credential, translator, price }))
+const standingTargets = new WeakMap<Mapping, Map<Op, readonly Target[]>>()
+
+/** One target for each credential of the gateway. */
+function targets(mapping: Mapping, op: Op): readonly Target[] {
+  let byOp = standingTargets.get(mapping)
+  if (!byOp) {
+    byOp = new Map()
+    standingTargets.set(mapping, byOp)
+  }
+  let known = byOp.get(op)
+  if (!known) {
+    const { provider, price } = mapping
+    const translator = mapping.wires.get(op)!
+    const credentials = provider.auth.scheme === 'none' ? [undefined] : provider.credentials
+    known = credentials.map(credential => ({ mapping, provider, credential, translator, price }))
+    byOp.set(op, known)
+  }
+  return known
 }

@@ -40,7 +40,7 @@ export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply>
       await answer.commit()
       incoming.committed()
       ex.marks.answered = performance.now()
-      return { status: 200, headers: {}, events: answer }
+      return { status: 200, headers: [], events: answer }
     } catch (thrown) {
       incoming.destroy()
       throw thrown

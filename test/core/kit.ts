@@ -54,7 +54,7 @@ export const principal: Principal = {
 export function recorder(log: string[] = [], slow?: () => Promise<void>): Sink & { readonly log: string[] } {
   return {
     log,
-    head: (status, headers) => void log.push(`head ${status} ${headers['content-type']}`),
+    head: (status, contentType) => void log.push(`head ${status} ${contentType}`),
     write(chunk) {
       log.push(`write ${chunk}`)
       return slow?.()
@@ -65,6 +65,13 @@ export function recorder(log: string[] = [], slow?: () => Promise<void>): Sink &
 }
 
 export const text = (said: string, choice = 0): Event => ({ type: 'text', choice, text: said })
+
+/** A reply's headers by name. */
+export function byName(headers: readonly string[]): Record<string, string> {
+  const record: Record<string, string> = {}
+  for (let at = 0; at < headers.length; at += 2) record[headers[at]!] = headers[at + 1]!
+  return record
+}
 
 /** Batches as a reply's events. */
 export async function* eventsOf(...batches: (readonly Event[])[]): AsyncGenerator<readonly Event[]> {

@@ -12,7 +12,7 @@ import type { Route } from '../../src/core/snapshot.ts'
 import { chat } from '../../src/endpoints/chat.ts'
 import { eventsOf, exchange, recorder, text } from './kit.ts'
 
-const ok = (): Reply => ({ status: 200, headers: {}, events: eventsOf() })
+const ok = (): Reply => ({ status: 200, headers: [], events: eventsOf() })
 function link(name: string, filter: Filter, more: Partial<FilterFactory> = {}): Link {
   return { factory: { name, options: s.object({}), create: () => filter, ...more }, options: {}, filter }
 }

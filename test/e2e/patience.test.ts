@@ -175,8 +175,8 @@ group('OB-01 clients that never read hold up their providers, not the memory', a
 
 t.test('OB-01 a client that accepts nothing for the time allowed is cut off', async t => {
   const server = createServer(async (req, res) => {
-    const sink = new HttpSink(req, res, {}, 50)
-    sink.head(200, { 'content-type': 'text/event-stream' })
+    const sink = new HttpSink(req, res, 'id', false, 50)
+    sink.head(200, 'text/event-stream', [])
     while (!res.destroyed) await sink.write(Buffer.alloc(MIB))
     server.close()
   }).listen(0, '127.0.0.1')

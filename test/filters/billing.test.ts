@@ -26,7 +26,7 @@ function make(fails?: Act | 'insufficient', default_output = 100) {
   const log: string[] = []
   const act = async (name: Act, note = '') => {
     log.push(`${name}${note}`)
-    if (name === fails) throw new Error('disk full')
+    if (name === fails) throw errors.billingUnavailable(new Error('disk full'))
   }
   const shown = (row: RequestRow) => ` ${row.outcome} ${row.status} ${row.cost}${row.estimated ? ' estimated' : ''}`
   const services = {
@@ -81,7 +81,7 @@ async function bill(reply: () => Promise<Reply>, { fails, stream = true, mapping
 }
 const answers =
   (...batches: Event[][]) =>
-  async (): Promise<Reply> => ({ status: 200, headers: {}, events: eventsOf(...batches) })
+  async (): Promise<Reply> => ({ status: 200, headers: [], events: eventsOf(...batches) })
 
 t.test('a request is charged once: what it used, or what was delivered of it', async t => {
   // 10 tokens of prompt and 100 of completion at 1 and 2 USD a million.
@@ -92,7 +92,7 @@ t.test('a request is charged once: what it used, or what was delivered of it', a
   const refused = () => Promise.reject(errors.unreachable('ECONNREFUSED'))
   const late = async (): Promise<Reply> => ({
     status: 200,
-    headers: {},
+    headers: [],
     events: {
       [Symbol.asyncIterator]: () => ({
         next: async () => ({ done: false, value: [text('x'.repeat(40))] }),

@@ -177,12 +177,8 @@ export class SqliteLedger implements Ledger {
   }
 
   /** Nothing that happens to a write is the caller's fault. */
-  async #write<T>(work: () => T): Promise<T> {
-    try {
-      return await this.#writer.run(work)
-    } catch (cause) {
-      throw errors.billingUnavailable(cause)
-    }
+  #write<T>(work: () => T): Promise<T> {
+    return this.#writer.run(work, errors.billingUnavailable)
   }
 }
 

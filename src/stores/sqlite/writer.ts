@@ -13,6 +13,44 @@ interface Job {
   readonly until: number
 }
 
+/** Something to write, and the promise of whoever asked for it. */
+class Write<T> implements Job {
+  readonly #work: () => T
+  readonly #explain: Explain | undefined
+  readonly #resolve: (result: T) => void
+  readonly #reject: (reason: unknown) => void
+  readonly until: number
+  #result: T | undefined
+
+  constructor(
+    work: () => T,
+    explain: Explain | undefined,
+    resolve: (result: T) => void,
+    reject: (reason: unknown) => void,
+  ) {
+    this.#work = work
+    this.#explain = explain
+    this.#resolve = resolve
+    this.#reject = reject
+    this.until = performance.now() + PATIENCE_MS
+  }
+
+  run(): void {
+    this.#result = this.#work()
+  }
+
+  done(): void {
+    this.#resolve(this.#result as T)
+  }
+
+  fail(error: unknown): void {
+    this.#reject(this.#explain ? this.#explain(error) : error)
+  }
+}
+
+/** Makes an error of the store one that a caller understands. */
+type Explain = (cause: unknown) => Error
+
 /** How long a write waits for the lock of another process. */
 const PATIENCE_MS = 500
 /** On average. Asking costs microseconds, and a busy process leaves the lock free for hardly longer. */
@@ -80,19 +118,11 @@ export class Writer {
    * Runs `work` in the next transaction, and again in one of its own when another job of that one throws; resolves
    * with its result once it is on disk. When `work` throws, its writes are undone and the promise rejects with what
    * was thrown. Rejects with SQLite's error when the file fails, and with a StoreError when another process keeps it
-   * locked for 500 ms.
+   * locked for 500 ms; with `explain` of it, where that is given.
    */
-  run<T>(work: () => T): Promise<T> {
+  run<T>(work: () => T, explain?: Explain): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      let result: T
-      this.#queue.push({
-        run: () => {
-          result = work()
-        },
-        done: () => resolve(result),
-        fail: reject,
-        until: performance.now() + PATIENCE_MS,
-      })
+      this.#queue.push(new Write(work, explain, resolve, reject))
       this.#schedule()
     })
   }
