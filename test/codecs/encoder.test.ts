@@ -115,6 +115,35 @@ t.test('events become deltas of their choice, which has its role once, or one me
   t.equal((sparse.choices[0]!.message.tool_calls as unknown[]).length, 1)
 })
 
+t.test('a phase opens an item of its own, which knows how many calls came before it', async t => {
+  const phase = (phase: 'commentary' | 'final_answer'): Event => ({ type: 'phase', choice: 0, phase })
+  const call: Event = { type: 'tool', choice: 0, index: 0, id: 'c', name: 'f', args: '{}' }
+  const events = [phase('commentary'), text('a'), text('b'), call, phase('final_answer'), text('c')]
+  const deltas = parsed(streamed([[...events, finish()]])).flatMap(({ choices }) => choices.map(({ delta }) => delta))
+  t.match(deltas, [
+    { role: 'assistant', content: null, phase: 'commentary' },
+    { content: 'a' },
+    { content: 'b' },
+    { tool_calls: [{ id: 'c' }] },
+    { phase: 'final_answer' },
+    { content: 'c' },
+    {},
+  ])
+  t.strictSame(Object.keys(deltas[4]!), ['phase'], 'a phase says nothing else')
+  const [choice] = whole([...events, finish()]).choices
+  t.match(choice!.message, {
+    content: 'abc',
+    phase: 'final_answer',
+    message_items: [
+      { text: 'ab', phase: 'commentary', preceding_tool_calls: 0 },
+      { text: 'c', phase: 'final_answer', preceding_tool_calls: 1 },
+    ],
+    content_before_tool_calls: true,
+  })
+  const plain = whole([text('a'), finish()]).choices[0]!.message
+  t.notOk('phase' in plain || 'message_items' in plain, 'an answer without phases has no items')
+})
+
 /** Puts the chunks together as a client does. */
 function folded(chunks: readonly Chunk[]): Map<number, Json> {
   const messages = new Map<number, Json>()

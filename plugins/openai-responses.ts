@@ -1,0 +1,15 @@
+/** The Responses wire, `openai.responses`: reasoning that can be replayed, phases, and tools that the provider runs. */
+import type { Plugin, Translator } from '../src/plugin.ts'
+import { ResponsesDecoder } from './openai-responses/decode.ts'
+import { encode } from './openai-responses/encode.ts'
+import { errorOf } from './openai-responses/fault.ts'
+
+const responses: Translator<'chat'> = {
+  op: 'chat',
+  wire: 'openai.responses',
+  encode,
+  decoder: (mode, target) => new ResponsesDecoder(mode, target),
+  error: errorOf,
+}
+
+export const plugin = { wires: [responses] } satisfies Plugin

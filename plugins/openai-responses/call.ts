@@ -1,0 +1,92 @@
+/** A function call as it grows. */
+import { type Event, toolArguments } from '../../src/plugin.ts'
+import type { Answer } from './answer.ts'
+import { type Json, textIn } from './json.ts'
+import { PARALLEL, wrappedCalls } from './parallel.ts'
+import { sealNamespace } from './replay.ts'
+
+export class CallItem {
+  readonly #answer: Answer
+  #id: string | undefined
+  #name: string | undefined
+  /** Its number in our answer; undefined until the client knows of it. */
+  #index: number | undefined
+  /** Arguments that wait: until the call has a name, and until they begin like an object. */
+  #held = ''
+  #streamed = false
+  #state: 'held' | 'direct' | 'closed' = 'held'
+
+  /** `item` is what the wire tells of it when it begins. */
+  constructor(item: Json, answer: Answer, out: Event[]) {
+    this.#answer = answer
+    answer.place()
+    this.#begin(item, out)
+  }
+
+  /** True for arguments that belong to no function. */
+  get isNameless(): boolean {
+    return this.#name === undefined && this.#held.trim() !== ''
+  }
+
+  piece(_kind: string, { delta }: Json, out: Event[]): void {
+    if (typeof delta !== 'string' || delta === '') return
+    this.#streamed = true
+    this.#write(delta, out)
+  }
+
+  done(item: Json, out: Event[]): void {
+    this.#begin(item, out)
+    const { arguments: args } = item
+    if (!this.#streamed) this.#write(typeof args === 'string' ? args : JSON.stringify(args ?? {}), out)
+    this.close(out)
+  }
+
+  /** Gives the arguments that waited (edge cases C17 to C19). */
+  close(out: Event[]): void {
+    if (this.#state === 'held' && this.#name !== undefined) this.#flush(this.#name, out)
+    this.#state = 'closed'
+  }
+
+  #begin(item: Json, out: Event[]): void {
+    this.#id ??= textIn(item.call_id) ?? textIn(item.id)
+    this.#name ??= textIn(item.name)
+    if (this.#name !== undefined && this.#name !== PARALLEL) this.#open(this.#name, item.namespace, out)
+  }
+
+  #flush(name: string, out: Event[]): void {
+    const wrapped = name === PARALLEL ? wrappedCalls(this.#held) : undefined
+    for (const [i, { name, args }] of wrapped?.entries() ?? []) {
+      out.push({ type: 'tool', choice: 0, index: this.#answer.call(), id: `${this.#callId()}_${i}`, name, args })
+    }
+    if (wrapped) return
+    const index = this.#open(name, undefined, out)
+    out.push({ type: 'tool', choice: 0, index, args: toolArguments(this.#held.trim()) })
+  }
+
+  #open(name: string, namespace: unknown, out: Event[]): number {
+    if (this.#index !== undefined) return this.#index
+    this.#index = this.#answer.call()
+    const signature = sealNamespace(namespace, this.#answer.target)
+    const event = { type: 'tool', choice: 0, index: this.#index, id: this.#callId(), name } as const
+    out.push(signature === undefined ? event : { ...event, signature })
+    return this.#index
+  }
+
+  #write(piece: string, out: Event[]): void {
+    if (this.#state === 'closed') return
+    let args = piece
+    if (this.#state === 'held') {
+      this.#held += piece
+      if (this.#index === undefined || !this.#held.trimStart().startsWith('{')) return
+      this.#state = 'direct'
+      args = this.#held
+    }
+    out.push({ type: 'tool', choice: 0, index: this.#index!, args })
+  }
+
+  /** C15: a call without an id gets one that no other answer has. */
+  #callId(): string {
+    this.#id ??= `call_${crypto.randomUUID().replaceAll('-', '')}`
+    return this.#id
+  }
+}

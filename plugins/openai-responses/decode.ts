@@ -1,0 +1,197 @@
+/** Answers of the Responses wire, whole and streamed, as events (wire/openai.md sections 4.3 and 4.4). */
+import {
+  type Decoder,
+  type Event,
+  errors,
+  type FinishReason,
+  type Frame,
+  type GatewayError,
+  type Target,
+  upstreamError,
+} from '../../src/plugin.ts'
+import { Answer } from './answer.ts'
+import { CallItem } from './call.ts'
+import { faultOf } from './fault.ts'
+import { type Item, openItem, ReasoningItem } from './items.ts'
+import { isObject, type Json, listIn, textIn } from './json.ts'
+import { usageOf } from './usage.ts'
+
+/** Events that carry a piece of an item, with the item's type: some servers never announce the item. */
+const PIECES: ReadonlyMap<unknown, string> = new Map([
+  ['response.output_text.delta', 'message'],
+  ['response.output_text.annotation.added', 'message'],
+  ['response.refusal.delta', 'message'],
+  ['response.reasoning_summary_text.delta', 'reasoning'],
+  ['response.reasoning_text.delta', 'reasoning'],
+  ['response.function_call_arguments.delta', 'function_call'],
+])
+
+/** A whole answer takes the path of a stream, so that both give the same events. */
+export class ResponsesDecoder implements Decoder {
+  done = false
+
+  readonly #unary: boolean
+  readonly #target: Target
+  readonly #answer: Answer
+  /** By the wire's output index, which has gaps. Item ids are not used: some providers change them at every event. */
+  readonly #items = new Map<unknown, Item>()
+  readonly #calls: CallItem[] = []
+  #started = false
+
+  constructor(mode: 'stream' | 'unary', target: Target) {
+    this.#unary = mode === 'unary'
+    this.#target = target
+    this.#answer = new Answer(target)
+  }
+
+  frame({ data, name }: Frame): Event[] {
+    const out: Event[] = []
+    if (this.done) return out
+    let payload: unknown
+    try {
+      payload = JSON.parse(data)
+    } catch {
+      this.#text(name, data.trim(), out)
+      return out
+    }
+    if (isObject(payload)) this.#event(payload.type ?? name, payload, out)
+    else this.#other(name, payload, out)
+    return out
+  }
+
+  end(): Event[] {
+    const out: Event[] = []
+    if (this.done) return out
+    this.#fail(this.#unary && !this.#started ? errors.invalidAnswer('it is empty') : errors.truncated(), out)
+    return out
+  }
+
+  /** What is not JSON. Where servers send a terminator, nothing of the answer follows it. */
+  #text(name: string | undefined, text: string, out: Event[]): void {
+    if (text === '') return
+    const error = name === 'error' ? faultOf({ message: text }, this.#target) : undefined
+    if (text === '[DONE]') this.#fail(errors.truncated(), out)
+    else this.#fail(error ?? errors.invalidAnswer('it is not JSON'), out)
+  }
+
+  #event(kind: unknown, payload: Json, out: Event[]): void {
+    const piece = PIECES.get(kind)
+    if (piece !== undefined) {
+      this.#item(payload, { type: piece }, out).piece(String(kind), payload, out)
+      return
+    }
+    const { item, response } = payload
+    switch (kind) {
+      case 'response.output_item.added':
+        if (isObject(item)) this.#open(payload, item, out)
+        break
+      case 'response.output_item.done':
+        if (isObject(item)) this.#item(payload, item, out).done(item, out)
+        break
+      case 'response.created':
+      case 'response.in_progress':
+      case 'response.queued':
+        if (isObject(response)) this.#start(response, out)
+        break
+      case 'response.completed':
+      case 'response.incomplete':
+      case 'response.failed':
+        this.#finish(kind.slice('response.'.length), isObject(response) ? response : {}, out)
+        break
+      default:
+        this.#other(kind, payload, out)
+    }
+  }
+
+  /** A whole answer, an error in any dialect, or an event that came after this was written. */
+  #other(kind: unknown, payload: unknown, out: Event[]): void {
+    if (isObject(payload) && (payload.object === 'response' || (kind === undefined && Array.isArray(payload.output)))) {
+      this.#finish(textIn(payload.status) ?? 'completed', payload, out)
+      return
+    }
+    if (kind === undefined || kind === 'error' || (isObject(payload) && payload.error != null)) {
+      const error = faultOf(payload, this.#target)
+      if (error) {
+        this.#fail(error, out)
+        return
+      }
+    }
+    const harmless = kind !== 'error' && !this.#unary && isObject(payload)
+    if (!harmless) this.#fail(errors.invalidAnswer('it is neither a response nor a readable error'), out)
+  }
+
+  /** The item that an event is about; `item` is what is known of one that was never announced. */
+  #item(event: Json, item: Json, out: Event[]): Item {
+    return this.#items.get(keyOf(event, item)) ?? this.#open(event, item, out)
+  }
+
+  #open(event: Json, item: Json, out: Event[]): Item {
+    const opened = openItem(item, this.#answer, out)
+    this.#items.set(keyOf(event, item), opened)
+    if (opened instanceof CallItem) this.#calls.push(opened)
+    return opened
+  }
+
+  #start({ id, model }: Json, out: Event[]): void {
+    if (this.#started) return
+    this.#started = true
+    out.push({ type: 'start', ...(textIn(id) && { id: String(id) }), ...(textIn(model) && { model: String(model) }) })
+  }
+
+  /** `response` has ended and holds all of its items; those that were streamed are not told again. */
+  #finish(status: string, response: Json, out: Event[]): void {
+    this.#start(response, out)
+    const failure = failureOf(status, response, this.#target)
+    if (!failure) this.#complete(listIn(response.output), out)
+    const usage = usageOf(response)
+    if (usage) out.push({ type: 'usage', usage })
+    const tier = textIn(response.service_tier)
+    if (tier !== undefined && tier !== 'auto') out.push({ type: 'tier', tier })
+    if (failure) this.#fail(failure, out)
+    else if (this.#calls.some(call => call.isNameless)) this.#fail(errors.invalidAnswer('a tool call has no name'), out)
+    else this.#succeed(status, response, out)
+  }
+
+  #succeed(status: string, response: Json, out: Event[]): void {
+    this.done = true
+    out.push({ type: 'finish', choice: 0, reason: reasonOf(status, response, this.#answer.calls) })
+  }
+
+  #complete(items: readonly unknown[], out: Event[]): void {
+    const streamed = this.#items.size > 0
+    for (const [index, item] of items.entries()) {
+      if (!isObject(item)) continue
+      const known = this.#items.get(index)
+      if (!streamed) this.#item({ output_index: index }, item, out).done(item, out)
+      // Some providers give the encrypted content only here.
+      else if (item.type === 'reasoning' && known instanceof ReasoningItem) known.seal(item, out)
+    }
+    for (const call of this.#calls) call.close(out)
+  }
+
+  /** The answer ends here, whatever still comes: an `error` event is often followed by `response.failed` (E4). */
+  #fail(error: GatewayError, out: Event[]): void {
+    this.done = true
+    out.push({ type: 'error', error })
+  }
+}
+
+const keyOf = (event: Json, item: Json): unknown => event.output_index ?? event.item_id ?? item.id
+
+/** What makes an ended response a failure. */
+function failureOf(status: string, { error }: Json, target: Target): GatewayError | undefined {
+  if (status === 'failed' || error != null) {
+    const silent = { message: 'the provider failed without saying why' }
+    return faultOf({ error }, target) ?? upstreamError(500, silent)
+  }
+  if (status === 'completed' || status === 'incomplete') return undefined
+  return errors.invalidAnswer(`its status is ${JSON.stringify(status)}`)
+}
+
+/** An incomplete answer never looks complete, whatever its reason is called. */
+function reasonOf(status: string, { incomplete_details: details }: Json, calls: number): FinishReason {
+  if (status === 'incomplete') {
+    return isObject(details) && details.reason === 'content_filter' ? 'content_filter' : 'length'
+  }
+  return calls > 0 ? 'tool_calls' : 'stop'
+}

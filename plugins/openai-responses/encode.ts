@@ -1,0 +1,93 @@
+/** A chat request as a Responses request (wire/openai.md section 4.1). */
+import { type ChatRequest, errors, type Target, type WireRequest } from '../../src/plugin.ts'
+import type { Json } from './json.ts'
+import { toolsOf } from './tools.ts'
+import { itemsOf } from './turns.ts'
+
+/** Parameters that mean the same on both sides. */
+const SAME = [
+  'temperature',
+  'top_p',
+  'prompt_cache_key',
+  'prompt_cache_retention',
+  'prompt_cache_options',
+] as const satisfies readonly (keyof ChatRequest)[]
+
+/** The wire refuses a smaller limit. */
+const MIN_OUTPUT_TOKENS = 16
+
+/**
+ * Nothing is stored with the provider; what it must see again of its reasoning comes back encrypted. The same request
+ * always gives the same bytes, and a longer conversation begins with the items of the shorter one.
+ */
+export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
+  const { mapping } = target
+  if ((request.n ?? 1) > 1) throw errors.unsupported('This provider gives one choice for each request.', 'n')
+  const reasons = mapping.supports.has('reasoning')
+  const reasoning = reasoningOf(request, target)
+  const text = textSettingsOf(request)
+  const maxTokens = request.max_completion_tokens ?? request.max_tokens
+  const tier = request.service_tier ?? 'auto'
+  const body: Json = {
+    model: mapping.externalId,
+    store: false,
+    ...(reasons && { include: ['reasoning.encrypted_content'] }),
+    ...(reasoning && { reasoning }),
+    ...(text && { text }),
+    ...toolsOf(request, mapping),
+    input: inputItems(request, target),
+    ...(maxTokens != null && { max_output_tokens: Math.max(maxTokens, MIN_OUTPUT_TOKENS) }),
+  }
+  for (const name of SAME) if (request[name] != null) body[name] = request[name]
+  if (tier !== 'auto' && tier !== 'default') body.service_tier = tier
+  if (stream) body.stream = true
+  return { path: '/responses', body }
+}
+
+/** Cache breakpoints are for models that know them, which the caller's options or the mapping's parameters tell. */
+function inputItems(request: Readonly<ChatRequest>, target: Target): Json[] {
+  const breakpoints = request.prompt_cache_options != null || target.mapping.parameters?.has('prompt_cache_options')
+  const items = itemsOf(request.messages, target, breakpoints === true)
+  if (items.length > 0) return items
+  throw errors.invalidParameters('messages hold nothing that could be answered; send some text.', 'messages')
+}
+
+/** Efforts are never downgraded; but a model that cannot reason is not told not to. Without a summary it thinks unseen. */
+function reasoningOf(request: Readonly<ChatRequest>, { mapping }: Target): Json | undefined {
+  const given = request.reasoning
+  const effort = given?.effort ?? request.reasoning_effort ?? undefined
+  if (effort === undefined && given?.max_tokens != null) {
+    throw errors.unsupported(
+      `"${mapping.model.id}" takes no token budget for reasoning here; use reasoning.effort.`,
+      'reasoning.max_tokens',
+    )
+  }
+  const reasons = mapping.supports.has('reasoning')
+  const reasoning = {
+    ...(effort !== undefined && (reasons || effort !== 'none') && { effort }),
+    ...(reasons && effort !== 'none' && { summary: 'auto' }),
+    ...(reasons && given?.context && { context: given.context }),
+    ...(reasons && given?.mode && { mode: given.mode }),
+  }
+  return Object.keys(reasoning).length > 0 ? reasoning : undefined
+}
+
+function textSettingsOf({ response_format: format, verbosity }: Readonly<ChatRequest>): Json | undefined {
+  if (verbosity == null && (format == null || format.type === 'text')) return undefined
+  return {
+    ...(format != null && format.type !== 'text' && { format: formatOf(format) }),
+    ...(verbosity != null && { verbosity }),
+  }
+}
+
+function formatOf(format: NonNullable<ChatRequest['response_format']>): Json {
+  if (format.type !== 'json_schema') return { type: format.type }
+  const { name, description, schema, strict } = format.json_schema
+  return {
+    type: 'json_schema',
+    name,
+    ...(description !== undefined && { description }),
+    schema,
+    ...(strict != null && { strict }),
+  }
+}

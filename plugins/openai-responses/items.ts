@@ -1,0 +1,168 @@
+/** The items of an answer as they grow: events of the wire in, our events out (wire/openai.md sections 4.3 and 4.4). */
+import type { Event, Phase } from '../../src/plugin.ts'
+import type { Answer } from './answer.ts'
+import { CallItem } from './call.ts'
+import { isObject, type Json, listIn, textIn } from './json.ts'
+import { FORMAT, nativeBlock, type Position, sealReasoning } from './replay.ts'
+
+export interface Item {
+  /** An event that carries a piece of it. */
+  piece(kind: string, event: Json, out: Event[]): void
+  /** The item as it is in the end; what was streamed is not told again. */
+  done(item: Json, out: Event[]): void
+}
+
+/** `item` is what the wire tells of it when it begins. */
+export function openItem(item: Json, answer: Answer, out: Event[]): Item {
+  switch (item.type) {
+    case 'message':
+      return new MessageItem(item, answer)
+    case 'reasoning':
+      return new ReasoningItem(answer)
+    case 'function_call':
+      return new CallItem(item, answer, out)
+    case 'image_generation_call':
+      return new ImageItem(answer)
+    default:
+      return new NativeItem(answer)
+  }
+}
+
+class MessageItem implements Item {
+  readonly #answer: Answer
+  readonly #phase: Phase | undefined
+  #begun = false
+  /** Parts that were streamed, by the wire's content index. */
+  readonly #streamed = new Set<number>()
+
+  constructor({ phase }: Json, answer: Answer) {
+    this.#answer = answer
+    answer.place()
+    this.#phase = phase === 'commentary' || phase === 'final_answer' ? phase : undefined
+  }
+
+  piece(kind: string, event: Json, out: Event[]): void {
+    const { delta } = event
+    if (kind === 'response.output_text.annotation.added') this.#answer.cite(event.annotation, out)
+    else if (typeof delta === 'string') {
+      this.#streamed.add(Number(event.content_index ?? 0))
+      this.#say(kind === 'response.refusal.delta' ? 'refusal' : 'text', delta, out)
+    }
+  }
+
+  done({ content }: Json, out: Event[]): void {
+    for (const [index, part] of listIn(content).entries()) {
+      if (!isObject(part)) continue
+      if (!this.#streamed.has(index)) {
+        if (part.type === 'refusal') this.#say('refusal', part.refusal, out)
+        else if (part.type === 'output_text') this.#say('text', part.text, out)
+      }
+      for (const annotation of listIn(part.annotations)) this.#answer.cite(annotation, out)
+    }
+  }
+
+  /** The phase waits for the first text: an item that says nothing is none to a client. */
+  #say(type: 'text' | 'refusal', text: unknown, out: Event[]): void {
+    if (typeof text !== 'string' || text === '') return
+    if (!this.#begun) {
+      this.#begun = true
+      this.#answer.speak(this.#phase !== undefined)
+      if (this.#phase) out.push({ type: 'phase', choice: 0, phase: this.#phase })
+    }
+    out.push({ type, choice: 0, text })
+  }
+}
+
+/** Its summary, or with some servers its very text, is for reading; what is replayed is the encrypted content. */
+export class ReasoningItem implements Item {
+  readonly #answer: Answer
+  readonly #position: Position
+  readonly #block: number
+  #streamed = false
+  #sealed = false
+  /** The part that was last written to. */
+  #part: string | undefined
+
+  constructor(answer: Answer) {
+    this.#answer = answer
+    this.#position = answer.place()
+    this.#block = answer.blocks++
+  }
+
+  piece(kind: string, event: Json, out: Event[]): void {
+    const part = kind === 'response.reasoning_text.delta' ? `text ${event.content_index}` : `${event.summary_index}`
+    this.#streamed = true
+    this.#write(part, event.delta, out)
+  }
+
+  done(item: Json, out: Event[]): void {
+    if (!this.#streamed) {
+      for (const [index, part] of listIn(item.summary).entries()) this.#whole(`${index}`, part, out)
+      for (const [index, part] of listIn(item.content).entries()) this.#whole(`text ${index}`, part, out)
+    }
+    this.seal(item, out)
+  }
+
+  /** Only what the item holds in the end counts: some providers first send another encrypted content, or none. */
+  seal(item: Json, out: Event[]): void {
+    const encrypted = textIn(item.encrypted_content)
+    if (encrypted === undefined || this.#sealed) return
+    this.#sealed = true
+    const data = sealReasoning(item, encrypted, this.#position, this.#answer.target)
+    out.push({ type: 'reasoning', choice: 0, text: '', format: FORMAT, block: this.#block, data })
+  }
+
+  #whole(name: string, part: unknown, out: Event[]): void {
+    if (isObject(part)) this.#write(name, part.text, out)
+  }
+
+  /** A blank line between the parts. */
+  #write(part: string, text: unknown, out: Event[]): void {
+    if (typeof text !== 'string' || text === '') return
+    const gap = this.#part === undefined || this.#part === part ? '' : '\n\n'
+    this.#part = part
+    out.push({ type: 'reasoning', choice: 0, text: gap + text, format: FORMAT, block: this.#block })
+  }
+}
+
+class ImageItem implements Item {
+  constructor(answer: Answer) {
+    answer.place()
+  }
+
+  /** A preview is not the image. */
+  piece(): void {}
+
+  done({ result, output_format: format }: Json, out: Event[]): void {
+    const base64 = textIn(result)
+    if (base64 === undefined) return
+    out.push({ type: 'image', choice: 0, url: `data:image/${textIn(format) ?? 'png'};base64,${base64}` })
+  }
+}
+
+/** Kept whole, to be sent back to the provider as it came. */
+class NativeItem implements Item {
+  readonly #answer: Answer
+  readonly #position: Position
+
+  constructor(answer: Answer) {
+    this.#answer = answer
+    this.#position = answer.place()
+  }
+
+  piece(): void {}
+
+  done(item: Json, out: Event[]): void {
+    const { provider } = this.#answer.target
+    out.push({ type: 'native', choice: 0, provider: provider.id, block: nativeBlock(item, this.#position) })
+    if (!isSearch(item)) return
+    this.#answer.searches++
+    out.push({ type: 'usage', usage: { web_search: this.#answer.searches } })
+  }
+}
+
+/** Opening a page that a search found, or looking for words in it, is no search of its own. */
+function isSearch({ type, action, status }: Json): boolean {
+  if (type !== 'web_search_call' || status === 'failed') return false
+  return !isObject(action) || action.type === undefined || action.type === 'search'
+}

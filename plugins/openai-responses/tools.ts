@@ -1,0 +1,85 @@
+/** Tools and the choice among them (wire/openai.md section 4.1). */
+import { type ChatRequest, errors, type Mapping, type Tool } from '../../src/plugin.ts'
+import type { Json } from './json.ts'
+
+export interface ToolSettings {
+  tools?: Json[]
+  tool_choice?: string | Json
+  parallel_tool_calls?: boolean
+}
+
+type FunctionTool = Extract<Tool, { type: 'function' }>
+type WebSearch = Extract<Tool, { type: 'web_search' }>
+
+const WEB_SEARCH = 'web_search'
+
+/** `tools` in the caller's order, so that a cached prefix stays what it was. Tools that the mapping lacks are left out. */
+export function toolsOf(request: Readonly<ChatRequest>, { supports }: Mapping): ToolSettings {
+  const given = request.tools ?? []
+  const canDefer = supports.has('tool_search') && given.some(tool => tool.type === 'tool_search')
+  const tools: Json[] = []
+  let searches = false
+  for (const [i, tool] of given.entries()) {
+    if (tool.type === 'function') tools.push(functionTool(tool, canDefer, `tools[${i}].function.name`))
+    else if (tool.type === 'tool_search') {
+      if (canDefer) tools.push({ type: 'tool_search' })
+    } else if (supports.has('web_search')) {
+      tools.push(webSearchTool(tool))
+      searches = true
+    }
+  }
+  if (request.web_search && !searches && supports.has('web_search')) {
+    tools.push({ type: WEB_SEARCH })
+    searches = true
+  }
+  if (tools.length === 0) return {}
+  const choice = choiceOf(request.tool_choice, searches)
+  const { parallel_tool_calls: parallel } = request
+  return {
+    tools,
+    ...(choice !== undefined && { tool_choice: choice }),
+    ...(parallel != null && { parallel_tool_calls: parallel }),
+  }
+}
+
+const NAME = /^[A-Za-z0-9_-]{1,128}$/
+const NO_PARAMETERS = { type: 'object', properties: {} }
+
+/** Strict is the wire's default, and refuses most schemas: it is asked for or not, but never left out. */
+function functionTool(
+  { function: called, defer_loading: deferred }: FunctionTool,
+  canDefer: boolean,
+  at: string,
+): Json {
+  const { name, description, parameters, strict } = called
+  if (!NAME.test(name)) {
+    const wrong = `got "${name.slice(0, 100)}"`
+    throw errors.invalidParameters(`${at}: must be 1 to 128 letters, digits, "_" or "-", ${wrong}`, at)
+  }
+  return {
+    type: 'function',
+    name,
+    ...(description !== undefined && { description }),
+    parameters: parameters && Object.keys(parameters).length > 0 ? parameters : NO_PARAMETERS,
+    strict: strict === true,
+    ...(deferred && canDefer && { defer_loading: true }),
+  }
+}
+
+/** The wire knows neither blocked domains nor a limit of uses. */
+function webSearchTool({ search_context_size: size, user_location: place, allowed_domains: domains }: WebSearch): Json {
+  const { city, region, country, timezone } = place ?? {}
+  const known = Object.entries({ city, region, country, timezone }).filter(([, value]) => value !== undefined)
+  return {
+    type: WEB_SEARCH,
+    ...(size !== undefined && { search_context_size: size }),
+    ...(known.length > 0 && { user_location: { type: 'approximate', ...Object.fromEntries(known) } }),
+    ...(domains?.length && { filters: { allowed_domains: domains } }),
+  }
+}
+
+function choiceOf(choice: ChatRequest['tool_choice'], searches: boolean): string | Json | undefined {
+  if (choice == null || typeof choice === 'string') return choice ?? undefined
+  if (choice.type === 'function') return { type: 'function', name: choice.function.name }
+  return searches ? { type: WEB_SEARCH } : undefined
+}

@@ -1,0 +1,137 @@
+/** A chat history as input items: what was said, thought and called, each an item of its own, in its old order. */
+import { createHash } from 'node:crypto'
+import { errors, type Message, type Target, toolArguments } from '../../src/plugin.ts'
+import type { Json } from './json.ts'
+import { inputOf, outputOf } from './parts.ts'
+import { namespaceOf, withReplayed } from './replay.ts'
+
+/** A tool call, and its result once a tool message has given it. */
+interface Call {
+  readonly id: string
+  output: Json | undefined
+}
+
+interface Turn {
+  readonly items: Json[]
+  readonly calls: readonly Call[]
+}
+
+/** `breakpoints` keeps `prompt_cache_breakpoint` on parts. Throws 400 for a tool result without a call. */
+export function itemsOf(messages: readonly Message[], target: Target, breakpoints: boolean): Json[] {
+  const turns: Turn[] = []
+  const calls = new Calls()
+  messages.forEach((message, i) => {
+    const at = `messages[${i}]`
+    switch (message.role) {
+      case 'system':
+      case 'developer':
+      case 'user': {
+        const content = inputOf(message.content, at, breakpoints)
+        if (content !== undefined) turns.push({ items: [{ type: 'message', role: message.role, content }], calls: [] })
+        break
+      }
+      case 'assistant':
+        turns.push(spoken(message, at, target, calls))
+        break
+      case 'tool':
+      case 'function': {
+        const call = calls.find(message.tool_call_id)
+        if (!call) throw unanswerable(message, at)
+        const output = inputOf(message.content, at, breakpoints) ?? ''
+        if (call.output) call.output.output = output
+        else {
+          call.output = { type: 'function_call_output', call_id: call.id, output }
+          turns.push({ items: [call.output], calls: [] })
+        }
+        break
+      }
+    }
+  })
+  return turns.flatMap(({ items, calls }) => [...items, ...calls.filter(call => !call.output).map(noResult)])
+}
+
+/** The wire refuses a call that is left without a result. */
+const noResult = ({ id }: Call): Json => ({ type: 'function_call_output', call_id: id, output: 'No result' })
+
+/** The messages and calls of one answer, in the order in which they came, with what else it held (see `replay.ts`). */
+function spoken(message: Message, at: string, target: Target, calls: Calls): Turn {
+  const made: Call[] = []
+  const items: Json[] = []
+  const toolCalls = message.tool_calls ?? []
+  const said = messagesOf(message, at)
+  const sayUpTo = (preceding: number) => {
+    while (said[0] && said[0].preceding <= preceding) items.push(said.shift()!.item)
+  }
+  for (const [j, { id, function: called, extra_content: extra }] of toolCalls.entries()) {
+    sayUpTo(j)
+    const call = calls.add(id)
+    made.push(call)
+    const namespace = namespaceOf(extra?.vendor?.thought_signature, target)
+    items.push({
+      type: 'function_call',
+      call_id: call.id,
+      name: called.name,
+      arguments: toolArguments(called.arguments),
+      ...(namespace !== undefined && { namespace }),
+    })
+  }
+  sayUpTo(Number.POSITIVE_INFINITY)
+  return { items: withReplayed(items, message, target), calls: made }
+}
+
+interface Said {
+  readonly item: Json
+  /** Tool calls of the turn that came before it. */
+  readonly preceding: number
+}
+
+/** Each phased item is a message of its own; without such items all content is one, before the calls by default. */
+function messagesOf(message: Message, at: string): Said[] {
+  const said: Said[] = []
+  const say = (content: Json[], phase: string | null | undefined, preceding: number) => {
+    if (content.length === 0) return
+    const item = { type: 'message', role: 'assistant', status: 'completed', content, ...(phase && { phase }) }
+    said.push({ item, preceding })
+  }
+  if (message.message_items?.length) {
+    for (const { text, phase, preceding_tool_calls: preceding } of message.message_items) {
+      say(outputOf(text, undefined, at), phase, preceding ?? 0)
+    }
+    say(outputOf(undefined, message.refusal, at), undefined, Number.POSITIVE_INFINITY)
+  } else {
+    const isLast = message.content_before_tool_calls === false
+    say(outputOf(message.content, message.refusal, at), message.phase, isLast ? Number.POSITIVE_INFINITY : 0)
+  }
+  return said
+}
+
+function unanswerable(message: Message, at: string) {
+  const param = `${at}.tool_call_id`
+  const id = message.tool_call_id
+  const wrong = id === undefined ? `${param} is missing` : `${param} "${id}" matches no earlier tool call`
+  return errors.invalidParameters(`${wrong}; it must be the id of one of the assistant's tool_calls.`, param)
+}
+
+const MAX_CALL_ID = 64
+
+/** The calls of a conversation by the client's ids, of which other providers make longer ones, or the same again. */
+class Calls {
+  readonly #latest = new Map<string, Call>()
+  readonly #counts = new Map<string, number>()
+
+  /** The wire's id depends only on what came before, so that a growing conversation keeps its bytes. */
+  add(id: string): Call {
+    const count = this.#counts.get(id) ?? 0
+    this.#counts.set(id, count + 1)
+    const fits = id !== '' && id.length <= MAX_CALL_ID && count === 0
+    const call: Call = { id: fits ? id : hashed(`${count}:${id}`), output: undefined }
+    this.#latest.set(id, call)
+    return call
+  }
+
+  find(id: string | undefined): Call | undefined {
+    return id === undefined ? undefined : this.#latest.get(id)
+  }
+}
+
+const hashed = (text: string): string => `call_${createHash('sha256').update(text).digest('hex').slice(0, 32)}`

@@ -1,0 +1,38 @@
+/** Token counts of the Responses wire as usage axes (wire/openai.md section 4.3). */
+import type { Usage } from '../../src/plugin.ts'
+import { isObject, type Json } from './json.ts'
+
+const NONE: Json = {}
+const count = (value: unknown): number => (typeof value === 'number' && value > 0 ? value : 0)
+
+/** `input_tokens` includes what the cache gave and took, `output_tokens` the reasoning. Undefined without counts. */
+export function usageOf(response: Json): Partial<Usage> | undefined {
+  const report = isObject(response.usage) ? response.usage : NONE
+  const read = isObject(report.input_tokens_details) ? report.input_tokens_details : NONE
+  const made = isObject(report.output_tokens_details) ? report.output_tokens_details : NONE
+  const cached = count(read.cached_tokens)
+  const written = count(read.cache_write_tokens)
+  const reasoning = count(made.reasoning_tokens)
+  const searches = searchesOf(response)
+  let prompt = count(report.input_tokens)
+  const completion = count(report.output_tokens)
+
+  const usage: Partial<Usage> = {}
+  if (prompt > 0 || completion > 0) {
+    // C37: more in the cache than was read at all means that it was counted apart.
+    if (cached + written > prompt) prompt += cached + written
+    usage.prompt = prompt
+    // C35: more reasoning than output means that it was counted apart.
+    usage.completion = reasoning > completion ? completion + reasoning : completion
+    if (cached > 0) usage.input_cache_read = cached
+    if (written > 0) usage.input_cache_write = written
+    if (reasoning > 0) usage.internal_reasoning = reasoning
+  }
+  if (searches > 0) usage.web_search = searches
+  return Object.keys(usage).length > 0 ? usage : undefined
+}
+
+function searchesOf({ tool_usage: used }: Json): number {
+  const search = isObject(used) ? used.web_search : undefined
+  return isObject(search) ? count(search.num_requests) : 0
+}
