@@ -1,0 +1,44 @@
+/** How a model is made to answer in JSON: by a schema, by a tool whose input is the answer, or by being told to. */
+import type { ChatRequest, Mapping } from '../../src/plugin.ts'
+import { strictSchema } from '../anthropic/schema.ts'
+import type { Json } from './block.ts'
+import { familyOf } from './family.ts'
+import { wellFormed } from './well-formed.ts'
+
+export interface AnswerForm {
+  /** `outputConfig`. */
+  readonly outputConfig?: Json
+  /** `output_config.format` among Claude's own fields. */
+  readonly format?: Json
+  /** Input of the tool that gives the answer. */
+  readonly toolSchema?: Json
+  /** The last block of `system`. */
+  readonly instruction?: string
+}
+
+const ANY_OBJECT = 'Respond with one JSON object and nothing else.'
+
+/** `forcible` is whether the model may be forced to call a tool in this request. */
+export function answerFormOf(request: Readonly<ChatRequest>, mapping: Mapping, forcible: boolean): AnswerForm {
+  const asked = request.response_format
+  if (asked?.type === 'json_object') return { instruction: ANY_OBJECT }
+  if (asked?.type !== 'json_schema') return {}
+  const { name, description } = asked.json_schema
+  const schema: Json = wellFormed(asked.json_schema.schema)
+  const { maker, takesSchemas } = familyOf(mapping)
+  if (takesSchemas && mapping.supports.has('structured_outputs')) {
+    if (maker === 'anthropic') return { format: { type: 'json_schema', schema: strictSchema(schema) } }
+    const jsonSchema = {
+      schema: JSON.stringify(schema),
+      name: name.replace(/[^a-zA-Z0-9_-]/g, '_').slice(0, 64),
+      ...(description && { description }),
+    }
+    return { outputConfig: { textFormat: { type: 'json_schema', structure: { jsonSchema } } } }
+  }
+  const { type = 'object' } = schema
+  const hasTools = mapping.supports.has('tools') && mapping.parameters?.has('tool_choice') !== false
+  if (forcible && hasTools && type === 'object') return { toolSchema: { type, ...schema } }
+  return {
+    instruction: `Respond with one JSON value that is valid under this JSON Schema, and with nothing else:\n${JSON.stringify(schema)}`,
+  }
+}

@@ -1,0 +1,21 @@
+/** The objects of the Converse wire: each is told apart by the one key that it has. */
+
+export type Json = Record<string, unknown>
+
+/** A content block, or an element of `system` or of `toolConfig.tools`. */
+export type Block = Json
+
+export interface Turn {
+  role: 'user' | 'assistant'
+  content: Block[]
+}
+
+export const textBlock = (text: string): Block => ({ text })
+
+export const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** Unlike `push(...)`, safe for lists of any length. */
+export function append(into: Block[], blocks: readonly Block[]): void {
+  for (const block of blocks) into.push(block)
+}

@@ -1,0 +1,80 @@
+/** Content parts of a chat message as Converse blocks. */
+import { type ContentPart, errors, type Mapping, type Message, parseDataUrl } from '../../src/plugin.ts'
+import { append, type Block, textBlock } from './block.ts'
+import { cachePoint } from './cache-point.ts'
+import { DocumentNames } from './document-names.ts'
+import { audioBlock, fileBlock, imageBlock } from './media.ts'
+
+/** Reads the contents of one request's messages. */
+export class Contents {
+  readonly #mapping: Mapping
+  readonly #names = new DocumentNames()
+
+  constructor(mapping: Mapping) {
+    this.#mapping = mapping
+  }
+
+  /**
+   * The blocks of a message's content; text without a visible character is left out, because the wire refuses it.
+   * `at` is the message's path, for errors. `marks: false` leaves the parts' own breakpoints out.
+   */
+  blocks(content: Message['content'], at: string, marks = true): Block[] {
+    if (typeof content === 'string') return visible(content)
+    const blocks: Block[] = []
+    content?.forEach((part, j) => {
+      const made = this.#part(part, `${at}.content[${j}]`)
+      append(blocks, made)
+      if (marks && made.length > 0 && part.type === 'text')
+        append(blocks, cachePoint(part.cache_control, this.#mapping))
+    })
+    return blocks
+  }
+
+  /** Blocks of text, for messages that may hold nothing else. */
+  texts(message: Message, at: string): Block[] {
+    const { content, role } = message
+    if (Array.isArray(content) && content.some(({ type }) => type !== 'text' && type !== 'refusal')) {
+      throw errors.unsupported(`A message of the role "${role}" may hold text only.`, `${at}.content`)
+    }
+    return this.blocks(content ?? message.refusal, at)
+  }
+
+  #part(part: ContentPart, at: string): Block[] {
+    switch (part.type) {
+      case 'text':
+        return visible(part.text)
+      case 'refusal':
+        return visible(part.refusal)
+      case 'image_url':
+        return [image(part.image_url.url, `${at}.image_url.url`)]
+      case 'file':
+        return [this.#file(part.file, `${at}.file`)]
+      case 'input_audio': {
+        const { data, format } = part.input_audio
+        return [audioBlock(parseDataUrl(data)?.base64 ?? data, format, `${at}.input_audio.format`)]
+      }
+    }
+  }
+
+  #file({ file_id, file_data, filename }: Extract<ContentPart, { type: 'file' }>['file'], at: string): Block {
+    if (file_id && !file_data) {
+      const field = `${at}.file_id`
+      throw errors.unsupported(`${field}: this provider keeps no files; send the file itself as file_data.`, field)
+    }
+    const parsed = parseDataUrl(file_data ?? '')
+    if (parsed) return fileBlock(parsed.base64, parsed.mime, filename, this.#names, `${at}.file_data`)
+    throw errors.invalidParameters(`${at} needs file_data, a data URL such as "data:application/pdf;base64,…".`, at)
+  }
+}
+
+const visible = (text: string): Block[] => (/\S/.test(text) ? [textBlock(text)] : [])
+
+/** The wire takes no addresses, and this gateway reads none of a caller's with its own credentials. */
+function image(url: string, at: string): Block {
+  const parsed = parseDataUrl(url)
+  if (parsed) return imageBlock(parsed.base64, at)
+  if (/^[a-z][a-z0-9+.-]*:\/\//i.test(url)) {
+    throw errors.unsupported(`${at} is an address; this provider takes images as data URLs only.`, at)
+  }
+  throw errors.invalidParameters(`${at} must be a data URL such as "data:image/png;base64,…".`, at)
+}

@@ -1,0 +1,269 @@
+/** Converse answers, whole and streamed, as events (wire/bedrock.md sections 3 and 4). */
+import {
+  type Decoder,
+  type Event,
+  errors,
+  type FinishReason,
+  type Frame,
+  type GatewayError,
+  type ReasoningEvent,
+  seal,
+  type Target,
+} from '../../src/plugin.ts'
+import { type OpenBlock, openBlock } from '../anthropic/open-block.ts'
+import { ThinkTags } from '../openai/think-tags.ts'
+import { isObject, type Json } from './block.ts'
+import { familyOf } from './family.ts'
+import { faultOf } from './fault.ts'
+import { Gathered } from './gathered.ts'
+import { formatOf, isClaude } from './replay.ts'
+import { tierOf, usageOf } from './usage.ts'
+import { piecesOf } from './whole.ts'
+
+/** A whole message takes the path of a stream, so that both give the same events. */
+export class ConverseDecoder implements Decoder {
+  done = false
+
+  readonly #target: Target
+  readonly #claude: boolean
+  /** Until it is clear that no `<think>` block comes; models without reasoning blocks write one. */
+  #tags: ThinkTags | undefined
+  #started = false
+  #stopReason: string | undefined
+  #metadata = false
+  /** Client tools seen so far; the index of a tool event counts these, not blocks. */
+  #tools = 0
+  #searches = 0
+  /** True once the answer came by tool. */
+  #answered = false
+  /** Tool calls that still gather input, by the wire's block index. */
+  readonly #open = new Map<number, OpenBlock>()
+  /** Parts of blocks that are of use only as a whole. */
+  readonly #gathered = new Map<number, Gathered>()
+  readonly #cited = new Set<string>()
+
+  constructor(target: Target) {
+    this.#target = target
+    this.#claude = isClaude(target.mapping)
+    const { maker } = familyOf(target.mapping)
+    this.#tags = maker === 'anthropic' || maker === 'amazon' ? undefined : new ThinkTags(0)
+  }
+
+  frame({ name, data }: Frame): Event[] {
+    if (this.done) return []
+    let payload: unknown
+    try {
+      payload = JSON.parse(data)
+    } catch {
+      if (data.trim() === '') return []
+      return this.#fail(errors.invalidAnswer('it is not JSON'))
+    }
+    if (!isObject(payload)) return this.#fail(errors.invalidAnswer('it is not a JSON object'))
+    const index = typeof payload.contentBlockIndex === 'number' ? payload.contentBlockIndex : 0
+    switch (name) {
+      case 'contentBlockDelta':
+        return [...this.#begin(), ...this.#delta(index, payload.delta)]
+      case 'contentBlockStart':
+        return [...this.#begin(), ...this.#blockStart(index, payload.start)]
+      case 'contentBlockStop':
+        return this.#blockStop(index)
+      case 'messageStart':
+        return this.#begin()
+      case 'messageStop':
+        return this.#messageStop(payload.stopReason)
+      case 'metadata':
+        return this.#report(payload)
+      case undefined:
+        return this.#whole(payload)
+      default:
+        return this.#other(name, payload)
+    }
+  }
+
+  /** Without a report of usage, the reason to stop alone tells that the answer is complete. */
+  end(): Event[] {
+    if (this.done) return []
+    return this.#stopReason === undefined ? this.#fail(errors.truncated()) : this.#finish()
+  }
+
+  /** An exception, or an event that came after this was written. */
+  #other(name: string, payload: Json): Event[] {
+    if (name !== 'error' && !/exception$/i.test(name)) return []
+    const named = name === 'error' ? undefined : name
+    const error = faultOf(payload, this.#target, named === undefined ? {} : { named })
+    return this.#fail(error ?? errors.invalidAnswer('it holds an error without words'))
+  }
+
+  #whole(payload: Json): Event[] {
+    const { output } = payload
+    const message = isObject(output) ? output.message : undefined
+    if (!isObject(message) || !Array.isArray(message.content)) {
+      const error = faultOf(payload, this.#target)
+      return this.#fail(error ?? errors.invalidAnswer('it is neither a message nor a readable error'))
+    }
+    const events = this.#begin()
+    for (const [index, block] of message.content.entries()) {
+      if (!isObject(block)) continue
+      const { start, deltas } = piecesOf(block)
+      events.push(...this.#blockStart(index, start))
+      for (const delta of deltas) events.push(...this.#delta(index, delta))
+      events.push(...this.#blockStop(index))
+    }
+    events.push(...this.#messageStop(payload.stopReason))
+    if (!this.done) events.push(...this.#report(payload))
+    return events
+  }
+
+  #begin(): Event[] {
+    if (this.#started) return []
+    this.#started = true
+    return [{ type: 'start' }]
+  }
+
+  #blockStart(index: number, start: unknown): Event[] {
+    const { toolUse, image } = isObject(start) ? start : {}
+    if (isObject(image)) this.#gather(index).format = image.format
+    if (!isObject(toolUse)) return []
+    const { toolUseId: id, name, input, type } = toolUse
+    // The provider runs such a tool itself; its client has nothing to answer.
+    if (type === 'server_tool_use') return this.#search()
+    const events: Event[] = []
+    this.#separate(events)
+    // Some models leave their own markup behind the name: `f<|channel|>commentary`.
+    const called = typeof name === 'string' ? name.replace(/<\|.*$/s, '') : name
+    const open = openBlock({ type: 'tool_use', id, name: called, input }, this.#tools, this.#target.provider.id)
+    // One answer is enough: two of them in a row would be no JSON.
+    if (!open.isTool && this.#answered) return events
+    this.#open.set(index, open)
+    if (open.isTool) this.#tools += 1
+    else this.#answered = true
+    events.push(...open.start())
+    return events
+  }
+
+  #delta(index: number, delta: unknown): Event[] {
+    if (!isObject(delta)) return []
+    const { text, toolUse, reasoningContent: thought, citation, image } = delta
+    if (typeof text === 'string') return this.#text(text)
+    if (isObject(toolUse)) {
+      const { input } = toolUse
+      const piece = typeof input === 'string' ? input : isObject(input) ? JSON.stringify(input) : ''
+      return piece === '' ? [] : (this.#open.get(index)?.json(piece) ?? [])
+    }
+    if (isObject(thought)) return this.#reasoning(index, thought)
+    if (isObject(citation)) return this.#cite(citation)
+    if (isObject(image) && isObject(image.source)) this.#gather(index).addBytes(image.source.bytes)
+    return []
+  }
+
+  #text(text: string): Event[] {
+    if (text === '') return []
+    if (!this.#tags) return [{ type: 'text', choice: 0, text }]
+    const events: Event[] = []
+    this.#tags.write(text, events)
+    if (this.#tags.over) this.#tags = undefined
+    return events
+  }
+
+  #reasoning(block: number, { text, signature, redactedContent }: Json): Event[] {
+    const events: Event[] = []
+    this.#separate(events)
+    if (typeof text === 'string' && text !== '') events.push(this.#thought(block, text, this.#claude))
+    if (typeof signature === 'string' && this.#claude) this.#gather(block).signature += signature
+    this.#gather(block).addBytes(redactedContent)
+    return events
+  }
+
+  #thought(block: number, text: string, kept: boolean, sealed?: Pick<ReasoningEvent, 'signature' | 'data'>): Event {
+    const format = kept ? { format: formatOf(this.#target.mapping), block } : {}
+    return { type: 'reasoning', choice: 0, text, ...format, ...sealed }
+  }
+
+  /** A model that has blocks for its reasoning leaves no tags in the text. */
+  #separate(events: Event[]): void {
+    this.#tags?.flush(events)
+    this.#tags = undefined
+  }
+
+  #gather(index: number): Gathered {
+    const gathered = this.#gathered.get(index) ?? new Gathered()
+    this.#gathered.set(index, gathered)
+    return gathered
+  }
+
+  #blockStop(index: number): Event[] {
+    const events = this.#open.get(index)?.stop() ?? []
+    this.#open.delete(index)
+    const { signature, format, bytes } = this.#gathered.get(index) ?? {}
+    this.#gathered.delete(index)
+    if (signature) events.push(this.#thought(index, '', true, { signature: seal(this.#target, signature) }))
+    if (bytes && typeof format === 'string') {
+      events.push({ type: 'image', choice: 0, url: `data:image/${format};base64,${bytes}` })
+    } else if (bytes) events.push(this.#thought(index, '', true, { data: seal(this.#target, bytes) }))
+    return events
+  }
+
+  #cite({ location, title }: Json): Event[] {
+    const web = isObject(location) ? location.web : undefined
+    const url = isObject(web) ? web.url : undefined
+    if (typeof url !== 'string' || this.#cited.has(url)) return []
+    this.#cited.add(url)
+    return [{ type: 'source', choice: 0, url, ...(typeof title === 'string' && { title }) }]
+  }
+
+  #search(): Event[] {
+    this.#searches += 1
+    return [{ type: 'usage', usage: { web_search: this.#searches } }]
+  }
+
+  #messageStop(reason: unknown): Event[] {
+    this.#stopReason = typeof reason === 'string' ? reason : ''
+    if (this.#stopReason.startsWith('malformed_')) {
+      return this.#fail(errors.invalidAnswer(`the model's output is broken (${this.#stopReason})`))
+    }
+    return this.#metadata ? this.#finish() : []
+  }
+
+  /** Comes behind the reason to stop, or sometimes before it; the later of the two ends the answer. */
+  #report({ usage, serviceTier }: Json): Event[] {
+    this.#metadata = true
+    const events: Event[] = []
+    const counts = usageOf(usage)
+    if (Object.keys(counts).length > 0) events.push({ type: 'usage', usage: counts })
+    const tier = tierOf(serviceTier)
+    if (tier) events.push({ type: 'tier', tier })
+    if (this.#stopReason !== undefined) events.push(...this.#finish())
+    return events
+  }
+
+  #finish(): Event[] {
+    this.done = true
+    const events = this.#begin()
+    this.#separate(events)
+    for (const index of new Set([...this.#open.keys(), ...this.#gathered.keys()])) {
+      events.push(...this.#blockStop(index))
+    }
+    events.push({ type: 'finish', choice: 0, reason: this.#reason() })
+    return events
+  }
+
+  /** Calls decide between stop and tool_calls (C10): an answer given by tool is text, not a call. */
+  #reason(): FinishReason {
+    switch (this.#stopReason) {
+      case 'max_tokens':
+      case 'model_context_window_exceeded':
+        return 'length'
+      case 'content_filtered':
+      case 'guardrail_intervened':
+      case 'refusal':
+        return 'content_filter'
+      default:
+        return this.#tools > 0 ? 'tool_calls' : 'stop'
+    }
+  }
+
+  #fail(error: GatewayError): Event[] {
+    this.done = true
+    return [{ type: 'error', error }]
+  }
+}

@@ -1,0 +1,103 @@
+/** A chat request as a Converse request (wire/bedrock.md section 2). */
+import { type ChatRequest, errors, pathSegment, type Target, type WireRequest } from '../../src/plugin.ts'
+import { isAdaptive } from '../anthropic/thinking.ts'
+import { answerFormOf } from './answer-form.ts'
+import { type Block, type Json, type Turn, textBlock } from './block.ts'
+import { type Family, familyOf } from './family.ts'
+import { type Reasoning, reasoningOf } from './reasoning.ts'
+import { toolsOf } from './tools.ts'
+import { historyOf } from './turns.ts'
+import { wellFormed } from './well-formed.ts'
+
+const MAX_CACHE_POINTS = 4
+const NO_CALLS = '<system-reminder>Answer without calling a tool.</system-reminder>'
+
+/**
+ * The same request always gives the same bytes, and what providers cache (tools, system, messages) comes first, so
+ * that a longer conversation begins with the bytes of the shorter one.
+ */
+export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
+  const { mapping } = target
+  const family = familyOf(mapping)
+  const reasoning = reasoningOf(request, mapping)
+  const forcible = family.forcible && !reasoning.thinks
+  const form = answerFormOf(request, mapping, forcible)
+  const { system, turns, toolsUsed } = historyOf(request.messages, target)
+  const tools = toolsOf(request, target, { forcible, answer: form.toolSchema, used: toolsUsed })
+  if (form.instruction) system.push(textBlock(form.instruction))
+  endTurns(turns, takesPrefill(target, family, reasoning), tools.forbidden)
+  checkCachePoints(tools.toolConfig, system, turns)
+
+  const { service_tier: tier, user } = request
+  const inferenceConfig = inferenceConfigOf(request, target, family, reasoning)
+  const fields: Json = { ...reasoning.fields, ...(tools.nativeChoice && { tool_choice: tools.nativeChoice }) }
+  if (form.format) fields.output_config = { ...(fields.output_config as Json), format: form.format }
+  const body: Json = {
+    ...(tools.toolConfig && { toolConfig: tools.toolConfig }),
+    ...(system.length > 0 && { system }),
+    messages: turns,
+    ...(!isEmpty(inferenceConfig) && { inferenceConfig }),
+    ...(form.outputConfig && { outputConfig: form.outputConfig }),
+    ...(!isEmpty(fields) && { additionalModelRequestFields: fields }),
+    ...((tier === 'flex' || tier === 'priority') && { serviceTier: { type: tier } }),
+    ...(user && { requestMetadata: { user: metadata(user) } }),
+  }
+  const path = `/model/${pathSegment(mapping.externalId)}/converse${stream ? '-stream' : ''}`
+  return { path, body: wellFormed(body) }
+}
+
+const isEmpty = (object: Json): boolean => Object.keys(object).length === 0
+
+/** Only older models of Claude go on with what an assistant began, and not while they think. */
+const takesPrefill = ({ mapping }: Target, { maker, samples }: Family, { thinks }: Reasoning): boolean =>
+  maker === 'anthropic' && samples && !thinks && !isAdaptive(mapping)
+
+/**
+ * A final assistant turn is a prefill: it must not end in white space, and where the model takes none a user turn
+ * lets it go on. The order not to call a tool comes last, behind everything that is cached.
+ */
+function endTurns(turns: Turn[], prefill: boolean, forbidden: boolean): void {
+  const last = turns.at(-1)!
+  if (last.role === 'assistant' && prefill) {
+    const index = last.content.findLastIndex(block => 'text' in block)
+    if (index >= 0) last.content[index] = textBlock(String(last.content[index]!.text).trimEnd())
+    return
+  }
+  if (last.role === 'assistant') turns.push({ role: 'user', content: [textBlock('Continue.')] })
+  if (forbidden) turns.at(-1)!.content.push(textBlock(NO_CALLS))
+}
+
+/** Claude takes temperature or top_p but not both, and neither while it thinks; others take both. */
+function inferenceConfigOf(
+  request: Readonly<ChatRequest>,
+  { mapping }: Target,
+  { maker, samples }: Family,
+  { thinks, maxTokens, configurable }: Reasoning,
+): Json {
+  if (!configurable) return {}
+  const config: Json = {}
+  if (maxTokens !== undefined) config.maxTokens = maxTokens
+  if (thinks || !samples) return config
+  const value = (name: 'temperature' | 'top_p') =>
+    mapping.parameters?.has(name) === false ? undefined : (request[name] ?? undefined)
+  const temperature = value('temperature')
+  const topP = value('top_p')
+  if (temperature !== undefined) config.temperature = unit(temperature)
+  if (topP !== undefined && !(maker === 'anthropic' && temperature !== undefined)) config.topP = unit(topP)
+  return config
+}
+
+const unit = (value: number): number => Math.min(Math.max(value, 0), 1)
+
+/** What may stand in the provider's logs: at most 256 characters of its alphabet. */
+const metadata = (text: string): string => text.replace(/[^a-zA-Z0-9 ._:/=+$@-]/g, '_').slice(0, 256)
+
+function checkCachePoints(toolConfig: Json | undefined, system: Block[], turns: Turn[]): void {
+  const lists = [(toolConfig?.tools ?? []) as Block[], system, ...turns.map(({ content }) => content)]
+  let count = 0
+  for (const list of lists) for (const block of list) if ('cachePoint' in block) count += 1
+  if (count > MAX_CACHE_POINTS) {
+    const allowed = `at most ${MAX_CACHE_POINTS} cache_control breakpoints are allowed over tools, system and messages`
+    throw errors.invalidParameters(`This request sets ${count} cache_control breakpoints; ${allowed}.`, 'cache_control')
+  }
+}

@@ -1,0 +1,45 @@
+/** What a model's id tells of its maker: behind the one wire every maker has rules of its own (wire/bedrock.md 2). */
+import type { Mapping } from '../../src/plugin.ts'
+
+export interface Family {
+  readonly maker: 'anthropic' | 'amazon' | 'mistral' | 'other'
+  /** Takes temperature and top_p. */
+  readonly samples: boolean
+  /** Takes a schema for its answer, and strict tools. */
+  readonly takesSchemas: boolean
+  /** May be forced to call a tool. */
+  readonly forcible: boolean
+}
+
+/** The ids are those of the wire, as in `eu.anthropic.claude-…`, or our own, as in `claude-…`. */
+const MAKERS: readonly [Family['maker'], RegExp][] = [
+  ['anthropic', /anthropic\.|^claude-/],
+  ['amazon', /amazon\.nova|^nova-/],
+  ['mistral', /mistral/],
+]
+const NEVER_SAMPLES = /claude-(?:opus-4-[78]|(?:opus|sonnet|haiku|fable)-5)/
+const REFUSES_SCHEMAS = /claude-(?:opus-4-[78]|(?:opus|sonnet|fable)-5)/
+/** Models that always think, and a maker that knows no forced choice. */
+const NEVER_FORCED = /claude-(?:opus-5-5|fable-5)|meta\.|^llama/
+
+const families = new WeakMap<Mapping, Family>()
+
+export function familyOf(mapping: Mapping): Family {
+  let family = families.get(mapping)
+  if (!family) {
+    family = read(mapping)
+    families.set(mapping, family)
+  }
+  return family
+}
+
+/** An operator's own inference profile has an id that tells nothing; our model's does. */
+function read({ externalId, model }: Mapping): Family {
+  const id = externalId.includes(':application-inference-profile/') ? model.id : externalId
+  return {
+    maker: MAKERS.find(([, pattern]) => pattern.test(id))?.[0] ?? 'other',
+    samples: !NEVER_SAMPLES.test(id),
+    takesSchemas: !REFUSES_SCHEMAS.test(id),
+    forcible: !NEVER_FORCED.test(id),
+  }
+}

@@ -1,0 +1,78 @@
+/** Errors of the Converse wire (wire/bedrock.md section 5). */
+import { type GatewayError, guessStatus, readFault, type Target, upstreamError } from '../../src/plugin.ts'
+import { isObject } from './block.ts'
+
+/** The HTTP status of each type of error, for errors that come inside an answer. Names without "Exception". */
+const STATUS: ReadonlyMap<string, number> = new Map([
+  ['validation', 400],
+  ['servicequotaexceeded', 429],
+  ['accessdenied', 403],
+  ['unrecognizedclient', 403],
+  ['invalidsignature', 403],
+  ['expiredtoken', 403],
+  ['resourcenotfound', 404],
+  ['unknownoperation', 404],
+  ['modeltimeout', 408],
+  ['conflict', 409],
+  ['modelerror', 424],
+  ['modelstreamerror', 424],
+  ['throttling', 429],
+  ['modelnotready', 429],
+  ['internalserver', 500],
+  ['serviceunavailable', 503],
+])
+
+const QUOTA = /service quota|quota exceeded|too many tokens per day/i
+const TOO_LONG = /input tokens? (?:count )?exceed|number of input tokens|too many input tokens/i
+const FILTERED = /blocked by (?:our )?content filter/i
+/**
+ * What a 400 really is, by its words, for its type stands in a header that is not seen here. None of these is the
+ * caller's fault: a quota, a credential, or a model that this account cannot reach under this name.
+ */
+const MEANINGS: readonly [RegExp, number][] = [
+  [QUOTA, 429],
+  [/security token|request signature|signature (?:expired|does not match)/i, 403],
+  [/model identifier is invalid|on-demand throughput|doesn.t support the model|end of its life/i, 404],
+]
+
+/**
+ * The error that a parsed body or event holds; undefined when it holds none. `status` is that of the answer; inside
+ * an answer it is unset, and the type of the exception, `named` or told by the body, stands for it.
+ */
+export function faultOf(
+  body: unknown,
+  target: Target,
+  { status, named }: { status?: number; named?: string } = {},
+): GatewayError | undefined {
+  const said = isObject(body) ? body : {}
+  const { message, code: told } = readFault(body) ?? {}
+  const text = message ?? (typeof said.Message === 'string' ? said.Message : undefined)
+  const inner = isObject(said.Output) ? said.Output.__type : undefined
+  const type = typeOf(said.__type ?? inner ?? named ?? told)
+  if (text === undefined && type === undefined && named === undefined) return undefined
+  const fault = { message: shown(text ?? `the provider reported ${type ?? 'an error'}`), type }
+  let as = status ?? 400
+  if (as === 400) as = STATUS.get(type ?? '') ?? status ?? guessStatus(fault)
+  if (as === 400) as = MEANINGS.find(([pattern]) => pattern.test(fault.message))?.[1] ?? 400
+  const isQuota = as === 429 && (type === 'servicequotaexceeded' || QUOTA.test(fault.message))
+  const code = isQuota ? 'quota_exceeded' : as === 400 ? callerCode(fault.message) : undefined
+  return upstreamError(as, { ...fault, code }, target.credential?.secret)
+}
+
+/** What the caller did wrong, where the wire has words of its own for it (E14, E15). */
+const callerCode = (message: string): string | undefined =>
+  TOO_LONG.test(message) ? 'context_length_exceeded' : FILTERED.test(message) ? 'content_filter' : undefined
+
+/** Without the operator's account, and without the signed headers that a wrong signature is answered with. */
+const shown = (message: string): string =>
+  message.replace(/\s*The Canonical String for this request.*/s, '').replace(/\barn:aws[\w-]*:[^\s"',]+/g, 'arn:***')
+
+/** `com.amazon.coral.service#ThrottlingException:http://…` → `throttling`. */
+function typeOf(name: unknown): string | undefined {
+  if (typeof name !== 'string') return undefined
+  const bare = name
+    .replace(/^.*#/, '')
+    .replace(/:.*$/s, '')
+    .replace(/Exception$/i, '')
+  return bare.toLowerCase() || undefined
+}

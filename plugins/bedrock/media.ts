@@ -1,0 +1,114 @@
+/** Images, documents, audio and video as blocks of bytes; the wire takes no addresses (wire/bedrock.md section 2). */
+import { errors } from '../../src/plugin.ts'
+import type { Block } from './block.ts'
+import type { DocumentNames } from './document-names.ts'
+
+type Kind = 'image' | 'document' | 'audio' | 'video'
+interface Medium {
+  readonly kind: Kind
+  readonly format: string
+}
+
+const medium = (kind: Kind, format: string): Medium => ({ kind, format })
+
+/** What the first bytes of a file prove. */
+const SIGNATURES: readonly [RegExp, Medium][] = [
+  [/^\x89PNG/, medium('image', 'png')],
+  [/^\xff\xd8\xff/, medium('image', 'jpeg')],
+  [/^GIF8/, medium('image', 'gif')],
+  [/^RIFF.{4}WEBP/s, medium('image', 'webp')],
+  [/^%PDF/, medium('document', 'pdf')],
+  [/^RIFF.{4}WAVE/s, medium('audio', 'wav')],
+  [/^ID3|^\xff[\xfb\xf3\xf2]/, medium('audio', 'mp3')],
+  [/^OggS/, medium('audio', 'ogg')],
+  [/^fLaC/, medium('audio', 'flac')],
+  [/^.{4}ftypM4A/s, medium('audio', 'm4a')],
+  [/^.{4}ftypqt/s, medium('video', 'mov')],
+  [/^.{4}ftyp3g/s, medium('video', 'three_gp')],
+  [/^FLV/, medium('video', 'flv')],
+]
+
+const OFFICE = 'application/vnd.openxmlformats-officedocument'
+/** Media types whose subtype is no format of the wire. */
+const TYPES: ReadonlyMap<string, Medium> = new Map([
+  ['application/pdf', medium('document', 'pdf')],
+  ['application/msword', medium('document', 'doc')],
+  [`${OFFICE}.wordprocessingml.document`, medium('document', 'docx')],
+  ['application/vnd.ms-excel', medium('document', 'xls')],
+  [`${OFFICE}.spreadsheetml.sheet`, medium('document', 'xlsx')],
+  ['application/json', medium('document', 'txt')],
+  ['application/xml', medium('document', 'txt')],
+  ['text/csv', medium('document', 'csv')],
+  ['text/html', medium('document', 'html')],
+  ['text/markdown', medium('document', 'md')],
+  ['audio/mpeg', medium('audio', 'mp3')],
+  ['audio/x-wav', medium('audio', 'wav')],
+  ['audio/wave', medium('audio', 'wav')],
+  ['audio/x-m4a', medium('audio', 'm4a')],
+  ['video/quicktime', medium('video', 'mov')],
+  ['video/x-matroska', medium('video', 'mkv')],
+  ['video/x-flv', medium('video', 'flv')],
+  ['video/x-ms-wmv', medium('video', 'wmv')],
+  ['video/3gpp', medium('video', 'three_gp')],
+])
+const FORMATS: Readonly<Record<Exclude<Kind, 'image'>, ReadonlySet<string>>> = {
+  document: new Set(['pdf', 'csv', 'doc', 'docx', 'xls', 'xlsx', 'html', 'txt', 'md']),
+  audio: new Set(['wav', 'mp3', 'aac', 'ogg', 'opus', 'flac', 'm4a', 'mpeg', 'mpga', 'mp4', 'pcm', 'webm', 'mkv']),
+  video: new Set(['mp4', 'mov', 'mkv', 'webm', 'flv', 'mpeg', 'mpg', 'wmv', 'three_gp']),
+}
+const PICTURES = 'a PNG, JPEG, GIF or WebP image'
+
+const mediaBlock = ({ kind, format }: Medium, bytes: string): Block => ({ [kind]: { format, source: { bytes } } })
+
+/** Throws 400 for what is no image of the wire; `at` names the field. */
+export function imageBlock(base64: string, at: string): Block {
+  const found = sniff(base64)
+  if (found?.kind === 'image') return mediaBlock(found, base64)
+  throw errors.invalidParameters(`${at} does not hold ${PICTURES}.`, at)
+}
+
+/** `format` is what the caller calls it; the bytes know better. */
+export function audioBlock(base64: string, format: string, at: string): Block {
+  const found = sniff(base64)
+  if (found?.kind === 'audio') return mediaBlock(found, base64)
+  if (FORMATS.audio.has(format)) return mediaBlock(medium('audio', format), base64)
+  const formats = [...FORMATS.audio].join(', ')
+  throw errors.unsupported(`${at} is "${format}"; this provider takes ${formats}.`, at)
+}
+
+/** A file of any kind; `mime` and `filename` tell its format where its bytes do not. */
+export function fileBlock(
+  base64: string,
+  mime: string,
+  filename: string | undefined,
+  names: DocumentNames,
+  at: string,
+): Block {
+  const declared = declaredBy(mime, filename)
+  const isText = declared?.kind === 'document' && declared.format !== 'pdf'
+  const found = isText ? declared : (sniff(base64) ?? declared)
+  if (!found) {
+    const formats = [...FORMATS.document].join(', ')
+    throw errors.unsupported(`${at} is "${mime}"; this provider takes ${formats}, images, audio and video.`, at)
+  }
+  if (found.kind !== 'document') return found.kind === 'image' ? imageBlock(base64, at) : mediaBlock(found, base64)
+  return { document: { format: found.format, name: names.unique(filename), source: { bytes: base64 } } }
+}
+
+function sniff(base64: string): Medium | undefined {
+  const head = Buffer.from(base64.slice(0, 24), 'base64').toString('latin1')
+  return SIGNATURES.find(([pattern]) => pattern.test(head))?.[1]
+}
+
+function declaredBy(mime: string, filename: string | undefined): Medium | undefined {
+  const known = TYPES.get(mime)
+  if (known) return known
+  const [type, subtype = ''] = mime.split('/')
+  if (type === 'image') return medium('image', subtype)
+  if ((type === 'audio' || type === 'video') && FORMATS[type].has(subtype)) return medium(type, subtype)
+  const extension = /\.([a-z0-9]+)$/i.exec(filename ?? '')?.[1]?.toLowerCase() ?? ''
+  for (const kind of ['document', 'video', 'audio'] as const) {
+    if (FORMATS[kind].has(extension)) return medium(kind, extension)
+  }
+  return type === 'text' ? medium('document', 'txt') : undefined
+}

@@ -1,0 +1,51 @@
+/** How much a model shall think: every family asks in its own way (wire/bedrock.md section 2, field notes 12). */
+import { type ChatRequest, errors, type Mapping } from '../../src/plugin.ts'
+import { thinkingOf } from '../anthropic/thinking.ts'
+import type { Json } from './block.ts'
+import { familyOf } from './family.ts'
+
+export interface Reasoning {
+  /** True while Claude thinks: sampling parameters, forced tools and prefill are then refused. */
+  readonly thinks: boolean
+  /** Members of `additionalModelRequestFields`. */
+  readonly fields: Json
+  readonly maxTokens: number | undefined
+  /** Whether limit and sampling may be set at all. */
+  readonly configurable: boolean
+}
+
+/** Efforts are never downgraded: one that the model lacks is the provider's to refuse. */
+export function reasoningOf(request: Readonly<ChatRequest>, mapping: Mapping): Reasoning {
+  const asked = request.max_completion_tokens ?? request.max_tokens ?? undefined
+  const { maker } = familyOf(mapping)
+  if (maker === 'anthropic') return claude(request, mapping, asked)
+  const effort = request.reasoning?.effort ?? request.reasoning_effort ?? undefined
+  if (effort === undefined && request.reasoning?.max_tokens != null) {
+    throw errors.unsupported(
+      `"${mapping.model.id}" takes no token budget for reasoning here; use reasoning.effort.`,
+      'reasoning.max_tokens',
+    )
+  }
+  const idle = { thinks: false, fields: {}, maxTokens: asked, configurable: true }
+  if (effort === undefined || !mapping.supports.has('reasoning')) return idle
+  if (maker === 'amazon') {
+    if (effort === 'none') return idle
+    const fields = { reasoningConfig: { type: 'enabled', maxReasoningEffort: effort } }
+    return { ...idle, fields, configurable: effort !== 'high' }
+  }
+  if (effort === 'none' && !mapping.reasoningEfforts.includes(effort)) return idle
+  return { ...idle, fields: { reasoning_effort: effort } }
+}
+
+/** Without a limit the wire takes the model's own, so it is sent only when the caller or a budget asks for one. */
+function claude(request: Readonly<ChatRequest>, mapping: Mapping, asked: number | undefined): Reasoning {
+  const { on, thinking, effort: wanted, maxTokens } = thinkingOf(request, mapping)
+  const effort = request.effort ?? wanted
+  const hasBudget = thinking?.budget_tokens !== undefined
+  return {
+    thinks: on,
+    fields: { ...(thinking && { thinking }), ...(effort && { output_config: { effort } }) },
+    maxTokens: hasBudget ? maxTokens : asked,
+    configurable: true,
+  }
+}

@@ -1,0 +1,127 @@
+/** `toolConfig`: the tools and the choice among them (wire/bedrock.md section 2). */
+import type { ChatRequest, Target, Tool } from '../../src/plugin.ts'
+import { strictSchema } from '../anthropic/schema.ts'
+import { JSON_TOOL } from '../anthropic/tool-name.ts'
+import { append, type Block, type Json } from './block.ts'
+import { cachePoint } from './cache-point.ts'
+import { type Family, familyOf } from './family.ts'
+import { toWireName } from './tool-name.ts'
+
+export interface ToolSettings {
+  readonly toolConfig?: Json
+  /** The choice in Claude's own words, which alone can forbid parallel calls; it excludes `toolConfig.toolChoice`. */
+  readonly nativeChoice?: Json
+  /** True when tools are declared only because the history needs them: the model must not call any. */
+  readonly forbidden: boolean
+}
+
+interface Circumstances {
+  /** Whether the model may be forced to call a tool in this request. */
+  readonly forcible: boolean
+  /** Input of a tool that gives the answer. */
+  readonly answer: Json | undefined
+  /** Names of the tools that the history calls. */
+  readonly used: ReadonlySet<string>
+}
+
+const NOTHING: ToolSettings = { forbidden: false }
+
+/**
+ * Tools stand in the caller's order, so that a cached prefix stays what it was. A history with calls in it must
+ * declare tools, also where the caller offers none or forbids them.
+ */
+export function toolsOf(request: Readonly<ChatRequest>, target: Target, at: Circumstances): ToolSettings {
+  const family = familyOf(target.mapping)
+  const { answer, used } = at
+  const forbids = request.tool_choice === 'none'
+  const offered = offeredTools(request, target, family)
+  if (answer) {
+    const tools = [...offered, answerTool(answer, family)]
+    return chosen(tools, answerChoice(request, offered.length > 0), true, family)
+  }
+  if (offered.length > 0 && !forbids) {
+    const choice = choiceOf(request.tool_choice, at.forcible)
+    return chosen(offered, choice, request.parallel_tool_calls === false, family)
+  }
+  if (used.size === 0) return NOTHING
+  return { toolConfig: { tools: offered.length > 0 ? offered : [...used].map(usedTool) }, forbidden: true }
+}
+
+function chosen(tools: Block[], choice: Json | undefined, single: boolean, { maker }: Family): ToolSettings {
+  if (!single || maker !== 'anthropic') {
+    return { toolConfig: { tools, ...(choice && { toolChoice: choice }) }, forbidden: false }
+  }
+  const [[type, more] = ['auto', {}]] = Object.entries(choice ?? {})
+  const nativeChoice = { type, ...(more as Json), disable_parallel_tool_use: true }
+  return { toolConfig: { tools }, nativeChoice, forbidden: false }
+}
+
+function offeredTools(request: Readonly<ChatRequest>, { mapping }: Target, family: Family): Block[] {
+  const strict = mapping.supports.has('structured_outputs') && family.takesSchemas
+  const tools: Block[] = []
+  let searches = request.web_search === true
+  for (const tool of request.tools ?? []) {
+    if (tool.type === 'web_search') searches = true
+    if (tool.type !== 'function') continue
+    tools.push(functionTool(tool, strict, family))
+    if (family.maker !== 'amazon') append(tools, cachePoint(tool.cache_control, mapping))
+  }
+  // Only one maker's models search by themselves.
+  if (searches && family.maker === 'amazon' && mapping.supports.has('web_search')) tools.push(SEARCH)
+  return tools
+}
+
+const SEARCH: Block = { systemTool: { name: 'nova_grounding' } }
+
+function functionTool(tool: Extract<Tool, { type: 'function' }>, canBeStrict: boolean, { maker }: Family): Block {
+  const { name, description = '', strict } = tool.function
+  const parameters: Json | undefined = tool.function.parameters
+  const schema: Json = { ...(!parameters?.type && { type: 'object' }), ...(parameters ?? { properties: {} }) }
+  const isStrict = strict === true && canBeStrict
+  const json = isStrict ? strictSchema(schema) : maker === 'amazon' ? plainSchema(schema) : schema
+  return toolSpec(toWireName(name), description, json, isStrict)
+}
+
+/** The wire refuses a description without a visible character. */
+const toolSpec = (name: string, description: string, json: Json, strict = false): Block => ({
+  toolSpec: {
+    name,
+    ...(description.trim() && { description }),
+    inputSchema: { json },
+    ...(strict && { strict }),
+  },
+})
+
+/** Nova takes at the top of a schema what an object needs, and nothing else; definitions are kept for their uses. */
+function plainSchema(schema: Json): Json {
+  const kept = ['type', 'properties', 'required', '$defs', 'definitions']
+  return Object.fromEntries(Object.entries(schema).filter(([key]) => kept.includes(key)))
+}
+
+const answerTool = (schema: Json, { maker }: Family): Block =>
+  toolSpec(
+    JSON_TOOL,
+    'Gives the final answer. The answer must be given by calling this tool, never as text.',
+    maker === 'amazon' ? plainSchema(schema) : schema,
+  )
+
+const usedTool = (name: string): Block =>
+  toolSpec(name, 'A tool that was used earlier in this conversation.', { type: 'object', properties: {} })
+
+function choiceOf(choice: ChatRequest['tool_choice'], forcible: boolean): Json | undefined {
+  if (choice == null || choice === 'none') return undefined
+  if (choice === 'auto' || !forcible) return { auto: {} }
+  if (choice === 'required') return { any: {} }
+  return choice.type === 'function' ? named(toWireName(choice.function.name)) : undefined
+}
+
+const named = (name: string): Json => ({ tool: { name } })
+
+/**
+ * The answer comes by tool, so some tool must be called: the caller's while they are allowed, else the answer, which
+ * is named only where others stand beside it, because not every model takes a name.
+ */
+function answerChoice({ tool_choice: choice }: Readonly<ChatRequest>, hasOthers: boolean): Json {
+  if (typeof choice === 'object' && choice?.type === 'function') return named(toWireName(choice.function.name))
+  return hasOthers && choice === 'none' ? named(JSON_TOOL) : { any: {} }
+}

@@ -1,0 +1,155 @@
+/** A chat history as the Converse wire wants it: alternating turns, each tool call answered in the very next one. */
+import { errors, type Message, type Target, toolArguments } from '../../src/plugin.ts'
+import { append, type Block, isObject, type Json, type Turn, textBlock } from './block.ts'
+import { cachePoint } from './cache-point.ts'
+import { Contents } from './content.ts'
+import { familyOf } from './family.ts'
+import { replayReasoning } from './replay.ts'
+import { ToolIds } from './tool-ids.ts'
+import { toWireName } from './tool-name.ts'
+
+export interface History {
+  readonly system: Block[]
+  readonly turns: Turn[]
+  /** Names of the tools that were called, each once: the wire wants them declared. */
+  readonly toolsUsed: ReadonlySet<string>
+}
+
+/** Where the result of a tool call goes; unset until a tool message fills it. */
+interface Slot {
+  readonly id: string
+  result: Block[] | undefined
+}
+
+interface Draft extends Turn {
+  readonly slots: Slot[]
+}
+
+/**
+ * Leading system messages become `system`; a later one would rewrite the cached prefix there, so it stays in its
+ * place as a reminder. Throws 400 for a tool result without a call and for arguments that are not a JSON object.
+ */
+export function historyOf(messages: readonly Message[], target: Target): History {
+  const contents = new Contents(target.mapping)
+  const ids = new ToolIds(familyOf(target.mapping).maker === 'mistral')
+  const system: Block[] = []
+  const drafts: Draft[] = []
+  const slots = new Map<string, Slot>()
+  const toolsUsed = new Set<string>()
+  const draft = (role: Turn['role']): Draft => {
+    const last = drafts.at(-1)
+    if (last?.role === role) return last
+    const next: Draft = { role, content: [], slots: [] }
+    drafts.push(next)
+    return next
+  }
+
+  messages.forEach((message, i) => {
+    const at = `messages[${i}]`
+    switch (message.role) {
+      case 'system':
+      case 'developer': {
+        const blocks = contents.texts(message, at)
+        if (drafts.length === 0) append(system, blocks)
+        else if (blocks.length > 0) append(draft('user').content, blocks.map(reminder))
+        break
+      }
+      case 'user': {
+        const blocks = contents.blocks(message.content, at)
+        if (blocks.length > 0) append(draft('user').content, blocks)
+        break
+      }
+      case 'assistant': {
+        const said = contents.texts(message, at)
+        // Reasoning alone is no turn: it has to lead to something.
+        if (said.length === 0 && !message.tool_calls?.length) break
+        const turn = draft('assistant')
+        append(turn.content, replayReasoning(message, target))
+        append(turn.content, said)
+        message.tool_calls?.forEach((call, j) => {
+          const slot: Slot = { id: ids.unique(call.id), result: undefined }
+          turn.slots.push(slot)
+          slots.set(call.id, slot)
+          const name = toWireName(call.function.name)
+          toolsUsed.add(name)
+          const input = parseArguments(call.function.arguments, `${at}.tool_calls[${j}].function.arguments`)
+          turn.content.push({ toolUse: { toolUseId: slot.id, name, input } })
+        })
+        break
+      }
+      case 'tool':
+      case 'function': {
+        const slot = slots.get(message.tool_call_id ?? '')
+        if (!slot) throw unanswerable(message, at)
+        const point = cachePoint(markOf(message), target.mapping)
+        slot.result = [resultBlock(slot.id, outputOf(message, at, contents), 'No output'), ...point]
+        draft('user')
+        break
+      }
+    }
+  })
+  return { system, turns: alternate(drafts), toolsUsed }
+}
+
+const reminder = (block: Block): Block =>
+  'text' in block ? textBlock(`<system-reminder>${block.text}</system-reminder>`) : block
+
+function parseArguments(text: string, at: string): Json {
+  let input: unknown
+  try {
+    input = JSON.parse(toolArguments(text))
+  } catch {
+    input = undefined
+  }
+  if (!isObject(input)) throw errors.invalidParameters(`${at} must be the text of a JSON object.`, at)
+  return input
+}
+
+function outputOf({ content }: Message, at: string, contents: Contents): Block[] {
+  const blocks = contents.blocks(content, at, false)
+  if (blocks.every(block => !('audio' in block))) return blocks
+  throw errors.unsupported('The result of a tool may hold text, images, documents and video.', `${at}.content`)
+}
+
+/** A result holds no cache point, so that of one of its parts stands behind it; the whole result's own wins. */
+function markOf({ content, tool_result_cache_control: own }: Message) {
+  const parts = Array.isArray(content) ? content : []
+  return own ?? parts.flatMap(part => (part.type === 'text' && part.cache_control ? [part.cache_control] : [])).at(-1)
+}
+
+const resultBlock = (toolUseId: string, content: Block[], otherwise: string): Block => ({
+  toolResult: { toolUseId, content: content.length > 0 ? content : [textBlock(otherwise)] },
+})
+
+function unanswerable(message: Message, at: string) {
+  const param = `${at}.tool_call_id`
+  const id = message.tool_call_id
+  const wrong = id === undefined ? `${param} is missing` : `${param} "${id}" matches no earlier tool call`
+  return errors.invalidParameters(`${wrong}; it must be the id of one of the assistant's tool_calls.`, param)
+}
+
+/** Puts every result right behind its call, whatever stood between, and merges what then has the same role. */
+function alternate(drafts: readonly Draft[]): Turn[] {
+  const turns: Turn[] = []
+  const add = (role: Turn['role'], content: Block[]) => {
+    const last = turns.at(-1)
+    if (content.length === 0) return
+    if (last?.role === role) append(last.content, content)
+    else turns.push({ role, content })
+  }
+  for (const { role, content, slots } of drafts) {
+    add(role, content)
+    add(
+      'user',
+      slots.flatMap(({ id, result }) => result ?? [resultBlock(id, [], 'No result')]),
+    )
+  }
+  if (turns[0]?.role !== 'user') turns.unshift({ role: 'user', content: [textBlock('.')] })
+  for (const { content } of turns) {
+    // The wire refuses a document that no text stands beside.
+    if (content.some(block => 'document' in block) && !content.some(block => 'text' in block)) {
+      content.push(textBlock('.'))
+    }
+  }
+  return turns
+}

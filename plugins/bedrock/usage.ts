@@ -1,0 +1,40 @@
+/** Token counts of the Converse wire as usage axes (wire/bedrock.md section 3). */
+import type { Usage } from '../../src/plugin.ts'
+import { isObject } from './block.ts'
+
+const count = (value: unknown): number | undefined => (typeof value === 'number' && value >= 0 ? value : undefined)
+
+/** The wire's input excludes what the cache gave and took; ours includes both. Only what was reported is there. */
+export function usageOf(report: unknown): Partial<Usage> {
+  if (!isObject(report)) return {}
+  const input = count(report.inputTokens)
+  const output = count(report.outputTokens)
+  const read = count(report.cacheReadInputTokens ?? report.cacheReadInputTokenCount)
+  const total = count(report.cacheWriteInputTokens ?? report.cacheWriteInputTokenCount)
+  const short = writtenFor(report.cacheDetails, '5m')
+  const hour = writtenFor(report.cacheDetails, '1h')
+  const written = Math.max(total ?? 0, (short ?? 0) + (hour ?? 0))
+  const usage: Partial<Usage> = {}
+  if (input !== undefined) usage.prompt = input + (read ?? 0) + written
+  if (read !== undefined) usage.input_cache_read = read
+  if ((total ?? short) !== undefined) usage.input_cache_write = written - (hour ?? 0)
+  if (hour !== undefined) usage.input_cache_write_1h = hour
+  if (output !== undefined) usage.completion = output
+  return usage
+}
+
+/** Tokens that were written to be kept for `ttl`; undefined when the report has no such entry. */
+function writtenFor(details: unknown, ttl: string): number | undefined {
+  let sum: number | undefined
+  for (const detail of Array.isArray(details) ? details : []) {
+    const tokens = isObject(detail) && detail.ttl === ttl ? count(detail.inputTokens) : undefined
+    if (tokens !== undefined) sum = (sum ?? 0) + tokens
+  }
+  return sum
+}
+
+/** The served tier in the words of our clients; undefined for what they have no word for. */
+export function tierOf(report: unknown): string | undefined {
+  const type = isObject(report) ? report.type : undefined
+  return type === 'default' || type === 'flex' || type === 'priority' ? type : undefined
+}

@@ -1,0 +1,26 @@
+/** Blocks of a whole message, taken apart into the pieces in which a stream would have brought them. */
+import { isObject, type Json } from './block.ts'
+
+export interface Pieces {
+  /** As in `contentBlockStart`. */
+  readonly start?: Json
+  /** As in `contentBlockDelta`. */
+  readonly deltas: readonly unknown[]
+}
+
+const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+
+export function piecesOf({ text, toolUse, reasoningContent: thought, citationsContent: cited, image }: Json): Pieces {
+  if (toolUse) return { start: { toolUse }, deltas: [] }
+  if (image) return { start: { image }, deltas: [{ image }] }
+  if (isObject(thought)) {
+    const { reasoningText: shown, redactedContent } = thought
+    const { text, signature } = isObject(shown) ? shown : {}
+    return { deltas: [{ reasoningContent: { text, signature, redactedContent } }] }
+  }
+  if (isObject(cited)) {
+    const citations = listOf(cited.citations).map(citation => ({ citation }))
+    return { deltas: [...listOf(cited.content), ...citations] }
+  }
+  return { deltas: [{ text }] }
+}

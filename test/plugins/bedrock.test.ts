@@ -1,0 +1,380 @@
+/**
+ * The wire `bedrock.converse`. Its tables are `test/golden/bedrock`: requests with the body that they become, a stream
+ * with its events and the same answer whole, and one `*.table.json` per kind of edge case. Ids such as R3 name known
+ * edge cases. A frame is `[name, payload]`. What is sent must also pass the rules of the simulated provider.
+ */
+import { readdirSync, readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import t from 'tap'
+import { fromWireName } from '../../plugins/anthropic/tool-name.ts'
+import { toWireName } from '../../plugins/bedrock/tool-name.ts'
+import { plugin } from '../../plugins/bedrock.ts'
+import { GatewayError } from '../../src/core/error.ts'
+import type { Event } from '../../src/core/event.ts'
+import { Fold } from '../../src/core/fold.ts'
+import type { ChatRequest } from '../../src/core/ops.ts'
+import type { Frame, Target, WireRequest } from '../../src/core/translator.ts'
+import { mergeUsage, type Usage } from '../../src/core/usage.ts'
+import { framingFor } from '../../src/upstream/framing/index.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+import { deepFreeze, target } from './wire-kit.ts'
+
+type Json = Record<string, unknown>
+type Named = [name: string | null, payload: unknown]
+interface Turn {
+  role: string
+  content: Json[]
+}
+
+const wire = plugin.wires[0]!
+const golden = new URL('../golden/bedrock/', import.meta.url)
+const read = (name: string) => JSON.parse(readFileSync(new URL(name, golden), 'utf8'))
+/** Rows are written by hand, in the shape that their test names. */
+const table = <Row extends Json>(name: string): (Row & { name: string })[] => read(`${name}.table.json`)
+const helper = (name: string) => import(new URL(`../helpers/upstream/${name}.mjs`, import.meta.url).href)
+type Rules = { check(headers: Json, body: unknown, keys: string[], url: URL): void }
+const rules: Promise<Rules> = helper('bedrock-rules')
+const stream: Promise<{ message(headers: Json, payload: unknown): Buffer }> = helper('event-stream')
+
+/** A target whose mapping is written as JSON. */
+const offer = (given: Json = {}, provider: Json = {}): Target => {
+  const { supports, parameters, model, ...rest } = given as { supports?: never[]; parameters?: string[]; model?: Json }
+  const mapping = { ...rest, supports: new Set(supports), parameters: parameters && new Set(parameters) }
+  return target({ mapping, provider, secret: 'secret-0123456789', ...(model && { model }) })
+}
+const CLAUDE = { externalId: 'us.anthropic.claude-haiku-4-5-20251001-v1:0', supports: ['tools', 'prompt_cache'] }
+const hi = { role: 'user', content: 'Hi' }
+const call = (id: string, args = '{}') => ({ id, type: 'function', function: { name: 'f', arguments: args } })
+const encode = (request: Json, to = offer(), streamed = false) =>
+  wire.encode(deepFreeze({ model: 'acme-large', messages: [hi], ...request }) as unknown as ChatRequest, to, streamed)
+const turnsOf = (messages: Json[], to?: Target) => encode({ messages: [...messages] }, to).body.messages as Turn[]
+
+/** What the simulated provider would refuse of a request; undefined when it takes it. */
+const refusalOf = async ({ path, body }: WireRequest): Promise<string | undefined> => {
+  const { check } = await rules
+  const headers = { authorization: 'Bearer k', 'content-type': 'application/json' }
+  try {
+    check(headers, JSON.parse(JSON.stringify(body)), [], new URL(`http://upstream${path}`))
+    return undefined
+  } catch (thrown) {
+    return String(thrown)
+  }
+}
+
+const frameOf = ([name, payload]: Named): Frame => ({
+  data: typeof payload === 'string' ? payload : JSON.stringify(payload),
+  ...(name !== null && { name }),
+})
+const decode = (frames: readonly Frame[], to = offer(), mode: 'stream' | 'unary' = 'stream'): Event[] => {
+  const decoder = wire.decoder(mode, to)
+  return [...frames.flatMap(frame => decoder.frame(frame)), ...decoder.end()]
+}
+const content = (events: Event[]) => events.filter(({ type }) => !['start', 'usage', 'tier'].includes(type))
+const errorsOf = (events: Event[]) => events.flatMap(event => (event.type === 'error' ? [event.error] : []))
+const usageOf = (events: Event[]) => {
+  const usage: Usage = {}
+  for (const event of events) if (event.type === 'usage') mergeUsage(usage, event.usage)
+  return usage
+}
+const answerOf = (events: Event[]) => {
+  const fold = new Fold()
+  fold.add(events)
+  return fold.choices[0]!
+}
+
+t.test('golden requests are encoded without touching them, and the provider takes them', async t => {
+  for (const file of readdirSync(golden).filter(name => name.endsWith('.request.json'))) {
+    const { mapping, request } = deepFreeze(read(file))
+    const sent = wire.encode(request, offer(mapping), request.stream === true)
+    t.same({ ...sent, body: JSON.parse(JSON.stringify(sent.body)) }, read(file.replace('request', 'body')), file)
+    t.equal(await refusalOf(sent), undefined, file)
+  }
+})
+
+t.test('a golden stream gives the expected events, and the same answer whole', async t => {
+  const to = offer(CLAUDE)
+  const frames = (read('thinking-tool.frames.json') as Named[]).map(frameOf)
+  const expected: Event[] = read('thinking-tool.events.json')
+  const events = decode(frames, to)
+  t.same(events, expected)
+  const silent = expected.filter(({ type }) => type !== 'usage' && type !== 'tier')
+  t.same(decode(frames.slice(0, -1), to), silent, 'S10 it ends with its bytes')
+  const whole = decode([frameOf([null, read('thinking-tool.whole.json')])], to, 'unary')
+  t.same(answerOf(whole), answerOf(events))
+  t.same(usageOf(whole), usageOf(events))
+  t.same(whole.slice(-3), events.slice(-3))
+})
+
+t.test('a stream gives the same events wherever its bytes are cut', async t => {
+  const { message } = await stream
+  const named: [string, unknown][] = read('thinking-tool.frames.json')
+  const bytes = Buffer.concat(
+    named.map(([name, payload]) => message({ ':event-type': name, ':message-type': 'event' }, payload)),
+  )
+  const events = (cuts: readonly number[]) => {
+    const { framing, mode } = framingFor('application/vnd.amazon.eventstream', true)
+    const edges = [0, ...[...cuts].sort((a, b) => a - b), bytes.length]
+    const frames = edges.slice(1).flatMap((end, i) => framing.push(bytes.subarray(edges[i], end)))
+    return JSON.stringify(decode([...frames, ...framing.end()], offer(CLAUDE), mode))
+  }
+  const expected = JSON.stringify(read('thinking-tool.events.json'))
+  for (let at = 0; at <= bytes.length; at++) if (events([at]) !== expected) t.fail(`cut at ${at}`)
+  const cuts = fc.array(fc.integer({ min: 0, max: bytes.length }), { maxLength: 40 })
+  fc.assert(
+    fc.property(cuts, list => events(list) === expected),
+    { numRuns: 200, seed: 1 },
+  )
+  t.equal(events(Array.from(bytes.keys())), expected, 'S15 byte by byte')
+})
+
+t.test('what the wire cannot carry is refused by name', async t => {
+  type Row = { mapping?: Json; request: Json; param: string; code: string; message: string }
+  for (const { name, mapping, request, ...refusal } of table<Row>('refusals')) {
+    t.throws(() => encode(request, offer(mapping)), { status: 400, failover: false, ...refusal }, name)
+  }
+})
+
+t.test('histories become alternating turns', async t => {
+  type Row = { mapping?: Json; messages: Json[]; turns: Turn[] }
+  for (const { name, mapping, messages, turns } of table<Row>('histories')) {
+    t.strictSame(turnsOf(messages, offer(mapping)), turns, name)
+  }
+})
+
+t.test('parameters are mapped, clamped or dropped', async t => {
+  // In a row, null stands for a field that must be absent.
+  for (const { name, mapping, request, body } of table<{ mapping?: Json; request: Json; body: Json }>('parameters')) {
+    const sent = encode(request, offer(mapping))
+    for (const [field, value] of Object.entries(body))
+      t.strictSame(sent.body[field] ?? null, value, `${name}: ${field}`)
+    t.equal(await refusalOf(sent), undefined, name)
+  }
+})
+
+t.test('a model id is one segment of the address', async t => {
+  const path = (externalId: string, streamed: boolean) => encode({}, offer({ externalId }), streamed).path
+  t.equal(path('eu.amazon.nova-pro-v1:0', false), '/model/eu.amazon.nova-pro-v1%3A0/converse')
+  const arn = 'arn:aws:bedrock:eu-west-1:123456789012:inference-profile/eu.anthropic.x'
+  const spelt = 'arn%3Aaws%3Abedrock%3Aeu-west-1%3A123456789012%3Ainference-profile%2Feu.anthropic.x'
+  t.equal(path(arn, true), `/model/${spelt}/converse-stream`)
+})
+
+t.test('a breakpoint ends the same bytes, each time and in a longer conversation', async t => {
+  const mark = { type: 'ephemeral' }
+  const messages: Json[] = [
+    { role: 'system', content: [{ type: 'text', text: 'Long', cache_control: mark }] },
+    { role: 'user', content: 'Go' },
+    { role: 'assistant', tool_calls: [call('a|b', '{"z":1,"a":2}')] },
+    { role: 'tool', tool_call_id: 'a|b', content: 'ok', tool_result_cache_control: mark },
+  ]
+  const later = [
+    { role: 'assistant', content: 'Done' },
+    { role: 'user', content: 'More' },
+    { role: 'system', content: 'Now' },
+  ]
+  const tools = ['z', 'a'].map(name => ({ type: 'function', function: { name } }))
+  const prefix = (more: Json[], rest: Json = {}) => {
+    const text = JSON.stringify(encode({ tools, messages: [...messages, ...more], ...rest }, offer(CLAUDE)).body)
+    return text.slice(0, text.lastIndexOf('"cachePoint"'))
+  }
+  const first = prefix([])
+  t.ok(first.includes('"ok"'))
+  const all = new Set<string>()
+  for (let i = 0; i < 100; i++) all.add(prefix(later.slice(0, i % 4), i % 2 ? { temperature: 1 } : {}))
+  t.same([...all], [first])
+})
+
+t.test('R19 tool names are spelt in the alphabet of the wire and read back', async t => {
+  const parts = fc.array(fc.oneof(fc.constantFrom('_', 'u', '002e', 'a', '_u0', '.'), fc.string({ maxLength: 2 })), {
+    maxLength: 8,
+  })
+  let spelt = 0
+  fc.assert(
+    fc.property(parts, pieces => {
+      const name = pieces.join('')
+      let wireName: string
+      try {
+        wireName = toWireName(name)
+      } catch (thrown) {
+        return thrown instanceof GatewayError && thrown.param === 'tools'
+      }
+      spelt += 1
+      return /^[a-zA-Z0-9_-]{0,64}$/.test(wireName) && fromWireName(wireName) === name
+    }),
+    { numRuns: 1000, seed: 1 },
+  )
+  t.ok(spelt > 500, 'most names can be spelt')
+})
+
+t.test('R4 ids for Mistral are nine letters and digits, the same in every turn', async t => {
+  const to = offer({ externalId: 'mistral.mistral-large-2407-v1:0' })
+  const messages: Json[] = [hi]
+  const seen: string[][] = []
+  for (const id of ['call_1', 'call_1', 'abcdefghi', '605bb47c3', 'tooluse_é']) {
+    messages.push({ role: 'assistant', tool_calls: [call(id)] }, { role: 'tool', tool_call_id: id, content: 'ok' })
+    const blocks = turnsOf(messages, to).flatMap(turn => turn.content)
+    const ids = blocks.flatMap(({ toolUse }) => (toolUse ? [String((toolUse as Json).toolUseId)] : []))
+    t.ok(ids.every(name => /^[a-zA-Z0-9]{9}$/.test(name)) && new Set(ids).size === ids.length)
+    t.same(ids.slice(0, -1), seen.at(-1) ?? [])
+    seen.push(ids)
+  }
+  t.equal(seen.at(-1)![2], 'abcdefghi', 'an id of the right form stays')
+})
+
+t.test('streams and whole answers that are not plain', async t => {
+  for (const { name, frames, events } of table<{ frames: Named[]; events: Event[] }>('streams')) {
+    t.same(content(decode(frames.map(frameOf))), events, name)
+  }
+  for (const { name, payload, events } of table<{ payload: Json; events: Event[] }>('wholes')) {
+    t.same(content(decode([frameOf([null, payload])], offer(), 'unary')), events, name)
+    t.same(content(decode([frameOf([null, payload])])), events, `${name}: S19 also where a stream was expected`)
+  }
+})
+
+t.test('a failure becomes one error event, and ends the answer', async t => {
+  for (const { name, frames, error } of table<{ frames: Named[]; error: Json }>('failures')) {
+    const events = decode(frames.map(frameOf))
+    t.match(errorsOf(events), [error], name)
+    t.equal(errorsOf(events).length, 1, `${name}: reported once`)
+    t.equal(events.at(-1)?.type, 'error', `${name}: nothing follows`)
+  }
+})
+
+t.test('refusals with a status say whose fault they are', async t => {
+  for (const { name, status, body, error } of table<{ status: number; body: unknown; error: Json }>('errors')) {
+    t.match(wire.error(status, typeof body === 'string' ? body : JSON.stringify(body), offer()), error, name)
+  }
+})
+
+t.test('C35 usage includes what the cache gave and took', async t => {
+  const usage = (report: Json) => usageOf(decode([frameOf(['metadata', { usage: report }])]))
+  t.same(usage({ inputTokens: 5, outputTokens: 2 }), { prompt: 5, completion: 2 })
+  t.same(
+    usage({ inputTokens: 5, outputTokens: 2, cacheWriteInputTokens: 4, cacheReadInputTokenCount: 3 }),
+    { prompt: 12, input_cache_read: 3, input_cache_write: 4, completion: 2 },
+    'writes without a split last five minutes',
+  )
+  const cacheDetails = [{ ttl: '1h', inputTokens: 4 }, { ttl: '5m', inputTokens: 1 }, { ttl: '9h' }, null]
+  t.same(
+    usage({ inputTokens: 5, cacheDetails }),
+    { prompt: 10, input_cache_write: 1, input_cache_write_1h: 4 },
+    'a split without a total',
+  )
+  t.same(usage({ inputTokens: null, outputTokens: -1 }), {}, 'C4 null is absent')
+  const searches = (read('streams.table.json') as { name: string; frames: Named[] }[]).find(({ name }) =>
+    name.startsWith('a tool that the provider'),
+  )
+  t.same(usageOf(decode(searches!.frames.map(frameOf))), { web_search: 1 })
+})
+
+t.test('any history is refused by name, or taken by the provider', async t => {
+  const id = fc.constantFrom('a', 'b', 'a|b', 'a_b', 'a_b_2', '', 'é', 'x'.repeat(70))
+  const words = fc.constantFrom('', ' ', 'x', 'y\n', '\ud83d')
+  const mark = fc.constantFrom({}, {}, {}, { cache_control: { type: 'ephemeral' } })
+  const part = fc.tuple(words, mark).map(([text, marked]) => ({ type: 'text', text, ...marked }))
+  const file = fc.constant({ type: 'file', file: { filename: 'a_b.txt', file_data: 'data:text/plain;base64,YQ==' } })
+  const spoken = fc.oneof(words, fc.constant(null), fc.array(part, { maxLength: 3 }))
+  const asked = fc.oneof(spoken, fc.array(fc.oneof(part, file), { maxLength: 3 }))
+  const calls = fc.array(
+    fc.tuple(id, fc.constantFrom('{}', '', '{"a":1}')).map(([name, args]) => call(name, args)),
+    { maxLength: 3 },
+  )
+  const message = fc.oneof(
+    fc.record({ role: fc.constantFrom('system', 'developer', 'assistant'), content: spoken }),
+    fc.record({ role: fc.constant('user'), content: asked }),
+    fc.record({ role: fc.constant('assistant'), content: spoken, tool_calls: calls }),
+    fc.record({ role: fc.constant('tool'), content: asked, tool_call_id: id }),
+  )
+  const offers = [CLAUDE, { externalId: 'mistral.m' }, { ...CLAUDE, externalId: 'us.amazon.nova-pro-v1:0' }]
+  const request = fc.record({
+    messages: fc.array(message, { minLength: 1, maxLength: 8 }),
+    tools: fc.constantFrom(null, [{ type: 'function', function: { name: 'g' } }]),
+    tool_choice: fc.constantFrom('auto', 'none', 'required', null),
+    parallel_tool_calls: fc.constantFrom(false, null),
+  })
+  let accepted = 0
+  const property = fc.asyncProperty(request, fc.constantFrom(...offers), async (given, mapping) => {
+    let sent: WireRequest
+    try {
+      sent = encode(given, offer(mapping))
+    } catch (thrown) {
+      if (!(thrown instanceof GatewayError)) throw thrown
+      return /^messages\[\d\]\.tool_call_id$|^cache_control$/.test(String(thrown.param))
+    }
+    accepted += 1
+    const refusal = await refusalOf(sent)
+    if (refusal) throw new Error(refusal)
+    return true
+  })
+  await fc.assert(property, { numRuns: 1000, seed: 1 })
+  t.ok(accepted > 300, 'many histories are valid')
+})
+
+t.test('three turns with the provider: signatures come back byte for byte, and to it alone', async t => {
+  const upstream = await startUpstream(t, { key: 'k' })
+  const to = offer({ ...CLAUDE, supports: [...CLAUDE.supports, 'reasoning'] })
+  const send = async ({ path, body }: WireRequest, key = 'k') =>
+    fetch(upstream.url('a') + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
+      body: JSON.stringify(body),
+    })
+  const ask = async (request: Json, streamed: boolean): Promise<Event[]> => {
+    const response = await send(encode(request, to, streamed))
+    const type = response.headers.get('content-type') ?? undefined
+    t.equal(response.status, 200)
+    const { framing, mode } = framingFor(type, streamed)
+    return decode([...framing.push(Buffer.from(await response.arrayBuffer())), ...framing.end()], to, mode)
+  }
+  const usage = { prompt: 90, completion: 9, cached: 40, written: 30, written1h: 10, reasoning: 0 }
+  await upstream.script('a', [
+    {
+      reasoning: ['Think 🙂 ', 'more'],
+      text: 'Well',
+      toolCalls: [{ name: 'f', args: { a: 1 } }, { name: 'f' }],
+      usage,
+    },
+  ])
+  const messages: Json[] = [hi]
+  const request = { tools: [{ type: 'function', function: { name: 'f' } }], reasoning_effort: 'low' }
+  const replayed: unknown[] = []
+  for (let turn = 0; turn < 3; turn++) {
+    const events = await ask({ ...request, messages: [...messages] }, turn % 2 === 0)
+    t.same(usageOf(events), {
+      prompt: 90,
+      input_cache_read: 40,
+      input_cache_write: 20,
+      input_cache_write_1h: 10,
+      completion: 9,
+    })
+    const { text, details, tools, finish } = answerOf(events)
+    t.same([text, finish, tools.map(({ args }) => args)], ['Well', 'tool_calls', ['{"a":1}', '{}']])
+    const tool_calls = tools.map(({ id, args }) => call(id, args))
+    messages.push({ role: 'assistant', content: text, reasoning_details: details, tool_calls })
+    for (const { id } of tool_calls) messages.push({ role: 'tool', tool_call_id: id, content: 'ok' })
+    const blocks = turnsOf(messages, to).flatMap(({ content }) => content)
+    replayed.push(blocks.filter(block => 'reasoningContent' in block))
+    t.equal((replayed[turn] as unknown[]).length, turn + 1)
+  }
+  t.same(
+    replayed[2],
+    [0, 1, 2].flatMap(() => replayed[0]),
+    'what was signed alike is sent alike',
+  )
+  const elsewhere = turnsOf(messages, offer(CLAUDE, { id: 'other' }))
+  t.notMatch(JSON.stringify(elsewhere), /reasoningContent|Think/)
+  const forged = structuredClone(encode({ ...request, messages }, to))
+  const [block] = (forged.body.messages as Turn[])[1]!.content as { reasoningContent: { reasoningText: Json } }[]
+  block!.reasoningContent.reasoningText.text = 'forged'
+  t.equal((await send(forged)).status, 400, 'a forged signature is refused')
+
+  const denied = await send(encode({}, to), 'wrong')
+  t.match(wire.error(denied.status, await denied.text(), to), { status: 502, code: 'upstream_credential' })
+  const failure = { __type: 'ServiceUnavailableException', message: 'Later' }
+  await upstream.script('a', [{ status: 429 }, { fault: 'error-event', body: failure, afterChunks: 2 }])
+  const throttled = await send(encode({}, to))
+  t.match(wire.error(throttled.status, await throttled.text(), to), { status: 503, code: 'upstream_rate_limited' })
+  const broken = await ask({}, true)
+  t.match(errorsOf(broken), [{ status: 503, code: 'upstream_overloaded' }])
+  t.equal(answerOf(broken).text, 'echo', 'what came before it stays')
+})
