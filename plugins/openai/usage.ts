@@ -18,7 +18,13 @@ export function usageIn(chunk: Json, choice: unknown): Partial<Usage> | undefine
 function normalise(report: Json): Partial<Usage> | undefined {
   const read = isObject(report.prompt_tokens_details) ? report.prompt_tokens_details : NONE
   const made = isObject(report.completion_tokens_details) ? report.completion_tokens_details : NONE
-  const cached = count(read.cached_tokens ?? report.prompt_cache_hit_tokens ?? report.cached_tokens)
+  const other = isObject(report.prompt_token_details) ? report.prompt_token_details : NONE
+  const cached = Math.max(
+    count(read.cached_tokens ?? report.prompt_cache_hit_tokens ?? report.cached_tokens),
+    // Mistral counts it in any of three places.
+    count(report.num_cached_tokens),
+    count(other.cached_tokens),
+  )
   const written = count(
     read.cache_write_tokens ?? read.cache_creation_input_tokens ?? report.cache_creation_input_tokens,
   )

@@ -1,0 +1,186 @@
+/** Answers of Cohere's chat wire, whole and streamed, as events (wire/mistral-cohere-jina-voyage.md section B1). */
+import {
+  type Decoder,
+  type Event,
+  errors,
+  type Frame,
+  type GatewayError,
+  guessStatus,
+  readFault,
+  type Target,
+  upstreamError,
+} from '../../src/plugin.ts'
+import { fromWireName } from '../anthropic/tool-name.ts'
+import { Thinking } from '../mistral/thinking.ts'
+import { Choice } from '../openai/choice.ts'
+import { isObject, type Json, textIn } from '../openai/json.ts'
+import { usageOf } from './usage.ts'
+
+/** Marks reasoning details that only this wire understands. */
+const FORMAT = 'cohere-thinking-v1'
+
+/** The wire's finish reasons in the words of a choice; what is not here is a stop. */
+const REASONS: Readonly<Record<string, string>> = {
+  MAX_TOKENS: 'length',
+  ERROR_LIMIT: 'length',
+  TOOL_CALL: 'tool_calls',
+  ERROR_TOXIC: 'content_filter',
+}
+/** Finish reasons that tell of a failure, with the status that it would have had. */
+const FAILURES: Readonly<Record<string, number>> = { ERROR: 502, TIMEOUT: 504 }
+
+const NONE: Json = {}
+const objectIn = (value: unknown): Json => (isObject(value) ? value : NONE)
+const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : value == null ? [] : [value])
+
+/** A whole answer takes the path of a stream, so that both give the same events. */
+export class CohereDecoder implements Decoder {
+  done = false
+
+  readonly #unary: boolean
+  readonly #target: Target
+  readonly #choice: Choice
+  readonly #thinking: Thinking
+  #started = false
+  #answerId = ''
+
+  constructor(mode: 'stream' | 'unary', target: Target) {
+    this.#unary = mode === 'unary'
+    this.#target = target
+    this.#choice = new Choice(0, target)
+    this.#thinking = new Thinking(target, FORMAT)
+  }
+
+  frame({ data, name }: Frame): Event[] {
+    const out: Event[] = []
+    const text = data.trim()
+    if (this.done || text === '' || text.startsWith('[DONE]')) return out
+    let payload: unknown
+    try {
+      payload = JSON.parse(text)
+    } catch {
+      payload = undefined
+    }
+    if (isObject(payload)) this.#event(textIn(payload.type) ?? name, payload, out)
+    else if (name === 'error') this.#refuse(text, out)
+    else this.#fail(errors.invalidAnswer(`${this.#unary ? 'it' : 'one of its events'} is not a JSON object`), out)
+    if (this.#unary) this.done = true
+    for (const event of out) if (event.type === 'tool' && event.name) event.name = fromWireName(event.name)
+    return this.#thinking.mark(out)
+  }
+
+  end(): Event[] {
+    const out: Event[] = []
+    if (this.done) return out
+    this.#choice.flush(out)
+    this.#fail(this.#unary ? errors.invalidAnswer('it is empty') : errors.truncated(), out)
+    return this.#thinking.mark(out)
+  }
+
+  #event(kind: string | undefined, payload: Json, out: Event[]): void {
+    const { message, ...delta } = objectIn(payload.delta)
+    const { content, tool_plan: plan, tool_calls: call, citations } = objectIn(message)
+    switch (kind) {
+      case 'message-start':
+        this.#begin(payload.id, out)
+        break
+      case 'content-start':
+      case 'content-delta':
+        this.#say(content, out)
+        break
+      case 'tool-plan-delta':
+        this.#say(plan, out)
+        break
+      case 'tool-call-start':
+      case 'tool-call-delta':
+        for (const one of listIn(call)) this.#call(one, payload.index, out)
+        break
+      case 'citation-start':
+        this.#cite(citations, out)
+        break
+      case 'message-end':
+        this.#finish(delta, out)
+        break
+      default:
+        this.#other(kind, payload, out)
+    }
+  }
+
+  /** A whole answer, an error, or an event that tells nothing or came after this was written. */
+  #other(kind: string | undefined, payload: Json, out: Event[]): void {
+    const { message } = payload
+    if (isObject(message)) {
+      this.#begin(payload.id, out)
+      this.#say(message.content, out)
+      this.#say(message.tool_plan, out)
+      listIn(message.tool_calls).forEach((call, position) => {
+        this.#call(call, position, out)
+      })
+      this.#cite(message.citations, out)
+      this.#finish(payload, out)
+      return
+    }
+    const fault = kind === undefined || kind === 'error' ? readFault(payload) : undefined
+    if (fault) this.#fail(upstreamError(guessStatus(fault), fault, this.#target.credential?.secret), out)
+    else if (kind === 'error') this.#refuse(JSON.stringify(payload), out)
+    else if (this.#unary) this.#fail(errors.invalidAnswer('it has no message'), out)
+  }
+
+  #begin(id: unknown, out: Event[]): void {
+    if (this.#started) return
+    this.#started = true
+    const known = textIn(id)
+    // Calls without an id get one from this, so it must differ from answer to answer.
+    this.#answerId = (known ?? crypto.randomUUID()).replace(/[^A-Za-z0-9]/g, '').slice(-24)
+    out.push({ type: 'start', ...(known === undefined ? {} : { id: known }) })
+  }
+
+  /** Text, or blocks of text and thinking. What the model plans before it calls tools is text that comes before them. */
+  #say(content: unknown, out: Event[]): void {
+    this.#begin(undefined, out)
+    this.#choice.read({ content: typeof content === 'string' ? content : listIn(content) }, this.#answerId, out)
+  }
+
+  #call(call: unknown, index: unknown, out: Event[]): void {
+    this.#begin(undefined, out)
+    if (isObject(call)) this.#choice.read({ tool_calls: [{ ...call, index }] }, this.#answerId, out)
+  }
+
+  /** Sources that stand somewhere. Documents and tool results were the caller's, who needs no word of them. */
+  #cite(citations: unknown, out: Event[]): void {
+    for (const citation of listIn(citations)) {
+      for (const source of listIn(objectIn(citation).sources)) {
+        const { document, tool_output: output } = objectIn(source)
+        const { url, title } = objectIn(document ?? output)
+        if (/^https?:\/\//i.test(textIn(url) ?? '')) this.#choice.annotate({ url, title }, out)
+      }
+    }
+  }
+
+  #finish({ finish_reason: given, usage: report, error }: Json, out: Event[]): void {
+    this.#begin(undefined, out)
+    const usage = usageOf(report)
+    if (usage) out.push({ type: 'usage', usage })
+    const reason = textIn(given)
+    const status = reason === undefined ? undefined : FAILURES[reason]
+    if (status !== undefined) {
+      const message = textIn(error) ?? `the provider ended its answer with "${reason}"`
+      this.#fail(upstreamError(status, { message }, this.#target.credential?.secret), out)
+      return
+    }
+    if (reason !== undefined) this.#choice.finish(REASONS[reason] ?? 'stop')
+    const fault = this.#choice.close(out)
+    if (fault) this.#fail(fault, out)
+    this.done = true
+  }
+
+  #refuse(message: string, out: Event[]): void {
+    this.#fail(upstreamError(guessStatus({ message }), { message }, this.#target.credential?.secret), out)
+  }
+
+  /** The answer ends here, whatever still comes. */
+  #fail(error: GatewayError, out: Event[]): void {
+    this.done = true
+    out.push({ type: 'error', error })
+  }
+}

@@ -1,0 +1,51 @@
+/** A chat request on Cohere's wire (wire/mistral-cohere-jina-voyage.md section B1). */
+import { type ChatRequest, errors, type Target, type WireRequest } from '../../src/plugin.ts'
+import type { Json } from '../openai/json.ts'
+import { historyOf } from './history.ts'
+import { thinkingOf } from './thinking.ts'
+import { toolsOf } from './tools.ts'
+
+/**
+ * Only fields that the wire knows, because it refuses any other with 422. Never mutates `request`; the same request
+ * always becomes the same bytes.
+ */
+export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
+  const thinking = thinkingOf(request, target.mapping)
+  const format = formatOf(request.response_format)
+  const tools = toolsOf(request, format !== undefined)
+  const { messages, documents } = historyOf(request.messages, target, {
+    // The wire takes no answer format beside documents, so that these then go into the messages.
+    documents: format === undefined,
+    thinking: thinking?.type !== 'disabled',
+  })
+  const maxTokens = request.max_completion_tokens ?? request.max_tokens
+  const { temperature, top_p: p, frequency_penalty: frequency, presence_penalty: presence } = request
+  const body: Json = {
+    model: target.mapping.externalId,
+    messages,
+    ...(documents.length > 0 && { documents }),
+    ...tools,
+    ...(format && { response_format: format }),
+    ...(thinking && { thinking }),
+    ...(maxTokens == null ? {} : { max_tokens: maxTokens }),
+    ...(temperature == null ? {} : { temperature: Math.max(temperature, 0) }),
+    ...(p == null ? {} : { p: clamp(p, 0.01, 0.99) }),
+    ...(frequency == null ? {} : { frequency_penalty: clamp(frequency, 0, 1) }),
+    ...(presence == null ? {} : { presence_penalty: clamp(presence, 0, 1) }),
+    ...(stream && { stream: true }),
+  }
+  return { path: '/chat', body }
+}
+
+const clamp = (value: number, low: number, high: number): number => Math.min(Math.max(value, low), high)
+
+/** A schema is a kind of `json_object` here; text is what comes anyway. */
+function formatOf(format: ChatRequest['response_format']): Json | undefined {
+  if (format?.type !== 'json_schema') return format?.type === 'json_object' ? { type: 'json_object' } : undefined
+  const { schema }: { schema: Json } = format.json_schema
+  const { type = 'object' } = schema
+  if (type !== 'object') {
+    throw errors.unsupported('The schema of an answer must be of type "object".', 'response_format.json_schema.schema')
+  }
+  return { type: 'json_object', json_schema: { type, ...schema } }
+}

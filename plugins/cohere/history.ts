@@ -1,0 +1,95 @@
+/** A chat history on Cohere's wire (wire/mistral-cohere-jina-voyage.md section B1). */
+import { type Message, type Target, toolArguments } from '../../src/plugin.ts'
+import { wellFormed } from '../anthropic/blocks.ts'
+import { toWireName } from '../anthropic/tool-name.ts'
+import { plainText } from '../mistral/parts.ts'
+import { type Answered, NO_RESULT, pairResults, type Step } from '../mistral/results.ts'
+import { replayThinking } from '../mistral/thinking.ts'
+import type { Json } from '../openai/json.ts'
+import { resultContent, userContent } from './parts.ts'
+
+/** What a user is taken to have said where there must be a user, and after an answer that shall go on. */
+const SILENCE = '.'
+const GO_ON = 'Continue.'
+
+export interface Options {
+  /** Whether files go to `documents`, where the model can cite them, or into the text. */
+  readonly documents: boolean
+  /** Whether the model may think, so that it takes earlier thinking back. */
+  readonly thinking: boolean
+}
+
+/** Throws 400 for what the wire cannot carry, and for results without a call. */
+export function historyOf(
+  messages: readonly Message[],
+  target: Target,
+  options: Options,
+): { messages: Json[]; documents: Json[] } {
+  const turns: Json[] = []
+  const documents: Json[] = []
+  for (const step of pairResults(messages)) {
+    const { message, at, calls } = step
+    switch (message.role) {
+      case 'system':
+      case 'developer': {
+        const content = plainText(message.content, at, message.role)
+        if (content !== '') turns.push({ role: 'system', content })
+        break
+      }
+      case 'user': {
+        const content = userContent(message.content, at, options.documents ? documents : undefined)
+        if (content.length > 0) turns.push({ role: 'user', content })
+        break
+      }
+      case 'assistant': {
+        const turn = answerOf(step, target, options.thinking)
+        if (turn) turns.push(turn)
+        for (const call of calls) turns.push(resultOf(call))
+      }
+    }
+  }
+  const first = turns.findIndex(({ role }) => role !== 'system')
+  if (turns[first]?.role === 'assistant') turns.splice(first, 0, { role: 'user', content: SILENCE })
+  // A history ends with a user or a result; the wire has no prefill (R15).
+  const last = turns.at(-1)?.role ?? 'system'
+  if (last === 'system' || last === 'assistant') {
+    turns.push({ role: 'user', content: last === 'system' ? SILENCE : GO_ON })
+  }
+  return { messages: turns, documents }
+}
+
+/** Undefined for an answer that says and calls nothing. Beside calls the wire takes text only as their plan. */
+function answerOf({ message, at, calls }: Step, target: Target, thinks: boolean): Json | undefined {
+  const text = plainText(message.content, at, message.role) || wellFormed(message.refusal ?? '')
+  const thinking = thinks
+    ? replayThinking(message, target).map(({ text }) => ({ type: 'thinking', thinking: text }))
+    : []
+  if (calls.length > 0) {
+    return {
+      role: 'assistant',
+      ...(text !== '' && { tool_plan: text }),
+      ...(text === '' && thinking.length > 0 && { content: thinking }),
+      tool_calls: calls.map(callOf),
+    }
+  }
+  if (thinking.length === 0) return text === '' ? undefined : { role: 'assistant', content: text }
+  return { role: 'assistant', content: text === '' ? thinking : [...thinking, { type: 'text', text }] }
+}
+
+/** Any id will do, but no two calls of a message may share one. */
+const idOf = ({ call, copy }: Answered): string => `${call.id || 'call'}${copy === 0 ? '' : `_${copy + 1}`}`
+
+function callOf(answered: Answered): Json {
+  const { name, arguments: args } = answered.call.function
+  return {
+    id: idOf(answered),
+    type: 'function',
+    function: { name: toWireName(name), arguments: toolArguments(args) },
+  }
+}
+
+function resultOf(answered: Answered): Json {
+  const { result, at } = answered
+  const content = result ? resultContent(result.content, at) : NO_RESULT
+  return { role: 'tool', tool_call_id: idOf(answered), content }
+}

@@ -1,0 +1,85 @@
+/** Content parts as Cohere's content, and files as its documents. */
+import { type ContentPart, errors, type Message, parseDataUrl } from '../../src/plugin.ts'
+import { wellFormed } from '../anthropic/blocks.ts'
+import { isText, textOfBase64, titled } from '../mistral/parts.ts'
+import { pictureUrl } from '../mistral/picture.ts'
+import type { Json } from '../openai/json.ts'
+
+type Content = Message['content']
+type FilePart = Extract<ContentPart, { type: 'file' }>['file']
+
+/**
+ * A user's content; parts without text are left out. Text files are added to `documents`, or stand in the text where
+ * there are none. `at` is the message's path.
+ */
+export function userContent(content: Content, at: string, documents: Json[] | undefined): string | Json[] {
+  if (typeof content === 'string') return wellFormed(content)
+  const blocks: Json[] = []
+  content?.forEach((part, j) => {
+    const block = userBlock(part, `${at}.content[${j}]`, documents)
+    if (block && block.text !== '') blocks.push(block)
+  })
+  return blocks
+}
+
+/** A tool result's content: its text, or documents where it holds files. */
+export function resultContent(content: Content, at: string): string | Json[] {
+  if (typeof content === 'string') return wellFormed(content)
+  const files = content?.some(part => part.type === 'file')
+  const texts: string[] = []
+  const documents: Json[] = []
+  content?.forEach((part, j) => {
+    const where = `${at}.content[${j}]`
+    let text: string
+    if (part.type === 'text') text = wellFormed(part.text)
+    else if (part.type === 'refusal') text = wellFormed(part.refusal)
+    else if (part.type === 'file') {
+      documents.push({ type: 'document', document: documentOf(part.file, `${where}.file`) })
+      return
+    } else throw errors.unsupported('A tool result may hold text and text files only here.', where)
+    texts.push(text)
+    if (text !== '') documents.push({ type: 'document', document: { data: { text } } })
+  })
+  return files ? documents : texts.join('')
+}
+
+function userBlock(part: ContentPart, at: string, documents: Json[] | undefined): Json | undefined {
+  switch (part.type) {
+    case 'text':
+      return { type: 'text', text: wellFormed(part.text) }
+    case 'refusal':
+      return { type: 'text', text: wellFormed(part.refusal) }
+    case 'image_url': {
+      const { url: given, detail } = part.image_url
+      const url = pictureUrl(given, `${at}.image_url.url`)
+      return { type: 'image_url', image_url: detail === undefined ? { url } : { url, detail } }
+    }
+    case 'input_audio':
+      throw errors.unsupported('This provider takes no audio; send text, images or files.', `${at}.input_audio`)
+    case 'file': {
+      const where = `${at}.file`
+      const url = part.file.file_data ?? ''
+      if (/^data:image\//i.test(url)) {
+        return { type: 'image_url', image_url: { url: pictureUrl(url, `${where}.file_data`) } }
+      }
+      if (!documents) return { type: 'text', text: titled(part.file.filename, fileText(part.file, where)) }
+      documents.push(documentOf(part.file, where))
+      return undefined
+    }
+  }
+}
+
+const documentOf = (file: FilePart, at: string): Json => ({
+  data: { text: fileText(file, at), ...(file.filename === undefined ? {} : { title: file.filename }) },
+})
+
+/** The text of a text file; the wire takes no others. */
+function fileText({ file_data: url = '' }: FilePart, at: string): string {
+  const parsed = parseDataUrl(url)
+  if (!parsed) {
+    throw errors.invalidParameters(`${at} needs file_data, a data URL such as "data:text/plain;base64,…".`, at)
+  }
+  if (isText(parsed.mime)) return wellFormed(textOfBase64(parsed.base64))
+  const where = `${at}.file_data`
+  throw errors.invalidParameters(`${where} is "${parsed.mime}"; this provider takes text and images.`, where)
+}

@@ -1,0 +1,50 @@
+/** Function tools and the choice among them (wire/mistral-cohere-jina-voyage.md section B1). */
+import { type ChatRequest, errors, type Tool } from '../../src/plugin.ts'
+import { toWireName } from '../anthropic/tool-name.ts'
+import type { Json } from '../openai/json.ts'
+
+const NO_PARAMETERS = { type: 'object', properties: {} }
+
+type FunctionTool = Extract<Tool, { type: 'function' }>
+
+/**
+ * `tools`, `tool_choice` and `strict_tools`, which holds for all tools at once. A tool is chosen by offering no other.
+ * `formatted` tells that the answer must have a format, which the wire takes only without tools.
+ */
+export function toolsOf(request: Readonly<ChatRequest>, formatted: boolean): Json {
+  let tools = (request.tools ?? []).filter((tool): tool is FunctionTool => tool.type === 'function')
+  const { tool_choice: choice } = request
+  if (tools.length === 0) return {}
+  if (formatted) {
+    if (choice === 'none') return {}
+    throw errors.combination(
+      'This provider takes no response_format beside tools: leave one of them out, or set tool_choice to "none".',
+      'response_format',
+    )
+  }
+  const named = typeof choice === 'object' && choice?.type === 'function' ? choice.function.name : undefined
+  if (named !== undefined) {
+    tools = tools.filter(tool => tool.function.name === named)
+    if (tools.length === 0) {
+      const at = 'tool_choice.function.name'
+      throw errors.invalidParameters(`${at}: "${named}" must be the name of one of the tools.`, at)
+    }
+  }
+  return {
+    tools: tools.map(functionTool),
+    ...((choice === 'required' || named !== undefined) && { tool_choice: 'REQUIRED' }),
+    ...(choice === 'none' && { tool_choice: 'NONE' }),
+    ...(tools.some(tool => tool.function.strict) && { strict_tools: true }),
+  }
+}
+
+function functionTool({ function: { name, description, parameters } }: FunctionTool): Json {
+  return {
+    type: 'function',
+    function: {
+      name: toWireName(name),
+      ...(description === undefined ? {} : { description }),
+      parameters: parameters && Object.keys(parameters).length > 0 ? parameters : NO_PARAMETERS,
+    },
+  }
+}

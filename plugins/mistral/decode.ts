@@ -1,0 +1,81 @@
+/** Answers in Mistral's dialect: those of chat completions, with thinking as signed parts and the tier in the usage. */
+import type { Decoder, Event, Frame, Target } from '../../src/plugin.ts'
+import { fromWireName } from '../anthropic/tool-name.ts'
+import { ChatDecoder } from '../openai/decoder.ts'
+import { indexIn, isObject, type Json, textIn } from '../openai/json.ts'
+import { type Signatures, Thinking } from './thinking.ts'
+
+/** Marks reasoning details that only this wire understands. */
+const FORMAT = 'mistral-thinking-v1'
+
+export class MistralDecoder implements Decoder {
+  readonly #chat: ChatDecoder
+  readonly #thinking: Thinking
+  #tier: string | undefined
+
+  constructor(mode: 'stream' | 'unary', target: Target) {
+    this.#chat = new ChatDecoder(mode, target)
+    this.#thinking = new Thinking(target, FORMAT)
+  }
+
+  get done(): boolean {
+    return this.#chat.done
+  }
+
+  frame(frame: Frame): Event[] {
+    if (this.done) return []
+    const { data } = frame
+    const events = this.#chat.frame(frame)
+    for (const event of events) if (event.type === 'tool' && event.name) event.name = fromWireName(event.name)
+    // Few frames hold these keys, and none does in its text, where quotes are escaped.
+    if (!data.includes('"signature"') && !data.includes('"service_tier"')) return this.#thinking.mark(events)
+    const chunk = parsed(data)
+    const out = this.#thinking.mark(events, signaturesIn(chunk))
+    const tier = tierIn(chunk)
+    if (tier !== undefined && tier !== this.#tier) out.push({ type: 'tier', tier })
+    this.#tier = tier ?? this.#tier
+    return out
+  }
+
+  end(): Event[] {
+    return this.#thinking.mark(this.#chat.end())
+  }
+}
+
+function parsed(data: string): Json {
+  try {
+    const value: unknown = JSON.parse(data)
+    return isObject(value) ? value : {}
+  } catch {
+    return {}
+  }
+}
+
+const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
+
+function signaturesIn({ choices }: Json): Signatures {
+  const all = new Map<number, (string | undefined)[]>()
+  listIn(choices).forEach((choice, position) => {
+    if (!isObject(choice)) return
+    const { index, delta, message } = choice
+    const said = isObject(delta) ? delta : isObject(message) ? message : {}
+    const found: (string | undefined)[] = [undefined]
+    for (const part of listIn(said.content)) {
+      if (!isObject(part) || part.type !== 'thinking') continue
+      if (hasText(part.thinking)) found.push(undefined)
+      if (typeof part.signature === 'string') found[found.length - 1] = part.signature
+    }
+    all.set(indexIn(index) ?? position, found)
+  })
+  return all
+}
+
+/** Whether the decoder makes a reasoning event of it. */
+const hasText = (thinking: unknown): boolean =>
+  textIn(thinking) !== undefined || listIn(thinking).some(part => isObject(part) && textIn(part.text) !== undefined)
+
+/** The served tier in the words of our clients; undefined for what they have no word for. */
+function tierIn({ usage }: Json): string | undefined {
+  const tier = isObject(usage) ? usage.service_tier : undefined
+  return tier === 'standard' ? 'default' : tier === 'priority' ? tier : undefined
+}

@@ -1,0 +1,68 @@
+/** A chat request in Mistral's dialect (wire/mistral-cohere-jina-voyage.md section A1). */
+import { type ChatRequest, errors, type Mapping, type Target, type WireRequest } from '../../src/plugin.ts'
+import type { Json } from '../openai/json.ts'
+import { toolsOf } from './tools.ts'
+import { turnsOf } from './turns.ts'
+
+/** Parameters that mean the same on both sides. */
+const SAME = [
+  'top_p',
+  'presence_penalty',
+  'frequency_penalty',
+  'prompt_cache_key',
+] as const satisfies readonly (keyof ChatRequest)[]
+
+const MAX_TEMPERATURE = 1.5
+/** The wire's two tiers: better service where the account has it, or never. There is nothing like `flex`. */
+const TIERS: Readonly<Record<string, string>> = { auto: 'auto', priority: 'auto', default: 'standard_only' }
+
+/**
+ * Only fields that the wire knows, because it refuses any other with 422. Never mutates `request`; the same request
+ * always becomes the same bytes.
+ */
+export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
+  const { mapping } = target
+  const body: Json = { model: mapping.externalId, messages: turnsOf(request.messages, target) }
+  if (request.temperature != null) body.temperature = Math.min(Math.max(request.temperature, 0), MAX_TEMPERATURE)
+  for (const name of SAME) if (request[name] != null) body[name] = request[name]
+  const maxTokens = request.max_completion_tokens ?? request.max_tokens
+  if (maxTokens != null) body.max_tokens = maxTokens
+  if ((request.n ?? 1) > 1) body.n = request.n
+  if (request.response_format) body.response_format = formatOf(request.response_format)
+  Object.assign(body, reasoningOf(request, mapping), toolsOf(request))
+  const tier = TIERS[request.service_tier ?? '']
+  if (tier !== undefined) body.service_tier = tier
+  if (stream) body.stream = true
+  return { path: '/chat/completions', body }
+}
+
+/**
+ * Models with efforts take them verbatim, `max` too: what a model lacks is the provider's to refuse. Magistral models
+ * know only whether to reason.
+ */
+function reasoningOf(request: Readonly<ChatRequest>, mapping: Mapping): Json {
+  const effort = request.reasoning?.effort ?? request.reasoning_effort
+  if (effort == null) {
+    if (request.reasoning?.max_tokens == null) return {}
+    throw errors.unsupported(
+      `"${mapping.model.id}" takes no token budget for reasoning here; use reasoning.effort.`,
+      'reasoning.max_tokens',
+    )
+  }
+  if (mapping.reasoningEfforts.length > 0 && !/magistral/i.test(mapping.externalId)) return { reasoning_effort: effort }
+  return effort === 'none' ? {} : { prompt_mode: 'reasoning' }
+}
+
+function formatOf(format: NonNullable<ChatRequest['response_format']>): Json {
+  if (format.type !== 'json_schema') return { type: format.type }
+  const { name, description, schema, strict } = format.json_schema
+  return {
+    type: 'json_schema',
+    json_schema: {
+      name,
+      ...(description === undefined ? {} : { description }),
+      schema,
+      ...(strict == null ? {} : { strict }),
+    },
+  }
+}

@@ -1,0 +1,57 @@
+/** Errors of Mistral's dialect (wire/mistral-cohere-jina-voyage.md section A3). */
+import { type GatewayError, readFault, type Target, upstreamError, upstreamErrorFrom } from '../../src/plugin.ts'
+import { isObject, type Json, textIn } from '../openai/json.ts'
+
+/** A refused request as our error: a validator's findings become a sentence, and their first field the param. */
+export function error(status: number, body: string, target: Target): GatewayError {
+  const secret = target.credential?.secret
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(body)
+  } catch {
+    return upstreamErrorFrom(status, body, secret)
+  }
+  const findings = findingsIn(parsed)
+  const fault = readFault(parsed)
+  if (findings.length === 0 || !fault) return upstreamErrorFrom(status, body, secret)
+  const [first] = findings
+  return upstreamError(
+    status,
+    {
+      ...fault,
+      message: findings.map(({ field, text }) => (field ? `${field}: ${text}` : text)).join('; '),
+      code: fault.code ?? first?.kind,
+      param: fault.param ?? first?.field,
+    },
+    secret,
+  )
+}
+
+interface Finding {
+  readonly field: string | undefined
+  readonly text: string
+  readonly kind: string | undefined
+}
+
+/** `detail` of a 422, which stands in `message` or on top: `[{type, loc: ["body", "user"], msg}]`. */
+function findingsIn(body: unknown): Finding[] {
+  if (!isObject(body)) return []
+  const detail = isObject(body.message) ? body.message.detail : body.detail
+  if (!Array.isArray(detail)) return []
+  return detail.flatMap((entry: unknown) => {
+    const text = isObject(entry) ? textIn(entry.msg) : undefined
+    if (!isObject(entry) || text === undefined) return []
+    return [{ field: pathOf(entry), text, kind: textIn(entry.type) }]
+  })
+}
+
+/** `["body", "messages", 0, "content"]` → `messages[0].content`. */
+function pathOf({ loc }: Json): string | undefined {
+  if (!Array.isArray(loc)) return undefined
+  let path = ''
+  for (const step of loc[0] === 'body' ? loc.slice(1) : loc) {
+    if (typeof step === 'number') path += `[${step}]`
+    else path += path === '' ? String(step) : `.${step}`
+  }
+  return path || undefined
+}

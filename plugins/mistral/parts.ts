@@ -1,0 +1,87 @@
+/** Content parts as Mistral's content chunks. */
+import { type ContentPart, errors, type Message, parseDataUrl } from '../../src/plugin.ts'
+import { wellFormed } from '../anthropic/blocks.ts'
+import type { Json } from '../openai/json.ts'
+import { pictureUrl } from './picture.ts'
+
+type Content = Message['content']
+
+/** The content of a user's message or a tool's result; parts without text are left out. `at` is the message's path. */
+export function contentOf(content: Content, at: string): string | Json[] {
+  if (typeof content === 'string') return wellFormed(content)
+  const chunks: Json[] = []
+  content?.forEach((part, j) => {
+    const chunk = chunkOf(part, `${at}.content[${j}]`)
+    if (chunk.text !== '') chunks.push(chunk)
+  })
+  return chunks
+}
+
+/** The text of a message that may hold nothing else. Throws 400 for other parts. */
+export function plainText(content: Content, at: string, role: Message['role']): string {
+  if (typeof content === 'string') return wellFormed(content)
+  let text = ''
+  content?.forEach((part, j) => {
+    if (part.type === 'text') text += part.text
+    else if (part.type === 'refusal') text += part.refusal
+    else throw errors.unsupported(`A message of role "${role}" may hold text only here.`, `${at}.content[${j}]`)
+  })
+  return wellFormed(text)
+}
+
+/** One string, if that says all (edge case C8). */
+export function joined(content: string | Json[]): string | Json[] {
+  if (typeof content === 'string' || content.some(chunk => chunk.type !== 'text')) return content
+  return content.map(chunk => chunk.text).join('')
+}
+
+const textChunk = (text: string): Json => ({ type: 'text', text: wellFormed(text) })
+
+function chunkOf(part: ContentPart, at: string): Json {
+  switch (part.type) {
+    case 'text':
+      return textChunk(part.text)
+    case 'refusal':
+      return textChunk(part.refusal)
+    case 'image_url': {
+      const { url: given, detail } = part.image_url
+      const url = pictureUrl(given, `${at}.image_url.url`)
+      return { type: 'image_url', image_url: detail === undefined ? { url } : { url, detail } }
+    }
+    case 'input_audio': {
+      const { data } = part.input_audio
+      return { type: 'input_audio', input_audio: parseDataUrl(data)?.base64 ?? data }
+    }
+    case 'file':
+      return fileChunk(part.file, `${at}.file`)
+  }
+}
+
+/** Text is sent as text: the wire's document reader takes pages, not characters. */
+function fileChunk(file: Extract<ContentPart, { type: 'file' }>['file'], at: string): Json {
+  if (file.file_id) return { type: 'file', file_id: file.file_id }
+  const { filename, file_data: url = '' } = file
+  const parsed = parseDataUrl(url)
+  if (!parsed) {
+    throw errors.invalidParameters(`${at} needs file_data, a data URL such as "data:application/pdf;base64,…".`, at)
+  }
+  const { mime, base64 } = parsed
+  if (mime.startsWith('image/')) {
+    return { type: 'image_url', image_url: { url: pictureUrl(url, `${at}.file_data`) } }
+  }
+  if (isText(mime)) return textChunk(titled(filename, textOfBase64(base64)))
+  return {
+    type: 'document_url',
+    document_url: `data:${mime};base64,${base64}`,
+    ...(filename === undefined ? {} : { document_name: filename }),
+  }
+}
+
+/** True for media types whose bytes are characters. */
+export const isText = (mime: string): boolean => mime.startsWith('text/') || mime === 'application/json'
+
+export const textOfBase64 = (base64: string): string => Buffer.from(base64, 'base64').toString('utf8')
+
+/** A file's text as part of a message. */
+export const titled = (filename: string | undefined, text: string): string =>
+  filename ? `${filename}\n\n${text}` : text

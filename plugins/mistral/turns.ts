@@ -1,0 +1,92 @@
+/**
+ * A chat history as Mistral wants it: system messages first, tool results right behind their calls, after results the
+ * assistant, and a user, a result or the beginning of an answer at the end (wire/mistral-cohere-jina-voyage.md A1).
+ */
+import { type Message, type Target, toolArguments } from '../../src/plugin.ts'
+import { wellFormed } from '../anthropic/blocks.ts'
+import type { Json } from '../openai/json.ts'
+import { contentOf, joined, plainText } from './parts.ts'
+import { type Answered, NO_RESULT, pairResults, type Step } from './results.ts'
+import { replayThinking } from './thinking.ts'
+import { wireId } from './tool-id.ts'
+import { wireName } from './tools.ts'
+
+/** What the assistant is taken to have said between a tool result and whoever speaks next. */
+const BRIDGE = 'OK'
+/** What a user is taken to have said where there must be a user. */
+const SILENCE = '.'
+
+/** Throws 400 for what the wire cannot carry, and for results without a call. */
+export function turnsOf(messages: readonly Message[], target: Target): Json[] {
+  const turns: Json[] = []
+  let opened = false
+  const speak = (turn: Json) => {
+    if (turn.role === 'user' && turns.at(-1)?.role === 'tool') turns.push({ role: 'assistant', content: BRIDGE })
+    if (turn.role === 'assistant' && turns.length === 0) turns.push({ role: 'user', content: SILENCE })
+    opened = true
+    turns.push(turn)
+  }
+  for (const { message, at, calls } of pairResults(messages)) {
+    switch (message.role) {
+      case 'system':
+      case 'developer': {
+        const text = plainText(message.content, at, message.role)
+        if (text === '') break
+        // A later one may not follow an answer, nor end the history (R7): it stays in its place as a reminder.
+        if (!opened) turns.push({ role: 'system', content: text })
+        else speak({ role: 'user', content: `<system-reminder>${text}</system-reminder>` })
+        break
+      }
+      case 'user': {
+        const content = contentOf(message.content, at)
+        if (content.length > 0) speak({ role: 'user', content })
+        break
+      }
+      case 'assistant': {
+        const turn = answerOf({ message, at, calls }, target)
+        if (turn) speak(turn)
+        for (const call of calls) turns.push(resultOf(call))
+      }
+    }
+  }
+  if (!opened) turns.push({ role: 'user', content: SILENCE })
+  const last = turns.at(-1)!
+  if (last.role === 'assistant') last.prefix = true
+  return turns
+}
+
+/** Undefined for an answer that says and calls nothing, which the wire refuses. */
+function answerOf({ message, at, calls }: Step, target: Target): Json | undefined {
+  const text = plainText(message.content, at, message.role) || wellFormed(message.refusal ?? '')
+  const thinking = replayThinking(message, target).map(({ text, signature }) => ({
+    type: 'thinking',
+    thinking: [{ type: 'text', text }],
+    ...(signature === undefined ? {} : { signature }),
+    closed: true,
+  }))
+  if (text === '' && thinking.length === 0 && calls.length === 0) return undefined
+  const said = text === '' ? [] : [{ type: 'text', text }]
+  return {
+    role: 'assistant',
+    content: thinking.length > 0 ? [...thinking, ...said] : text,
+    ...(calls.length > 0 && { tool_calls: calls.map((call, i) => callOf(call, `${at}.tool_calls[${i}]`)) }),
+  }
+}
+
+const callOf = ({ call, copy }: Answered, at: string): Json => ({
+  id: wireId(call.id, copy),
+  type: 'function',
+  function: {
+    name: wireName(call.function.name, `${at}.function.name`),
+    arguments: toolArguments(call.function.arguments),
+  },
+})
+
+function resultOf({ call, copy, result, at }: Answered): Json {
+  return {
+    role: 'tool',
+    name: wireName(call.function.name, at),
+    tool_call_id: wireId(call.id, copy),
+    content: result ? joined(contentOf(result.content, at)) : NO_RESULT,
+  }
+}

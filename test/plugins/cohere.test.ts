@@ -1,0 +1,318 @@
+/**
+ * The wire `cohere.chat`. Its tables are `test/golden/cohere`: requests with the body that they become, answers as
+ * frames with what they show, one event a line. Ids such as C14 name known edge cases.
+ */
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
+import t from 'tap'
+import { plugin } from '../../plugins/cohere.ts'
+import { GatewayError } from '../../src/core/error.ts'
+import { Registry } from '../../src/registry.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+import {
+  ask,
+  call,
+  cuts,
+  decodePieces,
+  decodeWith,
+  encodeWith,
+  errorsOf,
+  golden,
+  hi,
+  type Json,
+  offer,
+  result,
+  show,
+  turnOf,
+  usageOf,
+} from './golden-kit.ts'
+import { target } from './wire-kit.ts'
+
+interface Row {
+  mapping?: Json
+  request: Json
+  body: Json
+}
+interface Answer {
+  mode?: 'stream' | 'unary'
+  frames: unknown[]
+  shows: string[]
+}
+
+const wire = plugin.wires[0]!
+const { read, table } = golden('cohere')
+const answers = table<Answer>('answers')
+const thinks = offer({ supports: ['reasoning'] })
+const encode = (request: Json, to = target()) => encodeWith(wire, request, to).body
+const turnsOf = (messages: Json[], to = target(), rest: Json = {}) =>
+  encode({ ...rest, messages: [...messages] }, to).messages as Json[]
+const decode = (mode: 'stream' | 'unary', frames: readonly unknown[], to = target()) =>
+  decodeWith(wire.decoder(mode, to), frames)
+
+/** What the scripted upstream refuses, as the real provider does. */
+const { check } = (await import(new URL('../helpers/upstream/cohere-rules.mjs', import.meta.url).href)) as {
+  check(headers: Json, body: unknown, keys: string[]): void
+}
+const accepts = (body: Json) => check({ 'content-type': 'application/json' }, JSON.parse(JSON.stringify(body)), [])
+
+t.test('the registry knows the wire', async t => {
+  t.equal(new Registry().wires.get('cohere.chat'), wire)
+})
+
+t.test('golden requests are encoded without touching them', async t => {
+  for (const { name, mapping, request, body } of table<Row>('requests')) {
+    const sent = encodeWith(wire, request, offer(mapping), request.stream === true)
+    t.equal(sent.path, '/chat')
+    t.strictSame(JSON.parse(JSON.stringify(sent.body)), body, name)
+    accepts(sent.body)
+  }
+})
+
+t.test('parameters are mapped, clamped or dropped', async t => {
+  // In a row, null stands for a field that must be absent.
+  for (const { name, mapping, request, body } of table<Row>('parameters')) {
+    const sent = encode(request, offer(mapping))
+    for (const [field, value] of Object.entries(body)) t.strictSame(sent[field] ?? null, value, `${name}: ${field}`)
+    accepts(sent)
+  }
+})
+
+t.test('histories become turns in the order of the wire', async t => {
+  for (const { name, messages, turns } of table<{ messages: Json[]; turns: Json[] }>('histories')) {
+    const sent = encode({ messages })
+    t.strictSame(JSON.parse(JSON.stringify(sent.messages)), turns, name)
+    accepts(sent)
+  }
+})
+
+t.test('what the wire cannot carry is refused by name', async t => {
+  for (const { name, request, ...refusal } of table<{ request: Json; param: string; message: string }>('refusals')) {
+    t.throws(() => encode(request), { ...refusal, status: 400, failover: false }, name)
+  }
+})
+
+t.test('answers in all forms give the same events', async t => {
+  for (const { name, mode = 'stream', frames, shows } of answers) {
+    t.strictSame(decode(mode, frames).map(show), shows, name)
+  }
+})
+
+t.test('any way of cutting a stream into bytes gives the same events', async t => {
+  const bytes = Buffer.from(read('stream.sse'))
+  const whole = decodePieces(wire.decoder('stream', target()), [bytes])
+  t.strictSame(whole.map(show), [
+    'start 2941521a-b87a -',
+    'reasoning 0#0 Hé 🙂',
+    'reasoning 0#0 sealed acme:{"type":"thinking"}',
+    'text 0 I will look',
+    'text 0  for 日本.',
+    'tool 0.0 id=weather_e8p4 name=weather',
+    'tool 0.0 args={"city":',
+    'tool 0.0 args= "Zürich"}',
+    'tool 0.1 id=time_y46a name=time',
+    'usage prompt=1549 completion=95 input_cache_read=1504',
+    'tool 0.1 args={}',
+    'finish 0 tool_calls',
+  ])
+  const single = Array.from(bytes, (_, i) => bytes.subarray(i, i + 1))
+  t.strictSame(decodePieces(wire.decoder('stream', target()), single), whole, 'S12, S15 byte by byte')
+  const holds = fc.property(cuts(bytes), pieces => {
+    assert.deepEqual(decodePieces(wire.decoder('stream', target()), pieces), whole)
+  })
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: 100, seed: 1 }))
+})
+
+t.test('an answer is done at its end, at an error, and at the end of a whole body', async t => {
+  const done = (mode: 'stream' | 'unary', data: string) => {
+    const decoder = wire.decoder(mode, target())
+    t.equal(decoder.done, false)
+    decoder.frame({ data })
+    if (decoder.done) t.strictSame([...decoder.frame({ data: '{"message":"late"}' }), ...decoder.end()], [])
+    return decoder.done
+  }
+  t.equal(done('stream', '{"type":"message-start","id":"c1"}'), false)
+  t.equal(done('stream', '[DONE]'), false, 'it is not the end of the wire')
+  t.equal(done('stream', '{"type":"message-end","delta":{"finish_reason":"COMPLETE"}}'), true)
+  t.equal(done('stream', '{"message":"no"}'), true)
+  t.equal(done('unary', '{"message":{"content":"a"}}'), true)
+})
+
+t.test('C15 ids that the gateway makes differ from answer to answer', async t => {
+  const frame = { message: { tool_calls: [{ function: { name: 'f' } }, { function: { name: 'g' } }] } }
+  const ids = () => decode('unary', [frame]).flatMap(event => (event.type === 'tool' && event.id ? [event.id] : []))
+  const all = [...ids(), ...ids()]
+  t.equal(new Set(all).size, 4)
+  for (const id of all) t.match(id, /^call_[A-Za-z0-9]{24}_0_[01]$/)
+})
+
+t.test('usage counts real tokens, streamed and whole alike', async t => {
+  const billed_units = { input_tokens: 19, output_tokens: 12 }
+  const tokens = { input_tokens: 1549, output_tokens: 103 }
+  const rows: [Json | null, Json][] = [
+    [
+      { billed_units, tokens, cached_tokens: 992 },
+      { prompt: 1549, completion: 103, input_cache_read: 992 },
+    ],
+    [
+      { billed_units, tokens },
+      { prompt: 1549, completion: 103 },
+    ],
+    [{ billed_units }, { prompt: 19, completion: 12 }],
+    [
+      { tokens, cached_tokens: 2000 },
+      { prompt: 3549, completion: 103, input_cache_read: 2000 },
+    ],
+    [{ tokens: { input_tokens: 0, output_tokens: 0 } }, {}],
+    [{ tokens: { input_tokens: null, output_tokens: 5 } }, { prompt: 0, completion: 5 }],
+    [{ billed_units: null }, {}],
+    [null, {}],
+  ]
+  for (const [usage, expected] of rows) {
+    const streamed = decode('stream', [{ type: 'message-end', delta: { finish_reason: 'COMPLETE', usage } }])
+    const whole = decode('unary', [{ message: { content: 'a' }, finish_reason: 'COMPLETE', usage }])
+    t.strictSame(usageOf(streamed), expected, JSON.stringify(usage))
+    t.strictSame(usageOf(whole), expected, JSON.stringify(usage))
+  }
+})
+
+t.test('refusals with a status say whose fault they are', async t => {
+  const to = target({ secret: 'secret-0123456789' })
+  for (const { name, status, body, error } of table<{ status: number; body: unknown; error: Json }>('errors')) {
+    t.match(wire.error(status, typeof body === 'string' ? body : JSON.stringify(body), to), error, name)
+  }
+  const echo = { type: 'message-end', delta: { finish_reason: 'ERROR', error: 'bad secret-0123456789' } }
+  t.match(errorsOf(decode('stream', [echo], to)), [{ message: 'bad ***' }], 'E13 inside a stream')
+})
+
+t.test('thinking survives three turns byte for byte, for its provider alone', async t => {
+  const messages: Json[] = [hi]
+  const made: unknown[] = []
+  for (let turn = 0; turn < 3; turn++) {
+    const content = [{ type: 'thinking', thinking: `Think 🙂 ${turn}\n` }]
+    const tool_calls = [{ id: `f_${turn}`, type: 'function', function: { name: 'f', arguments: '{}' } }]
+    const message = turn < 2 ? { content, tool_calls } : { content: [...content, { type: 'text', text: 'So' }] }
+    made.push(message)
+    messages.push(turnOf(decode('unary', [{ message, finish_reason: 'COMPLETE' }]), turn !== 1))
+    messages.push(turn < 2 ? result(`f_${turn}`) : hi)
+    const sent = turnsOf(messages, thinks).filter(({ role }) => role === 'assistant')
+    t.equal(JSON.stringify(sent.map(({ role: _, ...rest }) => rest)), JSON.stringify(made))
+  }
+  const elsewhere = [
+    turnsOf(messages, offer({ supports: ['reasoning'] }, { id: 'other' })),
+    turnsOf(messages, thinks, { reasoning_effort: 'none' }),
+    turnsOf(messages, target()),
+  ]
+  for (const turns of elsewhere) t.notMatch(JSON.stringify(turns), /thinking|Think/)
+  for (const turns of elsewhere) accepts({ model: 'm', messages: turns })
+})
+
+t.test('beside a plan there is no thinking, which the wire takes only in its place', async t => {
+  const message = {
+    content: [{ type: 'thinking', thinking: 'a' }],
+    tool_plan: 'b',
+    tool_calls: [{ id: 'f_1', type: 'function', function: { name: 'f', arguments: '{}' } }],
+  }
+  const turn = turnOf(decode('unary', [{ message, finish_reason: 'TOOL_CALL' }]))
+  t.match(turn, { content: 'b', reasoning: 'a' })
+  const sent = turnsOf([hi, turn, result('f_1')], thinks)[1]!
+  t.equal(sent.tool_plan, 'b')
+  t.notOk('content' in sent)
+})
+
+t.test('the same request always becomes the same bytes, and a longer conversation begins with them', async t => {
+  const messages = [
+    { role: 'system', content: 'Long' },
+    hi,
+    { role: 'assistant', content: 'Plan', tool_calls: [call('call_1', '{"z":1,"a":2}')] },
+    result('call_1'),
+  ]
+  const later = [{ role: 'assistant', content: 'Done' }, hi, { role: 'system', content: 'Now' }]
+  const prefix = (more: Json[], rest: Json = {}) => {
+    const text = JSON.stringify(encode({ messages: [...messages, ...more], ...rest }))
+    return text.slice(0, text.indexOf('"content":"ok"'))
+  }
+  const first = prefix([])
+  const all = new Set<string>()
+  for (let i = 0; i < 100; i++) all.add(prefix(later.slice(0, i % 4), i % 2 ? { temperature: 1 } : {}))
+  t.strictSame([...all], [first])
+})
+
+t.test('any history is refused by name, or accepted by the provider', async t => {
+  const id = fc.constantFrom('a', 'b', 'call_1', '')
+  const words = fc.constantFrom('', ' ', 'x', '\ud83d')
+  const parts = fc.array(
+    words.map(text => ({ type: 'text', text })),
+    { maxLength: 3 },
+  )
+  const said = fc.oneof(words, fc.constant(null), parts)
+  const calls = fc.array(
+    fc.tuple(id, fc.constantFrom('{}', '', '{"a":1}')).map(([id, args]) => call(id, args)),
+    { maxLength: 3 },
+  )
+  const message = fc.oneof(
+    fc.record({ role: fc.constantFrom('system', 'developer', 'user', 'assistant'), content: said }),
+    fc.record({ role: fc.constant('assistant'), content: said, tool_calls: calls }),
+    fc.record({ role: fc.constant('tool'), content: said, tool_call_id: id }),
+  )
+  let accepted = 0
+  const holds = fc.property(fc.array(message, { minLength: 1, maxLength: 8 }), messages => {
+    let body: Json
+    try {
+      body = encode({ messages })
+    } catch (thrown) {
+      if (!(thrown instanceof GatewayError)) throw thrown
+      assert.match(String(thrown.param), /^messages\[\d\]\.tool_call_id$/)
+      return
+    }
+    accepts(body)
+    accepted += 1
+  })
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: 1000, seed: 1 }))
+  t.ok(accepted > 200, 'many histories are valid')
+})
+
+t.test('the scripted provider takes what is sent, and its answers come back whole and streamed alike', async t => {
+  const upstream = await startUpstream(t)
+  const url = upstream.url('c').replace(/v1$/, 'v2')
+  const tools = [{ type: 'function', function: { name: 'a.b' } }]
+  await upstream.script('c', [
+    { text: 'Hello', reasoning: 'Hmm, I see', usage: { prompt: 9, cached: 3 } },
+    { text: 'Hello', reasoning: 'Hmm, I see', usage: { prompt: 9, cached: 3 } },
+    { toolCalls: 'offered', text: 'Let me see' },
+    { toolCalls: 'offered', reasoning: 'Hmm' },
+    { toolCalls: 'offered' },
+    { fault: 'truncate' },
+    { fault: 'error-event', afterChunks: 1 },
+    { status: 429 },
+    { fault: 'error-in-200' },
+  ])
+  const plain = { messages: [hi], user: 'u', presence_penalty: -2, top_p: 1, reasoning_effort: 'low' }
+  const facts = (events: Awaited<ReturnType<typeof ask>>) => {
+    const { content, reasoning, reasoning_details } = turnOf(events)
+    return { content, reasoning, reasoning_details, usage: usageOf(events) }
+  }
+  const streamed = await ask(wire, url, { ...plain, stream: true }, thinks)
+  t.strictSame(facts(streamed), facts(await ask(wire, url, plain, thinks)))
+  t.match(facts(streamed), { content: 'Hello', reasoning: 'Hmm, I see', usage: { prompt: 9, input_cache_read: 3 } })
+
+  const messages: Json[] = [hi]
+  for (const stream of [true, false]) {
+    const turn = turnOf(await ask(wire, url, { messages: [...messages], tools, stream }, thinks))
+    t.match(turn, { tool_calls: [{ function: { name: 'a.b', arguments: '{}' } }] })
+    const { id } = (turn.tool_calls as { id: string }[])[0]!
+    messages.push(turn, result(id, 'fine'), ...(stream ? [hi] : []))
+  }
+  const last = await ask(wire, url, { messages, tools, stream: true }, thinks)
+  t.equal(turnOf(last).content, 'tool said: fine', 'its plan and its thinking are accepted')
+
+  const streams = { messages: [hi], stream: true }
+  t.match(errorsOf(await ask(wire, url, streams, thinks)), [{ code: 'upstream_stream_truncated' }])
+  t.match(errorsOf(await ask(wire, url, streams, thinks)), [{ status: 502, message: 'Simulated failure 500.' }])
+  await t.rejects(ask(wire, url, streams, thinks), { code: 'upstream_rate_limited' })
+  t.match(errorsOf(await ask(wire, url, streams, thinks)), [{ message: 'Simulated failure 500.' }])
+  const record = await upstream.record('c', { ended: 9 })
+  t.strictSame(
+    record.flatMap(({ refused }) => refused ?? []),
+    [],
+  )
+})

@@ -1,0 +1,145 @@
+/** What the tests of a wire share whose tables stand in `test/golden/<wire>`: rows, events as lines, and replays. */
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import type { GatewayError } from '../../src/core/error.ts'
+import type { Event, ReasoningEvent } from '../../src/core/event.ts'
+import { Fold } from '../../src/core/fold.ts'
+import type { ChatRequest } from '../../src/core/ops.ts'
+import type { Decoder, Target, Translator, WireRequest } from '../../src/core/translator.ts'
+import { mergeUsage, type Usage } from '../../src/core/usage.ts'
+import { framingFor } from '../../src/upstream/framing/index.ts'
+import { SseFraming } from '../../src/upstream/framing/sse.ts'
+import { decodeAll, deepFreeze, type RawFrame, target } from './wire-kit.ts'
+
+export type Json = Record<string, unknown>
+
+export const hi: Json = { role: 'user', content: 'Hi' }
+export const call = (id: string, args = '{}'): Json => ({
+  id,
+  type: 'function',
+  function: { name: 'f', arguments: args },
+})
+export const result = (id: string, content: unknown = 'ok'): Json => ({ role: 'tool', tool_call_id: id, content })
+
+/** Reads the files of one folder of `test/golden`. */
+export function golden(folder: string) {
+  const read = (name: string) => readFileSync(new URL(`../golden/${folder}/${name}`, import.meta.url), 'utf8')
+  /** Rows are written by hand, in the shape that their test names. */
+  const table = <Row extends object>(name: string): (Row & { name: string })[] => JSON.parse(read(`${name}.table.json`))
+  return { read, table }
+}
+
+/** A target whose mapping and provider are written as JSON. */
+export function offer({ supports, ...mapping }: Json = {}, provider: Json = {}): Target {
+  return target({ provider, mapping: { ...mapping, supports: new Set(supports as never[] | undefined) } })
+}
+
+/** Encodes with a frozen input. */
+export function encodeWith(wire: Translator<'chat'>, request: Json, to: Target, stream = false): WireRequest {
+  const input = deepFreeze({ model: 'acme-large', messages: [hi], ...request })
+  return wire.encode(input as unknown as ChatRequest, to, stream)
+}
+
+/** Frames are JSON, or text that stands for itself, or an event with a name and its data as JSON. */
+export function decodeWith(decoder: Decoder, frames: readonly unknown[]): Event[] {
+  const raw = frames.map((frame): RawFrame => {
+    if (typeof frame === 'string') return frame
+    const { event, data } = frame as { event?: string; data?: unknown }
+    return event === undefined ? JSON.stringify(frame) : { name: event, data: JSON.stringify(data) }
+  })
+  return decodeAll(decoder, raw)
+}
+
+/** Sends what a wire encodes, and reads the answer as the gateway does. */
+export async function ask(wire: Translator<'chat'>, baseUrl: string, request: Json, to: Target): Promise<Event[]> {
+  const streamed = request.stream === true
+  const { path, body } = encodeWith(wire, request, to, streamed)
+  const headers = { 'content-type': 'application/json', authorization: 'Bearer k' }
+  const answer = await fetch(baseUrl + path, { method: 'POST', headers, body: JSON.stringify(body) })
+  if (!answer.ok) throw wire.error(answer.status, await answer.text(), to)
+  const { framing, mode } = framingFor(answer.headers.get('content-type') ?? undefined, streamed)
+  const frames = [...framing.push(Buffer.from(await answer.arrayBuffer())), ...framing.end()]
+  return decodeAll(
+    wire.decoder(mode, to),
+    frames.map(({ data, name }) => (name === undefined ? data : { data, name })),
+  )
+}
+
+/** The events of an SSE stream that comes in pieces. */
+export function decodePieces(decoder: Decoder, pieces: readonly Buffer[]): Event[] {
+  const framing = new SseFraming()
+  const events: Event[] = []
+  for (const piece of pieces) for (const frame of framing.push(piece)) events.push(...decoder.frame(frame))
+  for (const frame of framing.end()) events.push(...decoder.frame(frame))
+  return [...events, ...decoder.end()]
+}
+
+/** `bytes` cut at any places. */
+export const cuts = (bytes: Buffer): fc.Arbitrary<Buffer[]> =>
+  fc
+    .uniqueArray(fc.integer({ min: 1, max: bytes.length - 1 }), { maxLength: 40 })
+    .map(at => [0, ...at.sort((a, b) => a - b), bytes.length])
+    .map(at => at.slice(1).map((end, i) => bytes.subarray(at[i], end)))
+
+export const usageOf = (events: readonly Event[]): Usage => {
+  const usage: Usage = {}
+  for (const event of events) if (event.type === 'usage') mergeUsage(usage, event.usage)
+  return usage
+}
+
+export const errorsOf = (events: readonly Event[]): GatewayError[] =>
+  events.flatMap(event => (event.type === 'error' ? [event.error] : []))
+
+/** The turn that a client sends back of an answer's first choice; without `whole`, only its pieces as they came. */
+export function turnOf(events: readonly Event[], whole = true): Json {
+  const fold = new Fold()
+  fold.add(events)
+  const { text, reasoning, details, tools } = fold.choices[0]!
+  const pieces = events.flatMap(event => {
+    if (event.type !== 'reasoning' || event.format === undefined) return []
+    const { text, format, block, signature } = event
+    return [{ type: 'reasoning.text', text, format, block_index: block, ...(signature && { signature }) }]
+  })
+  return {
+    role: 'assistant',
+    content: text || null,
+    reasoning,
+    reasoning_details: whole ? details : pieces,
+    tool_calls: tools.map(({ id, name, args }) => ({ id, type: 'function', function: { name, arguments: args } })),
+  }
+}
+
+/** One event as a line. */
+export function show(event: Event): string {
+  switch (event.type) {
+    case 'start':
+      return `start ${event.id ?? '-'} ${event.model ?? '-'}`
+    case 'text':
+    case 'refusal':
+      return `${event.type} ${event.choice} ${event.text}`
+    case 'reasoning':
+      return showReasoning(event)
+    case 'tool': {
+      const { choice, index, id, name, args } = event
+      const facts = Object.entries({ id, name, args }).filter(([, value]) => value !== undefined)
+      return `tool ${choice}.${index} ${facts.map(fact => fact.join('=')).join(' ')}`
+    }
+    case 'source':
+      return `source ${event.choice} ${event.url} ${event.title ?? '-'}`
+    case 'finish':
+      return `finish ${event.choice} ${event.reason}`
+    case 'usage': {
+      const facts = Object.entries(event.usage).map(fact => fact.join('='))
+      return `usage ${facts.join(' ')}`
+    }
+    case 'tier':
+      return `tier ${event.tier}`
+    case 'error':
+      return `error ${event.error.status} ${event.error.code}`
+    default:
+      return JSON.stringify(event)
+  }
+}
+
+const showReasoning = ({ choice, text, block, signature }: ReasoningEvent): string =>
+  `reasoning ${choice}#${block} ${signature === undefined ? text : `sealed ${signature}`}`
