@@ -1,0 +1,27 @@
+/** Google's generateContent wire on its two surfaces: `gemini.generate` (AI Studio) and `gemini.vertex` (Vertex AI). */
+import { type Plugin, type Target, type Translator, upstreamErrorFrom } from '../src/plugin.ts'
+import { GenerateDecoder } from './gemini/decode.ts'
+import { encode } from './gemini/encode.ts'
+import { faultOf } from './gemini/fault.ts'
+import { type Surface, studio, vertex } from './gemini/surface.ts'
+
+const translator = (surface: Surface): Translator<'chat'> => ({
+  op: 'chat',
+  wire: surface.wire,
+  encode: (request, target, stream) => encode(request, target, stream, surface),
+  decoder: (mode, target) => new GenerateDecoder(mode, target),
+  error,
+})
+
+function error(status: number, body: string, target: Target) {
+  const asText = () => upstreamErrorFrom(status, body, target.credential?.secret)
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(body)
+  } catch {
+    return asText()
+  }
+  return faultOf(parsed, target, status) ?? asText()
+}
+
+export const plugin = { wires: [translator(studio), translator(vertex)] } satisfies Plugin

@@ -1,0 +1,75 @@
+/** The function calls of one candidate. They come whole, or opened, filled and closed part by part. */
+import { type Event, errors, type GatewayError, seal, type Target, toolArguments } from '../../src/plugin.ts'
+import { type Json, textIn } from './json.ts'
+import { PartialArgs } from './partial-args.ts'
+import { fromWireName } from './tool-name.ts'
+
+interface OpenCall {
+  readonly name: string
+  readonly id: string | undefined
+  readonly signature: string | undefined
+  readonly args: PartialArgs
+}
+
+export class Calls {
+  readonly #choice: number
+  readonly #target: Target
+  readonly #ids = new Set<string>()
+  #count = 0
+  #open: OpenCall | undefined
+
+  constructor(choice: number, target: Target) {
+    this.#choice = choice
+    this.#target = target
+  }
+
+  get any(): boolean {
+    return this.#count > 0
+  }
+
+  /** Reads the `functionCall` of a part; returns an error for a call that cannot be made. */
+  read(call: Json, signature: string | undefined, answerId: string, out: Event[]): GatewayError | undefined {
+    const name = textIn(call.name)
+    const id = textIn(call.id)
+    const { args, partialArgs: pieces } = call
+    const continues = call.willContinue === true
+    if (name !== undefined) {
+      this.close(answerId, out)
+      if (continues || Array.isArray(pieces)) this.#open = { name, id, signature, args: new PartialArgs() }
+      else this.#emit({ name, id, signature }, toolArguments(args), answerId, out)
+    } else if (!this.#open) {
+      // An end without a beginning says nothing.
+      return args == null && pieces == null ? undefined : errors.invalidAnswer('a function call has no name')
+    }
+    for (const piece of this.#open && Array.isArray(pieces) ? pieces : []) {
+      if (!this.#open?.args.add(piece)) return errors.invalidAnswer('the arguments of a function call are unreadable')
+    }
+    if (!continues) this.close(answerId, out)
+    return undefined
+  }
+
+  /** Ends a call whose end was not told. */
+  close(answerId: string, out: Event[]): void {
+    const open = this.#open
+    if (!open) return
+    this.#open = undefined
+    this.#emit(open, open.args.toString(), answerId, out)
+  }
+
+  #emit(call: Omit<OpenCall, 'args'>, args: string, answerId: string, out: Event[]): void {
+    const index = this.#count++
+    // Ids are usually absent; one that another call has would join the two.
+    const known = call.id !== undefined && !this.#ids.has(call.id)
+    const id = known ? call.id! : `call_${answerId}_${this.#choice}_${index}`
+    this.#ids.add(id)
+    out.push({
+      type: 'tool',
+      choice: this.#choice,
+      index,
+      id,
+      name: fromWireName(call.name),
+      args,
+      ...(call.signature !== undefined && { signature: seal(this.#target, call.signature) }),
+    })
+  }
+}

@@ -1,0 +1,171 @@
+/** One candidate of an answer as it grows: parts in, events out. */
+import { type Event, type FinishReason, type GatewayError, seal, type Target, upstreamError } from '../../src/plugin.ts'
+import { Calls } from './calls.ts'
+import { isObject, type Json, textIn } from './json.ts'
+import { FORMAT, NATIVE_FIELDS } from './signatures.ts'
+
+/** What ends an answer (wire/google.md section 3); what is not here is a stop. */
+const REASONS: ReadonlyMap<string, FinishReason> = new Map([
+  ['MAX_TOKENS', 'length'],
+  // There is more, which a translator cannot fetch.
+  ['CONTINUATION', 'length'],
+  ['SAFETY', 'content_filter'],
+  ['RECITATION', 'content_filter'],
+  ['BLOCKLIST', 'content_filter'],
+  ['PROHIBITED_CONTENT', 'content_filter'],
+  ['SPII', 'content_filter'],
+  ['IMAGE_SAFETY', 'content_filter'],
+  ['IMAGE_PROHIBITED_CONTENT', 'content_filter'],
+  ['IMAGE_RECITATION', 'content_filter'],
+])
+
+/** What a part holds; parts of one kind in a row are one block. */
+type Kind = 'thought' | 'text' | 'image' | 'call' | 'native'
+
+export class Choice {
+  readonly #index: number
+  readonly #target: Target
+  readonly #calls: Calls
+  readonly #cited = new Set<string>()
+  readonly #queries = new Set<string>()
+  #grounded = false
+  #finish: string | undefined
+  #answered = false
+  #kind: Kind | undefined
+  #block = -1
+
+  constructor(index: number, target: Target) {
+    this.#index = index
+    this.#target = target
+    this.#calls = new Calls(index, target)
+  }
+
+  /** True once a reason was given; parts may still follow it (C21). */
+  get finished(): boolean {
+    return this.#finish !== undefined
+  }
+
+  /** Web searches that went into it. */
+  get searches(): number {
+    return Math.max(this.#queries.size, this.#grounded ? 1 : 0)
+  }
+
+  /** Reads a candidate of a chunk; returns an error when what it says makes no answer. */
+  read(candidate: Json, answerId: string, out: Event[]): GatewayError | undefined {
+    const { content, groundingMetadata: grounding, citationMetadata: citations } = candidate
+    for (const part of isObject(content) && Array.isArray(content.parts) ? content.parts : []) {
+      const error = isObject(part) ? this.#part(part, answerId, out) : undefined
+      if (error) return error
+    }
+    if (isObject(grounding)) this.#ground(grounding, out)
+    if (isObject(citations)) this.#cite(citations.citations, out)
+    // C9: the first reason counts.
+    this.#finish ??= textIn(candidate.finishReason)
+    return undefined
+  }
+
+  /**
+   * Ends the candidate; one without a reason of its own ends because the prompt was blocked. One that gave nothing and
+   * was not stopped by itself, its limit or a filter has failed: malformed calls, and reasons that say nothing. `spare`
+   * says that others gave something, so that it may be empty.
+   */
+  close(answerId: string, spare: boolean, out: Event[]): GatewayError | undefined {
+    const finish = this.#finish ?? 'PROHIBITED_CONTENT'
+    const reason = REASONS.get(finish)
+    // The end of the last call may be missing; but a call that something cut off is none.
+    if (finish === 'STOP') this.#calls.close(answerId, out)
+    else if (reason === undefined && !this.answered && !spare) {
+      return upstreamError(502, { message: `the provider ended its answer with "${finish.slice(0, 64)}"` })
+    }
+    out.push({ type: 'finish', choice: this.#index, reason: reason ?? (this.#calls.any ? 'tool_calls' : 'stop') })
+    return undefined
+  }
+
+  /** True once it gave anything besides thoughts. */
+  get answered(): boolean {
+    return this.#answered || this.#calls.any
+  }
+
+  #part(part: Json, answerId: string, out: Event[]): GatewayError | undefined {
+    const signature = textIn(part.thoughtSignature)
+    const { functionCall: call, inlineData: data } = part
+    if (isObject(call)) {
+      this.#enter('call')
+      return this.#calls.read(call, signature, answerId, out)
+    }
+    const native = NATIVE_FIELDS.find(field => isObject(part[field]))
+    if (native) this.#native(native, part, signature, out)
+    else if (isObject(data)) this.#image(data, part.thought === true, signature, out)
+    else this.#text(textIn(part.text) ?? '', part.thought === true, signature, out)
+    return undefined
+  }
+
+  /** Text with its signature behind it. A thought keeps the two together, for it goes back as a thought. */
+  #text(text: string, isThought: boolean, signature: string | undefined, out: Event[]): void {
+    if (text === '' && signature === undefined) return
+    this.#enter(isThought && text !== '' ? 'thought' : 'text')
+    if (!isThought && text !== '') {
+      this.#answered = true
+      out.push({ type: 'text', choice: this.#index, text })
+    }
+    const thought = isThought ? text : ''
+    if (signature !== undefined) {
+      out.push({ ...this.#reasoning(thought), ...this.#signed(), signature: seal(this.#target, signature) })
+      // Text that was signed is complete; what follows is text of its own.
+      this.#kind = undefined
+    } else if (thought !== '') out.push(this.#reasoning(thought))
+  }
+
+  /** Thoughts of an image model are drafts of its picture. */
+  #image(data: Json, isThought: boolean, signature: string | undefined, out: Event[]): void {
+    const { mimeType: mime, data: base64 } = data
+    if (isThought || typeof base64 !== 'string' || typeof mime !== 'string' || !mime.startsWith('image/')) return
+    this.#enter('image')
+    this.#answered = true
+    out.push({ type: 'image', choice: this.#index, url: `data:${mime};base64,${base64}` })
+    if (signature === undefined) return
+    // As data, which tells it from the signatures of text.
+    out.push({ ...this.#reasoning(''), ...this.#signed(), data: seal(this.#target, signature) })
+  }
+
+  /** A part with no chat form: kept whole, to be sent back to the provider as it came. */
+  #native(type: string, part: Json, signature: string | undefined, out: Event[]): void {
+    this.#enter('native')
+    this.#answered = true
+    const block = { ...part, ...(signature !== undefined && { thoughtSignature: seal(this.#target, signature) }), type }
+    out.push({ type: 'native', choice: this.#index, provider: this.#target.provider.id, block })
+  }
+
+  #enter(kind: Kind): void {
+    if (kind === this.#kind && (kind === 'text' || kind === 'thought')) return
+    this.#kind = kind
+    this.#block += 1
+  }
+
+  #reasoning(text: string) {
+    return { type: 'reasoning', choice: this.#index, text } as const
+  }
+
+  #signed() {
+    return { format: FORMAT, block: this.#block }
+  }
+
+  /** Grounding comes late, and again and again; each source is told once. */
+  #ground(grounding: Json, out: Event[]): void {
+    const { groundingChunks: chunks, webSearchQueries: queries } = grounding
+    for (const query of Array.isArray(queries) ? queries : []) this.#queries.add(String(query))
+    const sources = Array.isArray(chunks) ? chunks.flatMap(chunk => (isObject(chunk) ? [chunk.web] : [])) : []
+    if (sources.some(isObject)) this.#grounded = true
+    this.#cite(sources, out)
+  }
+
+  #cite(sources: unknown, out: Event[]): void {
+    for (const source of Array.isArray(sources) ? sources : []) {
+      const url = isObject(source) ? textIn(source.uri) : undefined
+      if (url === undefined || this.#cited.has(url)) continue
+      this.#cited.add(url)
+      const title = textIn(source.title)
+      out.push({ type: 'source', choice: this.#index, url, ...(title !== undefined && { title }) })
+    }
+  }
+}

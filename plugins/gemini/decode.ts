@@ -1,0 +1,146 @@
+/** generateContent answers, whole and streamed, as events (wire/google.md sections 3 and 4). */
+import { type Decoder, type Event, errors, type Frame, type GatewayError, type Target } from '../../src/plugin.ts'
+import { Choice } from './choice.ts'
+import { faultOf } from './fault.ts'
+import { indexIn, isObject, type Json, textIn } from './json.ts'
+import { takesLevels } from './thinking.ts'
+import { tierOf, UsageMeter } from './usage.ts'
+
+/** What is no answer may be an error in any dialect (E1). */
+const isAnswer = (chunk: unknown): boolean =>
+  isObject(chunk) &&
+  chunk.error == null &&
+  ('candidates' in chunk || 'promptFeedback' in chunk || 'usageMetadata' in chunk)
+
+/**
+ * A chunk of a stream and a whole answer have the same form. The wire has no terminator: calls, sources and counts may
+ * come behind a finish reason, so that the end of the bytes is the end of the answer.
+ */
+export class GenerateDecoder implements Decoder {
+  done = false
+
+  readonly #unary: boolean
+  readonly #target: Target
+  /** By the provider's index. */
+  readonly #choices = new Map<number, Choice>()
+  readonly #usage = new UsageMeter()
+  #failed = false
+  #started = false
+  #blocked = false
+  #answerId = ''
+  #tier = ''
+
+  constructor(mode: 'stream' | 'unary', target: Target) {
+    this.#unary = mode === 'unary'
+    this.#target = target
+  }
+
+  frame({ data }: Frame): Event[] {
+    const out: Event[] = []
+    if (this.done) return out
+    let parsed: unknown
+    try {
+      parsed = JSON.parse(data)
+    } catch {
+      const text = data.trim()
+      if (text === '') return out
+      if (text === '[DONE]') this.done = true
+      else this.#fail(errors.invalidAnswer(this.#unary ? 'it is not JSON' : 'one of its events is not JSON'), out)
+      return out
+    }
+    // S23: without event framing an answer is a list of chunks.
+    for (const chunk of Array.isArray(parsed) ? parsed : [parsed]) {
+      if (!this.#failed) this.#chunk(chunk, out)
+    }
+    return out
+  }
+
+  end(): Event[] {
+    const out: Event[] = []
+    if (this.#failed) return out
+    const choices = [...this.#choices].sort(([a], [b]) => a - b).map(([, choice]) => choice)
+    if (choices.length === 0 && this.#blocked) choices.push(this.#choice(0))
+    const complete = choices.length > 0 && (this.#blocked || choices.every(choice => choice.finished))
+    if (!complete) {
+      const empty = this.#unary && choices.length === 0
+      this.#fail(empty ? errors.invalidAnswer('it has no candidates') : errors.truncated(), out)
+      return out
+    }
+    const ends: Event[] = []
+    for (const choice of choices) {
+      const spare = choices.some(other => other !== choice && other.answered)
+      const error = choice.close(this.#answerId, spare, ends)
+      if (!error) continue
+      this.#fail(error, out)
+      return out
+    }
+    this.#report(out)
+    out.push(...ends)
+    this.done = true
+    return out
+  }
+
+  #chunk(chunk: unknown, out: Event[]): void {
+    const error = isAnswer(chunk) ? undefined : faultOf(chunk, this.#target)
+    if (error) this.#fail(error, out)
+    else if (!isObject(chunk)) this.#fail(errors.invalidAnswer('it is not a JSON object'), out)
+    else this.#answer(chunk, out)
+  }
+
+  #answer(chunk: Json, out: Event[]): void {
+    const { candidates, promptFeedback: feedback, usageMetadata: report } = chunk
+    this.#begin(chunk, out)
+    const usage = this.#usage.add(report)
+    if (usage) out.push({ type: 'usage', usage })
+    const tier = tierOf(report)
+    if (tier !== undefined && tier !== this.#tier) {
+      this.#tier = tier
+      out.push({ type: 'tier', tier })
+    }
+    if (isObject(feedback) && textIn(feedback.blockReason)) this.#blocked = true
+    for (const [position, candidate] of (Array.isArray(candidates) ? candidates : []).entries()) {
+      if (!isObject(candidate)) continue
+      const choice = this.#choice(indexIn(candidate.index) ?? position)
+      const error = choice.read(candidate, this.#answerId, out)
+      if (!error) continue
+      this.#fail(error, out)
+      return
+    }
+  }
+
+  #begin(chunk: Json, out: Event[]): void {
+    if (this.#started) return
+    this.#started = true
+    const id = textIn(chunk.responseId)
+    const model = textIn(chunk.modelVersion)
+    // Calls without an id get one from this, so it must differ from answer to answer.
+    this.#answerId = (id ?? crypto.randomUUID()).replace(/[^A-Za-z0-9]/g, '').slice(-24)
+    out.push({ type: 'start', ...(id !== undefined && { id }), ...(model !== undefined && { model }) })
+  }
+
+  #choice(index: number): Choice {
+    let choice = this.#choices.get(index)
+    if (!choice) {
+      choice = new Choice(index, this.#target)
+      this.#choices.set(index, choice)
+    }
+    return choice
+  }
+
+  /** What was consumed, once. Newer models count each search, older ones whether they searched. */
+  #report(out: Event[]): void {
+    let searches = 0
+    for (const choice of this.#choices.values()) searches += choice.searches
+    if (!takesLevels(this.#target.mapping)) searches = Math.min(searches, 1)
+    const usage = { ...this.#usage.total, ...(searches > 0 && { web_search: searches }) }
+    if (Object.keys(usage).length > 0) out.push({ type: 'usage', usage })
+  }
+
+  /** The answer ends here, whatever still comes; what it consumed is told before. */
+  #fail(error: GatewayError, out: Event[]): void {
+    this.#report(out)
+    this.#failed = true
+    this.done = true
+    out.push({ type: 'error', error })
+  }
+}

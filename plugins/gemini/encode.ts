@@ -1,0 +1,88 @@
+/** A chat request as a generateContent request (wire/google.md section 2). */
+import { type ChatRequest, errors, type Mapping, pathSegment, type Target, type WireRequest } from '../../src/plugin.ts'
+import { type Json, wellFormed } from './json.ts'
+import type { Surface } from './surface.ts'
+import { thinkingOf } from './thinking.ts'
+import { toolsOf } from './tools.ts'
+import { historyOf } from './turns.ts'
+
+/** More candidates than this no model of the wire gives. */
+const MAX_CANDIDATES = 8
+
+/** Filtering is the caller's choice, not the gateway's. */
+const SAFETY_OFF: readonly Json[] = Object.freeze(
+  ['HARASSMENT', 'HATE_SPEECH', 'SEXUALLY_EXPLICIT', 'DANGEROUS_CONTENT'].map(name =>
+    Object.freeze({ category: `HARM_CATEGORY_${name}`, threshold: 'OFF' }),
+  ),
+)
+
+/**
+ * The same request always gives the same bytes, and what the provider caches by itself (system, tools, contents) comes
+ * first, so that a longer conversation begins with the bytes of the shorter one. Throws 400 for more candidates than
+ * the wire gives, in number or in a stream.
+ */
+export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean, surface: Surface): WireRequest {
+  const { mapping } = target
+  const { system, contents } = historyOf(request.messages, target, surface.callIds)
+  const { tools, toolConfig } = toolsOf(request, mapping, surface)
+  const generationConfig = { ...samplingOf(request, stream), ...outputOf(request, mapping) }
+  const { body: extras, headers } = surface.extras(request)
+  const body: Json = {
+    ...(system.length > 0 && { systemInstruction: { parts: system } }),
+    ...(tools && { tools }),
+    contents,
+    ...(toolConfig && { toolConfig }),
+    safetySettings: SAFETY_OFF,
+    ...(Object.keys(generationConfig).length > 0 && { generationConfig }),
+    ...extras,
+  }
+  const method = stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
+  return {
+    path: `${surface.models}/${pathSegment(mapping.externalId)}:${method}`,
+    body: wellFormed(body) as Json,
+    ...(headers && { headers }),
+  }
+}
+
+function samplingOf(request: Readonly<ChatRequest>, stream: boolean): Json {
+  const { temperature, top_p: topP, presence_penalty: presence, frequency_penalty: frequency } = request
+  const maxTokens = request.max_completion_tokens ?? request.max_tokens
+  const candidates = candidatesOf(request.n ?? 1, stream)
+  return {
+    ...(temperature != null && { temperature }),
+    ...(topP != null && { topP }),
+    ...(maxTokens != null && { maxOutputTokens: maxTokens }),
+    ...(candidates > 1 && { candidateCount: candidates }),
+    ...(presence != null && { presencePenalty: presence }),
+    ...(frequency != null && { frequencyPenalty: frequency }),
+  }
+}
+
+function candidatesOf(n: number, stream: boolean): number {
+  if (n > MAX_CANDIDATES) {
+    throw errors.unsupported(`This provider gives at most ${MAX_CANDIDATES} choices in one request, got ${n}.`, 'n')
+  }
+  if (n > 1 && stream) {
+    throw errors.combination('This provider streams one choice only; leave out n, or stream.', 'n')
+  }
+  return n
+}
+
+/** What form the answer takes, and how much thinking goes before it. */
+function outputOf(request: Readonly<ChatRequest>, mapping: Mapping): Json {
+  const { response_format: format, image_config: image } = request
+  const { output } = mapping.model
+  const draws = output.includes('image')
+  const thinkingConfig = thinkingOf(request, mapping)
+  const imageConfig = {
+    ...(image?.aspect_ratio && { aspectRatio: image.aspect_ratio }),
+    ...(image?.image_size && { imageSize: image.image_size }),
+  }
+  return {
+    ...(format && format.type !== 'text' && { responseMimeType: 'application/json' }),
+    ...(format?.type === 'json_schema' && { responseJsonSchema: format.json_schema.schema }),
+    ...(draws && { responseModalities: output.includes('text') ? ['TEXT', 'IMAGE'] : ['IMAGE'] }),
+    ...(draws && Object.keys(imageConfig).length > 0 && { imageConfig }),
+    ...(thinkingConfig && { thinkingConfig }),
+  }
+}

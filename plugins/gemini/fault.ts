@@ -1,0 +1,68 @@
+/** Errors of the wire (wire/google.md section 5). */
+import { type GatewayError, guessStatus, readFault, type Target, upstreamError } from '../../src/plugin.ts'
+import { isObject, type Json, textIn } from './json.ts'
+
+/** The HTTP status that each status word has when it does not come inside an answer. */
+const STATUS: ReadonlyMap<string | undefined, number> = new Map([
+  ['INVALID_ARGUMENT', 400],
+  ['FAILED_PRECONDITION', 400],
+  ['OUT_OF_RANGE', 400],
+  ['UNAUTHENTICATED', 401],
+  ['PERMISSION_DENIED', 403],
+  ['NOT_FOUND', 404],
+  ['RESOURCE_EXHAUSTED', 429],
+  ['CANCELLED', 499],
+  ['INTERNAL', 500],
+  ['UNAVAILABLE', 503],
+  ['DEADLINE_EXCEEDED', 504],
+])
+
+const TOO_LONG = /input token count.{0,40}exceeds the maximum/i
+
+/**
+ * The error that a parsed body or chunk holds, alone or in a list of one; undefined when it holds none. Without
+ * `status` it is an error inside an answer, which tells itself what its status would have been.
+ */
+export function faultOf(answer: unknown, target: Target, status?: number): GatewayError | undefined {
+  const body: unknown = Array.isArray(answer) ? answer[0] : answer
+  const fault = readFault(body)
+  if (!fault) return undefined
+  const error = isObject(body) && isObject(body.error) ? body.error : {}
+  const word = textIn(error.status)
+  const details = Array.isArray(error.details) ? error.details.filter(isObject) : []
+  const isSpent = details.some(({ violations }) => Array.isArray(violations) && violations.some(isDaily))
+  return upstreamError(
+    meaning(status ?? statusOf(error.code) ?? STATUS.get(word) ?? guessStatus(fault), word, details),
+    { message: fault.message, type: word ?? fault.type, code: codeOf(fault.message, isSpent) },
+    target.credential?.secret,
+    isSpent ? undefined : retryDelayMs(details),
+  )
+}
+
+const statusOf = (code: unknown): number | undefined =>
+  typeof code === 'number' && code >= 400 && code < 600 ? code : undefined
+
+/** A key that is not valid, a place or an account that is not served: this wire blames the request for them (E7). */
+function meaning(status: number, word: string | undefined, details: readonly Json[]): number {
+  if (status !== 400) return status
+  if (details.some(({ reason }) => reason === 'API_KEY_INVALID')) return 401
+  return word === 'FAILED_PRECONDITION' ? 403 : status
+}
+
+/** Codes that say what is meant to who reads them; the wire has numbers only. */
+function codeOf(message: string, isSpent: boolean): string | undefined {
+  if (isSpent) return 'quota_exceeded'
+  return TOO_LONG.test(message) ? 'context_length_exceeded' : undefined
+}
+
+/** A daily quota does not come back when a client waits for it (E6). */
+const isDaily = (violation: unknown): boolean => isObject(violation) && /PerDay/i.test(String(violation.quotaId))
+
+/** `"34.4s"` of a RetryInfo, in milliseconds (E8). */
+function retryDelayMs(details: readonly Json[]): number | undefined {
+  for (const { retryDelay } of details) {
+    const seconds = Number(/^(\d+(?:\.\d+)?)s$/.exec(String(retryDelay))?.[1] ?? Number.NaN)
+    if (seconds > 0) return Math.ceil(seconds * 1000)
+  }
+  return undefined
+}

@@ -1,0 +1,52 @@
+/** JSON of any shape: reading what may be missing, and cleaning what goes out. */
+import { errors } from '../../src/plugin.ts'
+
+export type Json = Record<string, unknown>
+
+export const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** A string that says something. */
+export const textIn = (value: unknown): string | undefined =>
+  typeof value === 'string' && value !== '' ? value : undefined
+
+/** A place in a list, as far as it can be believed; no answer has more candidates than this. */
+export const indexIn = (value: unknown): number | undefined =>
+  typeof value === 'number' && Number.isInteger(value) && value >= 0 && value < 1024 ? value : undefined
+
+/** Part of Node 20; the type library of its language level does not know it yet. */
+type Unicode = string & { isWellFormed(): boolean; toWellFormed(): string }
+
+/** Deeper than any request may be; arguments and results of tools come as text that nobody has measured yet. */
+const MAX_DEPTH = 256
+
+/**
+ * `value` with every lone half of a surrogate pair replaced, because the provider refuses JSON that holds one (R20).
+ * What needs no change is shared, not copied. Throws 400 for what nests too deep to be sent.
+ */
+export function wellFormed(value: unknown, depth = 0): unknown {
+  if (typeof value === 'string') {
+    const text = value as Unicode
+    return text.isWellFormed() ? text : text.toWellFormed()
+  }
+  if (typeof value !== 'object' || value === null) return value
+  if (depth === MAX_DEPTH) throw errors.tooDeep(MAX_DEPTH)
+  if (Array.isArray(value)) {
+    let copy: unknown[] | undefined
+    for (const [index, inner] of value.entries()) {
+      const clean = wellFormed(inner, depth + 1)
+      if (clean === inner) continue
+      copy ??= [...value]
+      copy[index] = clean
+    }
+    return copy ?? value
+  }
+  let changed = false
+  const entries = Object.entries(value).map(([key, inner]) => {
+    const entry: [string, unknown] = [String(wellFormed(key)), wellFormed(inner, depth + 1)]
+    changed ||= entry[0] !== key || entry[1] !== inner
+    return entry
+  })
+  // Not by assignment: a property may be called __proto__.
+  return changed ? Object.fromEntries(entries) : value
+}

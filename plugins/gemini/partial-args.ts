@@ -1,0 +1,67 @@
+/** Arguments of a function call that come as values at JSON paths: `$.recipe.items[0].name` (wire/google.md section 4). */
+import { isObject, type Json } from './json.ts'
+
+/** No list of arguments is longer; a path that says so is wrong. */
+const MAX_ITEMS = 65_536
+
+type Step = string | number
+
+export class PartialArgs {
+  /** Without prototypes, so that any name is only a name. */
+  readonly #root: Json = Object.create(null)
+
+  /** Adds one entry of `partialArgs`; texts at one path are pieces of one text. False for what cannot be read. */
+  add(entry: unknown): boolean {
+    if (!isObject(entry)) return false
+    const steps = stepsOf(entry.jsonPath)
+    const value = typedValue(entry)
+    if (!steps || value === undefined) return false
+    let holder: Json | unknown[] = this.#root
+    for (const [i, step] of steps.entries()) {
+      if (Array.isArray(holder) !== (typeof step === 'number')) return false
+      const inner: unknown = Reflect.get(holder, step)
+      const next = steps[i + 1]
+      if (next === undefined) {
+        const grown = typeof inner === 'string' && typeof value === 'string' ? inner + value : value
+        return Reflect.set(holder, step, grown)
+      }
+      if (inner === undefined) {
+        const made: Json | unknown[] = typeof next === 'number' ? [] : Object.create(null)
+        Reflect.set(holder, step, made)
+        holder = made
+      } else if (isObject(inner) || Array.isArray(inner)) holder = inner
+      else return false
+    }
+    return false
+  }
+
+  /** The arguments so far, as JSON text. */
+  toString(): string {
+    return JSON.stringify(this.#root)
+  }
+}
+
+/** `$.a[0]['b c']` → `a`, 0, `b c`. Undefined for any other text; the root itself is no place for a value. */
+function stepsOf(path: unknown): Step[] | undefined {
+  if (typeof path !== 'string' || !path.startsWith('$')) return undefined
+  const steps: Step[] = []
+  const token = /\.([^.[\]]+)|\[(\d+)\]|\[(?:'([^']*)'|"([^"]*)")\]/y
+  token.lastIndex = 1
+  while (token.lastIndex < path.length) {
+    const match = token.exec(path)
+    if (!match) return undefined
+    const [, name, index, single, double] = match
+    if (index !== undefined && Number(index) >= MAX_ITEMS) return undefined
+    steps.push(index === undefined ? (name ?? single ?? double ?? '') : Number(index))
+  }
+  return steps.length > 0 ? steps : undefined
+}
+
+/** The value of an entry, which is named after its type. */
+function typedValue(entry: Json): string | number | boolean | null | undefined {
+  const { stringValue: text, numberValue: number, boolValue: truth } = entry
+  if (typeof text === 'string') return text
+  if (typeof number === 'number') return number
+  if (typeof truth === 'boolean') return truth
+  return 'nullValue' in entry ? null : undefined
+}

@@ -1,0 +1,40 @@
+/** How much a model shall think (wire/google.md 2.4). */
+import type { ChatRequest, Mapping, ReasoningEffort } from '../../src/plugin.ts'
+import type { Json } from './json.ts'
+
+/** Tokens of thinking for each effort (field notes section 12); not thinking at all is a budget of none. */
+const BUDGETS: Readonly<Record<ReasoningEffort, number>> = {
+  none: 0,
+  minimal: 512,
+  low: 2048,
+  medium: 8192,
+  high: 24_576,
+  xhigh: 65_536,
+  max: 65_536,
+}
+const LEVELS = ['minimal', 'low', 'medium', 'high']
+
+/**
+ * True for models of the third generation and later: they take a level, and list which; they bind function calls to
+ * thought signatures, and search beside functions. Those before take a budget.
+ */
+export const takesLevels = (mapping: Mapping): boolean => mapping.reasoningEfforts.length > 0
+
+/**
+ * `thinkingConfig`, or undefined for models that do not reason. It holds a level or a budget, never both. Efforts are
+ * never lowered: what the model lacks is the provider's to refuse. Where thinking cannot be turned off, `none` is
+ * the least of it.
+ */
+export function thinkingOf(request: Readonly<ChatRequest>, mapping: Mapping): Json | undefined {
+  if (!mapping.supports.has('reasoning')) return undefined
+  const budget = request.reasoning?.max_tokens
+  if (budget != null) return { includeThoughts: true, thinkingBudget: budget }
+  const effort = request.reasoning?.effort ?? request.reasoning_effort
+  if (effort == null) return { includeThoughts: true }
+  const includeThoughts = effort !== 'none'
+  if (!takesLevels(mapping)) return { includeThoughts, thinkingBudget: BUDGETS[effort] }
+  return { includeThoughts, thinkingLevel: effort === 'none' ? lowestLevel(mapping) : effort.toUpperCase() }
+}
+
+const lowestLevel = ({ reasoningEfforts }: Mapping): string =>
+  (LEVELS.find(level => reasoningEfforts.includes(level)) ?? 'minimal').toUpperCase()

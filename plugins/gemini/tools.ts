@@ -1,0 +1,71 @@
+/** Tools, and which of them the model may or must use (wire/google.md 2.1 and 2.5). */
+import type { ChatRequest, Mapping, Tool } from '../../src/plugin.ts'
+import type { Json } from './json.ts'
+import type { Surface } from './surface.ts'
+import { takesLevels } from './thinking.ts'
+import { toWireName } from './tool-name.ts'
+
+export interface ToolSettings {
+  tools?: Json[]
+  toolConfig?: Json
+}
+
+type FunctionTool = Extract<Tool, { type: 'function' }>
+
+/**
+ * Functions in the caller's order, so that a cached prefix stays what it was, then web search. Older models take one
+ * of the two: the functions, unless a search is demanded. A choice without functions has no form here.
+ */
+export function toolsOf(request: Readonly<ChatRequest>, mapping: Mapping, surface: Surface): ToolSettings {
+  const choice = request.tool_choice
+  let functions = (request.tools ?? []).filter((tool): tool is FunctionTool => tool.type === 'function')
+  let search = mapping.supports.has('web_search') ? searchOf(request, surface) : undefined
+  if (functions.length > 0 && search && !takesLevels(mapping)) {
+    if (typeof choice === 'object' && choice?.type === 'web_search') functions = []
+    else search = undefined
+  }
+  const tools: Json[] = []
+  if (functions.length > 0) tools.push({ functionDeclarations: functions.map(declaration) })
+  if (search) tools.push({ googleSearch: search })
+  if (tools.length === 0) return {}
+  if (functions.length === 0) return { tools }
+
+  const strict = functions.some(tool => tool.function.strict === true)
+  const calling = callingConfig(choice, strict || search !== undefined)
+  const toolConfig = {
+    ...(calling && { functionCallingConfig: calling }),
+    ...(search && surface.searchBesideFunctions),
+  }
+  return { tools, ...(Object.keys(toolConfig).length > 0 && { toolConfig }) }
+}
+
+function declaration({ function: { name, description, parameters } }: FunctionTool): Json {
+  const schema: Json = parameters ?? { properties: {} }
+  return {
+    name: toWireName(name),
+    ...(description && { description }),
+    parametersJsonSchema: { ...(!schema.type && { type: 'object' }), ...schema },
+  }
+}
+
+/** The options of a search, if one is wanted. */
+function searchOf(request: Readonly<ChatRequest>, surface: Surface): Json | undefined {
+  const tool = request.tools?.find(tool => tool.type === 'web_search')
+  if (!tool && request.web_search !== true) return undefined
+  const blocked = tool?.blocked_domains ?? []
+  return surface.excludesDomains && blocked.length > 0 ? { excludeDomains: blocked } : {}
+}
+
+/**
+ * The model may answer in text under AUTO and VALIDATED; the latter holds it to the schemas, and is the one that a
+ * search beside the functions takes. ANY demands a call, and holds it to its schema too.
+ */
+function callingConfig(choice: ChatRequest['tool_choice'], validated: boolean): Json | undefined {
+  if (choice === 'none') return { mode: 'NONE' }
+  if (choice === 'required') return { mode: 'ANY' }
+  if (typeof choice === 'object' && choice?.type === 'function') {
+    return { mode: 'ANY', allowedFunctionNames: [toWireName(choice.function.name)] }
+  }
+  if (validated) return { mode: 'VALIDATED' }
+  return choice === 'auto' ? { mode: 'AUTO' } : undefined
+}

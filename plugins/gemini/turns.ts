@@ -1,0 +1,206 @@
+/** A chat history as the wire wants it: alternating turns, each turn's calls answered together in the very next one. */
+import { errors, type Message, type Target, textOf, toolArguments, unseal } from '../../src/plugin.ts'
+import { isObject, type Json } from './json.ts'
+import { contentParts, type Part, pictureOf } from './parts.ts'
+import { markUnsigned, signedParts } from './signatures.ts'
+import { takesLevels } from './thinking.ts'
+import { toWireName } from './tool-name.ts'
+
+export interface Turn {
+  role: 'user' | 'model'
+  parts: Part[]
+}
+
+/** Where the result of a call goes; `response` is unset until a tool message fills it. */
+interface Slot {
+  readonly id: string
+  readonly name: string
+  response: Json | undefined
+  /** What a result shows besides its text: part of it, or behind all results where the model cannot take that. */
+  media: Part[]
+}
+
+interface Draft extends Turn {
+  readonly slots: Slot[]
+}
+
+/**
+ * Leading system messages become `system`; a later one would rewrite the cached prefix there, so it stays in its
+ * place as a reminder. Throws 400 for a tool result without a call and for arguments that are not a JSON object.
+ */
+export function historyOf(
+  messages: readonly Message[],
+  target: Target,
+  callIds: boolean,
+): { system: Part[]; contents: Turn[] } {
+  const system: Part[] = []
+  const drafts: Draft[] = []
+  const draft = (role: Turn['role']): Draft => {
+    const last = drafts.at(-1)
+    if (last?.role === role) return last
+    const next: Draft = { role, parts: [], slots: [] }
+    drafts.push(next)
+    return next
+  }
+
+  messages.forEach((message, i) => {
+    const at = `messages[${i}]`
+    switch (message.role) {
+      case 'system':
+      case 'developer': {
+        const parts = systemParts(message, at, target)
+        if (drafts.length === 0) append(system, parts)
+        else if (parts.length > 0) append(draft('user').parts, parts.map(reminder))
+        break
+      }
+      case 'user': {
+        const parts = contentParts(message.content, at, target)
+        if (parts.length > 0) append(draft('user').parts, parts)
+        break
+      }
+      case 'assistant': {
+        const parts = signedParts(spoken(message, at, target), message, target)
+        if (parts.length === 0 && !message.tool_calls?.length) break
+        const turn = draft('model')
+        append(turn.parts, parts)
+        message.tool_calls?.forEach((call, j) => {
+          const { name, arguments: text } = call.function
+          const slot: Slot = { id: call.id, name: toWireName(name), response: undefined, media: [] }
+          turn.slots.push(slot)
+          const args = parseArguments(text, `${at}.tool_calls[${j}].function.arguments`)
+          const signature = unseal(target, call.extra_content?.vendor?.thought_signature)
+          turn.parts.push({
+            functionCall: { ...(callIds && { id: slot.id }), name: slot.name, args },
+            ...(signature !== undefined && { thoughtSignature: signature }),
+          })
+        })
+        break
+      }
+      case 'tool':
+      case 'function':
+        fill(slotOf(drafts, message, at), message, at, target)
+        draft('user')
+        break
+    }
+  })
+  for (const { parts } of drafts) markUnsigned(parts, target)
+  const contents = alternate(drafts, target, callIds)
+  if (!isGemma(target)) return { system, contents }
+  const instructions = system.map(part => part.text).join('\n\n')
+  if (instructions !== '') contents[0]!.parts.unshift({ text: `${instructions}\n\n` })
+  return { system: [], contents }
+}
+
+/** Gemma models know no system instruction: they get it as the beginning of what the user says. */
+const isGemma = ({ mapping }: Target): boolean => mapping.externalId.toLowerCase().startsWith('gemma-')
+
+function systemParts(message: Message, at: string, target: Target): Part[] {
+  const parts = contentParts(message.content, at, target)
+  if (parts.some(part => part.text === undefined)) {
+    throw errors.unsupported(`A ${message.role} message may hold text only.`, `${at}.content`)
+  }
+  return parts
+}
+
+const reminder = ({ text }: Part): Part => ({ text: `<system-reminder>${text}</system-reminder>` })
+
+/** What the assistant said before its calls. Pictures of our own answers may come back in the field that gave them. */
+function spoken(message: Message & { images?: unknown }, at: string, target: Target): Part[] {
+  const parts = contentParts(message.content ?? message.refusal, at, target)
+  const { model, supports } = target.mapping
+  const sees = supports.has('vision') || model.output.includes('image')
+  for (const image of sees && Array.isArray(message.images) ? message.images : []) {
+    const url = isObject(image) && isObject(image.image_url) ? image.image_url.url : undefined
+    const part = typeof url === 'string' ? pictureOf(url) : undefined
+    if (part) parts.push(part)
+  }
+  return parts
+}
+
+function parseArguments(text: string, at: string): Json {
+  let args: unknown
+  try {
+    args = JSON.parse(toolArguments(text))
+  } catch {
+    args = undefined
+  }
+  if (isObject(args)) return args
+  throw errors.invalidParameters(`${at} must be the text of a JSON object.`, at)
+}
+
+/** The call that a tool message answers: of the newest turn that has its id, the first without a result. */
+function slotOf(drafts: readonly Draft[], message: Message, at: string): Slot {
+  const id = message.tool_call_id
+  for (let i = drafts.length - 1; i >= 0; i--) {
+    const slots = drafts[i]!.slots.filter(slot => slot.id === id)
+    const slot = slots.find(other => other.response === undefined) ?? slots.at(-1)
+    if (slot) return slot
+  }
+  const param = `${at}.tool_call_id`
+  const wrong = id === undefined ? `${param} is missing` : `${param} "${id}" matches no earlier tool call`
+  throw errors.invalidParameters(`${wrong}; it must be the id of one of the assistant's tool_calls.`, param)
+}
+
+function fill(slot: Slot, { content }: Message, at: string, target: Target): void {
+  slot.response = responseOf(textOf(content))
+  slot.media = contentParts(content, at, target).filter(part => part.text === undefined)
+}
+
+/** Digits that a JSON number loses. */
+const LONG_NUMBER = /[:[,]\s*-?\d{16}/
+
+/** A result has to be an object; text that is none, or would not survive being read, goes as text. */
+function responseOf(text: string): Json {
+  if (!text.trimStart().startsWith('{') || LONG_NUMBER.test(text)) return { output: text }
+  try {
+    const parsed: unknown = JSON.parse(text)
+    return isObject(parsed) ? parsed : { output: text }
+  } catch {
+    return { output: text }
+  }
+}
+
+/** Puts all results right behind their calls, whatever stood between, and merges what then has the same role. */
+function alternate(drafts: readonly Draft[], target: Target, callIds: boolean): Turn[] {
+  const turns: Turn[] = []
+  const add = (role: Turn['role'], parts: Part[]) => {
+    const last = turns.at(-1)
+    if (parts.length === 0) return
+    if (last?.role === role) append(last.parts, parts)
+    else turns.push({ role, parts })
+  }
+  for (const { role, parts, slots } of drafts) {
+    add(role, parts)
+    add('user', resultParts(slots, takesLevels(target.mapping), callIds))
+  }
+  if (turns[0]?.role !== 'user') turns.unshift({ role: 'user', parts: [{ text: '.' }] })
+  if (turns.at(-1)!.role !== 'user') turns.push({ role: 'user', parts: [{ text: 'Continue.' }] })
+  return turns
+}
+
+/** As many results as calls, in their order; a call that nobody answered failed. */
+function resultParts(slots: readonly Slot[], multimodal: boolean, callIds: boolean): Part[] {
+  const behind: Part[] = []
+  const results = slots.map(({ id, name, response, media }): Part => {
+    const within = multimodal ? media.filter(part => part.inlineData !== undefined) : []
+    append(
+      behind,
+      media.filter(part => !within.includes(part)),
+    )
+    return {
+      functionResponse: {
+        ...(callIds && { id }),
+        name,
+        response: response ?? { error: 'No result' },
+        ...(within.length > 0 && { parts: within }),
+      },
+    }
+  })
+  append(results, behind)
+  return results
+}
+
+/** Unlike `push(...)`, safe for lists of any length. */
+function append(into: Part[], parts: readonly Part[]): void {
+  for (const part of parts) into.push(part)
+}

@@ -1,0 +1,316 @@
+/**
+ * What the wires `gemini.generate` and `gemini.vertex` make of answers. `test/golden/gemini` holds recorded streams with
+ * their events, and one `*.table.json` per kind of edge case. Ids such as C14 name known edge cases.
+ */
+import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import t from 'tap'
+import { plugin } from '../../plugins/gemini.ts'
+import type { Event } from '../../src/core/event.ts'
+import { Fold } from '../../src/core/fold.ts'
+import type { ChatRequest } from '../../src/core/ops.ts'
+import type { Target } from '../../src/core/translator.ts'
+import { mergeUsage, type Usage } from '../../src/core/usage.ts'
+import { JsonFraming } from '../../src/upstream/framing/json.ts'
+import { SseFraming } from '../../src/upstream/framing/sse.ts'
+import { decodeAll, deepFreeze, target } from './wire-kit.ts'
+
+type Json = Record<string, unknown>
+type Mode = 'stream' | 'unary'
+interface Turn {
+  role: string
+  parts: Json[]
+}
+
+const [studio, vertex] = plugin.wires
+const golden = new URL('../golden/gemini/', import.meta.url)
+const bytes = (name: string) => readFileSync(new URL(name, golden))
+const table = <Row>(name: string): (Row & { name: string; mode?: Mode })[] =>
+  JSON.parse(bytes(`${name}.table.json`).toString())
+
+/** A model of the third generation. */
+const third = (id = 'acme') =>
+  target({ provider: { id }, mapping: { supports: new Set(['reasoning']), reasoningEfforts: ['low', 'high'] } })
+
+/** Decodes payloads; a string stands for itself. */
+const decode = (mode: Mode, payloads: readonly unknown[], to = third()) =>
+  decodeAll(
+    vertex!.decoder(mode, to),
+    payloads.map(payload => (typeof payload === 'string' ? payload : JSON.stringify(payload))),
+  )
+const content = (events: Event[]) => events.filter(({ type }) => !['start', 'usage', 'tier'].includes(type))
+const errorsOf = (events: Event[]) => events.flatMap(event => (event.type === 'error' ? [event.error] : []))
+const usageOf = (events: Event[]) => {
+  const usage: Usage = {}
+  for (const event of events) if (event.type === 'usage') mergeUsage(usage, event.usage)
+  return usage
+}
+/** As it goes through production: bytes in any chunks, framed, decoded. */
+function streamed(chunks: readonly Buffer[], to = third()): Event[] {
+  const framing = new SseFraming()
+  const decoder = studio!.decoder('stream', to)
+  const frames = [...chunks.flatMap(chunk => framing.push(chunk)), ...framing.end()]
+  return [...frames.flatMap(frame => decoder.frame(frame)), ...decoder.end()]
+}
+
+const recordings = readdirSync(golden)
+  .filter(name => name.endsWith('.sse'))
+  .map(file => ({
+    name: file,
+    sse: bytes(file),
+    events: JSON.parse(bytes(file.replace('.sse', '.events.json')).toString()) as Event[],
+  }))
+
+t.test('recorded streams give the expected events, however their bytes are cut', async t => {
+  for (const { name, sse, events } of recordings) {
+    t.ok(sse.includes('\r\n\r\n'), 'S3 lines end as this provider ends them')
+    t.same(streamed([sse]), events, name)
+    t.same(streamed([...sse].map(byte => Buffer.of(byte))), events, `${name}: S15 byte by byte`)
+    t.same(streamed([sse.subarray(0, -4)]), events, `${name}: S11 without its last blank line`)
+    const cuts = fc.array(fc.integer({ min: 0, max: sse.length }), { maxLength: 12 })
+    const holds = fc.property(cuts, at => {
+      const ends = [0, ...at.sort((a, b) => a - b), sse.length]
+      assert.deepEqual(streamed(ends.slice(1).map((end, i) => sse.subarray(ends[i], end))), events)
+    })
+    t.doesNotThrow(() => fc.assert(holds, { numRuns: 60 }), name)
+  }
+})
+
+t.test('recorded streams give the same answer as one JSON list, and none when they are cut short', async t => {
+  for (const { name, sse, events } of recordings) {
+    const chunks = [...sse.toString().matchAll(/^data: ([^\r\n]*)\r$/gm)].map(([, data]) => JSON.parse(data!))
+    const framing = new JsonFraming()
+    framing.push(Buffer.from(JSON.stringify(chunks)))
+    const decoder = studio!.decoder('unary', third())
+    t.same([...framing.end().flatMap(frame => decoder.frame(frame)), ...decoder.end()], events, `${name}: S23`)
+
+    const cut = decode('stream', chunks.slice(0, -1))
+    t.match(errorsOf(cut), [{ code: 'upstream_stream_truncated', failover: true }], `${name}: S10`)
+    t.equal(cut.at(-1)?.type, 'error')
+    t.notOk(cut.some(({ type }) => type === 'finish'))
+  }
+})
+
+t.test('streams that are not plain', async t => {
+  for (const { name, mode = 'stream', payloads, events } of table<{ payloads: unknown[]; events: Event[] }>(
+    'streams',
+  )) {
+    t.same(content(decode(mode, payloads)), events, name)
+  }
+})
+
+t.test('a failure becomes one error event, the last', async t => {
+  for (const { name, mode = 'stream', payloads, error } of table<{ payloads: unknown[]; error: Json }>('failures')) {
+    const events = decode(mode, payloads)
+    t.match(errorsOf(events), [error], name)
+    t.equal(errorsOf(events).length, 1, `${name}: reported once`)
+    t.equal(events.at(-1)?.type, 'error', `${name}: nothing follows it`)
+  }
+})
+
+t.test('refusals with a status say whose fault they are', async t => {
+  const to = target({ secret: 'secret-0123456789' })
+  for (const { name, status, body, error } of table<{ status: number; body: unknown; error: Json }>('errors')) {
+    t.match(studio!.error(status, typeof body === 'string' ? body : JSON.stringify(body), to), error, name)
+  }
+  const daily = table<{ body: unknown }>('errors').find(({ name }) => name.startsWith('E6'))!
+  t.equal(studio!.error(429, JSON.stringify(daily.body), to).retryAfterMs, undefined, 'waiting brings no quota back')
+  const echoed = { error: { code: 403, message: 'no secret-0123456789', status: 'PERMISSION_DENIED' } }
+  t.match(errorsOf(decode('stream', [echoed], to)), [{ message: 'no ***' }], 'E13 inside an answer')
+})
+
+const part = (text: string, finishReason?: string) => ({
+  candidates: [{ content: { parts: [{ text }] }, ...(finishReason && { finishReason }) }],
+})
+
+t.test('a start event opens an answer, once, with what is known of it', async t => {
+  const starts = (...chunks: Json[]) => decode('stream', chunks).filter(({ type }) => type === 'start')
+  const first = { ...part('a'), responseId: 'x', modelVersion: 'm' }
+  t.same(starts(first, { ...part('b', 'STOP'), responseId: 'y' }), [{ type: 'start', id: 'x', model: 'm' }])
+  t.same(starts(part('a', 'STOP')), [{ type: 'start' }], 'C34')
+  t.same(starts({ error: { code: 500, message: 'm' } }), [])
+})
+
+t.test('C15 ids that we make differ from answer to answer', async t => {
+  const answer = (responseId?: string) => ({
+    ...(responseId && { responseId }),
+    candidates: [{ content: { parts: [{ functionCall: { name: 'f' } }] }, finishReason: 'STOP' }],
+  })
+  const ids = [answer(), answer(), answer('a-1'), answer('a-2')].flatMap(body =>
+    decode('unary', [body]).flatMap(event => (event.type === 'tool' ? [event.id] : [])),
+  )
+  t.equal(new Set(ids).size, 4)
+  for (const id of ids) t.match(id, /^call_[A-Za-z0-9]{2,24}_0_0$/, 'R4 fits every provider')
+})
+
+t.test('the served tier is told once, in the words of our clients', async t => {
+  const served = (usageMetadata: Json, to = third()) =>
+    decode(
+      'stream',
+      [
+        { ...part('a'), usageMetadata },
+        { ...part('', 'STOP'), usageMetadata },
+      ],
+      to,
+    ).flatMap(event => (event.type === 'tier' ? [event.tier] : []))
+  t.same(served({ trafficType: 'ON_DEMAND' }), ['default'])
+  t.same(served({ trafficType: 'ON_DEMAND_FLEX' }), ['flex'])
+  t.same(served({ trafficType: 'ON_DEMAND_PRIORITY' }), ['priority'])
+  t.same(served({ serviceTier: 'standard' }), ['default'])
+  t.same(served({ serviceTier: 'flex' }), ['flex'])
+  for (const other of [{}, { trafficType: 'PROVISIONED_THROUGHPUT' }, { trafficType: 'constructor' }]) {
+    t.same(served(other), [])
+  }
+})
+
+t.test('C3 C35 the last report holds, streamed and whole alike, and its parts are told apart', async t => {
+  const last = {
+    promptTokenCount: 29,
+    toolUsePromptTokenCount: 11,
+    cachedContentTokenCount: 8,
+    candidatesTokenCount: 15,
+    thoughtsTokenCount: 100,
+    totalTokenCount: 999,
+    promptTokensDetails: [
+      { modality: 'TEXT', tokenCount: 9 },
+      { modality: 'AUDIO', tokenCount: 20 },
+    ],
+    cacheTokensDetails: [{ modality: 'AUDIO', tokenCount: 5 }],
+    candidatesTokensDetails: [
+      { modality: 'IMAGE', tokenCount: 12 },
+      { modality: 'AUDIO', tokenCount: 3 },
+    ],
+  }
+  const expected = {
+    prompt: 40,
+    completion: 115,
+    input_cache_read: 8,
+    internal_reasoning: 100,
+    input_audio: 20,
+    input_audio_cache_read: 5,
+    image_output: 12,
+    output_audio: 3,
+  }
+  const early = { promptTokenCount: 29, candidatesTokenCount: 90, thoughtsTokenCount: 244 }
+  const chunks = [
+    { ...part('a'), usageMetadata: { trafficType: 'ON_DEMAND' } },
+    { ...part('b'), usageMetadata: early },
+    { ...part('', 'STOP'), usageMetadata: last },
+    { usageMetadata: { trafficType: 'ON_DEMAND' } },
+  ]
+  t.same(usageOf(decode('stream', chunks)), expected)
+  t.same(usageOf(decode('unary', [{ ...part('ab', 'STOP'), usageMetadata: last }])), expected)
+
+  const told = decode('stream', chunks.slice(0, 2))
+  t.same(usageOf(told), { prompt: 29, completion: 334, internal_reasoning: 244 }, 'an answer cut short reports too')
+  const running = studio!.decoder('stream', third())
+  t.match(running.frame({ data: JSON.stringify(chunks[1]) }), [{ type: 'start' }, { usage: { prompt: 29 } }])
+
+  const whole = (usageMetadata: unknown) => usageOf(decode('unary', [{ ...part('', 'STOP'), usageMetadata }]))
+  t.same(
+    whole({ promptTokenCount: 9, totalTokenCount: 9 }),
+    { prompt: 9, completion: 0 },
+    'no count is a count of none',
+  )
+  t.same(
+    whole({ promptTokenCount: 2, cachedContentTokenCount: 8 }),
+    { prompt: 10, completion: 0, input_cache_read: 8 },
+    'C37',
+  )
+  for (const nothing of [null, undefined, {}, 3]) t.same(whole(nothing), {}, 'C4')
+})
+
+t.test('searches are counted by query, and by answer for older models', async t => {
+  const grounded = (queries: string[], index = 0) => ({
+    candidates: [
+      {
+        ...part('a', 'STOP').candidates[0],
+        index,
+        groundingMetadata: { webSearchQueries: queries, groundingChunks: [] },
+      },
+    ],
+  })
+  const chunks = [grounded(['a', 'b']), grounded(['a'], 1), grounded(['a', 'b'])]
+  t.same(usageOf(decode('stream', chunks)), { web_search: 3 })
+  t.same(usageOf(decode('stream', chunks, target())), { web_search: 1 })
+  const unsaid = { groundingChunks: [{ web: { uri: 'u' } }] }
+  const cited = { candidates: [{ ...part('a', 'STOP').candidates[0], groundingMetadata: unsaid }] }
+  t.same(usageOf(decode('unary', [cited])), { web_search: 1 }, 'who cites has searched')
+  t.same(usageOf(decode('unary', [part('a', 'STOP')])), {})
+})
+
+/** What a client sends back of an answer: as it was folded, or as its deltas came. */
+function replayOf(events: Event[], folded: boolean): Json {
+  const fold = new Fold()
+  fold.add(events)
+  const { text, tools, images, details, native } = fold.choices[0]!
+  const pieces = events.flatMap(event => {
+    if (event.type !== 'reasoning' || event.format === undefined) return []
+    const { text, format, block: block_index, signature, data } = event
+    return [{ type: data ? 'reasoning.encrypted' : 'reasoning.text', text, format, block_index, signature, data }]
+  })
+  return {
+    role: 'assistant',
+    content: text || null,
+    images: images.map(url => ({ type: 'image_url', image_url: { url } })),
+    reasoning_details: folded ? details : pieces,
+    provider_native_blocks: native,
+    tool_calls: tools.map(({ id, name, args, signature }) => ({
+      id,
+      type: 'function',
+      function: { name, arguments: args },
+      ...(signature && { extra_content: { vendor: { thought_signature: signature } } }),
+    })),
+  }
+}
+
+t.test('signatures survive three turns byte for byte, for the provider that made them alone', async t => {
+  const image = { inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } }
+  for (const folded of [true, false]) {
+    const messages: Json[] = [{ role: 'user', content: 'Hi' }]
+    const made: Json[][] = []
+    const send = (to: Target) => {
+      const request = { model: 'acme-large', messages: [...messages] }
+      const sent = studio!.encode(deepFreeze(structuredClone(request)) as unknown as ChatRequest, to, false)
+      return sent.body.contents as Turn[]
+    }
+    const drawing = () => {
+      const to = third()
+      return { ...to, mapping: { ...to.mapping, supports: new Set([...to.mapping.supports, 'vision' as const]) } }
+    }
+    for (let turn = 0; turn < 3; turn++) {
+      const parts: Json[] = [
+        { toolCall: { id: `n${turn}` }, thoughtSignature: `nat${turn}+/==` },
+        { text: `Look 🙂 ${turn}`, thoughtSignature: `txt${turn}+/==:é` },
+        { ...image, thoughtSignature: `img${turn}+/==` },
+        { functionCall: { id: `x${turn}`, name: 'f', args: { turn } }, thoughtSignature: `call${turn}+/==` },
+        { functionCall: { id: `y${turn}`, name: 'f', args: {} } },
+      ]
+      made.push(parts)
+      const thought = { text: 'hm', thought: true }
+      const answer = { candidates: [{ content: { parts: [thought, ...parts] }, finishReason: 'STOP' }] }
+      messages.push(replayOf(decode('unary', [answer]), folded))
+      for (const id of ['y', 'x']) messages.push({ role: 'tool', tool_call_id: `${id}${turn}`, content: 'ok' })
+      const sent = send(drawing()).filter(({ role }) => role === 'model')
+      t.equal(JSON.stringify(sent.map(({ parts }) => parts)), JSON.stringify(made), `turn ${turn}`)
+    }
+    const elsewhere = JSON.stringify(send(target({ provider: { id: 'other' } })))
+    t.notMatch(elsewhere, /(nat|txt|img|call)\d|toolCall|thoughtSignature/)
+    const newer = JSON.stringify(send(third('other')))
+    t.equal(newer.match(/"thoughtSignature":"skip_thought_signature_validator"/g)?.length, 3, 'R14 one for each turn')
+    t.equal(newer.match(/thoughtSignature/g)?.length, 3)
+  }
+})
+
+t.test('a signature that ends a stream of text goes back on that text', async t => {
+  const chunks = [
+    part('Hel'),
+    part('lo'),
+    { candidates: [{ content: { parts: [{ text: '', thoughtSignature: 's' }] } }] },
+  ]
+  const answer = decode('stream', [...chunks, part('', 'STOP')])
+  const messages = [{ role: 'user', content: 'Hi' }, replayOf(answer, true), { role: 'user', content: 'Go' }]
+  const { body } = studio!.encode({ model: 'm', messages } as unknown as ChatRequest, third(), false)
+  t.same((body.contents as Turn[])[1], { role: 'model', parts: [{ text: 'Hello', thoughtSignature: 's' }] })
+})
