@@ -1,14 +1,29 @@
-/** The Anthropic Messages wire, `anthropic.messages`. The API version is a header of the provider's manifest. */
+/**
+ * The Anthropic Messages wire, `anthropic.messages`, and the same at Google, `anthropic.vertex`. The API version is a
+ * header of the provider's manifest, or a field of the body.
+ */
 import { type Plugin, type Target, type Translator, upstreamErrorFrom } from '../src/plugin.ts'
 import { MessagesDecoder } from './anthropic/decode.ts'
 import { encode } from './anthropic/encode.ts'
 import { faultOf } from './anthropic/fault.ts'
+import { native } from './anthropic/native.ts'
+import { encode as encodeVertex, native as nativeVertex } from './anthropic/vertex.ts'
 
 const messages: Translator<'chat'> = {
   op: 'chat',
   wire: 'anthropic.messages',
   encode,
+  native: { wire: 'anthropic.messages', encode: native },
   decoder: (mode, target) => new MessagesDecoder(mode, target),
+  error,
+}
+
+const vertex: Translator<'chat'> = {
+  op: 'chat',
+  wire: 'anthropic.vertex',
+  encode: encodeVertex,
+  native: { wire: 'anthropic.messages', encode: nativeVertex },
+  decoder: messages.decoder,
   error,
 }
 
@@ -23,4 +38,4 @@ function error(status: number, body: string, target: Target) {
   return faultOf(parsed, target, status) ?? asText()
 }
 
-export const plugin = { wires: [messages] } satisfies Plugin
+export const plugin = { wires: [messages, vertex] } satisfies Plugin

@@ -3,14 +3,27 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { plugin as anthropic } from '../plugins/anthropic.ts'
+import { plugin as bedrock } from '../plugins/bedrock.ts'
+import { plugin as cohere } from '../plugins/cohere.ts'
+import { plugin as gemini } from '../plugins/gemini.ts'
+import { plugin as mistral } from '../plugins/mistral.ts'
 import { plugin as openai } from '../plugins/openai.ts'
+import { plugin as openaiResponses } from '../plugins/openai-responses.ts'
 import type { Endpoint } from './core/endpoint.ts'
 import type { FilterFactory } from './core/filter.ts'
 import type { Plugin, Translator } from './core/translator.ts'
 import { endpoints } from './endpoints/index.ts'
 import { filters } from './filters/index.ts'
 
-const OWN_PLUGINS: Record<string, Plugin> = { openai, anthropic }
+const OWN_PLUGINS: Record<string, Plugin> = {
+  openai,
+  anthropic,
+  mistral,
+  cohere,
+  gemini,
+  bedrock,
+  'openai-responses': openaiResponses,
+}
 const MODULE = /(?<!\.d)\.(js|mjs|ts)$/
 
 /** Plugin code is loaded once for each file: a module cannot be unloaded, so a changed one needs a restart. */

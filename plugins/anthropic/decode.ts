@@ -29,6 +29,7 @@ interface Message {
   model?: unknown
   content?: unknown
   stop_reason?: unknown
+  stop_sequence?: unknown
   stop_details?: { explanation?: unknown } | null
   usage?: unknown
 }
@@ -40,10 +41,14 @@ interface Delta {
   partial_json?: unknown
   citation?: unknown
   stop_reason?: unknown
+  stop_sequence?: unknown
   stop_details?: Message['stop_details']
 }
 
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
+
+/** Stop reasons that no finish reason tells apart. */
+const BEYOND = new Set(['pause_turn', 'stop_sequence', 'model_context_window_exceeded'])
 
 /** A whole message takes the path of a stream, so that both give the same events. */
 export class MessagesDecoder implements Decoder {
@@ -220,7 +225,9 @@ export class MessagesDecoder implements Decoder {
     const events: Event[] = []
     this.#report(report, events)
     const reason = delta?.stop_reason
-    if (typeof reason === 'string' && reason !== '') this.#finish(reason, delta?.stop_details?.explanation, events)
+    if (typeof reason === 'string' && reason !== '') {
+      this.#finish(reason, delta?.stop_details?.explanation, events, delta?.stop_sequence)
+    }
     return events
   }
 
@@ -232,7 +239,7 @@ export class MessagesDecoder implements Decoder {
     return events
   }
 
-  #finish(stopReason: string, explanation: unknown, events: Event[]): void {
+  #finish(stopReason: string, explanation: unknown, events: Event[], sequence: unknown = null): void {
     if (this.#finished) return
     this.#finished = true
     for (const index of [...this.#open.keys()]) events.push(...this.#blockStop(index))
@@ -240,7 +247,10 @@ export class MessagesDecoder implements Decoder {
       events.push({ type: 'refusal', choice: 0, text: explanation })
     }
     this.#emitted = true
-    events.push({ type: 'finish', choice: 0, reason: this.#reason(stopReason) })
+    const reason = this.#reason(stopReason)
+    const fields = { stop_reason: stopReason, stop_sequence: sequence }
+    const ending = BEYOND.has(stopReason) ? { ending: { wire: 'anthropic.messages', fields } } : {}
+    events.push({ type: 'finish', choice: 0, reason, ...ending })
   }
 
   /** Calls decide between stop and tool_calls (C10): an answer given by tool is text, not a call. */

@@ -14,7 +14,7 @@ const MAX_BREAKPOINTS = 4
 const JSON_INSTRUCTION = 'Respond with one JSON object and nothing else.'
 /** From this API version on, requests have no sampling parameters. */
 const WITHOUT_SAMPLING = '2026-10-21'
-const FILES_BETA = 'files-api-2025-04-14'
+export const FILES_BETA = 'files-api-2025-04-14'
 
 /**
  * The same request always gives the same bytes, and what providers cache (tools, system, messages) comes first, so
@@ -67,14 +67,15 @@ function endTurns(turns: Turn[], prefill: boolean): void {
 }
 
 /** Temperature and top_p exclude each other; newer models and API versions take neither (wire/anthropic.md 1.1, 2.6). */
-function samplingOf(request: Readonly<ChatRequest>, { mapping, provider }: Target): Json {
-  if (headerOf(provider.headers, 'anthropic-version')?.value === WITHOUT_SAMPLING) return {}
-  const accepts = (name: string) => mapping.parameters?.has(name) !== false
-  if (request.temperature != null && accepts('temperature')) {
+function samplingOf(request: Readonly<ChatRequest>, target: Target): Json {
+  if (request.temperature != null && acceptsSampling(target, 'temperature')) {
     return { temperature: Math.min(Math.max(request.temperature, 0), 1) }
   }
-  return request.top_p != null && accepts('top_p') ? { top_p: request.top_p } : {}
+  return request.top_p != null && acceptsSampling(target, 'top_p') ? { top_p: request.top_p } : {}
 }
+
+export const acceptsSampling = ({ mapping, provider }: Target, name: 'temperature' | 'top_p'): boolean =>
+  headerOf(provider.headers, 'anthropic-version')?.value !== WITHOUT_SAMPLING && mapping.parameters?.has(name) !== false
 
 function outputConfigOf(request: Readonly<ChatRequest>, { mapping }: Target, thinking: Thinking): Json | undefined {
   const effort = request.effort ?? thinking.effort
@@ -110,10 +111,10 @@ function isFile(block: Maybe): boolean {
   return (source as Maybe)?.type === 'file' || (Array.isArray(content) && content.some(isFile))
 }
 
-/** The provider's own beta tokens stay: this header replaces the manifest's. */
-function betaHeader({ provider }: Target, token: string): Record<string, string> {
+/** `tokens` is a list as the header has it. The provider's own stay: this header replaces the manifest's. */
+export function betaHeader({ provider }: Target, tokens: string): Record<string, string> {
   const configured = headerOf(provider.headers, 'anthropic-beta')
-  return configured ? { [configured.name]: `${configured.value},${token}` } : { 'anthropic-beta': token }
+  return configured ? { [configured.name]: `${configured.value},${tokens}` } : { 'anthropic-beta': tokens }
 }
 
 function headerOf(headers: Readonly<Record<string, string>>, lowerName: string) {

@@ -13,9 +13,17 @@ const ajv = new Ajv({
   validateSchema: false,
 })
 
+/** What is wrong with a value, and where in it; an empty path is the value itself. */
+export interface Fault {
+  readonly path: string
+  readonly message: string
+}
+
 export interface Validator<T> {
   /** Throws a 400 `invalid_parameters` whose `param` is the path of the first fault. */
   (body: unknown): T
+  /** The same fault without throwing, for codecs that report in their own form; undefined when there is none. */
+  fault(body: unknown): Fault | undefined
   /** Compiles the schema, which otherwise the first call does. */
   prepare(): void
 }
@@ -26,17 +34,21 @@ export function validator<T>(schema: Schema<T>): Validator<T> {
     check ??= ajv.compile(schema.json)
     return check
   }
-  const validate = (body: unknown) => {
+  const fault = (body: unknown) => {
     const check = prepare()
-    if (check(body)) return body as T
-    const { path, message } = explain(check.errors ?? [])
+    return check(body) ? undefined : explain(check.errors ?? [])
+  }
+  const validate = (body: unknown) => {
+    const found = fault(body)
+    if (!found) return body as T
+    const { path, message } = found
     throw errors.invalidParameters(path ? `${path}: ${message}` : `The request body ${message}`, path || null)
   }
-  return Object.assign(validate, { prepare: () => void prepare() })
+  return Object.assign(validate, { fault, prepare: () => void prepare() })
 }
 
 /** The deepest fault: in a union the member that fits best is the one that fails last. */
-function explain(faults: ErrorObject[]): { path: string; message: string } {
+function explain(faults: ErrorObject[]): Fault {
   const depth = (fault: ErrorObject) => fault.instancePath.split('/').length
   const deepest = Math.max(...faults.map(depth))
   const own = faults.filter(fault => depth(fault) === deepest && fault.keyword !== 'anyOf' && fault.keyword !== 'oneOf')

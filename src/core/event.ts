@@ -8,6 +8,11 @@ export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
 /** What an answer's text is for: thinking aloud between tool calls, or the answer itself. */
 export type Phase = 'commentary' | 'final_answer'
 
+export interface Ending {
+  readonly wire: string
+  readonly fields: Readonly<Record<string, unknown>>
+}
+
 /** One piece of a choice's reasoning. Pieces with one `block` number belong together, in order. */
 export interface ReasoningEvent {
   type: 'reasoning'
@@ -45,7 +50,8 @@ export type Event =
   | { type: 'phase'; choice: number; phase: Phase }
   /** A content block with no OpenAI form, replayed only to `provider`. */
   | { type: 'native'; choice: number; provider: string; block: Record<string, unknown> }
-  | { type: 'finish'; choice: number; reason: FinishReason }
+  /** `ending`: what the provider's wire says beyond the reason, for clients who speak that wire. */
+  | { type: 'finish'; choice: number; reason: FinishReason; ending?: Ending }
   /** Cumulative: merged by maximum, never summed. */
   | { type: 'usage'; usage: Partial<Usage> }
   /** The tier that the provider really served. */

@@ -61,7 +61,7 @@ export class Exchange {
   principal: Principal | undefined = undefined
   /** The canonical request, once `input()` has resolved. */
   request: Ops[Op] | undefined = undefined
-  /** The body as the client sent it, for codecs whose wire providers speak too; see `Translator.native`. */
+  /** The body as the client sent it, for codecs whose wire providers speak too; see `NativeForm`. */
   native: { readonly wire: string; readonly body: Readonly<Record<string, unknown>> } | undefined = undefined
   /** Canonical id of the model that was asked for, as far as it is known. */
   requestedModel = ''

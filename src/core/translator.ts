@@ -42,22 +42,21 @@ export interface Decoder {
   readonly done: boolean
 }
 
+/** For wires that clients speak too: takes a client's own body as it is, so that nothing of it is lost. */
+export interface NativeForm<O extends Op = Op> {
+  /** The client wire whose bodies it takes. */
+  readonly wire: string
+  /** `input` is the canonical reading of the same body. Mutates neither. */
+  encode(body: Readonly<Record<string, unknown>>, input: Readonly<Ops[O]>, target: Target, stream: boolean): WireRequest
+}
+
 export interface Translator<O extends Op = Op> {
   readonly op: O
   /** `vendor.format`, for example `openai.chat`. */
   readonly wire: string
   /** Must not mutate `input`: failover encodes it again. Throws a GatewayError for what the wire cannot carry. */
   encode(input: Readonly<Ops[O]>, target: Target, stream: boolean): WireRequest
-  /**
-   * For wires that clients speak too: encodes a client's own body of this wire, so that nothing of it is lost.
-   * `input` is the canonical reading of the same body. Mutates neither.
-   */
-  native?(
-    body: Readonly<Record<string, unknown>>,
-    input: Readonly<Ops[O]>,
-    target: Target,
-    stream: boolean,
-  ): WireRequest
+  readonly native?: NativeForm<O>
   decoder(mode: 'stream' | 'unary', target: Target): Decoder
   /** An answer with status 400 or above, as our error; never shows a provider's headers or a credential. */
   error(status: number, body: string, target: Target): GatewayError

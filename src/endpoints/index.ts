@@ -3,6 +3,7 @@ import type { Endpoint } from '../core/endpoint.ts'
 import { chat } from './chat.ts'
 import { health } from './health.ts'
 import { key } from './key.ts'
+import { messages } from './messages.ts'
 import { models } from './models.ts'
 
-export const endpoints: readonly Endpoint[] = [health, models, key, chat]
+export const endpoints: readonly Endpoint[] = [health, models, key, chat, messages]

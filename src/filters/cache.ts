@@ -41,10 +41,15 @@ export const cache: FilterFactory<Infer<typeof options>> = {
  * serve both forms.
  */
 function keyOf(ex: Exchange): string {
-  const { stream: _, ...rest } = ex.chat
-  const request = Object.entries(rest).sort(([a], [b]) => (a < b ? -1 : 1))
-  const parts = [ex.principal!.orgId, ex.principal!.projectId, ex.snapshot.version, ex.endpoint.name, request]
+  const { orgId, projectId } = ex.principal!
+  // A client's own body may say more than its canonical reading.
+  const parts = [orgId, projectId, ex.snapshot.version, ex.endpoint.name, sorted(ex.request!), sorted(ex.native?.body)]
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64')
+}
+
+function sorted(request: object = {}): [string, unknown][] {
+  const entries = Object.entries(request).filter(([name]) => name !== 'stream')
+  return entries.sort(([a], [b]) => (a < b ? -1 : 1))
 }
 
 function replay(ex: Exchange, hit: CachedReply): Reply {

@@ -19,8 +19,8 @@ export const translate: FilterFactory<object> = {
         const { translator } = target
         const input = accepted(ex.chat, target)
         const request =
-          translator.native && ex.native?.wire === translator.wire
-            ? translator.native(ex.native.body, input, target, stream)
+          translator.native && ex.native?.wire === translator.native.wire
+            ? translator.native.encode(ex.native.body, input, target, stream)
             : translator.encode(input, target, stream)
         bend(target.provider, request.body)
         ex.outbound = request

@@ -162,7 +162,8 @@ group('AT-06 no route shows a tenant anything of another one', async t => {
   const { metadata } = (await theirs.json()) as { metadata: { log_id: string } }
   const ids = { organization_id: b.org, org_id: b.org, project_id: b.project, key_id: b.keyId, log_id: metadata.log_id }
   const names = Object.fromEntries(Object.entries(ids).map(([name, id]) => [`x-${name.replace('_', '-')}`, id]))
-  const body = { model: 'test', messages: [{ role: 'user', content: 'Hi' }], user: b.keyId, metadata: ids, ...ids }
+  const asked = { model: 'test', max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }] }
+  const body = { ...asked, input: 'Hi', user: b.keyId, metadata: ids, ...ids }
 
   // Every route there is; those of MCP, jobs and custom models are asked in the same way when they come.
   for (const { method, path } of endpoints) {

@@ -193,11 +193,16 @@ async function keyOf(facts: {
   principal?: Principal
   version?: string
   endpoint?: string
+  native?: object
 }): Promise<string> {
   const { asked, cache: store } = memory()
-  const { version = 'v1', endpoint = 'chat', ...rest } = facts
+  const { version = 'v1', endpoint = 'chat', native, ...rest } = facts
   const ex = exchange({ request, principal: caching, target: target(), snapshot: { version }, ...rest })
-  Object.assign(ex, { endpoint: { ...ex.endpoint, name: endpoint }, input: () => Promise.resolve(ex.chat) })
+  Object.assign(ex, {
+    endpoint: { ...ex.endpoint, name: endpoint },
+    native: native && { wire: 'w', body: native },
+    input: () => Promise.resolve(ex.chat),
+  })
   await run(cache, { max_entry: 1000 }, { cache: store }, ex)
   return asked[0]!
 }
@@ -224,8 +229,10 @@ t.test('two requests share a cached answer only when they are the same request o
     keyOf({ principal: { ...caching, projectId: 'project-2' } }),
     keyOf({ version: 'v2' }),
     keyOf({ endpoint: 'messages' }),
+    keyOf({ native: { top_k: 5 } }),
+    keyOf({ native: { top_k: 6 } }),
   ])
-  t.equal(new Set(keys).size, 5)
+  t.equal(new Set(keys).size, 7)
   t.equal(await keyOf({ principal: { ...caching, keyId: 'key-2' } }), keys[0], 'keys of one project share')
 })
 

@@ -92,7 +92,8 @@ export interface Entry {
   at: number
   prefix: string
   path: string
-  wire: 'openai' | 'anthropic' | null
+  /** Name of the wire module that it was spoken on. */
+  wire: string | null
   model: string | null
   /** By lower-case name; credentials show as `fingerprint` says, after their scheme. */
   headers: Record<string, string>

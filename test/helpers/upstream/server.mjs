@@ -11,8 +11,13 @@ import { createServer } from 'node:http'
 import { parseArgs } from 'node:util'
 import { compose } from './answer.mjs'
 import { anthropic } from './anthropic.mjs'
+import { bedrock } from './bedrock.mjs'
+import { cohere } from './cohere.mjs'
 import { program } from './faults.mjs'
+import { gemini } from './gemini.mjs'
+import { mistral } from './mistral.mjs'
 import { openai } from './openai.mjs'
+import { openaiResponses } from './openai-responses.mjs'
 import { play } from './play.mjs'
 import { Record } from './record.mjs'
 import { Refusal, violationsOf } from './rules.mjs'
@@ -34,7 +39,7 @@ import { Script } from './script.mjs'
  * @property {string} [streamType] content type of a stream, when it is not `text/event-stream`
  */
 
-const wires = [openai, anthropic]
+const wires = [openai, anthropic, mistral, cohere, gemini, openaiResponses, bedrock]
 
 const { values: options } = parseArgs({
   options: {

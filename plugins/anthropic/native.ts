@@ -1,0 +1,71 @@
+/**
+ * A client's own Messages body, for a provider of the same wire: only what must change is changed, so that nothing of
+ * it is lost (field notes 1.3).
+ */
+import type { ChatRequest, Target, WireRequest } from '../../src/plugin.ts'
+import { betasOf } from './betas.ts'
+import type { Block } from './blocks.ts'
+import { acceptsSampling, betaHeader } from './encode.ts'
+import { nativeTurns } from './native-turns.ts'
+import { toWireName } from './tool-name.ts'
+
+type Json = Record<string, unknown>
+
+/** Fields of chat requests that the Messages endpoint tolerates; the provider would refuse them. */
+const GATEWAY_ONLY = [
+  'effort',
+  'free_models_only',
+  'image_config',
+  'no_reasoning',
+  'onboarding',
+  'plugins',
+  'prompt_cache_key',
+  'prompt_cache_options',
+  'prompt_cache_retention',
+  'reasoning',
+  'reasoning_effort',
+  'routing',
+  'sensitive_word_check',
+  'user',
+  'verbosity',
+  'web_search',
+]
+
+/** `body` has passed the endpoint's schema. Shares with it what does not change. */
+export function native(
+  body: Readonly<Json>,
+  _input: Readonly<ChatRequest>,
+  target: Target,
+  stream: boolean,
+): WireRequest {
+  const { messages, system, lostThinking } = nativeTurns(body.messages as Json[], target)
+  const sent: Json = { ...body, model: target.mapping.externalId, messages }
+  for (const name of GATEWAY_ONLY) delete sent[name]
+  if (system.length > 0) sent.system = [...blocksOf(sent.system), ...system]
+  if (Array.isArray(sent.tools)) sent.tools = sent.tools.map(toolOf)
+  if (sent.tool_choice) sent.tool_choice = spelt(sent.tool_choice as Json)
+  // A budget needs the turn's own thinking, which another provider has made: this one goes on without.
+  if (lostThinking && (sent.thinking as Json | undefined)?.type === 'enabled') delete sent.thinking
+  if (!acceptsSampling(target, 'temperature')) {
+    delete sent.temperature
+    delete sent.top_k
+  }
+  if (!acceptsSampling(target, 'top_p')) delete sent.top_p
+  if (stream) sent.stream = true
+  else delete sent.stream
+  const betas = betasOf(sent)
+  return { path: '/messages', body: sent, ...(betas !== '' && { headers: betaHeader(target, betas) }) }
+}
+
+const blocksOf = (system: unknown): unknown[] =>
+  typeof system === 'string' ? [{ type: 'text', text: system }] : Array.isArray(system) ? system : []
+
+/** Answers are read for escaped names, so that names which look escaped are escaped; all others stay as they are. */
+function spelt<T extends Json | Block>(named: T): T {
+  if (typeof named.name !== 'string') return named
+  const name = toWireName(named.name)
+  return name === named.name ? named : { ...named, name }
+}
+
+/** The names of tools with a type are the wire's own. */
+const toolOf = (tool: Json): Json => (tool.type == null || tool.type === 'custom' ? spelt(tool) : tool)

@@ -1,0 +1,22 @@
+/** Client wire of `POST /v1/messages` (interface 2.2, field notes 1.3). */
+import type { Codec } from '../core/codec.ts'
+import { prepare } from './messages/check.ts'
+import { decode } from './messages/decode.ts'
+import { messagesError } from './messages/error.ts'
+import { StreamEncoder } from './messages/stream-encoder.ts'
+import { WholeEncoder } from './messages/whole-encoder.ts'
+
+const WIRE = 'anthropic.messages'
+
+export const anthropicMessages = {
+  wire: WIRE,
+  /** Also hands the body on, for targets of the same wire. */
+  decode(body, ex) {
+    const request = decode(body)
+    ex.native = { wire: WIRE, body: body as Record<string, unknown> }
+    return request
+  },
+  encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
+  error: messagesError,
+  prepare,
+} satisfies Codec<'chat'>

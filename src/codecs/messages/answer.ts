@@ -1,0 +1,18 @@
+/** What an answer in the Messages form says of itself, streamed or whole (field notes 1.3). */
+import type { Exchange } from '../../core/exchange.ts'
+import type { Blocks } from './blocks.ts'
+
+/** The fields that come before its content. */
+export const headOf = (ex: Exchange) => ({
+  id: `msg_${ex.logId}`,
+  type: 'message',
+  role: 'assistant',
+  model: ex.cached?.model ?? ex.target?.mapping.model.id ?? ex.requestedModel,
+})
+
+/** Why it ended. */
+export const endingOf = ({ stopReason, stopSequence, refusal }: Blocks) => ({
+  stop_reason: stopReason,
+  stop_sequence: stopSequence,
+  ...(refusal !== '' && { stop_details: { type: 'refusal', category: null, explanation: refusal } }),
+})

@@ -1,0 +1,87 @@
+/** An assistant turn of a Messages body as a chat message. */
+import type { ContentPart, Message, ToolCall } from '../../core/ops.ts'
+import { carried, NATIVE_FORMAT } from './carried.ts'
+import { compact, partOf } from './parts.ts'
+import type { Block, Turn } from './schema.ts'
+
+type Detail = NonNullable<Message['reasoning_details']>[number] & { block_index?: number }
+type Native = NonNullable<Message['provider_native_blocks']>[number]
+
+/** Undefined for a turn of which nothing is left, because it held only what a provider keeps for itself. */
+export function assistantMessage({ content }: Turn, at: string): Message | undefined {
+  if (typeof content === 'string') return { role: 'assistant', content }
+  const parts: ContentPart[] = []
+  const calls: ToolCall[] = []
+  const details: Detail[] = []
+  const native: Native[] = []
+  let reasoning = ''
+  let opens = true
+  for (const [i, block] of content.entries()) {
+    switch (block.type) {
+      case 'thinking':
+        reasoning += block.thinking
+        addDetails(details, thinkingDetail(block, i), opens)
+        break
+      case 'redacted_thinking':
+        addDetails(details, hiddenDetail(block.data, i), opens)
+        break
+      case 'tool_use':
+        opens = false
+        calls.push(callOf(block))
+        break
+      default:
+        opens = false
+        if (isForeign(block)) native.push(block)
+        else for (const part of partOf(block, `${at}[${i}]`)) parts.push(part)
+    }
+  }
+  const said = compact(parts)
+  const message: Message = { role: 'assistant', content: said === '' && calls.length > 0 ? null : said }
+  if (reasoning !== '') message.reasoning = reasoning
+  if (details.length > 0) message.reasoning_details = details
+  if (calls.length > 0) message.tool_calls = calls
+  if (calls.length > 0 && parts.length > 0) message.content_before_tool_calls = true
+  if (native.length > 0) message.provider_native_blocks = native
+  return said === '' && Object.keys(message).length === 2 ? undefined : message
+}
+
+/** A provider takes its own thinking back only where it opens the turn (field notes 1.3). */
+function addDetails(details: Detail[], detail: Detail | undefined, opens: boolean): void {
+  if (detail && (opens || detail.format !== NATIVE_FORMAT)) details.push(detail)
+}
+
+/** Undefined for reasoning that nobody signed: its text says all. */
+function thinkingDetail({ thinking: text, signature }: { thinking: string; signature?: unknown }, index: number) {
+  if (typeof signature !== 'string' || signature === '') return undefined
+  const detail: Detail = { type: 'reasoning.text', text }
+  const other = carried(signature)
+  if (!other) return { ...detail, signature, format: NATIVE_FORMAT, block_index: index }
+  if (other.sealed !== '') detail.signature = other.sealed
+  return { ...detail, ...dialectOf(other) }
+}
+
+function hiddenDetail(data: string, index: number): Detail {
+  const other = carried(data)
+  if (!other) return { type: 'reasoning.encrypted', data, format: NATIVE_FORMAT, block_index: index }
+  return { type: 'reasoning.encrypted', data: other.sealed, ...dialectOf(other) }
+}
+
+const dialectOf = ({ format, block }: { format: string | undefined; block: number | undefined }) => ({
+  ...(format !== undefined && { format }),
+  ...(block !== undefined && { block_index: block }),
+})
+
+function callOf(block: Extract<Block, { type: 'tool_use' }>): ToolCall {
+  const { id, name, input, extra_content: extra } = block as typeof block & Pick<ToolCall, 'extra_content'>
+  const signature = extra?.vendor?.thought_signature
+  return {
+    id,
+    type: 'function',
+    function: { name, arguments: JSON.stringify(input) },
+    ...(typeof signature === 'string' && { extra_content: { vendor: { thought_signature: signature } } }),
+  }
+}
+
+/** A block of another wire, which this endpoint's answer had marked with its provider. */
+const isForeign = (block: { type: string }): block is Native =>
+  typeof (block as { provider?: unknown }).provider === 'string'

@@ -1,0 +1,139 @@
+/** A Messages body as a chat request (field notes 1.3). */
+import { errors } from '../../core/error.ts'
+import type { ChatRequest, Message, Tool } from '../../core/ops.ts'
+import { checkChat } from '../chat-rules.ts'
+import { checkRequest } from './check.ts'
+import { historyOf } from './history.ts'
+import { refuseOpenAiShape } from './openai-shape.ts'
+import { compact, markOf, partsOf } from './parts.ts'
+import type { MessagesRequest, MessagesTool } from './schema.ts'
+
+/** Throws a 400 that names the fields that are wrong. What chat has no word for is left out: `native` sends it. */
+export function decode(body: unknown): ChatRequest {
+  refuseOpenAiShape(body)
+  const given = checkRequest(body)
+  if (Object.hasOwn(given, 'safeguards')) {
+    throw errors.unsupported('safeguards are not supported here: they need a beta that is not passed on.', 'safeguards')
+  }
+  const request: ChatRequest = {
+    model: given.model,
+    messages: [...systemOf(given.system), ...historyOf(given.messages)],
+    max_tokens: given.max_tokens,
+    ...reasoningOf(given),
+    ...toolsOf(given),
+    ...callerOf(given),
+  }
+  const { temperature, top_p, stream, output_config: output, service_tier: tier } = given
+  if (temperature != null) request.temperature = temperature
+  if (top_p != null) request.top_p = top_p
+  if (stream != null) request.stream = stream
+  if (output?.format) {
+    const { schema } = output.format
+    request.response_format = { type: 'json_schema', json_schema: { name: 'answer', schema, strict: true } }
+  }
+  const canonical = tier === 'standard_only' ? 'default' : tier
+  if (isTier(canonical)) request.service_tier = canonical
+  checkChat(request)
+  return request
+}
+
+const isTier = (tier: string | null | undefined): tier is NonNullable<ChatRequest['service_tier']> =>
+  tier === 'auto' || tier === 'default' || tier === 'flex' || tier === 'priority'
+
+function systemOf(system: MessagesRequest['system']): Message[] {
+  const parts = partsOf(system ?? [], 'system')
+  return parts.length === 0 ? [] : [{ role: 'system', content: compact(parts) }]
+}
+
+/** A budget stays a budget, an effort an effort; thinking without either is that of effort `high`. */
+function reasoningOf({ thinking, output_config: output }: MessagesRequest): Partial<ChatRequest> {
+  const effort = output?.effort ?? undefined
+  const budget = thinking?.budget_tokens
+  switch (thinking?.type) {
+    case 'disabled':
+      return { reasoning_effort: 'none' }
+    case 'enabled':
+      if (budget != null) return { reasoning: { max_tokens: budget, ...(effort && { effort }) } }
+      return { reasoning: { effort: effort ?? 'high' } }
+    case 'adaptive':
+      return { reasoning: { effort: effort ?? 'high' } }
+    default:
+      return effort ? { reasoning: { effort } } : {}
+  }
+}
+
+function toolsOf({ tools: given, tool_choice: choice }: MessagesRequest): Partial<ChatRequest> {
+  const searches = given?.some(isToolSearch) === true
+  const tools = (given ?? []).flatMap(tool => toolOf(tool, searches) ?? [])
+  if (tools.length === 0) return {}
+  const made: Partial<ChatRequest> = { tools }
+  const named = choice?.type === 'tool' ? choice.name : undefined
+  if (choice?.type === 'auto' || choice?.type === 'none') made.tool_choice = choice.type
+  else if (choice?.type === 'any') made.tool_choice = 'required'
+  else if (tools.some(tool => tool.type === 'function' && tool.function.name === named)) {
+    made.tool_choice = { type: 'function', function: { name: named! } }
+  } else if (given?.some(tool => tool.name === named && isWebSearch(tool))) made.tool_choice = { type: 'web_search' }
+  if (choice?.disable_parallel_tool_use) made.parallel_tool_calls = false
+  return made
+}
+
+const isToolSearch = ({ type }: MessagesTool): boolean => type?.startsWith('tool_search_tool') === true
+const isWebSearch = ({ type }: MessagesTool): boolean => type?.startsWith('web_search') === true
+
+/** Undefined for a tool that only its own provider knows. */
+function toolOf(tool: MessagesTool, searches: boolean): Tool | undefined {
+  const { type, name, description, input_schema: parameters, strict, defer_loading: deferred } = tool
+  const mark = markOf(tool.cache_control)
+  if (type == null || type === 'custom') {
+    return {
+      type: 'function',
+      function: {
+        name: name!,
+        ...(description && { description }),
+        ...(parameters && { parameters }),
+        ...(strict != null && { strict }),
+      },
+      // Without a tool search of the provider's, the client loads deferred tools itself.
+      ...(deferred && searches && { defer_loading: true }),
+      ...(mark && { cache_control: mark }),
+    }
+  }
+  if (isToolSearch(tool)) return { type: 'tool_search', tool_search_type: type, ...(name && { name }) }
+  return isWebSearch(tool) ? webSearchOf(tool) : undefined
+}
+
+function webSearchOf({ max_uses, allowed_domains, blocked_domains, user_location: place }: MessagesTool): Tool {
+  const { city, region, country, timezone } = place ?? {}
+  return {
+    type: 'web_search',
+    ...(max_uses != null && { max_uses }),
+    ...(allowed_domains && { allowed_domains }),
+    ...(blocked_domains && { blocked_domains }),
+    ...(place && {
+      user_location: {
+        ...(city && { city }),
+        ...(region && { region }),
+        ...(country && { country }),
+        ...(timezone && { timezone }),
+      },
+    }),
+  }
+}
+
+/** Agents write JSON with a `session_id` into the user id: what belongs together is then the session. */
+function callerOf({ metadata }: MessagesRequest): Partial<ChatRequest> {
+  const user = metadata?.user_id
+  if (!user) return {}
+  const session = sessionOf(user)
+  return session === undefined ? { user } : { user, prompt_cache_key: session }
+}
+
+function sessionOf(user: string): string | undefined {
+  if (!user.startsWith('{')) return undefined
+  try {
+    const { session_id: id } = JSON.parse(user) as { session_id?: unknown }
+    return typeof id === 'string' && id !== '' ? id : undefined
+  } catch {
+    return undefined
+  }
+}

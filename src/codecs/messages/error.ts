@@ -1,0 +1,21 @@
+/** The error object of the Messages endpoint, interface 2.2; types of field notes section 8. */
+import type { GatewayError } from '../../core/error.ts'
+
+const TYPES: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  402: 'billing_error',
+  403: 'permission_error',
+  404: 'not_found_error',
+  408: 'timeout_error',
+  413: 'request_too_large',
+  429: 'rate_limit_error',
+  504: 'timeout_error',
+  529: 'overloaded_error',
+}
+
+const typeOf = (status: number): string => TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
+
+export const messagesError = ({ status, message }: GatewayError) => ({
+  type: 'error',
+  error: { type: typeOf(status), message },
+})

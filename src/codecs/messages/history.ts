@@ -1,0 +1,98 @@
+/** Turns of a Messages body as chat messages. */
+import type { ContentPart, Message } from '../../core/ops.ts'
+import { assistantMessage } from './assistant.ts'
+import { compact, markOf, partOf, partsOf } from './parts.ts'
+import type { Block, Turn } from './schema.ts'
+
+/**
+ * A user turn becomes the results in it, a message each, and then the rest. A system message that interrupts a tool
+ * turn moves behind its results, because other wires take nothing between calls and results.
+ */
+export function historyOf(turns: readonly Turn[]): Message[] {
+  const messages: Message[] = []
+  let held: Message[] = []
+  let isAnswering = false
+  const release = () => {
+    for (const message of held) messages.push(message)
+    held = []
+    isAnswering = false
+  }
+  turns.forEach((turn, i) => {
+    const at = `messages[${i}].content`
+    switch (turn.role) {
+      case 'system':
+      case 'developer': {
+        const message: Message = { role: turn.role, content: compact(partsOf(turn.content, at)) }
+        if (isAnswering) held.push(message)
+        else messages.push(message)
+        break
+      }
+      case 'assistant': {
+        release()
+        const message = assistantMessage(turn, at)
+        if (!message) break
+        messages.push(message)
+        isAnswering = message.tool_calls !== undefined
+        break
+      }
+      default: {
+        const { results, rest } = userTurn(turn, at)
+        for (const result of results) messages.push(result)
+        if (!rest) break
+        release()
+        messages.push(rest)
+      }
+    }
+  })
+  release()
+  return messages
+}
+
+function userTurn(
+  { role, content, tool_call_id: id }: Turn,
+  at: string,
+): { results: Message[]; rest: Message | undefined } {
+  const blocks: readonly Block[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content
+  const results: Message[] = []
+  const attached: ContentPart[] = []
+  const own: ContentPart[] = []
+  blocks.forEach((block, i) => {
+    if (block.type === 'tool_result') results.push(resultOf(block, `${at}[${i}].content`, attached))
+    else for (const part of partOf(block, `${at}[${i}]`)) own.push(part)
+  })
+  const isResult = role !== 'user' && results.length === 0 && id
+  if (isResult) results.push(toolMessage(id, own.splice(0), attached))
+  const rest = [...attached, ...own]
+  const isEmpty = rest.length === 0 && results.length > 0
+  return { results, rest: isEmpty ? undefined : { role: 'user', content: compact(rest) } }
+}
+
+type ToolResult = Extract<Block, { type: 'tool_result' }>
+
+function resultOf(block: ToolResult, at: string, attached: ContentPart[]): Message {
+  const content = (block.content ?? '') as string | Block[]
+  const nested = typeof content === 'string' ? [] : content.map(inner => ('cache_control' in inner ? inner : undefined))
+  const mark = markOf(block.cache_control ?? nested.findLast(inner => inner?.cache_control)?.cache_control)
+  const message = toolMessage(block.tool_use_id, partsOf(content, at), attached)
+  if (block.is_error) message.content = asError(message.content as string)
+  return mark ? { ...message, tool_result_cache_control: mark } : message
+}
+
+/** Chat results have no mark for a failure, so that the text must say it. */
+const asError = (text: string): string => (/^\W*error\b/i.test(text) ? text : `Error: ${text || 'the tool failed.'}`)
+
+/** Results are text everywhere; what else one holds is `attached` to the user message that follows. */
+function toolMessage(id: string, parts: ContentPart[], attached: ContentPart[]): Message {
+  const texts: string[] = []
+  const media: ContentPart[] = []
+  for (const part of parts) {
+    if (part.type === 'text') texts.push(part.text)
+    else media.push(part)
+  }
+  if (media.length > 0) {
+    attached.push({ type: 'text', text: `Attached to the result of tool call ${id}:` })
+    for (const part of media) attached.push(part)
+    if (texts.length === 0) texts.push('The result is attached to the next message.')
+  }
+  return { role: 'tool', tool_call_id: id, content: texts.join('\n') }
+}

@@ -1,0 +1,91 @@
+/** Content blocks of a Messages body as parts of a chat message. */
+import type { ContentPart, Message } from '../../core/ops.ts'
+import { assertImageUrl } from '../url.ts'
+import type { Block, CacheControl, Picture } from './schema.ts'
+
+/** The mark without what only its own wire knows. */
+export const markOf = (control: CacheControl): { type: 'ephemeral'; ttl?: '5m' | '1h' } | undefined =>
+  control ? { type: 'ephemeral', ...(control.ttl && { ttl: control.ttl }) } : undefined
+
+/** `at` is the path of `content`, for errors. Blocks with no chat form are left out. */
+export function partsOf(content: string | readonly Block[], at: string): ContentPart[] {
+  if (typeof content === 'string') return content === '' ? [] : [textPart(content)]
+  return content.flatMap((block, i) => partOf(block, `${at}[${i}]`))
+}
+
+/** Plain text as a string, which every provider takes. */
+export function compact(parts: ContentPart[]): NonNullable<Message['content']> {
+  const [first, second] = parts
+  if (!first) return ''
+  return first.type === 'text' && !second && !first.cache_control ? first.text : parts
+}
+
+/** `at` is the path of the block. */
+export function partOf(block: Block, at: string): ContentPart[] {
+  switch (block.type) {
+    case 'text':
+      return block.text === '' ? [] : [textPart(block.text, block.cache_control)]
+    case 'image':
+      return [imagePart(block.source, `${at}.source`)]
+    case 'document':
+      return documentParts(block, `${at}.source`)
+    case 'search_result': {
+      const found = partsOf(block.content as Block[], `${at}.content`)
+      return [textPart(`${block.title}\n${block.source}`), ...found]
+    }
+    default: {
+      const note = noteOf(block)
+      return note === undefined ? [] : [textPart(note)]
+    }
+  }
+}
+
+function textPart(text: string, control?: CacheControl): ContentPart {
+  const mark = markOf(control)
+  return { type: 'text', text, ...(mark && { cache_control: mark }) }
+}
+
+function imagePart(source: Picture, at: string): ContentPart {
+  if (source.type === 'file') return { type: 'file', file: { file_id: source.file_id } }
+  const url = source.type === 'url' ? source.url : dataUrl(source)
+  assertImageUrl(url, source.type === 'url' ? `${at}.url` : `${at}.media_type`)
+  return { type: 'image_url', image_url: { url } }
+}
+
+const dataUrl = ({ media_type: mime, data }: { media_type: string; data: string }) => `data:${mime};base64,${data}`
+
+function documentParts({ source, title, context }: Extract<Block, { type: 'document' }>, at: string): ContentPart[] {
+  const heading = [title, context].filter(Boolean).join('\n')
+  const told = heading === '' ? [] : [textPart(heading)]
+  switch (source.type) {
+    case 'base64':
+      return [{ type: 'file', file: { filename: title || 'document.pdf', file_data: dataUrl(source) } }]
+    case 'url':
+      // Not fetched here: a provider may, and must not be led to an address of ours.
+      assertImageUrl(source.url, `${at}.url`)
+      return [{ type: 'file', file: { filename: title || 'document.pdf', file_data: source.url } }]
+    case 'file':
+      return [{ type: 'file', file: { file_id: source.file_id } }]
+    case 'text':
+      return [...told, textPart(source.data)]
+    case 'content':
+      return [...told, ...partsOf(source.content as string | Block[], `${at}.content`)]
+  }
+}
+
+/** What a model without the block should still know of it. */
+function noteOf(block: { type: string }): string | undefined {
+  const { type, name, tool_name, tool } = block as Record<string, unknown>
+  const named = [name, tool_name, (tool as { name?: unknown } | null | undefined)?.name]
+  const known = named.find(value => typeof value === 'string') ?? 'unnamed'
+  switch (type) {
+    case 'tool_reference':
+      return `[tool found: ${known}]`
+    case 'tool_addition':
+      return `[tool added: ${known}]`
+    case 'tool_removal':
+      return `[tool removed: ${known}]`
+    default:
+      return undefined
+  }
+}

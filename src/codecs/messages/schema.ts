@@ -1,0 +1,134 @@
+/** What a Messages body may hold, piece by piece (field notes 1.3). Unknown fields and block types pass. */
+import { type Infer, type Schema, s } from '../../core/schema.ts'
+
+const maybe = <S extends Schema<unknown>>(schema: S) => s.optional(s.nullable(schema))
+
+const cacheControl = maybe(s.open({ type: s.enum('ephemeral'), ttl: maybe(s.enum('5m', '1h')) }))
+const content = s.either(s.string(), s.array(s.unknown()))
+const input = s.open({})
+
+const base64 = s.open({ type: s.enum('base64'), media_type: s.string(), data: s.string() })
+const url = s.open({ type: s.enum('url'), url: s.string({ minLength: 1 }) })
+const file = s.open({ type: s.enum('file'), file_id: s.string({ minLength: 1 }) })
+const picture = s.tagged(base64, url, file)
+const source = s.tagged(
+  base64,
+  url,
+  file,
+  s.open({ type: s.enum('text'), data: s.string() }),
+  s.open({ type: s.enum('content'), content }),
+)
+
+const blocks = {
+  text: s.open({ type: s.enum('text'), text: s.string(), cache_control: cacheControl }),
+  image: s.open({ type: s.enum('image'), source: picture, cache_control: cacheControl }),
+  document: s.open({
+    type: s.enum('document'),
+    source,
+    title: maybe(s.string()),
+    context: maybe(s.string()),
+    cache_control: cacheControl,
+  }),
+  search_result: s.open({
+    type: s.enum('search_result'),
+    source: s.string(),
+    title: s.string(),
+    content: s.array(s.unknown()),
+    cache_control: cacheControl,
+  }),
+  tool_use: s.open({
+    type: s.enum('tool_use'),
+    id: s.string({ minLength: 1 }),
+    name: s.string({ minLength: 1 }),
+    input,
+    cache_control: cacheControl,
+  }),
+  tool_result: s.open({
+    type: s.enum('tool_result'),
+    tool_use_id: s.string({ minLength: 1 }),
+    content: maybe(content),
+    is_error: maybe(s.boolean()),
+    cache_control: cacheControl,
+  }),
+  thinking: s.open({ type: s.enum('thinking'), thinking: s.string(), signature: maybe(s.string()) }),
+  redacted_thinking: s.open({ type: s.enum('redacted_thinking'), data: s.string() }),
+} as const
+
+/** A content block of a kind that has a chat form, told apart by `type`. */
+export type Block = Infer<(typeof blocks)[keyof typeof blocks]>
+export const blockSchemas: ReadonlyMap<string, Schema<Block>> = new Map(Object.entries(blocks))
+/** Any other block: a server tool's, or one that came after this was written. */
+export const anyBlock = s.open({ type: s.string({ minLength: 1 }) })
+
+export const message = s.open({
+  role: s.enum('user', 'assistant', 'system', 'developer', 'tool', 'function'),
+  content,
+  tool_call_id: maybe(s.string()),
+})
+
+export const tool = s.open({
+  /** Unset or `custom` for a tool of the client; a versioned name for one that the provider knows. */
+  type: maybe(s.string()),
+  name: maybe(s.string({ minLength: 1, maxLength: 128 })),
+  description: maybe(s.string()),
+  strict: maybe(s.boolean()),
+  defer_loading: maybe(s.boolean()),
+  cache_control: cacheControl,
+  max_uses: maybe(s.integer({ minimum: 1 })),
+  allowed_domains: maybe(s.array(s.string())),
+  blocked_domains: maybe(s.array(s.string())),
+  user_location: maybe(
+    s.open({
+      city: maybe(s.string()),
+      region: maybe(s.string()),
+      country: maybe(s.string()),
+      timezone: maybe(s.string()),
+    }),
+  ),
+})
+/** What only the client's own tools must have. */
+export const customTool = s.open({ name: s.string(), input_schema: s.open({}) })
+
+/** The fields of the body; what is in its lists has schemas of its own. */
+export const fields = {
+  model: s.string({ minLength: 1, maxLength: 256 }),
+  messages: s.array(s.unknown(), { minItems: 1 }),
+  max_tokens: s.integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+  system: maybe(content),
+  temperature: maybe(s.number({ minimum: 0, maximum: 1 })),
+  top_p: maybe(s.number({ minimum: 0, maximum: 1 })),
+  top_k: maybe(s.integer({ minimum: 0 })),
+  stop_sequences: maybe(s.array(s.string())),
+  stream: maybe(s.boolean()),
+  tools: maybe(s.array(s.unknown())),
+  tool_choice: maybe(
+    s.tagged(
+      s.open({ type: s.enum('auto', 'any', 'none'), disable_parallel_tool_use: maybe(s.boolean()) }),
+      s.open({ type: s.enum('tool'), name: s.string({ minLength: 1 }), disable_parallel_tool_use: maybe(s.boolean()) }),
+    ),
+  ),
+  metadata: maybe(s.open({ user_id: maybe(s.string()) })),
+  thinking: maybe(
+    s.open({ type: s.string(), budget_tokens: maybe(s.integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })) }),
+  ),
+  output_config: maybe(
+    s.open({
+      effort: maybe(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')),
+      format: maybe(s.open({ type: s.enum('json_schema'), schema: s.open({}) })),
+    }),
+  ),
+  service_tier: maybe(s.string()),
+} as const
+
+export type CacheControl = Infer<typeof cacheControl> | undefined
+export type Picture = Infer<typeof picture>
+export type MessagesTool = Infer<typeof tool> & { input_schema?: Record<string, unknown> }
+/** A turn whose blocks have passed their schemas. */
+export type Turn = Omit<Infer<typeof message>, 'content'> & { content: string | Block[] }
+
+const body = s.open(fields)
+export type MessagesRequest = Omit<Infer<typeof body>, 'messages' | 'system' | 'tools'> & {
+  messages: Turn[]
+  system?: string | Block[] | null | undefined
+  tools?: MessagesTool[] | null | undefined
+}

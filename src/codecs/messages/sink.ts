@@ -1,0 +1,17 @@
+/** How an answer's content blocks are written, whether they stream or not. */
+
+/** Where blocks go. At most one is open at a time; `whole` blocks are never open. */
+export interface BlockSink {
+  open(block: OpenBlock): void
+  text(piece: string): void
+  thinking(piece: string): void
+  signature(value: string): void
+  json(piece: string): void
+  close(): void
+  whole(block: Record<string, unknown>): void
+}
+
+export type OpenBlock =
+  | { type: 'text'; text: '' }
+  | { type: 'thinking'; thinking: ''; signature: '' }
+  | { type: 'tool_use'; id: string; name: string; input: object; extra_content?: object }

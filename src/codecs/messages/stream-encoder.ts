@@ -1,0 +1,105 @@
+/** Writes a streamed answer in the Messages form, by template. */
+import type { Encoder } from '../../core/codec.ts'
+import type { GatewayError } from '../../core/error.ts'
+import type { Event } from '../../core/event.ts'
+import type { Exchange } from '../../core/exchange.ts'
+import { metadataOf } from '../accounting.ts'
+import { endingOf, headOf } from './answer.ts'
+import { Blocks } from './blocks.ts'
+import { messagesError } from './error.ts'
+import type { BlockSink, OpenBlock } from './sink.ts'
+import { tokensOf, totalsOf } from './usage.ts'
+
+const DELTA = 'event: content_block_delta\ndata: {"type":"content_block_delta","index":'
+
+/** One write per batch; what every event repeats is text. */
+export class StreamEncoder implements Encoder, BlockSink {
+  readonly contentType = 'text/event-stream; charset=utf-8'
+  readonly #ex: Exchange
+  readonly #blocks: Blocks
+  #begun = false
+  /** Of the open block, or else of the next one. */
+  #index = 0
+  #out = ''
+
+  constructor(ex: Exchange) {
+    this.#ex = ex
+    this.#blocks = new Blocks(this, ex.logId)
+  }
+
+  write(batch: readonly Event[]): string | undefined {
+    for (const event of batch) {
+      if (!('choice' in event)) continue
+      if (!this.#begun) this.#begin()
+      this.#blocks.add(event)
+    }
+    return this.#out === '' ? undefined : this.#taken()
+  }
+
+  end(): string {
+    if (!this.#begun) this.#begin()
+    this.#blocks.end()
+    this.#ex.completeUsage(false)
+    const delta = JSON.stringify(endingOf(this.#blocks))
+    const metadata = JSON.stringify(metadataOf(this.#ex))
+    this.#event(
+      'message_delta',
+      `"delta":${delta},"usage":${JSON.stringify(totalsOf(this.#ex))},"metadata":${metadata}`,
+    )
+    return `${this.#taken()}event: message_stop\ndata: {"type":"message_stop"}\n\n`
+  }
+
+  /** The error ends the stream: without `message_stop` no client takes it for a whole answer. */
+  fail(error: GatewayError): string {
+    this.#ex.completeUsage(true)
+    return `${this.#taken()}event: error\ndata: ${JSON.stringify(messagesError(error))}\n\n`
+  }
+
+  open(block: OpenBlock): void {
+    this.#event('content_block_start', `"index":${this.#index},"content_block":${JSON.stringify(block)}`)
+  }
+
+  text(piece: string): void {
+    this.#out += `${DELTA}${this.#index},"delta":{"type":"text_delta","text":${JSON.stringify(piece)}}}\n\n`
+  }
+
+  thinking(piece: string): void {
+    this.#out += `${DELTA}${this.#index},"delta":{"type":"thinking_delta","thinking":${JSON.stringify(piece)}}}\n\n`
+  }
+
+  signature(value: string): void {
+    this.#out += `${DELTA}${this.#index},"delta":{"type":"signature_delta","signature":${JSON.stringify(value)}}}\n\n`
+  }
+
+  json(piece: string): void {
+    this.#out += `${DELTA}${this.#index},"delta":{"type":"input_json_delta","partial_json":${JSON.stringify(piece)}}}\n\n`
+  }
+
+  close(): void {
+    this.#event('content_block_stop', `"index":${this.#index}`)
+    this.#index += 1
+  }
+
+  whole(block: Record<string, unknown>): void {
+    this.#event('content_block_start', `"index":${this.#index},"content_block":${JSON.stringify(block)}`)
+    this.close()
+  }
+
+  #begin(): void {
+    this.#begun = true
+    const usage = tokensOf(this.#ex)
+    const message = { ...headOf(this.#ex), content: [], stop_reason: null, stop_sequence: null, usage }
+    this.#event('message_start', `"message":${JSON.stringify(message)}`)
+  }
+
+  /** `members` of the payload besides its type. */
+  #event(type: string, members: string): void {
+    this.#out += `event: ${type}\ndata: {"type":"${type}",${members}}\n\n`
+  }
+
+  #taken(): string {
+    const out = this.#out
+    this.#out = ''
+    return out
+  }
+}

@@ -1,0 +1,63 @@
+/** Cited sources of providers that do not show their search in blocks of this wire (field notes 1.3). */
+import type { Event } from '../../core/event.ts'
+
+type Block = Record<string, unknown>
+type Native = Extract<Event, { type: 'native' }>
+type Source = Extract<Event, { type: 'source' }>
+
+/** Block types that this wire has itself; those of others are marked with their provider, which alone reads them. */
+const OWN_TYPES = /^(server_tool_use|mcp_tool_use|container_upload|compaction|fallback|.+_tool_result)$/
+
+export class WebResults {
+  readonly #id: string
+  readonly #sources = new Map<string, string>()
+  /** Addresses that a provider's own result blocks show. */
+  readonly #shown = new Set<string>()
+  /** Server tools that were called and have not answered yet. */
+  readonly #called = new Set<unknown>()
+
+  constructor(id: string) {
+    this.#id = `srvtoolu_${id}`
+  }
+
+  source({ url, title = '' }: Source): void {
+    if (!this.#sources.has(url)) this.#sources.set(url, title)
+  }
+
+  /** The block as it is shown. */
+  native({ block, provider }: Native): Block {
+    const { type, id, tool_use_id: answered, content } = block
+    if (type === 'server_tool_use') this.#called.add(id)
+    this.#called.delete(answered)
+    for (const result of Array.isArray(content) ? content : []) {
+      const url: unknown = (result as { url?: unknown } | null)?.url
+      if (typeof url === 'string') this.#shown.add(url)
+    }
+    return OWN_TYPES.test(String(type)) ? block : { ...block, provider }
+  }
+
+  /** True while a server tool owes its result: the answer goes on when the client sends the turn back. */
+  get unanswered(): boolean {
+    return this.#called.size > 0
+  }
+
+  /** One search that found every source which no other block shows. */
+  blocks(): Block[] {
+    const found = [...this.#sources].filter(([url]) => !this.#shown.has(url))
+    if (found.length === 0) return []
+    return [
+      { type: 'server_tool_use', id: this.#id, name: 'web_search', input: {} },
+      {
+        type: 'web_search_tool_result',
+        tool_use_id: this.#id,
+        content: found.map(([url, title]) => ({
+          type: 'web_search_result',
+          url,
+          title,
+          encrypted_content: '',
+          page_age: null,
+        })),
+      },
+    ]
+  }
+}

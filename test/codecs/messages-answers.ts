@@ -1,0 +1,164 @@
+/** Events of an answer, and the content blocks that they become, streamed and whole. */
+import type { Event } from '../../src/core/event.ts'
+import { text } from '../core/kit.ts'
+import type { Json } from './bodies.ts'
+
+const claude = 'anthropic-claude-v1'
+const think = (said: string, more: Json = {}): Event =>
+  ({ type: 'reasoning', choice: 0, text: said, format: claude, block: 0, ...more }) as Event
+const tool = (index: number, more: Json): Event => ({ type: 'tool', choice: 0, index, ...more }) as Event
+const native = (block: Json, provider = 'acme'): Event => ({ type: 'native', choice: 0, provider, block })
+const source = (url: string, title?: string): Event => ({ type: 'source', choice: 0, url, ...(title && { title }) })
+const use = (id: string, input: Json, name = 'f') => ({ type: 'tool_use', id, name, input })
+const said = (words: string) => ({ type: 'text', text: words })
+
+const search = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'q' } }
+const found = {
+  type: 'web_search_tool_result',
+  tool_use_id: 'srvtoolu_1',
+  content: [{ type: 'web_search_result', url: 'https://a', title: 'A', encrypted_content: 'e==', page_age: null }],
+}
+/** What stands for sources that no block shows; its id is that of the answer, here `ID`. */
+const searched = (...results: [url: string, title: string][]) => [
+  { type: 'server_tool_use', id: 'srvtoolu_ID', name: 'web_search', input: {} },
+  {
+    type: 'web_search_tool_result',
+    tool_use_id: 'srvtoolu_ID',
+    content: results.map(([url, title]) => ({
+      type: 'web_search_result',
+      url,
+      title,
+      encrypted_content: '',
+      page_age: null,
+    })),
+  },
+]
+
+export const answers: (readonly [says: string, events: Event[], content: Json[]])[] = [
+  ['nothing', [], []],
+  ['text', [text('a'), text(''), text('b')], [said('ab')]],
+  [
+    'text of two phases',
+    [text('a'), { type: 'phase', choice: 0, phase: 'final_answer' }, text('b')],
+    [said('a'), said('b')],
+  ],
+  ['only the first choice', [text('a'), text('x', 1), tool(0, { choice: 1, id: 'x', name: 'x' })], [said('a')]],
+  ['an image, which no block holds', [{ type: 'image', choice: 0, url: 'data:x' }, text('a')], [said('a')]],
+  [
+    'signed thinking, text, and a call',
+    [
+      think('Hm'),
+      think('m'),
+      think('', { signature: 'acme:Eq+/==' }),
+      text('I look.'),
+      tool(0, { id: 'c', name: 'f' }),
+      tool(0, { args: '{"k"' }),
+      tool(0, { args: ':1}' }),
+    ],
+    [{ type: 'thinking', thinking: 'Hmm', signature: 'acme:Eq+/==' }, said('I look.'), use('c', { k: 1 })],
+  ],
+  [
+    'thinking blocks apart, hidden and omitted ones too',
+    [
+      think('a', { signature: 'acme:1' }),
+      think('', { block: 1, data: 'acme:d' }),
+      think('', { block: 2, signature: 'acme:2' }),
+      think('b', { block: 3 }),
+      think('', { block: 3, signature: 'acme:3' }),
+      think('again', { block: 3 }),
+    ],
+    [
+      { type: 'thinking', thinking: 'a', signature: 'acme:1' },
+      { type: 'redacted_thinking', data: 'acme:d' },
+      { type: 'thinking', thinking: '', signature: 'acme:2' },
+      { type: 'thinking', thinking: 'b', signature: 'acme:3' },
+      { type: 'thinking', thinking: 'again', signature: '' },
+    ],
+  ],
+  [
+    'reasoning that nobody signed',
+    [
+      think('a', { format: undefined, block: undefined }),
+      think('b', { format: undefined, block: undefined }),
+      text('c'),
+    ],
+    [{ type: 'thinking', thinking: 'ab', signature: '' }, said('c')],
+  ],
+  [
+    'reasoning of another dialect, which its block carries',
+    [
+      think('a', { format: 'x-v1', block: 4 }),
+      think('', { format: 'x-v1', block: 4, data: 'acme:d' }),
+      think('b', { format: 'x|y', block: 5 }),
+      think('', { format: 'x|y', block: 5, signature: 'acme:s' }),
+      think('', { format: undefined, block: undefined, signature: 'acme:t' }),
+    ],
+    [
+      { type: 'thinking', thinking: 'a', signature: 'x-v1|4|' },
+      { type: 'redacted_thinking', data: 'x-v1|4|acme:d' },
+      { type: 'thinking', thinking: 'b', signature: 'x%7Cy|5|acme:s' },
+      { type: 'thinking', thinking: '', signature: '||acme:t' },
+    ],
+  ],
+  [
+    'C18 calls without arguments',
+    [tool(0, { id: 'a', name: 'f' }), tool(1, { id: 'b', name: 'g', args: '' })],
+    [use('a', {}), use('b', {}, 'g')],
+  ],
+  [
+    'C20 calls that come whole, one of them signed',
+    [
+      tool(0, { id: 'a', name: 'f', args: '{"x":1}', signature: 'acme:s' }),
+      tool(1, { id: 'b', name: 'f', args: '{}' }),
+    ],
+    [{ ...use('a', { x: 1 }), extra_content: { vendor: { thought_signature: 'acme:s' } } }, use('b', {})],
+  ],
+  [
+    'C22 calls that interleave',
+    [
+      tool(0, { id: 'a', name: 'f' }),
+      tool(1, { id: 'b', name: 'f' }),
+      tool(0, { args: '{"x":' }),
+      tool(1, { args: '{"y":{}' }),
+      tool(2, { id: 'c', name: 'g' }),
+      tool(0, { args: '1}' }),
+      tool(1, { args: '}' }),
+      text('done'),
+    ],
+    [use('a', { x: 1 }), use('b', { y: {} }), use('c', {}, 'g'), said('done')],
+  ],
+  ['a call without an id', [tool(0, { name: 'f', args: '{}' })], [use('toolu_ID_0', {})]],
+  [
+    'server tools as they are',
+    [native(search), native(found), text('a'), source('https://a', 'A')],
+    [search, found, said('a')],
+  ],
+  ['a block of another wire', [native({ type: 'x_call', y: 1 })], [{ type: 'x_call', y: 1, provider: 'acme' }]],
+  [
+    'sources, each once, behind all else',
+    [text('a'), source('https://a', 'A'), source('https://b'), source('https://a', 'A'), text('b')],
+    [said('ab'), ...searched(['https://a', 'A'], ['https://b', ''])],
+  ],
+  ['a refusal', [{ type: 'refusal', choice: 0, text: 'No.' }], [said('No.')]],
+]
+
+/** Why an answer ended, by its events and the reason that the provider gave. */
+export const endings: (readonly [events: Event[], reason: string, stop: Json])[] = [
+  [[text('a')], 'stop', { stop_reason: 'end_turn' }],
+  [[text('a')], 'length', { stop_reason: 'max_tokens' }],
+  [[tool(0, { id: 'a', name: 'f' })], 'tool_calls', { stop_reason: 'tool_use' }],
+  [[], 'content_filter', { stop_reason: 'refusal' }],
+  [
+    [{ type: 'refusal', choice: 0, text: 'No.' }],
+    'content_filter',
+    { stop_reason: 'refusal', stop_details: { type: 'refusal', category: null, explanation: 'No.' } },
+  ],
+  [
+    [{ type: 'refusal', choice: 0, text: 'No.' }],
+    'stop',
+    { stop_reason: 'refusal', stop_details: { type: 'refusal', category: null, explanation: 'No.' } },
+  ],
+  [[native(search)], 'stop', { stop_reason: 'pause_turn' }],
+  [[native(search), native(found)], 'stop', { stop_reason: 'end_turn' }],
+  [[native(search), tool(0, { id: 'a', name: 'f' })], 'tool_calls', { stop_reason: 'tool_use' }],
+]

@@ -1,0 +1,196 @@
+/**
+ * The client wire of `POST /v1/messages`: what is refused, and what becomes of a request. `test/golden/messages` holds
+ * bodies with the chat request that they become.
+ */
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import t from 'tap'
+import { anthropicMessages } from '../../src/codecs/anthropic-messages.ts'
+import { GatewayError } from '../../src/core/error.ts'
+import type { ChatRequest } from '../../src/core/ops.ts'
+import { exchange, thrown } from '../core/kit.ts'
+import { deepFreeze } from '../plugins/wire-kit.ts'
+import type { Json } from './bodies.ts'
+import { blocks, histories, openAiShaped, rows, settings, valid } from './messages-bodies.ts'
+
+/** The same cases on every run. */
+fc.configureGlobal({ seed: 20261120 })
+
+const decode = (body: unknown): ChatRequest => anthropicMessages.decode(deepFreeze(body), exchange())
+/** Without the keys that rows set to undefined, as JSON would be. */
+const body = (fields: Json): Json => JSON.parse(JSON.stringify({ ...valid, ...fields }))
+const refusal = (body: unknown): GatewayError => thrown(() => decode(body)) as GatewayError
+const facts = ({ status, code, param }: GatewayError) => ({ status, code, param })
+const golden = (name: string): Json =>
+  JSON.parse(readFileSync(new URL(`../golden/messages/${name}.json`, import.meta.url), 'utf8'))
+
+t.test('a golden body becomes its chat request, and is kept as it came', async t => {
+  const ex = exchange()
+  const sent = deepFreeze(golden('agent.body'))
+  t.strictSame(anthropicMessages.decode(sent, ex), golden('agent.request'))
+  t.equal(ex.native?.wire, 'anthropic.messages')
+  t.equal(ex.native?.body, sent)
+})
+
+t.test('every wrong field is refused by name, and its neighbour passes', async t => {
+  for (const [wrong, param, right] of rows) {
+    const says = JSON.stringify(wrong).slice(0, 120)
+    const error = refusal(body(wrong))
+    t.strictSame(facts(error), { status: 400, code: 'invalid_parameters', param }, says)
+    t.ok(error.message.startsWith(`Invalid request format: ${param}: `), error.message)
+    t.doesNotThrow(() => decode(body(right)), JSON.stringify(right).slice(0, 120))
+  }
+  for (const wrong of [null, [], 'x', 1, true]) {
+    const error = refusal(wrong)
+    t.strictSame(facts(error), { status: 400, code: 'invalid_parameters', param: null })
+    t.equal(error.message, 'Invalid request format: the body: must be object')
+  }
+})
+
+t.test('a refusal names all faults up to twelve, unions with all that they take', async t => {
+  const several = refusal({
+    model: 7,
+    messages: [
+      { role: 'robot', content: 1 },
+      { role: 'user', content: [{}] },
+    ],
+  })
+  t.equal(
+    several.message,
+    'Invalid request format: model: must be string; max_tokens: is required; ' +
+      'messages[0].role: must be one of "user", "assistant", "system", "developer", "tool", "function"; ' +
+      'messages[1].content[0].type: is required',
+  )
+  t.match(refusal(body({ system: 7 })).message, 'system: must be string or array or null')
+  const many = refusal(body({ messages: Array(50).fill({ role: 'user', content: [{ type: 'text' }] }) }))
+  t.equal(many.message.split('; ').length, 12)
+})
+
+t.test('a body of the other format is refused with its field and its endpoint', async t => {
+  for (const [fields, path] of openAiShaped) {
+    const error = refusal(body(fields))
+    t.strictSame(facts(error), { status: 400, code: 'invalid_parameters', param: path }, path)
+    t.ok(error.message.startsWith(`Invalid request format: "${path}" belongs to`), path)
+    t.match(error.message, '/v1/chat/completions')
+  }
+  const tolerated = { top_p: 1, service_tier: 'auto', metadata: { a: 1 }, user: 'u', reasoning_effort: 'low', x: {} }
+  t.strictSame(decode({ ...valid, ...tolerated }), { ...valid, top_p: 1, service_tier: 'auto' })
+  t.strictSame(anthropicMessages.error(refusal(body({ n: 1 }))).error.type, 'invalid_request_error')
+})
+
+t.test('what no provider may be asked is refused where the client wrote it', async t => {
+  const source = (type: string, fields: Json) => [{ role: 'user', content: [{ type, source: fields }] }]
+  const marked = { type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }
+  const local = { type: 'url', url: 'http://127.0.0.1/a.png' }
+  const at = 'messages[0].content[0].source'
+  const cases: [fields: Json, code: string, param: string][] = [
+    [{ messages: source('image', local) }, 'url_not_allowed', `${at}.url`],
+    [{ messages: source('document', { type: 'url', url: 'http://10.0.0.1/a' }) }, 'url_not_allowed', `${at}.url`],
+    [
+      { messages: source('image', { type: 'base64', media_type: 'text/html', data: '' }) },
+      'invalid_parameters',
+      `${at}.media_type`,
+    ],
+    [
+      {
+        messages: [
+          {
+            role: 'user',
+            content: [
+              { type: 'tool_result', tool_use_id: 'a' },
+              { type: 'image', source: local },
+            ],
+          },
+        ],
+      },
+      'url_not_allowed',
+      'messages[0].content[1].source.url',
+    ],
+    [
+      { messages: [{ role: 'assistant', content: [marked, { type: 'image', source: local }] }] },
+      'url_not_allowed',
+      'messages[0].content[1].source.url',
+    ],
+    [{ system: Array(5).fill(marked) }, 'invalid_parameters', 'messages'],
+    [{ safeguards: {} }, 'model_not_supported', 'safeguards'],
+  ]
+  for (const [fields, code, param] of cases) t.strictSame(facts(refusal(body(fields))), { status: 400, code, param })
+})
+
+t.test('settings are mapped', async t => {
+  for (const [says, fields, canonical] of settings) {
+    t.strictSame(decode(body(fields)), { ...valid, ...canonical }, says)
+  }
+})
+
+t.test('every kind of block has its chat form, or none', async t => {
+  for (const [says, given, content] of blocks) {
+    const request = decode(body({ messages: [{ role: 'user', content: given }] }))
+    t.strictSame(request.messages, [{ role: 'user', content }], says)
+  }
+})
+
+t.test('histories are mapped', async t => {
+  for (const [says, messages, canonical] of histories) {
+    t.strictSame(decode(body({ messages })).messages, canonical, says)
+  }
+})
+
+t.test('what one dialect signed comes back to it through a thinking block', async t => {
+  const cases: [block: Json, detail: Json | undefined][] = [
+    [{ type: 'thinking', thinking: 'a', signature: '' }, undefined],
+    [{ type: 'thinking', thinking: 'a' }, undefined],
+    [
+      { type: 'thinking', thinking: 'a', signature: 'x-v1|2|acme:s|1|' },
+      { type: 'reasoning.text', text: 'a', signature: 'acme:s|1|', format: 'x-v1', block_index: 2 },
+    ],
+    [
+      { type: 'thinking', thinking: 'a', signature: 'x-v1||' },
+      { type: 'reasoning.text', text: 'a', format: 'x-v1' },
+    ],
+    [
+      { type: 'redacted_thinking', data: '|0|acme:d' },
+      { type: 'reasoning.encrypted', data: 'acme:d', block_index: 0 },
+    ],
+    [
+      { type: 'redacted_thinking', data: 'a%|0|acme:d' },
+      { type: 'reasoning.encrypted', data: 'acme:d', format: 'a%', block_index: 0 },
+    ],
+    [
+      { type: 'thinking', thinking: 'a', signature: 'acme:x|1|y' },
+      {
+        type: 'reasoning.text',
+        text: 'a',
+        signature: 'acme:x|1|y',
+        format: 'anthropic-claude-v1',
+        block_index: 0,
+      },
+    ],
+  ]
+  for (const [block, detail] of cases) {
+    const [message] = decode(body({ messages: [{ role: 'assistant', content: [block] }] })).messages
+    t.strictSame(message?.reasoning_details, detail && [detail], JSON.stringify(block))
+  }
+})
+
+t.test('any JSON is decoded or refused with 400', async t => {
+  anthropicMessages.prepare()
+  const legal = [...rows.flatMap(([wrong, , right]) => [wrong, right]), ...openAiShaped.map(([fields]) => fields)]
+  const keys = [...new Set(legal.flatMap(Object.keys))]
+  const seeded = fc.record({
+    base: fc.constantFrom(...legal.map(body)),
+    fields: fc.dictionary(fc.constantFrom(...keys), fc.jsonValue()),
+  })
+  const any = fc.oneof(
+    fc.jsonValue(),
+    seeded.map(({ base, fields }) => ({ ...base, ...fields })),
+  )
+  const holds = fc.property(any, given => {
+    try {
+      return typeof decode(given) === 'object'
+    } catch (error) {
+      return error instanceof GatewayError && error.status === 400
+    }
+  })
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: 2000 }))
+})

@@ -1,0 +1,199 @@
+/**
+ * A Messages client's own body on the wire `anthropic.messages`, and the wire `anthropic.vertex`. Rows of
+ * `native.table.json` hold a body and the fields in which the sent one differs from it, null for those that are left
+ * out.
+ */
+import { readFileSync } from 'node:fs'
+import fc from 'fast-check'
+import t from 'tap'
+import { plugin } from '../../plugins/anthropic.ts'
+import { anthropicMessages } from '../../src/codecs/anthropic-messages.ts'
+import type { Event } from '../../src/core/event.ts'
+import type { ChatRequest } from '../../src/core/ops.ts'
+import type { Target } from '../../src/core/translator.ts'
+import { exchange } from '../core/kit.ts'
+import { decodeAll, deepFreeze, target } from './wire-kit.ts'
+
+type Json = Record<string, unknown>
+
+const [wire, vertex] = plugin.wires
+const golden = new URL('../golden/anthropic/', import.meta.url)
+const read = (name: string) => JSON.parse(readFileSync(new URL(name, golden), 'utf8'))
+
+interface Row {
+  name: string
+  mapping?: { parameters?: string[] }
+  headers?: Record<string, string>
+  body: Json
+  sent: Json
+}
+const to = ({ mapping, headers = {} }: Partial<Row> = {}): Target =>
+  target({ provider: { headers }, mapping: { parameters: mapping?.parameters && new Set(mapping.parameters) } })
+const hi = { role: 'user', content: 'Hi' }
+const bodyOf = (fields: Json): Json => ({ model: 'acme-large', max_tokens: 9, messages: [hi], ...fields })
+const native = (body: Json, at = to(), stream = false) =>
+  wire!.native!.encode(deepFreeze(body), {} as ChatRequest, at, stream)
+
+t.test('of a body only what must change is changed', async t => {
+  for (const { name, body, sent, ...facts } of read('native.table.json') as Row[]) {
+    const given = bodyOf(body)
+    const expected: Json = { ...given, model: 'acme-large-2026', ...sent }
+    for (const [field, value] of Object.entries(sent)) if (value === null) delete expected[field]
+    const { path, body: made } = native(given, to(facts))
+    t.strictSame({ path, made }, { path: '/messages', made: expected }, name)
+    t.strictSame(Object.keys(made), Object.keys(expected), `${name}: in the order of the client`)
+  }
+  t.equal(native(bodyOf({}), to(), true).body.stream, true)
+  t.equal(native(bodyOf({ stream: true }), to(), true).body.stream, true)
+})
+
+t.test('beta tokens follow from the body, and the manifest keeps its own', async t => {
+  const cases: [fields: Json, token: string | undefined][] = [
+    [{}, undefined],
+    [{ context_management: { edits: [] } }, 'context-management-2025-06-27'],
+    [{ context_management: { edits: [{ type: 'compact_20260112' }] } }, 'compact-2026-01-12'],
+    [
+      { context_management: { edits: [{ type: 'clear_tool_uses_20250919' }, { type: 'compact_20260112' }] } },
+      'context-management-2025-06-27,compact-2026-01-12',
+    ],
+    [{ mcp_servers: [] }, 'mcp-client-2025-04-04'],
+    [{ container: 'c1' }, undefined],
+    [{ container: { skills: [] } }, 'skills-2025-10-02'],
+    [{ speed: 'standard' }, undefined],
+    [{ speed: 'fast' }, 'fast-mode-2026-02-01'],
+    [{ fallbacks: [] }, 'server-side-fallback-2026-07-01'],
+    [{ output_config: { effort: 'low' } }, undefined],
+    [{ output_config: { task_budget: {} } }, 'task-budgets-2026-03-13'],
+    [{ tools: [{ name: 'f', input_schema: {}, input_examples: [] }] }, 'advanced-tool-use-2025-11-20'],
+    [{ tools: [{ type: 'web_fetch_20250910', name: 'web_fetch' }] }, 'web-fetch-2025-09-10'],
+    [{ tools: [{ type: 'web_search_20260209', name: 'web_search' }] }, 'code-execution-web-tools-2026-02-09'],
+    [
+      { messages: [{ role: 'user', content: [{ type: 'image', source: { type: 'file', file_id: 'f' } }] }] },
+      'files-api-2025-04-14',
+    ],
+  ]
+  for (const [fields, token] of cases) {
+    t.strictSame(
+      native(bodyOf(fields)).headers,
+      token === undefined ? undefined : { 'anthropic-beta': token },
+      token ?? 'none',
+    )
+  }
+  const configured = to({ headers: { 'Anthropic-Beta': 'x-1' } })
+  t.strictSame(native(bodyOf({ speed: 'fast' }), configured).headers, { 'Anthropic-Beta': 'x-1,fast-mode-2026-02-01' })
+})
+
+t.test('a name that the client sent comes back as it was', async t => {
+  const names = fc
+    .array(fc.constantFrom('_', 'u', '002e', '_u002e_', 'json_answer', '.', 'é', '🙂', 'get', '-', '0'), {
+      minLength: 1,
+      maxLength: 8,
+    })
+    .map(parts => parts.join(''))
+  const holds = fc.property(names, name => {
+    const { body } = native(bodyOf({ tools: [{ name, input_schema: {} }] }))
+    const [sent] = body.tools as { name: string }[]
+    const answer = { type: 'message', content: [{ type: 'tool_use', id: 't', name: sent!.name, input: {} }] }
+    const [called] = decodeAll(wire!.decoder('unary', target()), [JSON.stringify(answer)]).filter(
+      event => event.type === 'tool',
+    )
+    return /^[a-zA-Z0-9_-]+$/.test(sent!.name) && called?.type === 'tool' && called.name === name
+  })
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: 1000, seed: 1 }))
+})
+
+/** The content of the client's answer that the codec makes of events. */
+function contentOf(events: readonly Event[]): Json[] {
+  const encoder = anthropicMessages.encoder(exchange({ request: { messages: [] }, target: target() }))
+  encoder.write(events)
+  return JSON.parse(String(encoder.end())).content
+}
+
+t.test('thinking survives three turns byte for byte, for the provider that signed it alone', async t => {
+  const messages: Json[] = [hi]
+  const made: Json[][] = []
+  const elsewhere = target({ provider: { id: 'other' } })
+  let prefix = ''
+  for (let turn = 0; turn < 3; turn++) {
+    const blocks: Json[] = [
+      { type: 'thinking', thinking: `Think 🙂 ${turn}`, signature: `Eq${turn}+/==:|é` },
+      { type: 'redacted_thinking', data: `enc${turn}==` },
+      { type: 'text', text: 'I look.' },
+      { type: 'thinking', thinking: '', signature: `omitted${turn}` },
+      { type: 'tool_use', id: `t${turn}`, name: 'f', input: { turn } },
+    ]
+    const answer = JSON.stringify({ type: 'message', content: blocks, stop_reason: 'tool_use' })
+    const content = contentOf(decodeAll(wire!.decoder('unary', target()), [answer]))
+    t.notMatch(JSON.stringify(content), `"Eq${turn}`, 'the client sees it sealed')
+    made.push(blocks)
+    messages.push({ role: 'assistant', content })
+    messages.push({ role: 'user', content: [{ type: 'tool_result', tool_use_id: `t${turn}`, content: 'ok' }] })
+    const body = bodyOf({ messages: [...messages] })
+    const request = anthropicMessages.decode(body, exchange())
+
+    const sent = native(body).body.messages as { role: string; content: Json[] }[]
+    const replayed = sent.filter(({ role }) => role === 'assistant').map(({ content }) => content)
+    t.equal(JSON.stringify(replayed), JSON.stringify(made))
+    const text = JSON.stringify(sent).slice(0, -1)
+    t.ok(text.startsWith(prefix), 'a longer conversation begins with the bytes of the shorter one')
+    prefix = text
+
+    // The canonical reading of the same body holds what opens each turn.
+    const encoded = JSON.stringify(wire!.encode(request, target(), false).body)
+    t.match(encoded, JSON.stringify(blocks.slice(0, 2)).slice(1, -1))
+    const foreign = [native(body, elsewhere).body, wire!.encode(request, elsewhere, false).body]
+    for (const other of foreign) t.notMatch(JSON.stringify(other), /thinking|Eq0|enc0|omitted0/)
+  }
+  const all = new Set(Array.from({ length: 100 }, () => JSON.stringify(native(bodyOf({ messages })).body)))
+  t.equal(all.size, 1, 'the same body always becomes the same bytes')
+})
+
+t.test('Claude on Vertex has its model in the address and its version in the body', async t => {
+  const schema = { type: 'object', properties: { a: { type: 'string' } } }
+  const request: ChatRequest = {
+    model: 'acme-large',
+    messages: [{ role: 'user', content: 'Hi' }],
+    max_tokens: 9,
+    tools: [{ type: 'function', function: { name: 'f', parameters: schema, strict: true } }],
+    response_format: { type: 'json_schema', json_schema: { name: 'x', schema } },
+  }
+  const at = target({
+    mapping: { externalId: 'claude-opus-4-8@default', supports: new Set(['structured_outputs', 'tools']) },
+  })
+  const sent = vertex!.encode(deepFreeze(request), at, false)
+  t.equal(sent.path, '/publishers/anthropic/models/claude-opus-4-8@default:rawPredict')
+  t.strictSame(sent.body, {
+    anthropic_version: 'vertex-2023-10-16',
+    tools: [
+      { name: 'f', input_schema: schema },
+      {
+        name: 'json_answer',
+        description: 'Gives the final answer. The answer must be given by calling this tool, never as text.',
+        input_schema: schema,
+      },
+    ],
+    messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }],
+    max_tokens: 9,
+    tool_choice: { type: 'any', disable_parallel_tool_use: true },
+  })
+  const streamed = vertex!.encode({ ...request, tools: null, response_format: null }, at, true)
+  t.equal(streamed.path, '/publishers/anthropic/models/claude-opus-4-8@default:streamRawPredict')
+  t.strictSame(streamed.body, {
+    anthropic_version: 'vertex-2023-10-16',
+    messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }],
+    max_tokens: 9,
+    stream: true,
+  })
+  t.equal(JSON.stringify(vertex!.encode(request, at, false)), JSON.stringify(sent), 'the same bytes again')
+  t.throws(() => vertex!.encode(request, target({ mapping: { externalId: '..' } }), false), RangeError)
+})
+
+t.test('answers and errors of Vertex are those of the wire', async t => {
+  const frames = [...readFileSync(new URL('thinking-tool.sse', golden), 'utf8').matchAll(/^data: (.*)$/gm)]
+  const payloads = frames.map(([, data = '']) => data)
+  t.same(decodeAll(vertex!.decoder('stream', target()), payloads), read('thinking-tool.events.json'))
+  const google = JSON.stringify([{ error: { code: 403, message: 'Permission denied', status: 'PERMISSION_DENIED' } }])
+  t.match(vertex!.error(403, google, target()), { status: 502, code: 'upstream_credential', failover: true })
+  const own = JSON.stringify({ type: 'error', error: { type: 'invalid_request_error', message: 'prompt is too long' } })
+  t.match(vertex!.error(400, own, target()), { status: 400, code: 'context_length_exceeded' })
+})
