@@ -1,6 +1,6 @@
 /** `GET /v1/models`: the catalogue as interface 2.9 shows it. */
 import { json } from '../codecs/json.ts'
-import type { Catalog, Mapping, Model } from '../core/catalog.ts'
+import type { Capability, Catalog, Mapping, Model } from '../core/catalog.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
 
 const flags = ['include_deactivated', 'exclude_deprecated', 'no_training', 'mapped'] as const
@@ -52,17 +52,21 @@ function entries(catalog: Catalog, wanted: Flags, day: string): object[] {
       .filter(shown)
       .filter(mapping => !wanted.no_training || mapping.provider.trainsOnData === false)
     if (mappings.length === 0) continue
-    if (!wanted.mapped) all.push(entryOf(model, model.id, mappings))
-    else all.push(...mappings.map(mapping => entryOf(model, `${mapping.provider.id}/${model.id}`, [mapping])))
+    if (!wanted.mapped) all.push(entryOf(model, model.id, mappings, model.stability))
+    else {
+      for (const mapping of mappings) {
+        all.push(entryOf(model, `${mapping.provider.id}/${model.id}`, [mapping], mapping.stability ?? model.stability))
+      }
+    }
   }
   return all
 }
 
-function entryOf(model: Model, id: string, mappings: readonly Mapping[]): object {
+/** What `mappings` offer of a model: all of them, or one that stands for itself. Prices are those of the first. */
+function entryOf(model: Model, id: string, mappings: readonly Mapping[], stability: string | undefined): object {
   const first = mappings[0]!
   const any = (capability: Parameters<Mapping['supports']['has']>[0]) =>
     mappings.some(({ supports }) => supports.has(capability))
-  const largest = (numbers: (number | undefined)[]) => Math.max(0, ...numbers.map(number => number ?? 0)) || undefined
   return clean({
     id,
     object: 'model',
@@ -81,17 +85,29 @@ function entryOf(model: Model, id: string, mappings: readonly Mapping[]): object
     top_provider: { is_moderated: false },
     providers: mappings.map(mappingOf),
     pricing: { ...first.pricing, ...first.pricingBySize },
-    context_length: largest([...mappings.map(mapping => mapping.contextLength), model.contextLength]),
-    max_output: largest([...mappings.map(mapping => mapping.maxOutput), model.maxOutput]),
+    context_length: largest(mappings.map(mapping => mapping.contextLength ?? model.contextLength)),
+    max_output: largest(mappings.map(mapping => mapping.maxOutput ?? model.maxOutput)),
     per_request_limits: {},
     supported_parameters: parametersOf(mappings),
     json_output: any('json_output'),
     structured_outputs: any('structured_outputs'),
-    free: mappings.some(({ pricing }) => pricing.prompt === '0' && pricing.completion === '0'),
-    deprecated_at: first.deprecatedAt ?? model.deprecatedAt,
-    deactivated_at: first.deactivatedAt ?? model.deactivatedAt,
-    stability: model.stability ?? first.stability ?? 'stable',
+    free: mappings.some(isFree),
+    deprecated_at: earlier(model.deprecatedAt, last(mappings.map(mapping => mapping.deprecatedAt))),
+    deactivated_at: earlier(model.deactivatedAt, last(mappings.map(mapping => mapping.deactivatedAt))),
+    stability: stability ?? 'stable',
   })
+}
+
+const largest = (numbers: (number | undefined)[]) => Math.max(0, ...numbers.map(number => number ?? 0)) || undefined
+
+/** When the last of all offers ends: never, while one has no date. */
+const last = (dates: (string | undefined)[]) => (dates.includes(undefined) ? undefined : dates.sort().at(-1))
+const earlier = (one: string | undefined, other: string | undefined) => [one, other].filter(Boolean).sort()[0]
+
+/** Priced, and zero whatever is counted. */
+function isFree({ pricing, pricingBySize: { per_second, per_image } = {} }: Mapping): boolean {
+  const rates = [pricing, per_second, per_image].flatMap(table => Object.values(table ?? {}))
+  return rates.length > 0 && rates.every(usd => usd === '0')
 }
 
 function mappingOf(mapping: Mapping): object {
@@ -120,23 +136,36 @@ function mappingOf(mapping: Mapping): object {
   })
 }
 
+/** Parameters that every mapping takes unless it says otherwise, and those that come with a capability. */
 const base = ['max_tokens', 'temperature', 'top_p', 'frequency_penalty', 'presence_penalty', 'user', 'prompt_cache_key']
+const byCapability = {
+  tools: ['tools', 'tool_choice'],
+  parallel_tool_calls: ['parallel_tool_calls'],
+  json_output: ['response_format'],
+  structured_outputs: ['response_format'],
+  reasoning: ['reasoning_effort', 'reasoning'],
+  effort: ['effort'],
+  verbosity: ['verbosity'],
+  web_search: ['web_search'],
+} as const satisfies Partial<Record<Capability, readonly string[]>>
+
+/** Parameters that a mapping's own list of `parameters` never takes away; `reasoning` goes with `reasoning_effort`. */
+const always = new Set(['max_tokens', 'tools', 'web_search'])
 
 /** The request parameters that have an effect on at least one of the mappings. */
 function parametersOf(mappings: readonly Mapping[]): string[] {
   const names = new Set<string>()
-  for (const { parameters, supports, maxN, serviceTiers } of mappings) {
-    const add = (...list: string[]) => {
-      for (const name of list) if (!parameters || name === 'max_tokens' || parameters.has(name)) names.add(name)
+  for (const { parameters, supports, maxN, serviceTiers, provider } of mappings) {
+    const taken = (name: string) =>
+      (!parameters || always.has(name) || parameters.has(name === 'reasoning' ? 'reasoning_effort' : name)) &&
+      !provider.quirks.drop.includes(name)
+    const offered: string[] = [...base]
+    for (const [capability, more] of Object.entries(byCapability)) {
+      if (supports.has(capability as Capability)) offered.push(...more)
     }
-    add(...base)
-    if (supports.has('tools')) for (const name of ['tools', 'tool_choice']) names.add(name)
-    if (supports.has('json_output') || supports.has('structured_outputs')) add('response_format')
-    if (supports.has('reasoning')) for (const name of ['reasoning_effort', 'reasoning']) names.add(name)
-    if (supports.has('verbosity')) add('verbosity')
-    if (supports.has('web_search')) names.add('web_search')
-    if (maxN > 1) add('n')
-    if (serviceTiers.length > 0) add('service_tier')
+    if (maxN > 1) offered.push('n')
+    if (serviceTiers.length > 0) offered.push('service_tier')
+    for (const name of offered.filter(taken)) names.add(name)
   }
   return [...names]
 }

@@ -198,8 +198,93 @@ t.test('an entry joins its mappings, and a mapped one shows its own', async t =>
   t.strictSame(entry?.pricing, { prompt: '0.000001', web_search: '0.01', per_image: { '1024x1024': '0.04' } })
   t.strictSame(entry?.providers[0]?.pricing, { prompt: '0.000001', per_image: { '1024x1024': '0.04' } })
   const [acme, best] = await list(catalog, 'mapped=true')
-  t.match(acme, { id: 'acme/m', context_length: 10, free: false })
+  t.match(acme, { id: 'acme/m', context_length: 5, max_output: 7, free: false })
   t.match(best, { id: 'best/m', context_length: 20, free: true, json_output: false, pricing: { prompt: '0' } })
-  t.strictSame(best?.supported_parameters, ['max_tokens', 'temperature', 'reasoning_effort', 'reasoning'])
-  t.match(acme?.supported_parameters, ['max_tokens', 'temperature'])
+  t.notOk(best?.max_output)
+})
+
+t.test('an entry that stands for all offers ends with the last of them, a mapped one with its own', async t => {
+  const catalog = catalogOf({
+    m: {
+      model: { stability: 'stable' },
+      offers: [
+        { deprecatedAt: day(1), deactivatedAt: day(5), stability: 'beta' },
+        { deactivatedAt: day(9), contextLength: 4 },
+      ],
+    },
+    ending: { model: { deactivatedAt: day(3) }, offers: [{ deactivatedAt: day(9) }, {}] },
+  })
+  const dates = async (query: string) =>
+    (await list(catalog, query)).map(({ id, deprecated_at, deactivated_at, stability }) =>
+      [id, deprecated_at, deactivated_at, stability].join(' '),
+    )
+  t.strictSame(await dates(''), [`m  ${day(9)} stable`, `ending  ${day(3)} stable`])
+  t.strictSame(await dates('mapped=true'), [
+    `acme/m ${day(1)} ${day(5)} beta`,
+    `best/m  ${day(9)} stable`,
+    `acme/ending  ${day(3)} stable`,
+    `best/ending  ${day(3)} stable`,
+  ])
+})
+
+t.test('supported parameters are those that have an effect', async t => {
+  const plain = ['max_tokens', 'temperature', 'top_p', 'frequency_penalty', 'presence_penalty', 'user']
+  const quirks = { drop: ['user', 'messages.*.name'], rename: {}, default: {}, clamp: {} }
+  const rows: [offer: Partial<Mapping>, parameters: string[]][] = [
+    [{ maxN: 1 }, [...plain, 'prompt_cache_key']],
+    [{ maxN: 8, serviceTiers: ['flex'] }, [...plain, 'prompt_cache_key', 'n', 'service_tier']],
+    [
+      { maxN: 8, parameters: new Set(['top_p', 'n']), supports: new Set(['tools', 'reasoning', 'json_output']) },
+      ['max_tokens', 'top_p', 'tools', 'n'],
+    ],
+    [
+      {
+        maxN: 1,
+        parameters: new Set(['tool_choice', 'reasoning_effort', 'response_format', 'effort', 'verbosity']),
+        supports: new Set([
+          'tools',
+          'parallel_tool_calls',
+          'json_output',
+          'structured_outputs',
+          'reasoning',
+          'effort',
+          'verbosity',
+          'web_search',
+        ]),
+      },
+      [
+        'max_tokens',
+        'tools',
+        'tool_choice',
+        'response_format',
+        'reasoning_effort',
+        'reasoning',
+        'effort',
+        'verbosity',
+        'web_search',
+      ],
+    ],
+    [
+      { maxN: 1, supports: new Set(['parallel_tool_calls']), provider: target({ provider: { quirks } }).provider },
+      [...plain.slice(0, -1), 'prompt_cache_key', 'parallel_tool_calls'],
+    ],
+  ]
+  for (const [offer, parameters] of rows) {
+    const [entry] = await list(catalogOf({ m: { offers: [offer] } }))
+    t.strictSame(entry?.supported_parameters, parameters)
+  }
+})
+
+t.test('a model is free when one offer costs nothing, whatever is counted', async t => {
+  const rows: [offer: Partial<Mapping>, free: boolean][] = [
+    [{}, false],
+    [{ pricing: { prompt: '0', completion: '0' } }, true],
+    [{ pricing: { prompt: '0', completion: '0', request: '0.01' } }, false],
+    [{ pricing: { prompt: '0' }, pricingBySize: { per_image: { default: '0.04' } } }, false],
+    [{ pricingBySize: { per_second: { default: '0' } } }, true],
+  ]
+  for (const [offer, free] of rows) {
+    const [entry] = await list(catalogOf({ m: { offers: [offer] } }))
+    t.equal(entry?.free, free)
+  }
 })

@@ -1,0 +1,181 @@
+/** The shipped catalogue: that it loads, is complete in itself, and that every offer of it can be reached. */
+import { generateKeyPairSync } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import t from 'tap'
+import { linkCatalog } from '../../src/config/catalog.ts'
+import { type ConfigFiles, loadFiles } from '../../src/config/load.ts'
+import type { Mapping, Model } from '../../src/core/catalog.ts'
+import type { GatewayError } from '../../src/core/error.ts'
+import { models as listing } from '../../src/endpoints/models.ts'
+import { Registry } from '../../src/registry.ts'
+import { plan } from '../../src/routing/plan.ts'
+import { resolve } from '../../src/routing/resolve.ts'
+import { exchange, thrown } from '../core/kit.ts'
+
+/** Offers without a price, and why. A request to one is refused until the operator allows it. */
+const UNPRICED: Readonly<Record<string, string>> = {
+  'google-ai-studio/gemma-4-31b-it': 'no source names a price',
+  'groq/compound': 'billed by what its tools and models use',
+  'ollama-cloud/deepseek-v4-pro': 'a subscription',
+  'ollama-cloud/gemma-4-31b-it': 'a subscription',
+  'ollama-cloud/glm-5.2': 'a subscription',
+  'ollama-cloud/gpt-oss-120b': 'a subscription',
+  'perplexity/sonar-deep-research': 'citation tokens are billed too, which no price key holds',
+}
+
+/** Models whose end is known, by its day. */
+const RETIRED: Readonly<Record<string, string>> = { 'claude-sonnet-4-5': '2026-11-30' }
+
+const folder = 'providers.d'
+const texts = Object.fromEntries(
+  readdirSync(folder).map(name => [name, readFileSync(`${folder}/${name}`, 'utf8')] as const),
+)
+
+/** Every variable that a provider's file names, set: all offers are live. */
+function fullEnv(): Record<string, string> {
+  const names = Object.values(texts).flatMap(text => [...text.matchAll(/\$\{(\w+)\}/g)].map(([, name]) => name!))
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 })
+  const private_key = privateKey.export({ type: 'pkcs8', format: 'pem' })
+  return {
+    ...Object.fromEntries(names.map(name => [name, 'secret'])),
+    GATEWAY_DEMO_URL: 'http://127.0.0.1:9',
+    GOOGLE_APPLICATION_CREDENTIALS_JSON: JSON.stringify({ client_email: 'robot@acme.example', private_key }),
+  }
+}
+
+/** As if an operator had turned on the providers that are shipped off. */
+const turnedOn = (files: ConfigFiles): ConfigFiles => ({
+  ...files,
+  providers: files.providers.map(file => ({ ...file, value: { ...file.value, enabled: true } })),
+})
+
+const registry = new Registry()
+const files = await loadFiles('config/gateway.yaml', { env: fullEnv() })
+const catalog = linkCatalog(turnedOn(files), registry)
+const models = [...catalog.models.values()]
+const offers = models.flatMap(model => model.mappings)
+const nameOf = ({ provider, model }: Mapping) => `${provider.id}/${model.id}`
+const today = new Date().toISOString().slice(0, 10)
+
+/** The operation that a model is for. */
+const opOf = ({ output }: Model): string => (output.includes('embedding') ? 'embeddings' : 'chat')
+
+t.test('the shipped catalogue loads without any variable set', async t => {
+  const bare = await loadFiles('config/gateway.yaml', { env: { GATEWAY_DEMO_URL: 'http://127.0.0.1:9' } })
+  const { providers } = linkCatalog(bare, registry)
+  t.equal(providers.size, files.providers.filter(file => file.value.enabled).length)
+  for (const { id, credentials } of providers.values()) t.strictSame(credentials, [], id)
+})
+
+t.test('every file is named after its provider and says of which day its prices are', async t => {
+  for (const [name, text] of Object.entries(texts)) {
+    t.match(text, new RegExp(`^provider: ${name.replace('.yaml', '')}$`, 'm'), name)
+    const head = text.slice(0, text.indexOf('provider:')).replace(/\n# */g, ' ')
+    const priced = /: "(?!0")[\d.]+"/.test(text)
+    if (priced) t.match(head, /^# Prices: USD per million tokens, .*\d{4}-\d\d-\d\d/, name)
+    t.notMatch(text, /\t| +$/m, name)
+  }
+})
+
+t.test('every model is offered, and every offer has a wire for what the model is for', async t => {
+  const lone = models.filter(model => model.mappings.length === 0)
+  t.strictSame(
+    lone.map(model => model.id),
+    [],
+  )
+  const mute = offers.filter(offer => !new Map<string, unknown>(offer.wires).has(opOf(offer.model)))
+  t.strictSame(mute.map(nameOf), [])
+})
+
+t.test('every price is known, or it is said why not', async t => {
+  const unknown = offers.filter(offer => !offer.price && offer.unpriced === 'refuse').map(nameOf)
+  t.strictSame(unknown.sort(), Object.keys(UNPRICED).sort())
+  const half = offers.filter(({ price, pricing }) => !price && Object.keys(pricing).length > 0)
+  t.strictSame(half.map(nameOf), [], 'a price that is not whole is none')
+})
+
+t.test('what an offer says of itself agrees', async t => {
+  const rules: [rule: string, broken: (offer: Mapping) => boolean][] = [
+    ['vision needs image input', ({ supports, model }) => supports.has('vision') && !model.input.includes('image')],
+    ['audio needs audio input', ({ supports, model }) => supports.has('audio_input') && !model.input.includes('audio')],
+    ['efforts need reasoning', offer => offer.reasoningEfforts.length > 0 && !offer.supports.has('reasoning')],
+    ['modes need reasoning', offer => offer.reasoningModes.length > 0 && !offer.supports.has('reasoning')],
+    ['no service tier is priced', offer => offer.serviceTiers.length > 0],
+    ['output fits the context', ({ maxOutput = 0, contextLength = Infinity }) => maxOutput > contextLength],
+    [
+      'a cached token costs no more',
+      ({ price }) => (price?.rates.input_cache_read ?? 0n) > (price?.rates.prompt ?? 0n),
+    ],
+    [
+      'a longer prompt costs no less',
+      ({ price }) => price?.tiers.some(tier => tier.rates.prompt! < price.rates.prompt!) === true,
+    ],
+    ['it ends after it is deprecated', offer => (offer.deprecatedAt ?? '') > (offer.deactivatedAt ?? '9')],
+  ]
+  for (const [rule, broken] of rules) t.strictSame(offers.filter(broken).map(nameOf), [], rule)
+  for (const { id, created } of models) t.ok(created * 1000 <= Date.now(), `${id} is there already`)
+})
+
+t.test('retired models carry the day, and are listed only on demand from then on', async t => {
+  for (const [id, day] of Object.entries(RETIRED)) {
+    const model = catalog.models.get(id)
+    t.equal(model?.deactivatedAt, day, id)
+    for (const offer of model?.mappings ?? []) t.ok((offer.deactivatedAt ?? day) <= day, nameOf(offer))
+  }
+  const dated = models.filter(model => model.deactivatedAt).map(model => model.id)
+  t.strictSame(dated.sort(), Object.keys(RETIRED).sort())
+  const past = models.filter(model => model.deactivatedAt && model.deactivatedAt <= today)
+  for (const { id } of past) {
+    t.notOk((await listed('')).includes(id))
+    t.ok((await listed('include_deactivated=true')).includes(id))
+  }
+})
+
+async function listed(query: string): Promise<string[]> {
+  if (typeof listing.serve === 'string') throw new Error('the catalogue is served locally')
+  const ex = exchange({ endpoint: listing, query, snapshot: { catalog } })
+  for await (const [event] of (await listing.serve(ex, undefined as never)).events) {
+    if (event?.type === 'result') return (event.value as { data: { id: string }[] }).data.map(({ id }) => id)
+  }
+  throw new Error('the catalogue was no result')
+}
+
+t.test('every name of an offer means it', async t => {
+  for (const offer of offers) {
+    const { model, provider, externalId } = offer
+    for (const name of [model.id, ...model.aliases]) {
+      t.match(resolve(catalog, name), { kind: 'model', model: { id: model.id }, provider: undefined }, name)
+    }
+    for (const name of [model.id, ...model.aliases, externalId]) {
+      const prefixed = `${provider.id}/${name}`
+      const { kind, ...wanted } = resolve(catalog, prefixed)
+      t.match({ kind, ...wanted }, { kind: 'model', model: { id: model.id }, provider: { id: provider.id } }, prefixed)
+    }
+  }
+})
+
+t.test('every offer of a model that answers chats is reached by its canonical id and with its prefix', async t => {
+  const planned = (model: string) => {
+    const request = { model, messages: [{ role: 'user', content: 'hi' }] }
+    return plan(exchange({ request, snapshot: { catalog } }), { auto: [] })
+  }
+  for (const offer of offers) {
+    const { model, provider } = offer
+    if (opOf(model) !== 'chat' || (model.deactivatedAt ?? '9') <= today) continue
+    if (nameOf(offer) in UNPRICED) {
+      t.match(thrown(() => planned(nameOf(offer))) as GatewayError, { status: 402 }, nameOf(offer))
+      continue
+    }
+    t.ok(
+      planned(model.id).some(target => target.mapping === offer),
+      `${nameOf(offer)} by its canonical id`,
+    )
+    const [target, ...others] = planned(nameOf(offer))
+    t.equal(target?.mapping, offer)
+    t.strictSame(
+      others.filter(other => other.mapping !== offer),
+      [],
+      `${provider.id} only`,
+    )
+  }
+})
