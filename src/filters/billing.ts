@@ -5,7 +5,6 @@
 import { errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange, Outcome } from '../core/exchange.ts'
-import { promptCharacters } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
 import { costOf, type Money } from '../core/money.ts'
 import type { Hold, HoldRequest, Services } from '../core/ports.ts'
@@ -60,8 +59,10 @@ export const billing: FilterFactory<Infer<typeof options>> = {
 function estimate(ex: Exchange, defaultOutput: number): Money {
   const { mapping, price } = ex.target!
   const ceiling = mapping.maxOutput ?? mapping.model.maxOutput ?? defaultOutput
-  const output = Math.min(ex.chat.max_tokens ?? defaultOutput, ceiling) * (ex.chat.n ?? 1)
-  return costOf({ prompt: estimateTokens(promptCharacters(ex.chat)), completion: output }, price)?.total ?? 0n
+  const request = ex.request!
+  const completion = ex.operation.answerTokens?.(request, defaultOutput, ceiling) ?? 0
+  const prompt = estimateTokens(ex.operation.promptCharacters(request))
+  return costOf({ prompt, completion }, price)?.total ?? 0n
 }
 
 const holdFor = (ex: Exchange, amount: Money, now: number): HoldRequest => ({

@@ -54,7 +54,7 @@ function sorted(request: object = {}): [string, unknown][] {
 
 function replay(ex: Exchange, hit: CachedReply): Reply {
   ex.cached = hit
-  ex.requestedModel ||= ex.chat.model
+  ex.requestedModel ||= ex.request!.model
   return { status: 200, headers: ['x-gateway-cache', 'HIT'], events: once(hit.events) }
 }
 
@@ -73,7 +73,7 @@ async function* record(ex: Exchange, events: Reply['events'], done: (events: Eve
 
 function store(services: Services, key: string, ttlMs: number, maxBytes: number, ex: Exchange, events: Event[]): void {
   const { mapping } = ex.target!
-  if (!events.some(event => event.type === 'finish')) return
+  if (!events.some(({ type }) => type === 'finish' || type === 'result')) return
   const reply = { events, provider: mapping.provider.id, model: mapping.model.id, externalId: mapping.externalId }
   const bytes = JSON.stringify(reply).length
   if (bytes <= maxBytes) void services.cache.set(key, reply, bytes, ttlMs)

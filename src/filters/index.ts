@@ -4,9 +4,20 @@ import { admission } from './admission.ts'
 import { auth } from './auth.ts'
 import { billing } from './billing.ts'
 import { cache } from './cache.ts'
+import { healing } from './healing.ts'
 import { ratelimit } from './ratelimit.ts'
 import { route } from './route.ts'
 import { telemetry } from './telemetry.ts'
 import { translate } from './translate.ts'
 
-export const filters = [admission, auth, ratelimit, cache, route, translate, billing, telemetry] as FilterFactory[]
+export const filters = [
+  admission,
+  auth,
+  ratelimit,
+  cache,
+  healing,
+  route,
+  translate,
+  billing,
+  telemetry,
+] as FilterFactory[]

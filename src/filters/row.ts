@@ -8,7 +8,7 @@ export const identityOf = (ex: Exchange): HoldRequest['request'] => ({
   id: ex.logId,
   requestId: ex.id,
   endpoint: ex.endpoint.name,
-  requestedModel: ex.chat?.model ?? '',
+  requestedModel: ex.request?.model ?? '',
   model: ex.target?.mapping.model.id ?? null,
   provider: ex.target?.provider.id ?? null,
 })
@@ -27,7 +27,7 @@ export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: n
     projectId: principal.projectId,
     keyId: principal.keyId,
     endpoint: ex.endpoint.name,
-    requestedModel: ex.chat?.model ?? '',
+    requestedModel: ex.request?.model ?? '',
     model: ex.cached?.model ?? mapping?.model.id ?? null,
     provider: ex.cached?.provider ?? mapping?.provider.id ?? null,
     source: sourceOf(ex),

@@ -1,0 +1,68 @@
+/** Malformed JSON of callers who ask for its repair. */
+import t from 'tap'
+import { errors } from '../../src/core/error.ts'
+import type { Event } from '../../src/core/event.ts'
+import { heal, healing } from '../../src/filters/healing.ts'
+import { eventsOf, exchange, text } from '../core/kit.ts'
+
+t.test('JSON is found and repaired, and nothing else is touched', async t => {
+  const rows: [says: string, text: string, healed: string][] = [
+    ['valid JSON, spaces and all', ' {"a": 1}\n', ' {"a": 1}\n'],
+    ['a valid scalar', '12', '12'],
+    ['no JSON at all', 'I cannot do that.', 'I cannot do that.'],
+    ['nothing', '', ''],
+    ['a fence', '```json\n{"a":1}\n```', '{"a":1}'],
+    ['a fence without a language, and words around', 'Sure:\n```\n[1,2]\n```\nDone.', '[1,2]'],
+    ['a fence that never closes', '```json\n{"a":1', '{"a":1}'],
+    ['words around', 'Here it is: {"a":{"b":[1]}} Enjoy!', '{"a":{"b":[1]}}'],
+    ['a trailing comma', '{"a":1,}', '{"a":1}'],
+    ['bare keys and single quotes', "{a: 'x'}", '{"a": "x"}'],
+    ['a cut end', '{"a":[1,{"b":"c', '{"a":[1,{"b":"c"}]}'],
+    ['Python words', '{"a": True, "b": None}', '{"a": true, "b": null}'],
+    ['a comment', '{"a":1 /* one */}', '{"a":1 }'],
+  ]
+  for (const [says, given, healed] of rows) t.equal(heal(given), healed, says)
+  const huge = `{"a":"${'x'.repeat(1024 * 1024)}",}`
+  t.equal(heal(huge), huge, 'what would take long stays as it is')
+})
+
+const asked = { plugins: [{ id: 'response-healing' }], response_format: { type: 'json_object' } }
+const finish = (choice = 0): Event => ({ type: 'finish', choice, reason: 'stop' })
+
+async function passed(request: object, ...batches: Event[][]): Promise<Event[][]> {
+  const ex = exchange({ request: { model: 'm', messages: [], ...request } })
+  const filter = healing.create({}, undefined as never)
+  const reply = await filter.handle!(ex, async () => ({ status: 200, headers: [], events: eventsOf(...batches) }))
+  const out: Event[][] = []
+  for await (const batch of reply.events) out.push([...batch])
+  return out
+}
+
+t.test('an answer is held until it ends, and told in one piece', async t => {
+  const usage: Event = { type: 'usage', usage: { prompt: 1 } }
+  const batches = [[text('{"a"')], [text(':1,}'), usage], [finish()]]
+  t.strictSame(await passed(asked, ...batches), [[usage], [text('{"a":1}'), finish()]])
+  t.strictSame(await passed({ ...asked, stream: true }, ...batches), [[usage], [text('{"a":1}'), finish()]])
+  const two = [[text('[1,', 0), text('[2,', 1)], [finish(1)], [finish(0)]]
+  const apart = [
+    [text('[2]', 1), finish(1)],
+    [text('[1]', 0), finish(0)],
+  ]
+  t.strictSame(await passed({ ...asked, n: 2 }, ...two), apart, 'each choice for itself')
+  t.strictSame(await passed(asked, [text('[1,')]), [[text('[1]')]], 'also without a finish')
+  const broken: Event = { type: 'error', error: errors.truncated() }
+  t.strictSame(await passed(asked, [text('[1,')], [broken]), [[text('[1,'), broken]], 'what broke is not mended')
+})
+
+t.test('answers pass untouched where nothing was asked', async t => {
+  const { plugins, response_format } = asked
+  for (const request of [
+    {},
+    { plugins },
+    { response_format },
+    { plugins, response_format: { type: 'text' } },
+    { ...asked, stream: true, n: 2 },
+  ]) {
+    t.strictSame(await passed(request, [text('[1,')], [finish()]), [[text('[1,')], [finish()]], JSON.stringify(request))
+  }
+})
