@@ -5,6 +5,7 @@ import type { GatewayError } from './error.ts'
 import { type Event, isContent } from './event.ts'
 import { requestId, shortId } from './id.ts'
 import { type Cost, costOf, noCost } from './money.ts'
+import { type Operation, operationOf } from './operation.ts'
 import type { ChatRequest, Op, Ops } from './ops.ts'
 import type { Principal } from './ports.ts'
 import type { Snapshot } from './snapshot.ts'
@@ -121,8 +122,13 @@ export class Exchange {
     return this.request as ChatRequest
   }
 
+  /** What is asked for; only for endpoints that have an operation. */
+  get operation(): Operation {
+    return operationOf(this.endpoint.op!)
+  }
+
   get streaming(): boolean {
-    return this.request?.stream === true
+    return this.request !== undefined && 'stream' in this.request && this.request.stream === true
   }
 
   /** Takes note of what passes to the client: usage, first token, failure. Called once for every batch. */
@@ -157,10 +163,12 @@ export class Exchange {
    * answer was `cut` short the last report may lag behind what was delivered; the larger of the two counts.
    */
   completeUsage(cut: boolean): void {
+    const { operation } = this
+    if (!operation.answerTokens) this.usage.completion ??= 0
     const { prompt, completion } = this.usage
     const delivered = estimateTokens(this.#characters)
     if (prompt !== undefined && completion !== undefined && !(cut && delivered > completion)) return
-    this.usage.prompt ??= estimateTokens(this.request ? promptCharacters(this.chat) : 0)
+    this.usage.prompt ??= estimateTokens(this.request ? operation.promptCharacters(this.request) : 0)
     this.usage.completion = cut ? Math.max(completion ?? 0, delivered) : (completion ?? delivered)
     this.estimated = true
     this.#cost = undefined
@@ -172,16 +180,4 @@ export class Exchange {
     this.#cost ??= costOf(this.usage, this.target?.price)
     return this.#cost
   }
-}
-
-/** Characters of a chat request that a model reads; media counts as nothing here. */
-export function promptCharacters(request: ChatRequest): number {
-  let sum = 0
-  for (const message of request.messages) {
-    const { content } = message
-    if (typeof content === 'string') sum += content.length
-    else if (content) for (const part of content) sum += part.type === 'text' ? part.text.length : 0
-    for (const call of message.tool_calls ?? []) sum += call.function.name.length + call.function.arguments.length
-  }
-  return sum + (request.tools?.length ? JSON.stringify(request.tools).length : 0)
 }

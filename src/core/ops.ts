@@ -204,8 +204,30 @@ export type Tool = NonNullable<ChatRequest['tools']>[number]
 export type ToolCall = NonNullable<Message['tool_calls']>[number]
 export type ReasoningEffort = NonNullable<ChatRequest['reasoning_effort']>
 
-/** The canonical request of each operation. */
+const tokenIds = s.array(s.integer({ minimum: 0, maximum: 0xffff_ffff }), { minItems: 1 })
+
+/** Inputs of one request (wire/openai.md section 6). */
+const MAX_INPUTS = 2048
+
+/** `POST /v1/embeddings`, interface 2.5. Lists of numbers are one input, as token ids. */
+export const embeddingRequest = s.open({
+  model: s.string({ minLength: 1, maxLength: 256 }),
+  input: s.either(
+    s.string({ minLength: 1 }),
+    s.array(s.string({ minLength: 1 }), { minItems: 1, maxItems: MAX_INPUTS }),
+    tokenIds,
+    s.array(tokenIds, { minItems: 1, maxItems: MAX_INPUTS }),
+  ),
+  encoding_format: s.optional(s.nullable(s.enum('float', 'base64'))),
+  dimensions: s.optional(s.nullable(s.integer({ minimum: 1, maximum: 1_000_000 }))),
+  user: s.optional(s.nullable(s.string())),
+})
+
+export type EmbeddingRequest = Infer<typeof embeddingRequest>
+
+/** The canonical request of each operation; each names its `model`. */
 export interface Ops {
   chat: ChatRequest
+  embeddings: EmbeddingRequest
 }
 export type Op = keyof Ops

@@ -2,7 +2,8 @@
 import type { Mapping, Model } from '../core/catalog.ts'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { Op } from '../core/ops.ts'
+import { operationOf } from '../core/operation.ts'
+import type { ChatRequest, Op, Ops } from '../core/ops.ts'
 import type { Target } from '../core/translator.ts'
 import { capable } from './requirements.ts'
 import { resolve, type Wanted } from './resolve.ts'
@@ -15,9 +16,12 @@ export interface PlanOptions {
   readonly auto: readonly string[]
 }
 
+/** What choosing a target reads of a request, whatever it asks for; only chat has preferences. */
+type Asked = Ops[Op] & Partial<Pick<ChatRequest, 'routing' | 'free_models_only' | 'no_reasoning'>>
+
 /** At least one target. Sets what the exchange knows of the requested model. Throws the 4xx that says why not. */
 export function plan(ex: Exchange, options: PlanOptions): Target[] {
-  const request = ex.chat
+  const request: Asked = ex.request!
   const { catalog } = ex.snapshot
   const wanted = resolve(catalog, request.model)
   const provider = wanted.kind === 'model' ? wanted.provider : undefined
@@ -29,14 +33,14 @@ export function plan(ex: Exchange, options: PlanOptions): Target[] {
 
   const op = ex.endpoint.op!
   const today = Math.floor(ex.at / DAY_MS)
-  const asked = models(ex, wanted, options)
+  const asked = models(ex, request, wanted, options)
   const free = wanted.kind === 'auto' && request.free_models_only
   const offered = asked
     .flatMap(model => offers(model, op, today))
     .filter(mapping => (!provider || mapping.provider === provider) && (!free || isFree(mapping)))
   if (offered.length === 0) throw unserved(request.model, wanted, dateOf(today))
 
-  const { mappings, unmet } = capable(offered, request)
+  const { mappings, unmet } = capable(offered, op, request)
   if (unmet) throw unmet
   const live = mappings.filter(isLive)
   if (live.length === 0) throw errors.noProvider(request.model, 'no provider of it has a credential.')
@@ -52,12 +56,12 @@ export const isLive = (mapping: Mapping): boolean =>
 const isFree = ({ price, pricing }: Mapping): boolean =>
   price !== undefined && Object.values(pricing).every(usd => usd === '0')
 
-function models(ex: Exchange, wanted: Wanted, options: PlanOptions): Model[] {
+function models(ex: Exchange, request: Asked, wanted: Wanted, options: PlanOptions): Model[] {
   if (wanted.kind === 'model') return [wanted.model]
   const chosen = options.auto.flatMap(id => ex.snapshot.catalog.models.get(id) ?? [])
   const left = chosen
-    .filter(model => !ex.chat.no_reasoning || !model.mappings.some(mapping => mapping.supports.has('reasoning')))
-    .filter(model => model.mappings.some(mapping => isLive(mapping) && (!ex.chat.free_models_only || isFree(mapping))))
+    .filter(model => !request.no_reasoning || !model.mappings.some(mapping => mapping.supports.has('reasoning')))
+    .filter(model => model.mappings.some(mapping => isLive(mapping) && (!request.free_models_only || isFree(mapping))))
   if (left.length === 0)
     throw errors.noProvider('auto', 'no model that "auto" may choose is live and fits the request.')
   return left
@@ -82,6 +86,7 @@ function offers(model: Model, op: Op, day: number): readonly Mapping[] {
 }
 
 function offersOn(model: Model, op: Op, date: string): Mapping[] {
+  if (!operationOf(op).servedBy(model)) return []
   if (model.deactivatedAt && model.deactivatedAt <= date) return []
   return model.mappings
     .filter(mapping => mapping.wires.has(op) && mapping.provider.priority > 0)

@@ -1,15 +1,15 @@
 /** What a request needs of a mapping, as a table: the documented 400s of interface section 7 are its rows. */
 import type { Mapping } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
-import type { ChatRequest, ContentPart } from '../core/ops.ts'
+import type { ChatRequest, ContentPart, EmbeddingRequest, Op, Ops } from '../core/ops.ts'
 
-interface Requirement {
+interface Requirement<R> {
   readonly param: string
   /** Completes «No provider of "m" supports …». */
   readonly what: string
   readonly code?: string
-  needed(request: ChatRequest): boolean
-  met(mapping: Mapping, request: ChatRequest): boolean
+  needed(request: R): boolean
+  met(mapping: Mapping, request: R): boolean
 }
 
 const holds = (type: ContentPart['type']) => (request: ChatRequest) =>
@@ -17,7 +17,7 @@ const holds = (type: ContentPart['type']) => (request: ChatRequest) =>
 
 const effortOf = (request: ChatRequest) => request.reasoning?.effort ?? request.reasoning_effort
 
-const requirements: readonly Requirement[] = [
+const chat: readonly Requirement<ChatRequest>[] = [
   {
     param: 'messages',
     what: 'image input',
@@ -87,13 +87,40 @@ const requirements: readonly Requirement[] = [
   },
 ]
 
+/** Tokens of the longest input that is given as such; texts are counted by the provider. */
+function longest({ input }: EmbeddingRequest): number {
+  if (!Array.isArray(input)) return 0
+  const [first] = input
+  if (typeof first === 'number') return input.length
+  return typeof first === 'string' ? 0 : Math.max(...(input as number[][]).map(tokens => tokens.length))
+}
+
+const embeddings: readonly Requirement<EmbeddingRequest>[] = [
+  {
+    param: 'dimensions',
+    what: 'dimensions',
+    needed: request => request.dimensions != null,
+    met: ({ parameters }) => !parameters || parameters.has('dimensions'),
+  },
+  {
+    param: 'input',
+    what: 'so many tokens in one input',
+    code: 'context_length_exceeded',
+    needed: request => longest(request) > 0,
+    met: ({ contextLength = Infinity }, request) => longest(request) <= contextLength,
+  },
+]
+
+const requirements: { readonly [O in Op]: readonly Requirement<Ops[O]>[] } = { chat, embeddings }
+
 /** The mappings that can serve the request, or the 400 that says which need no mapping meets. */
 export function capable(
   mappings: readonly Mapping[],
-  request: ChatRequest,
+  op: Op,
+  request: Ops[Op],
 ): { mappings: readonly Mapping[]; unmet?: GatewayError } {
   let left = mappings
-  for (const requirement of requirements) {
+  for (const requirement of requirements[op] as readonly Requirement<Ops[Op]>[]) {
     if (!requirement.needed(request)) continue
     const able = left.filter(mapping => requirement.met(mapping, request))
     if (able.length === 0) {

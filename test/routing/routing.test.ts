@@ -138,10 +138,10 @@ t.test('a need that no mapping meets is a 400, and one that some meet leaves tho
   for (const [needs, able, param, code = 'model_not_supported'] of rows) {
     const request = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...needs } as never
     const says = JSON.stringify(needs)
-    const { unmet } = capable([bare, bare], request)
+    const { unmet } = capable([bare, bare], 'chat', request)
     t.match(unmet, { status: 400, code, param, message: /^No provider of "m" supports ./, failover: false }, says)
     const fits = { ...bare, ...able }
-    t.strictSame(capable([bare, fits, bare], request), { mappings: [fits] }, says)
+    t.strictSame(capable([bare, fits, bare], 'chat', request), { mappings: [fits] }, says)
   }
   for (const plain of [
     { n: 1 },
@@ -151,7 +151,7 @@ t.test('a need that no mapping meets is a 400, and one that some meet leaves tho
     { tools: [] },
   ]) {
     const request = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...plain } as never
-    t.strictSame(capable([bare], request), { mappings: [bare] }, JSON.stringify(plain))
+    t.strictSame(capable([bare], 'chat', request), { mappings: [bare] }, JSON.stringify(plain))
   }
   const both = { model: 'm', messages: [], tools: [{ type: 'function' }], verbosity: 'low' } as never
   const { unmet } = capable(
@@ -159,6 +159,7 @@ t.test('a need that no mapping meets is a 400, and one that some meet leaves tho
       { ...bare, ...can('tools') },
       { ...bare, ...can('verbosity') },
     ],
+    'chat',
     both,
   )
   t.equal(unmet?.param, 'verbosity', 'one mapping must meet every need')
