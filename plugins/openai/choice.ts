@@ -62,9 +62,8 @@ export class Choice {
     const before = out.length
     this.#reasoning(delta, out)
     const { content, refusal, tool_calls: calls, function_call: call, images, annotations, audio } = delta
-    if (typeof content === 'string') {
-      if (content !== '') this.#text(content, out)
-    } else if (Array.isArray(content)) this.#parts(content, out)
+    if (typeof content === 'string') this.say(content, out)
+    else if (Array.isArray(content)) this.#parts(content, out)
     if (typeof refusal === 'string' && refusal !== '') {
       this.#turn(out)
       out.push({ type: 'refusal', choice: this.#index, text: refusal })
@@ -75,6 +74,11 @@ export class Choice {
     if (Array.isArray(annotations)) for (const note of annotations) this.annotate(note, out)
     if (isObject(audio)) this.#audio(audio, out)
     if (out.length > before) this.#touched = true
+  }
+
+  /** A piece of text, as a delta that holds nothing else tells it. */
+  say(text: string, out: Event[]): void {
+    if (text !== '') this.#text(text, out)
   }
 
   /** A citation in any of its forms: an address, `{url, title}`, `{link, title}`, `{url_citation: {…}}`. Told once. */

@@ -12,6 +12,7 @@ import {
 } from '../../src/plugin.ts'
 import { Choice } from './choice.ts'
 import { indexIn, isObject, type Json, textIn } from './json.ts'
+import { Repeated } from './repeated.ts'
 import { usageIn } from './usage.ts'
 
 /** Finish reasons that tell of a failure, with the status that it would have had (C11). */
@@ -36,6 +37,9 @@ export class ChatDecoder implements Decoder {
   #answerId = ''
   #tier = ''
   #searchesCounted = false
+  readonly #repeated = new Repeated()
+  /** The choice whose text the repeated event tells. */
+  #speaker: Choice | undefined
 
   constructor(mode: 'stream' | 'unary', target: Target) {
     this.#unary = mode === 'unary'
@@ -49,6 +53,11 @@ export class ChatDecoder implements Decoder {
   frame({ data, name }: Frame): Event[] {
     const out: Event[] = []
     if (this.#done) return out
+    const repeated = name === 'error' ? undefined : this.#repeated.textOf(data)
+    if (repeated !== undefined) {
+      this.#speaker?.say(repeated, out)
+      return out
+    }
     let json = data
     if (json.charCodeAt(0) !== BRACE) {
       json = json.trim()
@@ -67,8 +76,10 @@ export class ChatDecoder implements Decoder {
       return out
     }
     if (name === 'error') this.#refuse(readFault(chunk) ?? { message: json }, out)
-    else if (isObject(chunk)) this.#chunk(chunk, out)
-    else {
+    else if (isObject(chunk)) {
+      this.#chunk(chunk, out)
+      if (!this.#unary) this.#learn(data, chunk, out)
+    } else {
       const fault = readFault(chunk)
       if (fault) this.#refuse(fault, out)
       else this.#fail(errors.invalidAnswer('it is not a JSON object'), out)
@@ -98,6 +109,17 @@ export class ChatDecoder implements Decoder {
       out.push({ type: 'usage', usage: { web_search: 1 } })
     }
     return out
+  }
+
+  /** Of an event that held one text and nothing else, the next ones need only their text to be read. */
+  #learn(data: string, chunk: Json, [event, more]: readonly Event[]): void {
+    if (event?.type !== 'text' || more !== undefined || isObject(chunk.usage)) return
+    const [choice] = chunk.choices as Json[]
+    const { delta, logprobs, finish_reason: reason } = choice!
+    if ((chunk.choices as Json[]).length > 1 || logprobs != null || reason != null || !isObject(delta)) return
+    const { content, role: _, ...rest } = delta
+    if (content !== event.text || Object.values(rest).some(value => value != null)) return
+    if (this.#repeated.learn(data, content)) this.#speaker = this.#choices[event.choice]
   }
 
   #chunk(chunk: Json, out: Event[]): void {

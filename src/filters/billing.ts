@@ -88,15 +88,15 @@ function charged(ex: Exchange, events: Reply['events'], hold: Hold, services: Se
     ex.kept = true
     await settle(ex, outcome, hold, services)
   }
+  type Batch = IteratorResult<readonly Event[]>
+  const pass = (result: Batch): Batch | Promise<Batch> =>
+    result.done ? conclude(ex.failure === undefined).then(() => result) : result
+  const fail = (thrown: unknown): Promise<Batch> =>
+    conclude(false).then(() => {
+      throw thrown
+    })
   const iterator: AsyncIterator<readonly Event[]> = {
-    next: () =>
-      inner.next().then(
-        result => (result.done ? conclude(ex.failure === undefined).then(() => result) : result),
-        thrown =>
-          conclude(false).then(() => {
-            throw thrown
-          }),
-      ),
+    next: () => inner.next().then(pass, fail),
     async return() {
       try {
         await inner.return?.()

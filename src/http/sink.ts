@@ -21,6 +21,8 @@ export class HttpSink implements Sink {
   readonly #stallMs: number
   #wake: (() => void) | undefined
   #released = false
+  /** The answer is a stream of chunks (RFC 9112 section 7.1), which are framed here. */
+  #chunked = false
 
   /** `last` ends the connection after the answer. A client that accepts no byte for `stallMs` is cut off. */
   constructor(
@@ -49,8 +51,15 @@ export class HttpSink implements Sink {
   }
 
   write(chunk: string | Buffer): Promise<void> | undefined {
-    if (!this.#res.headersSent) this.#res.writeHead(this.#status, this.#headers)
-    const bytes = typeof chunk === 'string' && chunk.length > LARGE ? Buffer.from(chunk) : chunk
+    if (chunk.length === 0) return undefined
+    if (!this.#res.headersSent) {
+      this.#res.writeHead(this.#status, this.#headers)
+      // `node:http` would give each chunk to the socket in four pieces.
+      this.#chunked = this.#res.chunkedEncoding
+      this.#res.chunkedEncoding = false
+    }
+    const framed = this.#chunked ? asChunk(chunk) : chunk
+    const bytes = typeof framed === 'string' && framed.length > LARGE ? Buffer.from(framed) : framed
     if (this.#res.write(bytes) || this.#res.destroyed || this.#released) return undefined
     return new Promise(resolve => {
       const { socket } = this.#res
@@ -80,8 +89,9 @@ export class HttpSink implements Sink {
       this.#headers.push('content-length', Buffer.byteLength(chunk))
       this.#res.writeHead(this.#status, this.#headers)
     }
-    if (this.#last) endLast(this.#req, this.#res, chunk)
-    else this.#res.end(chunk)
+    const bytes = this.#chunked ? asLastChunk(chunk) : chunk
+    if (this.#last) endLast(this.#req, this.#res, bytes)
+    else this.#res.end(bytes)
   }
 
   destroy(): void {
@@ -92,4 +102,19 @@ export class HttpSink implements Sink {
     const { 'content-length': length, 'transfer-encoding': coding } = this.#req.headers
     return coding === undefined && Number(length ?? 0) <= DRAINABLE_BYTES
   }
+}
+
+const CRLF = Buffer.from('\r\n')
+
+function asChunk(data: string | Buffer): string | Buffer {
+  const head = `${Buffer.byteLength(data).toString(16)}\r\n`
+  return typeof data === 'string' ? `${head}${data}\r\n` : Buffer.concat([Buffer.from(head), data, CRLF])
+}
+
+/** What remains to be said, and the end of all chunks. */
+function asLastChunk(data: string | Buffer): string | Buffer {
+  const end = '0\r\n\r\n'
+  if (data.length === 0) return end
+  const chunk = asChunk(data)
+  return typeof chunk === 'string' ? chunk + end : Buffer.concat([chunk, Buffer.from(end)])
 }

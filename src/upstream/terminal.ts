@@ -48,6 +48,9 @@ export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply>
   }
 }
 
+type Batch = IteratorResult<readonly Event[]>
+type Step = Batch | Promise<Batch>
+
 /** One answer as its events. An iterator by hand: a generator costs three more turns of the queue for each batch. */
 class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
   readonly #incoming: Incoming
@@ -85,29 +88,23 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
   }
 
   /** The next batch that holds anything. What breaks the answer is its last event. */
-  async next(): Promise<IteratorResult<readonly Event[]>> {
+  next(): Promise<Batch> {
     if (this.#first) {
       const value = this.#first
       this.#first = undefined
-      return { done: false, value }
+      return Promise.resolve({ done: false, value })
     }
-    while (!this.#ended) {
-      let value: Event[]
-      try {
-        value = this.#decode(await this.#source.take())
-      } catch (thrown) {
-        this.#ended = true
-        this.#incoming.destroy()
-        // A socket that breaks after the answer was complete took nothing away.
-        if (this.#decoder.done) break
-        value = [{ type: 'error', error: asError(thrown) }]
-      }
-      if (value.length > 0) return { done: false, value }
-    }
-    return this.return()
+    return this.#ended ? this.return() : this.#source.take().then(this.#read, this.#break)
   }
 
-  async return(): Promise<IteratorResult<readonly Event[]>> {
+  readonly #read = (chunks: readonly Buffer[] | undefined): Step => this.#step(this.#decode(chunks))
+  readonly #break = (thrown: unknown): Step => this.#step(this.#broken(thrown, []))
+
+  #step(value: readonly Event[]): Step {
+    return value.length > 0 ? { done: false, value } : this.next()
+  }
+
+  async return(): Promise<Batch> {
     if (this.#ended) this.#incoming.release()
     else this.#incoming.destroy()
     return { done: true, value: undefined }
@@ -116,16 +113,28 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
   /** The events of all chunks that are there; the wire's own terminator ends the answer before its last byte. */
   #decode(chunks: readonly Buffer[] | undefined): Event[] {
     const events: Event[] = []
-    if (chunks) for (const chunk of chunks) this.#read(this.#framing.push(chunk), events)
-    else this.#read(this.#framing.end(), events)
-    if (!chunks || this.#decoder.done) {
-      this.#ended = true
-      events.push(...this.#decoder.end())
+    try {
+      if (chunks) for (const chunk of chunks) this.#add(this.#framing.push(chunk), events)
+      else this.#add(this.#framing.end(), events)
+      if (!chunks || this.#decoder.done) {
+        this.#ended = true
+        events.push(...this.#decoder.end())
+      }
+    } catch (thrown) {
+      return this.#broken(thrown, events)
     }
     return events
   }
 
-  #read(frames: readonly Frame[], events: Event[]): void {
+  /** What came before the break is told. A socket that breaks after the answer was complete took nothing away. */
+  #broken(thrown: unknown, events: Event[]): Event[] {
+    this.#ended = true
+    this.#incoming.destroy()
+    if (!this.#decoder.done) events.push({ type: 'error', error: asError(thrown) })
+    return events
+  }
+
+  #add(frames: readonly Frame[], events: Event[]): void {
     for (const frame of frames) {
       if (this.#decoder.done) return
       for (const event of this.#decoder.frame(frame)) events.push(event)

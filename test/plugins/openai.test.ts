@@ -365,3 +365,29 @@ t.test('any way of grouping the frames of an answer gives the same events', asyn
   })
   t.doesNotThrow(() => fc.assert(holds, { numRuns: 100 }))
 })
+
+t.test('events that repeat the one before but for its text lose none of it', async t => {
+  const piece = fc.record({
+    index: fc.nat({ max: 2 }),
+    content: fc.oneof(fc.string(), fc.string({ unit: 'binary' }), fc.constantFrom('', '"', '\\', '"content":', '\n')),
+    more: fc.constantFrom({}, {}, {}, { role: 'assistant' }, { refusal: null }),
+    beside: fc.constantFrom({}, {}, {}, { obfuscation: 'x1' }, { obfuscation: 'y22' }, { usage: null }),
+  })
+  const holds = fc.property(fc.array(piece, { minLength: 1, maxLength: 40 }), pieces => {
+    const frames = pieces.map(({ index, content, more, beside }) => ({
+      id: 'x',
+      choices: [{ index, delta: { ...more, content }, finish_reason: null }],
+      ...beside,
+    }))
+    const fold = new Fold()
+    fold.add(
+      decode('stream', [{ id: 'x', choices: [0, 1, 2].map(index => ({ index, delta: {} })) }, ...frames, '[DONE]']),
+    )
+    for (const index of [0, 1, 2]) {
+      const said = pieces.filter(piece => piece.index === index).map(({ content }) => content)
+      // Blank text before the first word is held back until it is clear that no thinking follows.
+      assert.equal(fold.choices[index]?.text.trim() ?? '', said.join('').trim())
+    }
+  })
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: 300 }))
+})
