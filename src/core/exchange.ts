@@ -1,5 +1,6 @@
 /** One request's life, pinned to one snapshot. */
 import type { Cancellation } from './cancel.ts'
+import type { Catalog } from './catalog.ts'
 import type { Endpoint } from './endpoint.ts'
 import type { GatewayError } from './error.ts'
 import { type Event, isContent } from './event.ts'
@@ -7,6 +8,7 @@ import { requestId, shortId } from './id.ts'
 import { type Cost, costOf, noCost } from './money.ts'
 import { type Operation, operationOf } from './operation.ts'
 import type { ChatRequest, Op, Ops } from './ops.ts'
+import type { Access, Policy } from './policy.ts'
 import type { Principal } from './ports.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Target, WireRequest } from './translator.ts'
@@ -41,6 +43,8 @@ export interface ExchangeInit {
   /** What stands behind the `?`, undecoded. */
   query: string
   signal: Cancellation
+  /** Of the other end of the connection; '' when it is not known. */
+  peer?: string
   /** Reads, bounds and parses the body; called at most once. */
   body: () => Promise<unknown>
 }
@@ -55,11 +59,15 @@ export class Exchange {
   readonly headers: Headers
   readonly query: string
   readonly signal: Cancellation
+  readonly peer: string
   /** Unix milliseconds of arrival. */
   readonly at: number = Date.now()
   readonly marks: Marks = { start: performance.now(), sent: 0, answered: 0, firstToken: 0, end: 0 }
 
   principal: Principal | undefined = undefined
+  /** The organization's policy, and what the key may call under it; both are there when the principal is. */
+  policy: Policy | undefined = undefined
+  access: Access | undefined = undefined
   /** The canonical request, once `input()` has resolved. */
   request: Ops[Op] | undefined = undefined
   /** The body as the client sent it, for codecs whose wire providers speak too; see `NativeForm`. */
@@ -90,7 +98,8 @@ export class Exchange {
   readonly #body: () => Promise<unknown>
   #input: Promise<Ops[Op]> | undefined
   #cost: Cost | null | undefined
-  #characters = 0
+  /** Characters delivered since the last report of what the answer took. */
+  #unreported = 0
 
   constructor(init: ExchangeInit) {
     const given = init.headers['x-request-id']
@@ -100,6 +109,7 @@ export class Exchange {
     this.headers = init.headers
     this.query = init.query
     this.signal = init.signal
+    this.peer = init.peer ?? ''
     this.#body = init.body
   }
 
@@ -127,6 +137,12 @@ export class Exchange {
     return operationOf(this.endpoint.op!)
   }
 
+  /** The catalogue as the caller sees it. */
+  get catalog(): Catalog {
+    const { catalog } = this.snapshot
+    return this.policy?.catalog(catalog) ?? catalog
+  }
+
   get streaming(): boolean {
     return this.request !== undefined && 'stream' in this.request && this.request.stream === true
   }
@@ -139,13 +155,14 @@ export class Exchange {
         case 'text':
         case 'refusal':
         case 'reasoning':
-          this.#characters += event.text.length
+          this.#unreported += event.text.length
           break
         case 'tool':
-          this.#characters += (event.args?.length ?? 0) + (event.name?.length ?? 0)
+          this.#unreported += (event.args?.length ?? 0) + (event.name?.length ?? 0)
           break
         case 'usage':
           mergeUsage(this.usage, event.usage)
+          if (event.usage.completion !== undefined) this.#unreported = 0
           this.#cost = undefined
           break
         case 'tier':
@@ -159,17 +176,18 @@ export class Exchange {
   }
 
   /**
-   * Fills what the upstream did not report from what was sent and delivered, and marks it as estimated. When an
-   * answer was `cut` short the last report may lag behind what was delivered; the larger of the two counts.
+   * Fills what the upstream did not report from what was sent and delivered, and marks it as estimated. Of an answer
+   * that was `cut` short, what was delivered since the last report is added to it.
    */
   completeUsage(cut: boolean): void {
     const { operation } = this
     if (!operation.answerTokens) this.usage.completion ??= 0
     const { prompt, completion } = this.usage
-    const delivered = estimateTokens(this.#characters)
-    if (prompt !== undefined && completion !== undefined && !(cut && delivered > completion)) return
+    const unreported = completion === undefined || cut ? estimateTokens(this.#unreported) : 0
+    if (prompt !== undefined && completion !== undefined && unreported === 0) return
     this.usage.prompt ??= estimateTokens(this.request ? operation.promptCharacters(this.request) : 0)
-    this.usage.completion = cut ? Math.max(completion ?? 0, delivered) : (completion ?? delivered)
+    this.usage.completion = (completion ?? 0) + unreported
+    this.#unreported = 0
     this.estimated = true
     this.#cost = undefined
   }

@@ -99,31 +99,23 @@ t.test('usage that was not reported is estimated from what was sent and delivere
     { role: 'assistant', content: null, tool_calls: [call] },
   ]
   const delivered = [text('x'.repeat(30)), { type: 'tool', choice: 0, index: 0, name: 'nine char', args: '{}' }]
-  const rows: [says: string, reported: Usage, cut: boolean, usage: Usage, estimated: boolean][] = [
-    ['nothing', {}, false, { prompt: 15, completion: 11 }, true],
-    ['only the prompt', { prompt: 3 }, false, { prompt: 3, completion: 11 }, true],
-    ['only the completion', { completion: 2 }, false, { prompt: 15, completion: 2 }, true],
-    ['all', { prompt: 3, completion: 2 }, false, { prompt: 3, completion: 2 }, false],
-    ['less than was delivered before the cut', { prompt: 3, completion: 2 }, true, { prompt: 3, completion: 11 }, true],
-    [
-      'more than was delivered before the cut',
-      { prompt: 3, completion: 20 },
-      true,
-      { prompt: 3, completion: 20 },
-      false,
-    ],
-    [
-      'only the completion, and more than was delivered',
-      { completion: 20 },
-      true,
-      { prompt: 15, completion: 20 },
-      true,
-    ],
-    ['nothing before the cut', {}, true, { prompt: 15, completion: 11 }, true],
+  const rows: [says: string, reported: Usage, cut: boolean, last: boolean, usage: Usage, estimated: boolean][] = [
+    ['nothing', {}, false, true, { prompt: 15, completion: 11 }, true],
+    ['only the prompt', { prompt: 3 }, false, true, { prompt: 3, completion: 11 }, true],
+    ['only the completion', { completion: 2 }, false, true, { prompt: 15, completion: 2 }, true],
+    ['all', { prompt: 3, completion: 2 }, false, true, { prompt: 3, completion: 2 }, false],
+    ['all, before the cut', { prompt: 3, completion: 2 }, true, true, { prompt: 3, completion: 2 }, false],
+    ['all, before more was delivered', { prompt: 3, completion: 2 }, true, false, { prompt: 3, completion: 13 }, true],
+    ['all, early, of a whole answer', { prompt: 3, completion: 2 }, false, false, { prompt: 3, completion: 2 }, false],
+    ['only the prompt, before the cut', { prompt: 3 }, true, false, { prompt: 3, completion: 11 }, true],
+    ['only the completion, before the cut', { completion: 20 }, true, true, { prompt: 15, completion: 20 }, true],
+    ['nothing before the cut', {}, true, true, { prompt: 15, completion: 11 }, true],
   ]
-  for (const [says, reported, cut, usage, estimated] of rows) {
+  for (const [says, reported, cut, last, usage, estimated] of rows) {
     const ex = exchange({ request: { model: 'm', messages } })
-    ex.observe([...(delivered as Event[]), { type: 'usage', usage: reported }])
+    const report: Event = { type: 'usage', usage: reported }
+    ex.observe(last ? [...(delivered as Event[]), report] : [report, ...(delivered as Event[])])
+    ex.completeUsage(cut)
     ex.completeUsage(cut)
     t.strictSame([ex.usage, ex.estimated], [usage, estimated], says)
   }
