@@ -1,6 +1,7 @@
-/** Cohere's chat wire, `cohere.chat` (wire/mistral-cohere-jina-voyage.md section B1). */
+/** Cohere's wires `cohere.chat` and `cohere.embeddings` (wire/mistral-cohere-jina-voyage.md sections B1 and B3). */
 import type { Plugin, Translator } from '../src/plugin.ts'
 import { CohereDecoder } from './cohere/decode.ts'
+import { decoder, encode as encodeEmbeddings } from './cohere/embeddings.ts'
 import { encode } from './cohere/encode.ts'
 import { error } from './cohere/fault.ts'
 
@@ -12,4 +13,12 @@ const chat: Translator<'chat'> = {
   error,
 }
 
-export const plugin = { wires: [chat] } satisfies Plugin
+const embeddings: Translator<'embeddings'> = {
+  op: 'embeddings',
+  wire: 'cohere.embeddings',
+  encode: encodeEmbeddings,
+  decoder: (_mode, target) => decoder(target),
+  error,
+}
+
+export const plugin = { wires: [chat, embeddings] as const } satisfies Plugin

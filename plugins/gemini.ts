@@ -1,6 +1,10 @@
-/** Google's generateContent wire on its two surfaces: `gemini.generate` (AI Studio) and `gemini.vertex` (Vertex AI). */
+/**
+ * Google's generateContent wire on its two surfaces, `gemini.generate` (AI Studio) and `gemini.vertex` (Vertex AI), and
+ * its embeddings: `gemini.embeddings`, `gemini.vertex-embeddings` and `gemini.vertex-embed-content`.
+ */
 import { type Plugin, type Target, type Translator, upstreamErrorFrom } from '../src/plugin.ts'
 import { GenerateDecoder } from './gemini/decode.ts'
+import { decoder, type Method, methods } from './gemini/embeddings.ts'
 import { encode } from './gemini/encode.ts'
 import { faultOf } from './gemini/fault.ts'
 import { type Surface, studio, vertex } from './gemini/surface.ts'
@@ -10,6 +14,14 @@ const translator = (surface: Surface): Translator<'chat'> => ({
   wire: surface.wire,
   encode: (request, target, stream) => encode(request, target, stream, surface),
   decoder: (mode, target) => new GenerateDecoder(mode, target),
+  error,
+})
+
+const embeddings = (method: Method): Translator<'embeddings'> => ({
+  op: 'embeddings',
+  wire: method.wire,
+  encode: method.encode,
+  decoder: (_mode, target) => decoder(method, target),
   error,
 })
 
@@ -24,4 +36,6 @@ function error(status: number, body: string, target: Target) {
   return faultOf(parsed, target, status) ?? asText()
 }
 
-export const plugin = { wires: [translator(studio), translator(vertex)] } satisfies Plugin
+export const plugin = {
+  wires: [translator(studio), translator(vertex), ...methods.map(embeddings)] as const,
+} satisfies Plugin

@@ -1,6 +1,11 @@
-/** Mistral's dialect of chat completions, `mistral.chat` (wire/mistral-cohere-jina-voyage.md sections A1 to A3). */
+/**
+ * Mistral's dialects of chat completions and embeddings, `mistral.chat` and `mistral.embeddings`
+ * (wire/mistral-cohere-jina-voyage.md sections A1 to A3 and A5).
+ */
 import type { Plugin, Translator } from '../src/plugin.ts'
+import { openAiForm } from './embeddings/openai-form.ts'
 import { MistralDecoder } from './mistral/decode.ts'
+import { encode as encodeEmbeddings } from './mistral/embeddings.ts'
 import { encode } from './mistral/encode.ts'
 import { error } from './mistral/fault.ts'
 
@@ -12,4 +17,12 @@ const chat: Translator<'chat'> = {
   error,
 }
 
-export const plugin = { wires: [chat] } satisfies Plugin
+const embeddings: Translator<'embeddings'> = {
+  op: 'embeddings',
+  wire: 'mistral.embeddings',
+  encode: encodeEmbeddings,
+  decoder: (_mode, target) => openAiForm(target),
+  error,
+}
+
+export const plugin = { wires: [chat, embeddings] as const } satisfies Plugin

@@ -3,7 +3,16 @@ export type { Mapping, Provider } from './core/catalog.ts'
 export { errors, GatewayError } from './core/error.ts'
 export type { Event, FinishReason, Phase, ReasoningEvent, ToolEvent } from './core/event.ts'
 export type { Filter, FilterFactory, Reply } from './core/filter.ts'
-export type { ChatRequest, ContentPart, Message, ReasoningEffort, Tool, ToolCall } from './core/ops.ts'
+export type {
+  ChatRequest,
+  ContentPart,
+  EmbeddingRequest,
+  Embeddings,
+  Message,
+  ReasoningEffort,
+  Tool,
+  ToolCall,
+} from './core/ops.ts'
 export { s } from './core/schema.ts'
 export { seal, unseal } from './core/seal.ts'
 export type { Decoder, Frame, Plugin, Target, Translator, WireRequest } from './core/translator.ts'

@@ -1,14 +1,17 @@
 /** Gathers what configuration may name: wires and filters of the package, of plugins, and the endpoints. */
-import { readdir } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { plugin as anthropic } from '../plugins/anthropic.ts'
 import { plugin as bedrock } from '../plugins/bedrock.ts'
 import { plugin as cohere } from '../plugins/cohere.ts'
 import { plugin as gemini } from '../plugins/gemini.ts'
+import { plugin as jina } from '../plugins/jina.ts'
 import { plugin as mistral } from '../plugins/mistral.ts'
 import { plugin as openai } from '../plugins/openai.ts'
 import { plugin as openaiResponses } from '../plugins/openai-responses.ts'
+import { plugin as voyage } from '../plugins/voyage.ts'
 import type { Endpoint } from './core/endpoint.ts'
 import type { FilterFactory } from './core/filter.ts'
 import type { Plugin, Translator } from './core/translator.ts'
@@ -23,6 +26,8 @@ const OWN_PLUGINS: Record<string, Plugin> = {
   gemini,
   bedrock,
   'openai-responses': openaiResponses,
+  voyage,
+  jina,
 }
 const MODULE = /(?<!\.d)\.(js|mjs|ts)$/
 
@@ -31,39 +36,51 @@ export class Registry {
   readonly wires = new Map<string, Translator>()
   readonly filters = new Map<string, FilterFactory>(filters.map(factory => [factory.name, factory]))
   readonly endpoints: readonly Endpoint[] = endpoints
-  readonly #loaded = new Set<string>()
+  /** Hash of each loaded module, by its path. */
+  readonly #loaded = new Map<string, string>()
 
   /** With the plugins of the package. */
   constructor() {
     for (const [name, plugin] of Object.entries(OWN_PLUGINS)) this.#add(name, plugin)
   }
 
-  /** Loads the modules of `folder` that are not loaded yet. Throws an Error that names the file. */
-  async load(folder: string): Promise<void> {
+  /**
+   * Loads the modules of `folder` that are not loaded yet; returns those that have changed since they were. Throws an
+   * Error that names the file, and then nothing of that file is added.
+   */
+  async load(folder: string): Promise<string[]> {
+    const changed: string[] = []
     for (const name of (await readdir(folder)).filter(file => MODULE.test(file)).sort()) {
       const path = join(folder, name)
-      if (this.#loaded.has(path)) continue
-      this.#add(path, await importPlugin(path))
-      this.#loaded.add(path)
+      const digest = createHash('sha256')
+        .update(await readFile(path))
+        .digest('hex')
+      const loaded = this.#loaded.get(path)
+      if (loaded === undefined) {
+        this.#add(path, await importPlugin(path, digest))
+        this.#loaded.set(path, digest)
+      } else if (loaded !== digest) changed.push(path)
     }
+    return changed
   }
 
-  #add(path: string, plugin: Plugin): void {
-    for (const wire of plugin.wires ?? []) {
-      if (this.wires.has(wire.wire)) throw new Error(`${path}: the wire "${wire.wire}" exists already`)
-      this.wires.set(wire.wire, wire)
+  #add(path: string, { wires = [], filters = [] }: Plugin): void {
+    for (const { wire } of wires) {
+      if (this.wires.has(wire)) throw new Error(`${path}: the wire "${wire}" exists already`)
     }
-    for (const factory of plugin.filters ?? []) {
-      if (this.filters.has(factory.name)) throw new Error(`${path}: the filter "${factory.name}" exists already`)
-      this.filters.set(factory.name, factory)
+    for (const { name } of filters) {
+      if (this.filters.has(name)) throw new Error(`${path}: the filter "${name}" exists already`)
     }
+    for (const wire of wires) this.wires.set(wire.wire, wire)
+    for (const factory of filters) this.filters.set(factory.name, factory)
   }
 }
 
-async function importPlugin(path: string): Promise<Plugin> {
+/** Node remembers a module that failed by its address: mended, it must have another one. */
+async function importPlugin(path: string, digest: string): Promise<Plugin> {
   let module: { plugin?: Plugin }
   try {
-    module = (await import(pathToFileURL(path).href)) as { plugin?: Plugin }
+    module = (await import(`${pathToFileURL(path).href}?${digest}`)) as { plugin?: Plugin }
   } catch (cause) {
     throw new Error(`${path}: the plugin cannot be loaded: ${cause instanceof Error ? cause.message : cause}`, {
       cause,

@@ -19,7 +19,7 @@ export interface GatewayState {
 export interface AdminContext {
   snapshot(): Snapshot
   /** Rejects with a message of file, line and column when the new configuration is refused; the old one stays. */
-  reload(): Promise<{ changed: boolean; version: string }>
+  reload(): Promise<{ changed: boolean; version: string; restartNeeded: readonly string[] }>
   /** The effective configuration, secrets masked. */
   config(): unknown
   readonly accounts: AccountStore

@@ -38,6 +38,12 @@ const showStatus = (status: Status): string =>
 const lastReload = ({ lastReload: { ok, at, error } }: Status): string =>
   `${ok ? 'ok' : 'failed'} at ${new Date(at).toISOString()}${error ? `: ${error}` : ''}`
 
+interface Reloaded {
+  changed: boolean
+  version: string
+  restartNeeded: string[]
+}
+
 export function addOperation(program: Command, open: Open): void {
   program
     .command('status')
@@ -52,8 +58,11 @@ export function addOperation(program: Command, open: Open): void {
     .description('read the configuration again; a faulty one is refused and the old one stays')
     .action(async (_, command) => {
       const { admin, print } = open(command)
-      const result = await admin.json<{ changed: boolean; version: string }>('POST', '/reload')
-      print(result, ({ changed, version }) => `${changed ? 'now running' : 'unchanged:'} version ${version}\n`)
+      const result = await admin.json<Reloaded>('POST', '/reload')
+      print(result, ({ changed, version, restartNeeded }) => {
+        const restart = restartNeeded.map(file => `restart needed: ${file} has changed since it was loaded\n`)
+        return `${changed ? 'now running' : 'unchanged:'} version ${version}\n${restart.join('')}`
+      })
     })
 
   program

@@ -1,6 +1,7 @@
 /** What an answer says of itself: usage, cost and routing, as interface 2.4 has them. */
 import type { Attempt, Exchange } from '../core/exchange.ts'
 import { type Cost, toNumber } from '../core/money.ts'
+import type { Target } from '../core/translator.ts'
 import type { Usage } from '../core/usage.ts'
 
 /** What is undefined does not go out. One shape for every answer: objects that are spread together cost microseconds. */
@@ -24,7 +25,7 @@ export function usageOf(ex: Exchange): object {
       audio_tokens: some(usage.output_audio),
     },
     cost: cost && toNumber(cost.total),
-    cost_details: costDetails(cost, ex.cached !== undefined),
+    cost_details: costDetails(cost, ex),
     info: ex.estimated ? 'The provider reported no usage; these token counts are estimated.' : undefined,
   }
 }
@@ -42,7 +43,7 @@ function promptDetails(usage: Usage): object {
   }
 }
 
-function costDetails(cost: Cost | null, cached: boolean): object {
+function costDetails(cost: Cost | null, { cached, storage }: Exchange): object {
   const usd = (amount: bigint | undefined) => (amount === undefined ? 0 : toNumber(amount))
   const prompt = cost ? cost.input + cost.cachedInput + cost.cacheWrite : 0n
   const nullable = (amount: bigint | undefined) => (cost ? usd(amount) : null)
@@ -60,7 +61,7 @@ function costDetails(cost: Cost | null, cached: boolean): object {
     image_input_cost: nullable(cost?.imageInput),
     image_output_cost: nullable(cost?.imageOutput),
     audio_input_cost: nullable(cost?.audioInput),
-    data_storage_cost: cached ? 0 : null,
+    data_storage_cost: cached ? 0 : storage === undefined ? null : usd(storage),
   }
 }
 
@@ -78,15 +79,23 @@ export function metadataOf(ex: Exchange): object {
     used_region: ex.target?.region ?? null,
     organization_id: ex.principal?.orgId,
     project_id: ex.principal?.projectId,
-    discount: null,
+    discount: ex.cached ? null : discountOf(ex.target),
     used_service_tier: ex.servedTier,
     cached: ex.cached ? true : undefined,
     routing: ex.attempts.map(attemptOf),
   }
 }
 
+/** The part of the price that was taken off; null when it was none. */
+function discountOf(target: Target | undefined): number | null {
+  const { discount = 0 } = target?.price ?? {}
+  return discount > 0 ? discount / 1e6 : null
+}
+
 /** Gateway credentials are never described beyond their fingerprint. */
 function attemptOf({ target, status, succeeded, errorType }: Attempt): object {
+  const { credential } = target
+  const own = credential?.source === 'byok' ? credential : undefined
   return {
     provider: target.provider.id,
     model: target.mapping.model.id,
@@ -94,7 +103,9 @@ function attemptOf({ target, status, succeeded, errorType }: Attempt): object {
     status_code: status,
     error_type: errorType,
     succeeded,
-    apiKeyHash: target.credential?.fingerprint,
-    credentialSource: target.credential?.source ?? 'platform',
+    apiKeyHash: credential?.fingerprint || undefined,
+    credentialSource: credential?.source ?? 'platform',
+    providerKeyId: own?.id || undefined,
+    providerKeyLabel: own?.label,
   }
 }

@@ -64,7 +64,9 @@ export class Loader {
   async load(): Promise<ConfigFiles> {
     const gateway = await this.#gateway.read(this.#path, this.#name(this.#path))
     const folderOf = (key: 'models' | 'providers') => resolve(this.#folder, gateway.value.catalog[key])
-    this.#paths = [this.#path, folderOf('models'), folderOf('providers'), ...gateway.references]
+    const { plugins } = gateway.value.catalog
+    const more = plugins === undefined ? [] : [resolve(this.#folder, plugins)]
+    this.#paths = [this.#path, folderOf('models'), folderOf('providers'), ...more, ...gateway.references]
     const models = await this.#readAll(this.#models, folderOf('models'), gateway, 'models')
     const providers = await this.#readAll(this.#providers, folderOf('providers'), gateway, 'providers')
     const files = [gateway, ...models, ...providers]

@@ -1,18 +1,31 @@
 /** Holds the configuration in force, and replaces it by one assignment or not at all. */
+import { resolve } from 'node:path'
 import { staticDifferences } from './effective.ts'
 import { link, type Registries } from './link.ts'
 import { type ConfigFiles, Loader, type LoadOptions } from './load.ts'
 import type { ConfigSnapshot } from './snapshot.ts'
 
-type Outcome = { readonly ok: true; readonly changed: boolean } | { readonly ok: false; readonly error: unknown }
+type Outcome =
+  | { readonly ok: true; readonly changed: boolean; readonly restartNeeded: readonly string[] }
+  | { readonly ok: false; readonly error: unknown }
 /** How a reload ended. `version` is in force now, `at` is Unix milliseconds. */
 export type ReloadResult = Outcome & { readonly version: string; readonly at: number }
+
+export interface Reloaded {
+  readonly changed: boolean
+  readonly version: string
+  readonly previous: string
+  /** Plugin files that have changed; the code that runs is the one that was loaded. */
+  readonly restartNeeded: readonly string[]
+}
 
 export interface ManagerOptions extends LoadOptions {
   /** Of `gateway.yaml`. */
   readonly path: string
   /** Read at every reload, so that what plugins add later can be named. */
   readonly registries: Registries
+  /** Loads what `files` name besides YAML, before they are linked; returns what has changed and cannot be replaced. */
+  readonly loadPlugins?: (folder: string) => Promise<readonly string[]>
   /** Called after every reload; for logs and metrics. */
   readonly onResult?: (result: ReloadResult) => void
 }
@@ -41,23 +54,27 @@ export class ConfigManager {
 
   /** Throws a ConfigError. */
   async start(): Promise<ConfigSnapshot> {
-    this.#current = link(await this.#loader.load(), this.#options.registries)
+    const files = await this.#loader.load()
+    await this.#loadPlugins(files)
+    this.#current = link(files, this.#options.registries)
     return this.#current
   }
 
   /** Reads all files again, after any reload that is under way. Rejects with a ConfigError, and then nothing changed. */
-  reload(): Promise<{ changed: boolean; version: string; previous: string }> {
+  reload(): Promise<Reloaded> {
     const run = this.#turn.then(() => this.#reload())
     this.#turn = run.catch(() => undefined)
     return run
   }
 
-  async #reload(): Promise<{ changed: boolean; version: string; previous: string }> {
+  async #reload(): Promise<Reloaded> {
     const before = this.current
     const report = (outcome: Outcome) =>
       this.#options.onResult?.({ ...outcome, version: this.current.version, at: Date.now() })
+    let restartNeeded: readonly string[]
     try {
       const files = await this.#loader.load()
+      restartNeeded = await this.#loadPlugins(files)
       if (files.version !== before.version) this.#replace(before, files)
     } catch (error) {
       report({ ok: false, error })
@@ -65,8 +82,18 @@ export class ConfigManager {
     }
     const { version } = this.current
     const changed = version !== before.version
-    report({ ok: true, changed })
-    return { changed, version, previous: before.version }
+    report({ ok: true, changed, restartNeeded })
+    return { changed, version, previous: before.version, restartNeeded }
+  }
+
+  async #loadPlugins({ folder, gateway }: ConfigFiles): Promise<readonly string[]> {
+    const { plugins } = gateway.value.catalog
+    if (plugins === undefined) return []
+    try {
+      return (await this.#options.loadPlugins?.(resolve(folder, plugins))) ?? []
+    } catch (thrown) {
+      throw gateway.source.error(thrown instanceof Error ? thrown.message : String(thrown), ['catalog', 'plugins'])
+    }
   }
 
   #replace(before: ConfigSnapshot, files: ConfigFiles): void {

@@ -90,6 +90,8 @@ async function open(
   return watcher
 }
 
+const OURS = /\.(yaml|js|mjs|ts)$/
+
 /** The folders that are watched, and what in them matters. */
 class Scope {
   readonly folders: ReadonlySet<string>
@@ -112,11 +114,11 @@ class Scope {
     return new Scope(folders, files)
   }
 
-  /** YAML files, the files that are named, and names such as `..data`, which Kubernetes swaps to replace a folder. */
+  /** YAML files and modules, the files that are named, and names such as `..data`, which Kubernetes swaps to replace a folder. */
   holds(path: string): boolean {
     const name = basename(path)
     if (!this.folders.has(dirname(path))) return false
-    return this.#files.has(path) || name.startsWith('..') || (name.endsWith('.yaml') && !name.startsWith('.'))
+    return this.#files.has(path) || name.startsWith('..') || (OURS.test(name) && !name.startsWith('.'))
   }
 
   equals(other: Scope): boolean {

@@ -19,7 +19,8 @@ export interface Codec<O extends Op = Op> {
 export interface Encoder {
   readonly contentType: string
   write(batch: readonly Event[]): string | undefined
-  end(): string | Buffer
+  /** What is left; a whole answer may come in pieces, so that nobody copies a large one. */
+  end(): string | Buffer | readonly Buffer[]
   /** What a stream still says when it fails after its first byte; undefined when nothing can be said in band. */
   fail(error: GatewayError): string | undefined
 }

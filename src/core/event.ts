@@ -56,8 +56,8 @@ export type Event =
   | { type: 'usage'; usage: Partial<Usage> }
   /** The tier that the provider really served. */
   | { type: 'tier'; tier: string }
-  /** Whole answer of a non-chat operation. */
-  | { type: 'result'; value?: unknown; bytes?: Buffer }
+  /** Whole answer of a non-chat operation; `bytes` is JSON that need not be made again, a string once it was kept. */
+  | { type: 'result'; value?: unknown; bytes?: Buffer | string }
   | { type: 'error'; error: GatewayError }
 
 /** True for events that a client can see: from the first of them on, nothing may be repeated by another provider. */

@@ -1,6 +1,8 @@
 /** What planning, billing and counting must know of each operation, so that none of them asks which one it is. */
 import type { Model } from './catalog.ts'
-import type { EmbeddingRequest, Op, Ops } from './ops.ts'
+import type { Terms } from './money.ts'
+import type { ChatRequest, EmbeddingRequest, Op, Ops } from './ops.ts'
+import type { Usage } from './usage.ts'
 
 export interface Operation<O extends Op = Op> {
   /** Whether a model has this operation, by what it puts out; its wires are no answer, a provider has them for all. */
@@ -12,6 +14,12 @@ export interface Operation<O extends Op = Op> {
    * when answers count none.
    */
   answerTokens?(request: Readonly<Ops[O]>, usual: number, ceiling: number): number
+  /** Images that a request holds, for models that charge for each. */
+  images?(request: Readonly<Ops[O]>): number
+  /** What the answer may be charged for besides tokens, as far as the request tells. */
+  extras?(request: Readonly<Ops[O]>, model: Model): Usage
+  /** What the price depends on besides usage, as it was asked for. */
+  terms?(request: Readonly<Ops[O]>): Terms
   /** Fields that only tune an answer, with the parameter that a mapping must list to be sent them. */
   readonly tuning: Readonly<Partial<Record<keyof Ops[O], string>>>
 }
@@ -28,6 +36,27 @@ const chat: Operation<'chat'> = {
     return sum + (tools?.length ? JSON.stringify(tools).length : 0)
   },
   answerTokens: ({ max_tokens: bound, n }, usual, ceiling) => Math.min(bound ?? usual, ceiling) * (n ?? 1),
+  images({ messages }) {
+    let count = 0
+    for (const { content } of messages) {
+      if (Array.isArray(content)) for (const part of content) if (part.type === 'image_url') count++
+    }
+    return count
+  },
+  extras(request, model) {
+    const usage: Usage = {}
+    const searches = searchesOf(request)
+    if (searches > 0) usage.web_search = searches
+    if (model.output.includes('image')) usage.drawn = (request.image_config?.n ?? 1) * (request.n ?? 1)
+    return usage
+  },
+  terms({ service_tier: tier, image_config: picture }) {
+    if (!picture) return tier == null || tier === 'auto' ? noTerms : { tier }
+    const { image_quality: quality, image_size: size } = picture
+    const both = quality && size && `${quality}/${size}`
+    const sizes = [both, size, quality].filter(name => name !== undefined)
+    return { tier: tier == null || tier === 'auto' ? undefined : tier, sizes }
+  },
   tuning: {
     temperature: 'temperature',
     top_p: 'top_p',
@@ -47,6 +76,16 @@ const chat: Operation<'chat'> = {
     prompt_cache_options: 'prompt_cache_options',
   },
 }
+
+const noTerms: Terms = {}
+
+/** How often a model may search, as far as the caller says: at least once when it may at all. */
+function searchesOf({ web_search, tools }: Readonly<ChatRequest>): number {
+  const tool = tools?.find(tool => tool.type === 'web_search')
+  if (!tool) return web_search === true ? 1 : 0
+  return Math.max(1, Math.min(tool.max_uses ?? 1, MAX_SEARCHES))
+}
+const MAX_SEARCHES = 10
 
 const embeddings: Operation<'embeddings'> = {
   servedBy: makesVectors,

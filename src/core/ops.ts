@@ -1,5 +1,5 @@
 /** What can be asked, as canonical requests. Each type is inferred from the schema that validates it. */
-import { type Infer, s } from './schema.ts'
+import { type Infer, type Schema, s } from './schema.ts'
 
 const effort = s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')
 const cacheControl = s.open({ type: s.enum('ephemeral'), ttl: s.optional(s.enum('5m', '1h')) })
@@ -204,26 +204,27 @@ export type Tool = NonNullable<ChatRequest['tools']>[number]
 export type ToolCall = NonNullable<Message['tool_calls']>[number]
 export type ReasoningEffort = NonNullable<ChatRequest['reasoning_effort']>
 
-const tokenIds = s.array(s.integer({ minimum: 0, maximum: 0xffff_ffff }), { minItems: 1 })
+/** A list of numbers is one input, as token ids. What the lists hold is a rule of the codec, which can say what is wrong. */
+const inputs: Schema<string | string[] | number[] | number[][]> = { json: { type: ['string', 'array'] } }
 
-/** Inputs of one request (wire/openai.md section 6). */
-const MAX_INPUTS = 2048
-
-/** `POST /v1/embeddings`, interface 2.5. Lists of numbers are one input, as token ids. */
+/** `POST /v1/embeddings`, interface 2.5. */
 export const embeddingRequest = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
-  input: s.either(
-    s.string({ minLength: 1 }),
-    s.array(s.string({ minLength: 1 }), { minItems: 1, maxItems: MAX_INPUTS }),
-    tokenIds,
-    s.array(tokenIds, { minItems: 1, maxItems: MAX_INPUTS }),
-  ),
+  input: inputs,
   encoding_format: s.optional(s.nullable(s.enum('float', 'base64'))),
   dimensions: s.optional(s.nullable(s.integer({ minimum: 1, maximum: 1_000_000 }))),
   user: s.optional(s.nullable(s.string())),
 })
 
 export type EmbeddingRequest = Infer<typeof embeddingRequest>
+
+/** The value of an embeddings `result`. */
+export interface Embeddings {
+  /** How the vectors are written: as numbers, or as base64 of their little-endian float32 bytes. */
+  readonly encoding: 'float' | 'base64'
+  /** In the order of the inputs; unset when the event's `bytes` are a `data` array of interface 2.5. */
+  readonly vectors?: readonly (readonly number[] | string)[]
+}
 
 /** The canonical request of each operation; each names its `model`. */
 export interface Ops {

@@ -12,7 +12,8 @@ export interface Sink {
   /** `headers`: names and values in turn, besides the content type. */
   head(status: number, contentType: string, headers: readonly string[]): void
   write(chunk: string | Buffer): Promise<void> | undefined
-  end(chunk?: string | Buffer): void
+  /** In pieces only when nothing was written before. */
+  end(chunk?: string | Buffer | readonly Buffer[]): void
   /** Breaks the connection: what was sent cannot be completed. */
   destroy(): void
 }

@@ -12,6 +12,8 @@ export type FramingName = 'sse' | 'json'
 export interface Frame {
   readonly data: string
   readonly name?: string | undefined
+  /** The bytes of a whole body, for decoders that can do without its text. */
+  readonly bytes?: Buffer
 }
 
 /** What is sent. `path` is added to the provider's base address. */
@@ -30,6 +32,8 @@ export interface Target {
   /** Fixed when the request was admitted; undefined when unknown. */
   readonly price: Price | undefined
   readonly region?: string
+  /** The provider's address in that region; undefined for a provider that has but one. */
+  readonly baseUrl?: string | undefined
 }
 
 /** Reads one answer. Sync and stateful; one per attempt. */

@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { answer, type DemoAnswer, type DemoRequest } from './answer.ts'
+import { type DemoInputs, DemoRefusal, embed } from './embed.ts'
 
 export interface Demo {
   /** Base address for the demo manifest. */
@@ -29,18 +30,35 @@ async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
   try {
     const chunks: Buffer[] = []
     for await (const chunk of req) chunks.push(chunk as Buffer)
-    if (req.url !== '/v1/chat/completions') return refuse(res, 404, `the demo has no ${req.url}`)
-    const request = JSON.parse(Buffer.concat(chunks).toString('utf8')) as DemoRequest & { model: string }
-    const reply = answer(request)
-    if (request.stream) stream(res, request.model, reply)
-    else send(res, 200, whole(request.model, reply))
+    const serveAt = routes[req.url ?? '']
+    if (!serveAt) return refuse(res, 404, `the demo has no ${req.url}`)
+    serveAt(res, JSON.parse(Buffer.concat(chunks).toString('utf8')))
   } catch (thrown) {
-    refuse(res, 400, thrown instanceof Error ? thrown.message : 'unreadable request')
+    const message = thrown instanceof Error ? thrown.message : 'unreadable request'
+    refuse(res, 400, message, thrown instanceof DemoRefusal ? thrown : undefined)
   }
 }
 
-const refuse = (res: ServerResponse, status: number, message: string) =>
-  send(res, status, { error: { message, type: 'invalid_request_error', param: null, code: null } })
+type Blame = Record<'param' | 'code', string | null>
+
+const routes: Readonly<Record<string, (res: ServerResponse, body: unknown) => void>> = {
+  '/v1/chat/completions'(res, body) {
+    const request = body as DemoRequest & { model: string }
+    const reply = answer(request)
+    if (request.stream) stream(res, request.model, reply)
+    else send(res, 200, whole(request.model, reply))
+  },
+  '/v1/embeddings': (res, body) => send(res, 200, embed(body as DemoInputs & { model: string })),
+}
+
+function refuse(
+  res: ServerResponse,
+  status: number,
+  message: string,
+  { param = null, code = null }: Partial<Blame> = {},
+) {
+  send(res, status, { error: { message, type: 'invalid_request_error', param, code } })
+}
 
 function send(res: ServerResponse, status: number, body: object): void {
   const text = JSON.stringify(body)

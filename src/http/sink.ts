@@ -84,14 +84,21 @@ export class HttpSink implements Sink {
     this.#wake?.()
   }
 
-  end(chunk: string | Buffer = ''): void {
+  end(last: string | Buffer | readonly Buffer[] = ''): void {
     if (!this.#res.headersSent) {
-      this.#headers.push('content-length', Buffer.byteLength(chunk))
+      this.#headers.push('content-length', isList(last) ? sizeOf(last) : Buffer.byteLength(last))
       this.#res.writeHead(this.#status, this.#headers)
     }
+    const chunk = isList(last) ? this.#allButLast(last) : last
     const bytes = this.#chunked ? asLastChunk(chunk) : chunk
     if (this.#last) endLast(this.#req, this.#res, bytes)
     else this.#res.end(bytes)
+  }
+
+  /** The socket gets them in one write with the last, which is returned. */
+  #allButLast(pieces: readonly Buffer[]): Buffer {
+    for (const piece of pieces.slice(0, -1)) this.#res.write(piece)
+    return pieces.at(-1)!
   }
 
   destroy(): void {
@@ -103,6 +110,9 @@ export class HttpSink implements Sink {
     return coding === undefined && Number(length ?? 0) <= DRAINABLE_BYTES
   }
 }
+
+const isList = (given: string | Buffer | readonly Buffer[]): given is readonly Buffer[] => Array.isArray(given)
+const sizeOf = (pieces: readonly Buffer[]) => pieces.reduce((sum, piece) => sum + piece.length, 0)
 
 const CRLF = Buffer.from('\r\n')
 

@@ -76,7 +76,7 @@ t.test('every command prints one JSON value under --json, and something legible 
     [['keys', 'list', '--project', 'empty'], [], /^no keys; make one with `gatewayctl keys create/],
     [['keys', 'revoke', 'k1'], { id: 'k1', status: 'revoked' }, /^revoked k1 \(first\)\n$/],
     [['keys', 'roll', 'k1'], { id: 'k3', key: 'mgw_rolled' }, /^key {6}mgw_rolled\n/],
-    [['reload'], { changed: true, version: 'def456' }, /^now running version def456\n$/],
+    [['reload'], { changed: true, version: 'def456', restartNeeded: [] }, /^now running version def456\n$/],
     [
       ['explain', 'chat'],
       { endpoint: 'chat', end: 'provider' },

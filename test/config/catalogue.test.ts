@@ -16,6 +16,8 @@ import { exchange, thrown } from '../core/kit.ts'
 const UNPRICED: Readonly<Record<string, string>> = {
   'google-ai-studio/gemma-4-31b-it': 'no source names a price',
   'groq/compound': 'billed by what its tools and models use',
+  'jina/jina-embeddings-v3': 'no source names a price',
+  'jina/jina-embeddings-v4': 'no source names a price',
   'ollama-cloud/deepseek-v4-pro': 'a subscription',
   'ollama-cloud/gemma-4-31b-it': 'a subscription',
   'ollama-cloud/glm-5.2': 'a subscription',

@@ -76,7 +76,12 @@ t.test('a reload replaces the snapshot when something changed, and only then', a
   t.throws(() => manager.current, /start/)
   const first = await manager.start()
   first.retain()
-  t.strictSame(await manager.reload(), { changed: false, version: first.version, previous: first.version })
+  t.strictSame(await manager.reload(), {
+    changed: false,
+    version: first.version,
+    previous: first.version,
+    restartNeeded: [],
+  })
   t.equal(manager.current, first)
 
   write(GATEWAY, gatewayYaml.replace('rpm: 600', 'rpm: 601'))

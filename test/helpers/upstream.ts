@@ -54,6 +54,8 @@ export interface Step {
   text?: string
   /** The answer's text as the chunks to send. */
   chunks?: string[]
+  /** A refusal in words, on wires that tell it apart from text. */
+  refusal?: string
   reasoning?: string | string[]
   /** Tool calls; `offered` calls the first offered tool with `{}` until its result is there. */
   toolCalls?: { name: string; args?: unknown }[] | 'offered'
@@ -99,6 +101,8 @@ export interface Entry {
   headers: Record<string, string>
   /** Parsed when it is JSON; null when it was not read. */
   body: Record<string, unknown> | string | null
+  /** Of the body's bytes; null when it was not read. */
+  sha256: string | null
   /** Headers that should not have come. */
   violations: string[]
   /** What was wrong with the request, when it was refused as the real provider would. */

@@ -1,7 +1,18 @@
 /** What wire tests share: a target to speak to, frozen inputs, and a decoder read to its end. */
-import type { Mapping, Model, Provider } from '../../src/core/catalog.ts'
+import type { DataPolicy, Mapping, Model, Provider } from '../../src/core/catalog.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Decoder, Target, Translator } from '../../src/core/translator.ts'
+
+/** A provider that says nothing of the data that it is sent. */
+export const silent: DataPolicy = {
+  trainsOnData: undefined,
+  logsPrompts: undefined,
+  retention: undefined,
+  headquarters: undefined,
+  soc2: undefined,
+  iso27001: undefined,
+  gdpr: undefined,
+}
 
 export interface TargetOverrides {
   provider?: Partial<Provider>
@@ -24,7 +35,7 @@ export function target(overrides: TargetOverrides = {}): Target {
     quirks: { drop: [], rename: {}, default: {}, clamp: {} },
     timeouts: { connect: 1000, firstEvent: 1000, idle: 1000, total: 1000 },
     priority: 0,
-    trainsOnData: undefined,
+    dataPolicy: silent,
     reasoningReplay: undefined,
     ...overrides.provider,
   }

@@ -18,7 +18,26 @@ export class JsonFraming implements Framing {
 
   end(): Frame[] {
     const whole = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)
-    const data = whole.toString('utf8').trim()
-    return data === '' ? [] : [{ data }]
+    return isBlank(whole) ? [] : [new WholeBody(whole)]
   }
+}
+
+/** A body whose text is made when somebody asks for it. */
+class WholeBody implements Frame {
+  readonly bytes: Buffer
+  #text: string | undefined
+
+  constructor(bytes: Buffer) {
+    this.bytes = bytes
+  }
+
+  get data(): string {
+    this.#text ??= this.bytes.toString('utf8').trim()
+    return this.#text
+  }
+}
+
+function isBlank(bytes: Buffer): boolean {
+  for (const byte of bytes) if (byte > 0x20) return false
+  return true
 }

@@ -16,6 +16,7 @@ import { createHash } from 'node:crypto'
  * @property {number} n
  * @property {string[]} reasoning
  * @property {string[]} text
+ * @property {string[]} refusal in words, which not every wire has
  * @property {{ name: string, pieces: string[] }[]} toolCalls
  * @property {string | null} finish in the words of the OpenAI wire
  * @property {number} chunks how many pieces the answer has, over all choices
@@ -38,8 +39,10 @@ export function compose(id, step, asked) {
     pieces: split(typeof args === 'string' ? args : JSON.stringify(args), 2),
   }))
   const reasoning = listOf(step.reasoning)
-  const text = step.chunks ?? listOf(step.text ?? (toolCalls.length > 0 ? '' : echo(asked)))
-  const pieces = reasoning.length + text.length + toolCalls.reduce((sum, call) => sum + call.pieces.length, 0)
+  const refusal = listOf(step.refusal)
+  const text = step.chunks ?? listOf(step.text ?? (toolCalls.length + refusal.length > 0 ? '' : echo(asked)))
+  const pieces =
+    reasoning.length + text.length + refusal.length + toolCalls.reduce((sum, call) => sum + call.pieces.length, 0)
   const chunks = pieces * asked.n
   const meter = {
     prompt: Math.ceil(asked.characters / 4),
@@ -56,6 +59,7 @@ export function compose(id, step, asked) {
     n: asked.n,
     reasoning,
     text,
+    refusal,
     toolCalls,
     finish: step.finish === undefined ? (toolCalls.length > 0 ? 'tool_calls' : 'stop') : step.finish,
     chunks,

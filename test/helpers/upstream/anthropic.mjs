@@ -33,6 +33,9 @@ const outputOf = usage => ({
   output_tokens_details: { thinking_tokens: usage.reasoning },
 })
 
+/** Why it stopped, beside the reason: the words of a refusal. */
+const detailsOf = ({ refusal }) =>
+  refusal.length === 0 ? {} : { stop_details: { type: 'refusal', category: 'cyber', explanation: refusal.join('') } }
 const stopOf = finish => stopReasons[finish] ?? finish
 const event = payload => `event: ${payload.type}\ndata: ${JSON.stringify(payload)}\n\n`
 const toolId = (answer, index) => `toolu_${answer.id}_${index}`
@@ -78,6 +81,7 @@ export const anthropic = {
       content,
       stop_reason: stopOf(answer.finish),
       stop_sequence: null,
+      ...detailsOf(answer),
       ...(answer.usage && {
         usage: { ...inputOf(answer.usage), ...outputOf(answer.usage), service_tier: 'standard' },
       }),
@@ -131,7 +135,7 @@ export const anthropic = {
     })
     put({
       type: 'message_delta',
-      delta: { stop_reason: stopOf(answer.finish), stop_sequence: null },
+      delta: { stop_reason: stopOf(answer.finish), stop_sequence: null, ...detailsOf(answer) },
       ...(usage && { usage: { ...inputOf(usage), ...outputOf(usage) } }),
     })
     put({ type: 'message_stop' })

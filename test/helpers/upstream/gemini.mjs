@@ -102,6 +102,7 @@ export const gemini = {
     }
     const say = (parts, chunks) => put({ candidates: [{ content: { role: 'model', parts }, index: 0 }] }, chunks)
     if (isBlocked(answer)) {
+      sent = total
       put({ promptFeedback: { blockReason: 'PROHIBITED_CONTENT' } }, 0)
       return frames
     }

@@ -22,6 +22,8 @@ const thinking = (text, signature) => ({
   thinking: text === '' ? [] : [{ type: 'text', text }],
   ...(signature && { signature }),
 })
+/** This wire has no word for a refusal. */
+const finishOf = finish => (finish === 'content_filter' ? 'stop' : finish)
 const event = payload => `data: ${JSON.stringify(payload)}\n\n`
 
 const faults = {
@@ -72,7 +74,7 @@ export const mistral = {
       choices: Array.from({ length: answer.n }, (_, index) => ({
         index,
         message: message(index),
-        finish_reason: answer.finish,
+        finish_reason: finishOf(answer.finish),
       })),
       ...(answer.usage && { usage: usageOf(answer.usage) }),
     }
@@ -106,7 +108,7 @@ export const mistral = {
       ...answer.reasoning.flatMap(text => each(1, () => ({ content: [thinking(text)] }))),
       ...(reasoning === '' ? [] : each(0, () => ({ content: [thinking('', signatureOf(reasoning))] }))),
       ...answer.text.flatMap(text => each(1, () => ({ content: text }))),
-      ...each(called, last, answer.finish),
+      ...each(called, last, finishOf(answer.finish)),
       { bytes: 'data: [DONE]\n\n', chunks: 0 },
     ]
   },

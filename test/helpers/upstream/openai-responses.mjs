@@ -42,8 +42,9 @@ function itemsOf(answer, body) {
     const summary = [{ type: 'summary_text', text }]
     items.push({ id: `rs_${answer.id}`, type: 'reasoning', summary, content: [], encrypted_content: encrypted })
   }
-  if (answer.text.length > 0) {
-    const content = [{ type: 'output_text', text: answer.text.join(''), annotations: [], logprobs: [] }]
+  if (answer.text.length + answer.refusal.length > 0) {
+    const text = { type: 'output_text', text: answer.text.join(''), annotations: [], logprobs: [] }
+    const content = [answer.refusal.length === 0 ? text : { type: 'refusal', refusal: answer.refusal.join('') }]
     items.push({ id: `msg_${answer.id}`, type: 'message', status: 'completed', role: 'assistant', content })
   }
   answer.toolCalls.forEach(({ name, pieces }, i) => {
@@ -106,14 +107,23 @@ function growth(item, index, answer) {
     case 'message': {
       const [part] = item.content
       const here = { ...at, content_index: 0 }
+      const added = { type: 'response.content_part.added', ...here }
+      const done = { type: 'response.content_part.done', ...here, part }
+      const started = { ...item, status: 'in_progress', content: [] }
+      if (part.type === 'refusal') {
+        const { refusal } = part
+        return {
+          empty: started,
+          opening: [{ ...added, part: { ...part, refusal: '' } }],
+          pieces: answer.refusal.map(delta => ({ type: 'response.refusal.delta', ...here, delta })),
+          closing: [{ type: 'response.refusal.done', ...here, refusal }, done],
+        }
+      }
       return {
-        empty: { ...item, status: 'in_progress', content: [] },
-        opening: [{ type: 'response.content_part.added', ...here, part: { ...part, text: '' } }],
+        empty: started,
+        opening: [{ ...added, part: { ...part, text: '' } }],
         pieces: answer.text.map(delta => ({ type: 'response.output_text.delta', ...here, delta, logprobs: [] })),
-        closing: [
-          { type: 'response.output_text.done', ...here, text: part.text, logprobs: [] },
-          { type: 'response.content_part.done', ...here, part },
-        ],
+        closing: [{ type: 'response.output_text.done', ...here, text: part.text, logprobs: [] }, done],
       }
     }
     default: {

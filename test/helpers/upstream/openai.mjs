@@ -53,7 +53,7 @@ export const openai = {
     const message = choice => ({
       role: 'assistant',
       content: answer.text.length > 0 ? answer.text.join('') : null,
-      refusal: null,
+      refusal: answer.refusal.join('') || null,
       annotations: [],
       ...(answer.reasoning.length > 0 && { reasoning_content: answer.reasoning.join('') }),
       ...(answer.toolCalls.length > 0 && {
@@ -106,6 +106,7 @@ export const openai = {
       ...each(0, () => ({ role: 'assistant', content: first, refusal: null })),
       ...answer.reasoning.flatMap(text => each(1, () => ({ reasoning_content: text }))),
       ...answer.text.flatMap(text => each(1, () => ({ content: text }))),
+      ...answer.refusal.flatMap(refusal => each(1, () => ({ refusal }))),
       ...answer.toolCalls.flatMap(({ name, pieces }, index) => [
         ...each(0, choice => ({
           tool_calls: [

@@ -23,13 +23,15 @@ const credentials = new Set([
   'cookie',
 ])
 
+const sha256 = text => createHash('sha256').update(text).digest('hex')
+
 /**
  * A credential as the record shows it: the scheme and a fingerprint, enough to tell two keys apart and nothing more.
  * @param {string} value `Bearer sk-1` or a bare key
  */
 export function masked(value) {
   const [, scheme = '', secret] = /^(\S+ )?(.*)$/s.exec(value)
-  return `${scheme}sha256:${createHash('sha256').update(secret).digest('hex').slice(0, 12)}`
+  return `${scheme}sha256:${sha256(secret).slice(0, 12)}`
 }
 
 /**
@@ -64,7 +66,7 @@ export class Record {
   }
 
   /** Notes a request's arrival. */
-  begin({ prefix, path, wire, rawHeaders, violations, body = null, refused = null }) {
+  begin({ prefix, path, wire, rawHeaders, violations, text = null, body = null, refused = null }) {
     const entry = {
       id: ++this.#lastId,
       at: Date.now(),
@@ -74,6 +76,7 @@ export class Record {
       model: body?.model ?? null,
       headers: maskHeaders(rawHeaders),
       body,
+      sha256: text === null ? null : sha256(text),
       violations,
       refused,
       outcome: null,

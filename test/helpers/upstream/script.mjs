@@ -2,7 +2,7 @@
 
 /** Names that a step may have; `Step` of `test/helpers/upstream.ts` describes them. */
 const names = new Set(
-  `status headers body delayMs text chunks reasoning toolCalls usage finish chunkDelayMs raw socket fault afterChunks
+  `status headers body delayMs text chunks refusal reasoning toolCalls usage finish chunkDelayMs raw socket fault afterChunks
   hold unframed`.split(/\s+/),
 )
 const faults = new Set(

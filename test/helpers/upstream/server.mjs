@@ -11,8 +11,10 @@ import { createServer } from 'node:http'
 import { parseArgs } from 'node:util'
 import { compose } from './answer.mjs'
 import { anthropic } from './anthropic.mjs'
+import { anthropicVertex } from './anthropic-vertex.mjs'
 import { bedrock } from './bedrock.mjs'
 import { cohere } from './cohere.mjs'
+import { embeddings } from './embeddings.mjs'
 import { program } from './faults.mjs'
 import { gemini } from './gemini.mjs'
 import { mistral } from './mistral.mjs'
@@ -39,7 +41,7 @@ import { Script } from './script.mjs'
  * @property {string} [streamType] content type of a stream, when it is not `text/event-stream`
  */
 
-const wires = [openai, anthropic, mistral, cohere, gemini, openaiResponses, bedrock]
+const wires = [openai, anthropic, anthropicVertex, mistral, cohere, gemini, openaiResponses, bedrock, ...embeddings]
 
 const { values: options } = parseArgs({
   options: {
@@ -78,9 +80,9 @@ async function serve(req, res) {
   const body = typeof sent === 'object' && sent !== null ? { ...sent, ...given } : sent
   if (refusal) {
     const refused = { status: refusal.status, message: refusal.message }
-    return finish(res, record.begin({ ...arrival, body, refused }), refusal.status, refusal.body)
+    return finish(res, record.begin({ ...arrival, text, body, refused }), refusal.status, refusal.body)
   }
-  await answer(res, gone.signal, record.begin({ ...arrival, body }), wire, body, script.next(prefix))
+  await answer(res, gone.signal, record.begin({ ...arrival, text, body }), wire, body, script.next(prefix))
 }
 
 /** Plays the step's program; the entry ends before the last byte leaves, or when the caller does. */

@@ -1,0 +1,41 @@
+/** Cohere's embeddings (wire/mistral-cohere-jina-voyage.md section B3): one list of vectors for each form asked for. */
+import type { Decoder, EmbeddingRequest, Target, WireRequest } from '../../src/plugin.ts'
+import { textsOf } from '../embeddings/inputs.ts'
+import { embeddingsOf, promptTokens, refusal } from '../embeddings/openai-form.ts'
+import { parsed, WholeDecoder } from '../embeddings/whole.ts'
+import { isObject } from '../openai/json.ts'
+
+/** Texts of one request. */
+const MAX_TEXTS = 96
+
+/**
+ * What the vectors are for is a required field that clients of this endpoint do not have: they are for being searched.
+ * A text that is too long is refused, as other providers do, not cut.
+ */
+export function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
+  const { encoding_format, dimensions } = request
+  return {
+    path: '/embed',
+    body: {
+      model: mapping.externalId,
+      input_type: 'search_document',
+      texts: textsOf(request, MAX_TEXTS),
+      embedding_types: [encoding_format ?? 'float'],
+      ...(dimensions != null && { output_dimension: dimensions }),
+      truncate: 'NONE',
+    },
+  }
+}
+
+export const decoder = (target: Target): Decoder =>
+  new WholeDecoder(frame => {
+    const answer = parsed(frame)
+    const lists = isObject(answer) ? answer.embeddings : undefined
+    if (!isObject(answer) || !isObject(lists)) throw refusal(answer, target)
+    const vectors = lists.float ?? lists.base64
+    const { billed_units: billed } = isObject(answer.meta) ? answer.meta : {}
+    return [
+      ...promptTokens(isObject(billed) && billed.input_tokens),
+      { type: 'result', value: embeddingsOf(Array.isArray(vectors) ? vectors : []) },
+    ]
+  })

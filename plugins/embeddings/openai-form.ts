@@ -1,0 +1,71 @@
+/** Answers in the OpenAI form (wire/openai.md section 6), which most providers of embeddings give. */
+import {
+  type Decoder,
+  type Embeddings,
+  type Event,
+  errors,
+  type Frame,
+  guessStatus,
+  readFault,
+  type Target,
+  upstreamError,
+} from '../../src/plugin.ts'
+import { isObject, type Json } from '../openai/json.ts'
+import { sliceOf } from './slice.ts'
+import { parsed, WholeDecoder } from './whole.ts'
+
+/** Large answers pass as they are; the others are read and put in order. */
+export const openAiForm = (target: Target): Decoder => new WholeDecoder(frame => read(frame, target))
+
+function read(frame: Frame, target: Target): Event[] {
+  const slice = frame.bytes && sliceOf(frame.bytes)
+  if (slice) {
+    const value: Embeddings = { encoding: slice.encoding }
+    return [...usageIn(slice.envelope), { type: 'result', value, bytes: slice.data }]
+  }
+  const answer = parsed(frame)
+  if (!isObject(answer) || !Array.isArray(answer.data)) throw refusal(answer, target)
+  return [...usageIn(answer), { type: 'result', value: embeddingsOf(inOrder(answer.data)) }]
+}
+
+/** An error in place of an answer (E5). */
+export function refusal(answer: unknown, target: Target) {
+  const fault = readFault(answer)
+  if (!fault) return errors.invalidAnswer('it holds no vectors')
+  return upstreamError(guessStatus(fault), fault, target.credential?.secret)
+}
+
+/** One encoding for all vectors. Throws the error of an answer whose vectors are none. */
+export function embeddingsOf(vectors: readonly unknown[]): Embeddings {
+  if (vectors.length > 0 && vectors.every(isBase64)) return { encoding: 'base64', vectors }
+  if (vectors.length > 0 && vectors.every(isNumbers)) return { encoding: 'float', vectors }
+  throw errors.invalidAnswer('it holds no vectors')
+}
+
+const isBase64 = (vector: unknown): vector is string => typeof vector === 'string' && vector !== ''
+const isNumbers = (vector: unknown): vector is number[] =>
+  Array.isArray(vector) && vector.length > 0 && vector.every(value => typeof value === 'number')
+
+/** The vectors in the order of their indexes, which that of the list need not be. Throws when one is missing. */
+function inOrder(data: readonly unknown[]): unknown[] {
+  const vectors = new Map<unknown, unknown>()
+  for (const [position, entry] of data.entries()) {
+    if (isObject(entry)) vectors.set(entry.index ?? position, entry.embedding)
+  }
+  return data.map((_, index) => {
+    if (!vectors.has(index)) throw errors.invalidAnswer(`it holds no vector ${index}`)
+    return vectors.get(index)
+  })
+}
+
+/** `prompt_tokens`, or `total_tokens` alone: an embedding has no other tokens. */
+function usageIn({ usage }: Json): Event[] {
+  if (!isObject(usage)) return []
+  return promptTokens(usage.prompt_tokens, usage.total_tokens)
+}
+
+/** A usage event of the first count that says something; none without. */
+export function promptTokens(...counts: readonly unknown[]): Event[] {
+  const prompt = counts.find((count): count is number => typeof count === 'number' && count > 0)
+  return prompt === undefined ? [] : [{ type: 'usage', usage: { prompt } }]
+}

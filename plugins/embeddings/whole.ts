@@ -1,0 +1,39 @@
+/** Decoder of an answer that comes at once. */
+import { type Decoder, type Event, errors, type Frame, GatewayError } from '../../src/plugin.ts'
+
+/** What `read` makes of the body; a GatewayError that it throws is the answer's error. */
+export class WholeDecoder implements Decoder {
+  readonly #read: (frame: Frame) => Event[]
+  #done = false
+
+  constructor(read: (frame: Frame) => Event[]) {
+    this.#read = read
+  }
+
+  get done(): boolean {
+    return this.#done
+  }
+
+  frame(frame: Frame): Event[] {
+    this.#done = true
+    try {
+      return this.#read(frame)
+    } catch (thrown) {
+      if (!(thrown instanceof GatewayError)) throw thrown
+      return [{ type: 'error', error: thrown }]
+    }
+  }
+
+  end(): Event[] {
+    return this.#done ? [] : [{ type: 'error', error: errors.invalidAnswer('it is empty') }]
+  }
+}
+
+/** The body as JSON. Throws the error of an answer that is none. */
+export function parsed({ data }: Frame): unknown {
+  try {
+    return JSON.parse(data)
+  } catch {
+    throw errors.invalidAnswer('it is not JSON')
+  }
+}

@@ -1,0 +1,107 @@
+/** Google's embeddings: three methods of one wire (wire/google.md section 6). All answer with numbers only. */
+import {
+  type Decoder,
+  type EmbeddingRequest,
+  type Event,
+  errors,
+  pathSegment,
+  type Target,
+  type WireRequest,
+} from '../../src/plugin.ts'
+import { textsOf } from '../embeddings/inputs.ts'
+import { embeddingsOf, promptTokens } from '../embeddings/openai-form.ts'
+import { parsed, WholeDecoder } from '../embeddings/whole.ts'
+import { faultOf } from './fault.ts'
+import { isObject, type Json, wellFormed } from './json.ts'
+import { studio, vertex } from './surface.ts'
+
+/** How one method is asked, and where its answer holds vectors and tokens. */
+export interface Method {
+  readonly wire: string
+  encode(request: Readonly<EmbeddingRequest>, target: Target): WireRequest
+  vectors(answer: Json): readonly unknown[]
+  /** Undefined where nothing is counted. */
+  tokens(answer: Json): number | undefined
+}
+
+const contentOf = (text: string): Json => ({ parts: [{ text }] })
+const listIn = (value: unknown): Json[] => (Array.isArray(value) ? value.filter(isObject) : [])
+const within = (value: unknown): Json => (isObject(value) ? value : {})
+const count = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined)
+
+function wireRequest(models: string, { mapping }: Target, method: string, body: Json): WireRequest {
+  return { path: `${models}/${pathSegment(mapping.externalId)}:${method}`, body: wellFormed(body) as Json }
+}
+
+/** AI Studio: a list of requests in one. */
+const batch: Method = {
+  wire: 'gemini.embeddings',
+  encode(request, target) {
+    const { dimensions } = request
+    const size = dimensions == null ? {} : { outputDimensionality: dimensions }
+    const model = `models/${target.mapping.externalId}`
+    const requests = textsOf(request).map(text => ({ model, content: contentOf(text), ...size }))
+    return wireRequest(studio.models, target, 'batchEmbedContents', { requests })
+  },
+  vectors: answer => listIn(answer.embeddings).map(({ values }) => values),
+  tokens: answer => count(within(answer.usageMetadata).promptTokenCount),
+}
+
+/** Vertex AI, for the older models. A text that is too long is refused, not cut. */
+const predict: Method = {
+  wire: 'gemini.vertex-embeddings',
+  encode(request, target) {
+    const { dimensions } = request
+    return wireRequest(vertex.models, target, 'predict', {
+      instances: textsOf(request).map(content => ({ content })),
+      parameters: { autoTruncate: false, ...(dimensions != null && { outputDimensionality: dimensions }) },
+    })
+  },
+  vectors: answer => listIn(answer.predictions).map(({ embeddings }) => within(embeddings).values),
+  tokens(answer) {
+    const counts = listIn(answer.predictions).map(({ embeddings }) =>
+      count(within(within(embeddings).statistics).token_count),
+    )
+    return counts.includes(undefined) ? undefined : counts.reduce((sum: number, tokens) => sum + tokens!, 0)
+  },
+}
+
+/** Vertex AI, for models since gemini-embedding-2: one text for each request. */
+const embedContent: Method = {
+  wire: 'gemini.vertex-embed-content',
+  encode(request, target) {
+    const { dimensions } = request
+    const [text] = textsOf(request, 1)
+    return wireRequest(vertex.models, target, 'embedContent', {
+      content: contentOf(text!),
+      embedContentConfig: { autoTruncate: false, ...(dimensions != null && { outputDimensionality: dimensions }) },
+    })
+  },
+  vectors: ({ embedding }) => [within(embedding).values],
+  tokens: answer => count(within(answer.usageMetadata).promptTokenCount),
+}
+
+export const methods: readonly Method[] = [batch, predict, embedContent]
+
+export const decoder = ({ vectors, tokens }: Method, target: Target): Decoder =>
+  new WholeDecoder((frame): Event[] => {
+    const answer = parsed(frame)
+    const fault = faultOf(answer, target)
+    if (fault) throw fault
+    if (!isObject(answer)) throw errors.invalidAnswer('it is not a JSON object')
+    const { encoding, vectors: found = [] } = embeddingsOf(vectors(answer))
+    const units = found.map(vector => (typeof vector === 'string' ? vector : unit(vector)))
+    return [...promptTokens(tokens(answer)), { type: 'result', value: { encoding, vectors: units } }]
+  })
+
+/** How far from 1 the square of a length may be by rounding. */
+const ROUNDING = 1e-3
+
+/** Vectors of this wire have length 1, but for those that were made shorter (`outputDimensionality`). */
+function unit(vector: readonly number[]): readonly number[] {
+  let square = 0
+  for (const value of vector) square += value * value
+  if (square === 0 || Math.abs(square - 1) < ROUNDING) return vector
+  const length = Math.sqrt(square)
+  return vector.map(value => value / length)
+}

@@ -1,0 +1,16 @@
+/** Embeddings requests of Mistral (wire/mistral-cohere-jina-voyage.md section A5); its answers have the OpenAI form. */
+import type { EmbeddingRequest, Target, WireRequest } from '../../src/plugin.ts'
+import { textsOf } from '../embeddings/inputs.ts'
+
+export function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
+  const { encoding_format, dimensions } = request
+  return {
+    path: '/embeddings',
+    body: {
+      model: mapping.externalId,
+      input: textsOf(request),
+      ...(encoding_format != null && { encoding_format }),
+      ...(dimensions != null && { output_dimension: dimensions }),
+    },
+  }
+}

@@ -1,0 +1,39 @@
+/** Voyage's embeddings wire, `voyage.embeddings` (wire/mistral-cohere-jina-voyage.md section D). */
+import {
+  type EmbeddingRequest,
+  type Plugin,
+  type Target,
+  type Translator,
+  upstreamErrorFrom,
+  type WireRequest,
+} from '../src/plugin.ts'
+import { textsOf } from './embeddings/inputs.ts'
+import { openAiForm } from './embeddings/openai-form.ts'
+
+/** Texts of one request. */
+const MAX_TEXTS = 1000
+
+/** Numbers are what comes when no form is named; naming them is refused. A text that is too long is not cut. */
+function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
+  const { encoding_format, dimensions } = request
+  return {
+    path: '/embeddings',
+    body: {
+      model: mapping.externalId,
+      input: textsOf(request, MAX_TEXTS),
+      truncation: false,
+      ...(encoding_format === 'base64' && { encoding_format }),
+      ...(dimensions != null && { output_dimension: dimensions }),
+    },
+  }
+}
+
+const embeddings: Translator<'embeddings'> = {
+  op: 'embeddings',
+  wire: 'voyage.embeddings',
+  encode,
+  decoder: (_mode, target) => openAiForm(target),
+  error: (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret),
+}
+
+export const plugin = { wires: [embeddings] } satisfies Plugin

@@ -1,0 +1,43 @@
+/** What the inputs of an embeddings request may be (interface 2.5): told by the first, and alike. */
+import { errors } from '../core/error.ts'
+import type { EmbeddingRequest } from '../core/ops.ts'
+
+/** Inputs of one request (wire/openai.md section 6). */
+const MAX_INPUTS = 2048
+const MAX_TOKEN_ID = 0xffff_ffff
+
+/** Throws a 400 that names the first input which is empty or of another kind, or says that there are too many. */
+export function checkInputs(input: EmbeddingRequest['input']): void {
+  if (input.length === 0) throw refuse('input', 'must not be empty')
+  if (typeof input === 'string') return
+  const [first] = input
+  if (typeof first === 'number') {
+    checkTokens(input, 'input')
+    return
+  }
+  if (input.length > MAX_INPUTS) throw refuse('input', `must hold at most ${MAX_INPUTS} inputs, got ${input.length}`)
+  if (typeof first === 'string') checkTexts(input)
+  else checkLists(input)
+}
+
+function checkTexts(texts: readonly unknown[]): void {
+  for (const [index, text] of texts.entries()) {
+    if (typeof text !== 'string') throw refuse(`input[${index}]`, 'must be string, as the inputs before it')
+    if (text === '') throw refuse(`input[${index}]`, 'must not be empty')
+  }
+}
+
+function checkLists(lists: readonly unknown[]): void {
+  for (const [index, tokens] of lists.entries()) {
+    if (!Array.isArray(tokens)) throw refuse(`input[${index}]`, 'must be string, token id or array of token ids')
+    if (tokens.length === 0) throw refuse(`input[${index}]`, 'must not be empty')
+    checkTokens(tokens, `input[${index}]`)
+  }
+}
+
+function checkTokens(tokens: readonly unknown[], at: string): void {
+  const wrong = tokens.findIndex(id => typeof id !== 'number' || !Number.isInteger(id) || id < 0 || id > MAX_TOKEN_ID)
+  if (wrong >= 0) throw refuse(`${at}[${wrong}]`, 'must be a token id, an integer of 0 or more')
+}
+
+const refuse = (path: string, message: string) => errors.invalidParameters(`${path}: ${message}`, path)

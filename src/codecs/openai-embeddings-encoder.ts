@@ -1,0 +1,50 @@
+/** Writes an embeddings answer: exactly the fields of interface 2.5, and the vectors in the form that was asked for. */
+import type { Encoder } from '../core/codec.ts'
+import type { Event } from '../core/event.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { EmbeddingRequest, Embeddings } from '../core/ops.ts'
+import { toBase64, toNumbers } from './vectors.ts'
+
+type Result = Extract<Event, { type: 'result' }>
+
+export class EmbeddingsEncoder implements Encoder {
+  readonly contentType = 'application/json'
+  readonly #ex: Exchange
+  #result: Result | undefined
+
+  constructor(ex: Exchange) {
+    this.#ex = ex
+  }
+
+  write(batch: readonly Event[]): undefined {
+    for (const event of batch) if (event.type === 'result') this.#result = event
+  }
+
+  end(): string | readonly Buffer[] {
+    const ex = this.#ex
+    ex.completeUsage(false)
+    const { encoding_format: asked } = ex.request as EmbeddingRequest
+    const data = dataOf(this.#result!, asked ?? 'float')
+    const tokens = ex.usage.prompt ?? 0
+    const head = '{"object":"list","data":'
+    const model = JSON.stringify(ex.cached?.model ?? ex.target?.mapping.model.id)
+    const tail = `,"model":${model},"usage":{"prompt_tokens":${tokens},"total_tokens":${tokens}}}`
+    if (typeof data === 'string') return head + data + tail
+    return [Buffer.from(head), data, Buffer.from(tail)]
+  }
+
+  fail(): undefined {}
+}
+
+/** The JSON of `data`: as it came if that is what was asked for. */
+function dataOf({ value, bytes }: Result, asked: Embeddings['encoding']): string | Buffer {
+  const { encoding, vectors } = value as Embeddings
+  if (bytes !== undefined && encoding === asked) return bytes
+  const all = vectors ?? (JSON.parse(bytes!.toString()) as { embedding: number[] | string }[]).map(one => one.embedding)
+  return JSON.stringify(all.map((vector, index) => ({ object: 'embedding', index, embedding: written(vector, asked) })))
+}
+
+function written(vector: readonly number[] | string, asked: Embeddings['encoding']): readonly number[] | string {
+  if (typeof vector === 'string') return asked === 'base64' ? vector : toNumbers(vector)
+  return asked === 'float' ? vector : toBase64(vector)
+}

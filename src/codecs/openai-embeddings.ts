@@ -1,0 +1,30 @@
+/** Client wire of `POST /v1/embeddings` (interface 2.5). */
+import type { Codec } from '../core/codec.ts'
+import type { Exchange } from '../core/exchange.ts'
+import { type EmbeddingRequest, embeddingRequest } from '../core/ops.ts'
+import { checkInputs } from './embedding-rules.ts'
+import { EmbeddingsEncoder } from './openai-embeddings-encoder.ts'
+import { openAiError } from './openai-error.ts'
+import { validator } from './validate.ts'
+
+const validate = validator(embeddingRequest)
+
+export const openAiEmbeddings = {
+  wire: 'openai.embeddings',
+  decode: (body, ex) => canonical(validate(body), ex),
+  encoder: ex => new EmbeddingsEncoder(ex),
+  error: openAiError,
+  prepare: validate.prepare,
+} satisfies Codec<'embeddings'>
+
+/** Only what the interface knows. Providers are told the organization as the user, whatever the caller says of its own. */
+function canonical({ model, input, encoding_format, dimensions }: EmbeddingRequest, ex: Exchange): EmbeddingRequest {
+  checkInputs(input)
+  return {
+    model,
+    input,
+    ...(encoding_format != null && { encoding_format }),
+    ...(dimensions != null && { dimensions }),
+    ...(ex.principal && { user: ex.principal.orgId }),
+  }
+}

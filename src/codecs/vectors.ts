@@ -1,0 +1,15 @@
+/** The two ways of writing a vector: as numbers, and as base64 of little-endian float32 (wire/openai.md section 6). */
+
+const BYTES = 4
+
+export function toBase64(vector: readonly number[]): string {
+  const bytes = Buffer.allocUnsafe(vector.length * BYTES)
+  for (let at = 0; at < vector.length; at++) bytes.writeFloatLE(vector[at]!, at * BYTES)
+  return bytes.toString('base64')
+}
+
+/** Bytes behind the last whole number are left out. */
+export function toNumbers(base64: string): number[] {
+  const bytes = Buffer.from(base64, 'base64')
+  return Array.from({ length: Math.floor(bytes.length / BYTES) }, (_, at) => bytes.readFloatLE(at * BYTES))
+}

@@ -1,0 +1,66 @@
+/** The demo provider's vectors: a sum over the words of an input, so that texts which share words are near to each other. */
+import { createHash } from 'node:crypto'
+
+/** What the demo reads of an OpenAI embeddings request. */
+export interface DemoInputs {
+  input: string | (string | number | number[])[]
+  encoding_format?: string
+  dimensions?: number
+}
+
+const DIMENSIONS = 256
+const MAX_DIMENSIONS = 4096
+const MAX_TOKENS = 8192
+
+/** A request that the demo refuses, as an OpenAI error names it. */
+export class DemoRefusal extends Error {
+  readonly param: string
+  readonly code: string | null
+
+  constructor(message: string, param: string, code: string | null = null) {
+    super(message)
+    this.param = param
+    this.code = code
+  }
+}
+
+/** The whole answer. Throws a DemoRefusal for what the demo cannot make. */
+export function embed(request: DemoInputs & { model: string }): object {
+  const inputs = inputsOf(request.input)
+  const size = request.dimensions ?? DIMENSIONS
+  if (size > MAX_DIMENSIONS) throw new DemoRefusal(`dimensions: at most ${MAX_DIMENSIONS}, got ${size}`, 'dimensions')
+  const longest = inputs.reduce((most, words) => Math.max(most, words.length), 0)
+  if (longest > MAX_TOKENS) {
+    const message = `input: at most ${MAX_TOKENS} tokens each, got ${longest}`
+    throw new DemoRefusal(message, 'input', 'context_length_exceeded')
+  }
+  const tokens = inputs.reduce((sum, words) => sum + words.length, 0)
+  const data = inputs.map((words, index) => {
+    const vector = vectorOf(words, size)
+    const embedding = request.encoding_format === 'base64' ? Buffer.from(vector.buffer).toString('base64') : [...vector]
+    return { object: 'embedding', index, embedding }
+  })
+  return { object: 'list', data, model: request.model, usage: { prompt_tokens: tokens, total_tokens: tokens } }
+}
+
+/** The words of each input; token ids are words too. */
+function inputsOf(input: DemoInputs['input']): string[][] {
+  if (typeof input === 'string') return [wordsOf(input)]
+  if (typeof input[0] === 'number') return [input.map(String)]
+  return input.map(one => (typeof one === 'string' ? wordsOf(one) : [one].flat().map(String)))
+}
+
+const wordsOf = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [text]
+
+/** Of length 1. Each word points where its hash says. */
+function vectorOf(words: readonly string[], size: number): Float32Array {
+  const sum = new Float32Array(size)
+  for (const word of words) {
+    const hash = createHash('sha256').update(word).digest()
+    for (let at = 0; at < hash.length; at += 4) {
+      sum[hash.readUInt16LE(at) % size]! += hash[at + 2]! < 128 ? -1 : 1
+    }
+  }
+  const length = Math.hypot(...sum) || 1
+  return sum.map(value => value / length)
+}

@@ -1,0 +1,101 @@
+/** An operator's own modules: a wire and a filter, loaded at start and when they appear, never silently replaced. */
+import { join } from 'node:path'
+import t from 'tap'
+import { startGateway } from '../helpers/gateway.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+
+const FILTER = `
+export const plugin = {
+  filters: [{
+    name: 'stamp',
+    options: { json: { type: 'object', properties: { word: { type: 'string' } }, required: ['word'] } },
+    create: ({ word }) => ({
+      async handle(_ex, next) {
+        const reply = await next()
+        reply.headers.push('x-stamp', word)
+        return reply
+      },
+    }),
+  }],
+}
+`
+/** A wire that says everything in capitals, around the shipped one that the façade does not export. */
+const WIRE = `
+export const plugin = {
+  wires: [{
+    op: 'chat',
+    wire: 'acme.shout',
+    encode: (request, target, stream) => ({
+      path: '/chat/completions',
+      body: { model: target.mapping.externalId, messages: request.messages, stream },
+    }),
+    decoder: () => ({
+      done: false,
+      frame({ data }) {
+        this.done = true
+        const { choices, usage } = JSON.parse(data)
+        return [
+          { type: 'text', choice: 0, text: choices[0].message.content.toUpperCase() },
+          { type: 'usage', usage: { prompt: usage.prompt_tokens, completion: usage.completion_tokens } },
+          { type: 'finish', choice: 0, reason: 'stop' },
+        ]
+      },
+      end: () => [],
+    }),
+    error: () => new Error('no error is expected'),
+  }],
+}
+`
+
+const upstream = await startUpstream(t)
+await upstream.script('a', [{ text: 'hello' }])
+const gateway = await startGateway(t, {
+  providers: { a: { base_url: upstream.url('a') } },
+  config: { catalog: { plugins: '../my-plugins' } },
+  files: { 'my-plugins/stamp.mjs': FILTER, 'my-plugins/notes.txt': 'no module' },
+  chains: {
+    inference: ['auth', 'ratelimit', { stamp: { word: 'one' } }, 'route', 'translate', 'billing', 'telemetry'],
+    local: ['auth', 'ratelimit'],
+  },
+})
+const said = async () => {
+  const answer = await gateway.chat({ model: 'test', messages: [{ role: 'user', content: 'Hi' }] })
+  const { choices } = (await answer.json()) as { choices: { message: { content: string } }[] }
+  return [answer.headers.get('x-stamp'), choices[0]?.message.content]
+}
+const reload = async () => (await (await gateway.admin('POST', '/reload')).json()) as { restartNeeded?: string[] }
+
+t.test('a filter of the operator runs where the chain names it', async t => {
+  t.strictSame(await said(), ['one', 'hello'])
+})
+
+t.test('a module that appears is loaded by the next reload, and its wire may be named', async t => {
+  await gateway.writeFile('my-plugins/shout.mjs', WIRE)
+  await gateway.writeProvider('a', { base_url: upstream.url('a'), wires: { chat: 'acme.shout' } })
+  t.match(await reload(), { restartNeeded: [] })
+  t.strictSame(await said(), ['one', 'HELLO'])
+})
+
+t.test('a module that has changed is reported, and the loaded one goes on', async t => {
+  await gateway.writeFile('my-plugins/stamp.mjs', FILTER.replace("'x-stamp', word", "'x-stamp', 'two'"))
+  t.strictSame((await reload()).restartNeeded, [join(gateway.dir, 'my-plugins/stamp.mjs')])
+  t.strictSame(await said(), ['one', 'HELLO'])
+  await gateway.restart()
+  t.strictSame((await reload()).restartNeeded, [])
+  t.strictSame(await said(), ['two', 'HELLO'])
+})
+
+t.test('a module that cannot be loaded is refused by name, and what ran goes on', async t => {
+  for (const [name, text, why] of [
+    ['broken.mjs', 'export const plugin = {', /broken\.mjs: the plugin cannot be loaded/],
+    ['empty.mjs', 'export const x = 1', /empty\.mjs: a plugin must export "plugin"/],
+    ['twice.mjs', WIRE, /twice\.mjs: the wire "acme\.shout" exists already/],
+  ] as const) {
+    await gateway.writeFile(`my-plugins/${name}`, text)
+    const refused = await gateway.admin('POST', '/reload')
+    t.not(refused.status, 200)
+    t.match(((await refused.json()) as { error: { message: string } }).error.message, why)
+    t.strictSame(await said(), ['two', 'HELLO'])
+    await gateway.writeFile(`my-plugins/${name}`, 'export const plugin = {}\n')
+  }
+})
