@@ -101,6 +101,18 @@ t.test('no file is longer than 400 lines, and the median is about 90', async t =
   t.ok(lengths[Math.floor(lengths.length / 2)]!.lines <= 100)
 })
 
+t.test('the files of a translator are shorter than 300 lines', async t => {
+  for (const file of files.filter(name => roomOf(name) === 'plugins')) {
+    const lines = read(file).split('\n').length - 1
+    t.ok(lines < 300, `${file} has ${lines}`)
+  }
+})
+
+t.test('a validator checks our own schemas, and nobody else can reach one with a client schema', async t => {
+  const validators = files.filter(file => importsOf(file).some(specifier => /^ajv\b/.test(specifier)))
+  t.strictSame(validators.sort(), ['src/admin/command.ts', 'src/codecs/validate.ts', 'src/config/validate.ts'])
+})
+
 t.test('every file says first what it is for', async t => {
   for (const file of files) t.match(read(file), /^(#!.*\n)?\/\*\*/, file)
 })

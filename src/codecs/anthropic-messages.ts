@@ -17,6 +17,7 @@ export const anthropicMessages = {
     return request
   },
   encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
+  heartbeat: { contentType: 'text/event-stream; charset=utf-8', text: 'event: ping\ndata: {"type":"ping"}\n\n' },
   error: messagesError,
   prepare,
 } satisfies Codec<'chat'>

@@ -3,7 +3,7 @@ import type { Encoder } from '../core/codec.ts'
 import type { GatewayError } from '../core/error.ts'
 import type { Event, ToolEvent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { type Choice, Fold, toDetail } from '../core/fold.ts'
+import { addDetail, type Choice, Fold, type ReasoningDetail } from '../core/fold.ts'
 import { metadataOf, usageOf } from './accounting.ts'
 import { openAiError } from './openai-error.ts'
 
@@ -19,6 +19,8 @@ export class StreamEncoder implements Encoder {
   readonly #prefix: string
   /** Choices whose role has been sent. */
   readonly #begun: boolean[] = []
+  /** What each choice's reasoning left for its replay; undefined for choices of which nothing needs one. */
+  readonly #details: (ReasoningDetail[] | undefined)[] = []
 
   constructor(ex: Exchange) {
     this.#ex = ex
@@ -50,7 +52,12 @@ export class StreamEncoder implements Encoder {
 
   #chunk(event: Extract<Event, { choice: number }>): string {
     if (event.type === 'finish') {
-      return `${this.#prefix}${event.choice},"delta":{},"finish_reason":"${event.reason}"}]}\n\n`
+      return `${this.#replay(event.choice)}${this.#prefix}${event.choice},"delta":{},"finish_reason":"${event.reason}"}]}\n\n`
+    }
+    if (event.type === 'reasoning' && event.format !== undefined) {
+      this.#details[event.choice] ??= []
+      addDetail(this.#details[event.choice]!, event)
+      if (event.text === '') return ''
     }
     let role = ''
     if (!this.#begun[event.choice]) {
@@ -58,6 +65,15 @@ export class StreamEncoder implements Encoder {
       role = event.type === 'text' ? '"role":"assistant",' : '"role":"assistant","content":null,'
     }
     return `${this.#prefix}${event.choice},"delta":{${role}${deltaOf(event)}},"finish_reason":null}]}\n\n`
+  }
+
+  /** All of a choice's `reasoning_details` at once: clients that add up only known fields keep the last they see. */
+  #replay(choice: number): string {
+    const details = this.#details[choice]
+    if (!details) return ''
+    const role = this.#begun[choice] ? '' : '"role":"assistant","content":null,'
+    this.#begun[choice] = true
+    return `${this.#prefix}${choice},"delta":{${role}"reasoning_details":${JSON.stringify(details)}},"finish_reason":null}]}\n\n`
   }
 }
 
@@ -70,10 +86,8 @@ function deltaOf(event: Exclude<Extract<Event, { choice: number }>, { type: 'fin
       return `"refusal":${JSON.stringify(event.text)}`
     case 'phase':
       return `"phase":"${event.phase}"`
-    case 'reasoning': {
-      const details = event.format === undefined ? '' : `,"reasoning_details":${JSON.stringify([toDetail(event)])}`
-      return `"reasoning":${JSON.stringify(event.text)}${details}`
-    }
+    case 'reasoning':
+      return `"reasoning":${JSON.stringify(event.text)}`
     case 'tool':
       return `"tool_calls":[${JSON.stringify(toolDelta(event))}]`
     case 'image':

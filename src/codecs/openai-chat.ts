@@ -13,6 +13,7 @@ export const openAiChat = {
   wire: 'openai.chat',
   decode: body => canonical(validate(body)),
   encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
+  heartbeat: { contentType: 'text/event-stream; charset=utf-8', text: ': waiting for the provider\n\n' },
   error: openAiError,
   prepare: validate.prepare,
 } satisfies Codec<'chat'>

@@ -10,12 +10,17 @@ const closing = new WeakSet<Socket>()
 /** Whether the connection has had its last answer: `node:http` would go on to run what was pipelined behind it. */
 export const isClosing = (socket: Socket): boolean => closing.has(socket)
 
+/** From now on nothing that comes over the connection is looked at. */
+export function stopListening(socket: Socket): void {
+  closing.add(socket)
+}
+
 /**
  * Ends an answer that said `connection: close`. What the client still sends is dropped for a moment: a connection
  * that is closed over unread bytes is reset, and the client would lose the answer.
  */
 export function endLast(req: IncomingMessage, res: ServerResponse, body: string | Buffer): void {
-  closing.add(req.socket)
+  stopListening(req.socket)
   if (req.complete) {
     res.end(body)
     return

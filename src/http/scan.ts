@@ -8,38 +8,62 @@ const BACKSLASH = 0x5c
 
 /** Throws a 400 for a body that nests too deep or holds too many values; leaves syntax to the parser. */
 export function scanShape(body: Buffer): void {
-  let depth = 0
-  let values = 1
-  for (let at = 0; at < body.length; at++) {
-    switch (body[at]) {
+  new ShapeScan(body).run(Number.POSITIVE_INFINITY)
+}
+
+/** The same in slices, for bodies that would keep everybody else waiting. */
+export class ShapeScan {
+  readonly #body: Buffer
+  #at = 0
+  #inString = false
+  #depth = 0
+  #values = 1
+
+  constructor(body: Buffer) {
+    this.#body = body
+  }
+
+  /** Goes on for so many steps, each a byte or the rest of a string; true at the end. */
+  run(steps: number): boolean {
+    const body = this.#body
+    for (let left = steps; this.#at < body.length; left--) {
+      if (left === 0) return false
+      if (this.#inString) this.#toQuote()
+      else this.#note(body[this.#at++]!)
+    }
+    return true
+  }
+
+  #note(byte: number): void {
+    switch (byte) {
       case QUOTE:
-        at = endOfString(body, at)
-        if (at < 0) return
+        this.#inString = true
         break
       case 0x7b: // {
       case 0x5b: // [
-        if (++depth > MAX_DEPTH) throw errors.tooDeep(MAX_DEPTH)
-        if (++values > MAX_VALUES) throw errors.tooManyElements(MAX_VALUES)
+        if (++this.#depth > MAX_DEPTH) throw errors.tooDeep(MAX_DEPTH)
+        if (++this.#values > MAX_VALUES) throw errors.tooManyElements(MAX_VALUES)
         break
       case 0x7d: // }
       case 0x5d: // ]
-        depth--
+        this.#depth--
         break
       case 0x2c: // ,
-        if (++values > MAX_VALUES) throw errors.tooManyElements(MAX_VALUES)
+        if (++this.#values > MAX_VALUES) throw errors.tooManyElements(MAX_VALUES)
         break
     }
   }
-}
 
-/** Index of the closing quote, found natively: strings are the bulk of a prompt. -1 when there is none. */
-function endOfString(body: Buffer, open: number): number {
-  let close = body.indexOf(QUOTE, open + 1)
-  while (close > 0) {
+  /** To behind the next quote, found natively: strings are the bulk of a prompt. */
+  #toQuote(): void {
+    const close = this.#body.indexOf(QUOTE, this.#at)
+    if (close < 0) {
+      this.#at = this.#body.length
+      return
+    }
     let backslashes = 0
-    while (body[close - 1 - backslashes] === BACKSLASH) backslashes++
-    if (backslashes % 2 === 0) return close
-    close = body.indexOf(QUOTE, close + 1)
+    while (this.#body[close - 1 - backslashes] === BACKSLASH) backslashes++
+    this.#inString = backslashes % 2 === 1
+    this.#at = close + 1
   }
-  return -1
 }

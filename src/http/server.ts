@@ -5,30 +5,41 @@ import { Cancellation } from '../core/cancel.ts'
 import { asError, errors, GatewayError } from '../core/error.ts'
 import { Exchange } from '../core/exchange.ts'
 import { requestId } from '../core/id.ts'
-import type { Log, Metrics } from '../core/ports.ts'
+import type { Load, Log, Metrics, Room } from '../core/ports.ts'
 import { pump } from '../core/pump.ts'
 import type { Snapshot } from '../core/snapshot.ts'
+import { Threshold } from '../core/threshold.ts'
 import { readJson } from './body.ts'
+import { answerBroken } from './broken.ts'
 import { endLast, isClosing } from './closing.ts'
+import { type DrainTimes, drain } from './drain.ts'
 import { checkRequest, headerCountLimit } from './edge.ts'
+import { Flights, type Pace } from './flights.ts'
+import { Intake } from './intake.ts'
 import { HttpSink } from './sink.ts'
 
-/** Clients that are slow to say what they want; defaults of reliability section C. */
-const limits = {
-  maxHeaderSize: 16 * 1024,
-  headersTimeout: 15_000,
-  requestTimeout: 120_000,
-  connectionsCheckingInterval: 1_000,
-  keepAliveTimeout: 75_000,
-}
+const MAX_HEADER_BYTES = 16 * 1024
+const CHECK_MS = 1_000
+const KEEP_ALIVE_MS = 75_000
 const MAX_REQUESTS_PER_SOCKET = 1_000
-const MAX_CONNECTIONS = 10_000
+/** Node's own limit of a request's time lies behind ours, which answers in the shape of the endpoint. */
+const SPARE_MS = 5_000
+/** Shares of the heap's limit at which connections are not kept, and at which none is accepted. */
+const FULL = { keepAlive: 0.92, accept: 0.98, slack: 0.05 }
 
 export interface ListenerOptions {
   /** `host:port`; port 0 takes any free one. */
   readonly listen: string
+  readonly pace: Pace
+  /** Milliseconds that a client may take for the head of a request. */
+  readonly headerTimeout: number
+  /** Milliseconds after which a client that takes nothing of its answer is cut off. */
+  readonly writeStall: number
+  readonly maxConnections: number
   /** The snapshot that the next request runs on. */
   current(): Snapshot
+  readonly room: Room
+  readonly load: Load
   readonly metrics: Metrics
   readonly log: Log
 }
@@ -36,26 +47,44 @@ export interface ListenerOptions {
 export class Listener {
   readonly #server: Server
   readonly #options: ListenerOptions
-  readonly #running = new InFlight()
+  readonly #flights: Flights
+  readonly #sockets = new Set<Socket>()
+  readonly #closesConnections = new Threshold(FULL.keepAlive, FULL.keepAlive - FULL.slack)
+  readonly #refusesConnections = new Threshold(FULL.accept, FULL.accept - FULL.slack)
+  /** Every answer is its connection's last. */
+  #lastAnswers = false
   #address = ''
   #draining = false
+  #hurry: () => void = () => {}
   #idle: (() => void) | undefined
 
   constructor(options: ListenerOptions) {
+    const { headerTimeout, pace, maxConnections } = options
     this.#options = options
-    this.#server = createServer(limits)
+    this.#flights = new Flights(pace, () => this.#watchMemory())
+    this.#server = createServer({
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: headerTimeout,
+      requestTimeout: Math.max(headerTimeout, pace.request + SPARE_MS),
+      connectionsCheckingInterval: Math.min(CHECK_MS, headerTimeout / 4),
+      keepAliveTimeout: KEEP_ALIVE_MS,
+    })
     this.#server.maxHeadersCount = headerCountLimit
     this.#server.maxRequestsPerSocket = MAX_REQUESTS_PER_SOCKET
-    this.#server.maxConnections = MAX_CONNECTIONS
+    this.#server.maxConnections = maxConnections
     const serve = (req: IncomingMessage, res: ServerResponse) => void this.#serve(req, res)
     this.#server.on('request', serve)
     this.#server.on('checkContinue', serve)
     this.#server.on('checkExpectation', (req, res) => this.#refuse(req, res, expectation()))
-    this.#server.on('clientError', answerBrokenRequest)
+    this.#server.on('clientError', (cause, socket: Socket) => answerBroken(cause, socket, this.#flights.on(socket)))
+    this.#server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket)
+      socket.once('close', () => this.#sockets.delete(socket))
+    })
   }
 
   get inFlight(): number {
-    return this.#running.list.length
+    return this.#flights.list.length
   }
 
   /** `host:port` as it came to be; empty until `listen` has resolved. */
@@ -82,36 +111,64 @@ export class Listener {
     })
   }
 
-  /** Stops accepting, lets what runs end within `ms`, then ends it with an in-band error. */
-  async drain(ms: number): Promise<void> {
+  /** Says that it is not ready, then stops accepting, lets what runs end, and ends it with an in-band error. */
+  async drain(times: DrainTimes): Promise<void> {
     this.#draining = true
-    const closed = new Promise<void>(resolve => this.#server.close(() => resolve()))
-    // Sockets that never sent a byte, or went idle after close(), keep a server open.
-    const sweep = setInterval(() => this.#server.closeIdleConnections(), 100)
-    this.#server.closeIdleConnections()
-    if (this.#running.list.length > 0) {
-      const finished = new Promise<void>(resolve => {
-        this.#idle = resolve
-      })
-      const timer = setTimeout(() => this.#abortAll(), ms)
-      await finished
-      clearTimeout(timer)
-    }
-    clearInterval(sweep)
-    this.#server.closeAllConnections()
-    await closed
+    for (const { sink } of this.#flights.list) sink.endConnection()
+    const hurried = new Promise<void>(resolve => {
+      this.#hurry = resolve
+    })
+    await drain(
+      {
+        server: this.#server,
+        idleSockets: () => this.#idleSockets(),
+        finished: () => this.#finished(),
+        abortAll: () => this.#abortAll(),
+      },
+      times,
+      hurried,
+    )
+    this.#flights.close()
+    if (this.inFlight > 0) this.#options.log.error({ requests: this.inFlight }, 'requests did not end in time')
+  }
+
+  /** A drain that runs waits no longer. */
+  hurry(): void {
+    this.#hurry()
+  }
+
+  /** Resolves when nothing is served. */
+  #finished(): Promise<void> {
+    if (this.inFlight === 0) return Promise.resolve()
+    return new Promise(resolve => {
+      this.#idle = resolve
+    })
+  }
+
+  /** Connections that carry no request: idle, never used, or with half a head. */
+  *#idleSockets(): Iterable<Socket> {
+    const busy = new Set(this.#flights.list.map(({ sink }) => sink.socket))
+    for (const socket of this.#sockets) if (!busy.has(socket) && !isClosing(socket)) yield socket
   }
 
   #abortAll(): void {
-    for (const { signal, sink } of this.#running.list) {
+    for (const { signal, sink } of this.#flights.list) {
       signal.abort(errors.shuttingDown())
       sink.release()
     }
   }
 
+  #watchMemory(): void {
+    const memory = this.#options.load.memory()
+    this.#lastAnswers = this.#closesConnections.isOver(memory)
+    // One, because 0 means that there is no limit.
+    this.#server.maxConnections = this.#refusesConnections.isOver(memory) ? 1 : this.#options.maxConnections
+  }
+
   async #serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
     if (isClosing(req.socket)) return
-    const snapshot = this.#options.current()
+    const { current, room, writeStall, log } = this.#options
+    const snapshot = current()
     const url = req.url ?? ''
     const mark = url.indexOf('?')
     const path = mark < 0 ? url : url.slice(0, mark)
@@ -128,6 +185,7 @@ export class Listener {
 
     snapshot.retain()
     const signal = new Cancellation()
+    const intake = new Intake(room)
     const { endpoint, chain } = route
     const ex = new Exchange({
       snapshot,
@@ -135,20 +193,22 @@ export class Listener {
       headers: req.headers,
       query: mark < 0 ? '' : url.slice(mark + 1),
       signal,
-      body: () => readJson(req, res, endpoint.bodyLimit),
+      peer: req.socket.remoteAddress ?? '',
+      body: () => readJson(req, res, endpoint.bodyLimit, intake),
     })
     res.on('close', () => {
       if (!res.writableFinished) signal.abort(errors.aborted())
     })
-    const sink = new HttpSink(req, res, ex.id, this.#draining)
-    const flight = this.#running.enter(signal, sink)
+    const sink = new HttpSink(req, res, ex.id, this.#draining || this.#lastAnswers, writeStall)
+    const flight = this.#flights.enter(ex, signal, sink, intake)
     try {
       await pump(route, ex, sink)
-      await chain.finish(ex, (filter, err) => this.#options.log.error({ filter, err }, 'a filter failed to finish'))
+      await chain.finish(ex, (filter, err) => log.error({ filter, err }, 'a filter failed to finish'))
     } finally {
-      this.#running.leave(flight)
+      this.#flights.leave(flight)
+      intake.release()
       snapshot.release()
-      if (this.#draining && this.#running.list.length === 0) this.#idle?.()
+      if (this.inFlight === 0) this.#idle?.()
     }
   }
 
@@ -156,7 +216,8 @@ export class Listener {
   #refuse(req: IncomingMessage, res: ServerResponse, error: GatewayError): void {
     this.#options.metrics.refusal('http', error.code ?? 'internal')
     if (error.status === 500) this.#options.log.error({ err: error.cause }, 'a request could not be read')
-    const body = JSON.stringify(errorBody(error))
+    const { message, type, param, code } = error
+    const body = JSON.stringify({ error: { message, type, param, code } })
     const close = (error.status !== 404 && error.status !== 405) || !req.complete || this.#draining
     const given = req.headers['x-request-id']
     res.writeHead(error.status, {
@@ -171,36 +232,6 @@ export class Listener {
   }
 }
 
-interface Flight {
-  readonly signal: Cancellation
-  readonly sink: HttpSink
-  at: number
-}
-
-/**
- * Requests that are being served. No Map: the tables that a busy one leaves behind keep what was in them alive until
- * the next full collection.
- */
-class InFlight {
-  readonly list: Flight[] = []
-
-  enter(signal: Cancellation, sink: HttpSink): Flight {
-    const flight = { signal, sink, at: this.list.length }
-    this.list.push(flight)
-    return flight
-  }
-
-  /** The last one takes its place. */
-  leave({ at }: Flight): void {
-    const last = this.list.pop()!
-    if (last.at === at) return
-    this.list[at] = last
-    last.at = at
-  }
-}
-
-const errorBody = ({ message, type, param, code }: GatewayError) => ({ error: { message, type, param, code } })
-
 const expectation = () =>
   new GatewayError({
     status: 417,
@@ -208,24 +239,3 @@ const expectation = () =>
     code: 'expectation_failed',
     message: 'The Expect header must be "100-continue".',
   })
-
-/** What the HTTP parser could not read: answered in the interface's shape, then closed. */
-function answerBrokenRequest(cause: NodeJS.ErrnoException, socket: Socket): void {
-  if (isClosing(socket)) return
-  if (!socket.writable || cause.code === 'ECONNRESET') {
-    socket.destroy()
-    return
-  }
-  const [status, text, error] =
-    cause.code === 'HPE_HEADER_OVERFLOW'
-      ? [431, 'Request Header Fields Too Large', errors.badRequest('The request headers are larger than 16 KiB.')]
-      : cause.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? [408, 'Request Timeout', errors.requestTimeout()]
-        : [400, 'Bad Request', errors.badRequest('The request is not valid HTTP/1.1.')]
-  const body = JSON.stringify(errorBody(error as GatewayError))
-  socket.end(
-    `HTTP/1.1 ${status} ${text}\r\nx-request-id: ${requestId(undefined)}\r\ncontent-type: application/json\r\n` +
-      `content-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
-    () => socket.destroy(),
-  )
-}

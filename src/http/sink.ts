@@ -1,5 +1,6 @@
 /** An exchange's way out over `node:http`. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { Sink } from '../core/pump.ts'
 import { endLast } from './closing.ts'
 
@@ -7,8 +8,7 @@ import { endLast } from './closing.ts'
 const DRAINABLE_BYTES = 64 * 1024
 /** Characters from which a text is written as bytes: `node:http` keeps three for each until the client takes them. */
 const LARGE = 4096
-/** Of a client that does not read; default of reliability section C. */
-const WRITE_STALL_MS = 60_000
+const EVENT_STREAM = 'text/event-stream'
 
 export class HttpSink implements Sink {
   readonly #req: IncomingMessage
@@ -19,19 +19,15 @@ export class HttpSink implements Sink {
   #last: boolean
   readonly #requestId: string
   readonly #stallMs: number
+  /** Ticks since something was said. */
+  #silence = 0
   #wake: (() => void) | undefined
   #released = false
   /** The answer is a stream of chunks (RFC 9112 section 7.1), which are framed here. */
   #chunked = false
 
   /** `last` ends the connection after the answer. A client that accepts no byte for `stallMs` is cut off. */
-  constructor(
-    req: IncomingMessage,
-    res: ServerResponse,
-    requestId: string,
-    last: boolean,
-    stallMs: number = WRITE_STALL_MS,
-  ) {
+  constructor(req: IncomingMessage, res: ServerResponse, requestId: string, last: boolean, stallMs: number) {
     this.#req = req
     this.#res = res
     this.#requestId = requestId
@@ -39,28 +35,61 @@ export class HttpSink implements Sink {
     this.#stallMs = stallMs
   }
 
+  /** Whether an answer has begun: from then on its status stands. */
+  get begun(): boolean {
+    return this.#res.headersSent
+  }
+
+  get socket(): Socket {
+    return this.#req.socket
+  }
+
+  /** Whether all of the request is here. */
+  get received(): boolean {
+    return this.#req.complete
+  }
+
+  /** The connection ends with this answer, unless that has begun already. */
+  endConnection(): void {
+    if (!this.begun) this.#last = true
+  }
+
+  /** Calls back when the answer has left, or never will. */
+  onEnd(done: () => void): void {
+    this.#res.once('close', done)
+  }
+
   /** Kept until the first bytes, so that a whole answer gets its length and goes out in one write. */
   head(status: number, contentType: string, headers: readonly string[]): void {
     this.#status = status
     this.#headers = ['content-type', contentType, ...headers, 'x-request-id', this.#requestId]
-    if (contentType.startsWith('text/event-stream')) {
+    if (contentType.startsWith(EVENT_STREAM)) {
       this.#headers.push('cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no')
     }
     if (!this.#req.complete && !this.#drainable()) this.#last = true
     if (this.#last) this.#headers.push('connection', 'close')
   }
 
+  /** Begins a stream before there is anything to tell but `text`. */
+  begin(contentType: string, headers: readonly string[], text: string): void {
+    this.head(200, contentType, headers)
+    this.#begin()
+    this.#say(text)
+  }
+
+  /** Says `text` in the `ticks`th tick of silence, unless the client has yet to take what was said before. */
+  tick(text: string, ticks: number): void {
+    if (++this.#silence < ticks) return
+    this.#silence = 0
+    const { destroyed, writableEnded, writableNeedDrain } = this.#res
+    if (!destroyed && !writableEnded && !writableNeedDrain && !this.#wake) this.#say(text)
+  }
+
   write(chunk: string | Buffer): Promise<void> | undefined {
+    this.#silence = 0
     if (chunk.length === 0) return undefined
-    if (!this.#res.headersSent) {
-      this.#res.writeHead(this.#status, this.#headers)
-      // `node:http` would give each chunk to the socket in four pieces.
-      this.#chunked = this.#res.chunkedEncoding
-      this.#res.chunkedEncoding = false
-    }
-    const framed = this.#chunked ? asChunk(chunk) : chunk
-    const bytes = typeof framed === 'string' && framed.length > LARGE ? Buffer.from(framed) : framed
-    if (this.#res.write(bytes) || this.#res.destroyed || this.#released) return undefined
+    if (!this.#res.headersSent) this.#begin()
+    if (this.#say(chunk) || this.#res.destroyed || this.#released) return undefined
     return new Promise(resolve => {
       const { socket } = this.#res
       const go = () => {
@@ -103,6 +132,19 @@ export class HttpSink implements Sink {
 
   destroy(): void {
     this.#res.destroy()
+  }
+
+  #begin(): void {
+    this.#res.writeHead(this.#status, this.#headers)
+    // `node:http` would give each chunk to the socket in four pieces.
+    this.#chunked = this.#res.chunkedEncoding
+    this.#res.chunkedEncoding = false
+  }
+
+  /** False when the client has to take what was said before. */
+  #say(chunk: string | Buffer): boolean {
+    const framed = this.#chunked ? asChunk(chunk) : chunk
+    return this.#res.write(typeof framed === 'string' && framed.length > LARGE ? Buffer.from(framed) : framed)
   }
 
   #drainable(): boolean {

@@ -47,28 +47,16 @@ export const answers: readonly (readonly [
     { content: 'a', reasoning: 'hm' },
   ],
   [
-    'signed reasoning',
+    'signed reasoning, whose details come once, at its end',
     [signed, { ...signed, text: 'm' }, { ...signed, text: '', signature: 'acme:s' } as Event],
     [
+      [0, { role: 'assistant', content: null, reasoning: 'hm' }],
+      [0, { reasoning: 'm' }],
       [
         0,
         {
-          role: 'assistant',
-          content: null,
-          reasoning: 'hm',
-          reasoning_details: [{ type: 'reasoning.text', text: 'hm', format: 'f-v1', block_index: 0 }],
-        },
-      ],
-      [
-        0,
-        { reasoning: 'm', reasoning_details: [{ type: 'reasoning.text', text: 'm', format: 'f-v1', block_index: 0 }] },
-      ],
-      [
-        0,
-        {
-          reasoning: '',
           reasoning_details: [
-            { type: 'reasoning.text', text: '', signature: 'acme:s', format: 'f-v1', block_index: 0 },
+            { type: 'reasoning.text', text: 'hmm', signature: 'acme:s', format: 'f-v1', block_index: 0 },
           ],
         },
       ],
@@ -82,10 +70,7 @@ export const answers: readonly (readonly [
   [
     'hidden reasoning in two pieces, which no one can join',
     [hidden, { ...hidden, data: 'acme:e' } as Event],
-    [
-      [0, { role: 'assistant', content: null, reasoning: '', reasoning_details: [encrypted] }],
-      [0, { reasoning: '', reasoning_details: [{ ...encrypted, data: 'acme:e' }] }],
-    ],
+    [[0, { role: 'assistant', content: null, reasoning_details: [encrypted, { ...encrypted, data: 'acme:e' }] }]],
     { content: '', reasoning_details: [encrypted, { ...encrypted, data: 'acme:e' }] },
   ],
   [

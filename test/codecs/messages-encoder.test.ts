@@ -18,7 +18,7 @@ import { valid } from './messages-bodies.ts'
 /** The same cases on every run. */
 fc.configureGlobal({ seed: 20261120 })
 
-const price = flat({ prompt: '1', completion: '2', input_cache_read: '0.5', input_cache_write: '2' })
+const price = flat({ prompt: '1', completion: '2', input_cache_read: '0.5', input_cache_write: '2', web_search: '1' })
 const answering = (stream: boolean): Exchange =>
   exchange({ endpoint: messages, request: { ...valid, stream }, target: target({ mapping: { price } }), principal })
 const finish = (reason: string): Event => ({ type: 'finish', choice: 0, reason }) as Event

@@ -211,10 +211,19 @@ async function settingsOf({ config = {}, chains }: GatewayOptions): Promise<Tree
     server: { listen: '127.0.0.1:0', admin: '127.0.0.1:0', drain: '3s' },
     stores: { sqlite: '../data/gateway.db' },
     catalog: { models: './models.d', providers: '../providers.d' },
-    chains: chains ?? shipped.chains,
+    chains: steady((chains ?? shipped.chains) as Record<string, unknown[]>),
     endpoints: shipped.endpoints,
   }
   return overlay(base, config) as typeof base
+}
+
+/** Chains in which nothing is left to chance: now and then a request would go to a random provider. */
+function steady(chains: Record<string, unknown[]>): Tree {
+  const filter = (entry: unknown): unknown => {
+    if (entry === 'route') return { route: { exploration: 0 } }
+    return isMap(entry) && isMap(entry.route) ? { route: { exploration: 0, ...entry.route } } : entry
+  }
+  return Object.fromEntries(Object.entries(chains).map(([name, chain]) => [name, chain.map(filter)]))
 }
 
 async function writeFiles(dir: string, settings: Tree, options: GatewayOptions): Promise<void> {

@@ -34,6 +34,7 @@ export function target(overrides: TargetOverrides = {}): Target {
     wires: new Map(),
     quirks: { drop: [], rename: {}, default: {}, clamp: {} },
     timeouts: { connect: 1000, firstEvent: 1000, idle: 1000, total: 1000 },
+    concurrency: 256,
     priority: 0,
     dataPolicy: silent,
     reasoningReplay: undefined,

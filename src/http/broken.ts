@@ -1,0 +1,62 @@
+/** Answers what the HTTP parser could not read, in the interface's shape, and closes the connection. */
+import type { Socket } from 'node:net'
+import { errors, type GatewayError } from '../core/error.ts'
+import { requestId } from '../core/id.ts'
+import { isClosing, stopListening } from './closing.ts'
+import type { Flight } from './flights.ts'
+
+const phrases: Readonly<Record<number, string>> = {
+  400: 'Bad Request',
+  408: 'Request Timeout',
+  413: 'Payload Too Large',
+  431: 'Request Header Fields Too Large',
+}
+
+/** `flights` are those of this connection: who asked properly gets an answer first. */
+export function answerBroken(cause: NodeJS.ErrnoException, socket: Socket, flights: readonly Flight[]): void {
+  if (isClosing(socket)) return
+  if (!socket.writable || cause.code === 'ECONNRESET') {
+    socket.destroy()
+    return
+  }
+  stopListening(socket)
+  const error = errorOf(cause)
+  const broken = flights.find(({ sink }) => !sink.received)
+  if (broken?.intake.reading) broken.intake.abort(error)
+  else if (broken) socket.destroy()
+  else if (flights.length > 0) afterAll(socket, flights, error)
+  else refuse(socket, error)
+}
+
+/** The requests before what is broken were whole. */
+function afterAll(socket: Socket, flights: readonly Flight[], error: GatewayError): void {
+  let left = flights.length
+  for (const { sink } of flights) {
+    sink.onEnd(() => {
+      if (--left === 0 && socket.writable) refuse(socket, error)
+    })
+  }
+}
+
+function refuse(socket: Socket, error: GatewayError): void {
+  const { message, type, param, code } = error
+  const body = JSON.stringify({ error: { message, type, param, code } })
+  socket.end(
+    `HTTP/1.1 ${error.status} ${phrases[error.status]}\r\nx-request-id: ${requestId(undefined)}\r\n` +
+      `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
+    () => socket.destroy(),
+  )
+}
+
+function errorOf({ code }: NodeJS.ErrnoException): GatewayError {
+  switch (code) {
+    case 'HPE_HEADER_OVERFLOW':
+      return errors.badRequest('The request headers are larger than 16 KiB.').with({ status: 431 })
+    case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':
+      return errors.badRequest('The extensions of a chunk are too large.').with({ status: 413 })
+    case 'ERR_HTTP_REQUEST_TIMEOUT':
+      return errors.requestTimeout()
+    default:
+      return errors.badRequest('The request is not valid HTTP/1.1.')
+  }
+}

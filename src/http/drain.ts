@@ -1,0 +1,58 @@
+/** The end of a listener: nobody is turned away while somebody still sends, and nobody is cut off in silence. */
+import type { Server } from 'node:http'
+import type { Socket } from 'node:net'
+
+/** Milliseconds. */
+export interface DrainTimes {
+  /** It still accepts, so that a balancer can see that it is not ready any more. */
+  readonly delay: number
+  /** What runs may go on. */
+  readonly drain: number
+}
+
+export interface Drained {
+  readonly server: Server
+  idleSockets(): Iterable<Socket>
+  /** Resolves when nothing is served any more. */
+  finished(): Promise<void>
+  /** Ends all that is served with an error in band. */
+  abortAll(): void
+}
+
+const SWEEP_MS = 100
+/** For what was told to end: to say so, to be charged, to be kept. */
+const HARD_MS = 10_000
+/** For clients to take the last that was said to them. */
+const LINGER_MS = 1_000
+
+/** Resolves when every connection is closed. Once `hurried` has resolved it waits for nothing but what must be kept. */
+export async function drain(listener: Drained, times: DrainTimes, hurried: Promise<void>): Promise<void> {
+  const { server } = listener
+  await within(hurried, times.delay)
+  const closed = new Promise<void>(resolve => server.close(() => resolve()))
+  // Sockets that never sent a byte, or went idle after close(), keep a server open.
+  const closeIdle = () => {
+    for (const socket of listener.idleSockets()) socket.destroySoon()
+  }
+  closeIdle()
+  const sweep = setInterval(closeIdle, SWEEP_MS)
+  const finished = listener.finished()
+  await within(Promise.race([finished, hurried]), times.drain)
+  listener.abortAll()
+  await within(finished, HARD_MS)
+  closeIdle()
+  await within(closed, LINGER_MS)
+  clearInterval(sweep)
+  server.closeAllConnections()
+  await closed
+}
+
+/** Resolves when it is done, or after so long. */
+async function within(done: Promise<unknown>, ms: number): Promise<void> {
+  let timer: NodeJS.Timeout | undefined
+  const elapsed = new Promise(resolve => {
+    timer = setTimeout(resolve, ms)
+  })
+  await Promise.race([done, elapsed])
+  clearTimeout(timer)
+}

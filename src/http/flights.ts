@@ -1,0 +1,87 @@
+/** The requests that are being served, and what is done for all of them now and then. */
+import type { Socket } from 'node:net'
+import type { Cancellation } from '../core/cancel.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { Intake } from './intake.ts'
+import type { HttpSink } from './sink.ts'
+
+/** Milliseconds. */
+export interface Pace {
+  /** A stream that says nothing for so long says a heartbeat. */
+  readonly heartbeat: number
+  /** A stream whose provider has sent no content for so long is begun all the same. */
+  readonly hold: number
+  /** For the whole of a request's body. */
+  readonly request: number
+}
+
+export interface Flight {
+  readonly ex: Exchange
+  readonly signal: Cancellation
+  readonly sink: HttpSink
+  readonly intake: Intake
+  at: number
+}
+
+const TICKS = 4
+const MAX_TICK_MS = 1000
+
+/**
+ * A plain list, and one timer for all: a timer for each request costs more than all that is done here. No Map: the
+ * tables that a busy one leaves behind keep what was in them alive until the next full collection.
+ */
+export class Flights {
+  readonly list: Flight[] = []
+  readonly #pace: Pace
+  readonly #timer: NodeJS.Timeout
+  readonly #ticksOfSilence: number
+
+  /** `onTick` is called with every look at the requests. */
+  constructor(pace: Pace, onTick: () => void) {
+    this.#pace = pace
+    const tickMs = Math.max(1, Math.min(MAX_TICK_MS, pace.heartbeat / TICKS, pace.hold / TICKS, pace.request / TICKS))
+    this.#ticksOfSilence = Math.ceil(pace.heartbeat / tickMs)
+    this.#timer = setInterval(() => {
+      this.#look()
+      onTick()
+    }, tickMs)
+    this.#timer.unref()
+  }
+
+  enter(ex: Exchange, signal: Cancellation, sink: HttpSink, intake: Intake): Flight {
+    const flight = { ex, signal, sink, intake, at: this.list.length }
+    this.list.push(flight)
+    return flight
+  }
+
+  /** The last one takes its place. */
+  leave({ at }: Flight): void {
+    const last = this.list.pop()!
+    if (last.at === at) return
+    this.list[at] = last
+    last.at = at
+  }
+
+  /** Those that came over one connection. */
+  on(socket: Socket): Flight[] {
+    return this.list.filter(({ sink }) => sink.socket === socket)
+  }
+
+  close(): void {
+    clearInterval(this.#timer)
+  }
+
+  #look(): void {
+    const now = performance.now()
+    for (const { ex, sink, intake } of this.list) {
+      if (intake.reading) intake.check(now, this.#pace.request)
+      const { heartbeat } = ex.endpoint.codec
+      if (!heartbeat || !ex.streaming || ex.outcome) continue
+      if (sink.begun) sink.tick(heartbeat.text, this.#ticksOfSilence)
+      else if (now - ex.marks.start >= this.#pace.hold) {
+        ex.status = 200
+        sink.begin(heartbeat.contentType, ex.replyHeaders, heartbeat.text)
+      }
+    }
+  }
+}

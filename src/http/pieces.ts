@@ -1,0 +1,84 @@
+/** Reads the bytes of a request body, up to a limit. */
+import type { IncomingMessage } from 'node:http'
+import { errors } from '../core/error.ts'
+import type { Intake } from './intake.ts'
+
+/** From this length on a body is put together in one place from the start, not twice. */
+const LARGE = 64 * 1024
+
+/**
+ * `declared` is the length that the client announced, for which room was taken. Rejects with 408, 413, 499 or 529 as
+ * a GatewayError.
+ */
+export async function readBytes(
+  req: IncomingMessage,
+  limit: number,
+  intake: Intake,
+  declared: number | undefined,
+): Promise<Buffer> {
+  const pieces = new Pieces(declared)
+  await readPieces(req, limit, intake, pieces)
+  return pieces.joined()
+}
+
+/** Resolves with nothing: the promise lives as long as the request, and would keep the body. */
+function readPieces(req: IncomingMessage, limit: number, intake: Intake, pieces: Pieces): Promise<void> {
+  return new Promise((resolve, reject) => {
+    let size = 0
+    const fail = (error: unknown) => {
+      intake.end()
+      req.pause()
+      req.removeAllListeners('data')
+      reject(error)
+    }
+    intake.begin(performance.now(), fail)
+    req.on('data', (chunk: Buffer) => {
+      size += chunk.length
+      intake.got(chunk.length)
+      if (size > limit) return fail(errors.tooLarge(limit))
+      try {
+        if (!pieces.announced) intake.take(chunk.length)
+        pieces.add(chunk)
+      } catch (full) {
+        fail(full)
+      }
+    })
+    req.on('end', () => {
+      intake.end()
+      resolve()
+    })
+    const gone = () => {
+      if (!req.complete) fail(errors.aborted())
+    }
+    req.on('error', gone)
+    req.on('close', gone)
+  })
+}
+
+/** What of a body is here. */
+class Pieces {
+  /** Its length was declared, and room taken for it. */
+  readonly announced: boolean
+  #chunks: Buffer[] = []
+  #whole: Buffer | undefined
+  #size = 0
+
+  constructor(declared: number | undefined) {
+    this.announced = declared !== undefined
+    if (declared !== undefined && declared > LARGE) this.#whole = Buffer.allocUnsafe(declared)
+  }
+
+  add(chunk: Buffer): void {
+    if (this.#whole) this.#size += chunk.copy(this.#whole, this.#size)
+    else this.#chunks.push(chunk)
+  }
+
+  /** Gives it away: whoever holds on to the request must not keep its body. */
+  joined(): Buffer {
+    const [first = Buffer.alloc(0)] = this.#chunks
+    const joined = this.#whole ?? (this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : first)
+    this.#chunks = []
+    this.#whole = undefined
+    return joined
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * Unmodified `openai` and `@anthropic-ai/sdk` clients as agents that think and call tools, against every chat wire. The
+ * upstreams refuse what they did not sign as they signed it; what is another's must not reach them at all.
+ */
+import t from 'tap'
+import { startGateway, upstreamSecret } from '../helpers/gateway.ts'
+import { checkInvariants } from '../helpers/invariants.ts'
+import { type Step, startUpstream } from '../helpers/upstream.ts'
+import { type Agent, anthropicAgent, openAiAgent, openAiHelper, openAiRunner } from './agents/loops.ts'
+import { betrays, type ChatWire, manifestOf, returns, wires } from './matrix/wires.ts'
+
+const upstream = await startUpstream(t, { key: upstreamSecret })
+const nextOf = (wire: ChatWire) => wires[(wires.indexOf(wire) + 1) % wires.length]!
+const previousOf = (wire: ChatWire) => wires.at(wires.indexOf(wire) - 1)!
+
+/** Each wire twice: a provider that is asked first, and another that is asked when the first one fails. */
+const gateway = await startGateway(t, {
+  providers: Object.fromEntries(
+    wires.flatMap(wire => {
+      const first = [wire.id, `${wire.id}-twin`, `${wire.id}-next`]
+      const spare = [`${wire.id}-twin`, `${previousOf(wire).id}-next`]
+      return [
+        [wire.id, manifestOf(wire, upstream, wire.id, first, { priority: 2 })],
+        [`${wire.id}-spare`, manifestOf(wire, upstream, `${wire.id}-spare`, spare, { priority: 1 })],
+      ]
+    }),
+  ),
+})
+
+const agents: Record<string, (model: string) => Agent> = {
+  openai: model => openAiAgent(gateway, model),
+  '@anthropic-ai/sdk': model => anthropicAgent(gateway, model),
+}
+
+const city = (name: string) => ({ name: 'weather', args: { city: name } })
+const newest = async (prefix: string) => (await upstream.record(prefix)).at(-1)
+const script = (prefix: string, ...steps: Step[]) => upstream.script(prefix, steps)
+const refusals = async () =>
+  (await upstream.record()).flatMap(({ prefix, refused }) => (refused ? [{ prefix, refused }] : []))
+
+const oslo = { text: 'I ask for 🙂 Oslo', args: { city: 'Oslo' } }
+const rome = { text: 'and for two more', args: { city: 'Rome' } }
+const first: Step = { reasoning: oslo.text, toolCalls: [city('Oslo')] }
+const second: Step = { reasoning: rome.text, toolCalls: [city('Rome'), city('Łódź')] }
+const third: Step = { reasoning: 'that will do', text: 'Cold everywhere' }
+const told = (step: Step) => ({
+  thought: step.reasoning,
+  text: step.text ?? '',
+  calls: ((step.toolCalls ?? []) as { args: unknown }[]).map(({ args }) => args),
+})
+
+for (const [client, agentOf] of Object.entries(agents)) {
+  t.test(`${client}: three turns with tools and thinking, on every wire`, async t => {
+    await upstream.reset()
+    await Promise.all(
+      wires.map(async wire => {
+        await script(wire.id, first, second, third)
+        const agent = agentOf(wire.id)
+        const steps = [await agent.turn(), await agent.turn(), await agent.turn()]
+        t.strictSame(steps, [first, second, third].map(told), wire.wire)
+        const last = await newest(wire.id)
+        const kept = wire.replays !== 'nothing'
+        for (const thought of [oslo, rome]) {
+          t.equal(returns(wire, last?.body, thought), kept, `${wire.wire}: its own thinking comes back to it`)
+        }
+      }),
+    )
+    t.same(await refusals(), [], 'no provider refuses what comes back')
+  })
+
+  for (const kind of ['twin', 'next'] as const) {
+    const whose = kind === 'twin' ? 'of its own wire' : 'of another wire'
+    t.test(`${client}: a turn that another provider ${whose} takes over shows it no thinking`, async t => {
+      await upstream.reset()
+      await Promise.all(
+        wires.map(async wire => {
+          const other = kind === 'twin' ? wire : nextOf(wire)
+          const spare = `${other.id}-spare`
+          const says = `${wire.wire}, then ${other.wire}`
+          const agent = agentOf(`${wire.id}-${kind}`)
+          await script(wire.id, first)
+          t.strictSame(await agent.turn(), told(first), says)
+
+          await script(wire.id, { status: 500 })
+          await script(spare, second)
+          t.strictSame(await agent.turn(), told(second), `${says}: the other takes over`)
+          t.notOk(betrays((await newest(spare))?.body, oslo), `${says}: it sees no thinking of the first`)
+
+          await script(wire.id, third)
+          t.strictSame(await agent.turn(), told(third), `${says}: the first is back`)
+          const own = (await newest(wire.id))?.body
+          t.equal(returns(wire, own, oslo), wire.replays !== 'nothing', `${says}: with its own thinking`)
+          t.notOk(betrays(own, rome), `${says}: and without that of the other`)
+        }),
+      )
+      t.same(await refusals(), [], 'no provider refuses what comes back')
+    })
+  }
+}
+
+for (const [name, run] of [
+  ['runTools()', openAiRunner],
+  ['stream()', openAiHelper],
+] as const) {
+  t.test(`openai ${name}: what the client drops of an answer does not stop the loop`, async t => {
+    await upstream.reset()
+    await Promise.all(
+      wires.map(async wire => {
+        await script(wire.id, first, second, third)
+        t.equal(await run(gateway, wire.id), third.text, wire.wire)
+      }),
+    )
+    t.same(await refusals(), [], 'no provider refuses what comes back')
+  })
+}
+
+t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))

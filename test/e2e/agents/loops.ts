@@ -1,0 +1,110 @@
+/** Two agents, each on an official client as it is: they keep what they get and send it back, as agents do. */
+import Anthropic from '@anthropic-ai/sdk'
+import OpenAI from 'openai'
+import { type Delta, grow, type Message } from '../../helpers/chat.ts'
+import type { Gateway } from '../../helpers/gateway.ts'
+
+const question = 'What is the weather like?'
+const description = 'Weather of a city'
+const schema = { type: 'object' as const, properties: { city: { type: 'string' } }, required: ['city'] }
+
+/** What an agent did in a turn. */
+export interface Step {
+  readonly thought: string
+  readonly text: string
+  readonly calls: readonly unknown[]
+}
+
+/** One conversation with one model, a streamed turn at a time; tools answer at once. */
+export interface Agent {
+  turn(): Promise<Step>
+}
+
+const tools: OpenAI.ChatCompletionTool[] = [
+  { type: 'function', function: { name: 'weather', description, parameters: schema } },
+]
+const clientOf = (gateway: Gateway) => new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key, maxRetries: 0 })
+
+/** `create({ stream: true })` of the `openai` client. */
+export function openAiAgent(gateway: Gateway, model: string): Agent {
+  const client = clientOf(gateway)
+  const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: question }]
+  return {
+    async turn() {
+      const stream = await client.chat.completions.create({
+        model,
+        messages,
+        tools,
+        reasoning_effort: 'high',
+        stream: true,
+      })
+      const message: Message = { role: 'assistant', content: null }
+      for await (const chunk of stream) {
+        for (const { delta } of chunk.choices) grow(message, delta as Delta)
+      }
+      messages.push(message)
+      const calls = message.tool_calls ?? []
+      for (const { id } of calls) messages.push({ role: 'tool', tool_call_id: id, content: 'cold' })
+      return {
+        thought: message.reasoning ?? '',
+        text: message.content ?? '',
+        calls: calls.map(call => JSON.parse(call.function.arguments)),
+      }
+    },
+  }
+}
+
+/** `runTools()` of the `openai` client: it runs the loop itself, and keeps of an answer only the fields that it knows. */
+export async function openAiRunner(gateway: Gateway, model: string): Promise<string | null> {
+  const tool = {
+    type: 'function' as const,
+    function: { name: 'weather', description, parameters: schema, parse: JSON.parse, function: async () => 'cold' },
+  }
+  const runner = clientOf(gateway).chat.completions.runTools({
+    model,
+    messages: [{ role: 'user', content: question }],
+    tools: [tool],
+    reasoning_effort: 'high',
+    stream: true,
+  })
+  return runner.finalContent()
+}
+
+/** `stream()` of the `openai` client: of fields that it does not know it keeps what the last chunk said. */
+export async function openAiHelper(gateway: Gateway, model: string): Promise<string | null> {
+  const messages: OpenAI.ChatCompletionMessageParam[] = [{ role: 'user', content: question }]
+  for (;;) {
+    const { choices } = await clientOf(gateway)
+      .chat.completions.stream({ model, messages, tools, reasoning_effort: 'high' })
+      .finalChatCompletion()
+    const { message } = choices[0]!
+    if (!message.tool_calls?.length) return message.content
+    messages.push(message)
+    for (const { id } of message.tool_calls) messages.push({ role: 'tool', tool_call_id: id, content: 'cold' })
+  }
+}
+
+/** `messages.stream()` of the `@anthropic-ai/sdk` client. */
+export function anthropicAgent(gateway: Gateway, model: string): Agent {
+  const client = new Anthropic({ baseURL: gateway.url, apiKey: gateway.key, maxRetries: 0 })
+  const messages: Anthropic.MessageParam[] = [{ role: 'user', content: question }]
+  const tools: Anthropic.Tool[] = [{ name: 'weather', description, input_schema: schema }]
+  return {
+    async turn() {
+      const { content } = await client.messages
+        .stream({ model, max_tokens: 4000, thinking: { type: 'adaptive' }, messages, tools })
+        .finalMessage()
+      messages.push({ role: 'assistant', content })
+      const calls = content.filter(block => block.type === 'tool_use')
+      if (calls.length > 0) {
+        const results = calls.map(({ id }) => ({ type: 'tool_result' as const, tool_use_id: id, content: 'cold' }))
+        messages.push({ role: 'user', content: results })
+      }
+      return {
+        thought: content.flatMap(block => (block.type === 'thinking' ? [block.thinking] : [])).join(''),
+        text: content.flatMap(block => (block.type === 'text' ? [block.text] : [])).join(''),
+        calls: calls.map(({ input }) => input),
+      }
+    },
+  }
+}

@@ -1,0 +1,138 @@
+/** Bodies made to hurt are refused at once and hold nobody up; a client's schemas are carried, and never run. */
+import type { Socket } from 'node:net'
+import t from 'tap'
+import { chat } from '../helpers/chat.ts'
+import { startGateway } from '../helpers/gateway.ts'
+import { checkInvariants, metric } from '../helpers/invariants.ts'
+import { raw } from '../helpers/raw.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+
+const MAX_ANSWER_MS = 100
+const MAX_LAG_MS = 50
+/** A stall of the machine strikes now and then; one that a body causes strikes every time. */
+const TRIES = 8
+const SPIN_MS = 10
+const MB = 1_000_000
+
+const upstream = await startUpstream(t)
+const gateway = await startGateway(t, {
+  providers: { a: { base_url: upstream.url('a') } },
+  config: { endpoints: { chat: { ratelimit: { rpm: 100_000 } } } },
+})
+
+const head = (framing: string) =>
+  `POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer ${gateway.key}\r\n` +
+  `Content-Type: application/json\r\n${framing}\r\n\r\n`
+const opening = '{"model":"test","messages":[{"role":"user","content":"Hi"}]'
+/** A request of so many bytes, with `unit` again and again between `start` and `end`. */
+const filled = (bytes: number, start: string, unit: string, end: string) =>
+  Buffer.from(start + unit.repeat(Math.ceil((bytes - start.length - end.length) / unit.length)) + end)
+const nested = (start: string, open: string, close: string, depth: number, end: string) =>
+  Buffer.from(start + open.repeat(depth) + close.repeat(depth) + end)
+const tool = `${opening},"tools":[{"type":"function","function":{"name":"f","parameters":`
+
+const bodies: readonly { says: string; body: Buffer; status: number; chunked?: boolean }[] = [
+  { says: '40 MB, announced', body: filled(40 * MB, `${opening},"x":"`, 'x', '"}'), status: 413 },
+  { says: '40 MB in a chunk', body: filled(40 * MB, `${opening},"x":"`, 'x', '"}'), status: 413, chunked: true },
+  { says: '30 MB of numbers', body: filled(30 * MB, `${opening},"x":[0`, ',1', ']}'), status: 400 },
+  { says: '30 MB of keys', body: filled(30 * MB, `${opening},"x":{"a":0`, ',"b":1', '}}'), status: 400 },
+  { says: '30 MB of messages', body: filled(30 * MB, '{"model":"test","messages":[{}', ',{}', ']}'), status: 400 },
+  { says: '30 MB of brackets', body: filled(30 * MB, `${opening},"x":`, '[', ''), status: 400 },
+  { says: '30 MB that are no UTF-8', body: Buffer.alloc(30 * MB, 0xff), status: 400 },
+  { says: 'depth 100,000 in a message', body: nested('{"messages":', '[', ']', 100_000, '}'), status: 400 },
+  { says: 'depth 100,000 in a schema', body: nested(tool, '{"items":', '}', 100_000, '}}]}'), status: 400 },
+  { says: 'depth 100,000 in what is ignored', body: nested(`${opening},"x":`, '[', ']', 100_000, '}'), status: 400 },
+]
+
+/** From the last byte of the request, or from connecting if the answer did not wait for it, to the answer's end. */
+async function timed(body: Buffer, chunked: boolean): Promise<{ status: number; ms: number }> {
+  const start = performance.now()
+  let sent = Number.POSITIVE_INFINITY
+  const write = (socket: Socket) => {
+    socket.write(head(chunked ? 'Transfer-Encoding: chunked' : `Content-Length: ${body.length}`))
+    if (chunked) socket.write(`${body.length.toString(16)}\r\n`)
+    socket.write(body, error => {
+      if (!error) sent = performance.now() - start
+    })
+    if (chunked) socket.write('\r\n0\r\n\r\n')
+  }
+  const { status, ms } = await raw(gateway.port, write, { timeoutMs: 10_000, responses: 1 })
+  return { status, ms: sent < ms ? ms - sent : ms }
+}
+
+/** How many times longer than alone a process takes at the moment; 1 on a machine with nothing else to do. */
+function slowness(): number {
+  const start = performance.now()
+  const before = process.cpuUsage()
+  let used = 0
+  while (used < SPIN_MS * 1000) {
+    const { user, system } = process.cpuUsage(before)
+    used = user + system
+  }
+  return Math.max(1, (performance.now() - start) / SPIN_MS)
+}
+
+/** How late the gateway's event loop was at most since the last call, in milliseconds. */
+const lagMs = async () => 1000 * metric(await gateway.metrics(), 'gateway_event_loop_lag_seconds', { quantile: '1' })!
+
+for (const { says, body, status, chunked = false } of bodies) {
+  t.test(`${says}: ${status} within ${MAX_ANSWER_MS} ms, and others wait less than ${MAX_LAG_MS} ms`, async t => {
+    const tries: { ms: number; lag: number; slowness: number }[] = []
+    const isGood = ({ ms, lag, slowness }: (typeof tries)[number]) =>
+      ms < MAX_ANSWER_MS * slowness && lag < MAX_LAG_MS * slowness
+    while (tries.length < TRIES && !tries.some(isGood)) {
+      await lagMs()
+      const before = slowness()
+      const [answer, other] = await Promise.all([timed(body, chunked), gateway.chat('Hello')])
+      await other.arrayBuffer()
+      const lag = await lagMs()
+      tries.push({ ms: Math.round(answer.ms), lag: Math.round(lag), slowness: Math.max(before, slowness()) })
+      t.equal(answer.status, status)
+      t.equal(other.status, 200, 'somebody else is served meanwhile')
+    }
+    t.ok(tries.some(isGood), `answered after and late by, in ms: ${JSON.stringify(tries)}`)
+  })
+}
+
+/** Schemas that take a validator for ever, or that no validator compiles. */
+const schemas: Record<string, object> = {
+  'a pattern that backtracks': { type: 'string', pattern: '^(a+)+$' },
+  'a schema that holds itself': { $ref: '#', $defs: { a: { $ref: '#/$defs/a' } } },
+  'alternatives that multiply': Array.from({ length: 20 }).reduce<object>(
+    inner => ({ anyOf: [inner, { items: { $ref: '#' } }], uniqueItems: true }),
+    { type: 'string', pattern: '(.*a){20}$' },
+  ),
+  'words that mean nothing': { type: 'nonsense', $schema: 'http://127.0.0.1:9/schema', format: '(', minLength: -1 },
+}
+
+for (const [says, value] of Object.entries(schemas)) {
+  t.test(`${says} is the provider's to read: it arrives as it was, and is never run`, async t => {
+    await upstream.reset()
+    const answer = JSON.stringify({ value: `${'a'.repeat(50_000)}!` })
+    await upstream.script('a', [{ text: answer }])
+    const schema = { type: 'object', properties: { value }, required: ['value'] }
+    const body = {
+      model: 'test',
+      messages: [{ role: 'user', content: 'Hi' }],
+      response_format: { type: 'json_schema', json_schema: { name: 'it', schema, strict: true } },
+      tools: [{ type: 'function', function: { name: 'f', parameters: schema } }],
+    }
+    for (const more of [{}, { plugins: [{ id: 'response-healing' }] }]) {
+      const lags: number[] = []
+      while (lags.length < TRIES && !lags.some(lag => lag < MAX_LAG_MS)) {
+        const slow = slowness()
+        await lagMs()
+        const { status, message } = await chat(gateway, 'whole', { ...body, ...more })
+        lags.push((await lagMs()) / slow)
+        t.equal(status, 200)
+        t.equal(message.content, answer)
+      }
+      t.ok(Math.min(...lags) < MAX_LAG_MS, `late by, in ms of a free machine: ${lags.join(', ')}`)
+      const sent = (await upstream.record('a')).at(-1)!.body as typeof body
+      t.strictSame(sent.response_format.json_schema.schema, schema)
+      t.strictSame(sent.tools[0]!.function.parameters, schema)
+    }
+  })
+}
+
+t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))

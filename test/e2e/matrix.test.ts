@@ -1,0 +1,70 @@
+/** Every chat wire × every case: a client cannot tell which wire answered, but for what stands in `matrix/support.ts`. */
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { chat } from '../helpers/chat.ts'
+import { startGateway, upstreamSecret } from '../helpers/gateway.ts'
+import { checkInvariants } from '../helpers/invariants.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+import { type Cell, cases } from './matrix/cases.ts'
+import { limitOf, support, supportTable } from './matrix/support.ts'
+import { type ChatWire, manifestOf, wires } from './matrix/wires.ts'
+
+const upstream = await startUpstream(t, { key: upstreamSecret })
+const gateway = await startGateway(t, {
+  providers: Object.fromEntries(wires.map(wire => [wire.id, manifestOf(wire, upstream, wire.id, [wire.id])])),
+})
+
+const cellOf = (wire: ChatWire, mode: Cell['mode']): Cell => {
+  let from = 0
+  return {
+    wire,
+    mode,
+    async script(...steps) {
+      from = (await upstream.record(wire.id)).length
+      await upstream.script(wire.id, steps)
+    },
+    ask: (body, as = mode) => chat(gateway, as, { model: wire.id, ...body }),
+    record: async () => (await upstream.record(wire.id)).slice(from),
+  }
+}
+
+for (const { name, modes, play, expected } of cases) {
+  for (const mode of modes) {
+    t.test(`${name}, ${mode}: the client sees the same on every wire`, async t => {
+      await upstream.reset()
+      const sights = await Promise.all(
+        wires.map(wire => play(cellOf(wire, mode)).catch((error: Error) => ({ error: error.stack }))),
+      )
+      wires.forEach(({ wire }, i) => {
+        const limit = limitOf(wire, name)
+        t.same(sights[i], { ...expected, ...limit?.instead }, limit ? `${wire}, which differs: ${limit.why}` : wire)
+      })
+      const refused = (await upstream.record()).filter(entry => entry.refused)
+      t.same(
+        refused.map(({ prefix, refused }) => [prefix, refused]),
+        [],
+        'no provider refuses what it is sent',
+      )
+    })
+  }
+}
+
+t.test('the support table names cases and wires that exist, and the README shows it', async t => {
+  for (const limit of support) {
+    t.ok(
+      cases.some(({ name }) => name === limit.case),
+      limit.case,
+    )
+    for (const name of limit.wires)
+      t.ok(
+        wires.some(({ wire }) => wire === name),
+        name,
+      )
+  }
+  const readme = readFileSync(new URL('../../README.md', import.meta.url), 'utf8')
+  const section = /## What each wire can do\n[\s\S]*?(?=\n## |$)/.exec(readme)?.[0] ?? ''
+  const table = section.slice(section.indexOf('| Case')).trim()
+  t.equal(table, supportTable(), 'README.md, "What each wire can do", is this table')
+})
+
+t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))

@@ -1,0 +1,156 @@
+/** Every request that no provider takes as it stands (edge cases R1 to R20), on every wire: it is made to fit. */
+import t from 'tap'
+import { chat } from '../helpers/chat.ts'
+import { startGateway, upstreamSecret } from '../helpers/gateway.ts'
+import { checkInvariants } from '../helpers/invariants.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+import { manifestOf, wires } from './matrix/wires.ts'
+
+type Json = Record<string, unknown>
+
+const upstream = await startUpstream(t, { key: upstreamSecret })
+const gateway = await startGateway(t, {
+  providers: Object.fromEntries(wires.map(wire => [wire.id, manifestOf(wire, upstream, wire.id, [wire.id])])),
+  config: { endpoints: { chat: { ratelimit: { rpm: 100_000 } } } },
+})
+
+const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+const user = (content: unknown): Json => ({ role: 'user', content })
+const said = (content: unknown): Json => ({ role: 'assistant', content })
+const told = (role: string, content: string): Json => ({ role, content })
+const call = (id: string, name = 'f', args = '{}') => ({ id, type: 'function', function: { name, arguments: args } })
+const calls = (...all: object[]): Json => ({ role: 'assistant', content: null, tool_calls: all })
+const result = (id: string, content: unknown = 'ok'): Json => ({ role: 'tool', tool_call_id: id, content })
+const fn = (name: string, parameters?: object) => ({
+  type: 'function',
+  function: { name, ...(parameters && { parameters }) },
+})
+const tools = [fn('f', { type: 'object', properties: {} })]
+const see = (url: string): Json => ({ messages: [user([{ type: 'image_url', image_url: { url } }])] })
+const hi = [user('Hi')]
+const rich = {
+  $defs: { node: { type: 'object', properties: { next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] } } } },
+  type: 'object',
+  properties: {
+    a: { oneOf: [{ const: 'x' }, { type: ['integer', 'null'], minimum: 0 }] },
+    b: { allOf: [{ $ref: '#/$defs/node' }] },
+    c: { type: 'string', format: 'date-time', pattern: '^.*$', default: 'now' },
+  },
+  required: ['a'],
+  additionalProperties: false,
+}
+
+const requests: readonly [name: string, body: Json][] = [
+  ['R1 a data URL with parameters', see(`data:image/png;charset=utf-8;base64,${png}`)],
+  ['R1 a media type in capitals', see(`data:IMAGE/PNG;base64,${png}`)],
+  ['R1 base64 in lines', see(`data:image/png;base64,${png.slice(0, 40)}\r\n${png.slice(40)}`)],
+  ['R1 a wrong media type', see(`data:image/jpeg;base64,${png}`)],
+  [
+    'R3 a call without its result',
+    { tools, messages: [user('a'), calls(call('1'), call('2')), result('1'), user('b')] },
+  ],
+  ['R3 results out of order', { tools, messages: [user('a'), calls(call('1'), call('2')), result('2'), result('1')] }],
+  [
+    'R3 a result twice',
+    { tools, messages: [user('a'), calls(call('1')), result('1'), result('1', 'again'), user('b')] },
+  ],
+  ['R3 a result behind what the user said', { tools, messages: [user('a'), calls(call('1')), user('b'), result('1')] }],
+  [
+    'R3 an id that is used again',
+    {
+      tools,
+      messages: [user('a'), calls(call('1')), result('1'), said('b'), user('c'), calls(call('1')), result('1')],
+    },
+  ],
+  ['R4 an id in a foreign alphabet', { tools, messages: [user('a'), calls(call('call|fc.é')), result('call|fc.é')] }],
+  ['R4 a long id', { tools, messages: [user('a'), calls(call('c'.repeat(90))), result('c'.repeat(90))] }],
+  ['R5 users in a row', { messages: [user('a'), user('b')] }],
+  ['R5 assistants in a row', { messages: [user('a'), said('b'), said('c'), user('d')] }],
+  ['R5 an assistant first', { messages: [said('a'), user('b')] }],
+  ['R5 an empty answer', { messages: [user('a'), said(''), user('b')] }],
+  [
+    'R5 an empty text part',
+    {
+      messages: [
+        user([
+          { type: 'text', text: '' },
+          { type: 'text', text: 'a' },
+        ]),
+      ],
+    },
+  ],
+  ['R5 only a system message', { messages: [told('system', 'a')] }],
+  ['R6 a developer', { messages: [told('developer', 'a'), user('b')] }],
+  ['R7 a system message in the middle', { messages: [user('a'), said('b'), told('system', 'c'), user('d')] }],
+  [
+    'R7 a system message between a call and its result',
+    {
+      tools,
+      messages: [user('a'), calls(call('1')), told('system', 'c'), result('1')],
+    },
+  ],
+  ['R8 both limits', { messages: hi, max_tokens: 50, max_completion_tokens: 40 }],
+  ['R9 fields that are null', { messages: hi, top_p: null, stop: '', tools: null, response_format: null, user: null }],
+  ['R10 no tools in the list, and a choice', { messages: hi, tools: [], tool_choice: 'auto' }],
+  ['R11 a choice without tools', { messages: hi, tool_choice: 'auto', parallel_tool_calls: false }],
+  ['R12 a schema with everything', { messages: hi, tools: [fn('f', rich)] }],
+  ['R13 a function without parameters', { messages: hi, tools: [fn('f')] }],
+  [
+    'R14 thinking of somebody else',
+    {
+      tools,
+      messages: [
+        user('a'),
+        {
+          ...calls({ ...call('1'), extra_content: { vendor: { thought_signature: 'other:sig' } } }),
+          reasoning_details: ['anthropic-claude-v1', 'openai-responses-v1', 'mistral-thinking-v1'].map(format => ({
+            type: 'reasoning.text',
+            text: 'a secret',
+            signature: 'other:sig',
+            format,
+          })),
+        },
+        result('1'),
+      ],
+    },
+  ],
+  ['R15 an answer that shall go on', { messages: [user('a'), said('Once upon ')] }],
+  ['R16 JSON, and nobody says so', { messages: hi, response_format: { type: 'json_object' } }],
+  ['R19 a tool in another alphabet', { messages: hi, tools: [fn('météo.today')] }],
+  ['R20 half a character', { messages: [user('a \ud83d b'), said('\ude00'), user('c')] }],
+]
+
+/** OpenAI's own form is not bent on OpenAI's own wires: what is wrong with it, the client is told, by whom it may be. */
+const blamed: readonly { wires: readonly string[]; requests: RegExp; says: RegExp }[] = [
+  {
+    wires: ['openai.chat'],
+    requests: /^R3 (?:a call without|a result)|^R7 .* between a call/,
+    says: /must be followed by tool messages|must be a response to/,
+  },
+  { wires: ['openai.responses'], requests: /^R16/, says: /must contain the word 'json'/ },
+  { wires: ['openai.chat', 'openai.responses'], requests: /^R19/, says: /^tools\[0\]\.function\.name: must be/ },
+]
+
+for (const [name, body] of requests) {
+  t.test(`${name}, on every wire`, async t => {
+    await upstream.reset()
+    await Promise.all(
+      wires.map(async ({ wire, id }) => {
+        await upstream.script(id, [{ text: '{"ok":true}' }])
+        const { status, message, error } = await chat(gateway, 'whole', { model: id, ...body })
+        const [entry] = await upstream.record(id)
+        const blame = blamed.find(row => row.wires.includes(wire) && row.requests.test(name))
+        if (blame) {
+          t.match({ status, error }, { status: 400, error: { message: blame.says } }, wire)
+          return
+        }
+        t.equal(status, 200, `${wire}: ${error?.message}`)
+        t.equal(entry?.refused, null, `${wire}: the provider takes it`)
+        t.equal(message.content, '{"ok":true}', wire)
+        t.notMatch(JSON.stringify(entry?.body), /a secret|other:sig/, wire)
+      }),
+    )
+  })
+}
+
+t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))

@@ -1,0 +1,100 @@
+/** Edge cases of connections to providers that only sockets show: E9, E10, and packed streams (S21). */
+import { createDeflate, constants as zlib } from 'node:zlib'
+import t from 'tap'
+import { startGateway, testMapping } from '../helpers/gateway.ts'
+import { checkInvariants } from '../helpers/invariants.ts'
+import { readEvents, textOf } from '../helpers/sse.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+
+const FIRST_MS = 400
+const IDLE_MS = 300
+const TOTAL_MS = 1500
+/** A name that no resolver is asked for: a label of it is too long. */
+const nowhere = `${'x'.repeat(64)}.test`
+
+const upstream = await startUpstream(t)
+const timeouts = { connect: '1s', first_event: `${FIRST_MS}ms`, idle: `${IDLE_MS}ms`, total: `${TOTAL_MS}ms` }
+const offer = (model: string, baseUrl: string, priority: number) => ({
+  base_url: baseUrl,
+  priority,
+  timeouts,
+  models: [{ ...testMapping, model }],
+})
+const plain = upstream.url('plain')
+const gateway = await startGateway(t, {
+  providers: {
+    dns: offer('dns', `https://${nowhere}/v1`, 2),
+    'dns-b': offer('dns', upstream.url('spare'), 1),
+    tls: offer('tls', plain.replace('http:', 'https:'), 2),
+    'tls-b': offer('tls', upstream.url('spare'), 1),
+    test: offer('test', plain, 1),
+  },
+})
+const ask = (model: string, stream: boolean) =>
+  gateway.chat({ model, stream, messages: [{ role: 'user', content: 'Hi' }] })
+const comment = { text: ': keep-alive\n\n', pauseMs: 50, times: 1000 }
+const event = (delta: object, finish: string | null = null) =>
+  `data: ${JSON.stringify({ id: 'x', choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`
+
+for (const [model, says] of [
+  ['dns', 'whose name does not resolve'],
+  ['tls', 'that speaks no TLS'],
+] as const) {
+  t.test(`E9 a provider ${says} is not reached, and another one answers`, async t => {
+    await upstream.script('spare', [{ text: 'Here' }])
+    const response = await ask(model, false)
+    t.equal(response.status, 200)
+    t.match(await response.json(), {
+      choices: [{ message: { content: 'Here' } }],
+      metadata: {
+        routing: [
+          { provider: model, status_code: 0, error_type: 'network_error', succeeded: false },
+          { provider: `${model}-b`, succeeded: true },
+        ],
+      },
+    })
+  })
+}
+
+t.test('E10 comments are no first event', async t => {
+  await upstream.script('plain', [{ raw: [comment] }])
+  const start = performance.now()
+  const response = await ask('test', true)
+  const ms = performance.now() - start
+  t.equal(response.status, 504)
+  t.match(await response.json(), { error: { code: 'timeout' } })
+  t.ok(ms >= FIRST_MS * 0.9 && ms < TOTAL_MS, `after ${Math.round(ms)} ms`)
+})
+
+t.test('E10 comments keep an idle stream alive, but not for longer than the total time', async t => {
+  await upstream.script('plain', [{ raw: [event({ role: 'assistant', content: 'Wait' }), comment] }])
+  const start = performance.now()
+  const { data } = await readEvents(await ask('test', true))
+  const ms = performance.now() - start
+  t.equal(textOf(data), 'Wait')
+  t.match(data.find(({ error }) => error)?.error, { code: 'timeout' })
+  t.ok(ms > IDLE_MS * 2 && ms < TOTAL_MS * 2, `after ${Math.round(ms)} ms`)
+})
+
+t.test('S21 a packed stream reaches its client event by event', async t => {
+  const stream = createDeflate({ flush: zlib.Z_SYNC_FLUSH })
+  const pieces: Buffer[] = []
+  stream.on('data', (chunk: Buffer) => pieces.push(chunk))
+  const raw = []
+  for (const text of [event({ role: 'assistant', content: 'Hé' }), event({ content: '🙂' }), event({}, 'stop')]) {
+    await new Promise(resolve => stream.write(text, resolve))
+    raw.push({ base64: Buffer.concat(pieces.splice(0)).toString('base64') })
+  }
+  await upstream.script('plain', [{ raw, hold: 1, headers: { 'content-encoding': 'deflate' } }])
+  const response = await ask('test', true)
+  const reader = response.body!.getReader()
+  const first = new TextDecoder().decode((await reader.read()).value)
+  t.match(first, '"content":"Hé"', 'the first event is there while the others are held')
+  await upstream.release('plain')
+  let last = ''
+  for (let step = await reader.read(); !step.done; step = await reader.read())
+    last += new TextDecoder().decode(step.value)
+  t.match(last, /"content":"🙂"[\s\S]*"finish_reason":"stop"[\s\S]*data: \[DONE\]\n\n$/)
+})
+
+t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))

@@ -1,0 +1,74 @@
+/** Content codings that nobody asked for: undone as the bytes come, so that a stream stays one (edge case S21). */
+import { constants, createBrotliCompress, createDeflate, createGzip, gzipSync } from 'node:zlib'
+import t from 'tap'
+import { decoded, type Source } from '../../src/upstream/encoding.ts'
+
+const events = ['data: {"a":"Hé"}\n\n', ': keep-alive\n\n', 'data: {"a":"🙂"}\n\n', 'data: [DONE]\n\n']
+
+/** Each event packed and flushed, as a provider does that compresses a stream. */
+async function packed(coding: 'gzip' | 'deflate' | 'br'): Promise<Buffer[]> {
+  const flush = { flush: constants.Z_SYNC_FLUSH }
+  const stream = {
+    gzip: () => createGzip(flush),
+    deflate: () => createDeflate(flush),
+    br: () => createBrotliCompress({ flush: constants.BROTLI_OPERATION_FLUSH }),
+  }[coding]()
+  const pieces: Buffer[] = []
+  let out: Buffer[] = []
+  stream.on('data', (chunk: Buffer) => out.push(chunk))
+  for (const event of events) {
+    await new Promise(resolve => stream.write(event, resolve))
+    pieces.push(Buffer.concat(out))
+    out = []
+  }
+  await new Promise(resolve => stream.end(resolve))
+  pieces.push(Buffer.concat(out))
+  return pieces
+}
+
+/** Gives each list of chunks at one call. */
+function source(...takes: Buffer[][]): Source {
+  return { take: async () => takes.shift() }
+}
+
+async function rest(from: Source): Promise<string> {
+  const all: Buffer[] = []
+  for (let chunks = await from.take(); chunks; chunks = await from.take()) all.push(...chunks)
+  return Buffer.concat(all).toString()
+}
+
+for (const coding of ['gzip', 'deflate', 'br'] as const) {
+  t.test(`S21 ${coding}: every event comes out as soon as its bytes are in`, async t => {
+    const pieces = await packed(coding)
+    const plain = decoded(source(...pieces.map(piece => [piece])), coding)
+    for (const event of events) t.equal(Buffer.concat((await plain.take())!).toString(), event)
+    t.equal(await plain.take(), undefined)
+  })
+
+  t.test(`S21 ${coding}: the same byte by byte, and all at once`, async t => {
+    const bytes = Buffer.concat(await packed(coding))
+    const each = decoded(source(...[...bytes].map(byte => [Buffer.of(byte)])), coding)
+    t.equal(await rest(each), events.join(''))
+    t.equal(await rest(decoded(source([bytes]), coding)), events.join(''))
+  })
+}
+
+t.test('S21 what is not packed passes as it is', async t => {
+  const from = source([Buffer.from('a')])
+  t.equal(decoded(from, undefined), from)
+  t.equal(decoded(from, 'identity'), from)
+  t.equal(decoded(from, ''), from)
+})
+
+t.test('S21 a coding that is not known, or that the bytes are not in, is an invalid answer', async t => {
+  for (const coding of ['zstd', 'gzip, br', 'constructor']) {
+    t.throws(() => decoded(source(), coding), { code: 'upstream_invalid_response', failover: true }, coding)
+  }
+  await t.rejects(rest(decoded(source([Buffer.from('<html>')]), 'gzip')), { code: 'upstream_invalid_response' })
+})
+
+t.test('S21 an answer that unpacks to more than any answer is given up', async t => {
+  const bomb = gzipSync(Buffer.alloc(80 * 1024 * 1024))
+  t.ok(bomb.length < 100_000)
+  await t.rejects(rest(decoded(source([bomb]), 'gzip')), { code: 'upstream_invalid_response' })
+})
