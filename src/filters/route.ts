@@ -1,51 +1,101 @@
-/** Plans the targets of a request and tries them in turn: the whole of failover. */
+/** Chooses the targets of a request and tries them in turn: the whole of failover. */
 import { asError, type GatewayError } from '../core/error.ts'
 import type { Attempt, Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
-import { type Infer, s } from '../core/schema.ts'
 import type { Target } from '../core/translator.ts'
+import { RetryBudget } from '../routing/budget.ts'
+import type { Step } from '../routing/candidate.ts'
+import { Chooser } from '../routing/choice.ts'
+import { Course } from '../routing/course.ts'
+import { Health } from '../routing/health.ts'
 import { errorType, exhausted } from '../routing/outcome.ts'
-import { plan } from '../routing/plan.ts'
+import { type Settings, settings } from '../routing/settings.ts'
 
-const options = s.object({
-  /** Targets that one request may try. */
-  attempts: s.default(s.integer({ minimum: 1, maximum: 10 }), 3),
-  /** What the model id `auto` chooses from, best first. */
-  auto: s.default(s.array(s.string()), []),
-})
-
-export const route: FilterFactory<Infer<typeof options>> = {
+export const route: FilterFactory<Settings> = {
   name: 'route',
-  options,
+  options: settings,
   needs: ['principal'],
   gives: ['target'],
   repeats: true,
-  create({ attempts, auto }) {
+  create(options, services) {
+    const chooser = new Chooser(options, services)
+    const health = new Health(options, services)
+    const budgets = new Budgets(options)
     return {
       async handle(ex, next) {
         await ex.input()
-        const targets = plan(ex, { auto })
-        const limit = ex.header('x-no-fallback') === 'true' ? 1 : attempts
+        const choice = chooser.choose(ex)
+        const course = new Course(choice, services.circuits)
+        let step = course.next()!
+        const budget = budgets.of(step.target)
+        budget.earn()
         const failures: GatewayError[] = []
-        for (const target of targets.slice(0, limit)) {
-          ex.target = target
+        for (let renewed = false; ; ) {
+          const began = performance.now()
+          ex.target = step.target
+          health.began(step)
           try {
             const reply = await next()
-            ex.attempts.push(new Answered(ex, target, reply.status))
+            health.answered(step)
+            chooser.keep(choice, step.candidate)
+            ex.attempts.push(new Answered(ex, step, reply.status))
             return reply
           } catch (thrown) {
             const error = asError(thrown)
             if (error.upstreamStatus !== undefined) {
+              const { target } = step
               ex.attempts.push({ target, status: error.upstreamStatus, succeeded: false, errorType: errorType(error) })
             }
             failures.push(error)
-            if (!error.failover || ex.signal.aborted) throw error
+            if (!error.failover || ex.signal.aborted) {
+              health.left(step)
+              throw error
+            }
+            // A socket that had gone stale tells nothing of the provider: once, a fresh one is tried.
+            if (error.stale && !renewed && failures.length < options.attempts) {
+              renewed = true
+              health.left(step)
+              continue
+            }
+            const whose = health.failed(step, error, performance.now() - began)
+            if (whose !== 'throttle' && whose !== 'credential') course.failed(step)
           }
+          const following = failures.length < options.attempts ? course.next() : undefined
+          if (!following || isLate(ex, following) || !(course.isSound(following) || budget.take())) break
+          step = following
         }
         throw exhausted(failures)
       },
+      finish(ex) {
+        const last = ex.attempts.at(-1)
+        if (last instanceof Answered) health.ended(last.step, ex)
+      },
     }
   },
+}
+
+/** The time of all attempts is over. */
+const isLate = ({ marks }: Exchange, { target }: Step): boolean =>
+  performance.now() - marks.start >= target.provider.timeouts.total
+
+/** Each model has its own: nobody's outage takes away the retries of another one. */
+class Budgets {
+  readonly #options: Settings
+  /** By the id of the model. */
+  readonly #budgets = new Map<string, RetryBudget>()
+
+  constructor(options: Settings) {
+    this.#options = options
+  }
+
+  of({ mapping: { model } }: Target): RetryBudget {
+    let budget = this.#budgets.get(model.id)
+    if (!budget) {
+      budget = new RetryBudget(this.#options.retry.budget, this.#options.retry.reserve)
+      this.#budgets.set(model.id, budget)
+    }
+    return budget
+  }
 }
 
 /**
@@ -53,14 +103,18 @@ export const route: FilterFactory<Infer<typeof options>> = {
  * A class, because V8 makes a new hidden class for each object literal that has accessors.
  */
 class Answered implements Attempt {
-  readonly target: Target
+  readonly step: Step
   readonly status: number
   readonly #ex: Exchange
 
-  constructor(ex: Exchange, target: Target, status: number) {
+  constructor(ex: Exchange, step: Step, status: number) {
     this.#ex = ex
-    this.target = target
+    this.step = step
     this.status = status
+  }
+
+  get target(): Target {
+    return this.step.target
   }
 
   get succeeded(): boolean {

@@ -16,6 +16,7 @@ export function exhausted(failures: readonly GatewayError[]): GatewayError {
   const all = (test: (error: GatewayError) => boolean) => failures.every(test)
   if (all(error => error.upstreamStatus === 429)) return errors.upstreamRateLimited()
   if (all(error => error.status === 504)) return last
+  if (all(error => error.status === 529 && error.upstreamStatus === undefined)) return last
   if (all(error => error.code === 'fetch_failed')) return last
   if (all(error => error.status === 404)) return last
   return errors.allProvidersFailed(last.message)

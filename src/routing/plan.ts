@@ -2,9 +2,12 @@
 import type { Mapping, Model } from '../core/catalog.ts'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { isFree } from '../core/offer.ts'
 import { operationOf } from '../core/operation.ts'
 import type { ChatRequest, Op, Ops } from '../core/ops.ts'
 import type { Target } from '../core/translator.ts'
+import { candidatesOf } from './candidate.ts'
+import { type Credentials, credentialsFor, isByok, permitted, uncredentialed } from './policy.ts'
 import { capable } from './requirements.ts'
 import { resolve, type Wanted } from './resolve.ts'
 
@@ -14,6 +17,8 @@ const NEVER = '9999-12-31'
 export interface PlanOptions {
   /** What `auto` chooses from, best first. */
   readonly auto: readonly string[]
+  /** Also what others offer, although the model string names a provider. */
+  readonly unpinned?: boolean
 }
 
 /** What choosing a target reads of a request, whatever it asks for; only chat has preferences. */
@@ -22,12 +27,13 @@ type Asked = Ops[Op] & Partial<Pick<ChatRequest, 'routing' | 'free_models_only' 
 /** At least one target. Sets what the exchange knows of the requested model. Throws the 4xx that says why not. */
 export function plan(ex: Exchange, options: PlanOptions): Target[] {
   const request: Asked = ex.request!
-  const { catalog } = ex.snapshot
+  const { catalog } = ex
   const wanted = resolve(catalog, request.model)
-  const provider = wanted.kind === 'model' ? wanted.provider : undefined
+  const named = wanted.kind === 'model' ? wanted.provider : undefined
+  const provider = options.unpinned ? undefined : named
   ex.requestedModel = wanted.kind === 'model' ? wanted.model.id : 'auto'
-  ex.requestedProvider = provider?.id ?? null
-  if (provider && request.routing && request.routing !== 'auto') {
+  ex.requestedProvider = named?.id ?? null
+  if (named && request.routing && request.routing !== 'auto') {
     throw errors.combination('routing cannot be combined with a provider-prefixed model.', 'routing')
   }
 
@@ -40,28 +46,33 @@ export function plan(ex: Exchange, options: PlanOptions): Target[] {
     .filter(mapping => (!provider || mapping.provider === provider) && (!free || isFree(mapping)))
   if (offered.length === 0) throw unserved(request.model, wanted, dateOf(today))
 
-  const { mappings, unmet } = capable(offered, op, request)
+  const { mappings, unmet } = capable(permitted(ex, offered, request.model), op, request, () => ex.promptTokens)
   if (unmet) throw unmet
-  const live = mappings.filter(isLive)
-  if (live.length === 0) throw errors.noProvider(request.model, 'no provider of it has a credential.')
-  const billable = live.filter(mapping => mapping.price !== undefined || mapping.unpriced === 'allow')
-  if (billable.length === 0) throw errors.unpriced(live[0]!.model.id, live[0]!.provider.id)
-  return billable.flatMap(mapping => targets(mapping, op))
+  const live = mappings.flatMap(mapping =>
+    credentialsFor(ex, mapping.provider).flatMap(credentials => targets(mapping, op, credentials)),
+  )
+  if (live.length === 0) throw uncredentialed(ex, mappings, request.model)
+  const payable = live.filter(isPayable)
+  if (payable.length === 0) throw errors.unpriced(live[0]!.mapping.model.id, live[0]!.provider.id)
+  return payable
 }
+
+/** What the caller pays to the provider itself may cost whatever it does. */
+const isPayable = ({ mapping, credential }: Target): boolean =>
+  mapping.price !== undefined || mapping.unpriced === 'allow' || isByok(credential)
 
 export const isLive = (mapping: Mapping): boolean =>
   mapping.provider.auth.scheme === 'none' || mapping.provider.credentials.length > 0
 
-/** Zero-priced, whatever is counted. */
-const isFree = ({ price, pricing }: Mapping): boolean =>
-  price !== undefined && Object.values(pricing).every(usd => usd === '0')
-
 function models(ex: Exchange, request: Asked, wanted: Wanted, options: PlanOptions): Model[] {
   if (wanted.kind === 'model') return [wanted.model]
-  const chosen = options.auto.flatMap(id => ex.snapshot.catalog.models.get(id) ?? [])
+  const chosen = options.auto.flatMap(id => ex.catalog.models.get(id) ?? [])
+  const isServed = ({ provider }: Mapping) => credentialsFor(ex, provider).some(list => list.length > 0)
   const left = chosen
     .filter(model => !request.no_reasoning || !model.mappings.some(mapping => mapping.supports.has('reasoning')))
-    .filter(model => model.mappings.some(mapping => isLive(mapping) && (!request.free_models_only || isFree(mapping))))
+    .filter(model =>
+      model.mappings.some(mapping => isServed(mapping) && (!request.free_models_only || isFree(mapping))),
+    )
   if (left.length === 0)
     throw errors.noProvider('auto', 'no model that "auto" may choose is live and fits the request.')
   return left
@@ -115,21 +126,34 @@ function byPriorityAndPrice(a: Mapping, b: Mapping): number {
   return Number.isNaN(difference) || difference === 0 ? (a.provider.id < b.provider.id ? -1 : 1) : difference
 }
 
-const standingTargets = new WeakMap<Mapping, Map<Op, readonly Target[]>>()
+const standingTargets = new WeakMap<Credentials, WeakMap<Mapping, Map<Op, readonly Target[]>>>()
 
-/** One target for each credential of the gateway. */
-function targets(mapping: Mapping, op: Op): readonly Target[] {
-  let byOp = standingTargets.get(mapping)
+/** One target for each region and credential. */
+function targets(mapping: Mapping, op: Op, credentials: Credentials): readonly Target[] {
+  let byMapping = standingTargets.get(credentials)
+  if (!byMapping) {
+    byMapping = new WeakMap()
+    standingTargets.set(credentials, byMapping)
+  }
+  let byOp = byMapping.get(mapping)
   if (!byOp) {
     byOp = new Map()
-    standingTargets.set(mapping, byOp)
+    byMapping.set(mapping, byOp)
   }
   let known = byOp.get(op)
   if (!known) {
     const { provider, price } = mapping
     const translator = mapping.wires.get(op)!
-    const credentials = provider.auth.scheme === 'none' ? [undefined] : provider.credentials
-    known = credentials.map(credential => ({ mapping, provider, credential, translator, price }))
+    known = candidatesOf(mapping).flatMap(({ region, baseUrl }) =>
+      credentials.map(credential => ({
+        mapping,
+        provider,
+        credential,
+        translator,
+        price,
+        ...(region !== undefined && { region, baseUrl }),
+      })),
+    )
     byOp.set(op, known)
   }
   return known

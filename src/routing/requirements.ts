@@ -1,21 +1,31 @@
 /** What a request needs of a mapping, as a table: the documented 400s of interface section 7 are its rows. */
 import type { Mapping } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
+import { operationOf } from '../core/operation.ts'
 import type { ChatRequest, ContentPart, EmbeddingRequest, Op, Ops } from '../core/ops.ts'
+import { estimateTokens } from '../core/usage.ts'
 
 interface Requirement<R> {
   readonly param: string
+  /**
+   * Who does not meet it is left out only while somebody else does: what we estimate, and what a wire may drop or
+   * pass on, is no reason to refuse.
+   */
+  readonly soft?: boolean
   /** Completes «No provider of "m" supports …». */
   readonly what: string
   readonly code?: string
   needed(request: R): boolean
-  met(mapping: Mapping, request: R): boolean
+  met(mapping: Mapping, request: R, promptTokens: () => number): boolean
 }
 
 const holds = (type: ContentPart['type']) => (request: ChatRequest) =>
   request.messages.some(({ content }) => Array.isArray(content) && content.some(part => part.type === type))
 
 const effortOf = (request: ChatRequest) => request.reasoning?.effort ?? request.reasoning_effort
+
+/** Parameters of a mapping that lists none are all of its wire. */
+const takes = ({ parameters }: Mapping, name: string) => !parameters || parameters.has(name)
 
 const chat: readonly Requirement<ChatRequest>[] = [
   {
@@ -85,6 +95,63 @@ const chat: readonly Requirement<ChatRequest>[] = [
     needed: request => (request.n ?? 1) > 1,
     met: (mapping, request) => mapping.maxN >= request.n!,
   },
+  {
+    param: 'messages',
+    what: 'so long a prompt',
+    soft: true,
+    needed: () => true,
+    met: ({ contextLength }, _, promptTokens) => contextLength === undefined || promptTokens() <= contextLength,
+  },
+  {
+    param: 'max_tokens',
+    what: 'so long an answer',
+    soft: true,
+    needed: request => request.max_tokens != null,
+    met: ({ maxOutput = Infinity }, request) => request.max_tokens! <= maxOutput,
+  },
+  {
+    param: 'stream',
+    what: 'streaming',
+    soft: true,
+    needed: request => request.stream === true,
+    met: mapping => mapping.supports.has('streaming'),
+  },
+  {
+    param: 'response_format',
+    what: 'structured outputs',
+    soft: true,
+    needed: request => request.response_format?.type === 'json_schema',
+    met: mapping => mapping.supports.has('structured_outputs'),
+  },
+  {
+    param: 'tool_choice',
+    what: 'this choice of tools',
+    soft: true,
+    needed: ({ tool_choice: choice }) => choice != null && choice !== 'auto' && choice !== 'none',
+    met: mapping => takes(mapping, 'tool_choice'),
+  },
+  {
+    param: 'parallel_tool_calls',
+    what: 'parallel tool calls',
+    soft: true,
+    needed: request => request.parallel_tool_calls === true,
+    met: mapping => mapping.supports.has('parallel_tool_calls'),
+  },
+  {
+    param: 'reasoning_effort',
+    what: 'this reasoning effort',
+    soft: true,
+    needed: request => (effortOf(request) ?? 'none') !== 'none',
+    met: ({ reasoningEfforts }, request) =>
+      reasoningEfforts.length === 0 || reasoningEfforts.includes(effortOf(request)!),
+  },
+  {
+    param: 'effort',
+    what: 'effort',
+    soft: true,
+    needed: request => request.effort != null,
+    met: mapping => mapping.supports.has('effort'),
+  },
 ]
 
 /** Tokens of the longest input that is given as such; texts are counted by the provider. */
@@ -100,7 +167,7 @@ const embeddings: readonly Requirement<EmbeddingRequest>[] = [
     param: 'dimensions',
     what: 'dimensions',
     needed: request => request.dimensions != null,
-    met: ({ parameters }) => !parameters || parameters.has('dimensions'),
+    met: mapping => takes(mapping, 'dimensions'),
   },
   {
     param: 'input',
@@ -118,16 +185,31 @@ export function capable(
   mappings: readonly Mapping[],
   op: Op,
   request: Ops[Op],
+  promptTokens = () => estimateTokens(operationOf(op).promptCharacters(request)),
 ): { mappings: readonly Mapping[]; unmet?: GatewayError } {
+  const rows = requirements[op] as readonly Requirement<Ops[Op]>[]
   let left = mappings
-  for (const requirement of requirements[op] as readonly Requirement<Ops[Op]>[]) {
-    if (!requirement.needed(request)) continue
-    const able = left.filter(mapping => requirement.met(mapping, request))
-    if (able.length === 0) {
-      const message = `No provider of "${request.model}" supports ${requirement.what}.`
-      return { mappings: able, unmet: errors.unsupported(message, requirement.param, requirement.code) }
-    }
-    left = able
+  for (const row of rows) {
+    if ((row.soft && left.length < 2) || !row.needed(request)) continue
+    const able = left.filter(mapping => row.met(mapping, request, promptTokens))
+    if (able.length > 0) left = able
+    else if (!row.soft) return { mappings: able, unmet: unmet(mappings, row, rows, request, promptTokens) }
   }
   return { mappings: left }
+}
+
+/** What some provider supports, but not beside all else that was asked for, is told with that. */
+function unmet(
+  mappings: readonly Mapping[],
+  row: Requirement<Ops[Op]>,
+  rows: readonly Requirement<Ops[Op]>[],
+  request: Ops[Op],
+  promptTokens: () => number,
+): GatewayError {
+  const others = mappings.some(mapping => row.met(mapping, request, promptTokens))
+    ? rows.slice(0, rows.indexOf(row)).filter(other => !other.soft && other.needed(request))
+    : []
+  const all = others.length > 0 ? `${[...others, row].map(({ what }) => what).join(' and ')} at once` : row.what
+  const message = `No provider of "${request.model}" supports ${all}.`
+  return errors.unsupported(message, row.param, row.code)
 }

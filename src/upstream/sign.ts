@@ -53,11 +53,12 @@ export function sign(
   body: Outgoing['body'],
   clock: Clock = Date.now,
 ): Outgoing | Promise<Outgoing> {
-  const { auth, baseUrl } = target.provider
+  const { region, provider } = target
+  const auth = region && provider.auth.scheme === 'aws-sigv4' ? { ...provider.auth, region } : provider.auth
   const out: Outgoing = {
-    baseUrl,
+    baseUrl: target.baseUrl ?? provider.baseUrl,
     path: request.path,
-    headers: { ...commonHeaders(target.provider), ...request.headers, 'x-request-id': requestId },
+    headers: { ...commonHeaders(provider), ...request.headers, 'x-request-id': requestId },
     body,
   }
   const apply = strategies[auth.scheme] as (

@@ -3,7 +3,8 @@ import { asError, errors, type GatewayError } from '../core/error.ts'
 import { type Event, isContent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
-import type { Decoder, Frame } from '../core/translator.ts'
+import type { Decoder, Frame, Target } from '../core/translator.ts'
+import type { Outgoing } from './auth/strategy.ts'
 import { waitFor } from './auth/wait.ts'
 import { decoded, type Source } from './encoding.ts'
 import type { Framing } from './framing/framing.ts'
@@ -21,16 +22,8 @@ const MAX_ERROR_BYTES = 64 * 1024
 export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply> {
   return async ex => {
     const target = ex.target!
-    const request = ex.outbound!
-    const { timeouts } = target.provider
     ex.marks.sent = performance.now()
-    let remainingMs = timeouts.total - (ex.marks.sent - ex.marks.start)
-    let signed = sign(target, request, ex.id, JSON.stringify(request.body))
-    if (signed instanceof Promise) {
-      signed = await waitFor(signed, remainingMs, ex.signal)
-      remainingMs = timeouts.total - (performance.now() - ex.marks.start)
-    }
-    const incoming = await transport.send({ ...signed, timeouts, remainingMs, signal: ex.signal })
+    const incoming = await send(transport, ex, target)
     try {
       if (incoming.status >= 400) throw await refusal(incoming, ex)
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
@@ -50,6 +43,17 @@ export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply>
 
 type Batch = IteratorResult<readonly Event[]>
 type Step = Batch | Promise<Batch>
+
+/** Signs the request and sends it. No frame that waits for the answer holds the body, of which there is one copy then. */
+function send(transport: Transport, ex: Exchange, target: Target): Promise<Incoming> {
+  const request = ex.outbound!
+  const { id: provider, timeouts, concurrency } = target.provider
+  const remainingMs = () => timeouts.total - (performance.now() - ex.marks.start)
+  const call = (signed: Outgoing) =>
+    transport.send({ ...signed, provider, concurrency, timeouts, remainingMs: remainingMs(), signal: ex.signal })
+  const signed = sign(target, request, ex.id, JSON.stringify(request.body))
+  return signed instanceof Promise ? waitFor(signed, remainingMs(), ex.signal).then(call) : call(signed)
+}
 
 /** One answer as its events. An iterator by hand: a generator costs three more turns of the queue for each batch. */
 class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {

@@ -1,8 +1,9 @@
 /** Sockets to providers: one undici pool per origin, kept over reloads, and the answer as batches of chunks. */
-import { type Dispatcher, Pool } from 'undici'
+import { buildConnector, type Dispatcher, Pool } from 'undici'
 import type { Cancellation } from '../core/cancel.ts'
 import type { Timeouts } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
+import { type NetLookup, sharedLookup } from './names.ts'
 
 /** Below the shortest idle time of common providers, so that a stale socket is rarely picked (peers, row 21). */
 const KEEP_ALIVE_MS = 25_000
@@ -13,6 +14,9 @@ const HIGH_WATER = 32 * 1024
 const DRAIN_MS = 1000
 
 export interface Call {
+  /** Id of the provider, and how many calls to it may be open at the same time. */
+  readonly provider: string
+  readonly concurrency: number
   readonly baseUrl: string
   /** Added to the path of `baseUrl`. */
   readonly path: string
@@ -26,11 +30,25 @@ export interface Call {
 
 export class Transport {
   readonly #pools = new Map<string, { pool: Pool; prefix: string }>()
+  /** By provider. */
+  readonly #open = new Map<string, OpenCalls>()
+  readonly #lookup = sharedLookup()
 
-  /** Sends one request; resolves with the answer's head. Rejects with a GatewayError that may fail over. */
+  /**
+   * Sends one request; resolves with the answer's head. Rejects with a GatewayError that may fail over: with
+   * `providerBusy` when as many calls are open already as may be, so that one provider that stalls does not take the
+   * sockets and the memory of all.
+   */
   send(call: Call): Promise<Incoming> {
+    const { provider, concurrency } = call
+    let open = this.#open.get(provider)
+    if (!open) {
+      open = { count: 0 }
+      this.#open.set(provider, open)
+    }
+    if (open.count >= concurrency) return Promise.reject(errors.providerBusy(provider))
     const { pool, prefix } = this.#pool(call.baseUrl, call.timeouts.connect)
-    const incoming = new Incoming(call)
+    const incoming = new Incoming(call, open)
     pool.dispatch({ method: 'POST', path: prefix + call.path, headers: call.headers, body: call.body }, incoming)
     return incoming.head
   }
@@ -46,9 +64,10 @@ export class Transport {
     if (!entry) {
       const { origin, pathname } = new URL(baseUrl)
       const pool = new Pool(origin, {
-        connections: 1024,
+        // How many there may be is bounded for each provider.
+        connections: null,
         pipelining: 1,
-        connect: { timeout: connectMs },
+        connect: connector(connectMs, this.#lookup),
         keepAliveTimeout: KEEP_ALIVE_MS,
         keepAliveMaxTimeout: KEEP_ALIVE_MS,
         // Deadlines are our own: undici's restart on every 1xx and count idle time only.
@@ -63,6 +82,10 @@ export class Transport {
   }
 }
 
+interface OpenCalls {
+  count: number
+}
+
 /**
  * One answer as it comes in. A clock bounds each phase (first event, then idle time between chunks) and with it the
  * total time, which all attempts share. Aborting the signal destroys the socket at once.
@@ -72,8 +95,13 @@ export class Incoming implements Dispatcher.DispatchHandler {
   headers: Readonly<Record<string, string | string[] | undefined>> = {}
   readonly head: Promise<Incoming>
 
-  readonly #call: Call
-  /** When the time of all attempts together is over, on the monotonic clock. */
+  /** Not the call itself: its body need not be kept until the answer has ended. */
+  readonly #idleMs: number
+  readonly #signal: Cancellation
+  readonly #open: OpenCalls
+  #settled = false
+  /** On the monotonic clock, as is when the time of all attempts together is over. */
+  readonly #began: number
   readonly #deadline: number
   #phase: NodeJS.Timeout
   #phaseName: 'first event' | 'idle' = 'first event'
@@ -86,16 +114,23 @@ export class Incoming implements Dispatcher.DispatchHandler {
   #paused = false
   #ended = false
   #released = false
+  /** Something has come back, early hints at least. */
+  #heard = false
   #error: GatewayError | undefined
-  readonly #onAbort = () => this.#fail(this.#call.signal.reason ?? errors.aborted())
+  readonly #onAbort = () => this.#fail(this.#signal.reason ?? errors.aborted())
 
-  constructor(call: Call) {
-    this.#call = call
+  /** Counts as one of `open` until nothing is expected of it any more. */
+  constructor(call: Call, open: OpenCalls) {
+    this.#idleMs = call.timeouts.idle
+    this.#signal = call.signal
+    this.#open = open
+    open.count++
     this.head = new Promise((resolve, reject) => {
       this.#resolveHead = resolve
       this.#rejectHead = reject
     })
-    this.#deadline = performance.now() + call.remainingMs
+    this.#began = performance.now()
+    this.#deadline = this.#began + call.remainingMs
     this.#phase = setTimeout(() => this.#expire(), Math.max(1, Math.min(call.timeouts.firstEvent, call.remainingMs)))
     call.signal.listen(this.#onAbort)
   }
@@ -132,7 +167,7 @@ export class Incoming implements Dispatcher.DispatchHandler {
     if (this.#ended || this.#error) return
     this.#phaseName = 'idle'
     const remainingMs = this.#deadline - performance.now()
-    this.#phase = setTimeout(() => this.#expire(), Math.max(1, Math.min(this.#call.timeouts.idle, remainingMs)))
+    this.#phase = setTimeout(() => this.#expire(), Math.max(1, Math.min(this.#idleMs, remainingMs)))
   }
 
   /** Cuts off an unfinished answer. */
@@ -163,6 +198,7 @@ export class Incoming implements Dispatcher.DispatchHandler {
     status: number,
     headers: Readonly<Record<string, string | string[] | undefined>>,
   ): void {
+    this.#heard = true
     if (status < 200) return
     this.status = status
     this.headers = headers
@@ -190,7 +226,8 @@ export class Incoming implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
-    this.#fail(errors.unreachable(reason(cause), cause))
+    const stale = !this.#heard && (connectedAt.get(cause) ?? Number.POSITIVE_INFINITY) < this.#began
+    this.#fail(errors.unreachable(reason(cause), cause).with({ stale }))
   }
 
   #expire(): void {
@@ -211,7 +248,11 @@ export class Incoming implements Dispatcher.DispatchHandler {
 
   #settle(): void {
     clearTimeout(this.#phase)
-    this.#call.signal.ignore(this.#onAbort)
+    if (!this.#settled) {
+      this.#settled = true
+      this.#open.count--
+    }
+    this.#signal.ignore(this.#onAbort)
   }
 
   #notify(): void {
@@ -222,6 +263,21 @@ export class Incoming implements Dispatcher.DispatchHandler {
     else if (this.#error) waiting.reject(this.#error)
     else waiting.resolve(undefined)
   }
+}
+
+/** When the sockets were connected that ended in these errors; on the monotonic clock. */
+const connectedAt = new WeakMap<Error, number>()
+
+/** Connects, and tells of each socket that breaks how old it was. */
+function connector(timeout: number, lookup: NetLookup): buildConnector.connector {
+  const connect = buildConnector({ timeout, lookup })
+  return (options, callback) =>
+    connect(options, (...result) => {
+      const [, socket] = result
+      const now = performance.now()
+      socket?.once('error', error => connectedAt.set(error, now))
+      callback(...result)
+    })
 }
 
 /** Why a connection failed, without addresses: a code where there is one. */

@@ -47,7 +47,7 @@ function make(fails?: Act | 'insufficient', default_output = 100) {
       unpriced: () => log.push('unpriced'),
     },
   }
-  return { log, filter: billing.create({ default_output }, services as unknown as Services) }
+  return { log, filter: billing.create({ default_output, storage: '0.01' }, services as unknown as Services) }
 }
 
 interface Given {

@@ -1,4 +1,4 @@
-/** Filters, each alone: quirks, limits, the response cache, admission and keys. */
+/** Filters, each alone: quirks, limits, the response cache and keys. */
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import t from 'tap'
@@ -10,7 +10,6 @@ import type { Exchange } from '../../src/core/exchange.ts'
 import type { FilterFactory, Reply } from '../../src/core/filter.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import type { CachedReply, Principal, Quota, Services } from '../../src/core/ports.ts'
-import { admission } from '../../src/filters/admission.ts'
 import { auth } from '../../src/filters/auth.ts'
 import { cache } from '../../src/filters/cache.ts'
 import { bend } from '../../src/filters/quirks.ts'
@@ -18,6 +17,7 @@ import { ratelimit } from '../../src/filters/ratelimit.ts'
 import { translate } from '../../src/filters/translate.ts'
 import { byName, eventsOf, exchange, principal, text } from '../core/kit.ts'
 import { deepFreeze, target } from '../plugins/wire-kit.ts'
+import { lenient } from '../policy/kit.ts'
 
 /** The same cases on every run. */
 fc.configureGlobal({ seed: 20261120 })
@@ -141,7 +141,7 @@ t.test('rate limit headers are structured fields, and never negative', async t =
   })
   const headersOf = async (taken: Quota | Promise<Quota>, reply = ok()) => {
     const ex = exchange({ request, principal })
-    const got = await run(ratelimit, { rpm: 600 }, { counters: { take: () => taken } }, ex, reply)
+    const got = await run(ratelimit, { rpm: 600, rules: [] }, { counters: { take: () => taken } }, ex, reply)
     return {
       headers: (Array.isArray(got.headers) ? byName(got.headers) : got.headers) as Record<string, string>,
       refused: got instanceof GatewayError && got.status === 429,
@@ -172,8 +172,8 @@ t.test('rate limit headers are structured fields, and never negative', async t =
   t.strictSame(other.headers, {}, 'headers stand on 200 and 429 only')
   const taken: unknown[] = []
   const counters = { take: (...args: unknown[]) => taken.push(args) && { allowed: true, remaining: 0, resetMs: 0 } }
-  await run(ratelimit, { rpm: 7 }, { counters }, exchange({ principal }))
-  await run(ratelimit, { rpm: 7 }, { counters }, exchange())
+  await run(ratelimit, { rpm: 7, rules: [] }, { counters }, exchange({ principal }))
+  await run(ratelimit, { rpm: 7, rules: [] }, { counters }, exchange())
   t.strictSame(taken, [['org-1 chat', 7, 60_000]], 'one counter for an organization and endpoint; none without')
 })
 
@@ -270,43 +270,6 @@ t.test('only a whole answer of bearable size is kept, and replayed to streams an
   }
 })
 
-t.test('admission counts who is inside, and lets out only who came in', async t => {
-  const load = { ms: 0, lagMs: () => load.ms }
-  const running: number[] = []
-  const filter = made(
-    admission,
-    { in_flight: 2, lag: 500 },
-    { load, metrics: { inFlight: (by: number) => running.push(by) } },
-  )
-  const [first, second, third] = [exchange(), exchange(), exchange()]
-  const enter = async (ex: Exchange) => {
-    try {
-      return (await filter.handle!(ex, async () => ok())).status
-    } catch (error) {
-      return (error as GatewayError).status
-    }
-  }
-  t.strictSame([await enter(first), await enter(second), await enter(third)], [200, 200, 529])
-  filter.finish!(third, true)
-  t.equal(await enter(third), 529, 'who was refused frees no place')
-  filter.finish!(third, true)
-  filter.finish!(exchange(), false)
-  t.equal(await enter(third), 529, 'nor who never came so far')
-  filter.finish!(third, true)
-  filter.finish!(first, true)
-  t.strictSame([await enter(third), await enter(first)], [200, 529], 'and who leaves, one')
-  for (const ex of [first, second, third]) filter.finish!(ex, true)
-  t.equal(
-    running.reduce((sum, by) => sum + by, 0),
-    0,
-  )
-  load.ms = 501
-  t.equal(await enter(first), 529, 'nobody enters while the loop lags')
-  filter.finish!(first, true)
-  load.ms = 500
-  t.equal(await enter(exchange()), 200)
-})
-
 t.test('a credential is looked up by its hash, and what cannot be told apart is refused', async t => {
   const secret = 'mgw_0123456789'
   const hash = createHash('sha256').update(secret).digest('hex')
@@ -316,6 +279,9 @@ t.test('a credential is looked up by its hash, and what cannot be told apart is 
     [createHash('sha256').update('expired').digest('hex')]: { ...principal, expiresAt: 1_000_000 },
     [createHash('sha256').update('later').digest('hex')]: later,
     [createHash('sha256').update('archived').digest('hex')]: { ...principal, archived: true },
+    [createHash('sha256').update('denied').digest('hex')]: { ...principal, access: false, archived: true },
+    [createHash('sha256').update('public').digest('hex')]: { ...principal, kind: 'publishable' },
+    [createHash('sha256').update('session').digest('hex')]: { ...principal, keyId: 'session', kind: 'session' },
   }
   const keys = { find: (hash: string) => found[hash] }
   const down = { find: () => Promise.reject(new Error('disk full')) }
@@ -334,17 +300,23 @@ t.test('a credential is looked up by its hash, and what cannot be told apart is 
     [{ authorization: 'Bearer expired' }, '401 invalid_api_key'],
     [{ authorization: `Bearer ${'x'.repeat(257)}` }, '401 invalid_api_key', down],
     [{ authorization: 'Bearer archived' }, '410 null'],
+    [{ authorization: 'Bearer denied' }, '403 permission_denied'],
+    [{ authorization: 'Bearer public' }, '403 permission_denied'],
+    [{ authorization: 'Bearer session' }, 'session'],
+    [{ authorization: 'Bearer session', 'x-source': 'my app' }, '400 invalid_parameters'],
+    [{ authorization: 'Bearer wrong', 'x-source': 'my app' }, '401 invalid_api_key'],
     [{ authorization: `Bearer ${secret}` }, '503 store_unavailable', down],
   ]
   for (const [headers, got, store = keys] of rows) {
     const ex = exchange({ headers })
-    const answer = await run(auth, { optional: false }, { keys: store }, ex)
+    const answer = await run(auth, { optional: false, trusted_proxies: [] }, { keys: store, policies: lenient }, ex)
     const seen = answer instanceof GatewayError ? `${answer.status} ${answer.code}` : ex.principal?.keyId
     t.equal(seen, got, JSON.stringify(headers))
   }
   const open = exchange()
-  t.match(await run(auth, { optional: true }, { keys }, open), { status: 200 })
+  t.match(await run(auth, { optional: true, trusted_proxies: [] }, { keys, policies: lenient }, open), { status: 200 })
   t.equal(open.principal, undefined)
   const wrong = exchange({ headers: { 'x-api-key': 'wrong' } })
-  t.match(await run(auth, { optional: true }, { keys }, wrong), { status: 401 }, 'a wrong one is refused all the same')
+  const answer = await run(auth, { optional: true, trusted_proxies: [] }, { keys, policies: lenient }, wrong)
+  t.match(answer, { status: 401 }, 'a wrong one is refused all the same')
 })

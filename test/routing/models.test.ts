@@ -6,7 +6,7 @@ import type { Catalog, Mapping, Model } from '../../src/core/catalog.ts'
 import { models } from '../../src/endpoints/models.ts'
 import { Registry } from '../../src/registry.ts'
 import { exchange } from '../core/kit.ts'
-import { target } from '../plugins/wire-kit.ts'
+import { silent, target } from '../plugins/wire-kit.ts'
 
 type Json = Record<string, unknown>
 interface Entry extends Json {
@@ -123,7 +123,8 @@ const day = (days: number) => new Date(now + days * 86_400_000).toISOString().sl
 /** Offers by model: of two providers, of which only the second says that it does not train. */
 function catalogOf(rows: Record<string, { model?: Partial<Model>; offers: Partial<Mapping>[] }>): Catalog {
   const by = [true, false].map(
-    trainsOnData => target({ provider: { id: trainsOnData ? 'acme' : 'best', trainsOnData } }).provider,
+    trainsOnData =>
+      target({ provider: { id: trainsOnData ? 'acme' : 'best', dataPolicy: { ...silent, trainsOnData } } }).provider,
   )
   const all = new Map<string, Model>()
   for (const [id, { model: more, offers }] of Object.entries(rows)) {

@@ -165,6 +165,43 @@ t.test('a need that no mapping meets is a 400, and one that some meet leaves tho
   t.equal(unmet?.param, 'verbosity', 'one mapping must meet every need')
 })
 
+t.test('a wish that some mappings fulfil leaves those, and one that nobody fulfils leaves all', async t => {
+  const can = (...names: string[]) => ({ supports: new Set(names) as Mapping['supports'] })
+  const long = { messages: [{ role: 'user', content: 'x'.repeat(4000) }] }
+  const tuned = (name: string) => ({ parameters: new Set([name]) })
+  const rows: [request: object, able: Partial<Mapping>, bare?: Partial<Mapping>][] = [
+    [long, { contextLength: 1000 }, { contextLength: 999 }],
+    [{ max_tokens: 100 }, { maxOutput: 100 }, { maxOutput: 99 }],
+    [{ stream: true }, can('streaming')],
+    [{ tool_choice: 'required' }, tuned('tool_choice'), tuned('temperature')],
+    [{ tool_choice: { type: 'function', function: { name: 'f' } } }, {}, tuned('temperature')],
+    [{ parallel_tool_calls: true }, can('parallel_tool_calls')],
+    [{ effort: 'low' }, can('effort')],
+    [{ response_format: { type: 'json_schema' } }, can('structured_outputs', 'json_output'), can('json_output')],
+    [
+      { reasoning_effort: 'xhigh' },
+      { ...can('reasoning'), reasoningEfforts: ['high', 'xhigh'] },
+      { ...can('reasoning'), reasoningEfforts: ['high'] },
+    ],
+  ]
+  for (const [wish, able, fields = {}] of rows) {
+    const request = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...wish } as never
+    const bare = { ...target().mapping, ...fields }
+    const fits = { ...bare, ...able, ...(able.parameters || !fields.parameters ? {} : { parameters: undefined }) }
+    const says = JSON.stringify(wish).slice(0, 80)
+    t.strictSame(capable([bare, fits, bare], 'chat', request), { mappings: [fits] }, says)
+    t.strictSame(capable([bare, bare], 'chat', request), { mappings: [bare, bare] }, says)
+  }
+})
+
+t.test('needs that are met only apart are told as one', async t => {
+  const can = (name: string) => ({ ...target().mapping, supports: new Set([name]) as Mapping['supports'] })
+  const request = { model: 'm', messages: [], tools: [{ type: 'function' }], verbosity: 'low', stream: true } as never
+  const { unmet } = capable([can('tools'), can('verbosity')], 'chat', request)
+  t.equal(unmet?.message, 'No provider of "m" supports tools and verbosity at once.')
+  t.equal(capable([can('tools')], 'chat', request).unmet?.message, 'No provider of "m" supports verbosity.')
+})
+
 t.test('targets stand in order of priority, then price, then name, and each credential is one', async t => {
   const two = { credentials: [credential('1'), credential('2')] }
   const catalog = catalogOf({

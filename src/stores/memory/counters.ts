@@ -17,6 +17,8 @@ interface Window {
 export class MemoryCounters implements Counters {
   readonly #now: () => number
   readonly #windows = new LRUCache<string, Window>({ max: MAX_KEYS })
+  /** Places that are taken; a key with none is not there. */
+  readonly #taken = new Map<string, number>()
 
   /** `now` is a clock in milliseconds, monotonic if possible; while it runs backwards, time stands still. */
   constructor(now: () => number = () => performance.now()) {
@@ -42,6 +44,19 @@ export class MemoryCounters implements Counters {
       remaining: Math.max(0, limit - window.sum),
       resetMs: Math.max(0, (window.oldest + span) * width - now),
     }
+  }
+
+  enter(key: string, limit: number): boolean {
+    const taken = this.#taken.get(key) ?? 0
+    if (taken >= limit) return false
+    this.#taken.set(key, taken + 1)
+    return true
+  }
+
+  leave(key: string): void {
+    const taken = this.#taken.get(key) ?? 0
+    if (taken > 1) this.#taken.set(key, taken - 1)
+    else this.#taken.delete(key)
   }
 
   #window(key: string, span: number): Window {

@@ -1,0 +1,143 @@
+/** What routing remembers between requests. Every answer is immediate: it is read several times in each request. */
+
+/** How the minutes of the past weigh; the newest of them is the one that runs. */
+export interface History {
+  /** Minutes that count at all. */
+  readonly minutes: number
+  /** Of them, the newest, which weigh `newestWeight`, and with them those up to here, which weigh `recentWeight`. */
+  readonly newest: number
+  readonly recent: number
+  readonly newestWeight: number
+  readonly recentWeight: number
+  readonly restWeight: number
+}
+
+/** What one attempt showed of the offer that it was made at. */
+export interface Sample {
+  /** Undefined when it says nothing of the provider: the caller left, or was at fault. */
+  readonly ok?: boolean | undefined
+  /** Milliseconds from the request to the first piece of a streamed answer. */
+  readonly firstTokenMs?: number | undefined
+  /** Completion tokens over the whole time of the answer. */
+  readonly tokensPerSecond?: number | undefined
+}
+
+/** Averages over the weighted minutes; undefined where nothing was measured. */
+export interface Measured {
+  /** Attempts with a verdict, unweighted. */
+  readonly requests: number
+  /** Percent. */
+  readonly uptime: number | undefined
+  /** Milliseconds to the first token. */
+  readonly latency: number | undefined
+  /** Tokens per second. */
+  readonly throughput: number | undefined
+  /** Attempts, and those that failed, of the minute that runs and the one before it. */
+  readonly lately: { readonly requests: number; readonly errors: number }
+}
+
+/** How offers have done in the last minutes. Keys name an offer: a mapping, in a region. */
+export interface Measurements {
+  add(offer: string, sample: Sample): void
+  /** Valid until the next call for the same offer; undefined when there is nothing. */
+  read(offer: string, history: History): Measured | undefined
+}
+
+export interface CircuitPolicy {
+  /** Failures in a row that open a circuit. */
+  readonly failures: number
+  /** The first opening lasts so long, the nth in a row n times as long. Milliseconds. */
+  readonly baseMs: number
+  readonly maxMs: number
+  /** Share of an opening that chance may add. */
+  readonly jitter: number
+}
+
+/** `half-open`: the next attempt is a probe, and until it has ended the circuit is open for all others. */
+export type CircuitState = 'closed' | 'open' | 'half-open'
+
+/** Who is left alone for a while. Keys name an offer, or an offer with a credential. */
+export interface Circuits {
+  state(key: string): CircuitState
+  /** Whether its last attempt failed. */
+  failing(key: string): boolean
+  /** Milliseconds for which it stays open; 0 when it is not. */
+  openMs(key: string): number
+  /** An attempt begins; one of `succeeded`, `failed`, `trip` and `left` tells how it ended. */
+  begin(key: string): void
+  succeeded(key: string): void
+  /** Whether this opened it. */
+  failed(key: string, policy: CircuitPolicy): boolean
+  /** Opens it at once; false when it was open already. */
+  trip(key: string, policy: CircuitPolicy): boolean
+  /** Opens it for so long, because it was asked for. */
+  cool(key: string, ms: number): void
+  /** The attempt ended without a verdict. */
+  left(key: string): void
+}
+
+/** Which offer somebody was given, for a while. */
+export interface Pins {
+  get(key: string): string | undefined
+  set(key: string, offer: string, ttlMs: number): void
+}
+
+/** Why a candidate was put first (field notes section 3.5). */
+export type Reason =
+  /** The model string names the provider. */
+  | 'direct-provider-specified'
+  /** It does, but the provider is down. */
+  | 'low-uptime-fallback'
+  | 'single-provider-available'
+  | 'session-sticky'
+  | 'random-exploration'
+  | 'stable-preferred'
+  | 'weighted-score'
+
+/** A request as far as routing reads it. */
+export interface RouteQuestion {
+  readonly model: string
+  readonly routing?: 'auto' | 'price' | 'throughput' | 'latency' | undefined
+  readonly stream?: boolean | undefined
+  /** Tokens. */
+  readonly prompt?: number | undefined
+  readonly session?: string | undefined
+}
+
+export interface ExplainedRoute {
+  /** As it was understood: an id, or `auto`. */
+  readonly model: string
+  readonly reason: Reason
+  /** The offer that would be asked first. */
+  readonly choice: string
+  /** Those that would be asked, in order; then those that the request leaves out, because it names a provider. */
+  readonly candidates: readonly ExplainedCandidate[]
+  /** Offers of the model that cannot serve the request at all. */
+  readonly excluded: readonly { readonly offer: string; readonly reason: string }[]
+}
+
+export interface ExplainedCandidate {
+  readonly offer: string
+  /** From 1; null for one that would not be asked. */
+  readonly place: number | null
+  /** USD per million tokens, averaged over input and output; or per image. Null when unknown. */
+  readonly price: number | null
+  readonly priority: number
+  /** Attempts that were measured. */
+  readonly requests: number
+  /** Percent, tokens per second and milliseconds; null for what was not measured, or not often enough. */
+  readonly uptime: number | null
+  readonly throughput: number | null
+  readonly latency: number | null
+  readonly circuit: CircuitState
+  /** Milliseconds for which it is still left alone. */
+  readonly openMs: number
+  /** How much worse than the best, by each measure. */
+  readonly terms: Readonly<Record<'price' | 'uptime' | 'throughput' | 'latency' | 'cache', number>>
+  /** Mean of the terms, by weight. */
+  readonly base: number
+  readonly priorityPenalty: number
+  readonly uptimePenalty: number
+  /** The sum of these three; the lowest is the best. */
+  readonly score: number
+}

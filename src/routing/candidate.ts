@@ -1,0 +1,98 @@
+/** A mapping in one of its regions: what scores, health and stickiness are about. */
+import { type Mapping, REGION } from '../core/catalog.ts'
+import type { Price } from '../core/money.ts'
+import type { Target } from '../core/translator.ts'
+
+export interface Candidate {
+  /** `provider/model`, with `@region` where the provider has an address for each, and `owner:` where it has one. */
+  readonly key: string
+  readonly mapping: Mapping
+  readonly region: string | undefined
+  /** The provider's address there; undefined where it has but one. */
+  readonly baseUrl: string | undefined
+  /** Higher prices for longer prompts, from the lowest bound on; the first one is for all. */
+  readonly rates: readonly Rates[]
+  /** The model puts out images and no text: its price is that of an image, and is all in `rates[0].input`. */
+  readonly image: boolean
+}
+
+/** Pico-USD per token, as numbers: scores need no exactness. Undefined where unknown. */
+export interface Rates {
+  /** For prompts of more tokens than this. */
+  readonly above: number
+  readonly input: number | undefined
+  readonly output: number | undefined
+  readonly cached: number | undefined
+}
+
+const standing = new WeakMap<Mapping, readonly Candidate[]>()
+
+/** One for each region, or the only one. The same objects on every call. */
+export function candidatesOf(mapping: Mapping): readonly Candidate[] {
+  let known = standing.get(mapping)
+  if (!known) {
+    const { baseUrl } = mapping.provider
+    const regions = baseUrl.includes(REGION) ? mapping.regions : [undefined]
+    known = regions.map(region => candidateIn(mapping, region))
+    standing.set(mapping, known)
+  }
+  return known
+}
+
+/** One attempt that could be made. */
+export interface Step {
+  readonly candidate: Candidate
+  readonly target: Target
+  /** Of the target among all: its candidate's, and the credential. */
+  readonly key: string
+}
+
+const steps = new WeakMap<Target, Step>()
+
+/** The same object on every call. */
+export function stepOf(target: Target): Step {
+  let step = steps.get(target)
+  if (!step) {
+    const all = candidatesOf(target.mapping)
+    const candidate = all.length === 1 ? all[0]! : all.find(({ region }) => region === target.region)!
+    step = { candidate, target, key: `${candidate.key}#${target.credential?.id ?? ''}` }
+    steps.set(target, step)
+  }
+  return step
+}
+
+function candidateIn(mapping: Mapping, region: string | undefined): Candidate {
+  const { model, provider } = mapping
+  const image = model.output.includes('image') && !model.output.includes('text')
+  const { owner = '' } = provider
+  const name = `${owner && `${owner}:`}${provider.id}/${model.id}`
+  return {
+    key: region === undefined ? name : `${name}@${region}`,
+    mapping,
+    region,
+    baseUrl: region === undefined ? undefined : provider.baseUrl.replaceAll(REGION, region),
+    rates: image ? [{ ...unknown, input: imagePrice(mapping) }] : tokenRates(mapping.price),
+    image,
+  }
+}
+
+const unknown: Rates = { above: 0, input: undefined, output: undefined, cached: undefined }
+
+function tokenRates(price: Price | undefined): Rates[] {
+  if (!price) return [unknown]
+  return [{ above: 0, rates: price.rates }, ...price.tiers].map(({ above, rates }) => ({
+    above,
+    input: numeric(rates.prompt),
+    output: numeric(rates.completion),
+    cached: numeric(rates.input_cache_read),
+  }))
+}
+
+/** Of the cheapest size, else of a request, else of the tokens of an image. */
+function imagePrice({ price, pricingBySize }: Mapping): number | undefined {
+  const bySize = Object.values(pricingBySize?.per_image ?? {}).map(usd => Number(usd) * 1e12)
+  if (bySize.length > 0) return Math.min(...bySize)
+  return numeric(price?.rates.request) ?? numeric(price?.rates.image_output)
+}
+
+const numeric = (rate: bigint | undefined): number | undefined => (rate === undefined ? undefined : Number(rate))

@@ -1,0 +1,128 @@
+/** Which candidate of a request comes first, and why: score, stickiness, exploration and pins. */
+import type { Exchange } from '../core/exchange.ts'
+import type { Reason, Services } from '../core/ports.ts'
+import { type Candidate, stepOf } from './candidate.ts'
+import type { Order } from './course.ts'
+import { plan } from './plan.ts'
+import { type Group, groupsOf, type Ranked, Ranking, strategyOf } from './ranking.ts'
+import type { Settings } from './settings.ts'
+import { preferenceKey, sessionKey } from './sticky.ts'
+
+export interface Choice extends Order {
+  readonly reason: Reason
+  /** The session that is to stay: with `offer`, else with who answers. */
+  readonly session?: { readonly key: string; readonly offer: string | undefined } | undefined
+}
+
+export type Knowledge = Pick<Services, 'measurements' | 'circuits' | 'pins' | 'random'>
+
+export class Chooser {
+  readonly #settings: Settings
+  readonly #known: Knowledge
+  readonly #ranking: Ranking
+
+  constructor(settings: Settings, known: Knowledge) {
+    this.#settings = settings
+    this.#known = known
+    this.#ranking = new Ranking(settings, known.measurements)
+  }
+
+  /** Throws the 4xx that says why nobody can serve the request. */
+  choose(ex: Exchange): Choice {
+    const groups = groupsOf(plan(ex, this.#settings))
+    const failover = ex.header('x-no-fallback') !== 'true'
+    if (ex.requestedProvider !== null) return this.#pinned(ex, groups, failover)
+    if (groups.length === 1) return { ranked: groups, reason: 'single-provider-available', failover }
+    const key = this.#settings.session.enabled ? sessionKey(ex) : undefined
+    const ranked = this.#ranking.rank(ex, groups, key !== undefined)
+    return key === undefined ? this.#shared(ex, ranked, failover) : this.#sessions(ex, ranked, key, failover)
+  }
+
+  /** To be called when a choice has led to an answer. */
+  keep({ session }: Choice, answered: Candidate): void {
+    if (session) this.#known.pins.set(session.key, session.offer ?? answered.key, this.#settings.session.ttl)
+  }
+
+  /** The provider that the model string names, unless it is down and another one does better. */
+  #pinned(ex: Exchange, groups: Group[], failover: boolean): Choice {
+    const own = groups.length > 1 ? this.#ranking.rank(ex, groups, false) : groups
+    const uptime = Math.max(...groups.map(({ candidate }) => this.#uptime(candidate)))
+    if (failover && uptime < this.#settings.thresholds.low_uptime) {
+      const all = groupsOf(plan(ex, { auto: [], unpinned: true }))
+      const others = all.filter(
+        ({ candidate }) => candidate.mapping.provider.id !== ex.requestedProvider && this.#uptime(candidate) > uptime,
+      )
+      // Now and then it is asked all the same: nothing else would show that it is back.
+      const asked = this.#known.random() < this.#settings.exploration
+      const better = this.#ranking.rank(ex, others, false)
+      if (asked && others.length > 0) return { ranked: [...own, ...better], reason: 'random-exploration', failover }
+      if (others.length > 0) return { ranked: [...better, ...own], reason: 'low-uptime-fallback', failover }
+    }
+    return { ranked: own, reason: 'direct-provider-specified', failover }
+  }
+
+  #sessions(ex: Exchange, ranked: Ranked[], key: string, mayLeave: boolean): Choice {
+    const { uptime } = this.#settings.session
+    const failover = mayLeave && this.#settings.session.failover
+    const pinned = this.#holder(key, ranked, uptime)
+    if (!pinned) return { ...this.#steady(ex, ranked), failover, session: { key, offer: undefined } }
+    const session = { key, offer: pinned.candidate.key }
+    return { ranked: led(pinned, ranked), reason: 'session-sticky', failover, session }
+  }
+
+  #shared(ex: Exchange, ranked: Ranked[], failover: boolean): Choice {
+    const { exploration } = this.#settings
+    const { random } = this.#known
+    // Before the best one has been measured there is nothing to compare others with.
+    if (ranked[0]!.facts.uptime !== undefined && random() < exploration) {
+      const { model } = ranked[0]!.candidate.mapping
+      const able = ranked.filter(one => one.candidate.mapping.model === model && this.#isUp(one))
+      const one = able[Math.floor(random() * able.length)]
+      if (one) return { ranked: led(one, ranked), reason: 'random-exploration', failover }
+    }
+    return { ...this.#steady(ex, ranked), failover }
+  }
+
+  /** The provider that a model prefers, while it is nearly the best; else the best, which is preferred from then on. */
+  #steady(ex: Exchange, ranked: Ranked[]): Pick<Choice, 'ranked' | 'reason'> {
+    const { enabled, uptime, margin, ttl } = this.#settings.preference
+    const best = ranked.find(one => this.#isUp(one))
+    if (!enabled || !best) return { ranked, reason: 'weighted-score' }
+    const { model } = best.candidate.mapping
+    const key = preferenceKey(model, strategyOf(ex), ex.streaming)
+    const preferred = this.#holder(key, ranked, uptime)
+    if (preferred && preferred.score.total <= best.score.total + margin) {
+      return { ranked: led(preferred, ranked), reason: 'stable-preferred' }
+    }
+    // Of those who may use fewer providers, none decides for the others.
+    const { pins } = this.#known
+    const stays = pins.get(key)
+    if (stays === undefined || ranked.some(({ candidate }) => candidate.key === stays)) {
+      pins.set(key, best.candidate.key, ttl)
+    }
+    return { ranked, reason: 'weighted-score' }
+  }
+
+  /** Who is pinned under a key, while it is up and a candidate. */
+  #holder(key: string, ranked: Ranked[], uptime: number): Ranked | undefined {
+    const pinned = this.#known.pins.get(key)
+    if (pinned === undefined) return undefined
+    const found = ranked.find(({ candidate }) => candidate.key === pinned)
+    return found && this.#isUp(found) && this.#uptime(found.candidate) >= uptime ? found : undefined
+  }
+
+  /** Neither it nor all of its credentials are left alone. */
+  #isUp({ candidate, targets }: Group): boolean {
+    const { circuits } = this.#known
+    if (circuits.state(candidate.key) === 'open') return false
+    return targets.some(target => circuits.state(stepOf(target).key) !== 'open')
+  }
+
+  /** Percent; all that is known of those who were hardly tried. */
+  #uptime(candidate: Candidate): number {
+    return this.#ranking.uptime(this.#ranking.read(candidate)) ?? this.#settings.thresholds.default_uptime
+  }
+}
+
+/** The same candidates, with one of them in front. */
+const led = (one: Ranked, all: readonly Ranked[]): Ranked[] => [one, ...all.filter(other => other !== one)]

@@ -1,0 +1,59 @@
+/** The targets of one request, each at most once, the most promising of those that are left first. */
+import type { Circuits } from '../core/ports.ts'
+import type { Target } from '../core/translator.ts'
+import { type Candidate, type Step, stepOf } from './candidate.ts'
+import { ownFirst } from './policy.ts'
+
+/** Whom to ask first, and whether anybody else. */
+export interface Order {
+  /** The best first; the targets of each as they are to be tried. */
+  readonly ranked: readonly { readonly candidate: Candidate; readonly targets: readonly Target[] }[]
+  /** False when only the provider of the first attempt may be asked. */
+  readonly failover: boolean
+}
+
+export class Course {
+  readonly #circuits: Circuits
+  readonly #failover: boolean
+  #left: Step[] = []
+  /** Candidates that have failed this request, whoever's the credential was. */
+  readonly #failed: Candidate[] = []
+
+  constructor({ ranked, failover }: Order, circuits: Circuits) {
+    this.#circuits = circuits
+    this.#failover = failover
+    for (const { targets } of ownFirst(ranked)) for (const target of targets) this.#left.push(stepOf(target))
+  }
+
+  /** Open circuits come last and nobody is left out, so that there is somebody to ask as long as anybody is left. */
+  next(): Step | undefined {
+    let best: Step | undefined
+    let least = Number.POSITIVE_INFINITY
+    for (const step of this.#left) {
+      const doubt = this.#doubt(step)
+      if (doubt >= least) continue
+      best = step
+      least = doubt
+      if (doubt === 0) break
+    }
+    const provider = best?.target.provider
+    this.#left = this.#left.filter(step => step !== best && (this.#failover || step.target.provider === provider))
+    return best
+  }
+
+  /** Another credential of it will be tried when nothing else is left. */
+  failed({ candidate }: Step): void {
+    this.#failed.push(candidate)
+  }
+
+  /** Whether nothing speaks against a target: to retry there feeds no outage. */
+  isSound(step: Step): boolean {
+    const { candidate, key } = step
+    return !this.#failed.includes(candidate) && !this.#circuits.failing(candidate.key) && !this.#circuits.failing(key)
+  }
+
+  #doubt({ candidate, key }: Step): number {
+    if (this.#failed.includes(candidate)) return 2
+    return this.#circuits.state(candidate.key) === 'open' || this.#circuits.state(key) === 'open' ? 1 : 0
+  }
+}

@@ -1,0 +1,116 @@
+/** What `route` would choose for a request, and what of each candidate says so. Changes nothing that is remembered. */
+import { Cancellation } from '../core/cancel.ts'
+import type { Mapping } from '../core/catalog.ts'
+import { errors } from '../core/error.ts'
+import { Exchange } from '../core/exchange.ts'
+import { operationOf } from '../core/operation.ts'
+import type { Op, Ops } from '../core/ops.ts'
+import type { Circuits, ExplainedCandidate, ExplainedRoute, RouteQuestion, Services } from '../core/ports.ts'
+import type { Route, Snapshot } from '../core/snapshot.ts'
+import { Chooser } from './choice.ts'
+import { Course } from './course.ts'
+import { isLive, plan } from './plan.ts'
+import { groupsOf, type Ranked, Ranking } from './ranking.ts'
+import { capable } from './requirements.ts'
+import { resolve } from './resolve.ts'
+import type { Settings } from './settings.ts'
+
+type Memory = Pick<Services, 'measurements' | 'circuits' | 'pins'>
+
+/** Throws what the request would be told: 404 for an unknown model, 400 for what nobody can serve. */
+export function explainRoute(snapshot: Snapshot, memory: Memory, question: RouteQuestion): ExplainedRoute {
+  const { route, settings } = routeFor(snapshot, question.model)
+  const ex = exchangeFor(snapshot, route, question)
+  const pins = { get: (key: string) => memory.pins.get(key), set() {} }
+  const choice = new Chooser(settings, { ...memory, pins, random: () => 1 }).choose(ex)
+  const course = new Course(choice, memory.circuits)
+  const places: string[] = []
+  for (let step = course.next(); step; step = course.next()) {
+    if (!places.includes(step.candidate.key)) places.push(step.candidate.key)
+  }
+  const groups = groupsOf(plan(ex, { auto: settings.auto, unpinned: true }))
+  const ranked = new Ranking(settings, memory.measurements).rank(ex, groups, question.session !== undefined)
+  const placeOf = (one: Ranked) => places.indexOf(one.candidate.key)
+  const asked = ranked.filter(one => placeOf(one) >= 0).sort((a, b) => placeOf(a) - placeOf(b))
+  const candidates = [...asked, ...ranked.filter(one => placeOf(one) < 0)]
+  return {
+    model: ex.requestedModel,
+    reason: choice.reason,
+    choice: places[0]!,
+    candidates: candidates.map(one => explained(one, placeOf(one), memory.circuits)),
+    excluded: excludedOf(ex, candidates),
+  }
+}
+
+/** The endpoint that serves a model, with the options of its `route` filter. */
+function routeFor(snapshot: Snapshot, name: string): { route: Route; settings: Settings } {
+  const wanted = resolve(snapshot.catalog, name)
+  const serves = (op: Op) => (wanted.kind === 'model' ? operationOf(op).servedBy(wanted.model) : op === 'chat')
+  const route = snapshot.routes().find(({ endpoint }) => endpoint.op !== undefined && serves(endpoint.op))
+  const link = route?.chain.links.find(({ factory }) => factory.name === 'route')
+  if (!route || !link) throw errors.notFound('No endpoint that serves this model has a filter "route".')
+  return { route, settings: link.options as Settings }
+}
+
+function exchangeFor(snapshot: Snapshot, { endpoint }: Route, question: RouteQuestion): Exchange {
+  const { model, routing, stream, prompt = 0, session } = question
+  const text = 'x'.repeat(4 * prompt)
+  const headers = session === undefined ? {} : { 'x-session-id': session }
+  const ex = new Exchange({
+    snapshot,
+    endpoint,
+    headers,
+    query: '',
+    signal: new Cancellation(),
+    body: () => Promise.reject(errors.internal('there is no body')),
+  })
+  const chat: Ops['chat'] = { model, routing, stream, messages: [{ role: 'user', content: text }] }
+  ex.request = endpoint.op === 'embeddings' ? { model, input: text } : chat
+  return ex
+}
+
+function explained(
+  { candidate, measured, facts, score }: Ranked,
+  place: number,
+  circuits: Circuits,
+): ExplainedCandidate {
+  const { terms, base, priorityPenalty, uptimePenalty, total } = score
+  return {
+    offer: candidate.key,
+    place: place < 0 ? null : place + 1,
+    price: facts.price === undefined ? null : candidate.image ? facts.price / 1e12 : facts.price / 1e6,
+    priority: facts.priority,
+    requests: measured?.requests ?? 0,
+    uptime: facts.uptime ?? null,
+    throughput: facts.throughput ?? null,
+    latency: facts.latency ?? null,
+    circuit: circuits.state(candidate.key),
+    openMs: Math.ceil(circuits.openMs(candidate.key)),
+    terms,
+    base,
+    priorityPenalty,
+    uptimePenalty,
+    score: total,
+  }
+}
+
+/** Why each other offer of the requested model is none for this request. */
+function excludedOf(ex: Exchange, candidates: readonly Ranked[]): ExplainedRoute['excluded'] {
+  const wanted = resolve(ex.snapshot.catalog, ex.request!.model)
+  if (wanted.kind !== 'model') return []
+  const left = wanted.model.mappings.filter(mapping =>
+    candidates.every(({ candidate }) => candidate.mapping !== mapping),
+  )
+  return left.map(mapping => ({ offer: `${mapping.provider.id}/${mapping.model.id}`, reason: whyNot(ex, mapping) }))
+}
+
+function whyNot(ex: Exchange, mapping: Mapping): string {
+  const op = ex.endpoint.op!
+  if (!mapping.wires.has(op)) return `its provider does not speak "${op}"`
+  if (mapping.provider.priority <= 0) return 'its provider has priority 0'
+  const { unmet } = capable([mapping], op, ex.request!)
+  if (unmet) return unmet.message
+  if (!isLive(mapping)) return 'its provider has no credential'
+  if (mapping.price === undefined && mapping.unpriced !== 'allow') return 'its price is unknown'
+  return 'it is deactivated'
+}

@@ -1,0 +1,108 @@
+/** What attempts teach of providers and credentials, each apart from the other. */
+import type { GatewayError } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { CircuitPolicy, History, Sample, Services } from '../core/ports.ts'
+import type { Step } from './candidate.ts'
+import { circuitPolicyOf, historyOf, type Settings } from './settings.ts'
+import { type Blame, blame } from './verdict.ts'
+
+export class Health {
+  readonly #services: Pick<Services, 'measurements' | 'circuits' | 'log'>
+  readonly #settings: Settings
+  readonly #policy: CircuitPolicy
+  readonly #history: History
+
+  constructor(settings: Settings, services: Pick<Services, 'measurements' | 'circuits' | 'log'>) {
+    this.#services = services
+    this.#settings = settings
+    this.#policy = circuitPolicyOf(settings)
+    this.#history = historyOf(settings)
+  }
+
+  began({ candidate, key }: Step): void {
+    this.#services.circuits.begin(candidate.key)
+    this.#services.circuits.begin(key)
+  }
+
+  /** An answer has begun; how good it is, `ended` tells. */
+  answered({ candidate, key }: Step): void {
+    this.#services.circuits.succeeded(candidate.key)
+    this.#services.circuits.succeeded(key)
+  }
+
+  /** There was no answer, and that speaks against nobody. */
+  left({ candidate, key }: Step): void {
+    this.#services.circuits.left(candidate.key)
+    this.#services.circuits.left(key)
+  }
+
+  /** There was no answer. `ms` is how long the provider was waited for. */
+  failed(step: Step, error: GatewayError, ms: number): Blame {
+    const whose = inTime(step, error, ms) ? blame(error) : 'none'
+    this.#judge(step, whose, error)
+    if (whose === 'provider') this.#services.measurements.add(step.candidate.key, { ok: false })
+    return whose
+  }
+
+  /** An answer has ended, well or not. A caller that left, or that ran out of time by itself, speaks against nobody. */
+  ended(step: Step, ex: Exchange): void {
+    const { failure, outcome, marks } = ex
+    const late = marks.end - marks.start >= step.target.provider.timeouts.total - SLACK_MS
+    const whose = outcome === 'error' && failure && !late ? blame(failure) : 'none'
+    if (whose !== 'none') this.#judge(step, whose, failure!)
+    const ok = outcome === 'ok' ? true : whose === 'provider' ? false : undefined
+    this.#services.measurements.add(step.candidate.key, { ok, ...speedOf(step, ex) })
+  }
+
+  #judge(step: Step, whose: Blame, { retryAfterMs, upstreamStatus }: GatewayError): void {
+    const { circuits, log } = this.#services
+    const { candidate, key } = step
+    const at = whose === 'provider' ? candidate.key : key
+    this.left(step)
+    if (whose === 'none') return
+    const policy = this.#policy
+    const opened =
+      whose === 'credential' || (whose === 'provider' && this.#isBreaking(candidate.key))
+        ? circuits.trip(at, policy)
+        : circuits.failed(at, policy)
+    if (retryAfterMs !== undefined) circuits.cool(at, Math.min(retryAfterMs, policy.maxMs))
+    if (opened) {
+      const what = whose === 'provider' ? 'a provider' : 'a credential'
+      log.warn({ offer: at, status: upstreamStatus }, `${what} that fails is left alone for a while`)
+    }
+  }
+
+  /** Too large a share of the last minute's attempts failed; the one that is judged is not counted yet. */
+  #isBreaking(key: string): boolean {
+    const { ratio, min_requests } = this.#settings.circuit
+    const lately = this.#services.measurements.read(key, this.#history)?.lately
+    return (
+      lately !== undefined && lately.requests + 1 >= min_requests && lately.errors + 1 > ratio * (lately.requests + 1)
+    )
+  }
+}
+
+/** False for a deadline that passed because earlier attempts had used up the time. */
+function inTime({ target }: Step, { code, upstreamStatus }: GatewayError, ms: number): boolean {
+  return (
+    code !== 'timeout' ||
+    upstreamStatus !== 0 ||
+    ms >= Math.min(target.provider.timeouts.firstEvent, target.provider.timeouts.total) - SLACK_MS
+  )
+}
+
+/** What a timer may fire early. */
+const SLACK_MS = 5
+
+function speedOf(
+  { target }: Step,
+  { marks, streaming, usage, outcome }: Exchange,
+): Pick<Sample, 'firstTokenMs' | 'tokensPerSecond'> {
+  const streamed = streaming && target.mapping.supports.has('streaming')
+  const seconds = ((streamed ? marks.end : marks.answered) - marks.sent) / 1000
+  const tokens = usage.completion ?? 0
+  return {
+    firstTokenMs: streamed ? marks.answered - marks.sent : undefined,
+    tokensPerSecond: outcome === 'ok' && tokens > 0 && seconds > 0 ? tokens / seconds : undefined,
+  }
+}

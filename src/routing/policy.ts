@@ -1,0 +1,74 @@
+/** What an organization's policy leaves of a plan: the offers that the caller may use, and with whose credentials. */
+import type { Credential, Mapping, Provider } from '../core/catalog.ts'
+import { errors, type GatewayError } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { Denial } from '../core/policy.ts'
+import type { Target } from '../core/translator.ts'
+
+/** Reasons that one refusal names. */
+const MAX_REASONS = 3
+
+/** The offers of `model` (as it was asked for) that the caller may use. Throws 403 with the reasons when none is. */
+export function permitted({ access }: Exchange, offers: readonly Mapping[], model: string): readonly Mapping[] {
+  if (!access?.restricted || offers.length === 0) return offers
+  const denials = offers.map(offer => access.denial(offer))
+  if (!denials.includes(undefined)) throw refusal(denials as Denial[], model)
+  return offers.filter((_, index) => denials[index] === undefined)
+}
+
+/** Rules come first: who may not use an offer at all does not learn what its provider lacks. */
+function refusal(denials: readonly Denial[], model: string): GatewayError {
+  const reasonsBy = (by: Denial['by']) => [
+    ...new Set(denials.filter(denial => denial.by === by).map(({ reason }) => reason)),
+  ]
+  const compliance = reasonsBy('compliance')
+  if (compliance.length === 0) return errors.forbidden(`Access denied: ${some(reasonsBy('rules'))}.`)
+  return errors.forbidden(
+    "This request was blocked by your organization's provider compliance policy. " +
+      `No available provider for ${model} meets it: ${some(compliance)}.`,
+  )
+}
+
+const some = (reasons: readonly string[]): string =>
+  [...reasons.slice(0, MAX_REASONS), ...(reasons.length > MAX_REASONS ? ['and more'] : [])].join('; ')
+
+/** Undefined stands for a provider that wants none. The same lists on every call, for as long as nothing changes. */
+export type Credentials = readonly (Credential | undefined)[]
+
+const keyless: Credentials = [undefined]
+/** For a provider of the organization's own that wants none: it is the organization that pays there. */
+const ownKeyless: Credentials = [Object.freeze({ id: '', source: 'byok', secret: '', fingerprint: '' })]
+
+/** Whose credentials may be shown to a provider, in the order in which they are tried; lists may be empty. */
+export function credentialsFor({ policy, principal }: Exchange, provider: Provider): readonly Credentials[] {
+  const isKeyless = provider.auth.scheme === 'none'
+  const own = () => (isKeyless || !policy ? [] : policy.credentials(provider.id))
+  if (provider.owner !== undefined) return [isKeyless ? ownKeyless : own()]
+  const platform = isKeyless ? keyless : provider.credentials
+  switch (principal?.mode) {
+    case 'api-keys':
+      return [own()]
+    case 'hybrid':
+      return [own(), platform]
+    default:
+      return [platform]
+  }
+}
+
+export const isByok = (credential: Credential | undefined): boolean => credential?.source === 'byok'
+
+/** Those that the caller has a key of its own for come first: while it works, its credits are not touched. */
+export function ownFirst<G extends { readonly targets: readonly Target[] }>(ranked: readonly G[]): readonly G[] {
+  const hasOwn = ({ targets }: G) => targets.some(({ credential }) => isByok(credential))
+  const own = ranked.filter(hasOwn)
+  if (own.length === 0 || own.length === ranked.length) return ranked
+  return [...own, ...ranked.filter(group => !hasOwn(group))]
+}
+
+/** Why nobody can be called, although the caller may use these offers. */
+export function uncredentialed({ principal }: Exchange, offers: readonly Mapping[], model: string): GatewayError {
+  if (principal?.mode === 'api-keys') {
+    return errors.noProviderKey(model, [...new Set(offers.map(({ provider }) => provider.id))])
+  }
+  return errors.noProvider(model, 'no provider of it has a credential.')
+}

@@ -1,0 +1,84 @@
+/** Connects to addresses that a client gave: to public ones, whatever they are called and wherever names lead. */
+import { Resolver } from 'node:dns/promises'
+import type { Socket } from 'node:net'
+import ipaddr from 'ipaddr.js'
+import { buildConnector } from 'undici'
+import type { NetLookup } from './names.ts'
+
+/** All that is routed; the rest of what counts as unicast holds other families' addresses, `::127.0.0.1` too. */
+const GLOBAL_IPV6 = /^[23][0-9a-f]{3}:/
+const DNS_TIMEOUT_MS = 2_000
+const DNS_TRIES = 2
+
+/** All addresses of a name, of both families; rejects when it has none. */
+export type Resolve = (name: string) => Promise<string[]>
+
+/** Whether the whole world can reach an IP address, and finds the same there as we do. */
+export function isPublicAddress(address: string): boolean {
+  if (!ipaddr.isValid(address)) return false
+  const parsed = ipaddr.process(address)
+  return parsed.range() === 'unicast' && (parsed.kind() === 'ipv4' || GLOBAL_IPV6.test(parsed.toString()))
+}
+
+class ForbiddenAddress extends Error {}
+
+/**
+ * An undici connector that checks three times: an address that stands in the URL, every address that a name has (one
+ * that is not public condemns the name), and the peer of the connection. What was checked is what is connected, so
+ * that no second answer of a name server comes between (reliability 0.5).
+ */
+export function guardedConnector(
+  timeoutMs: number,
+  resolve: Resolve,
+  build: typeof buildConnector = buildConnector,
+): buildConnector.connector {
+  const connect = build({ timeout: timeoutMs, lookup: publicLookup(resolve) })
+  return (options, callback) => {
+    const host = options.hostname.replace(/^\[|\]$/g, '')
+    if (ipaddr.isValid(host) && !isPublicAddress(host)) {
+      callback(new ForbiddenAddress(), null)
+      return
+    }
+    connect(options, (error, socket) => {
+      if (!socket) callback(error ?? new Error('no socket'), null)
+      else if (isPublicPeer(socket)) callback(null, socket)
+      else {
+        socket.destroy()
+        callback(new ForbiddenAddress(), null)
+      }
+    })
+  }
+}
+
+const isPublicPeer = ({ remoteAddress }: Socket): boolean =>
+  remoteAddress !== undefined && isPublicAddress(remoteAddress)
+
+/** A lookup for `net.connect` that fails unless every address is public. */
+function publicLookup(resolve: Resolve): NetLookup {
+  return (name, options, done) => {
+    resolve(name).then(
+      found => {
+        const addresses = found.map(address => ({ address, family: address.includes(':') ? 6 : 4 }))
+        const [first] = addresses
+        if (!first || !found.every(isPublicAddress)) done(new ForbiddenAddress(), [])
+        else if (options.all) done(null, addresses)
+        else done(null, first.address, first.family)
+      },
+      (error: NodeJS.ErrnoException) => done(error, []),
+    )
+  }
+}
+
+/**
+ * Asks name servers without the threads of `getaddrinfo`, of which there are four for the whole process: names that
+ * clients choose must not keep providers' names waiting.
+ */
+export function nameServers(): Resolve {
+  const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_TRIES })
+  return async name => {
+    const answers = await Promise.allSettled([resolver.resolve4(name), resolver.resolve6(name)])
+    const addresses = answers.flatMap(answer => (answer.status === 'fulfilled' ? answer.value : []))
+    if (addresses.length > 0) return addresses
+    throw new Error('the name has no address')
+  }
+}

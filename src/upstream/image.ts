@@ -1,0 +1,159 @@
+/** Fetches images from addresses that clients gave, for wires that take none. */
+import { Client, type Dispatcher } from 'undici'
+import { errors, GatewayError } from '../core/error.ts'
+import { PICTURE_HEAD, pictureType } from '../core/picture.ts'
+import type { MediaFetcher } from '../core/ports.ts'
+import { guardedConnector, nameServers, type Resolve } from './guard.ts'
+
+const TOTAL_MS = 10_000
+const CONNECT_MS = 5_000
+const MAX_BYTES = 20 * 1024 * 1024
+const MAX_HEADER_BYTES = 16 * 1024
+const MAX_REDIRECTS = 3
+/** At the same time, for all requests together: nobody shall use us to flood somebody else. */
+const MAX_FETCHES = 64
+const REDIRECTS = new Set([301, 302, 303, 307, 308])
+
+export interface ImageFetcherOptions {
+  /** Origins that are fetched from though they are not public, not https or on another port. */
+  readonly allowed: readonly string[]
+  readonly resolve?: Resolve
+  readonly totalMs?: number
+  readonly maxBytes?: number
+}
+
+interface Fetch {
+  readonly param: string
+  readonly take: (bytes: number) => void
+  readonly signal: AbortSignal
+}
+
+export class ImageFetcher implements MediaFetcher {
+  readonly #allowed: ReadonlySet<string>
+  readonly #resolve: Resolve
+  readonly #totalMs: number
+  readonly #maxBytes: number
+  #running = 0
+  readonly #waiting: (() => void)[] = []
+
+  constructor({ allowed, resolve = nameServers(), totalMs = TOTAL_MS, maxBytes = MAX_BYTES }: ImageFetcherOptions) {
+    this.#allowed = new Set(allowed.map(origin => new URL(origin).origin))
+    this.#resolve = resolve
+    this.#totalMs = totalMs
+    this.#maxBytes = maxBytes
+  }
+
+  /**
+   * All that keeps us from an address looks the same: a 400 `url_not_allowed`. What a public server gives that is no
+   * image is `not_an_image` or `image_too_large`.
+   */
+  async image(url: string, param: string, take: (bytes: number) => void, signal: AbortSignal): Promise<string> {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(this.#totalMs)])
+    try {
+      await this.#enter(limit)
+      try {
+        return await this.#follow(url, { param, take, signal: limit })
+      } finally {
+        this.#leave()
+      }
+    } catch (thrown) {
+      throw thrown instanceof GatewayError ? thrown : errors.urlNotFetched(param)
+    }
+  }
+
+  async #follow(url: string, fetch: Fetch): Promise<string> {
+    let address = new URL(url)
+    for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
+      const got = await this.#get(address, fetch)
+      if (typeof got === 'string') return got
+      address = got
+    }
+    throw errors.urlNotFetched(fetch.param)
+  }
+
+  /** The image, or where it is said to be. A client for each: addresses that others choose are not kept. */
+  async #get(url: URL, fetch: Fetch): Promise<string | URL> {
+    const client = new Client(url.origin, {
+      ...this.#way(url, fetch.param),
+      pipelining: 0,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: this.#totalMs,
+      bodyTimeout: this.#totalMs,
+    })
+    try {
+      const answer = await client.request({
+        method: 'GET',
+        path: url.pathname + url.search,
+        headers: { accept: 'image/png, image/jpeg, image/gif, image/webp', 'accept-encoding': 'identity' },
+        signal: fetch.signal,
+      })
+      const { location } = answer.headers
+      if (REDIRECTS.has(answer.statusCode) && typeof location === 'string') return new URL(location, url)
+      return await this.#read(answer, fetch)
+    } finally {
+      // What was left unread fails, and nobody waits for it.
+      client.destroy().catch(() => undefined)
+    }
+  }
+
+  /** How to connect. Throws for addresses that are not even tried: https and its own port, or what was allowed. */
+  #way(url: URL, param: string): Client.Options {
+    if (url.username !== '' || url.password !== '') throw errors.urlNotFetched(param)
+    if (this.#allowed.has(url.origin)) return { connect: { timeout: CONNECT_MS } }
+    if (url.protocol !== 'https:' || url.port !== '') throw errors.urlNotFetched(param)
+    return { connect: guardedConnector(CONNECT_MS, this.#resolve) }
+  }
+
+  async #read({ statusCode, headers, body }: Dispatcher.ResponseData, { param, take }: Fetch): Promise<string> {
+    body.on('error', () => undefined)
+    if (statusCode !== 200) throw errors.notAnImage(`its server answers ${statusCode}`, param)
+    const coding = headers['content-encoding']
+    if (coding !== undefined && coding !== 'identity') throw errors.notAnImage('it is compressed', param)
+    if (Number(headers['content-length'] ?? 0) > this.#maxBytes) throw errors.imageTooLarge(this.#maxBytes, param)
+    const chunks: Buffer[] = []
+    let size = 0
+    let type: string | undefined
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      size += chunk.length
+      if (size > this.#maxBytes) throw errors.imageTooLarge(this.#maxBytes, param)
+      take(chunk.length)
+      chunks.push(chunk)
+      if (type === undefined && size >= PICTURE_HEAD) type = typeOf(Buffer.concat(chunks), param)
+    }
+    const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
+    return `data:${type ?? typeOf(bytes, param)};base64,${bytes.toString('base64')}`
+  }
+
+  /** Resolves when there is room for one more; rejects when time is over. */
+  #enter(limit: AbortSignal): Promise<void> | undefined {
+    limit.throwIfAborted()
+    if (this.#running < MAX_FETCHES) {
+      this.#running++
+      return undefined
+    }
+    return new Promise((resolve, reject) => {
+      const go = () => {
+        limit.removeEventListener('abort', leave)
+        this.#running++
+        resolve()
+      }
+      const leave = () => {
+        this.#waiting.splice(this.#waiting.indexOf(go), 1)
+        reject(limit.reason)
+      }
+      limit.addEventListener('abort', leave, { once: true })
+      this.#waiting.push(go)
+    })
+  }
+
+  #leave(): void {
+    this.#running--
+    this.#waiting.shift()?.()
+  }
+}
+
+function typeOf(bytes: Buffer, param: string): string {
+  const type = pictureType(bytes)
+  if (type === undefined) throw errors.notAnImage('its first bytes are those of none', param)
+  return type
+}

@@ -1,0 +1,236 @@
+/** Who pays for an attempt: discounts, coding plans, keys of one's own, limits, and what is reserved. */
+import t from 'tap'
+import type { Credential, Mapping } from '../../src/core/catalog.ts'
+import { errors, type GatewayError } from '../../src/core/error.ts'
+import type { Event } from '../../src/core/event.ts'
+import { formatMoney, parseMoney } from '../../src/core/money.ts'
+import type { Plan } from '../../src/core/plan.ts'
+import type { Exhausted, Hold, HoldRequest, Principal, RequestRow, Services } from '../../src/core/ports.ts'
+import { billing } from '../../src/filters/billing.ts'
+import { eventsOf, exchange, principal, text } from '../core/kit.ts'
+import { flat } from '../core/prices.ts'
+import { target } from '../plugins/wire-kit.ts'
+
+const messages = [{ role: 'user', content: 'x'.repeat(4000) }]
+const usage: Event = { type: 'usage', usage: { prompt: 1000, completion: 500 } }
+const finish: Event = { type: 'finish', choice: 0, reason: 'stop' }
+const lite: Plan = {
+  monthly: parseMoney('87'),
+  weeklyPremium: parseMoney('8.7'),
+  premiumFrom: { prompt: 5_000_000n, completion: 15_000_000n },
+  endpoints: new Set(['chat']),
+  serviceTiers: new Set(['auto', 'default', 'flex']),
+  routing: new Set(['auto', 'price']),
+}
+const planned: Partial<Principal> = { plan: { plan: 'lite', since: 0, overflow: false } }
+const own: Credential = { id: 'c', source: 'byok', secret: 's', fingerprint: 'f' }
+
+interface Given {
+  request?: object
+  principal?: Partial<Principal>
+  mapping?: Partial<Mapping>
+  output?: string[]
+  credential?: Credential
+  /** What the ledger says to the hold. */
+  says?: 'insufficient' | Exhausted
+  provider?: string
+  plans?: Plan
+  events?: Event[]
+}
+/** What one request asks of the ledger, and how it ends. */
+async function bill(given: Given = {}) {
+  const asked: { hold?: HoldRequest; row?: RequestRow } = {}
+  const hold: Hold = { id: 'h', orgId: 'org-1', amount: 0n, funds: 'credits' }
+  const services = {
+    now: () => 5000,
+    ledger: {
+      hold: async (request: HoldRequest) => {
+        asked.hold = request
+        return given.says ?? hold
+      },
+      settle: async (_: Hold, row: RequestRow) => {
+        asked.row = row
+      },
+      record: async () => undefined,
+    },
+    metrics: { tokens() {}, cost() {}, unpriced() {} },
+  }
+  const filter = billing.create({ default_output: 1000, storage: '0.01' }, services as unknown as Services)
+  const to = target({
+    mapping: { price: flat({ prompt: '1', completion: '2' }), unpriced: 'refuse', ...given.mapping },
+    model: { output: given.output ?? ['text'] },
+  })
+  const ex = exchange({
+    request: { model: 'acme-large', messages, ...given.request },
+    target: { ...to, credential: given.credential },
+    principal: { ...principal, ...given.principal },
+    snapshot: { plans: new Map([['lite', given.plans ?? lite]]) },
+  })
+  ex.requestedProvider = given.provider ?? null
+  try {
+    const events = eventsOf([text('a')], [...(given.events ?? []), usage, finish])
+    for await (const batch of (await filter.handle!(ex, async () => ({ status: 200, headers: [], events }))).events) {
+      ex.observe(batch)
+    }
+    return { ex, ...asked, error: undefined }
+  } catch (error) {
+    return { ex, ...asked, error: error as GatewayError }
+  }
+}
+
+t.test('the most specific discount is taken off what is reserved and charged, and told', async t => {
+  const discount = (millionths: number, provider: string | null = null, model: string | null = null) => ({
+    provider,
+    model,
+    millionths,
+  })
+  const rows: [says: string, discounts: Principal['discounts'], cost: string, told: number][] = [
+    ['none', [], '0.002', 0],
+    ['of all', [discount(100_000)], '0.0018', 100_000],
+    ['the first that fits', [discount(500_000, 'acme', 'acme-large'), discount(100_000)], '0.001', 500_000],
+    ['of another provider', [discount(500_000, 'other'), discount(250_000, null, 'acme-large')], '0.0015', 250_000],
+    ['of another model', [discount(500_000, 'acme', 'acme-small')], '0.002', 0],
+    ['everything', [discount(1_000_000)], '0', 1_000_000],
+  ]
+  for (const [says, discounts, cost, told] of rows) {
+    const { hold, row } = await bill({ principal: { discounts } })
+    t.equal(formatMoney(row!.cost!), cost, says)
+    t.equal(row!.discount, told, says)
+    t.equal(hold!.amount, (parseMoney('0.003') * BigInt(1_000_000 - told)) / 1_000_000n, says)
+  }
+  const free = await bill({ principal: { discounts: [discount(500_000)] }, credential: own })
+  t.match([formatMoney(free.row!.cost!), free.row!.discount], ['0.002', 0], 'who pays the provider pays its price')
+})
+
+t.test('a plan pays, and premium models count against its week', async t => {
+  t.equal((await bill()).hold!.allowance, undefined, 'without a plan')
+  const { monthly, weeklyPremium } = lite
+  const rows: [says: string, prices: [string, string], premium: bigint | undefined][] = [
+    ['a cheap one', ['4.99', '14.99'], undefined],
+    ['dear to read', ['5', '1'], weeklyPremium],
+    ['dear to write', ['1', '15'], weeklyPremium],
+  ]
+  for (const [says, [prompt, completion], premium] of rows) {
+    const { hold } = await bill({ principal: planned, mapping: { price: flat({ prompt, completion }) } })
+    t.strictSame(hold!.allowance, { monthly, premium }, says)
+  }
+  const undeclared = { ...planned, plan: { ...planned.plan!, plan: 'max' as const } }
+  t.strictSame((await bill({ principal: undeclared })).hold!.allowance, { monthly: 0n, premium: undefined })
+})
+
+t.test('a plan has its restrictions (interface 8.6)', async t => {
+  const rows: [says: string, given: Given, status: number | undefined, message: RegExp][] = [
+    ['a plain request', {}, undefined, /^$/],
+    ['the flex tier', { request: { service_tier: 'flex' } }, undefined, /^$/],
+    ['routing by price', { request: { routing: 'price' } }, undefined, /^$/],
+    [
+      'the priority tier',
+      { request: { service_tier: 'priority' } },
+      403,
+      /service_tier "priority"; use auto, default, flex/,
+    ],
+    ['other routing', { request: { routing: 'latency' } }, 400, /routing "latency"; use auto, price/],
+    ['a provider', { provider: 'acme' }, 403, /name the model without a provider/],
+    ['another endpoint', { plans: { ...lite, endpoints: new Set(['messages']) } }, 403, /cannot use this endpoint/],
+  ]
+  for (const [says, given, status, message] of rows) {
+    const { error, hold } = await bill({ principal: planned, ...given })
+    t.equal(error?.status, status, says)
+    t.match(error?.message ?? '', message, says)
+    if (status) t.equal(hold, undefined, `${says} is refused before anything is reserved`)
+    t.equal((await bill(given)).error, undefined, `${says}, without a plan`)
+  }
+})
+
+t.test('a refusal about money is 402, and says when there is money again', async t => {
+  const at = Date.UTC(2026, 1, 1)
+  const rows: [says: 'insufficient' | Exhausted, message: string][] = [
+    ['insufficient', errors.insufficientCredits().message],
+    [{ exhausted: 'key', period: 'total', resetsAt: undefined }, 'API key reached its usage limit.'],
+    [
+      { exhausted: 'key', period: 'day', resetsAt: at },
+      'API key reached its current period usage limit. It resets at 2026-02-01T00:00:00.000Z.',
+    ],
+    [{ exhausted: 'member', period: 'total', resetsAt: undefined }, 'Member has reached their total spend budget.'],
+    [
+      { exhausted: 'member', period: 'month', resetsAt: at },
+      'Member has reached their period spend budget. It resets at 2026-02-01T00:00:00.000Z.',
+    ],
+    [
+      { exhausted: 'plan', period: 'month', resetsAt: at },
+      'Dev Plan credit limit reached. Upgrade your plan or wait for renewal on 2026-02-01.',
+    ],
+    [
+      { exhausted: 'premium', period: 'week', resetsAt: at },
+      'Dev Plan weekly premium limit reached. Use a model that is not premium. It resets at 2026-02-01T00:00:00.000Z.',
+    ],
+  ]
+  for (const [says, message] of rows) {
+    const { error, row } = await bill({ says })
+    t.match(error, { status: 402, type: 'invalid_request_error', code: 'billing_error', message, failover: false })
+    t.equal(row, undefined)
+  }
+})
+
+t.test('what has no price is refused on credits, and not to who pays the provider', async t => {
+  const search = { web_search: true }
+  const priced = { price: flat({ prompt: '1', completion: '2', web_search: '0.01' }) }
+  const rows: [says: string, given: Given, status: number | undefined][] = [
+    ['a model', { mapping: { price: undefined } }, 402],
+    ['a model that is allowed', { mapping: { price: undefined, unpriced: 'allow' } }, undefined],
+    ['a model, to its payer', { mapping: { price: undefined }, credential: own }, undefined],
+    ['a search', { request: search }, 402],
+    ['a search as a tool', { request: { tools: [{ type: 'web_search' }] } }, 402],
+    ['a search with a price', { request: search, mapping: priced }, undefined],
+    ['a search, to its payer', { request: search, credential: own }, undefined],
+  ]
+  for (const [says, given, status] of rows) {
+    const { error, hold } = await bill(given)
+    t.equal(error?.status, status, says)
+    if (status) t.equal(hold, undefined, says)
+  }
+  t.match((await bill({ request: search })).error?.message, /price of what is asked of acme\/acme-large is unknown/)
+  t.equal((await bill({ mapping: { price: undefined }, credential: own })).hold?.byok, true)
+})
+
+t.test('what is reserved includes what is asked for besides tokens', async t => {
+  const price = flat({ prompt: '1', completion: '2', web_search: '0.01', image: '0.001', image_output: '30' })
+  const picture = { type: 'image_url', image_url: { url: 'https://x.example/a.png' } }
+  const reserved = async (given: Given) => formatMoney((await bill({ mapping: { price }, ...given })).hold!.amount)
+  t.equal(await reserved({}), '0.003')
+  t.equal(await reserved({ request: { web_search: true } }), '0.013')
+  t.equal(await reserved({ request: { tools: [{ type: 'web_search', max_uses: 3 }] } }), '0.033009')
+  t.equal(await reserved({ request: { tools: [{ type: 'web_search', max_uses: 1000 }] } }), '0.10301', 'within reason')
+  t.equal(await reserved({ request: { messages: [{ role: 'user', content: [picture, picture] }] } }), '0.004')
+  t.equal(await reserved({ output: ['text', 'image'] }), '0.031', 'an answer that may be a picture')
+  const tiers = { price: { ...price, tierFactors: { flex: 500_000n, priority: 2_000_000n } } }
+  t.equal(await reserved({ mapping: tiers, request: { service_tier: 'priority' } }), '0.006')
+  t.equal(await reserved({ mapping: tiers, request: { service_tier: 'flex' } }), '0.003', 'flex may not be had')
+})
+
+t.test('what was served is charged: its tier, its pictures, what the request held', async t => {
+  const price = {
+    ...flat({ prompt: '1', completion: '2', image: '0.001' }),
+    tierFactors: { flex: 500_000n },
+    perImage: { '2K': 40_000_000_000n, default: 100_000_000_000n },
+  }
+  const cost = async (given: Given) => formatMoney((await bill({ mapping: { price }, ...given })).row!.cost!)
+  t.equal(await cost({}), '0.002')
+  t.equal(await cost({ request: { service_tier: 'flex' } }), '0.001', 'as asked, unless the provider says otherwise')
+  t.equal(await cost({ request: { service_tier: 'flex' }, events: [{ type: 'tier', tier: 'default' }] }), '0.002')
+  const flex = await bill({ mapping: { price }, events: [{ type: 'tier', tier: 'flex' }] })
+  t.match([formatMoney(flex.row!.cost!), flex.row!.tier], ['0.001', 'flex'])
+  const drawn: Event[] = [{ type: 'image', choice: 0, url: 'data:,' }]
+  t.equal(await cost({ events: drawn, request: { image_config: { image_size: '2K' } } }), '0.041')
+  t.equal(await cost({ events: [...drawn, ...drawn] }), '0.201')
+  const picture = { type: 'image_url', image_url: { url: 'https://x.example/a.png' } }
+  t.equal(await cost({ request: { messages: [{ role: 'user', content: [picture] }] } }), '0.003')
+})
+
+t.test('whoever keeps data pays for its storage, beside the cost', async t => {
+  t.equal((await bill()).row!.storage, 0n)
+  const { row, ex } = await bill({ principal: { retains: true } })
+  t.equal(formatMoney(row!.storage), '0.000015', '1500 tokens at a cent a million')
+  t.equal(formatMoney(row!.cost!), '0.002')
+  t.equal(ex.storage, row!.storage)
+})

@@ -1,0 +1,389 @@
+/** The loop of attempts: who is asked after whom, how often, and what failures teach of providers and credentials. */
+import t from 'tap'
+import { Cancellation } from '../../src/core/cancel.ts'
+import type { Catalog } from '../../src/core/catalog.ts'
+import { errors, GatewayError } from '../../src/core/error.ts'
+import type { Exchange } from '../../src/core/exchange.ts'
+import type { Filter, Reply } from '../../src/core/filter.ts'
+import { upstreamError } from '../../src/core/upstream-error.ts'
+import { route } from '../../src/filters/route.ts'
+import { asking, catalogOf, credential, Memory, type Offer, priced, provider, settingsOf } from '../routing/kit.ts'
+
+/** What an attempt meets, by the key of its credential: an error, or an answer. */
+type World = Record<string, (() => GatewayError) | undefined>
+
+const status =
+  (code: number, message = 'no', retryAfterMs?: number) =>
+  () =>
+    upstreamError(code, { message }, undefined, retryAfterMs)
+const refused = () => errors.unreachable('ECONNREFUSED')
+const slow = () => errors.upstreamTimeout('first event')
+const stale = () => errors.unreachable('ECONNRESET').with({ stale: true })
+
+/** A filter with a memory of its own; `asked` lists the credentials that were used, in order. */
+function filterOf(options: object = {}) {
+  const memory = new Memory()
+  const filter: Filter = route.create(settingsOf({ exploration: 0, ...options }), memory as never)
+  const asked: string[] = []
+  const world: World = {}
+  async function ask(ex: Exchange): Promise<Reply | GatewayError> {
+    asked.length = 0
+    const next = async () => {
+      const by = ex.target!.credential!.id
+      asked.push(by)
+      ex.marks.sent = performance.now()
+      const failure = world[by]?.()
+      if (failure) throw failure
+      ex.marks.answered = performance.now()
+      return { status: 200, headers: [], events: [] as never }
+    }
+    try {
+      const reply = await filter.handle!(ex, next)
+      ex.outcome = 'ok'
+      return reply
+    } catch (error) {
+      ex.outcome = 'error'
+      ex.failure = error as GatewayError
+      return error as GatewayError
+    } finally {
+      ex.marks.end = performance.now()
+      filter.finish!(ex, true)
+    }
+  }
+  return { memory, ask, asked, world }
+}
+const offers = (...all: Offer[]): Catalog => catalogOf({ m: { offers: all } })
+/** Providers a, b, c …, each dearer than the one before, so that this is their order. */
+const row = (...ids: string[]) => offers(...ids.map((id, index): Offer => [provider(id), priced(`${index + 1}`)]))
+const codeOf = (answer: Reply | GatewayError) => (answer instanceof GatewayError ? answer.code : answer.status)
+const attempts = (ex: Exchange) => ex.attempts.map(({ status, succeeded, errorType }) => [status, errorType, succeeded])
+
+t.test('UF-06 what a provider fails by leads to the next one', async t => {
+  const failures = [408, 409, 425, 429, 500, 502, 503, 504, 520, 529, 401, 402, 403, 404].map(code => status(code))
+  failures.push(
+    refused,
+    slow,
+    () => errors.truncated(),
+    () => errors.invalidAnswer('it is empty'),
+  )
+  failures.push(status(400, 'API key not valid'), status(400, 'Your credit balance is too low'))
+  for (const failure of failures) {
+    const says = `${failure().upstreamStatus} ${failure().code}`
+    const { ask, asked, world } = filterOf()
+    world.a = failure
+    const ex = asking(row('a', 'b'))
+    t.equal(codeOf(await ask(ex)), 200, says)
+    t.strictSame(asked, ['a', 'b'], says)
+    t.match(
+      attempts(ex),
+      [
+        [failure().upstreamStatus, String, false],
+        [200, 'none', true],
+      ],
+      says,
+    )
+  }
+})
+
+t.test('UF-07 what the caller is to blame for ends the request, and speaks against nobody', async t => {
+  const faults = [status(400), status(413), status(415), status(422), status(400, 'context_length_exceeded')]
+  faults.push(
+    status(400, 'content_policy'),
+    () => errors.insufficientCredits(),
+    () => errors.internal('a defect'),
+  )
+  for (const fault of faults) {
+    const { memory, ask, asked, world } = filterOf()
+    world.a = fault
+    for (let count = 0; count < 25; count++) {
+      t.equal(await ask(asking(row('a', 'b'))).then(codeOf), fault().code)
+      t.strictSame(asked, ['a'])
+    }
+    t.notOk(memory.circuits.failing('a/m') || memory.circuits.failing('a/m#a'), fault().message)
+    t.equal(memory.measurements.read('a/m', { ...history })?.requests ?? 0, 0)
+  }
+})
+const history = { minutes: 60, newest: 1, recent: 5, newestWeight: 1, recentWeight: 1, restWeight: 1 }
+
+t.test('three attempts are made at most, each at another target', async t => {
+  const { ask, asked, world } = filterOf()
+  for (const id of ['a', 'b', 'c', 'd']) world[id] = status(500)
+  t.equal(codeOf(await ask(asking(row('a', 'b', 'c', 'd')))), 'all_providers_failed')
+  t.strictSame(asked, ['a', 'b', 'c'])
+  const one = filterOf({ attempts: 1 })
+  one.world.a = status(500)
+  await one.ask(asking(row('a', 'b')))
+  t.strictSame(one.asked, ['a'])
+})
+
+t.test(
+  'a failing credential leads to the next one of its provider, a failing provider to another provider',
+  async t => {
+    const two = provider('a', { credentials: [credential('a1'), credential('a2')] })
+    const catalog = offers([two, priced('1')], [provider('b'), priced('2')])
+    const rows: [failure: () => GatewayError, asked: string[]][] = [
+      [status(401), ['a1', 'a2', 'b']],
+      [status(429), ['a1', 'a2', 'b']],
+      [status(429, 'insufficient_quota'), ['a1', 'a2', 'b']],
+      [status(503), ['a1', 'b']],
+      [refused, ['a1', 'b']],
+      [status(404), ['a1', 'b']],
+    ]
+    for (const [failure, order] of rows) {
+      const { ask, asked, world } = filterOf()
+      world.a1 = failure
+      world.a2 = failure
+      t.equal(codeOf(await ask(asking(catalog))), 200)
+      t.strictSame(asked, order, String(failure().upstreamStatus))
+    }
+    const { ask, asked, world } = filterOf()
+    world.a1 = status(503)
+    world.b = status(503)
+    t.equal(codeOf(await ask(asking(catalog))), 200)
+    t.strictSame(asked, ['a1', 'b', 'a2'], 'when nobody else is left, another credential is tried')
+  },
+)
+
+t.test('x-no-fallback and sessions that must stay leave no provider, but may take its other credentials', async t => {
+  const two = provider('a', { credentials: [credential('a1'), credential('a2')] })
+  const catalog = offers([two, priced('1')], [provider('b'), priced('2')])
+  const strict = { session: { failover: false } }
+  const rows: [options: object, headers: Record<string, string>][] = [
+    [{}, { 'x-no-fallback': 'true' }],
+    [strict, { 'x-session-id': 's' }],
+  ]
+  for (const [options, headers] of rows) {
+    const { ask, asked, world } = filterOf(options)
+    world.a1 = status(429)
+    world.a2 = status(500)
+    t.equal(codeOf(await ask(asking(catalog, {}, { headers }))), 'all_providers_failed')
+    t.strictSame(asked, ['a1', 'a2'])
+  }
+})
+
+t.test('UF-08 a credential that is refused is left alone at once, and only it', async t => {
+  for (const failure of [status(401), status(402), status(403), status(429, 'insufficient_quota')]) {
+    const { memory, ask, asked, world } = filterOf()
+    world.a = failure
+    const catalog = row('a', 'b')
+    await ask(asking(catalog))
+    t.match(memory.logged, [{ offer: 'a/m#a' }])
+    await ask(asking(catalog))
+    t.strictSame(asked, ['b'])
+    t.strictSame([memory.circuits.state('a/m#a'), memory.circuits.state('a/m')], ['open', 'closed'])
+    t.equal(memory.measurements.read('a/m', history), undefined, 'the provider is as good as it was')
+    memory.time += 30_000
+    delete world.a
+    await ask(asking(catalog))
+    t.strictSame([asked, memory.circuits.state('a/m#a')], [['a'], 'closed'], 'later it is tried again')
+  }
+})
+
+t.test('UF-09 whoever asks for time is given it, five minutes at most', async t => {
+  const rows: [failure: () => GatewayError, key: string, ms: number][] = [
+    [status(429, 'slow down', 7000), 'a/m#a', 7000],
+    [status(429, 'slow down', 3_600_000), 'a/m#a', 300_000],
+    [status(503, 'overloaded', 2000), 'a/m', 2000],
+    [status(429), 'a/m#a', 0],
+    [status(503), 'a/m', 0],
+  ]
+  for (const [failure, key, ms] of rows) {
+    const { memory, ask, asked, world } = filterOf()
+    world.a = failure
+    const started = performance.now()
+    t.equal(codeOf(await ask(asking(row('a', 'b')))), 200)
+    t.ok(performance.now() - started < 1000, 'nobody waits for it')
+    t.equal(memory.circuits.openMs(key), ms)
+    await ask(asking(row('a', 'b')))
+    t.strictSame(asked, ms > 0 ? ['b'] : ['a', 'b'])
+    memory.time += ms
+    delete world.a
+    await ask(asking(row('a', 'b')))
+    t.strictSame(asked, ['a'])
+  }
+})
+
+t.test(
+  'UF-16 after five failures in a row a provider is left, and one probe at a time finds out whether it is back',
+  async t => {
+    const { memory, ask, asked, world } = filterOf({ preference: { enabled: false } })
+    const catalog = row('a', 'b')
+    world.a = status(500)
+    let tries = 0
+    for (let count = 0; count < 100; count++) {
+      t.equal(codeOf(await ask(asking(catalog))), 200)
+      tries += asked.filter(by => by === 'a').length
+    }
+    t.equal(tries, 5)
+    memory.time += 30_000
+    await ask(asking(catalog))
+    t.strictSame(asked, ['a', 'b'], 'a probe fails')
+    await ask(asking(catalog))
+    t.strictSame(asked, ['b'])
+    memory.time += 60_000
+    delete world.a
+    // The second one comes while the first has no answer yet.
+    const both = await Promise.all([ask(asking(catalog)), ask(asking(catalog))])
+    t.strictSame(both.map(codeOf), [200, 200])
+    t.strictSame(asked.sort(), ['a', 'b'])
+    await ask(asking(catalog))
+    t.strictSame(asked, ['a'])
+  },
+)
+
+t.test('a provider that fails one time in five is left too, by its share of the last minute', async t => {
+  const { memory, ask, asked, world } = filterOf({ preference: { enabled: false } })
+  let [count, tries] = [0, 0]
+  for (; memory.circuits.state('a/m') === 'closed' && count < 1000; count++) {
+    if (count % 5 === 4) world.a = status(500)
+    else delete world.a
+    await ask(asking(row('a', 'b')))
+    tries += asked.includes('a') ? 1 : 0
+  }
+  t.equal(tries, 20)
+})
+
+t.test('UF-16 the only candidate is asked even when its circuit is open', async t => {
+  const { memory, ask, asked, world } = filterOf()
+  world.a = status(500)
+  for (let count = 0; count < 10; count++) {
+    t.equal(codeOf(await ask(asking(row('a')))), 'all_providers_failed')
+    t.strictSame(asked, ['a'])
+  }
+  t.equal(memory.circuits.state('a/m'), 'open')
+  delete world.a
+  t.equal(codeOf(await ask(asking(row('a')))), 200)
+})
+
+t.test('UF-17 when everybody fails, retries are a fifth of the requests and three more', async t => {
+  const { ask, asked, world } = filterOf()
+  for (const id of ['a', 'b', 'c']) world[id] = status(503)
+  let made = 0
+  for (let count = 0; count < 1000; count++) {
+    t.equal(codeOf(await ask(asking(row('a', 'b', 'c')))), 'all_providers_failed')
+    made += asked.length
+  }
+  // The first request fails at each of them before any of them is known to fail.
+  t.ok(made <= 1.2 * 1000 + 3 + 2, `${made} attempts`)
+  t.ok(made > 1100, 'some are made')
+})
+
+t.test('a provider that is down costs others nothing: whoever works may always be asked next', async t => {
+  const { ask, world, asked } = filterOf({ retry: { budget: 0, reserve: 0 } })
+  world.a = status(503)
+  for (let count = 0; count < 200; count++) t.equal(codeOf(await ask(asking(row('a', 'b')))), 200)
+  t.strictSame(asked, ['b'])
+})
+
+t.test('UF-13 a socket that had gone stale is tried anew once, and speaks against nobody', async t => {
+  const { memory, ask, asked, world } = filterOf()
+  let breaks = 1
+  world.a = () => (breaks-- > 0 ? stale() : (undefined as never))
+  const ex = asking(row('a', 'b'))
+  t.equal(codeOf(await ask(ex)), 200)
+  t.strictSame(asked, ['a', 'a'])
+  t.strictSame(attempts(ex), [
+    [0, 'network_error', false],
+    [200, 'none', true],
+  ])
+  t.notOk(memory.circuits.failing('a/m'))
+  world.a = stale
+  t.equal(codeOf(await ask(asking(row('a', 'b')))), 200)
+  t.strictSame(asked, ['a', 'a', 'b'], 'the second time it counts')
+  t.ok(memory.circuits.failing('a/m'))
+})
+
+t.test(
+  'UF-18 when the time of all attempts is over nobody else is asked, and who got too little of it is not blamed',
+  async t => {
+    const timeouts = { connect: 1, firstEvent: 10_000, idle: 1, total: 0 }
+    const catalog = offers([provider('a', { timeouts }), priced('1')], [provider('b', { timeouts }), priced('2')])
+    const { memory, ask, asked, world } = filterOf()
+    world.a = refused
+    t.equal(codeOf(await ask(asking(catalog))), 'fetch_failed')
+    t.strictSame(asked, ['a'])
+
+    const patient = filterOf()
+    patient.world.a = slow
+    await patient.ask(asking(row('a', 'b')))
+    t.notOk(patient.memory.circuits.failing('a/m'), 'it was given no ten seconds')
+    const hasty = offers([provider('a', { timeouts: { ...timeouts, firstEvent: 0, total: 60_000 } })])
+    await patient.ask(asking(hasty))
+    t.ok(patient.memory.circuits.failing('a/m'))
+    t.ok(memory.circuits.failing('a/m'))
+  },
+)
+
+t.test('SF-10 a caller that leaves ends the request, and speaks against nobody', async t => {
+  const { memory, ask, asked, world } = filterOf()
+  const signal = new Cancellation()
+  world.a = () => {
+    signal.abort(errors.aborted())
+    return errors.aborted()
+  }
+  await ask(asking(row('a', 'b'), {}, { signal }))
+  t.strictSame(asked, ['a'])
+  t.notOk(memory.circuits.failing('a/m'))
+  memory.circuits.trip('a/m', { failures: 1, baseMs: 10, maxMs: 10, jitter: 0 })
+  memory.circuits.trip('b/m', { failures: 1, baseMs: 1e6, maxMs: 1e6, jitter: 0 })
+  memory.time += 10
+  const again = new Cancellation()
+  world.a = () => {
+    again.abort(errors.aborted())
+    return errors.aborted()
+  }
+  await ask(asking(row('a', 'b'), {}, { signal: again }))
+  t.equal(memory.circuits.state('a/m'), 'half-open', 'the place of the probe is free again')
+})
+
+t.test('what an answer shows of its provider is measured when it has ended', async t => {
+  const memory = new Memory()
+  const filter = route.create(settingsOf({}), memory as never)
+  const rows: [says: string, end: Partial<Exchange>, measured: object][] = [
+    ['ok', { outcome: 'ok' }, { requests: 1, uptime: 100, latency: 250, throughput: 100 }],
+    ['left', { outcome: 'aborted' }, { requests: 0, uptime: undefined, latency: 250, throughput: undefined }],
+    ['broken', { outcome: 'error', failure: errors.truncated() }, { requests: 1, uptime: 0, latency: 250 }],
+    ['drained', { outcome: 'error', failure: errors.shuttingDown() }, { requests: 0, latency: 250 }],
+  ]
+  for (const [says, end, measured] of rows) {
+    const ex = asking(catalogOf({ m: { offers: [[provider(says)]] } }), { stream: true })
+    await filter.handle!(ex, async () => {
+      ex.marks.sent = 1000
+      ex.marks.answered = 1250
+      return { status: 200, headers: [], events: [] as never }
+    })
+    ex.marks.end = 3000
+    ex.usage.completion = 200
+    Object.assign(ex, end)
+    filter.finish!(ex, true)
+    t.match(memory.measurements.read(`${says}/m`, history), measured, says)
+    t.equal(memory.circuits.failing(`${says}/m`), says === 'broken', says)
+  }
+  const ex = asking(catalogOf({ m: { offers: [[provider('whole')]] } }))
+  await filter.handle!(ex, async () => {
+    ex.marks.sent = 1000
+    ex.marks.answered = 2000
+    return { status: 200, headers: [], events: [] as never }
+  })
+  ex.marks.end = 9000
+  ex.usage.completion = 200
+  ex.outcome = 'ok'
+  filter.finish!(ex, true)
+  const measured = memory.measurements.read('whole/m', history)
+  t.match(measured, { latency: undefined, throughput: 200 }, 'of a whole answer only its provider is timed')
+})
+
+t.test(
+  'a deadline of all attempts that passes in the middle of an answer may be the reader: nobody is blamed',
+  async t => {
+    const memory = new Memory()
+    const filter = route.create(settingsOf({}), memory as never)
+    const ex = asking(row('a'), { stream: true })
+    await filter.handle!(ex, async () => ({ status: 200, headers: [], events: [] as never }))
+    ex.marks.end = ex.marks.start + 60_000
+    ex.outcome = 'error'
+    ex.failure = errors.upstreamTimeout('total time')
+    filter.finish!(ex, true)
+    t.notOk(memory.circuits.failing('a/m'))
+  },
+)

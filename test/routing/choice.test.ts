@@ -1,0 +1,286 @@
+/** Which candidate comes first, and why: strategies, stickiness, exploration, pins and regions. */
+import t from 'tap'
+import type { Catalog } from '../../src/core/catalog.ts'
+import type { Exchange } from '../../src/core/exchange.ts'
+import { type Choice, Chooser } from '../../src/routing/choice.ts'
+import { asking, catalogOf, credential, Memory, type Offer, priced, provider, settingsOf } from './kit.ts'
+
+const offers = (...all: Offer[]): Catalog => catalogOf({ m: { offers: all } })
+const keys = ({ ranked }: Choice) => ranked.map(({ candidate }) => candidate.key)
+const policy = { failures: 1, baseMs: 30_000, maxMs: 300_000, jitter: 0 }
+const session = (id: string) => ({ headers: { 'x-session-id': id } })
+
+/** A chooser with a memory of its own, and what it makes of a request. */
+function chooserOf(options: object = {}) {
+  const memory = new Memory()
+  const chooser = new Chooser(settingsOf(options), memory)
+  return { memory, chooser, choose: (ex: Exchange) => chooser.choose(ex) }
+}
+/** What is told apart: who comes first, and why. */
+const told = (choice: Choice) => [keys(choice)[0], choice.reason]
+
+t.test('an only candidate needs no score', async t => {
+  const { choose } = chooserOf()
+  const choice = choose(asking(offers([provider('a')])))
+  t.match(choice, { reason: 'single-provider-available', failover: true })
+  t.strictSame(keys(choice), ['a/m'])
+})
+
+t.test('a strategy of the request decides what counts', async t => {
+  const catalog = offers(
+    [provider('cheap'), priced('1')],
+    [provider('quick'), priced('2')],
+    [provider('near'), priced('3')],
+  )
+  const { memory, choose } = chooserOf({ preference: { enabled: false } })
+  memory.attempts('cheap/m', 20, 0, { firstTokenMs: 900, tokensPerSecond: 20 })
+  memory.attempts('quick/m', 20, 0, { firstTokenMs: 800, tokensPerSecond: 200 })
+  memory.attempts('near/m', 20, 0, { firstTokenMs: 100, tokensPerSecond: 60 })
+  const rows: [request: object, order: string][] = [
+    [{ routing: 'price' }, 'cheap quick near'],
+    [{ routing: 'throughput' }, 'quick near cheap'],
+    [{ routing: 'latency', stream: true }, 'near quick cheap'],
+    // Uptime alone: all are equal, and stay in the order of the catalogue.
+    [{ routing: 'latency' }, 'cheap quick near'],
+    // 0.3 × 3 against 0.6 × 1, and against 0.6 × 2 + 0.3 × 2.33.
+    [{ routing: 'auto' }, 'quick cheap near'],
+    [{}, 'quick cheap near'],
+  ]
+  for (const [request, order] of rows) {
+    const choice = choose(asking(catalog, request))
+    t.strictSame(
+      keys(choice),
+      order.split(' ').map(id => `${id}/m`),
+      JSON.stringify(request),
+    )
+    t.equal(choice.reason, 'weighted-score')
+  }
+})
+
+t.test('uptime counts from twenty attempts on, and a lack of it is punished whatever the strategy', async t => {
+  const catalog = offers([provider('cheap'), priced('1')], [provider('dear'), priced('2')])
+  const { memory, choose } = chooserOf({ preference: { enabled: false }, exploration: 0 })
+  memory.attempts('cheap/m', 0, 19)
+  t.equal(keys(choose(asking(catalog)))[0], 'cheap/m')
+  memory.attempts('cheap/m', 0, 1)
+  t.equal(keys(choose(asking(catalog)))[0], 'dear/m')
+  t.equal(keys(choose(asking(catalog, { routing: 'price' })))[0], 'dear/m')
+})
+
+t.test(
+  'one request in a hundred goes to a random candidate once the best is measured, and changes nothing',
+  async t => {
+    const catalog = offers([provider('a')], [provider('b')], [provider('c')])
+    const { memory, choose } = chooserOf()
+    memory.chances.push(0.001, 0.5)
+    t.strictSame(told(choose(asking(catalog))), ['a/m', 'weighted-score'], 'nobody has been measured')
+    memory.chances.length = 0
+    memory.attempts('a/m', 20)
+    memory.chances.push(0.0099, 0.5)
+    const explored = choose(asking(catalog))
+    t.strictSame(told(explored), ['b/m', 'random-exploration'])
+    t.strictSame(keys(explored), ['b/m', 'a/m', 'c/m'], 'the others follow')
+    memory.chances.push(0.01)
+    t.strictSame(told(choose(asking(catalog))), ['a/m', 'stable-preferred'])
+    memory.chances.push(0.001, 0.99)
+    t.strictSame(
+      told(choose(asking(catalog, {}, session('s')))),
+      ['a/m', 'stable-preferred'],
+      'sessions explore nothing',
+    )
+    memory.chances.length = 0
+    memory.circuits.trip('b/m', policy)
+    memory.chances.push(0.001, 0.5)
+    t.strictSame(told(choose(asking(catalog))), ['c/m', 'random-exploration'], 'who is left alone is not explored')
+  },
+)
+
+t.test('a model keeps its provider for an hour, unless it is down or clearly no longer the best', async t => {
+  const catalog = offers([provider('a'), priced('1')], [provider('b'), priced('1.05')])
+  const { memory, choose } = chooserOf({ exploration: 0 })
+  const ask = () => told(choose(asking(catalog)))
+  t.strictSame(
+    [ask(), ask()],
+    [
+      ['a/m', 'weighted-score'],
+      ['a/m', 'stable-preferred'],
+    ],
+  )
+  // 0.3 / 1.4 × 0.5 = 0.107 better, less the price: within the margin.
+  memory.measurements.add('a/m', { tokensPerSecond: 100 })
+  memory.measurements.add('b/m', { tokensPerSecond: 150 })
+  t.strictSame(ask(), ['a/m', 'stable-preferred'])
+  memory.time += 3_600_001
+  t.strictSame(ask(), ['a/m', 'weighted-score'], 'an hour later everything is forgotten')
+  memory.measurements.add('a/m', { tokensPerSecond: 100 })
+  memory.measurements.add('b/m', { tokensPerSecond: 250 })
+  t.strictSame(
+    [ask(), ask()],
+    [
+      ['b/m', 'weighted-score'],
+      ['b/m', 'stable-preferred'],
+    ],
+  )
+  memory.circuits.trip('b/m', policy)
+  t.equal(ask()[1], 'weighted-score', 'whose circuit is open is no longer preferred')
+  memory.time += 30_000
+  t.strictSame(ask()[0], 'b/m', 'nobody was found meanwhile that is nearly as good')
+})
+
+t.test('a preferred provider is dropped below 85 percent', async t => {
+  const catalog = offers([provider('a', { priority: 3 })], [provider('b')])
+  const { memory, choose } = chooserOf({ exploration: 0 })
+  const ask = () => choose(asking(catalog))
+  memory.attempts('a/m', 86, 14)
+  t.equal(ask().reason, 'weighted-score')
+  t.equal(ask().reason, 'stable-preferred')
+  memory.attempts('a/m', 0, 3)
+  t.equal(ask().reason, 'weighted-score', 'it may still be the best, for its priority')
+})
+
+t.test('preferences are kept apart by strategy, and nobody who may use fewer providers decides for others', async t => {
+  const [a, b] = [provider('a'), provider('b')]
+  const both = offers([a, priced('1')], [b, priced('1.01')])
+  const one = offers([b, priced('1')], [provider('c'), priced('2')])
+  const { memory, choose } = chooserOf({ exploration: 0 })
+  const ask = (catalog: Catalog, request = {}) => told(choose(asking(catalog, request)))
+  t.strictSame(ask(both), ['a/m', 'weighted-score'])
+  t.strictSame(ask(both, { routing: 'price' }), ['a/m', 'weighted-score'])
+  t.strictSame(ask(both, { stream: true }), ['a/m', 'weighted-score'])
+  t.strictSame(ask(one), ['b/m', 'weighted-score'])
+  t.strictSame(ask(one), ['b/m', 'weighted-score'])
+  t.strictSame(ask(both), ['a/m', 'stable-preferred'])
+  t.equal(memory.pins.get('model m auto'), 'a/m')
+})
+
+t.test('a session stays with who answered it, by x-session-id, prompt_cache_key and user in this order', async t => {
+  const catalog = offers([provider('a'), priced('1')], [provider('b'), priced('1.1')])
+  const { memory, chooser, choose } = chooserOf({ exploration: 0 })
+  const rows: [headers: Record<string, string>, request: object][] = [
+    [{ 'x-session-id': 'one' }, { prompt_cache_key: 'other', user: 'other' }],
+    [{}, { prompt_cache_key: 'two', user: 'other' }],
+    [{ 'x-session-id': '' }, { user: 'three' }],
+  ]
+  for (const [headers, request] of rows) {
+    const says = JSON.stringify([headers, request])
+    const first = choose(asking(catalog, request, { headers }))
+    t.not(first.reason, 'session-sticky', says)
+    chooser.keep(first, first.ranked[1]!.candidate)
+    t.strictSame(told(choose(asking(catalog, request, { headers }))), ['b/m', 'session-sticky'], says)
+  }
+  t.not(choose(asking(catalog, { user: 'four' })).reason, 'session-sticky')
+  t.not(choose(asking(catalog)).reason, 'session-sticky')
+  const other = { ...asking(catalog).principal!, projectId: 'project-2' }
+  t.not(choose(asking(catalog, {}, { ...session('one'), principal: other })).reason, 'session-sticky', 'of one project')
+  const long = 'x'.repeat(100_000)
+  const choice = choose(asking(catalog, { user: long }))
+  t.ok(choice.session!.key.length < 200, 'names of any length take little room')
+  t.not(choice.session!.key, choose(asking(catalog, { user: `${long}y` })).session!.key)
+
+  memory.time += 3_599_999
+  const again = choose(asking(catalog, {}, session('one')))
+  t.equal(again.reason, 'session-sticky')
+  chooser.keep(again, again.ranked[1]!.candidate)
+  memory.time += 3_599_999
+  t.strictSame(told(choose(asking(catalog, {}, session('one')))), ['b/m', 'session-sticky'], 'every answer prolongs it')
+  memory.time += 2
+  t.not(choose(asking(catalog, {}, session('one'))).reason, 'session-sticky')
+})
+
+t.test('a session leaves a provider that is down, and fails over unless that is turned off', async t => {
+  const catalog = offers([provider('a'), priced('1')], [provider('b'), priced('1.1')])
+  const { memory, chooser, choose } = chooserOf({ exploration: 0 })
+  const ask = () => choose(asking(catalog, {}, session('s')))
+  chooser.keep(ask(), ask().ranked[1]!.candidate)
+  t.match(ask(), { reason: 'session-sticky', failover: true })
+  memory.attempts('b/m', 84, 16)
+  t.strictSame(told(ask()), ['a/m', 'stable-preferred'])
+  memory.time += 3_600_000
+  chooser.keep(ask(), ask().ranked[1]!.candidate)
+  t.equal(ask().reason, 'session-sticky')
+  memory.circuits.trip('b/m', policy)
+  t.not(ask().reason, 'session-sticky')
+
+  const strict = chooserOf({ session: { failover: false } })
+  t.match(strict.choose(asking(catalog, {}, session('s'))), { failover: false })
+  const off = chooserOf({ session: { enabled: false } })
+  t.equal(off.choose(asking(catalog, {}, session('s'))).session, undefined)
+})
+
+t.test(
+  'UF-15 a named provider is kept while its uptime is 90 percent, and then left for one that does better',
+  async t => {
+    const catalog = offers([provider('a'), priced('1')], [provider('b'), priced('2')], [provider('c'), priced('3')])
+    const ask = (memory: Memory, headers = {}, options = {}) =>
+      new Chooser(settingsOf(options), memory).choose(asking(catalog, { model: 'a/m' }, { headers }))
+    const { memory } = chooserOf()
+    t.strictSame([keys(ask(memory)), ask(memory).reason], [['a/m'], 'direct-provider-specified'])
+    memory.attempts('a/m', 0, 19)
+    t.strictSame(keys(ask(memory)), ['a/m'], 'nineteen attempts say nothing')
+    memory.time += 3_600_000
+    memory.attempts('a/m', 95, 5)
+    t.strictSame(keys(ask(memory)), ['a/m'])
+    memory.attempts('a/m', 0, 6)
+    t.strictSame([keys(ask(memory)), ask(memory).reason], [['b/m', 'c/m', 'a/m'], 'low-uptime-fallback'])
+    t.strictSame(keys(ask(memory, { 'x-no-fallback': 'true' })), ['a/m'])
+    t.strictSame(keys(ask(memory, {}, { thresholds: { low_uptime: 80 } })), ['a/m'])
+    memory.chances.push(0.001)
+    t.strictSame([keys(ask(memory)), memory.chances], [['a/m', 'b/m', 'c/m'], []], 'now and then it is looked after')
+    memory.attempts('b/m', 10, 90)
+    t.strictSame(keys(ask(memory)), ['c/m', 'a/m'], 'nobody worse is asked instead')
+    memory.attempts('c/m', 10, 90)
+    t.strictSame(keys(ask(memory)), ['a/m'])
+    memory.time += 3_600_000
+    t.strictSame(keys(ask(memory)), ['a/m'], 'what is an hour old does not count')
+  },
+)
+
+t.test('x-no-fallback is told to whoever tries', async t => {
+  const catalog = offers([provider('a')], [provider('b')])
+  const { choose } = chooserOf()
+  t.equal(choose(asking(catalog, {}, { headers: { 'x-no-fallback': 'true' } })).failover, false)
+  t.equal(choose(asking(catalog, {}, { headers: { 'x-no-fallback': '1' } })).failover, true)
+})
+
+t.test('each region of an address is a candidate of its own, with all credentials', async t => {
+  const cloud = provider('cloud', {
+    baseUrl: 'https://{region}.cloud.example/v1/{region}',
+    credentials: [credential('1'), credential('2')],
+  })
+  const catalog = offers([cloud, { regions: ['eu', 'us'] }], [provider('b'), priced('9')])
+  const { memory, chooser, choose } = chooserOf({ exploration: 0 })
+  const choice = choose(asking(catalog))
+  t.strictSame(keys(choice), ['cloud/m@eu', 'cloud/m@us', 'b/m'])
+  t.strictSame(
+    choice.ranked[0]!.targets.map(({ region, baseUrl, credential: of }) => [region, baseUrl, of!.id]),
+    [
+      ['eu', 'https://eu.cloud.example/v1/eu', '1'],
+      ['eu', 'https://eu.cloud.example/v1/eu', '2'],
+    ],
+  )
+  memory.attempts('cloud/m@eu', 10, 90)
+  t.strictSame(keys(choose(asking(catalog)))[0], 'cloud/m@us', 'they are measured apart')
+  chooser.keep(choose(asking(catalog, {}, session('s'))), choice.ranked[1]!.candidate)
+  t.strictSame(told(choose(asking(catalog, {}, session('s')))), ['cloud/m@us', 'session-sticky'])
+  t.strictSame(keys(choose(asking(catalog, { model: 'cloud/m' }))), ['cloud/m@us', 'cloud/m@eu'])
+})
+
+t.test('auto keeps the order of its models, and ranks the providers of each', async t => {
+  const [a, b] = [provider('a'), provider('b')]
+  const catalog = catalogOf({
+    first: {
+      offers: [
+        [a, priced('5')],
+        [b, priced('4')],
+      ],
+    },
+    second: {
+      offers: [
+        [a, priced('1')],
+        [b, priced('2')],
+      ],
+    },
+  })
+  const { choose } = chooserOf({ auto: ['first', 'second'] })
+  t.strictSame(keys(choose(asking(catalog, { model: 'auto' }))), ['b/first', 'a/first', 'a/second', 'b/second'])
+})

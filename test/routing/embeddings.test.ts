@@ -1,0 +1,99 @@
+/** Which offers serve embeddings, what they need of them, and what the listing says of their models. */
+import t from 'tap'
+import type { Catalog, Mapping, Model, Provider } from '../../src/core/catalog.ts'
+import type { GatewayError } from '../../src/core/error.ts'
+import { operationOf } from '../../src/core/operation.ts'
+import type { Translator } from '../../src/core/translator.ts'
+import { chat } from '../../src/endpoints/chat.ts'
+import { embeddings } from '../../src/endpoints/embeddings.ts'
+import { models as listing } from '../../src/endpoints/models.ts'
+import { plan } from '../../src/routing/plan.ts'
+import { capable } from '../../src/routing/requirements.ts'
+import { exchange, thrown } from '../core/kit.ts'
+import { target } from '../plugins/wire-kit.ts'
+
+const wire = (op: 'chat' | 'embeddings') => ({ op, wire: `acme.${op}` }) as Translator
+const price = { rates: { prompt: 1n }, tiers: [] }
+
+/** Offers of one model by providers that all speak both operations. */
+function catalogOf(output: readonly string[], ...offers: Partial<Mapping>[]): Catalog {
+  const mappings: Mapping[] = []
+  const base = target({ model: { output } })
+  const model: Model = { ...base.mapping.model, mappings }
+  const wires: Provider['wires'] = new Map([
+    ['chat', wire('chat')],
+    ['embeddings', wire('embeddings')],
+  ])
+  for (const [index, offer] of offers.entries()) {
+    const provider = { ...base.provider, id: `p${index}`, auth: { scheme: 'none' } as const, priority: 1, wires }
+    mappings.push({ ...base.mapping, model, provider, wires, price, ...offer })
+  }
+  return { models: new Map([[model.id, model]]), aliases: new Map(), providers: new Map() }
+}
+
+const planned = (catalog: Catalog, request: object, endpoint = embeddings) =>
+  plan(exchange({ endpoint, snapshot: { catalog }, request: { model: 'acme-large', input: 'a', ...request } }), {
+    auto: [],
+  })
+
+t.test('a model that makes vectors serves embeddings and nothing else, and no other model does', async t => {
+  const vectors = catalogOf(['embedding'], {})
+  const texts = catalogOf(['text'], {})
+  const messages = { messages: [{ role: 'user', content: 'Hi' }] }
+  t.match(planned(vectors, {}), [{ provider: { id: 'p0' }, translator: { op: 'embeddings' } }])
+  t.match(planned(texts, messages, chat), [{ provider: { id: 'p0' }, translator: { op: 'chat' } }])
+  for (const refused of [() => planned(vectors, messages, chat), () => planned(texts, {})]) {
+    t.match(thrown(refused), { status: 400, code: 'model_not_supported', param: 'model' } as Partial<GatewayError>)
+  }
+})
+
+t.test('what an offer cannot do is another offer’s, or refused', async t => {
+  const { mapping } = target({ model: { output: ['embedding'] } })
+  const narrow: Mapping = { ...mapping, parameters: new Set(['user']), contextLength: 2 }
+  const wide: Mapping = { ...mapping, contextLength: 3 }
+  const rows: [request: object, able: Mapping[], param?: string, code?: string][] = [
+    [{ input: 'any text at all' }, [narrow, wide, mapping]],
+    [{ input: ['a', 'b', 'c', 'd'] }, [narrow, wide, mapping]],
+    [{ input: 'a', dimensions: 4 }, [wide, mapping], 'dimensions', 'model_not_supported'],
+    [{ input: [1, 2] }, [narrow, wide, mapping], 'input', 'context_length_exceeded'],
+    [{ input: [1, 2, 3] }, [wide, mapping], 'input', 'context_length_exceeded'],
+    [{ input: [[1], [1, 2, 3]] }, [wide, mapping], 'input', 'context_length_exceeded'],
+    [{ input: [[1, 2, 3, 4]] }, [mapping], 'input', 'context_length_exceeded'],
+  ]
+  for (const [given, able, param, code] of rows) {
+    const request = { model: 'm', ...given } as never
+    const says = JSON.stringify(given)
+    t.strictSame(capable([narrow, wide, mapping], 'embeddings', request), { mappings: able }, says)
+    if (able.includes(narrow)) continue
+    t.match(capable([narrow], 'embeddings', request).unmet, { status: 400, param, code }, says)
+  }
+})
+
+t.test('an embeddings request reads its inputs, and answers with no tokens', async t => {
+  const operation = operationOf('embeddings')
+  const rows: [input: unknown, characters: number][] = [
+    ['four', 4],
+    [['four', 'more'], 8],
+    [[1, 2], 8],
+    [[[1, 2], [3]], 12],
+  ]
+  for (const [input, characters] of rows) {
+    t.equal(operation.promptCharacters({ model: 'm', input } as never), characters, JSON.stringify(input))
+  }
+  t.equal(operation.answerTokens, undefined)
+})
+
+t.test('the listing says which parameters of embeddings have an effect', async t => {
+  const parametersOf = async (offer: Partial<Mapping>) => {
+    if (typeof listing.serve === 'string') throw new Error('the catalogue is served locally')
+    const snapshot = { catalog: catalogOf(['embedding'], offer) }
+    const reply = await listing.serve(exchange({ endpoint: listing, snapshot }), undefined as never)
+    for await (const [event] of reply.events) {
+      const { data } = (event?.type === 'result' ? event.value : {}) as { data: { supported_parameters: string[] }[] }
+      return data[0]?.supported_parameters
+    }
+    throw new Error('the catalogue was no result')
+  }
+  t.strictSame(await parametersOf({ maxN: 8 }), ['encoding_format', 'dimensions', 'user'])
+  t.strictSame(await parametersOf({ parameters: new Set([]) }), ['encoding_format'])
+})

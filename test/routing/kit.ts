@@ -1,0 +1,111 @@
+/** What routing tests share: settings with their defaults, catalogues of a few offers, and a memory under a fake clock. */
+import { check } from '../../src/config/validate.ts'
+import type { Catalog, Credential, Mapping, Model, Provider } from '../../src/core/catalog.ts'
+import type { Exchange } from '../../src/core/exchange.ts'
+import type { Log, Services } from '../../src/core/ports.ts'
+import { type Settings, settings } from '../../src/routing/settings.ts'
+import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
+import { MemoryMeasurements } from '../../src/stores/memory/measurements.ts'
+import { MemoryPins } from '../../src/stores/memory/pins.ts'
+import { type ExchangeFacts, exchange, principal } from '../core/kit.ts'
+import { flat } from '../core/prices.ts'
+import { target } from '../plugins/wire-kit.ts'
+
+/** As a file would set them; everything else has its default. Numbers of milliseconds may stand for durations. */
+export function settingsOf(options: object): Settings {
+  const checked = check(settings, withUnits(options))
+  if ('problem' in checked) throw new Error(`${checked.problem.path.join('.')}: ${checked.problem.message}`)
+  return checked.value
+}
+
+const durations = new Set(['default_latency', 'window', 'newest', 'recent', 'ttl', 'base', 'max'])
+function withUnits(options: object): object {
+  const entries = Object.entries(options as Record<string, unknown>).map(([key, value]) => {
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return [key, withUnits(value)]
+    return [key, durations.has(key) && typeof value === 'number' ? `${value}ms` : value]
+  })
+  return Object.fromEntries(entries)
+}
+
+export const credential = (id: string): Credential => ({
+  id,
+  source: 'platform',
+  secret: `sk-${id}`,
+  fingerprint: `f-${id}`,
+})
+
+export const provider = (id: string, more: Partial<Provider> = {}): Provider =>
+  target({
+    provider: {
+      id,
+      wires: new Map([['chat', target().translator]]),
+      credentials: [credential(id)],
+      priority: 1,
+      timeouts: { connect: 1000, firstEvent: 10_000, idle: 10_000, total: 60_000 },
+      ...more,
+    },
+  }).provider
+
+export type Offer = readonly [by: Provider, more?: Partial<Mapping>]
+
+/** USD per million tokens, of prompt and completion alike. */
+export const priced = (usd: string): Partial<Mapping> => ({
+  price: flat({ prompt: usd, completion: usd }),
+  pricing: { prompt: usd, completion: usd },
+})
+
+/** Models by id; every offer streams, and costs a dollar unless it says otherwise. */
+export function catalogOf(models: Record<string, { model?: Partial<Model>; offers: Offer[] }>): Catalog {
+  const catalog = { models: new Map<string, Model>(), aliases: new Map<string, Model>(), providers: new Map() }
+  for (const [id, { model: more, offers }] of Object.entries(models)) {
+    const mappings: Mapping[] = []
+    const model: Model = { ...target().mapping.model, id, output: ['text'], ...more, mappings }
+    catalog.models.set(id, model)
+    for (const [by, fields] of offers) {
+      catalog.providers.set(by.id, by)
+      const { wires } = by
+      const supports = new Set(['streaming'] as const)
+      const externalId = `${id}-1`
+      mappings.push({
+        ...target().mapping,
+        model,
+        provider: by,
+        wires,
+        externalId,
+        supports,
+        ...priced('1'),
+        ...fields,
+      })
+    }
+  }
+  return catalog
+}
+
+/** What routing remembers, under a clock that only the test moves; chance gives what `chances` holds, then 0.999. */
+export class Memory implements Pick<Services, 'measurements' | 'circuits' | 'pins' | 'random' | 'log'> {
+  /** Milliseconds. */
+  time = 3_600_000
+  readonly chances: number[] = []
+  readonly logged: object[] = []
+  readonly #now = () => this.time
+  readonly measurements = new MemoryMeasurements(this.#now)
+  readonly circuits = new MemoryCircuits({ now: this.#now, random: () => 0 })
+  readonly pins = new MemoryPins(this.#now)
+  readonly random = () => this.chances.shift() ?? 0.999
+  readonly log: Log = { debug() {}, info() {}, error() {}, warn: fields => void this.logged.push(fields) }
+
+  /** So many attempts at an offer, of which so many failed. */
+  attempts(offer: string, ok: number, failed = 0, sample: object = {}): void {
+    for (let count = 0; count < ok; count++) this.measurements.add(offer, { ok: true, ...sample })
+    for (let count = 0; count < failed; count++) this.measurements.add(offer, { ok: false })
+  }
+}
+
+/** A chat exchange that has been read. */
+export const asking = (catalog: Catalog, request: object = {}, facts: ExchangeFacts = {}): Exchange =>
+  exchange({
+    request: { model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...request },
+    snapshot: { catalog },
+    principal,
+    ...facts,
+  })
