@@ -7,6 +7,7 @@ import { faultOf } from './bedrock/fault.ts'
 const converse: Translator<'chat'> = {
   op: 'chat',
   wire: 'bedrock.converse',
+  inlineMedia: true,
   encode,
   decoder: (_mode, target) => new ConverseDecoder(target),
   error,

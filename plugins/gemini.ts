@@ -12,6 +12,7 @@ import { type Surface, studio, vertex } from './gemini/surface.ts'
 const translator = (surface: Surface): Translator<'chat'> => ({
   op: 'chat',
   wire: surface.wire,
+  ...(surface === studio && { inlineMedia: true }),
   encode: (request, target, stream) => encode(request, target, stream, surface),
   decoder: (mode, target) => new GenerateDecoder(mode, target),
   error,

@@ -11,4 +11,11 @@ process.exitCode = await run(process.argv.slice(2), {
   cwd: process.cwd(),
   out: text => process.stdout.write(text),
   err: text => process.stderr.write(text),
+  in: async () => {
+    if (process.stdin.isTTY) process.stderr.write('reading standard input; end it with Ctrl-D\n')
+    process.stdin.setEncoding('utf8')
+    let text = ''
+    for await (const chunk of process.stdin as AsyncIterable<string>) text += chunk
+    return text
+  },
 })

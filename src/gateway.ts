@@ -7,15 +7,25 @@ import { effectiveConfig } from './config/effective.ts'
 import { loadGateway } from './config/load.ts'
 import { ConfigManager, type ReloadResult } from './config/manager.ts'
 import { watchConfig } from './config/watch.ts'
+import type { Policies } from './core/policy.ts'
 import type { Log, Services } from './core/ports.ts'
+import { ByteRoom } from './core/room.ts'
 import { startDemo } from './demo/server.ts'
 import { Listener } from './http/server.ts'
+import { OrganizationPolicies, policyAdmin } from './policies.ts'
 import { Registry } from './registry.ts'
+import { explainRoute } from './routing/explain.ts'
+import { Keyring } from './stores/keyring.ts'
 import { MemoryCache } from './stores/memory/cache.ts'
+import { MemoryCircuits } from './stores/memory/circuits.ts'
 import { MemoryCounters } from './stores/memory/counters.ts'
-import { openStores, type Stores } from './stores/sqlite/index.ts'
+import { MemoryMeasurements } from './stores/memory/measurements.ts'
+import { MemoryPins } from './stores/memory/pins.ts'
+import { keyFile, openStores, type Stores } from './stores/sqlite/index.ts'
 import { Lag } from './telemetry/lag.ts'
+import { Memory } from './telemetry/memory.ts'
 import { PrometheusMetrics } from './telemetry/metrics.ts'
+import { ImageFetcher } from './upstream/image.ts'
 import { terminal } from './upstream/terminal.ts'
 import { Transport } from './upstream/transport.ts'
 import { version } from './version.ts'
@@ -24,6 +34,7 @@ const DEFAULT_LISTEN = '127.0.0.1:8080'
 const DEFAULT_ADMIN = '127.0.0.1:9901'
 const DEFAULT_DRAIN_MS = 30_000
 const ORPHAN_SWEEP_MS = 5_000
+const PRUNE_MS = 600_000
 
 export interface Gateway {
   /** `host:port`, as they came to be. */
@@ -34,6 +45,8 @@ export interface Gateway {
   readonly firstKey: string | undefined
   /** Finishes what runs, makes everything durable, closes. */
   stop(): Promise<void>
+  /** A stop that runs waits for no client any more. */
+  hurry(): void
 }
 
 export interface GatewayOptions {
@@ -75,14 +88,22 @@ async function assemble(options: GatewayOptions, open: Open): Promise<Gateway> {
   const folder = dirname(resolve(config))
   const database = resolve(folder, file.stores.sqlite)
   const registry = new Registry()
-  if (file.catalog.plugins) await registry.load(resolve(folder, file.catalog.plugins))
 
-  const stores = openStores(database, { warn: err => log.warn({ err }, 'a store task failed and is tried again') })
+  const stores = openStores(database, {
+    warn: err => log.warn({ err }, 'a store task failed and is tried again'),
+    keyring: () => keyring,
+  })
   open.add(() => stores.close())
+  const keyring = new Keyring({ given: options.env.GATEWAY_MASTER_KEY, file: keyFile(database) })
+  const missing = (await stores.policies.providerKeys.keyVersions()).filter(name => !keyring.versions.includes(name))
+  if (missing.length > 0) log.error({ missing }, 'master keys are missing: provider keys under them cannot be used')
   await stores.ledger.recover()
   const firstKey = await bootstrap(stores)
   const lag = new Lag()
   open.add(() => lag.close())
+  const memory = new Memory()
+  open.add(() => memory.close())
+  const load = { lagMs: () => lag.lagMs(), memory: () => memory.share }
   const metrics = new PrometheusMetrics({ version, lag })
   const transport = new Transport()
   open.add(() => transport.close())
@@ -91,25 +112,47 @@ async function assemble(options: GatewayOptions, open: Open): Promise<Gateway> {
 
   const reloads = new Reloads(metrics, log)
   const { wires, filters, endpoints } = registry
-  const services = servicesOf(stores, metrics, lag, log)
+  const allowPrivate = options.env.GATEWAY_ALLOW_PRIVATE_PROVIDERS === 'true'
+  const policyParts = { stores: stores.policies, keyring, log, wires, endpoints, allowPrivate }
+  const policies = new OrganizationPolicies(policyParts)
+  const room = new ByteRoom(file.server.buffer, load)
+  const media = new ImageFetcher({ allowed: file.server.fetch_from ?? [] })
+  const services = servicesOf(stores, policies, { metrics, load, log, room, media })
   const manager = new ConfigManager({
     path: config,
     env: { ...options.env, GATEWAY_DEMO_URL: demo.url },
     registries: { wires, filters, endpoints, services, terminal: terminal(transport) },
+    loadPlugins: plugins => registry.load(plugins),
     onResult: result => reloads.note(result),
   })
   await manager.start()
   reloads.started(manager.current.version)
 
   const current = () => manager.current
-  const listener = new Listener({ listen: file.server.listen ?? DEFAULT_LISTEN, current, metrics, log })
-  const context = { ...portsOf(stores), metrics, drain: options.onDrain, ...operations(manager, listener, reloads) }
+  const { server } = file
+  const listener = new Listener({
+    listen: server.listen ?? DEFAULT_LISTEN,
+    pace: { heartbeat: server.heartbeat, hold: server.hold, request: server.request_timeout },
+    headerTimeout: server.header_timeout,
+    writeStall: server.write_stall,
+    maxConnections: server.max_connections,
+    ...{ current, room, load, metrics, log },
+  })
+  const context: AdminContext = {
+    ...portsOf(stores),
+    policies: policyAdmin(policyParts, policies, () => manager.current.catalog),
+    metrics,
+    drain: options.onDrain,
+    ...operations(manager, listener, reloads),
+    explainRoute: question => explainRoute(manager.current, services, question),
+  }
   const token = adminToken(join(dirname(database), 'admin.token'))
   const admin = await adminListener({ listen: file.server.admin ?? DEFAULT_ADMIN, token, log, context })
   open.add(() => admin.close())
   await listener.listen()
-  open.add(() => listener.drain(file.server.drain ?? DEFAULT_DRAIN_MS))
+  open.add(() => listener.drain({ delay: server.drain_delay, drain: server.drain ?? DEFAULT_DRAIN_MS }))
   for (const { codec } of endpoints) codec.prepare?.()
+  lag.forget()
 
   const unwatch = await watchConfig({
     paths: () => manager.paths,
@@ -121,7 +164,10 @@ async function assemble(options: GatewayOptions, open: Open): Promise<Gateway> {
   const sweep = setInterval(() => void recoverOrphans(stores, log), ORPHAN_SWEEP_MS)
   sweep.unref()
   open.add(() => clearInterval(sweep))
-  return { listen: listener.address, admin: admin.address, manager, firstKey, stop: () => open.close() }
+  const { keep_requests: keep } = file.stores
+  if (keep !== undefined) open.add(pruneRegularly(stores, keep, log))
+  const stop = () => open.close()
+  return { listen: listener.address, admin: admin.address, manager, firstKey, stop, hurry: () => listener.hurry() }
 }
 
 /** On an empty store: the default organization and project, and one key of it. */
@@ -131,17 +177,22 @@ async function bootstrap({ accounts }: Stores): Promise<string | undefined> {
   return (await accounts.createKey({ project, name: 'default' })).key
 }
 
-const servicesOf = (stores: Stores, metrics: PrometheusMetrics, load: Lag, log: Log): Services => ({
+type ProcessServices = Pick<Services, 'metrics' | 'load' | 'log' | 'room' | 'media'>
+
+const servicesOf = (stores: Stores, policies: Policies, process: ProcessServices): Services => ({
   version,
   database: stores,
   redis: undefined,
   keys: stores.keys,
+  policies,
   ledger: stores.ledger,
   counters: new MemoryCounters(),
   cache: new MemoryCache(),
-  metrics,
-  log,
-  load,
+  ...process,
+  measurements: new MemoryMeasurements(),
+  circuits: new MemoryCircuits(),
+  pins: new MemoryPins(),
+  random: Math.random,
   now: Date.now,
 })
 
@@ -166,11 +217,19 @@ class Reloads {
     this.#metrics.reload(result.ok ? (result.changed ? 'changed' : 'unchanged') : 'failed', running, at)
     this.last = result.ok ? { ok: true, at } : { ok: false, at, error: String(result.error) }
     if (!result.ok) this.#log.error({ running }, `the new configuration is refused: ${result.error}`)
-    else if (result.changed) this.#log.info({ running }, 'the new configuration is in force')
+    else if (result.restartNeeded.length > 0) {
+      this.#log.warn(
+        { files: result.restartNeeded },
+        'restart needed: these plugins have changed since they were loaded',
+      )
+    } else if (result.changed) this.#log.info({ running }, 'the new configuration is in force')
   }
 }
 
-const portsOf = ({ accounts, usage, ledger, keys, ping }: Stores) => ({ accounts, usage, ledger, keys, ping })
+const portsOf = (stores: Stores) => {
+  const { accounts, organizations, projects, members, credits, plans, audit, names, usage, ping } = stores
+  return { accounts, organizations, projects, members, credits, plans, audit, names, usage, ping }
+}
 
 /** What the operator may see and do of the process. */
 const operations = (
@@ -191,6 +250,28 @@ const operations = (
     lastReload: reloads.last,
   }),
 })
+
+/** Drops request rows that are older than `keepMs`, now and then. Returns what ends that. */
+function pruneRegularly({ retention }: Stores, keepMs: number, log: Log): () => Promise<void> {
+  let ended = false
+  const prune = async () => {
+    try {
+      while (!ended && (await retention.prune(Date.now() - keepMs)) > 0);
+    } catch (err) {
+      log.warn({ err }, 'old request rows could not be dropped')
+    }
+  }
+  let running = prune()
+  const timer = setInterval(() => {
+    running = running.then(prune)
+  }, PRUNE_MS)
+  timer.unref()
+  return () => {
+    ended = true
+    clearInterval(timer)
+    return running
+  }
+}
 
 async function recoverOrphans({ ledger }: Stores, log: Log): Promise<void> {
   try {

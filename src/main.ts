@@ -16,6 +16,15 @@ const FAILED = 1
 const WRONG = 2
 const NO_STORE = 3
 
+/** After a second signal. */
+const HURRY_MS = 2_000
+/** After everything was closed. */
+const FORGOTTEN_MS = 1_000
+
+let gateway: Gateway | undefined
+/** How many signals asked for the end. */
+let signals = 0
+
 void main()
 
 async function main(): Promise<void> {
@@ -23,14 +32,15 @@ async function main(): Promise<void> {
   const config = readArguments() ?? (env.GATEWAY_CONFIG || 'config/gateway.yaml')
   try {
     const log = createLog(logLevel(env.GATEWAY_LOG_LEVEL))
-    const gateway = await startGateway({ config, env, log, onDrain: () => void stop(gateway) })
-    process.on('SIGHUP', () => void gateway.manager.reload().catch(() => undefined))
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(gateway))
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop())
+    gateway = await startGateway({ config, env, log, onDrain: stopOnce })
+    process.on('SIGHUP', () => void gateway?.manager.reload().catch(() => undefined))
+    if (signals > 0) return await end(gateway)
     for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
       process.on(event, (err: unknown) => {
         log.error({ err }, `${event}: the gateway drains and ends`)
         process.exitCode = FAILED
-        void stop(gateway)
+        stopOnce()
       })
     }
     announce(gateway, config)
@@ -56,13 +66,29 @@ function readArguments(): string | undefined {
   }
 }
 
-let stopping = false
-/** The first signal drains, the second ends at once. */
-async function stop(gateway: Gateway): Promise<void> {
-  if (stopping) process.exit(FAILED)
-  stopping = true
-  await gateway.stop()
-  process.exit()
+function stopOnce(): void {
+  if (signals === 0) void stop()
+}
+
+/** The first signal drains, the second ends what runs and keeps what must be kept, the third ends at once. */
+async function stop(): Promise<void> {
+  signals++
+  if (signals === 1 && gateway) await end(gateway)
+  else if (signals === 2) {
+    gateway?.hurry()
+    setTimeout(() => process.exit(FAILED), HURRY_MS).unref()
+  } else if (signals > 2) process.exit(FAILED)
+}
+
+/** Nothing is left to do then, and the process ends by itself; a handle that somebody forgot does not keep it. */
+async function end(gateway: Gateway): Promise<void> {
+  try {
+    await gateway.stop()
+  } catch (thrown) {
+    console.error(`gateway: ${thrown instanceof Error ? thrown.message : thrown}`)
+    process.exitCode = FAILED
+  }
+  setTimeout(() => process.exit(), FORGOTTEN_MS).unref()
 }
 
 function announce({ listen, admin, manager, firstKey }: Gateway, config: string): void {

@@ -214,7 +214,7 @@ t.test('the upstream refuses what the real provider refuses', async t => {
     ['messages', { system: Array.from({ length: 5 }, () => marked('5m')) }, {}, 400, /maximum of 4 .* Found 5/],
     ['messages', { system: [marked('5m'), marked('1h')] }, {}, 400, /must not come after/],
     ['messages', {}, { 'x-api-key': 'wrong' }, 401, /invalid x-api-key/],
-    ['embeddings', {}, {}, 404, /No POST \/v1\/embeddings/],
+    ['nothing', {}, {}, 404, /No POST \/v1\/nothing/],
   ]
   for (const [path, patch, headers, status, message] of cases) {
     const base = path === 'messages' ? messages : chat

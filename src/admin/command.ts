@@ -1,33 +1,46 @@
 /** What `gatewayctl` asks for: named functions of validated arguments, served at `POST /commands/<name>`. */
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { errors, type GatewayError } from '../core/error.ts'
+import type { Actor } from '../core/ports.ts'
 import type { Schema } from '../core/schema.ts'
 import type { AdminContext } from './context.ts'
 
 export interface Command {
   readonly args: Schema<unknown>
   /** Only ever called with what `args` accepts. The result is sent as JSON; money in it is a decimal string. */
-  run(args: never, context: AdminContext): unknown
+  run(args: never, context: AdminContext, actor: Actor): unknown
 }
 export type CommandTable = Readonly<Record<string, Command>>
 
 /** Ties the type of `run`'s arguments to the schema that checks them. */
-export function command<Args>(args: Schema<Args>, run: (args: Args, context: AdminContext) => unknown): Command {
+export function command<Args>(
+  args: Schema<Args>,
+  run: (args: Args, context: AdminContext, actor: Actor) => unknown,
+): Command {
   return { args, run }
 }
 
 const ajv = new Ajv({ verbose: true })
 const validators = new WeakMap<Schema<unknown>, ValidateFunction>()
 
-/** Runs a command on arguments from outside; throws a GatewayError that names the argument when they do not fit. */
-export function runCommand(name: string, { args: schema, run }: Command, args: unknown, context: AdminContext) {
+/**
+ * Runs a command on arguments from outside; throws a GatewayError that names the argument when they do not fit.
+ * `actor` is who asks, for the audit log.
+ */
+export function runCommand(
+  name: string,
+  { args: schema, run }: Command,
+  args: unknown,
+  context: AdminContext,
+  actor: Actor,
+): unknown {
   let validate = validators.get(schema)
   if (!validate) {
     validate = ajv.compile(schema.json)
     validators.set(schema, validate)
   }
   if (!validate(args)) throw misfit(name, schema, validate.errors![0]!)
-  return run(args as never, context)
+  return run(args as never, context, actor)
 }
 
 function misfit(name: string, schema: Schema<unknown>, error: ErrorObject): GatewayError {

@@ -1,5 +1,5 @@
 /** What the operator's side may see and do; `main.ts` provides it. */
-import type { AccountStore, KeyStore, Ledger, UsageStore } from '../core/ports.ts'
+import type { AccountStores, ExplainedRoute, PolicyAdmin, RouteQuestion, UsageStore } from '../core/ports.ts'
 import type { Snapshot } from '../core/snapshot.ts'
 
 export interface GatewayState {
@@ -16,18 +16,18 @@ export interface GatewayState {
   readonly lastReload: { readonly ok: boolean; readonly at: number; readonly error?: string | undefined }
 }
 
-export interface AdminContext {
+export interface AdminContext extends AccountStores {
   snapshot(): Snapshot
   /** Rejects with a message of file, line and column when the new configuration is refused; the old one stays. */
   reload(): Promise<{ changed: boolean; version: string; restartNeeded: readonly string[] }>
   /** The effective configuration, secrets masked. */
   config(): unknown
-  readonly accounts: AccountStore
+  readonly policies: PolicyAdmin
   readonly usage: UsageStore
-  readonly ledger: Ledger
-  readonly keys: KeyStore
   readonly metrics: { text(): Promise<string>; readonly contentType: string }
   state(): GatewayState
+  /** Throws what such a request would be told. */
+  explainRoute(question: RouteQuestion): ExplainedRoute
   /** Starts the drain and returns at once. */
   drain(): void
   /** Throws, with the reason as message, when the database is down. */

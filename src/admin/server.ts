@@ -76,7 +76,15 @@ async function answer(
     throw errors.notFound(`There is no command "${name}". Commands: ${Object.keys(commands).join(', ')}.`)
   }
   if (method !== 'POST') throw errors.methodNotAllowed(method, ['POST'])
-  return json(await runCommand(name, command, await readJson(request), context))
+  return json(await runCommand(name, command, await readJson(request), context, actorOf(request)))
+}
+
+const ACTOR = /^[\x20-\x7e]{1,100}$/
+
+/** As whoever holds the token calls itself; the token is what was checked. */
+function actorOf({ headers }: IncomingMessage): string {
+  const given = headers['x-gateway-actor']
+  return typeof given === 'string' && ACTOR.test(given) ? given : 'admin'
 }
 
 /** The body as JSON, an empty one as `{}`. */

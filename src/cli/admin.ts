@@ -19,7 +19,7 @@ export function connect(options: TokenPlaces & { admin?: string | undefined }, i
 
   async function text(method: 'GET' | 'POST', path: string, body?: unknown): Promise<string> {
     const found = await findToken(options, io)
-    const headers: Record<string, string> = {}
+    const headers: Record<string, string> = { 'x-gateway-actor': actorOf(io) }
     if (found.token !== undefined) headers.authorization = `Bearer ${found.token}`
     try {
       const response = await call(new URL(path, url), { method, headers, body })
@@ -43,6 +43,12 @@ export function connect(options: TokenPlaces & { admin?: string | undefined }, i
   }
 
   return { url, text, json, command: (name, args = {}) => json('POST', `/commands/${name}`, args) }
+}
+
+/** Who the audit log shall name: `GATEWAY_ACTOR`, else the user of the machine. */
+function actorOf({ env }: Io): string {
+  const name = env.GATEWAY_ACTOR || env.USER || env.LOGNAME || 'gatewayctl'
+  return name.replace(/[^\x20-\x7e]/g, '?').slice(0, 100)
 }
 
 const notAdmin = (url: URL): string =>

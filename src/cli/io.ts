@@ -8,6 +8,8 @@ export interface Io {
   out(text: string): void
   /** Standard error: why something failed, and remarks. */
   err(text: string): void
+  /** All of standard input. */
+  in?(): Promise<string>
 }
 
 /** A refusal or failure, told in one line and exit code 1. `body` is the gateway's own error, when it sent one. */

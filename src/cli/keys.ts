@@ -1,11 +1,11 @@
 /** `gatewayctl keys`. */
-import type { Command } from 'commander'
-import type { KeyRecord } from '../core/ports.ts'
+import { type Command, Option } from 'commander'
+import type { ShownKey } from '../admin/commands/keys.ts'
+import { addLimitOptions, showLimits } from './limits.ts'
 import type { Open } from './session.ts'
 import { facts, table } from './table.ts'
 
-type NewKey = KeyRecord & { readonly key: string }
-type ListedKey = KeyRecord & { readonly spent: string }
+type NewKey = ShownKey & { readonly key: string }
 
 const showNew = (key: NewKey): string =>
   `${facts([
@@ -14,13 +14,14 @@ const showNew = (key: NewKey): string =>
     ['name', key.name],
     ['project', key.project],
     ['expires', key.expiresAt ?? 'never'],
+    ...(key.limits.length > 0 ? [['limits', showLimits(key.limits)] as const] : []),
   ])}The key is shown only this once.\n`
 
-const showList = (keys: readonly ListedKey[]): string =>
+const showList = (keys: readonly ShownKey[]): string =>
   keys.length === 0
     ? 'no keys; make one with `gatewayctl keys create --project default`\n'
     : table(
-        ['id', 'name', 'project', 'key', 'status', 'spent USD', 'created', 'expires'],
+        ['id', 'name', 'project', 'key', 'status', 'spent USD', 'limits USD', 'created', 'expires'],
         keys.map(key => [
           key.id,
           key.name,
@@ -28,6 +29,7 @@ const showList = (keys: readonly ListedKey[]): string =>
           key.preview,
           key.status,
           key.spent,
+          showLimits(key.limits),
           key.createdAt.slice(0, 10),
           key.expiresAt?.slice(0, 10) ?? 'never',
         ]),
@@ -36,16 +38,19 @@ const showList = (keys: readonly ListedKey[]): string =>
 export function addKeys(program: Command, open: Open): void {
   const keys = program.command('keys').description('API keys')
 
-  keys
-    .command('create')
-    .description('make a key and show its secret, once')
-    .requiredOption('--project <project>', 'id or name of the project')
-    .option('--name <name>', 'what the key is for')
-    .option('--expires <time>', 'end of the key from now on: 12h, 30d, 52w (default: never)')
-    .action(async ({ project, name, expires }, command) => {
-      const { admin, print } = open(command)
-      print(await admin.command<NewKey>('keys.create', { project, name, expires }), showNew)
-    })
+  addLimitOptions(
+    keys
+      .command('create')
+      .description('make a key and show its secret, once')
+      .requiredOption('--project <project>', 'id or name of the project')
+      .option('--name <name>', 'what the key is for')
+      .option('--expires <time>', 'end of the key from now on: 12h, 30d, 52w (default: never; 15m for a session)')
+      .addOption(new Option('--kind <kind>', 'what it is').choices(['key', 'publishable', 'session']))
+      .option('--created-by <member>', 'address of the member whom it belongs to'),
+  ).action(async (options, command) => {
+    const { admin, print } = open(command)
+    print(await admin.command<NewKey>('keys.create', options), showNew)
+  })
 
   keys
     .command('list')
@@ -53,8 +58,21 @@ export function addKeys(program: Command, open: Open): void {
     .option('--project <project>', 'only those of this project')
     .action(async ({ project }, command) => {
       const { admin, print } = open(command)
-      print(await admin.command<ListedKey[]>('keys.list', { project }), showList)
+      print(await admin.command<ShownKey[]>('keys.list', { project }), showList)
     })
+
+  addLimitOptions(
+    keys
+      .command('update')
+      .description('change a key; what is not named stays as it is')
+      .argument('<id>', 'id of the key')
+      .option('--name <name>', 'what the key is for')
+      .option('--expires <time>', 'end of the key from now on: 12h, 30d, 52w, or never'),
+    'amount in USD, or none to take the limit away',
+  ).action(async (id, options, command) => {
+    const { admin, print } = open(command)
+    print(await admin.command<ShownKey>('keys.update', { id, ...options }), key => showList([key]))
+  })
 
   keys
     .command('revoke')
@@ -62,7 +80,7 @@ export function addKeys(program: Command, open: Open): void {
     .argument('<id>', 'id of the key')
     .action(async (id, _, command) => {
       const { admin, print } = open(command)
-      print(await admin.command<KeyRecord>('keys.revoke', { id }), key => `revoked ${key.id} (${key.name})\n`)
+      print(await admin.command<ShownKey>('keys.revoke', { id }), key => `revoked ${key.id} (${key.name})\n`)
     })
 
   keys

@@ -1,11 +1,20 @@
 /** `gatewayctl`: the operator's command line. */
 import { Command, CommanderError } from 'commander'
 import { version } from '../version.ts'
+import { addAudit } from './audit.ts'
 import { addCatalogue } from './catalogue.ts'
 import { addChat } from './chat.ts'
+import { addCompliance } from './compliance.ts'
+import { addCredits, addPlans } from './credits.ts'
+import { addCustomModels } from './custom-models.ts'
+import { addIam } from './iam.ts'
 import { Failure, type Io, oneLine } from './io.ts'
 import { addKeys } from './keys.ts'
+import { addMembers } from './members.ts'
 import { addOperation } from './operation.ts'
+import { addOrganizations, addProjects } from './organizations.ts'
+import { addProviderKeys } from './provider-keys.ts'
+import { addRoute } from './route.ts'
 import { openSession } from './session.ts'
 import { addUsage } from './usage.ts'
 
@@ -21,10 +30,21 @@ function build(io: Io): Command {
     .configureOutput({ writeOut: io.out, writeErr: io.err })
     .exitOverride()
   const open = openSession(io)
+  addOrganizations(program, open)
+  addProjects(program, open)
+  addMembers(program, open)
   addKeys(program, open)
+  addCredits(program, open)
+  addPlans(program, open)
   addOperation(program, open)
   addCatalogue(program, open)
+  addProviderKeys(program, open)
+  addIam(program, open)
+  addCompliance(program, open)
+  addCustomModels(program, open)
+  addRoute(program, open)
   addUsage(program, open)
+  addAudit(program, open)
   addChat(program, open)
   return program
 }

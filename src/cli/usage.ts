@@ -4,7 +4,8 @@ import type { UsageTotals } from '../core/ports.ts'
 import type { Open } from './session.ts'
 import { facts, table } from './table.ts'
 
-type Totals = Omit<UsageTotals, 'cost'> & { readonly cost: string }
+type Amount = 'cost' | 'creditsCost' | 'byokCost' | 'storageCost'
+type Totals = Omit<UsageTotals, Amount> & Readonly<Record<Amount, string>>
 interface Usage {
   readonly from: string
   readonly to: string
@@ -19,7 +20,8 @@ function showUsage({ from, to, totals, groupBy, groups }: Usage): string {
     ['requests', `${totals.requests} (${totals.errors} failed, ${totals.cached} from cache)`],
     ['input tokens', `${totals.inputTokens} (${totals.cachedTokens} cached)`],
     ['output tokens', `${totals.outputTokens} (${totals.reasoningTokens} reasoning)`],
-    ['cost USD', totals.cost],
+    ['cost USD', `${totals.cost} (${totals.creditsCost} of credits, ${totals.byokCost} by keys of one's own)`],
+    ['storage USD', totals.storageCost],
   ])
   if (!groups) return summary
   const rows = groups.map(group => [
@@ -37,14 +39,15 @@ export function addUsage(program: Command, open: Open): void {
   const usage = program
     .command('usage')
     .description('requests, tokens and cost; of the last 30 days unless said otherwise')
+    .option('--org <org>', 'only this organization')
     .option('--project <project>', 'only this project')
     .option('--key <id>', 'only this key')
     .option('--from <date>', 'first day, YYYY-MM-DD (UTC)')
     .option('--to <date>', 'last day, YYYY-MM-DD (UTC)')
     .addOption(new Option('--group-by <what>', 'also by').choices(['provider', 'model', 'app', 'api_key']))
-    .action(async ({ project, key, from, to, groupBy }, command) => {
+    .action(async ({ org: organization, project, key, from, to, groupBy }, command) => {
       const { admin, print } = open(command)
-      print(await admin.command<Usage>('usage', { project, key, from, to, groupBy }), showUsage)
+      print(await admin.command<Usage>('usage', { organization, project, key, from, to, groupBy }), showUsage)
     })
 
   usage

@@ -69,7 +69,8 @@ export function linkCredentials({ source, value }: File): Credential[] {
   })
 }
 
-function problemOf(scheme: Auth['scheme'], secret: string): string | undefined {
+/** Why a secret cannot be used with a scheme, in words that show nothing of it; undefined for one that can. */
+export function problemOf(scheme: Auth['scheme'], secret: string): string | undefined {
   if (scheme === 'gcp-oauth') return accountProblem(secret)
   if (!HEADER_VALUE.test(secret)) return 'a secret holds a line break or another character that cannot be sent'
   return scheme === 'aws-sigv4' ? said(awsKeys(secret)) : undefined

@@ -1,5 +1,5 @@
 /** Joins what the files say of models and providers. */
-import type { Catalog, Mapping, Model, Provider } from '../core/catalog.ts'
+import { type Catalog, type Mapping, type Model, type Provider, REGION } from '../core/catalog.ts'
 import type { ConfigFile } from './file.ts'
 import type { Registries } from './link.ts'
 import type { ConfigFiles } from './load.ts'
@@ -80,9 +80,10 @@ function linkAliases(files: ConfigFiles, models: ReadonlyMap<string, Model>): Ma
   return aliases
 }
 
-type WiresOf = (written: Readonly<Record<string, string>>, path: Path) => Provider['wires']
+export type WiresOf = (written: Readonly<Record<string, string>>, path: Path) => Provider['wires']
 
-function* linkMappings(
+/** Throws a ConfigError. `models` are those that the file may name. */
+export function* linkMappings(
   { source, value }: ConfigFile<ProviderFile>,
   provider: Provider,
   models: ReadonlyMap<string, Model>,
@@ -118,7 +119,7 @@ function linkMapping(
     reasoningEfforts: entry.reasoning_efforts,
     reasoningModes: entry.reasoning_modes,
     serviceTiers: entry.service_tiers,
-    regions: entry.regions,
+    regions: linkRegions(entry, provider, fail),
     parameters: entry.parameters && new Set(entry.parameters),
     contextLength: entry.context_length ?? model.contextLength,
     maxOutput: entry.max_output ?? model.maxOutput,
@@ -128,4 +129,19 @@ function linkMapping(
     deprecatedAt: entry.deprecated_at,
     deactivatedAt: entry.deactivated_at,
   })
+}
+
+/** Regions that become part of an address must be able to. */
+function linkRegions(
+  { regions }: MappingEntry,
+  { baseUrl }: Provider,
+  fail: Parameters<typeof linkPricing>[2],
+): readonly string[] {
+  if (!baseUrl.includes(REGION)) return regions
+  if (regions.length === 0) {
+    throw fail(`the provider's address holds "${REGION}", so each of its models needs the key "regions"`, ['model'])
+  }
+  const odd = regions.findIndex(region => !/^[a-z0-9-]{1,64}$/.test(region))
+  if (odd >= 0) throw fail('expected a region such as "us-east-1"', ['regions', odd])
+  return [...new Set(regions)]
 }

@@ -6,6 +6,7 @@ import type { Services } from '../core/ports.ts'
 import type { Translator } from '../core/translator.ts'
 import { linkCatalog } from './catalog.ts'
 import type { ConfigFiles } from './load.ts'
+import { linkPlans } from './plans.ts'
 import { linkRoutes } from './routes.ts'
 import { ConfigSnapshot } from './snapshot.ts'
 
@@ -23,5 +24,6 @@ export interface Registries {
 export function link(files: ConfigFiles, registries: Registries): ConfigSnapshot {
   const catalog = linkCatalog(files, registries)
   const { routes, filters } = linkRoutes(files.gateway, registries)
-  return new ConfigSnapshot(files, catalog, routes, filters, registries.services.log)
+  const plans = linkPlans(files.gateway.value.plans)
+  return new ConfigSnapshot(files, { catalog, plans }, routes, filters, registries.services.log)
 }

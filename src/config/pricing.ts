@@ -8,6 +8,8 @@ import type { Path } from './source.ts'
 /** USD per million tokens with 6 places is pico-USD per token; USD per unit with 12 is pico-USD per unit. */
 const TOKEN_PLACES = 6
 const UNIT_PLACES = 12
+/** Factors in millionths. */
+const FACTOR_PLACES = 6
 
 type Rates = Price['rates']
 type Fail = (message: string, path: Path) => ConfigError
@@ -26,17 +28,30 @@ export function linkPricing(entry: MappingEntry, answersText: boolean, fail: Fai
   }
   const { per_second, per_image, ...rest } = written
   const rates = readRates(rest, ['pricing'], fail)
-  const price = { rates, tiers: readTiers(tiers, rates, fail) }
-  const complete = rates.prompt !== undefined && (rates.completion !== undefined || !answersText)
+  const perSecond = per_second && readUnits(per_second, ['pricing', 'per_second'], fail)
+  const perImage = per_image && readUnits(per_image, ['pricing', 'per_image'], fail)
+  const price = { rates, tiers: readTiers(tiers, rates, fail), perSecond, perImage, tierFactors: readFactors(entry) }
   const bySize = {
-    ...(per_second && { per_second: decimals(readUnits(per_second, ['pricing', 'per_second'], fail)) }),
-    ...(per_image && { per_image: decimals(readUnits(per_image, ['pricing', 'per_image'], fail)) }),
+    ...(perSecond && { per_second: decimals(perSecond) }),
+    ...(perImage && { per_image: decimals(perImage) }),
   }
   return {
-    price: complete || rates.request !== undefined ? price : undefined,
+    price: isEnough(price, answersText) ? price : undefined,
     pricing: decimals(rates),
-    ...((per_second || per_image) && { pricingBySize: bySize }),
+    ...((perSecond || perImage) && { pricingBySize: bySize }),
   }
+}
+
+/** Tokens have a price, or what is counted instead of them. */
+function isEnough({ rates, perSecond, perImage }: Price, answersText: boolean): boolean {
+  if (rates.prompt !== undefined && (rates.completion !== undefined || !answersText)) return true
+  return [rates.request, rates.ocr_page, rates.input_audio_hour, perSecond, perImage].some(rate => rate !== undefined)
+}
+
+function readFactors({ tier_factors: written }: MappingEntry): Price['tierFactors'] {
+  if (!written) return undefined
+  const factors = Object.entries(written).filter((entry): entry is [string, string] => entry[1] !== undefined)
+  return Object.fromEntries(factors.map(([tier, factor]) => [tier, parseDecimal(factor, FACTOR_PLACES)]))
 }
 
 /** Rates as clients are shown them: USD, as short as they can be written. */

@@ -1,5 +1,5 @@
 /** One provider's file → the provider as requests meet it: address, credentials, wires. */
-import type { Provider } from '../core/catalog.ts'
+import type { DataPolicy, Provider } from '../core/catalog.ts'
 import type { Op } from '../core/ops.ts'
 import type { Translator } from '../core/translator.ts'
 import { HEADER_VALUE, linkAuth, linkCredentials, travelsSafely } from './auth.ts'
@@ -34,11 +34,22 @@ export function linkProvider(
       idle: timeouts.idle,
       total: timeouts.total,
     },
+    concurrency: value.concurrency,
     priority: value.priority,
-    trainsOnData: value.data_policy?.trains_on_data,
+    dataPolicy: dataPolicy(value),
     reasoningReplay: value.reasoning_replay,
   })
 }
+
+const dataPolicy = ({ data_policy: said }: ProviderFile): DataPolicy => ({
+  trainsOnData: said?.trains_on_data,
+  logsPrompts: said?.logs_prompts,
+  retention: said?.retention,
+  headquarters: said?.headquarters,
+  soc2: said?.soc2,
+  iso27001: said?.iso27001,
+  gdpr: said?.gdpr,
+})
 
 function baseUrl({ source, value }: ConfigFile<ProviderFile>): string {
   const refuse = (why: string) => source.error(why, ['base_url'])

@@ -144,14 +144,15 @@ class RouteLinker {
       ? this.#check(factory, { ...written, ...override }, ['endpoints', endpoint, factory.name])
       : options
     const key = `${place} ${JSON.stringify(effective)}`
-    const filter = this.#filters.get(key) ?? this.#create(factory, effective, path)
+    const standing = override ? `${place} ${endpoint}` : place
+    const filter = this.#filters.get(key) ?? this.#create(factory, effective, path, standing)
     this.#filters.set(key, filter)
     return { factory, options: effective, filter }
   }
 
-  #create(factory: FilterFactory, options: unknown, path: Path): Filter {
+  #create(factory: FilterFactory, options: unknown, path: Path, place: string): Filter {
     try {
-      return factory.create(options, this.#registries.services)
+      return factory.create(options, this.#registries.services, place)
     } catch (thrown) {
       const why = thrown instanceof Error ? thrown.message : String(thrown)
       throw this.#file.source.error(`filter "${factory.name}" cannot be made: ${why}`, path)

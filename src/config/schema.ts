@@ -1,6 +1,7 @@
 /** The three kinds of files that an operator edits, as schemas. Unknown keys are refused everywhere. */
 import { capabilities } from '../core/catalog.ts'
 import { type Infer, type Schema, s } from '../core/schema.ts'
+import { plansEntry } from './plans.ts'
 
 const id = s.string({
   pattern: '^[a-z0-9][a-z0-9-]{0,63}$',
@@ -16,6 +17,10 @@ const address = s.string({
 })
 const date = s.string({ format: 'date', description: 'a date such as "2026-01-31"' })
 const url = s.string({ pattern: '^https?://[^\\s]+$', description: 'an address that starts with "https://"' })
+const origin = s.string({
+  pattern: '^https?://[^\\s/?#@]+$',
+  description: 'a scheme, a host and perhaps a port, such as "http://images.internal:9000"',
+})
 const text = s.string({ minLength: 1 })
 
 /** What messages call it. */
@@ -37,11 +42,22 @@ export const gatewayFile = s.object({
     admin: s.optional(address),
     public_url: s.optional(url),
     drain: s.optional(s.duration()),
+    drain_delay: s.default(s.duration(), '0s'),
+    header_timeout: s.default(s.duration(), '15s'),
+    request_timeout: s.default(s.duration(), '120s'),
+    write_stall: s.default(s.duration(), '60s'),
+    heartbeat: s.default(s.duration(), '15s'),
+    hold: s.default(s.duration(), '10s'),
+    max_connections: s.default(s.integer({ minimum: 1 }), 10_000),
+    buffer: s.default(s.size(), '256MiB'),
+    fetch_from: s.optional(s.array(origin)),
   }),
-  stores: s.object({ sqlite: text }),
+  /** `keep_requests`: how long request rows are kept; for ever when it is not set. */
+  stores: s.object({ sqlite: text, keep_requests: s.optional(s.duration()) }),
   catalog: s.object({ models: text, providers: text, plugins: s.optional(text) }),
   chains: s.record(chain),
   endpoints: s.default(s.record(s.record(options)), {}),
+  plans: plansEntry,
 })
 export type GatewayFile = Infer<typeof gatewayFile>
 
@@ -99,6 +115,12 @@ const lifecycle = {
   deactivated_at: s.optional(date),
 }
 
+/** What a service tier multiplies the prices of tokens by. */
+const factor = s.decimal({
+  pattern: '^\\d{1,3}(\\.\\d{1,6})?$',
+  description: 'a factor in quotes, such as "0.5"',
+})
+
 const mapping = s.object({
   model: modelId,
   id: s.optional(text),
@@ -110,6 +132,7 @@ const mapping = s.object({
   reasoning_efforts: s.default(s.array(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')), []),
   reasoning_modes: s.default(s.array(s.enum('standard', 'pro')), []),
   service_tiers: s.default(s.array(s.enum('flex', 'priority')), []),
+  tier_factors: s.optional(s.object({ flex: s.optional(factor), priority: s.optional(factor) })),
   regions: s.default(s.array(text), []),
   parameters: s.optional(s.array(text)),
   context_length: count,
@@ -146,6 +169,7 @@ export const providerFile = s.object({
     }),
     {},
   ),
+  concurrency: s.default(s.integer({ minimum: 1, maximum: 100_000 }), 256),
   reasoning_replay: s.optional(s.enum('reasoning', 'reasoning_content', 'reasoning_details')),
   priority: s.default(s.number({ minimum: 0 }), 1),
   data_policy: s.optional(

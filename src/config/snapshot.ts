@@ -1,6 +1,7 @@
 /** The routes and the catalogue of one configuration, alive until its last exchange is gone. */
 import type { Catalog } from '../core/catalog.ts'
 import type { Filter } from '../core/filter.ts'
+import type { Plans } from '../core/plan.ts'
 import type { Log } from '../core/ports.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
 import type { ConfigFiles } from './load.ts'
@@ -8,6 +9,7 @@ import type { ConfigFiles } from './load.ts'
 export class ConfigSnapshot implements Snapshot {
   readonly version: string
   readonly catalog: Catalog
+  readonly plans: Plans
   /** What it was made from, for `effectiveConfig`. */
   readonly files: ConfigFiles
   readonly #routes: readonly Route[]
@@ -18,10 +20,17 @@ export class ConfigSnapshot implements Snapshot {
   #retired = false
   #disposed = false
 
-  constructor(files: ConfigFiles, catalog: Catalog, routes: readonly Route[], filters: readonly Filter[], log: Log) {
+  constructor(
+    files: ConfigFiles,
+    { catalog, plans }: Pick<Snapshot, 'catalog' | 'plans'>,
+    routes: readonly Route[],
+    filters: readonly Filter[],
+    log: Log,
+  ) {
     this.version = files.version
     this.files = files
     this.catalog = catalog
+    this.plans = plans
     this.#routes = routes
     this.#filters = filters
     this.#log = log

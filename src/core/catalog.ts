@@ -55,11 +55,32 @@ export interface Credential {
   readonly source: 'platform' | 'byok'
   readonly secret: string
   readonly fingerprint: string
+  /** What its owner calls it; only an organization's own have one. */
+  readonly label?: string | undefined
 }
+
+/** What a provider says of the data that it is sent; undefined is what it does not say. */
+export interface DataPolicy {
+  readonly trainsOnData: boolean | undefined
+  readonly logsPrompts: boolean | undefined
+  readonly retention: string | undefined
+  /** The country, as operators write it. */
+  readonly headquarters: string | undefined
+  /** Type of the SOC 2 report. */
+  readonly soc2: '1' | '2' | undefined
+  readonly iso27001: boolean | undefined
+  readonly gdpr: boolean | undefined
+}
+
+/** What stands in a provider's address for the region of a mapping. */
+export const REGION = '{region}'
 
 export interface Provider {
   readonly id: string
+  /** The organization whose own provider it is; undefined for those that all share. */
+  readonly owner?: string | undefined
   readonly name: string
+  /** Holds `REGION` when each region of a mapping has an address of its own. */
   readonly baseUrl: string
   readonly auth: Auth
   readonly headers: Readonly<Record<string, string>>
@@ -67,8 +88,10 @@ export interface Provider {
   readonly wires: ReadonlyMap<Op, Translator>
   readonly quirks: Quirks
   readonly timeouts: Timeouts
+  /** Attempts at the same time; what is beyond them goes to other providers. */
+  readonly concurrency: number
   readonly priority: number
-  readonly trainsOnData: boolean | undefined
+  readonly dataPolicy: DataPolicy
   /** Field that carries earlier reasoning back to this provider, for providers that want it. */
   readonly reasoningReplay: 'reasoning' | 'reasoning_content' | 'reasoning_details' | undefined
 }

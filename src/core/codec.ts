@@ -9,6 +9,8 @@ export interface Codec<O extends Op = Op> {
   /** Validates a parsed body into the canonical request; throws a GatewayError that names the field. */
   decode(body: unknown, ex: Exchange): Ops[O]
   encoder(ex: Exchange): Encoder
+  /** What a streamed answer may say at any time, its very beginning included, to show that it is still coming. */
+  readonly heartbeat?: { readonly contentType: string; readonly text: string }
   /** Does at start what the first request would have to wait for. */
   prepare?(): void
   /** The body of an error answer. */

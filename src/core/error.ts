@@ -15,6 +15,8 @@ export interface ErrorInit {
   upstreamStatus?: number
   /** Milliseconds that the upstream asked to be left alone. */
   retryAfterMs?: number | undefined
+  /** The connection had served before and broke before any byte of an answer: a fresh one may do. */
+  stale?: boolean | undefined
   cause?: unknown
 }
 
@@ -28,6 +30,7 @@ export class GatewayError extends Error {
   readonly failover: Failover
   readonly upstreamStatus: number | undefined
   readonly retryAfterMs: number | undefined
+  readonly stale: boolean
 
   constructor(init: ErrorInit) {
     // A refusal is an answer, not a defect: taking its stack would cost more than all else that it does.
@@ -44,6 +47,7 @@ export class GatewayError extends Error {
     this.failover = init.failover ?? false
     this.upstreamStatus = init.upstreamStatus
     this.retryAfterMs = init.retryAfterMs
+    this.stale = init.stale ?? false
   }
 
   /** The same error with some of its facts changed. */
@@ -59,6 +63,8 @@ export const asError = (thrown: unknown): GatewayError =>
 const invalid = (status: number, code: string | null, message: string, param?: string | null) =>
   new GatewayError({ status, type: 'invalid_request_error', code, message, param })
 
+/** Seconds. */
+const jittered = () => 1 + Math.floor(Math.random() * 3)
 const retryAfter = (seconds: number) => ({ 'retry-after': String(Math.max(1, Math.ceil(seconds))) })
 
 /** Type and code values: field notes section 8. Messages say what was wrong, where, and what would be right. */
@@ -72,6 +78,18 @@ export const errors = {
   combination: (message: string, param: string) => invalid(400, 'unsupported_parameter_combination', message, param),
   urlNotAllowed: (param: string) =>
     invalid(400, 'url_not_allowed', 'This URL is not allowed: use a public http(s) address or a data URL.', param),
+  /** One answer for all that keeps us from an address, so that nobody learns from it what there is inside. */
+  urlNotFetched: (param: string) =>
+    invalid(
+      400,
+      'url_not_allowed',
+      `${param}: nothing could be fetched from this URL. Use an https URL of a public server that answers in time, or a data URL.`,
+      param,
+    ),
+  imageTooLarge: (limit: number, param: string) =>
+    invalid(400, 'image_too_large', `${param}: the image is larger than the ${limit} bytes that are fetched.`, param),
+  notAnImage: (detail: string, param: string) =>
+    invalid(400, 'not_an_image', `${param}: this URL gives no image: ${detail}. Use a PNG, JPEG, GIF or WebP.`, param),
   badRequest: (message: string) => invalid(400, 'bad_request', message),
   ambiguousCredentials: () =>
     invalid(
@@ -102,12 +120,24 @@ export const errors = {
       'billing_error',
       'The organization has insufficient credits for this request. Add credits, lower max_tokens, or use a free model.',
     ),
-  unpriced: (model: string, provider: string) =>
+  /** A limit, a budget or an allowance that is used up. */
+  spent: (message: string) => invalid(402, 'billing_error', message),
+  /** `what` has no price: a model, or something that can be asked of it. */
+  unpriced: (model: string, provider: string, what = '') =>
     invalid(
       402,
       'billing_error',
-      `The price of ${provider}/${model} is unknown, so it cannot be billed to credits. ` +
+      `The price of ${what}${provider}/${model} is unknown, so it cannot be billed to credits. ` +
         'Set its pricing in the provider manifest, or "unpriced: allow".',
+    ),
+  /** For projects in the mode `api-keys`. */
+  noProviderKey: (model: string, providers: readonly string[]) =>
+    invalid(
+      400,
+      'no_provider_key',
+      `The project's mode is "api-keys", and the organization has no key for a provider of "${model}": ` +
+        `add one for ${providers.join(' or ')}, or set the mode to "hybrid" or "credits".`,
+      'model',
     ),
   forbidden: (message: string) => invalid(403, 'permission_denied', message),
   notFound: (message: string) => invalid(404, 'not_found', message),
@@ -142,6 +172,15 @@ export const errors = {
       message: `Rate limit exceeded for ${path}. Please retry after ${Math.max(1, Math.ceil(seconds))} seconds.`,
       headers: retryAfter(seconds),
     }),
+  /** Retry at once: a place may be free in a moment (field notes section 7). */
+  tooManyConcurrent: (limit: number) =>
+    new GatewayError({
+      status: 429,
+      type: 'rate_limit_error',
+      code: 'rate_limit_exceeded',
+      message: `Too many concurrent requests for this organization (limit: ${limit}). Please retry after 1 seconds.`,
+      headers: retryAfter(1),
+    }),
   aborted: () => invalid(499, 'request_cancelled', 'Client Closed Request'),
   internal: (cause: unknown) =>
     new GatewayError({ status: 500, type: 'api_error', code: null, message: 'Internal Server Error', cause }),
@@ -168,8 +207,21 @@ export const errors = {
     upstream(503, 'no_provider', `No provider can serve "${model}" now: ${reason}`, 0),
   billingUnavailable: (cause: unknown) => unavailable('billing_unavailable', 'The ledger is unavailable.', cause),
   storeUnavailable: (cause: unknown) => unavailable('store_unavailable', 'The key store is unavailable.', cause),
+  credentialUnavailable: (provider: string, cause: unknown) =>
+    unavailable('credential_unavailable', `The organization's key for ${provider} cannot be read.`, cause),
   shuttingDown: () => unavailable('server_shutting_down', 'The gateway is shutting down.'),
-  overloaded: (seconds = 1) =>
+  /** A provider that has as much to do as it may have; another one may take the request. */
+  providerBusy: (provider: string) =>
+    new GatewayError({
+      status: 529,
+      type: 'overloaded',
+      code: 'overloaded',
+      message: `The gateway has as many requests open at ${provider} as it may have. Please retry.`,
+      headers: retryAfter(jittered()),
+      failover: true,
+    }),
+  /** Callers are sent away for one to three seconds, so that they do not all come back at once. */
+  overloaded: (seconds = jittered()) =>
     new GatewayError({
       status: 529,
       type: 'overloaded',

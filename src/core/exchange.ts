@@ -5,7 +5,7 @@ import type { Endpoint } from './endpoint.ts'
 import type { GatewayError } from './error.ts'
 import { type Event, isContent } from './event.ts'
 import { requestId, shortId } from './id.ts'
-import { type Cost, costOf, noCost } from './money.ts'
+import { type Cost, costOf, type Money, noCost, type Terms } from './money.ts'
 import { type Operation, operationOf } from './operation.ts'
 import type { ChatRequest, Op, Ops } from './ops.ts'
 import type { Access, Policy } from './policy.ts'
@@ -82,6 +82,10 @@ export class Exchange {
   /** True when any part of `usage` is our estimate. */
   estimated = false
   servedTier: string | undefined = undefined
+  /** Names and values of headers that a 200 will have whoever answers: a stream may be begun before that is known. */
+  replyHeaders: readonly string[] = []
+  /** Charged for keeping the data; undefined when nothing is kept. */
+  storage: Money | undefined = undefined
   /** What a replay from the response cache was first answered by. */
   cached: { provider: string; model: string; externalId: string } | undefined = undefined
   status = 0
@@ -97,9 +101,14 @@ export class Exchange {
 
   readonly #body: () => Promise<unknown>
   #input: Promise<Ops[Op]> | undefined
+  #promptTokens: number | undefined
   #cost: Cost | null | undefined
   /** Characters delivered since the last report of what the answer took. */
   #unreported = 0
+  /** Completion tokens that a report named for what had been delivered; one before any content counts for nothing. */
+  #told = 0
+  /** Images of the answer. */
+  #pictures = 0
 
   constructor(init: ExchangeInit) {
     const given = init.headers['x-request-id']
@@ -143,6 +152,13 @@ export class Exchange {
     return this.policy?.catalog(catalog) ?? catalog
   }
 
+  /** Of the prompt, as far as they can be told without its tokenizer; 0 until it has been read. Counted once. */
+  get promptTokens(): number {
+    if (!this.request) return 0
+    this.#promptTokens ??= estimateTokens(this.operation.promptCharacters(this.request))
+    return this.#promptTokens
+  }
+
   get streaming(): boolean {
     return this.request !== undefined && 'stream' in this.request && this.request.stream === true
   }
@@ -162,11 +178,18 @@ export class Exchange {
           break
         case 'usage':
           mergeUsage(this.usage, event.usage)
-          if (event.usage.completion !== undefined) this.#unreported = 0
+          if (event.usage.completion !== undefined && this.#unreported > 0) {
+            this.#told = this.usage.completion ?? 0
+            this.#unreported = 0
+          }
           this.#cost = undefined
+          break
+        case 'image':
+          this.#pictures++
           break
         case 'tier':
           this.servedTier = event.tier
+          this.#cost = undefined
           break
         case 'error':
           this.failure = event.error
@@ -177,25 +200,38 @@ export class Exchange {
 
   /**
    * Fills what the upstream did not report from what was sent and delivered, and marks it as estimated. Of an answer
-   * that was `cut` short, what was delivered since the last report is added to it.
+   * that was `cut` short, what was delivered since the last report is added to it; nothing delivered is nothing used.
    */
   completeUsage(cut: boolean): void {
+    if (cut && this.marks.firstToken === 0) {
+      this.usage.prompt ??= 0
+      this.usage.completion ??= 0
+      return
+    }
     const { operation } = this
     if (!operation.answerTokens) this.usage.completion ??= 0
+    if (this.#pictures > 0) this.usage.drawn ??= this.#pictures
+    if (this.target?.price?.rates.image !== undefined && this.request) {
+      this.usage.image ??= operation.images?.(this.request) ?? 0
+    }
     const { prompt, completion } = this.usage
-    const unreported = completion === undefined || cut ? estimateTokens(this.#unreported) : 0
-    if (prompt !== undefined && completion !== undefined && unreported === 0) return
+    const delivered = this.#told + estimateTokens(this.#unreported)
+    if (prompt !== undefined && completion !== undefined && !(cut && delivered > completion)) return
     this.usage.prompt ??= estimateTokens(this.request ? operation.promptCharacters(this.request) : 0)
-    this.usage.completion = (completion ?? 0) + unreported
-    this.#unreported = 0
+    this.usage.completion = cut ? Math.max(completion ?? 0, delivered) : (completion ?? delivered)
     this.estimated = true
     this.#cost = undefined
   }
 
   /** Cost of the usage so far at the target's price; null while the price is unknown. */
   get cost(): Cost | null {
-    if (this.cached) return noCost
-    this.#cost ??= costOf(this.usage, this.target?.price)
+    if (this.cached || (this.failure && this.marks.firstToken === 0)) return noCost
+    this.#cost ??= costOf(this.usage, this.target?.price, this.#terms)
     return this.#cost
+  }
+
+  get #terms(): Terms {
+    const asked = this.request && this.endpoint.op ? this.operation.terms?.(this.request) : undefined
+    return this.servedTier === undefined ? (asked ?? {}) : { ...asked, tier: this.servedTier }
   }
 }

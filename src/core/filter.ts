@@ -34,5 +34,6 @@ export interface FilterFactory<O = unknown> {
   readonly gives?: readonly Facet[]
   /** May call `next()` more than once: what stands below it runs once per attempt. */
   readonly repeats?: boolean
-  create(options: O, services: Services): Filter
+  /** `place` tells where the filter stands, in the same words after every reload: what it counts may be kept by it. */
+  create(options: O, services: Services, place?: string): Filter
 }

@@ -30,7 +30,8 @@ export function shortId(): string {
   return id.toString('latin1')
 }
 
-function stampOf(ms: number): string {
+/** What ids made at this time begin with, Unix milliseconds; it sorts before them and behind all earlier ones. */
+export function stampOf(ms: number): string {
   let stamp = ''
   for (let rest = ms; stamp.length < TIME_LENGTH; rest = Math.floor(rest / 32)) stamp = ALPHABET[rest % 32] + stamp
   return stamp

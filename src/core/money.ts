@@ -1,15 +1,34 @@
 /** Integer money. Amounts are nano-USD, rates pico-USD per unit; floats appear only when a client is shown a number. */
+import { atLeastZero, count, HOUR_MS, isUnknown, MS_PER_SECOND, rateOf } from './counted.ts'
 import type { Axis, Usage } from './usage.ts'
 
 /** An amount of nano-USD (10⁻⁹ USD). A bigint, so that neither NaN nor a fraction can enter the ledger. */
 export type Money = bigint
 /** Pico-USD (10⁻¹² USD) per unit of an axis. */
-type Rates = Readonly<Partial<Record<Axis, bigint>>>
+export type Rates = Readonly<Partial<Record<Axis, bigint>>>
+
+/** Pico-USD by size or quality, such as `1080p`; `default` stands for those that are not named. */
+export type RatesBySize = Readonly<Record<string, bigint>>
 
 /** A price list. `tiers` replace single rates for prompts longer than `above` tokens, in ascending order. */
 export interface Price {
   readonly rates: Rates
   readonly tiers: readonly { readonly above: number; readonly rates: Rates }[]
+  /** For each second, and for each image of the answer. */
+  readonly perSecond?: RatesBySize | undefined
+  readonly perImage?: RatesBySize | undefined
+  /** What a service tier multiplies the rates of tokens by, in millionths; a tier that is not named costs the same. */
+  readonly tierFactors?: Readonly<Record<string, bigint>> | undefined
+  /** What is taken off all rates, in millionths. */
+  readonly discount?: number | undefined
+}
+
+/** What the price of an answer depends on besides its usage. */
+export interface Terms {
+  /** The service tier that was served. */
+  readonly tier?: string | undefined
+  /** Keys into prices by size; the first that is known counts. */
+  readonly sizes?: readonly string[] | undefined
 }
 
 /** Cost of one request, by part; the parts before `total` sum to it. */
@@ -51,9 +70,6 @@ export const formatMoney = (amount: Money): string => formatDecimal(amount, 9)
 /** USD as a number, for JSON answers only. */
 export const toNumber = (amount: Money): number => Number(amount) / 1e9
 
-const units = (n: number | undefined): bigint => (n === undefined || !(n > 0) ? 0n : BigInt(Math.round(n)))
-const atLeastZero = (n: bigint): bigint => (n > 0n ? n : 0n)
-
 /** The rates that apply to a prompt of so many tokens. */
 function ratesFor(price: Price, promptTokens: number): Rates {
   let rates = price.rates
@@ -61,60 +77,72 @@ function ratesFor(price: Price, promptTokens: number): Rates {
   return rates
 }
 
+const MILLION = 1_000_000n
+/** Holds two factors in millionths, and milliseconds of an hour, without a remainder. */
+const FINE = MILLION * MILLION * HOUR_MS
+
 /**
- * What `usage` costs at `price`, or null when a rate that it needs is unknown. Formula: field notes section 5.
- * Every part is exact in pico-USD; the one rounding is that of the running sum, so parts always sum to the total.
+ * What `usage` costs at `price`, or null when a rate that it needs is unknown. Formula: field notes section 5, with
+ * audio and images of an answer at token rates counted as tokens. Every part is exact; the one rounding is that of the
+ * running sum, so parts always sum to the total.
  */
-export function costOf(usage: Usage, price: Price | undefined): Cost | null {
+export function costOf(usage: Usage, price: Price | undefined, terms: Terms = {}): Cost | null {
   if (!price) return null
   const rates = ratesFor(price, usage.prompt ?? 0)
-  const prompt = units(usage.prompt)
-  const completion = units(usage.completion)
-  if ((prompt > 0n && rates.prompt === undefined) || (completion > 0n && rates.completion === undefined)) {
-    if (rates.request === undefined) return null
-  }
+  const counted = count(usage, rates, price)
+  const perSecond = rateOf(price.perSecond, terms)
+  const perImage = rateOf(price.perImage, terms)
+  if (isUnknown(counted, rates, perSecond, perImage)) return null
+
+  const { prompt, completion, read, readAudio, write5m, write1h, audio, thinking, drawn, spoken } = counted
   const promptRate = rates.prompt ?? 0n
   const completionRate = rates.completion ?? 0n
-
-  const read = units(usage.input_cache_read)
-  const write5m = rates.input_cache_write === undefined ? 0n : units(usage.input_cache_write)
-  const rate1h = rates.input_cache_write_1h ?? rates.input_cache_write
-  const write1h = rate1h === undefined ? 0n : units(usage.input_cache_write_1h)
-  const image = rates.image === undefined ? 0n : units(usage.image)
-  const audio = rates.input_audio === undefined ? 0n : units(usage.input_audio)
+  const readRate = rates.input_cache_read ?? promptRate
   const text = atLeastZero(prompt - read - write5m - write1h - audio)
-  const thinking = rates.internal_reasoning === undefined ? 0n : units(usage.internal_reasoning)
-  const drawn = rates.image_output === undefined ? 0n : units(usage.image_output)
-  const spoken = rates.output_audio === undefined ? 0n : units(usage.output_audio)
   const written = atLeastZero(completion - thinking - drawn - spoken)
 
+  const { tierFactors, discount = 0 } = price
+  const tierFactor = (terms.tier !== undefined && tierFactors?.[terms.tier]) || MILLION
+  const plain = discount === 0 && tierFactor === MILLION && counted.hours === 0n && counted.seconds === 0n
+  const left = plain ? 1n : (MILLION - BigInt(discount)) * MILLION * HOUR_MS
+  const tokens = plain ? 1n : (left / MILLION) * tierFactor
+  const unit = plain ? PICO_PER_NANO : PICO_PER_NANO * FINE
   let exact = 0n
   let rounded = 0n
-  const part = (pico: bigint): Money => {
-    exact += pico
-    const total = (exact + PICO_PER_NANO / 2n) / PICO_PER_NANO
+  const part = (amount: bigint): Money => {
+    if (amount === 0n) return 0n
+    exact += amount
+    const total = (exact + unit / 2n) / unit
     const share = total - rounded
     rounded = total
     return share
   }
-  const imageInput = part(image * (rates.image ?? 0n))
-  const audioInput = part(audio * (rates.input_audio ?? 0n))
-  const plainInput = part(text * promptRate)
-  const cachedInput = part(read * (rates.input_cache_read ?? promptRate))
-  const cacheWrite = part(write5m * (rates.input_cache_write ?? 0n) + write1h * (rate1h ?? 0n))
-  const imageOutput = part(drawn * (rates.image_output ?? 0n))
+  const imageInput = part(counted.images * (rates.image ?? 0n) * left)
+  const audioInput =
+    part(audio * (rates.input_audio ?? 0n) * tokens) +
+    part(counted.hours * (rates.input_audio_hour ?? 0n) * (left / HOUR_MS))
+  const pages = part(counted.pages * (rates.ocr_page ?? 0n) * left)
+  const plainInput = part(text * promptRate * tokens)
+  const cachedInput = part(((read - readAudio) * readRate + readAudio * (rates.input_audio_cache_read ?? 0n)) * tokens)
+  const rate1h = rates.input_cache_write_1h ?? rates.input_cache_write ?? 0n
+  const cacheWrite = part((write5m * (rates.input_cache_write ?? 0n) + write1h * rate1h) * tokens)
+  const imageOutput =
+    part(drawn * (rates.image_output ?? 0n) * (perImage === undefined ? tokens : 0n)) +
+    part(counted.pictures * (perImage ?? 0n) * left)
+  const footage = part(counted.seconds * (perSecond ?? 0n) * (left / MS_PER_SECOND))
   const plainOutput = part(
-    written * completionRate +
+    (written * completionRate +
       thinking * (rates.internal_reasoning ?? 0n) +
-      spoken * (rates.output_audio ?? completionRate),
+      spoken * (rates.output_audio ?? completionRate)) *
+      tokens,
   )
-  const request = part((usage.request === undefined ? 1n : units(usage.request)) * (rates.request ?? 0n))
-  const webSearch = part(units(usage.web_search) * (rates.web_search ?? 0n))
+  const request = part(counted.requests * (rates.request ?? 0n) * left)
+  const webSearch = part(counted.searches * (rates.web_search ?? 0n) * left)
   return {
-    input: imageInput + audioInput + plainInput,
+    input: imageInput + audioInput + pages + plainInput,
     cachedInput,
     cacheWrite,
-    output: imageOutput + plainOutput,
+    output: imageOutput + footage + plainOutput,
     request,
     webSearch,
     total: rounded,

@@ -9,6 +9,8 @@ const CLIENT_CLOSED = 499
 
 /** Where bytes go. `write` returns a promise when the reader must catch up first. */
 export interface Sink {
+  /** True once an answer has begun, though it be by a heartbeat: its status stands. */
+  readonly begun?: boolean
   /** `headers`: names and values in turn, besides the content type. */
   head(status: number, contentType: string, headers: readonly string[]): void
   write(chunk: string | Buffer): Promise<void> | undefined
@@ -31,7 +33,7 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
       if (started) return
       started = true
       ex.status = reply.status
-      sink.head(reply.status, contentType, reply.headers)
+      if (!sink.begun) sink.head(reply.status, contentType, reply.headers)
     }
     for await (const batch of reply.events) {
       ex.observe(batch)
@@ -42,7 +44,7 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
         if (drained) await drained
       }
       if (ex.signal.reason) throw ex.signal.reason
-      if (ex.failure && !started) throw ex.failure
+      if (ex.failure && !started && !sink.begun) throw ex.failure
       if (ex.failure) break
     }
     if (ex.failure) fail(encoder.fail(ex.failure), sink)
@@ -56,7 +58,7 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
     const error = asError(ex.signal.reason ?? thrown)
     ex.failure = error
     ex.outcome = error.status === CLIENT_CLOSED ? 'aborted' : 'error'
-    if (started) fail(encoder?.fail(error), sink)
+    if (started || sink.begun) fail((encoder ?? codec.encoder(ex)).fail(error), sink)
     else refuse(route, ex, error, sink)
   }
   ex.marks.end = performance.now()

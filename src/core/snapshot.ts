@@ -2,6 +2,7 @@
 import type { Catalog } from './catalog.ts'
 import type { Chain } from './chain.ts'
 import type { Endpoint } from './endpoint.ts'
+import type { Plans } from './plan.ts'
 
 export interface Route {
   readonly endpoint: Endpoint
@@ -12,6 +13,7 @@ export interface Snapshot {
   /** Hash of the effective configuration. */
   readonly version: string
   readonly catalog: Catalog
+  readonly plans: Plans
   /** The route of a request, the methods that its path would take, or undefined for an unknown path. */
   match(method: string, path: string): Route | { readonly allow: string[] } | undefined
   routes(): readonly Route[]

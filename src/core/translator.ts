@@ -58,6 +58,8 @@ export interface Translator<O extends Op = Op> {
   readonly op: O
   /** `vendor.format`, for example `openai.chat`. */
   readonly wire: string
+  /** The wire takes no addresses of images: they are fetched, and `encode` gets data URLs in their place. */
+  readonly inlineMedia?: true
   /** Must not mutate `input`: failover encodes it again. Throws a GatewayError for what the wire cannot carry. */
   encode(input: Readonly<Ops[O]>, target: Target, stream: boolean): WireRequest
   readonly native?: NativeForm<O>

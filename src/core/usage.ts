@@ -2,8 +2,9 @@
 
 /**
  * Tokens unless said otherwise. `prompt` includes cached, written, image and audio tokens; `completion` includes
- * reasoning, image and audio tokens. `image`, `request`, `web_search`, `ocr_page` are counts, `second` and
- * `input_audio_hour` are durations in their unit.
+ * reasoning, image and audio tokens; `input_audio_cache_read` is part of both `input_audio` and `input_cache_read`.
+ * `image` (of the prompt), `drawn` (images of the answer), `request`, `web_search`, `ocr_page` are counts, `second`
+ * and `input_audio_hour` are durations in their unit.
  */
 export const axes = [
   'prompt',
@@ -14,6 +15,7 @@ export const axes = [
   'internal_reasoning',
   'image',
   'image_output',
+  'drawn',
   'input_audio',
   'input_audio_cache_read',
   'output_audio',

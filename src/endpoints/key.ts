@@ -2,7 +2,11 @@
 import { json } from '../codecs/json.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
 import { errors } from '../core/error.ts'
-import { formatMoney } from '../core/money.ts'
+import { formatMoney, type Money } from '../core/money.ts'
+import type { Plans } from '../core/plan.ts'
+import type { KeyStatus, PlanState } from '../core/ports.ts'
+
+const CENT = 10_000_000n
 
 export const key: Endpoint = {
   name: 'key',
@@ -12,22 +16,62 @@ export const key: Endpoint = {
   codec: json,
   bodyLimit: 0,
   async serve(ex, { keys }) {
-    const { principal } = ex
+    const { principal, snapshot } = ex
     if (!principal) throw errors.noCredentials()
     if (principal.kind !== 'key') throw errors.forbidden('Only regular gateway API keys may read their status.')
+    const { spent, budgets, plan } = await keys.status(principal)
+    const own = budgets.filter(({ of }) => of === 'key')
+    const total = own.find(({ period }) => period === 'total')
+    const recurring = own.find(({ period }) => period !== 'total')
     return value({
       data: {
         label: principal.keyName,
-        usage: formatMoney(await keys.spent(principal.keyId)),
-        limit: null,
-        devPlan: 'none',
-        devPlanCreditsUsed: '0',
-        devPlanCreditsLimit: '0',
-        devPlanCreditsRemaining: '0',
-        devPlanPremiumWeeklyLimit: '0',
-        devPlanPremiumCreditsUsed: '0',
-        devPlanPremiumWeekResetsAt: null,
+        usage: formatMoney(spent),
+        limit: total ? formatMoney(total.limit) : null,
+        ...(recurring && periodOf(recurring)),
+        ...planOf(plan, snapshot.plans),
       },
     })
   },
+}
+
+/** The recurring limit, with when it begins anew. */
+const periodOf = ({ limit, period, spent, resetsAt }: KeyStatus['budgets'][number]) => ({
+  periodLimit: formatMoney(limit),
+  periodUsage: formatMoney(spent),
+  period,
+  periodResetsAt: iso(resetsAt),
+})
+
+function planOf(state: PlanState | undefined, plans: Plans): object {
+  if (!state) {
+    return {
+      devPlan: 'none',
+      devPlanCreditsUsed: '0',
+      devPlanCreditsLimit: '0',
+      devPlanCreditsRemaining: '0',
+      devPlanPremiumWeeklyLimit: '0',
+      devPlanPremiumCreditsUsed: '0',
+      devPlanPremiumWeekResetsAt: null,
+    }
+  }
+  const { monthly, weeklyPremium } = plans.get(state.plan) ?? { monthly: 0n, weeklyPremium: 0n }
+  const remaining = monthly > state.used ? monthly - state.used : 0n
+  return {
+    devPlan: state.plan,
+    devPlanCreditsUsed: formatMoney(state.used),
+    devPlanCreditsLimit: formatMoney(monthly),
+    devPlanCreditsRemaining: cents(remaining),
+    devPlanPremiumWeeklyLimit: cents(weeklyPremium),
+    devPlanPremiumCreditsUsed: cents(state.premiumUsed),
+    devPlanPremiumWeekResetsAt: iso(state.premiumResetsAt),
+  }
+}
+
+const iso = (at: number | undefined): string | null => (at === undefined ? null : new Date(at).toISOString())
+
+/** With two decimals, cut: what remains is never shown as more than it is (field notes section 5). */
+function cents(amount: Money): string {
+  const digits = (amount / CENT).toString().padStart(3, '0')
+  return `${digits.slice(0, -2)}.${digits.slice(-2)}`
 }

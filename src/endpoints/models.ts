@@ -2,8 +2,9 @@
 import { json } from '../codecs/json.ts'
 import type { Capability, Catalog, Mapping, Model } from '../core/catalog.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
+import type { Access } from '../core/policy.ts'
 
-const flags = ['include_deactivated', 'exclude_deprecated', 'no_training', 'mapped'] as const
+const flags = ['include_restricted', 'include_deactivated', 'exclude_deprecated', 'no_training', 'mapped'] as const
 type Flags = Record<(typeof flags)[number], boolean>
 
 export const models: Endpoint = {
@@ -16,7 +17,15 @@ export const models: Endpoint = {
   async serve(ex) {
     const query = new URLSearchParams(ex.query)
     const wanted = Object.fromEntries(flags.map(flag => [flag, isOn(query.get(flag))])) as Flags
-    return value(list(ex.snapshot.catalog, wanted, today(ex.at)))
+    const asPublic = wanted.include_restricted || !ex.access
+    const reply = value(
+      asPublic
+        ? list(ex.snapshot.catalog, undefined, wanted, today(ex.at))
+        : list(ex.catalog, ex.access, wanted, today(ex.at)),
+    )
+    reply.headers.push('vary', 'authorization, x-api-key')
+    if (ex.principal) reply.headers.push('cache-control', 'private')
+    return reply
   },
 }
 
@@ -24,24 +33,33 @@ export const models: Endpoint = {
 const isOn = (text: string | null) => text !== null && text !== 'false' && text !== '0'
 const today = (at: number) => new Date(at).toISOString().slice(0, 10)
 
-/** A listing is made once for a catalogue, a day and a set of flags. */
-const listings = new WeakMap<Catalog, Map<string, object>>()
-function list(catalog: Catalog, wanted: Flags, day: string): object {
-  let made = listings.get(catalog)
+/** Those who are denied nothing share what they see. */
+const everybody = {}
+const listings = new WeakMap<object, WeakMap<Catalog, Map<string, object>>>()
+
+/** A listing is made once for those who see the same, a catalogue, a day and a set of flags. */
+function list(catalog: Catalog, access: Access | undefined, wanted: Flags, day: string): object {
+  const seer = access?.restricted ? access : everybody
+  let byCatalog = listings.get(seer)
+  if (!byCatalog) {
+    byCatalog = new WeakMap()
+    listings.set(seer, byCatalog)
+  }
+  let made = byCatalog.get(catalog)
   if (!made) {
     made = new Map()
-    listings.set(catalog, made)
+    byCatalog.set(catalog, made)
   }
   const key = `${day} ${flags.filter(flag => wanted[flag])}`
   let listing = made.get(key)
   if (!listing) {
-    listing = { object: 'list', data: entries(catalog, wanted, day) }
+    listing = { object: 'list', data: entries(catalog, access, wanted, day) }
     made.set(key, listing)
   }
   return listing
 }
 
-function entries(catalog: Catalog, wanted: Flags, day: string): object[] {
+function entries(catalog: Catalog, access: Access | undefined, wanted: Flags, day: string): object[] {
   const shown = (at: { deactivatedAt: string | undefined; deprecatedAt: string | undefined }) =>
     (wanted.include_deactivated || !at.deactivatedAt || at.deactivatedAt > day) &&
     (!wanted.exclude_deprecated || !at.deprecatedAt || at.deprecatedAt > day)
@@ -49,8 +67,8 @@ function entries(catalog: Catalog, wanted: Flags, day: string): object[] {
   for (const model of catalog.models.values()) {
     if (!shown(model)) continue
     const mappings = model.mappings
-      .filter(shown)
-      .filter(mapping => !wanted.no_training || mapping.provider.trainsOnData === false)
+      .filter(mapping => shown(mapping) && access?.denial(mapping) === undefined)
+      .filter(mapping => !wanted.no_training || mapping.provider.dataPolicy.trainsOnData === false)
     if (mappings.length === 0) continue
     if (!wanted.mapped) all.push(entryOf(model, model.id, mappings, model.stability))
     else {
@@ -149,25 +167,34 @@ const byCapability = {
   web_search: ['web_search'],
 } as const satisfies Partial<Record<Capability, readonly string[]>>
 
+/** Those of models that make vectors. */
+const ofVectors = ['encoding_format', 'dimensions', 'user']
+
 /** Parameters that a mapping's own list of `parameters` never takes away; `reasoning` goes with `reasoning_effort`. */
-const always = new Set(['max_tokens', 'tools', 'web_search'])
+const always = new Set(['max_tokens', 'tools', 'web_search', 'encoding_format'])
 
 /** The request parameters that have an effect on at least one of the mappings. */
 function parametersOf(mappings: readonly Mapping[]): string[] {
   const names = new Set<string>()
-  for (const { parameters, supports, maxN, serviceTiers, provider } of mappings) {
+  for (const mapping of mappings) {
+    const { parameters, provider } = mapping
     const taken = (name: string) =>
       (!parameters || always.has(name) || parameters.has(name === 'reasoning' ? 'reasoning_effort' : name)) &&
       !provider.quirks.drop.includes(name)
-    const offered: string[] = [...base]
-    for (const [capability, more] of Object.entries(byCapability)) {
-      if (supports.has(capability as Capability)) offered.push(...more)
-    }
-    if (maxN > 1) offered.push('n')
-    if (serviceTiers.length > 0) offered.push('service_tier')
-    for (const name of offered.filter(taken)) names.add(name)
+    for (const name of offeredBy(mapping).filter(taken)) names.add(name)
   }
   return [...names]
+}
+
+function offeredBy({ model, supports, maxN, serviceTiers }: Mapping): readonly string[] {
+  if (model.output.includes('embedding')) return ofVectors
+  const offered: string[] = [...base]
+  for (const [capability, more] of Object.entries(byCapability)) {
+    if (supports.has(capability as Capability)) offered.push(...more)
+  }
+  if (maxN > 1) offered.push('n')
+  if (serviceTiers.length > 0) offered.push('service_tier')
+  return offered
 }
 
 /** Without the keys that have no value. */

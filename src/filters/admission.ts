@@ -1,32 +1,77 @@
-/** Refuses work that the process has no room for, before a byte of body is read. */
+/**
+ * Refuses work that the process has no room for, before a byte of body is read. Below `auth` it shares the places out
+ * among organizations; above it, all callers count as one.
+ */
 import { errors } from '../core/error.ts'
-import type { FilterFactory } from '../core/filter.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { FilterFactory, Reply } from '../core/filter.ts'
+import type { Load, Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
+import { Threshold } from '../core/threshold.ts'
+import { type Place, type PlaceRules, Places } from './places.ts'
 
 const options = s.object({
   /** Requests at the same time. */
   in_flight: s.default(s.integer({ minimum: 1 }), 1000),
-  /** Event-loop delay above which new requests are refused. */
-  lag: s.default(s.duration(), '500ms'),
+  /** Requests that may wait for one of those to end, and how long. */
+  queue: s.default(s.integer({ minimum: 0 }), 100),
+  wait: s.default(s.duration(), '1s'),
+  /** What one organization may take of both while others ask too; 1 is all. */
+  org_share: s.default(s.number({ minimum: 0.01, maximum: 1 }), 0.25),
+  /** Event-loop delay above which new requests are refused, until it has fallen to half of that. */
+  lag: s.default(s.duration(), '200ms'),
+  /** Share of the heap's limit above which new requests are refused, until it has fallen by a twentieth of it. */
+  memory: s.default(s.number({ minimum: 0.01, maximum: 1 }), 0.95),
 })
 
 export const admission: FilterFactory<Infer<typeof options>> = {
   name: 'admission',
   options,
-  create({ in_flight, lag }, { load, metrics }) {
-    let running = 0
+  create(given, services, place = '') {
+    const { load } = services
+    const rules = { inFlight: given.in_flight, queue: given.queue, waitMs: given.wait, share: given.org_share }
+    const places = placesOf(services, place, rules)
+    const late = new Threshold(given.lag, given.lag / 2)
+    const full = new Threshold(given.memory, given.memory * 0.95)
+    const taken = new WeakMap<Exchange, Place>()
+    const enter = (ex: Exchange, got: Place, next: () => Promise<Reply>) => {
+      taken.set(ex, got)
+      return next()
+    }
     return {
-      handle(_ex, next) {
-        running++
-        metrics.inFlight(1)
-        if (running > in_flight || load.lagMs() > lag) throw errors.overloaded()
-        return next()
+      handle(ex, next) {
+        if (isShedding(load, late, full)) throw errors.overloaded()
+        const got = places.take(ex.principal?.orgId ?? '', rules, ex.signal)
+        return got instanceof Promise ? got.then(place => enter(ex, place, next)) : enter(ex, got, next)
       },
-      finish(_ex, entered) {
-        if (!entered) return
-        running--
-        metrics.inFlight(-1)
+      finish(ex) {
+        const place = taken.get(ex)
+        if (!place) return
+        taken.delete(ex)
+        places.leave(place)
       },
     }
   },
+}
+
+/** Both are asked every time, so that each falls back by itself. */
+function isShedding(load: Load, late: Threshold, full: Threshold): boolean {
+  const lagging = late.isOver(load.lagMs())
+  return full.isOver(load.memory()) || lagging
+}
+
+/** Who is in stays counted over reloads. */
+const standing = new WeakMap<Services, Map<string, Places>>()
+function placesOf(services: Services, place: string, rules: PlaceRules): Places {
+  let byPlace = standing.get(services)
+  if (!byPlace) {
+    byPlace = new Map()
+    standing.set(services, byPlace)
+  }
+  let places = byPlace.get(place)
+  if (!places) {
+    places = new Places(rules, services.metrics)
+    byPlace.set(place, places)
+  }
+  return places
 }

@@ -1,14 +1,19 @@
 /** Who calls: finds the principal of the credential, and refuses what it may not do. */
 import { hash } from 'node:crypto'
+import { type AddressRange, clientAddress, parseRange } from '../core/address.ts'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
+import type { Policy } from '../core/policy.ts'
 import type { Principal, Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
+import { checkSource } from './source.ts'
 
 const options = s.object({
   /** Serve requests without a credential too; a wrong one is refused all the same. */
   optional: s.default(s.boolean(), false),
+  /** Addresses or ranges of proxies whose `X-Forwarded-For` is believed: rules about addresses look through them. */
+  trusted_proxies: s.default(s.array(s.string({ description: 'an address or a range such as "10.0.0.0/8"' })), []),
 })
 
 /** Nothing longer can be a key; hashing it would be work for the sender's benefit. */
@@ -18,7 +23,8 @@ export const auth: FilterFactory<Infer<typeof options>> = {
   name: 'auth',
   options,
   gives: ['principal'],
-  create({ optional }, services) {
+  create({ optional, trusted_proxies }, services) {
+    const trusted = trusted_proxies.map(rangeOf)
     return {
       handle(ex, next) {
         const secret = credential(ex)
@@ -27,8 +33,8 @@ export const auth: FilterFactory<Infer<typeof options>> = {
           return next()
         }
         const found = find(secret, services)
-        if (found instanceof Promise) return found.then(principal => enter(ex, principal, services, next))
-        return enter(ex, found, services, next)
+        const admitted = (principal: Found) => enter(ex, principal, services, trusted, next)
+        return found instanceof Promise ? found.then(admitted) : admitted(found)
       },
     }
   },
@@ -62,12 +68,35 @@ function find(secret: string, { keys }: Services): Found | Promise<Found> {
   }
 }
 
-function enter(ex: Exchange, principal: Found, { now }: Services, next: () => Promise<Reply>): Promise<Reply> {
+type Next = () => Promise<Reply>
+type Trusted = readonly AddressRange[]
+
+function enter(ex: Exchange, principal: Found, services: Services, trusted: Trusted, next: Next): Promise<Reply> {
   if (!principal) throw errors.invalidKey()
-  if (principal.expiresAt !== undefined && principal.expiresAt <= now()) {
+  if (principal.expiresAt !== undefined && principal.expiresAt <= services.now()) {
     throw errors.invalidKey('This API key has expired.')
   }
+  if (!principal.access) throw errors.forbidden('The member who made this API key has no access to its project.')
   if (principal.archived) throw errors.archived()
+  if (principal.kind === 'publishable' && ex.endpoint.serve === 'upstream') {
+    throw errors.forbidden('Publishable keys cannot call models: ask from your server, with a secret key.')
+  }
+  checkSource(ex)
   ex.principal = principal
+  const found = services.policies.of(principal.orgId)
+  if (found instanceof Promise) return found.then(policy => admit(ex, policy, principal, trusted, next))
+  return admit(ex, found, principal, trusted, next)
+}
+
+function admit(ex: Exchange, policy: Policy, { keyId }: Principal, trusted: Trusted, next: Next): Promise<Reply> {
+  ex.policy = policy
+  ex.access = policy.access(keyId)
+  ex.access.admit(() => clientAddress(ex.peer, ex.header('x-forwarded-for'), trusted))
   return next()
+}
+
+function rangeOf(text: string): AddressRange {
+  const range = parseRange(text)
+  if (!range) throw new Error(`"${text}" in trusted_proxies is no address and no range such as "10.0.0.0/8"`)
+  return range
 }

@@ -6,16 +6,21 @@ import { errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange, Outcome } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
-import { costOf, type Money } from '../core/money.ts'
+import { type Money, parseDecimal } from '../core/money.ts'
 import type { Hold, HoldRequest, Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
-import { estimateTokens } from '../core/usage.ts'
+import { allowanceOf, discounted, estimate, isByok, refusal, storageOf } from './funding.ts'
 import { identityOf, rowOf } from './row.ts'
 
 const options = s.object({
   /** Answer tokens that are reserved when the caller sets no `max_tokens`. */
   default_output: s.default(s.integer({ minimum: 1 }), 4096),
+  /** USD per million tokens, of organizations that pay for the storage of their data. */
+  storage: s.default(s.decimal(), '0.01'),
 })
+
+/** USD per million tokens with so many places is pico-USD per token. */
+const TOKEN_PLACES = 6
 
 /** Beyond this after a request's total time its hold belongs to nobody. */
 const GRACE_MS = 60_000
@@ -25,17 +30,24 @@ export const billing: FilterFactory<Infer<typeof options>> = {
   options,
   needs: ['principal', 'target'],
   gives: ['charge'],
-  create({ default_output }, services) {
+  create({ default_output, storage }, services) {
     const { ledger, metrics, now } = services
+    const storageRate = parseDecimal(storage, TOKEN_PLACES)
     return {
       async handle(ex, next) {
-        const { mapping, provider } = ex.target!
-        if (!mapping.price) {
+        const target = discounted(ex.target!, ex.principal!)
+        ex.target = target
+        const { mapping, provider } = target
+        const amount = estimate(ex, default_output)
+        if (amount === null) {
           metrics.unpriced(provider.id, mapping.model.id)
-          if (mapping.unpriced !== 'allow') throw errors.unpriced(mapping.model.id, provider.id)
+          if (mapping.unpriced !== 'allow' && !isByok(ex)) {
+            throw errors.unpriced(mapping.model.id, provider.id, target.price && 'what is asked of ')
+          }
         }
-        const hold = await ledger.hold(holdFor(ex, estimate(ex, default_output), now()))
+        const hold = await ledger.hold(holdFor(ex, amount ?? 0n, now()))
         if (hold === 'insufficient') throw errors.insufficientCredits()
+        if ('exhausted' in hold) throw refusal(hold)
         let reply: Reply
         try {
           reply = await next()
@@ -44,7 +56,8 @@ export const billing: FilterFactory<Infer<typeof options>> = {
           void release(hold, services)
           throw thrown
         }
-        reply.events = charged(ex, reply.events, hold, services)
+        const conclude = (outcome: Outcome) => settle(ex, outcome, hold, storageRate, services)
+        reply.events = charged(ex, reply.events, conclude, () => release(hold, services))
         return reply
       },
       finish(ex) {
@@ -55,38 +68,36 @@ export const billing: FilterFactory<Infer<typeof options>> = {
   },
 }
 
-/** What the request may cost at most, as far as that can be told beforehand; nano-USD. */
-function estimate(ex: Exchange, defaultOutput: number): Money {
-  const { mapping, price } = ex.target!
-  const ceiling = mapping.maxOutput ?? mapping.model.maxOutput ?? defaultOutput
-  const request = ex.request!
-  const completion = ex.operation.answerTokens?.(request, defaultOutput, ceiling) ?? 0
-  const prompt = estimateTokens(ex.operation.promptCharacters(request))
-  return costOf({ prompt, completion }, price)?.total ?? 0n
-}
-
+/** Throws for what a coding plan excludes. */
 const holdFor = (ex: Exchange, amount: Money, now: number): HoldRequest => ({
   id: `${ex.logId}:${ex.attempts.length}`,
   request: identityOf(ex),
   principal: ex.principal!,
   amount,
   expiresAt: now + ex.target!.provider.timeouts.total + GRACE_MS,
+  byok: isByok(ex),
+  allowance: allowanceOf(ex),
 })
 
 /**
  * The answer's events; ends only when the charge for them is durable. Written by hand: a generator around another
  * costs three turns of the queue a batch.
  */
-function charged(ex: Exchange, events: Reply['events'], hold: Hold, services: Services): Reply['events'] {
+function charged(
+  ex: Exchange,
+  events: Reply['events'],
+  settle: (outcome: Outcome) => Promise<void>,
+  release: () => Promise<void>,
+): Reply['events'] {
   const inner = events[Symbol.asyncIterator]()
   let concluded = false
   const conclude = async (complete: boolean): Promise<void> => {
     if (concluded) return
     concluded = true
     const outcome: Outcome = complete ? 'ok' : ex.signal.aborted ? 'aborted' : 'error'
-    if (!complete && !(ex.streaming && ex.marks.firstToken > 0)) return release(hold, services)
+    if (!complete && !(ex.streaming && ex.marks.firstToken > 0)) return release()
     ex.kept = true
-    await settle(ex, outcome, hold, services)
+    await settle(outcome)
   }
   type Batch = IteratorResult<readonly Event[]>
   const pass = (result: Batch): Batch | Promise<Batch> =>
@@ -118,8 +129,15 @@ async function release(hold: Hold, { ledger, log }: Services): Promise<void> {
   }
 }
 
-async function settle(ex: Exchange, outcome: Outcome, hold: Hold, { ledger, metrics, now }: Services): Promise<void> {
+async function settle(
+  ex: Exchange,
+  outcome: Outcome,
+  hold: Hold,
+  storageRate: bigint,
+  { ledger, metrics, now }: Services,
+): Promise<void> {
   ex.completeUsage(outcome !== 'ok')
+  if (ex.principal!.retains) ex.storage = storageOf(ex.usage, storageRate)
   const cost = ex.cost
   await ledger.settle(hold, rowOf(ex, outcome, cost?.total ?? null, now()))
   const { mapping, provider } = ex.target!

@@ -18,7 +18,7 @@ export const cache: FilterFactory<Infer<typeof options>> = {
   create({ max_entry }, services) {
     return {
       async handle(ex, next) {
-        const ttlMs = ex.principal?.cacheTtlMs
+        const ttlMs = ex.policy?.keepsReplies === false ? undefined : ex.principal?.cacheTtlMs
         if (ttlMs === undefined || ex.header('x-no-cache') === 'true') return next()
         await ex.input()
         const key = keyOf(ex)
@@ -41,9 +41,10 @@ export const cache: FilterFactory<Infer<typeof options>> = {
  * serve both forms.
  */
 function keyOf(ex: Exchange): string {
-  const { orgId, projectId } = ex.principal!
+  const { orgId, projectId, mode } = ex.principal!
+  const tenant = [orgId, projectId, mode, ex.access?.id]
   // A client's own body may say more than its canonical reading.
-  const parts = [orgId, projectId, ex.snapshot.version, ex.endpoint.name, sorted(ex.request!), sorted(ex.native?.body)]
+  const parts = [tenant, ex.snapshot.version, ex.endpoint.name, sorted(ex.request!), sorted(ex.native?.body)]
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64')
 }
 
@@ -74,7 +75,17 @@ async function* record(ex: Exchange, events: Reply['events'], done: (events: Eve
 function store(services: Services, key: string, ttlMs: number, maxBytes: number, ex: Exchange, events: Event[]): void {
   const { mapping } = ex.target!
   if (!events.some(({ type }) => type === 'finish' || type === 'result')) return
-  const reply = { events, provider: mapping.provider.id, model: mapping.model.id, externalId: mapping.externalId }
+  if (events.some(event => event.type === 'result' && event.bytes && event.bytes.length > maxBytes)) return
+  const reply = {
+    events: events.map(storable),
+    provider: mapping.provider.id,
+    model: mapping.model.id,
+    externalId: mapping.externalId,
+  }
   const bytes = JSON.stringify(reply).length
   if (bytes <= maxBytes) void services.cache.set(key, reply, bytes, ttlMs)
 }
+
+/** The event in a form that any store can keep. */
+const storable = (event: Event): Event =>
+  event.type === 'result' && event.bytes ? { ...event, bytes: event.bytes.toString('utf8') } : event

@@ -1,62 +1,178 @@
-/** Requests per minute of an organization at one endpoint, with the headers of interface section 8. */
+/** Requests of an organization: per minute at one endpoint, and at the same time; headers of interface section 8. */
+import { LRUCache } from 'lru-cache'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
-import type { Quota } from '../core/ports.ts'
+import { type Money, parseMoney } from '../core/money.ts'
+import { planNames } from '../core/plan.ts'
+import type { Ledger, Principal, Quota } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 
 const WINDOW_MS = 60_000
+const WINDOW_SECONDS = WINDOW_MS / 1000
 
-const options = s.object({ rpm: s.default(s.integer({ minimum: 1 }), 600) })
+const count = s.integer({ minimum: 1 })
+
+/** Other limits for the organizations of which all of it is true. The first rule that fits counts. */
+const rule = s.object({
+  /** Names or ids. */
+  organizations: s.optional(s.array(s.string())),
+  /** Coding plans; `none` are organizations without one. */
+  plans: s.optional(s.array(s.enum(...planNames, 'none'))),
+  /** At least so old. */
+  age: s.optional(s.duration()),
+  /** At least so many USD of credits used; looked up every quarter of an hour. */
+  spent: s.optional(s.decimal({ pattern: '^\\d{1,9}(\\.\\d{1,9})?$' })),
+  rpm: s.optional(count),
+  /** Of the `rpm` that there would be without the rule; for rules that hold at every endpoint. */
+  factor: s.optional(s.number({ exclusiveMinimum: 0 })),
+  concurrency: s.optional(count),
+})
+
+const options = s.object({
+  rpm: s.default(count, 600),
+  /** Over all endpoints together; without bound when it is not set. */
+  concurrency: s.optional(count),
+  rules: s.default(s.array(rule), []),
+})
 
 export const ratelimit: FilterFactory<Infer<typeof options>> = {
   name: 'ratelimit',
   options,
   needs: ['principal'],
   gives: ['quota'],
-  create({ rpm }, { counters, now }) {
-    const policy = `"requests";q=${rpm};w=${WINDOW_MS / 1000}`
-    const limit = String(rpm)
-    const headers = (quota: Quota): string[] => {
-      const reset = Math.min(WINDOW_MS / 1000, Math.max(1, Math.ceil(quota.resetMs / 1000)))
-      const remaining = String(quota.remaining)
-      return [
-        'ratelimit-policy',
-        policy,
-        'ratelimit',
-        `"requests";r=${remaining};t=${reset}`,
-        'ratelimit-limit',
-        limit,
-        'ratelimit-remaining',
-        remaining,
-        'ratelimit-reset',
-        String(reset),
-        'x-ratelimit-limit',
-        limit,
-        'x-ratelimit-remaining',
-        remaining,
-        'x-ratelimit-reset',
-        String(Math.ceil(now() / 1000) + reset),
-      ]
+  create({ rpm, concurrency, rules }, { counters, ledger, now }) {
+    const usual = limits(rpm, concurrency)
+    const used = lookup(ledger, now)
+    const others = rules.map(given => ({
+      fits: condition(given, used, now),
+      limits: limits(given.rpm ?? Math.max(1, Math.round(rpm * (given.factor ?? 1))), given.concurrency ?? concurrency),
+    }))
+    const limitsOf = (principal: Principal): Limits => {
+      for (const { fits, limits } of others) if (fits(principal)) return limits
+      return usual
     }
-    const admit = async (ex: Exchange, quota: Quota, next: () => Promise<Reply>): Promise<Reply> => {
+    /** Exchanges that hold a place. */
+    const inside = new WeakSet<Exchange>()
+
+    const enter = (ex: Exchange, limits: Limits, next: Next): Promise<Reply> => {
+      const limit = limits.concurrency
+      if (limit === undefined) return take(ex, limits, next)
+      const proceed = (free: boolean) => {
+        if (!free) throw crowded(limit)
+        inside.add(ex)
+        return take(ex, limits, next)
+      }
+      const entered = counters.enter(placeOf(ex), limit)
+      return entered instanceof Promise ? entered.then(proceed) : proceed(entered)
+    }
+    const take = (ex: Exchange, limits: Limits, next: Next): Promise<Reply> => {
+      const taken = counters.take(`${ex.principal!.orgId} ${ex.endpoint.name}`, limits.rpm, WINDOW_MS)
+      return taken instanceof Promise
+        ? taken.then(quota => admit(ex, limits, quota, next))
+        : admit(ex, limits, taken, next)
+    }
+    const admit = async (ex: Exchange, limits: Limits, quota: Quota, next: Next): Promise<Reply> => {
       if (!quota.allowed) {
         const refused = errors.rateLimited(ex.endpoint.path, Math.min(quota.resetMs, WINDOW_MS) / 1000)
-        throw refused.with({ headers: { ...asRecord(headers(quota)), ...refused.headers } })
+        throw refused.with({ headers: { ...asRecord(headers(limits, quota, now())), ...refused.headers } })
       }
+      ex.replyHeaders = headers(limits, quota, now())
       const reply = await next()
-      if (reply.status === 200) reply.headers.push(...headers(quota))
+      if (reply.status === 200) reply.headers.push(...ex.replyHeaders)
       return reply
     }
     return {
       handle(ex, next) {
         // Without a principal there is no organization to count for: the public catalogue is not limited here.
-        if (!ex.principal) return next()
-        const taken = counters.take(`${ex.principal.orgId} ${ex.endpoint.name}`, rpm, WINDOW_MS)
-        return taken instanceof Promise ? taken.then(quota => admit(ex, quota, next)) : admit(ex, taken, next)
+        return ex.principal ? enter(ex, limitsOf(ex.principal), next) : next()
+      },
+      finish(ex) {
+        if (inside.delete(ex)) return counters.leave(placeOf(ex))
       },
     }
   },
+}
+
+type Next = () => Promise<Reply>
+
+/** What an organization may do, with the texts that headers show of it. */
+interface Limits {
+  readonly rpm: number
+  readonly concurrency: number | undefined
+  readonly limit: string
+  readonly policy: string
+}
+
+const limits = (rpm: number, concurrency: number | undefined): Limits => ({
+  rpm,
+  concurrency,
+  limit: String(rpm),
+  policy: `"requests";q=${rpm};w=${WINDOW_SECONDS}`,
+})
+
+const placeOf = (ex: Exchange): string => `${ex.principal!.orgId} running`
+
+type Lookup = (orgId: string) => Money
+
+/** Whether all is true that a rule asks for. */
+function condition({ organizations, plans, age, spent }: Infer<typeof rule>, used: Lookup, now: () => number) {
+  const least = spent === undefined ? undefined : parseMoney(spent)
+  return ({ orgId, orgName, plan, since }: Principal): boolean =>
+    (!organizations || organizations.includes(orgId) || organizations.includes(orgName)) &&
+    (!plans || plans.includes(plan?.plan ?? 'none')) &&
+    (age === undefined || now() - since >= age) &&
+    (least === undefined || used(orgId) >= least)
+}
+
+/** Credits that organizations have used: nobody waits for them, so that they are none at first, and old later. */
+function lookup(ledger: Ledger, now: () => number): Lookup {
+  const known = new LRUCache<string, { used: Money; at: number }>({ max: MAX_ORGANIZATIONS })
+  const asked = new Set<string>()
+  return orgId => {
+    const found = known.get(orgId)
+    if (!asked.has(orgId) && (!found || now() - found.at > REFRESH_MS)) {
+      asked.add(orgId)
+      void ledger
+        .balance(orgId)
+        .then(({ used }) => known.set(orgId, { used, at: now() }))
+        .catch(() => undefined)
+        .finally(() => asked.delete(orgId))
+    }
+    return found?.used ?? 0n
+  }
+}
+const MAX_ORGANIZATIONS = 10_000
+const REFRESH_MS = 900_000
+
+function headers({ limit, policy }: Limits, quota: Quota, now: number): string[] {
+  const reset = Math.min(WINDOW_SECONDS, Math.max(1, Math.ceil(quota.resetMs / 1000)))
+  const remaining = String(quota.remaining)
+  return [
+    'ratelimit-policy',
+    policy,
+    'ratelimit',
+    `"requests";r=${remaining};t=${reset}`,
+    'ratelimit-limit',
+    limit,
+    'ratelimit-remaining',
+    remaining,
+    'ratelimit-reset',
+    String(reset),
+    'x-ratelimit-limit',
+    limit,
+    'x-ratelimit-remaining',
+    remaining,
+    'x-ratelimit-reset',
+    String(Math.ceil(now / 1000) + reset),
+  ]
+}
+
+/** No quota of requests was asked for, so nothing is said of one. */
+function crowded(limit: number) {
+  const refused = errors.tooManyConcurrent(limit)
+  const policy = `"concurrency";q=${limit};qu="concurrent-requests"`
+  return refused.with({ headers: { 'ratelimit-policy': policy, ...refused.headers } })
 }
 
 function asRecord(pairs: readonly string[]): Record<string, string> {

@@ -2,6 +2,7 @@
 import type { Exchange, Outcome } from '../core/exchange.ts'
 import type { Money } from '../core/money.ts'
 import type { HoldRequest, RequestRow } from '../core/ports.ts'
+import { sourceOf } from './source.ts'
 
 /** What tells the row of a running request from others. */
 export const identityOf = (ex: Exchange): HoldRequest['request'] => ({
@@ -42,14 +43,8 @@ export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: n
     usage: { ...ex.usage },
     estimated: ex.estimated,
     cost,
+    storage: ex.storage ?? 0n,
+    discount: ex.target?.price?.discount ?? 0,
+    tier: ex.servedTier ?? null,
   }
-}
-
-/** The app that the caller names in `x-source`: address prefixes cut, letters, digits, `-`, `.`, `/` only. */
-function sourceOf(ex: Exchange): string | null {
-  const given = ex
-    .header('x-source')
-    ?.replace(/^https?:\/\//, '')
-    .replace(/^www\./, '')
-  return given && /^[A-Za-z0-9./-]{1,128}$/.test(given) ? given : null
 }

@@ -5,6 +5,7 @@ import type { FilterFactory } from '../core/filter.ts'
 import type { Op, Ops } from '../core/ops.ts'
 import { s } from '../core/schema.ts'
 import type { Target } from '../core/translator.ts'
+import { Images } from './images.ts'
 import { bend } from './quirks.ts'
 
 export const translate: FilterFactory<object> = {
@@ -12,23 +13,38 @@ export const translate: FilterFactory<object> = {
   options: s.object({}),
   needs: ['target'],
   gives: ['outbound'],
-  create() {
+  create(_options, services) {
+    const images = new Images(services)
     return {
       handle(ex, next) {
         const target = ex.target!
-        const stream = ex.streaming && target.mapping.supports.has('streaming')
-        const { translator } = target
         const input = accepted(ex, target)
-        const request =
-          translator.native && ex.native?.wire === translator.native.wire
-            ? translator.native.encode(ex.native.body, input, target, stream)
-            : translator.encode(input, target, stream)
-        bend(target.provider, request.body)
-        ex.outbound = request
+        const plain = target.translator.inlineMedia && 'messages' in input ? images.inlined(ex, input) : input
+        if (plain instanceof Promise) {
+          return plain.then(inlined => {
+            encode(ex, inlined, target)
+            return next()
+          })
+        }
+        encode(ex, plain, target)
         return next()
+      },
+      finish(ex) {
+        images.release(ex)
       },
     }
   },
+}
+
+function encode(ex: Exchange, input: Ops[Op], target: Target): void {
+  const stream = ex.streaming && target.mapping.supports.has('streaming')
+  const { translator } = target
+  const request =
+    translator.native && ex.native?.wire === translator.native.wire
+      ? translator.native.encode(ex.native.body, input, target, stream)
+      : translator.encode(input, target, stream)
+  bend(target.provider, request.body)
+  ex.outbound = request
 }
 
 /** The request without what only tunes an answer and is not among the parameters that the mapping lists, if it does. */

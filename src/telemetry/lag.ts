@@ -1,9 +1,10 @@
 /** How late the event loop runs: a smoothed value for admission, a distribution for the metrics. */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import type { Load } from '../core/ports.ts'
 
 const TICK_MS = 100
 const RESOLUTION_MS = 10
+/** How much one tick weighs against all that came before it. */
+const WEIGHT = 1 / 4
 
 /** Seconds. Quantiles are of the time since the previous call, `sum` and `count` of the whole life. */
 export interface LagSample {
@@ -14,30 +15,50 @@ export interface LagSample {
   readonly count: number
 }
 
+/** Milliseconds: `now` is monotonic, `used` is the processor time that the process has had. */
+export interface LagClocks {
+  now(): number
+  used(): number
+}
+
+const clocks: LagClocks = {
+  now: () => performance.now(),
+  used() {
+    const { user, system } = process.cpuUsage()
+    return (user + system) / 1000
+  },
+}
+
 /**
- * `lagMs()` halves what it remembers every 100 ms, so that one long tick does not shed load for seconds, while a
- * loop that stays late is seen within two ticks; a tick that is overdue at the time of the call counts already.
+ * `lagMs()` forgets a quarter of what it remembers with every tick of 100 ms, so that one stall, or the burst of a
+ * cold start, sheds no load, while a loop that stays late is seen within a few ticks; a tick that is overdue at the
+ * time of the call counts already. No tick counts for more than the time that the process had the processor in it:
+ * to turn requests away gives nothing back that other processes have taken.
  */
-export class Lag implements Load {
+export class Lag {
   readonly #delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
   readonly #timer: NodeJS.Timeout
-  readonly #now: () => number
+  readonly #clocks: LagClocks
   #due: number
+  #used: number
   #smoothed = 0
   #sum = 0
   #count = 0
 
-  /** `now` is a monotonic clock in milliseconds. */
-  constructor(now: () => number = () => performance.now()) {
-    this.#now = now
-    this.#due = now() + TICK_MS
+  constructor(given: LagClocks = clocks) {
+    this.#clocks = given
+    this.#due = given.now() + TICK_MS
+    this.#used = given.used()
     this.#delay.enable()
     this.#timer = setInterval(() => this.#tick(), TICK_MS)
     this.#timer.unref()
   }
 
   lagMs(): number {
-    return Math.max(this.#smoothed, (this.#smoothed + this.#now() - this.#due) / 2)
+    const overdue = this.#clocks.now() - this.#due
+    // The processor's clock costs a system call.
+    if (overdue < TICK_MS) return this.#smoothed
+    return Math.max(this.#smoothed, this.#with(overdue))
   }
 
   /** What was measured since the last call. The monitor's values hold its own interval, which is taken off. */
@@ -52,15 +73,30 @@ export class Lag implements Load {
     return { p50, p99, max: lateness(max), sum: this.#sum, count: this.#count }
   }
 
+  /** Forgets the lag so far: at the end of a start, which is nobody's load. */
+  forget(): void {
+    this.#smoothed = 0
+    this.#begin()
+  }
+
   close(): void {
     clearInterval(this.#timer)
     this.#delay.disable()
   }
 
   #tick(): void {
-    const now = this.#now()
-    this.#smoothed = (this.#smoothed + Math.max(0, now - this.#due)) / 2
-    this.#due = now + TICK_MS
+    this.#smoothed = this.#with(Math.max(0, this.#clocks.now() - this.#due))
+    this.#begin()
+  }
+
+  #begin(): void {
+    this.#due = this.#clocks.now() + TICK_MS
+    this.#used = this.#clocks.used()
+  }
+
+  #with(lateMs: number): number {
+    const own = Math.min(lateMs, this.#clocks.used() - this.#used)
+    return this.#smoothed + (own - this.#smoothed) * WEIGHT
   }
 }
 

@@ -21,6 +21,7 @@ export class PrometheusMetrics implements Metrics {
   readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE
   readonly #registry = new Registry()
   #inFlight = 0
+  #waiting = 0
 
   readonly #requests = counter(this.#registry, {
     name: 'gateway_requests_total',
@@ -94,15 +95,8 @@ export class PrometheusMetrics implements Metrics {
   readonly #config = this.#gauge('gateway_config_info', 'The version of the configuration in force.', ['version'])
 
   constructor(options: { version: string; lag: Lag }) {
-    const inFlight = () => this.#inFlight
-    new Gauge({
-      name: 'gateway_requests_in_flight',
-      help: 'Requests that are being served.',
-      registers: [this.#registry],
-      collect() {
-        this.set(inFlight())
-      },
-    })
+    this.#level('gateway_requests_in_flight', 'Requests that are being served.', () => this.#inFlight)
+    this.#level('gateway_requests_waiting', 'Requests that wait for a place.', () => this.#waiting)
     new LagSummary(this.#registry, options.lag)
     this.#gauge('gateway_build_info', 'The version of the gateway.', ['version']).set({ version: options.version }, 1)
     for (const result of reloadResults) this.#reloads.of(result)
@@ -143,6 +137,10 @@ export class PrometheusMetrics implements Metrics {
     this.#inFlight += delta
   }
 
+  waiting(delta: 1 | -1): void {
+    this.#waiting += delta
+  }
+
   unpriced(provider: string, model: string): void {
     this.#unpriced.of(provider, model).add(1)
   }
@@ -164,5 +162,18 @@ export class PrometheusMetrics implements Metrics {
 
   #gauge(name: string, help: string, labelNames: string[] = []) {
     return new Gauge({ name, help, labelNames, registers: [this.#registry] })
+  }
+
+  /** A gauge that is read when it is scraped. */
+  #level(name: string, help: string, read: () => number): void {
+    const registers = [this.#registry]
+    new Gauge({
+      name,
+      help,
+      registers,
+      collect() {
+        this.set(read())
+      },
+    })
   }
 }

@@ -5,10 +5,24 @@ import { compile, type Link } from '../../src/core/chain.ts'
 import type { Codec } from '../../src/core/codec.ts'
 import { errors } from '../../src/core/error.ts'
 import type { FilterFactory } from '../../src/core/filter.ts'
-import type { KeyRecord, Ledger, UsageQuery, UsageTotals } from '../../src/core/ports.ts'
+import type {
+  AuditStore,
+  CreditStore,
+  ExplainedCandidate,
+  ExplainedRoute,
+  KeyRecord,
+  MemberStore,
+  OrganizationStore,
+  PlanStore,
+  PolicyAdmin,
+  ProjectStore,
+  UsageQuery,
+  UsageTotals,
+} from '../../src/core/ports.ts'
 import { s } from '../../src/core/schema.ts'
 import type { Route, Snapshot } from '../../src/core/snapshot.ts'
 import type { Translator } from '../../src/core/translator.ts'
+import { silent } from '../plugins/wire-kit.ts'
 
 /** Planted wherever the gateway holds a secret; no answer may show it. */
 export const CANARY = 'sk-canary-0123456789abcdef'
@@ -24,8 +38,9 @@ const provider = (id: string, rest: Partial<Provider>): Provider => ({
   wires: new Map([['chat', { wire: 'openai.chat' } as Translator]]),
   quirks: { drop: [], rename: {}, default: {}, clamp: {} },
   timeouts: { connect: 1, firstEvent: 1, idle: 1, total: 1 },
+  concurrency: 256,
   priority: 1,
-  trainsOnData: undefined,
+  dataPolicy: silent,
   reasoningReplay: undefined,
   ...rest,
 })
@@ -103,6 +118,37 @@ const totals: UsageTotals = {
   cachedTokens: 100,
   reasoningTokens: 7,
   cost: 1_234_500_000n,
+  creditsCost: 1_234_500_000n,
+  byokCost: 0n,
+  storageCost: 0n,
+}
+
+const candidate: ExplainedCandidate = {
+  offer: 'live-one/acme-large',
+  place: 1,
+  price: 6.25,
+  priority: 1,
+  requests: 1200,
+  uptime: 99.5,
+  throughput: 61.25,
+  latency: 412.3,
+  circuit: 'closed',
+  openMs: 0,
+  terms: { price: 0, uptime: 0, throughput: 0.2, latency: 0, cache: 1 },
+  base: 0.0429,
+  priorityPenalty: 0,
+  uptimePenalty: 0,
+  score: 0.0429,
+}
+const explained: ExplainedRoute = {
+  model: 'acme-large',
+  reason: 'weighted-score',
+  choice: 'live-one/acme-large',
+  candidates: [
+    candidate,
+    { ...candidate, offer: 'local/acme-large', place: 2, latency: null, circuit: 'open', openMs: 12_345, score: 1.5 },
+  ],
+  excluded: [{ offer: 'keyless/acme-large', reason: 'its provider has no credential' }],
 }
 
 export interface Fake extends AdminContext {
@@ -122,17 +168,25 @@ export function fakeContext(): Fake {
   const record = (id: string, name: string): KeyRecord => ({
     id,
     name,
+    kind: 'key',
     project: 'default',
     organization: 'default',
     preview: 'mgw_ab…yz',
     status: 'active',
+    createdBy: null,
     createdAt: '2026-01-31T10:00:00.000Z',
     expiresAt: null,
+    limits: [],
+    spent: id === 'k1' ? 250_000_000n : 0n,
   })
   const find = (id: string) => {
     if (fake.storeFault) throw fake.storeFault
     if (id !== 'k1') throw errors.notFound(`There is no key "${id}".`)
     return record('k1', 'first')
+  }
+  const named = (what: string, wanted: string) => {
+    if (wanted === 'nope') throw errors.notFound(`There is no ${what} "nope".`)
+    return wanted
   }
   const fake: Fake = {
     queries: [],
@@ -147,6 +201,7 @@ export function fakeContext(): Fake {
     snapshot: () => ({
       version: 'abc123',
       catalog: catalogue(),
+      plans: new Map(),
       match: () => undefined,
       routes: () => routes,
       retain() {},
@@ -154,7 +209,7 @@ export function fakeContext(): Fake {
     }),
     async reload() {
       if (fake.reloadFault) throw fake.reloadFault
-      return { changed: true, version: 'def456' }
+      return { changed: true, version: 'def456', restartNeeded: [] }
     },
     config: () => ({ stores: { sqlite: '../data/gateway.db' }, providers: [{ auth: { secret: '***' } }] }),
     accounts: {
@@ -164,9 +219,22 @@ export function fakeContext(): Fake {
         return { ...record('k2', input.name), project: input.project, key: 'mgw_new' }
       },
       listKeys: async project => (project === 'empty' ? [] : [record('k1', 'first'), record('k2', 'a longer name')]),
+      updateKey: async id => find(id),
       revokeKey: async id => ({ ...find(id), status: 'revoked' }),
       rollKey: async id => ({ ...find(id), id: 'k3', key: 'mgw_rolled' }),
     },
+    organizations: {} as OrganizationStore,
+    projects: {} as ProjectStore,
+    members: {} as MemberStore,
+    credits: {} as CreditStore,
+    plans: {} as PlanStore,
+    audit: {} as AuditStore,
+    names: {
+      organization: async wanted => named('organization', wanted),
+      project: async wanted => named('project', wanted),
+      key: async wanted => named('key', wanted),
+    },
+    policies: {} as PolicyAdmin,
     usage: {
       async totals(query) {
         fake.queries.push(query)
@@ -178,8 +246,6 @@ export function fakeContext(): Fake {
       ],
       check: async () => fake.differences,
     },
-    ledger: {} as Ledger,
-    keys: { find: () => undefined, spent: async id => (id === 'k1' ? 250_000_000n : 0n) },
     metrics: {
       text: async () => '# HELP up Up.\n# TYPE up gauge\nup{a="b\\"c"} 1\nwarm +Inf\n',
       contentType: 'text/plain; version=0.0.4; charset=utf-8',
@@ -193,6 +259,10 @@ export function fakeContext(): Fake {
       inFlight: 3,
       lastReload: { ok: true, at: Date.UTC(2026, 0, 31) },
     }),
+    explainRoute: ({ model }) => {
+      if (model !== 'acme-large') throw errors.modelNotFound(model)
+      return explained
+    },
     drain() {
       fake.drained++
       fake.ready = false

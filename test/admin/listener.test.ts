@@ -93,7 +93,7 @@ t.test('probes and metrics are open, all else wants the token', async t => {
 t.test('an unknown path or command is told what there is', async t => {
   const { send, command } = await start(t)
   t.match((await send('GET', '/nothing')).text, /\/live, \/ready, \/metrics, \/config, \/reload, \/drain/)
-  t.match((await command('keys.make')).text, /keys\.create, keys\.list, keys\.revoke, keys\.roll/)
+  t.match((await command('keys.make')).text, /keys\.create, keys\.list, keys\.update, keys\.revoke, keys\.roll/)
 })
 
 t.test('only names of this machine are accepted as Host, and no Origin', async t => {
@@ -290,22 +290,20 @@ t.test('usage counts whole UTC days, both ends included, thirty by default', asy
   t.notMatch(all, { groups: Array })
   t.strictSame(context.queries, [january])
 
-  t.match(await ask({ project: 'p', groupBy: 'model' }), {
-    totals: { requests: 24, inputTokens: 6800, cost: '2.469' },
+  t.match(await ask({ organization: 'o', project: 'p', groupBy: 'model' }), {
+    totals: { requests: 12, inputTokens: 3400, cost: '1.2345', creditsCost: '1.2345', byokCost: '0', storageCost: '0' },
     groupBy: 'model',
     groups: [
-      { id: 'acme-large', requests: 24, cost: '2.469' },
-      { id: 'demo', requests: 2, cost: '0' },
+      { id: 'acme-large', requests: 12, cost: '1.2345' },
+      { id: 'demo', requests: 1, cost: '0' },
     ],
   })
-  t.strictSame(context.queries, [
-    { ...january, keyId: 'k1' },
-    { ...january, keyId: 'k2' },
-  ])
-  t.match(await ask({ project: 'empty', groupBy: 'model' }), { totals: { requests: 0, cost: '0' }, groups: [] })
+  t.strictSame(context.queries, [{ ...january, orgId: 'o', projectId: 'p' }])
   t.match(await ask({ key: 'k2' }), { totals: { requests: 12 } })
   t.strictSame(context.queries, [{ ...january, keyId: 'k2' }])
-  t.match(await ask({ key: 'k9', project: 'p' }), { error: { message: 'There is no key "k9" in project "p".' } })
+  for (const what of ['organization', 'project', 'key']) {
+    t.match(await ask({ [what]: 'nope' }), { error: { message: `There is no ${what} "nope".` } })
+  }
 
   const before = Date.now()
   await command('usage')

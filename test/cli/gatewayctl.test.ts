@@ -82,10 +82,19 @@ t.test('every command prints one JSON value under --json, and something legible 
       { endpoint: 'chat', end: 'provider' },
       /\{"attempts":3\}\ntranslate +once per attempt +target +outbound/,
     ],
+    [
+      ['route', 'explain', '--model', 'acme-large', '--stream', '--prompt', '2000', '--session', 's'],
+      { reason: 'weighted-score', candidates: [{ offer: 'live-one/acme-large', score: 0.0429 }, {}] },
+      /^acme-large: live-one\/acme-large \(weighted-score\)\n\n#[\s\S]*open 13s\n[\s\S]*local\/acme-large.*1\.5000\n[\s\S]*no credential\n$/,
+    ],
     [['providers', 'list'], [{ id: 'live-one' }, { id: 'keyless' }, {}], /keyless +keyless inc\. +no credential +1/],
     [['models', 'list'], [{ id: 'acme-large' }], /acme-large +live-one +yes +200000 +2\.5 +10 +acme-l\n/],
     [['models', 'list', 'nothing-like-it'], [], /^model/],
-    [['usage', '--group-by', 'model'], { totals: { cost: '1.2345' } }, /cost USD +1\.2345\n\nmodel +requests/],
+    [
+      ['usage', '--group-by', 'model'],
+      { totals: { cost: '1.2345' } },
+      /cost USD +1\.2345 \(1\.2345 of credits.*\nstorage USD +0\n\nmodel +requests/,
+    ],
     [['usage', 'check'], { differences: [] }, /^no differences\n$/],
     [['status'], { version: '0.1.0', database: 'ok' }, /^state +ready\n[\s\S]*process +4242, up 1d 2h\n/],
     [['config'], { stores: { sqlite: '../data/gateway.db' } }, /^stores:\n {2}sqlite: \.\.\/data\/gateway\.db\n/],
@@ -115,7 +124,7 @@ t.test('every command prints one JSON value under --json, and something legible 
 t.test('arguments reach the gateway', async t => {
   const { ctl, context } = await shell(t)
   await ctl(['usage', '--project', 'p', '--key', 'k2', '--from', '2026-01-01', '--to', '2026-01-31'])
-  t.strictSame(context.queries, [{ from: Date.UTC(2026, 0, 1), to: Date.UTC(2026, 1, 1), keyId: 'k2' }])
+  t.strictSame(context.queries, [{ projectId: 'p', keyId: 'k2', from: Date.UTC(2026, 0, 1), to: Date.UTC(2026, 1, 1) }])
 })
 
 t.test('a refusal is one line and exit code 1, and an error object under --json', async t => {
@@ -128,6 +137,9 @@ t.test('a refusal is one line and exit code 1, and an error object under --json'
     [['keys', 'revoke', 'k9'], /^There is no key "k9"\.$/],
     [['keys', 'create', '--project', 'p', '--expires', 'soon'], /"expires" must be a time such as 12h, 30d or 52w/],
     [['explain', 'chta'], /Endpoints: chat, models/],
+    [['route', 'explain', '--model', 'nothing'], /"nothing" does not exist/],
+    [['route', 'explain', '--model', 'acme-large', '--prompt', 'long'], /"prompt" must be tokens, at most 1000000/],
+    [['route', 'explain', '--model', 'acme-large', '--routing', 'fast'], /"routing" must be one of auto, price/],
     [['usage', '--from', 'yesterday'], /"from" must be a date such as 2026-01-31/],
     [
       ['status', '--admin', closed],

@@ -12,7 +12,12 @@ const gatewayRows: Row[] = [
   [GATEWAY, 'chains:', '---\nchains:', '4:1: expected one document in a file; remove this "---"'],
   [GATEWAY, 'server:', '%YAML 1.1\n---\nserver:', '1:1: YAML 1.1 is not supported; remove the %YAML line'],
   [GATEWAY, '127.0.0.1:0,', '!!js/function "x",', '1:19: tags are not supported; remove it'],
-  [GATEWAY, 'server: {', 'server: { <<: {},', '1:11: unknown key "<<"; expected listen, admin, public_url, drain'],
+  [
+    GATEWAY,
+    'server: {',
+    'server: { <<: {},',
+    '1:11: unknown key "<<"; expected listen, admin, public_url, drain, drain_delay, header_timeout, request_timeout, write_stall, heartbeat, hold, max_connections, buffer, fetch_from',
+  ],
   [GATEWAY, 'stores:', '__proto__: {}\nstores:', '2:1: the key "__proto__" is not allowed'],
   [GATEWAY, 'stores:', 'a: *nope\nstores:', '2:4: unknown anchor "nope"; define it above with "&nope"'],
   [GATEWAY, 'stores:', 'a: &a [*a]\nstores:', '2:8: nests deeper than 64 levels'],

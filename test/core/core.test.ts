@@ -3,76 +3,18 @@ import fc from 'fast-check'
 import t from 'tap'
 import { asError, errors, GatewayError } from '../../src/core/error.ts'
 import { type Event, isContent } from '../../src/core/event.ts'
-import { type Cost, costOf, formatDecimal, formatMoney, parseDecimal } from '../../src/core/money.ts'
+import { formatMoney } from '../../src/core/money.ts'
 import { seal, unseal } from '../../src/core/seal.ts'
 import { guessStatus, readFault, redact, upstreamErrorFrom } from '../../src/core/upstream-error.ts'
-import { axes, estimateTokens, mergeUsage, type Usage } from '../../src/core/usage.ts'
+import { estimateTokens, mergeUsage, type Usage } from '../../src/core/usage.ts'
 import { parseDataUrl, pathSegment, textOf, toolArguments } from '../../src/core/wire.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { dialects, echoes, inUse } from './dialects.ts'
 import { exchange, text } from './kit.ts'
-import { base, flat, goldens, type Rates, rates } from './prices.ts'
+import { base, flat } from './prices.ts'
 
 /** The same cases on every run. */
 fc.configureGlobal({ seed: 20261120 })
-
-const parts = ['input', 'cachedInput', 'cacheWrite', 'output', 'request', 'webSearch'] as const
-/** Amounts in USD; those that are zero are left out. */
-const shown = (cost: Cost | null) =>
-  cost && Object.fromEntries(Object.entries(cost).flatMap(([key, n]) => (n === 0n ? [] : [[key, formatMoney(n)]])))
-
-t.test('usage costs what one computes by hand', async t => {
-  for (const [says, written, usage, cost] of goldens) t.strictSame(shown(costOf(usage, flat(written))), cost, says)
-  t.equal(costOf({}, undefined), null, 'an unknown price list')
-})
-
-t.test('a tier begins above its bound', async t => {
-  const tiers = [
-    { above: 200_000, rates: rates({ prompt: '5', completion: '15' }) },
-    { above: 400_000, rates: rates({ prompt: '8', completion: '20' }) },
-  ]
-  const total = (prompt: number) =>
-    formatMoney(costOf({ prompt, completion: 100 }, { rates: rates(base), tiers })!.total)
-  t.strictSame([200_000, 200_001, 400_000, 400_001].map(total), ['0.501', '1.001505', '2.0015', '3.202008'])
-})
-
-t.test('parts sum to the total, which is the exact sum rounded half up once', async t => {
-  const amount = fc.oneof(fc.nat(10_000_000), fc.nat(100), fc.constantFrom(Number.NaN, -1, -0.5, 0.4, 7.5))
-  const usages = fc.record(Object.fromEntries(axes.map(axis => [axis, amount])), { requiredKeys: [] })
-  const rate = fc.bigInt({ min: 0n, max: 10_000_000_000n })
-  const priced = fc.record(Object.fromEntries(axes.map(axis => [axis, rate])), { requiredKeys: [] })
-  const above = fc.nat(1_000_000)
-  const holds = fc.property(usages, priced, priced, above, (usage: Usage, rates: Rates, tier: Rates, above) => {
-    const cost = costOf(usage, { rates, tiers: [{ above, rates: tier }] })
-    const used = (usage.prompt ?? 0) > above ? tier : rates
-    const lacks = (axis: 'prompt' | 'completion') => Math.round(usage[axis] ?? 0) > 0 && used[axis] === undefined
-    if (cost === null) return (lacks('prompt') || lacks('completion')) && used.request === undefined
-    // A thousand times the rates gives whole nano-dollars, and so the exact sum in pico-dollars.
-    const thousandfold = Object.fromEntries(Object.entries(used).map(([axis, rate]) => [axis, rate * 1000n]))
-    const exact = costOf(usage, { rates: thousandfold, tiers: [] })!
-    const sum = (cost: Cost) => parts.reduce((sum, part) => sum + cost[part], 0n)
-    return (
-      sum(cost) === cost.total &&
-      cost.total === (exact.total + 500n) / 1000n &&
-      Object.values(cost).every(part => part >= 0n) &&
-      parts.every(part => (exact[part] - cost[part] * 1000n) ** 2n <= 2000n ** 2n)
-    )
-  })
-  t.doesNotThrow(() => fc.assert(holds, { numRuns: 10_000 }))
-})
-
-t.test('decimals are read exactly, written shortly, and refused when they are something else', async t => {
-  const exact = fc.property(fc.bigInt({ min: 0n, max: 10n ** 24n }), fc.nat(12), (value, places) => {
-    const written = formatDecimal(value, places)
-    return parseDecimal(written, places) === value && !/\.$|\.\d*0$|e/.test(written)
-  })
-  t.doesNotThrow(() => fc.assert(exact))
-  t.equal(parseDecimal('1.50000000000', 2), 150n, 'zeros at the end are no digits')
-  t.equal(formatDecimal(-1_500_000_000n, 9), '-1.5')
-  for (const wrong of ['', '-1', '+1', '1e3', '1.', '.5', ' 1', '1,5', '0x1', 'NaN', '1_000', '٣', '0.0000000001']) {
-    t.throws(() => parseDecimal(wrong, 9), RangeError, wrong)
-  }
-})
 
 t.test('cumulative reports are merged by maximum, and nonsense is ignored', async t => {
   const usage: Usage = { prompt: 5, completion: 0 }
@@ -105,7 +47,14 @@ t.test('usage that was not reported is estimated from what was sent and delivere
     ['only the completion', { completion: 2 }, false, true, { prompt: 15, completion: 2 }, true],
     ['all', { prompt: 3, completion: 2 }, false, true, { prompt: 3, completion: 2 }, false],
     ['all, before the cut', { prompt: 3, completion: 2 }, true, true, { prompt: 3, completion: 2 }, false],
-    ['all, before more was delivered', { prompt: 3, completion: 2 }, true, false, { prompt: 3, completion: 13 }, true],
+    [
+      'all, before anything was delivered',
+      { prompt: 3, completion: 2 },
+      true,
+      false,
+      { prompt: 3, completion: 11 },
+      true,
+    ],
     ['all, early, of a whole answer', { prompt: 3, completion: 2 }, false, false, { prompt: 3, completion: 2 }, false],
     ['only the prompt, before the cut', { prompt: 3 }, true, false, { prompt: 3, completion: 11 }, true],
     ['only the completion, before the cut', { completion: 20 }, true, true, { prompt: 15, completion: 20 }, true],
@@ -140,7 +89,7 @@ t.test('an exchange reads its input once, and prices what it has seen', async t 
   t.ok(ex.marks.firstToken > 0)
   t.equal(formatMoney(ex.cost!.total), '0.0075')
   ex.cached = { provider: 'p', model: 'm', externalId: 'e' }
-  t.strictSame(shown(ex.cost), {}, 'a replay costs nothing')
+  t.equal(ex.cost?.total, 0n, 'a replay costs nothing')
 })
 
 t.test('a client sees everything but start, usage, tier and error', async t => {

@@ -19,6 +19,7 @@ export interface ExchangeFacts {
   signal?: Cancellation
   endpoint?: Endpoint
   snapshot?: Partial<Snapshot>
+  peer?: string
   body?: () => Promise<unknown>
 }
 
@@ -30,6 +31,7 @@ export function exchange(facts: ExchangeFacts = {}): Exchange {
     headers: facts.headers ?? {},
     query: facts.query ?? '',
     signal: facts.signal ?? new Cancellation(),
+    peer: facts.peer ?? '',
     body: facts.body ?? (() => Promise.resolve(facts.request)),
   })
   ex.request = facts.request as ChatRequest | undefined
@@ -44,10 +46,19 @@ export const principal: Principal = {
   kind: 'key',
   projectId: 'project-1',
   orgId: 'org-1',
+  orgName: 'acme',
   account: 'prepaid',
+  mode: 'credits',
   archived: false,
   expiresAt: undefined,
   cacheTtlMs: undefined,
+  member: undefined,
+  access: true,
+  budgets: [],
+  plan: undefined,
+  discounts: [],
+  retains: false,
+  since: 0,
 }
 
 /** Remembers what it is told, one line a call. `slow` answers every write with what the pump must wait for. */

@@ -3,7 +3,7 @@ import { type Price, parseDecimal } from '../../src/core/money.ts'
 import type { Usage } from '../../src/core/usage.ts'
 
 export type Rates = Price['rates']
-const perUnit = new Set(['request', 'web_search', 'image'])
+const perUnit = new Set(['request', 'web_search', 'image', 'ocr_page', 'input_audio_hour'])
 /** USD per million tokens, or per unit, as operators write them. */
 export const rates = (written: Record<string, string>): Rates =>
   Object.fromEntries(Object.entries(written).map(([key, usd]) => [key, parseDecimal(usd, perUnit.has(key) ? 12 : 6)]))
@@ -65,6 +65,18 @@ export const goldens: readonly (readonly [
     { ...base, input_audio: '40' },
     { prompt: 1000, input_audio: 400 },
     { input: '0.0175', audioInput: '0.016', total: '0.0175' },
+  ],
+  [
+    'audio heard again',
+    { ...base, input_audio: '40', input_audio_cache_read: '4' },
+    { prompt: 1000, input_audio: 400, input_cache_read: 600, input_audio_cache_read: 300 },
+    { input: '0.00475', audioInput: '0.004', cachedInput: '0.001275', total: '0.006025' },
+  ],
+  [
+    'audio heard again at no price of its own',
+    { ...base, input_audio: '40' },
+    { prompt: 1000, input_audio: 400, input_cache_read: 600, input_audio_cache_read: 300 },
+    { input: '0.00475', audioInput: '0.004', cachedInput: '0.00015', total: '0.0049' },
   ],
   ['audio heard at no price', base, { prompt: 1000, input_audio: 400 }, { input: '0.0025', total: '0.0025' }],
   [

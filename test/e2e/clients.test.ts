@@ -228,7 +228,7 @@ for (const { model, prefix, wire } of wires) {
 t.test('the catalogue lists through the client', async t => {
   const ids: string[] = []
   for await (const model of await client.models.list()) ids.push(model.id)
-  t.strictSame(ids.sort(), ['claude', 'demo', 'gpt', 'unpriced'])
+  t.strictSame(ids.sort(), ['claude', 'demo', 'demo-embed', 'gpt', 'unpriced'])
 })
 
 t.test('each refusal surfaces as the class that the client has for its status, with our code', async t => {

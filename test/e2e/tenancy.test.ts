@@ -40,7 +40,7 @@ interface Tenant {
 /** Tenants as the accounts' commands will make them; the gateway has not seen their keys before. */
 function organization(name: string, account: 'open' | 'prepaid' = 'open', balance = 0): string {
   const id = `org-${name}`
-  books.prepare('INSERT INTO organizations VALUES (?, ?, ?, 0)').run(id, name, account)
+  books.prepare('INSERT INTO organizations (id, name, account, created_at) VALUES (?, ?, ?, 0)').run(id, name, account)
   if (balance > 0) {
     books
       .prepare("INSERT INTO ledger (org_id, request_id, kind, amount, created_at) VALUES (?, ?, 'credit', ?, 0)")
@@ -172,7 +172,8 @@ group('AT-06 no route shows a tenant anything of another one', async t => {
       const response =
         method === 'GET' ? await gateway.get(target, as(a, names)) : await gateway.post(target, body, as(a, names))
       t.ok(
-        [200, 404].includes(response.status),
+        // Of a chat model, embeddings are refused to everybody alike.
+        [200, 404, ...(path === '/v1/embeddings' ? [400] : [])].includes(response.status),
         `it answers ${response.status}, which does not tell that there is more`,
       )
       const answer = JSON.stringify([...response.headers]) + (await response.text())

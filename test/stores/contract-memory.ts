@@ -35,6 +35,26 @@ export function countersContract(t: Test, make: (clock: Clock) => Counters): voi
   })
 }
 
+export function placesContract(t: Test, make: (clock: Clock) => Counters): void {
+  t.test('so many places are taken at once, and each is free again when it is left', async t => {
+    const counters = make({ now: 5_000_000 })
+    t.strictSame(
+      [await counters.enter('a', 2), await counters.enter('a', 2), await counters.enter('a', 2)],
+      [true, true, false],
+    )
+    t.equal(await counters.enter('b', 1), true, 'keys count apart')
+    await counters.leave('a')
+    t.strictSame([await counters.enter('a', 2), await counters.enter('a', 2)], [true, false])
+    t.equal(await counters.enter('a', 3), true, 'a limit may change')
+    for (let i = 0; i < 5; i++) await counters.leave('a')
+    t.strictSame(
+      [await counters.enter('a', 1), await counters.enter('a', 1)],
+      [true, false],
+      'who leaves twice makes no room',
+    )
+  })
+}
+
 export function replyCacheContract(
   t: Test,
   make: (clock: Clock, limits?: { maxBytes?: number; maxEntryBytes?: number }) => ReplyCache,

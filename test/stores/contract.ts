@@ -12,7 +12,7 @@ type Make = (t: Test) => Subject
 const sha256 = (key: string): string => createHash('sha256').update(key).digest('hex')
 
 /** The message of the GatewayError that a promise rejects with; fails for anything else. */
-async function refusal(t: Test, promise: Promise<unknown>, status: number): Promise<string> {
+export async function refusal(t: Test, promise: Promise<unknown>, status: number): Promise<string> {
   const error = await promise.then(
     () => undefined,
     (thrown: unknown) => thrown,
@@ -122,7 +122,7 @@ const ask = ({ ledger, clock }: Subject, principal: Principal, id: string, amoun
 
 async function granted(subject: Subject, principal: Principal, id: string, amount: bigint): Promise<Hold> {
   const hold = await ask(subject, principal, id, amount)
-  if (hold === 'insufficient') throw new Error(`the hold ${id} was refused`)
+  if (hold === 'insufficient' || 'exhausted' in hold) throw new Error(`the hold ${id} was refused`)
   return hold
 }
 
@@ -168,7 +168,7 @@ export function ledgerContract(t: Test, make: Make): void {
     await ledger.void(voided)
     await ledger.void(voided)
     await ledger.settle(voided, rowOf(principal, 'c', { cost: 999n }))
-    await ledger.settle({ id: 'never', orgId: principal.orgId, amount: 5n }, rowOf(principal, 'd'))
+    await ledger.settle({ id: 'never', orgId: principal.orgId, amount: 5n, funds: 'credits' }, rowOf(principal, 'd'))
     t.same(await ledger.balance(principal.orgId), { balance: 700n, held: 0n, used: 300n })
     t.same(await subject.usage.check(), [])
   })
@@ -320,6 +320,9 @@ export function usageStoreContract(t: Test, make: Make): void {
       cachedTokens: 120,
       reasoningTokens: 10,
       cost: 76n,
+      creditsCost: 76n,
+      byokCost: 0n,
+      storageCost: 0n,
     })
     for (const [scope, requests] of [
       [{}, 6],

@@ -1,21 +1,18 @@
 /** What the SQLite ledger promises while many write: group commit, other processes, full disks, crashes. */
-import assert from 'node:assert/strict'
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
-import fc from 'fast-check'
 import t from 'tap'
-import type { Hold, Principal } from '../../src/core/ports.ts'
+import type { Hold } from '../../src/core/ports.ts'
 import { openStores } from '../../src/stores/sqlite/index.ts'
 import { SqliteLedger } from '../../src/stores/sqlite/ledger.ts'
 import { migrations } from '../../src/stores/sqlite/migrations.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
-import { SqliteUsage } from '../../src/stores/sqlite/usage.ts'
 import { Writer } from '../../src/stores/sqlite/writer.ts'
 import type { Order } from '../helpers/store-child.ts'
-import { HOUR, hold, identity, integer, NOON, rowOf, seed, sqliteSubject, temporaryFolder, topUp } from './subject.ts'
+import { hold, integer, NOON, rowOf, seed, sqliteSubject, temporaryFolder } from './subject.ts'
 
 /** Forked once, while the first tests run: starting it takes longer than all it does. */
 const children = [startChild(), startChild()]
@@ -289,85 +286,6 @@ t.test('a store that closes gives its holds up for recovery', async t => {
   await other.close()
   t.match(await last, { id: 'b' }, 'what was asked before the end is done')
   t.equal(await subject.ledger.recover(), 2)
-})
-
-const command = fc.oneof(
-  fc.record({ do: fc.constant('hold' as const), amount: fc.bigInt(0n, 40n) }),
-  fc.record({ do: fc.constant('settle' as const), which: fc.nat(), cost: fc.option(fc.bigInt(0n, 60n)) }),
-  fc.record({ do: fc.constant('void' as const), which: fc.nat() }),
-  fc.record({ do: fc.constant('top up' as const), amount: fc.bigInt(1n, 50n) }),
-  fc.record({ do: fc.constant('record' as const) }),
-  fc.record({ do: fc.constant('wait' as const), ms: fc.nat(2 * HOUR) }),
-  fc.record({ do: fc.constant('recover' as const) }),
-  fc.record({ do: fc.constant('crash' as const) }),
-)
-type Command = typeof command extends fc.Arbitrary<infer C> ? C : never
-
-/** Runs commands on a ledger in memory and on a model of it; throws as soon as the two differ. */
-async function runModel(account: Principal['account'], commands: readonly Command[]): Promise<void> {
-  const db = openDatabase(':memory:')
-  const writer = new Writer(db)
-  const usage = new SqliteUsage(db)
-  let now = NOON
-  const fail = (error: unknown) => {
-    throw error
-  }
-  const ledgers = [new SqliteLedger(db, writer, { now: () => now, warn: fail })]
-  const principal = seed(db, account, 0n)
-  const model = { balance: 0n, used: 0n, rows: 0 }
-  const holds: { hold: Hold; open: boolean; expiresAt: number; lost: boolean }[] = []
-  const held = () => holds.reduce((sum, { hold, open }) => (open ? sum + hold.amount : sum), 0n)
-
-  for (const [i, it] of commands.entries()) {
-    const ledger = ledgers.at(-1)!
-    const chosen = 'which' in it ? holds[it.which % (holds.length || 1)] : undefined
-    if (it.do === 'hold') {
-      const [id, expiresAt] = [`hold-${i}`, now + HOUR]
-      const got = await ledger.hold({ id, request: identity(id), principal, amount: it.amount, expiresAt })
-      const enough = account === 'open' || it.amount === 0n || model.balance - held() >= it.amount
-      assert.equal(got !== 'insufficient', enough)
-      if (got !== 'insufficient') holds.push({ hold: got, open: true, expiresAt, lost: false })
-    } else if (it.do === 'settle' && chosen) {
-      await ledger.settle(chosen.hold, rowOf(principal, chosen.hold.id, { cost: it.cost }))
-      if (!chosen.open) continue
-      chosen.open = false
-      model.balance -= it.cost ?? 0n
-      model.used += it.cost ?? 0n
-      model.rows++
-    } else if (it.do === 'void' && chosen) {
-      await ledger.void(chosen.hold)
-      chosen.open = false
-    } else if (it.do === 'top up') {
-      topUp(db, principal.orgId, it.amount, `payment-${i}`)
-      model.balance += it.amount
-    } else if (it.do === 'record') {
-      await ledger.record(rowOf(principal, `record-${i}`))
-      model.rows++
-    } else if (it.do === 'wait') {
-      now += it.ms
-    } else if (it.do === 'recover') {
-      const orphans = holds.filter(({ open, lost, expiresAt }) => open && (lost || expiresAt + 60_000 < now))
-      assert.equal(await ledger.recover(), orphans.length)
-      for (const orphan of orphans) orphan.open = false
-      model.rows += orphans.length
-    } else if (it.do === 'crash') {
-      db.exec("UPDATE owners SET started = 'by somebody else'")
-      ledgers.push(new SqliteLedger(db, writer, { now: () => now, warn: fail }))
-      for (const hold of holds) hold.lost = true
-    }
-    const { balance, used } = model
-    assert.deepEqual(await ledger.balance(principal.orgId), { balance, held: held(), used })
-    assert.equal(integer(db, 'SELECT count(*) FROM requests'), model.rows)
-    assert.deepEqual(await usage.check(), [])
-  }
-  for (const ledger of ledgers) await ledger.close()
-  db.close()
-}
-
-t.test('whatever happens, a balance is the sum of its entries and held the sum of the open holds', async () => {
-  const account = fc.constantFrom('open' as const, 'prepaid' as const)
-  const commands = fc.array(command, { minLength: 1, maxLength: 30 })
-  await fc.assert(fc.asyncProperty(account, commands, runModel), { numRuns: 300 })
 })
 
 t.test('the hold of a process that was killed becomes one orphan', async t => {

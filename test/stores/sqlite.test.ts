@@ -30,7 +30,10 @@ t.test('opening makes folder and file for their owner only, durable and with the
   )
   t.same(
     db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").pluck().all(),
-    'balances holds keys ledger members organizations owners projects requests usage_hourly'.split(' '),
+    (
+      'audit balances budgets discounts holds keys ledger manifests member_projects members organizations owners ' +
+      'policies projects provider_keys pruned requests rules subscriptions usage_hourly'
+    ).split(' '),
   )
 })
 
@@ -138,6 +141,11 @@ t.test('a request row keeps each fact in its column', async t => {
     other_usage: '{"web_search":2,"second":1.5}',
     estimated: 1,
     cost: null,
+    funds: 'credits',
+    charged: 0,
+    storage: 0,
+    discount: 0,
+    tier: null,
   })
 })
 
@@ -176,7 +184,7 @@ t.test('a difference between the books is told in a sentence', async t => {
   t.same(await found('UPDATE balances SET held = 0'), ['0 USD held, but 0.0000001 USD sum of the open holds.'])
   t.same(await found('DELETE FROM requests'), [
     '0 request rows, but 1 requests in the hourly sums.',
-    '0 USD cost of the request rows, but 0.0000003 USD charged in the ledger.',
+    '0 USD charged by the request rows, but 0.0000003 USD charged in the ledger.',
     '0 USD cost of the request rows, but 0.0000003 USD cost in the hourly sums.',
   ])
   t.equal((await found('DELETE FROM usage_hourly')).length, 2)
@@ -225,7 +233,7 @@ t.test('what another process changes about keys is seen within a second', async 
   const own = openDatabase(path)
   t.teardown(() => own.close())
   let now = 0
-  const keys = new SqliteKeys(own, () => now)
+  const keys = new SqliteKeys(own, { clock: () => now })
   t.match(keys.find(principal.keyId), { keyId: principal.keyId, archived: false, cacheTtlMs: undefined })
   t.equal(keys.find('later'), undefined)
   db.exec("UPDATE projects SET archived_at = 1, cache_ttl_ms = 60000; UPDATE keys SET kind = 'session', expires_at = 7")
@@ -243,7 +251,7 @@ t.test('known keys outlive a database that cannot be read, for five minutes', as
   const { keyId } = seed(db, 'open', 0n)
   const own = openDatabase(path)
   let now = 0
-  const keys = new SqliteKeys(own, () => now)
+  const keys = new SqliteKeys(own, { clock: () => now })
   keys.find(keyId)
   own.close()
   now = 300_000

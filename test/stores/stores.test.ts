@@ -12,13 +12,23 @@ import {
   replyCacheContract,
   usageStoreContract,
 } from './contract.ts'
+import { auditContract, creditContract, memberContract, organizationContract } from './contract-accounts.ts'
+import { limitContract, planContract } from './contract-limits.ts'
+import { placesContract } from './contract-memory.ts'
 import { sqliteSubject } from './subject.ts'
 
 t.test('sqlite accounts', async t => accountStoreContract(t, sqliteSubject))
 t.test('sqlite keys', async t => keyStoreContract(t, sqliteSubject))
 t.test('sqlite ledger', async t => ledgerContract(t, sqliteSubject))
+t.test('sqlite limits', async t => limitContract(t, sqliteSubject))
+t.test('sqlite plans', async t => planContract(t, sqliteSubject))
+t.test('sqlite organizations', async t => organizationContract(t, sqliteSubject))
+t.test('sqlite members', async t => memberContract(t, sqliteSubject))
+t.test('sqlite credits', async t => creditContract(t, sqliteSubject))
+t.test('sqlite audit', async t => auditContract(t, sqliteSubject))
 t.test('sqlite usage', async t => usageStoreContract(t, sqliteSubject))
 t.test('memory counters', async t => countersContract(t, clock => new MemoryCounters(() => clock.now)))
+t.test('memory places', async t => placesContract(t, clock => new MemoryCounters(() => clock.now)))
 t.test('memory cache', async t =>
   replyCacheContract(t, (clock, limits) => new MemoryCache({ ...limits, now: () => clock.now })),
 )

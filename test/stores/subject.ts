@@ -55,10 +55,19 @@ export function seed(db: Database.Database, account: Principal['account'], credi
     kind: 'key',
     projectId: `project-${n}`,
     orgId: `org-${n}`,
+    orgName: `org-${n}`,
     account,
+    mode: 'credits',
     archived: false,
     expiresAt: undefined,
     cacheTtlMs: undefined,
+    member: undefined,
+    access: true,
+    budgets: [],
+    plan: undefined,
+    discounts: [],
+    retains: false,
+    since: 0,
   }
   const { keyId, projectId, orgId } = principal
   db.prepare('INSERT INTO organizations (id, name, account, created_at) VALUES (?, ?, ?, 0)').run(orgId, orgId, account)
@@ -105,6 +114,9 @@ export const rowOf = (principal: Principal, id: string, changes: Partial<Request
   usage: { prompt: 100, completion: 20, input_cache_read: 60, internal_reasoning: 5 },
   estimated: false,
   cost: 300n,
+  storage: 0n,
+  discount: 0,
+  tier: null,
   ...changes,
 })
 

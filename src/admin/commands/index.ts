@@ -1,17 +1,37 @@
 /** Every command by its name. */
 import type { CommandTable } from '../command.ts'
+import { auditCommands } from './audit.ts'
+import { complianceCommands } from './compliance.ts'
+import { creditCommands } from './credits.ts'
+import { customModelCommands } from './custom-models.ts'
 import { explainCommands } from './explain.ts'
+import { iamCommands } from './iam.ts'
 import { keyCommands } from './keys.ts'
+import { memberCommands } from './members.ts'
 import { modelCommands } from './models.ts'
+import { organizationCommands } from './organizations.ts'
+import { planCommands } from './plans.ts'
+import { providerKeyCommands } from './provider-keys.ts'
 import { providerCommands } from './providers.ts'
+import { routeCommands } from './route.ts'
 import { statusCommands } from './status.ts'
 import { usageCommands } from './usage.ts'
 
 export const commands: CommandTable = {
+  ...organizationCommands,
+  ...memberCommands,
   ...keyCommands,
+  ...creditCommands,
+  ...planCommands,
+  ...providerKeyCommands,
+  ...iamCommands,
+  ...complianceCommands,
+  ...customModelCommands,
   ...providerCommands,
   ...modelCommands,
   ...explainCommands,
+  ...routeCommands,
   ...usageCommands,
+  ...auditCommands,
   ...statusCommands,
 }

@@ -1,45 +1,89 @@
-/** API keys: made, listed, revoked, rolled. */
+/** API keys: made, listed, changed, revoked, rolled. */
+import { errors } from '../../core/error.ts'
 import { formatMoney } from '../../core/money.ts'
 import type { KeyRecord } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
+import {
+  amount,
+  amountOrNone,
+  durationOf,
+  keyId,
+  lifetime,
+  limitArguments,
+  limitChange,
+  limitInput,
+  name,
+  project,
+  shownLimit,
+} from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
-import type { AdminContext } from '../context.ts'
 
-const UNIT_MS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
+const member = s.string({ minLength: 1, description: 'the address or the id of a member' })
+const lifetimeOrNever = s.string({
+  pattern: '^(never|[1-9]\\d{0,4}[mhdw])$',
+  description: 'a time such as 12h or 30d, or "never"',
+})
 
-const name = s.string({ minLength: 1, maxLength: 200, description: 'a name of 1 to 200 characters' })
-const project = s.string({ minLength: 1, description: 'the id or the name of a project' })
-const id = s.string({ minLength: 1, description: 'the id of a key, as keys.list shows it' })
-const expires = s.string({ pattern: '^[1-9]\\d{0,4}[mhdw]$', description: 'a time such as 12h, 30d or 52w' })
+const expiry = (after: string): number => Date.now() + durationOf(after)
 
-/** `"30d"` from now, as Unix milliseconds. */
-function expiry(after: string): number {
-  const unit = after.at(-1) as keyof typeof UNIT_MS
-  return Date.now() + Number(after.slice(0, -1)) * UNIT_MS[unit]
-}
-
-const withSpend = async (record: KeyRecord, context: AdminContext) => ({
-  ...record,
-  spent: formatMoney(await context.keys.spent(record.id)),
+export type ShownKey = ReturnType<typeof shown>
+const shown = <T extends KeyRecord>({ limits, spent, ...rest }: T) => ({
+  ...rest,
+  limits: limits.map(shownLimit),
+  spent: formatMoney(spent),
 })
 
 export const keyCommands: CommandTable = {
   /** → the record, and `key`: the secret, which nothing shows again. */
   'keys.create': command(
-    s.object({ project, name: s.optional(name), expires: s.optional(expires) }),
-    (args, { accounts }) =>
-      accounts.createKey({
+    s.object({
+      project,
+      name: s.optional(name),
+      expires: s.optional(lifetime),
+      kind: s.optional(s.enum('key', 'publishable', 'session')),
+      createdBy: s.optional(member),
+      limit: s.optional(amount),
+      ...limitArguments,
+    }),
+    async (args, { accounts }, actor) => {
+      const input = {
         project: args.project,
         name: args.name ?? `key of ${new Date().toISOString().slice(0, 10)}`,
+        kind: args.kind,
         expiresAt: args.expires === undefined ? undefined : expiry(args.expires),
-      }),
+        createdBy: args.createdBy,
+        limit: limitInput(args),
+      }
+      const { key, ...record } = await accounts.createKey(input, actor)
+      return { key, ...shown(record) }
+    },
   ),
   /** → records, each with `spent`, its all-time spend in USD. */
-  'keys.list': command(s.object({ project: s.optional(project) }), async (args, context) => {
-    const records = await context.accounts.listKeys(args.project)
-    return Promise.all(records.map(record => withSpend(record, context)))
-  }),
-  'keys.revoke': command(s.object({ id }), (args, { accounts }) => accounts.revokeKey(args.id)),
+  'keys.list': command(s.object({ project: s.optional(project) }), async (args, { accounts }) =>
+    (await accounts.listKeys(args.project)).map(shown),
+  ),
+  /** What is not named stays as it is → the record. */
+  'keys.update': command(
+    s.object({
+      id: keyId,
+      name: s.optional(name),
+      expires: s.optional(lifetimeOrNever),
+      limit: s.optional(amountOrNone),
+      ...limitArguments,
+    }),
+    async ({ id, name, expires, ...args }, { accounts }, actor) => {
+      const expiresAt = expires === undefined ? undefined : expires === 'never' ? null : expiry(expires)
+      const limit = limitChange(args)
+      if (name === undefined && expiresAt === undefined && !limit) throw errors.badRequest('Nothing is to be changed.')
+      return shown(await accounts.updateKey(id, { name, expiresAt, limit }, actor))
+    },
+  ),
+  'keys.revoke': command(s.object({ id: keyId }), async ({ id }, { accounts }, actor) =>
+    shown(await accounts.revokeKey(id, actor)),
+  ),
   /** Ends the key and makes another of the same name and project → as `keys.create`. */
-  'keys.roll': command(s.object({ id }), (args, { accounts }) => accounts.rollKey(args.id)),
+  'keys.roll': command(s.object({ id: keyId }), async ({ id }, { accounts }, actor) => {
+    const { key, ...record } = await accounts.rollKey(id, actor)
+    return { key, ...shown(record) }
+  }),
 }

@@ -3,6 +3,7 @@ import { errors } from '../../core/error.ts'
 import { formatMoney } from '../../core/money.ts'
 import type { UsageQuery, UsageTotals } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
+import { keyId, organization, project } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
 import type { AdminContext } from '../context.ts'
 
@@ -29,76 +30,46 @@ function period(from: string | undefined, to: string | undefined): { first: numb
   return { first, last }
 }
 
-/**
- * Ids of the keys that are asked about, or undefined for all. A project is asked about by its keys, because its name
- * is known to the accounts only. Throws for a project or a key that does not exist: no usage would look like none.
- */
-async function keysOf(
-  { project, key }: { project?: string | undefined; key?: string | undefined },
-  { accounts }: AdminContext,
-): Promise<string[] | undefined> {
-  if (project === undefined && key === undefined) return undefined
-  const ids = (await accounts.listKeys(project)).map(({ id }) => id)
-  if (key === undefined) return ids
-  if (!ids.includes(key)) {
-    throw errors.notFound(`There is no key "${key}"${project === undefined ? '' : ` in project "${project}"`}.`)
+interface Scope {
+  organization?: string | undefined
+  project?: string | undefined
+  key?: string | undefined
+}
+
+/** Throws for what does not exist: no usage would look like none. */
+async function scopeOf({ organization, project, key }: Scope, { names }: AdminContext): Promise<Partial<UsageQuery>> {
+  return {
+    ...(organization !== undefined && { orgId: await names.organization(organization) }),
+    ...(project !== undefined && { projectId: await names.project(project) }),
+    ...(key !== undefined && { keyId: await names.key(key) }),
   }
-  return [key]
 }
 
-const nothing: UsageTotals = {
-  requests: 0,
-  errors: 0,
-  cached: 0,
-  inputTokens: 0,
-  outputTokens: 0,
-  cachedTokens: 0,
-  reasoningTokens: 0,
-  cost: 0n,
-}
-
-const add = (a: UsageTotals, b: UsageTotals): UsageTotals => ({
-  requests: a.requests + b.requests,
-  errors: a.errors + b.errors,
-  cached: a.cached + b.cached,
-  inputTokens: a.inputTokens + b.inputTokens,
-  outputTokens: a.outputTokens + b.outputTokens,
-  cachedTokens: a.cachedTokens + b.cachedTokens,
-  reasoningTokens: a.reasoningTokens + b.reasoningTokens,
-  cost: a.cost + b.cost,
+const shown = <T extends UsageTotals>(totals: T) => ({
+  ...totals,
+  cost: formatMoney(totals.cost),
+  creditsCost: formatMoney(totals.creditsCost),
+  byokCost: formatMoney(totals.byokCost),
+  storageCost: formatMoney(totals.storageCost),
 })
-
-/** The sums of all with one id, the costliest first. */
-function merge(groups: readonly (UsageTotals & { id: string })[]): (UsageTotals & { id: string })[] {
-  const sums = new Map<string, UsageTotals>()
-  for (const group of groups) sums.set(group.id, add(sums.get(group.id) ?? nothing, group))
-  return [...sums]
-    .map(([id, totals]) => ({ id, ...totals }))
-    .sort((a, b) => Number(b.cost - a.cost) || b.requests - a.requests)
-}
-
-const shown = <T extends UsageTotals>(totals: T) => ({ ...totals, cost: formatMoney(totals.cost) })
 
 export const usageCommands: CommandTable = {
   /** → `{from, to, totals, groupBy?, groups?}`; days are UTC and inclusive, cost is in USD. */
   usage: command(
     s.object({
-      project: s.optional(s.string({ minLength: 1, description: 'the id or the name of a project' })),
-      key: s.optional(s.string({ minLength: 1, description: 'the id of a key' })),
+      organization: s.optional(organization),
+      project: s.optional(project),
+      key: s.optional(keyId),
       from: s.optional(date),
       to: s.optional(date),
       groupBy: s.optional(s.enum('provider', 'model', 'app', 'api_key')),
     }),
-    async ({ project, key, from, to, groupBy }, context) => {
+    async ({ from, to, groupBy, ...scope }, context) => {
       const { first, last } = period(from, to)
-      const span = { from: first, to: last + DAY_MS }
-      const keys = await keysOf({ project, key }, context)
-      const queries: UsageQuery[] = keys ? keys.map(keyId => ({ ...span, keyId })) : [span]
-      const totals = await Promise.all(queries.map(query => context.usage.totals(query)))
-      const result = { from: isoDay(first), to: isoDay(last), totals: shown(totals.reduce(add, nothing)) }
+      const query = { ...(await scopeOf(scope, context)), from: first, to: last + DAY_MS }
+      const result = { from: isoDay(first), to: isoDay(last), totals: shown(await context.usage.totals(query)) }
       if (!groupBy) return result
-      const groups = await Promise.all(queries.map(query => context.usage.breakdown(query, groupBy)))
-      return { ...result, groupBy, groups: merge(groups.flat()).map(shown) }
+      return { ...result, groupBy, groups: (await context.usage.breakdown(query, groupBy)).map(shown) }
     },
   ),
   /** → `{differences}`: one sentence for each; none when request rows, ledger and aggregates agree. */

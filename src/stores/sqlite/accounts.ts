@@ -1,178 +1,204 @@
-/** Organizations, projects and their API keys, as the operator changes them. */
+/** The first start, and API keys, as the operator changes them. */
 import { createHash, randomBytes } from 'node:crypto'
 import type { Statement } from 'better-sqlite3'
-import { errors, GatewayError } from '../../core/error.ts'
+import { errors } from '../../core/error.ts'
 import { shortId } from '../../core/id.ts'
-import type { AccountStore, KeyRecord } from '../../core/ports.ts'
+import type { Money } from '../../core/money.ts'
+import type { AccountStore, Actor, KeyChanges, KeyKind, KeyRecord, NewKey } from '../../core/ports.ts'
+import type { Changes } from './changes.ts'
+import { Limits } from './limits.ts'
 import type { Sqlite } from './open.ts'
-import type { Writer } from './writer.ts'
+import { SqliteRules } from './policy-rules.ts'
 
 interface KeyRow {
   id: string
   project_id: string
+  org_id: string
   name: string
+  kind: KeyKind
   preview: string
-  created_at: number
-  expires_at: number | null
-  revoked_at: number | null
+  created_by: string | null
+  created_at: bigint
+  expires_at: bigint | null
+  revoked_at: bigint | null
   project: string
   organization: string
+  creator: string | null
+  spent: Money
+  limited: bigint
 }
-interface ProjectRow {
-  id: string
-  name: string
-  organization: string
-}
-type NewKey = KeyRecord & { key: string }
+type MadeKey = KeyRecord & { key: string }
+/** What a key inherits from the one that it succeeds. */
+type Heir = Pick<KeyRow, 'project_id' | 'name' | 'kind' | 'created_by'> & { expires_at: bigint | number | null }
 
-/** How many of what exists a refusal names. */
-const MAX_NAMED = 20
+const PREFIX: Readonly<Record<KeyKind, string>> = { key: 'mgw_', publishable: 'mgw_pk_', session: 'mgw_es_' }
+/** Field notes section 6. */
+const SESSION_MS = 900_000
+/** Who makes what nobody asked for. */
+const GATEWAY: Actor = 'gateway'
 
 const KEY_ROWS = `
-  SELECT keys.id, keys.project_id, keys.name, keys.preview, keys.created_at, keys.expires_at, keys.revoked_at,
-    projects.name AS project, organizations.name AS organization
+  SELECT keys.id, keys.project_id, projects.org_id, keys.name, keys.kind, keys.preview, keys.created_by,
+    keys.created_at, keys.expires_at, keys.revoked_at, projects.name AS project, organizations.name AS organization,
+    members.email AS creator,
+    (SELECT coalesce(sum(cost), 0) FROM usage_hourly WHERE key_id = keys.id) AS spent,
+    EXISTS (SELECT 1 FROM budgets WHERE subject = keys.id) AS limited
   FROM keys
   JOIN projects ON projects.id = keys.project_id
-  JOIN organizations ON organizations.id = projects.org_id`
-
-export interface AccountOptions {
-  /** Wall clock, Unix milliseconds. */
-  readonly now: () => number
-  /** Called when a change of keys is durable, before its caller hears of it. */
-  readonly onKeyChange: () => void
-}
+  JOIN organizations ON organizations.id = projects.org_id
+  LEFT JOIN members ON members.id = keys.created_by`
 
 export class SqliteAccounts implements AccountStore {
-  readonly #writer: Writer
-  readonly #options: AccountOptions
+  readonly #changes: Changes
+  readonly #limits: Limits
+  readonly #rules: SqliteRules
   readonly #organizations: Statement<[], number>
   readonly #addOrganization: Statement
   readonly #addProject: Statement
   readonly #addMember: Statement
   readonly #addKey: Statement
+  readonly #updateKey: Statement
   readonly #revoke: Statement
   readonly #keyById: Statement<[string], KeyRow>
   readonly #keys: Statement<[], KeyRow>
   readonly #keysOfProject: Statement<[string], KeyRow>
-  readonly #projects: Statement<[], ProjectRow>
-  readonly #projectsByIdOrName: Statement<{ wanted: string }, ProjectRow>
 
-  constructor(db: Sqlite, writer: Writer, options: AccountOptions) {
-    this.#writer = writer
-    this.#options = options
+  constructor(db: Sqlite, changes: Changes) {
+    this.#changes = changes
+    this.#limits = new Limits(db, changes.now)
+    this.#rules = new SqliteRules(db, changes)
     this.#organizations = db.prepare<[], number>('SELECT count(*) FROM organizations').pluck()
     this.#addOrganization = db.prepare(
       'INSERT INTO organizations (id, name, account, created_at) VALUES (@id, @name, @account, @now)',
     )
     this.#addProject = db.prepare('INSERT INTO projects (id, org_id, name, created_at) VALUES (@id, @org, @name, @now)')
-    this.#addMember = db.prepare('INSERT INTO members (id, org_id, email, role) VALUES (@id, @org, @email, @role)')
+    this.#addMember = db.prepare(
+      'INSERT INTO members (id, org_id, email, role, created_at) VALUES (@id, @org, @email, @role, @now)',
+    )
     this.#addKey = db.prepare(`
-      INSERT INTO keys (id, project_id, name, kind, hash, preview, created_at, expires_at)
-      VALUES (@id, @project, @name, 'key', @hash, @preview, @now, @expiresAt)`)
+      INSERT INTO keys (id, project_id, name, kind, hash, preview, created_by, created_at, expires_at)
+      VALUES (@id, @project, @name, @kind, @hash, @preview, @createdBy, @now, @expiresAt)`)
+    this.#updateKey = db.prepare('UPDATE keys SET name = @name, expires_at = @expiresAt WHERE id = @id')
     this.#revoke = db.prepare('UPDATE keys SET revoked_at = @now WHERE id = @id AND revoked_at IS NULL')
-    this.#keyById = db.prepare(`${KEY_ROWS} WHERE keys.id = ?`)
-    this.#keys = db.prepare(`${KEY_ROWS} ORDER BY keys.created_at, keys.rowid`)
-    this.#keysOfProject = db.prepare(`${KEY_ROWS} WHERE keys.project_id = ? ORDER BY keys.created_at, keys.rowid`)
-    const projects = `
-      SELECT projects.id, projects.name, organizations.name AS organization
-      FROM projects JOIN organizations ON organizations.id = projects.org_id`
-    this.#projects = db.prepare(`${projects} ORDER BY projects.created_at, projects.rowid LIMIT ${MAX_NAMED}`)
-    this.#projectsByIdOrName = db.prepare(`${projects} WHERE @wanted IN (projects.id, projects.name)`)
+    this.#keyById = db.prepare<[string], KeyRow>(`${KEY_ROWS} WHERE keys.id = ?`).safeIntegers()
+    this.#keys = db.prepare<[], KeyRow>(`${KEY_ROWS} ORDER BY keys.created_at, keys.rowid`).safeIntegers()
+    this.#keysOfProject = db
+      .prepare<[string], KeyRow>(`${KEY_ROWS} WHERE keys.project_id = ? ORDER BY keys.created_at, keys.rowid`)
+      .safeIntegers()
   }
 
   bootstrap(): Promise<string | undefined> {
-    return this.#change(() => {
+    return this.#changes.run(() => {
       if (this.#organizations.get() !== 0) return undefined
-      const now = this.#options.now()
+      const { now } = this.#changes
       const org = shortId()
       const project = shortId()
-      this.#addOrganization.run({ id: org, name: 'default', account: 'open', now })
-      this.#addProject.run({ id: project, org, name: 'default', now })
-      this.#addMember.run({ id: shortId(), org, email: 'owner@localhost', role: 'owner' })
+      this.#addOrganization.run({ id: org, name: 'default', account: 'open', now: now() })
+      this.#addProject.run({ id: project, org, name: 'default', now: now() })
+      this.#addMember.run({ id: shortId(), org, email: 'owner@localhost', role: 'owner', now: now() })
+      const became = { name: 'default', account: 'open', project: 'default', owner: 'owner@localhost' }
+      this.#changes.note({ actor: GATEWAY, action: 'bootstrap', organization: org, subject: org, was: null, became })
       return project
     })
   }
 
-  createKey(input: { project: string; name: string; expiresAt?: number | undefined }): Promise<NewKey> {
-    return this.#change(() => this.#create(this.#project(input.project).id, input.name, input.expiresAt ?? null))
+  createKey(input: NewKey, actor: Actor = GATEWAY): Promise<MadeKey> {
+    return this.#changes.run(() => {
+      const { directory, now } = this.#changes
+      const { name, kind = 'key', createdBy, limit } = input
+      const project = directory.project(input.project)
+      const expires_at = input.expiresAt ?? (kind === 'session' ? now() + SESSION_MS : null)
+      const created_by = createdBy === undefined ? null : directory.member(project.org_id, createdBy).id
+      const { id, key } = this.#create({ project_id: project.id, name, kind, created_by, expires_at })
+      if (limit) this.#limits.change('key', id, { set: limit })
+      const became = this.#record(this.#key(id))
+      this.#changes.note({ actor, action: 'keys.create', organization: project.org_id, subject: id, was: null, became })
+      return { ...became, key }
+    })
   }
 
   async listKeys(project?: string): Promise<KeyRecord[]> {
-    const rows = project === undefined ? this.#keys.all() : this.#keysOfProject.all(this.#project(project).id)
+    const { directory } = this.#changes
+    const rows = project === undefined ? this.#keys.all() : this.#keysOfProject.all(directory.project(project).id)
     return rows.map(row => this.#record(row))
   }
 
-  revokeKey(id: string): Promise<KeyRecord> {
-    return this.#change(() => {
-      this.#key(id)
-      this.#revoke.run({ id, now: this.#options.now() })
-      return this.#record(this.#key(id))
+  updateKey(id: string, { name, expiresAt, limit }: KeyChanges, actor: Actor = GATEWAY): Promise<KeyRecord> {
+    return this.#change(id, 'keys.update', actor, row => {
+      this.#updateKey.run({
+        id,
+        name: name ?? row.name,
+        expiresAt: expiresAt === undefined ? row.expires_at : expiresAt,
+      })
+      if (limit) this.#limits.change('key', id, limit)
     })
   }
 
-  rollKey(id: string): Promise<NewKey> {
-    return this.#change(() => {
+  revokeKey(id: string, actor: Actor = GATEWAY): Promise<KeyRecord> {
+    return this.#change(id, 'keys.revoke', actor, () => this.#revoke.run({ id, now: this.#changes.now() }))
+  }
+
+  rollKey(id: string, actor: Actor = GATEWAY): Promise<MadeKey> {
+    return this.#changes.run(() => {
       const old = this.#key(id)
-      const { status } = this.#record(old)
-      if (status !== 'active') throw errors.badRequest(`The key "${id}" is ${status}: create a new one instead.`)
-      this.#revoke.run({ id, now: this.#options.now() })
-      return this.#create(old.project_id, old.name, old.expires_at)
+      const was = this.#record(old)
+      if (was.status !== 'active') {
+        throw errors.badRequest(`The key "${id}" is ${was.status}: create a new one instead.`)
+      }
+      this.#revoke.run({ id, now: this.#changes.now() })
+      const next = this.#create(old)
+      this.#limits.move(id, next.id)
+      this.#rules.move(id, next.id)
+      const became = this.#record(this.#key(next.id))
+      this.#changes.note({ actor, action: 'keys.roll', organization: old.org_id, subject: id, was, became })
+      return { ...became, key: next.key }
     })
   }
 
-  #create(project: string, name: string, expiresAt: number | null): NewKey {
+  /** Within a transaction. */
+  #create({ project_id, name, kind, created_by, expires_at }: Heir): { id: string; key: string } {
     const id = shortId()
-    const key = `mgw_${randomBytes(32).toString('base64url')}`
+    const key = `${PREFIX[kind]}${randomBytes(32).toString('base64url')}`
     const hash = createHash('sha256').update(key).digest('hex')
     // Prefix and first characters in one piece would be eight characters of the key.
-    const preview = `mgw_…${key.slice(-4)}`
-    this.#addKey.run({ id, project, name, hash, preview, now: this.#options.now(), expiresAt })
-    return { ...this.#record(this.#key(id)), key }
+    const preview = `${PREFIX[kind]}…${key.slice(-4)}`
+    const facts = { id, project: project_id, name, kind, hash, preview, createdBy: created_by }
+    this.#addKey.run({ ...facts, now: this.#changes.now(), expiresAt: expires_at })
+    return { id, key }
+  }
+
+  #change(id: string, action: string, actor: Actor, work: (row: KeyRow) => void): Promise<KeyRecord> {
+    return this.#changes.run(() => {
+      const row = this.#key(id)
+      const was = this.#record(row)
+      work(row)
+      const became = this.#record(this.#key(id))
+      this.#changes.note({ actor, action, organization: row.org_id, subject: id, was, became })
+      return became
+    })
   }
 
   #key(id: string): KeyRow {
-    const row = this.#keyById.get(id)
-    if (!row) throw errors.notFound(`There is no key with the id "${id}". List the keys to see their ids.`)
-    return row
-  }
-
-  #project(wanted: string): ProjectRow {
-    const found = this.#projectsByIdOrName.all({ wanted })
-    const project = found.length === 1 ? found[0] : found.find(({ id }) => id === wanted)
-    if (project) return project
-    if (found.length > 1) {
-      throw errors.notFound(`"${wanted}" names ${found.length} projects; give the id of one: ${named(found)}.`)
-    }
-    const all = this.#projects.all()
-    throw errors.notFound(
-      `There is no project "${wanted}". ${all.length > 0 ? `There are: ${named(all)}.` : 'There are none yet.'}`,
-    )
+    return this.#keyById.get(this.#changes.directory.key(id))!
   }
 
   #record(row: KeyRow): KeyRecord {
-    const expired = row.expires_at !== null && row.expires_at <= this.#options.now()
+    const expired = row.expires_at !== null && row.expires_at <= this.#changes.now()
     return {
       id: row.id,
       name: row.name,
+      kind: row.kind,
       project: row.project,
       organization: row.organization,
       preview: row.preview,
       status: row.revoked_at !== null ? 'revoked' : expired ? 'expired' : 'active',
-      createdAt: new Date(row.created_at).toISOString(),
-      expiresAt: row.expires_at === null ? null : new Date(row.expires_at).toISOString(),
-    }
-  }
-
-  async #change<T>(work: () => T): Promise<T> {
-    try {
-      return await this.#writer.run(work)
-    } catch (cause) {
-      throw cause instanceof GatewayError ? cause : errors.storeUnavailable(cause)
-    } finally {
-      this.#options.onKeyChange()
+      createdBy: row.creator,
+      createdAt: iso(row.created_at),
+      expiresAt: row.expires_at === null ? null : iso(row.expires_at),
+      limits: row.limited ? this.#limits.of('key', row.id) : [],
+      spent: row.spent,
     }
   }
 }
 
-const named = (projects: readonly ProjectRow[]): string =>
-  projects.map(({ id, name, organization }) => `${name} (id ${id}, of ${organization})`).join(', ')
+const iso = (at: bigint): string => new Date(Number(at)).toISOString()

@@ -1,19 +1,34 @@
 /** All stores of one node, on one database file. */
-import type { AccountStore, KeyStore, Ledger, Probe, UsageStore } from '../../core/ports.ts'
+import { dirname, join } from 'node:path'
+import type { AccountStores, KeyStore, Ledger, PolicyStores, Probe, UsageStore } from '../../core/ports.ts'
+import { Keyring } from '../keyring.ts'
 import { SqliteAccounts } from './accounts.ts'
+import { Changes, SqliteAudit } from './changes.ts'
+import { SqliteCredits } from './credits.ts'
+import { namesOf } from './directory.ts'
 import { SqliteKeys } from './keys.ts'
 import { SqliteLedger } from './ledger.ts'
+import { SqliteMembers } from './members.ts'
 import { openDatabase } from './open.ts'
+import { SqliteOrganizations } from './organizations.ts'
+import { SqlitePlans } from './plans.ts'
+import { PolicyReader } from './policy.ts'
+import { SqliteCompliance, SqliteManifests } from './policy-demands.ts'
+import { SqliteRules } from './policy-rules.ts'
+import { SqliteProjects } from './projects.ts'
+import { SqliteProviderKeys } from './provider-keys.ts'
+import { Retention } from './retention.ts'
 import { SqliteUsage } from './usage.ts'
 import { Writer } from './writer.ts'
 
 export { StoreError } from './open.ts'
 
-export interface Stores extends Probe {
+export interface Stores extends Probe, AccountStores {
+  readonly policies: PolicyStores
   readonly keys: KeyStore
   readonly ledger: Ledger
-  readonly accounts: AccountStore
   readonly usage: UsageStore
+  readonly retention: Retention
   /** Throws when the database cannot be read, or could not be written the last time. */
   ping(): void
   /** Resolves when all that was asked before is durable and the file is closed. */
@@ -25,22 +40,54 @@ export interface StoreOptions {
   readonly now?: () => number
   /** Told of background work that failed and will be tried again. */
   readonly warn?: (error: unknown) => void
+  /** Of the master keys; by default those of the file `master.key` beside the database, opened when needed. */
+  readonly keyring?: () => Keyring
 }
+
+/** Where the master keys of a database stand when the environment gives none. */
+export const keyFile = (path: string): string => join(dirname(path), 'master.key')
 
 const emit = (error: unknown): void => process.emitWarning(error instanceof Error ? error : String(error))
 
 /** Throws a StoreError, which says what to do, when the file cannot be used. */
-export function openStores(path: string, { now = Date.now, warn = emit }: StoreOptions = {}): Stores {
+export function openStores(path: string, options: StoreOptions = {}): Stores {
+  const {
+    now = Date.now,
+    warn = emit,
+    keyring = () => new Keyring({ given: undefined, file: keyFile(path) }),
+  } = options
   const db = openDatabase(path)
   const writer = new Writer(db)
-  const keys = new SqliteKeys(db)
+  const keys = new SqliteKeys(db, { now })
+  const reader = new PolicyReader(db)
+  const onKeyChange = () => {
+    keys.clear()
+    reader.changed()
+  }
+  const changes = new Changes(db, writer, { now, onKeyChange })
   const ledger = new SqliteLedger(db, writer, { now, warn })
   const read = db.prepare('SELECT count(*) FROM sqlite_schema')
   return {
     keys,
     ledger,
-    accounts: new SqliteAccounts(db, writer, { now, onKeyChange: () => keys.clear() }),
+    accounts: new SqliteAccounts(db, changes),
+    organizations: new SqliteOrganizations(db, changes),
+    projects: new SqliteProjects(db, changes),
+    members: new SqliteMembers(db, changes),
+    credits: new SqliteCredits(db, changes),
+    plans: new SqlitePlans(db, changes),
+    audit: new SqliteAudit(db, changes.directory),
+    names: namesOf(changes.directory),
+    policies: {
+      organizationId: organization => changes.directory.organization(organization).id,
+      facts: orgId => reader.of(orgId),
+      providerKeys: new SqliteProviderKeys(db, changes, keyring),
+      rules: new SqliteRules(db, changes),
+      compliance: new SqliteCompliance(db, changes),
+      manifests: new SqliteManifests(db, changes),
+    },
     usage: new SqliteUsage(db),
+    retention: new Retention(db, writer),
     ping() {
       read.get()
       if (writer.fault !== undefined) throw writer.fault

@@ -3,8 +3,10 @@ import type { Statement } from 'better-sqlite3'
 import { LRUCache } from 'lru-cache'
 import { errors } from '../../core/error.ts'
 import type { Money } from '../../core/money.ts'
-import type { KeyStore, Principal } from '../../core/ports.ts'
+import type { Discount, KeyStatus, KeyStore, Principal, ProjectMode, Role, Subscription } from '../../core/ports.ts'
+import { BudgetReader } from './budgets.ts'
 import type { Sqlite } from './open.ts'
+import { planState, readSubscription, type SubscriptionRow } from './subscriptions.ts'
 
 const MAX_KEYS = 10_000
 /** How long a change of another process may go unseen. */
@@ -18,57 +20,98 @@ interface KeyRow {
   kind: Principal['kind']
   project_id: string
   org_id: string
+  org_name: string
   account: Principal['account']
+  mode: ProjectMode
   archived_at: number | null
   expires_at: number | null
   cache_ttl_ms: number | null
+  member_id: string | null
+  role: Role | null
+  access: number
+  plan: Subscription['plan'] | null
+  plan_since: number
+  overflow: number
+  retains: number
+  since: number
+  limited: number
+}
+interface DiscountRow {
+  /** '' is every organization. */
+  org_id: string
+  provider: string
+  model: string
+  millionths: number
+}
+
+/** Owners and admins have access to every project. */
+const KEY = `
+  SELECT keys.id, keys.name, keys.kind, keys.expires_at, keys.project_id,
+    projects.org_id, projects.archived_at, projects.cache_ttl_ms, projects.mode,
+    organizations.name AS org_name, organizations.account, organizations.retains, organizations.created_at AS since,
+    members.id AS member_id, members.role,
+    keys.created_by IS NULL OR coalesce(
+      members.removed_at IS NULL AND members.org_id = projects.org_id AND (
+        members.all_projects = 1 OR members.role <> 'developer' OR EXISTS (
+          SELECT 1 FROM member_projects WHERE member_id = members.id AND project_id = projects.id
+        )
+      ), 0) AS access,
+    subscriptions.plan, subscriptions.since AS plan_since, subscriptions.overflow,
+    EXISTS (SELECT 1 FROM budgets WHERE subject IN (keys.id, keys.created_by)) AS limited
+  FROM keys
+  JOIN projects ON projects.id = keys.project_id
+  JOIN organizations ON organizations.id = projects.org_id
+  LEFT JOIN members ON members.id = keys.created_by
+  LEFT JOIN subscriptions ON subscriptions.org_id = projects.org_id
+  WHERE keys.hash = ? AND keys.revoked_at IS NULL`
+
+export interface KeyOptions {
+  /** Monotonic, in milliseconds. */
+  readonly clock?: () => number
+  /** Wall clock, Unix milliseconds. */
+  readonly now?: () => number
 }
 
 export class SqliteKeys implements KeyStore {
   readonly #find: Statement<[string], KeyRow>
   readonly #spent: Statement<[string], Money>
+  readonly #budgets: BudgetReader
+  readonly #subscription: Statement<[string], SubscriptionRow>
+  readonly #allDiscounts: Statement<[], DiscountRow>
   readonly #dataVersion: Statement<[], number>
   readonly #clock: () => number
+  readonly #now: () => number
   readonly #known = new LRUCache<string, Principal>({ max: MAX_KEYS })
   /** Apart from the known, so that guessing does not push them out. */
   readonly #unknown = new LRUCache<string, true>({ max: MAX_KEYS })
+  #discounts: readonly DiscountRow[] | undefined
   #version: number | undefined
   #polledAt = Number.NEGATIVE_INFINITY
   #seenAt = Number.NEGATIVE_INFINITY
 
-  /** `clock` is monotonic, in milliseconds. */
-  constructor(db: Sqlite, clock: () => number = () => performance.now()) {
-    this.#find = db.prepare(`
-      SELECT keys.id, keys.name, keys.kind, keys.expires_at, keys.project_id,
-        projects.org_id, projects.archived_at, projects.cache_ttl_ms, organizations.account
-      FROM keys
-      JOIN projects ON projects.id = keys.project_id
-      JOIN organizations ON organizations.id = projects.org_id
-      WHERE keys.hash = ? AND keys.revoked_at IS NULL`)
+  constructor(db: Sqlite, { clock = () => performance.now(), now = Date.now }: KeyOptions = {}) {
+    this.#find = db.prepare(KEY)
+    this.#budgets = new BudgetReader(db)
+    this.#subscription = readSubscription(db)
+    // The most specific first: of this organization, of this model, of this provider.
+    this.#allDiscounts = db.prepare(`
+      SELECT org_id, provider, model, millionths FROM discounts ORDER BY org_id DESC, model DESC, provider DESC`)
     this.#spent = db
       .prepare<[string], Money>('SELECT coalesce(sum(cost), 0) FROM usage_hourly WHERE key_id = ?')
       .pluck()
       .safeIntegers()
     this.#dataVersion = db.prepare<[], number>('PRAGMA data_version').pluck()
     this.#clock = clock
+    this.#now = now
   }
 
   find(hash: string): Principal | undefined {
     this.#poll()
     const known = this.#known.get(hash)
     if (known || this.#unknown.get(hash)) return known
-    let row: KeyRow | undefined
-    try {
-      row = this.#find.get(hash)
-    } catch (cause) {
-      throw errors.storeUnavailable(cause)
-    }
-    if (!row) {
-      this.#unknown.set(hash, true)
-      return undefined
-    }
-    const principal = principalOf(row)
-    this.#known.set(hash, principal)
+    const principal = this.#read(hash)
+    if (principal) this.#known.set(hash, principal)
+    else this.#unknown.set(hash, true)
     return principal
   }
 
@@ -76,10 +119,34 @@ export class SqliteKeys implements KeyStore {
     return this.#spent.get(keyId) ?? 0n
   }
 
+  async status({ keyId, orgId, member }: Principal): Promise<KeyStatus> {
+    const now = this.#now()
+    return {
+      spent: this.#spent.get(keyId) ?? 0n,
+      budgets: this.#budgets.of(keyId, member?.id ?? null, now),
+      plan: planState(this.#subscription.get(orgId), now),
+    }
+  }
+
   /** Forgets all; for changes of this process, which `data_version` does not count. */
   clear(): void {
     this.#known.clear()
     this.#unknown.clear()
+    this.#discounts = undefined
+  }
+
+  #read(hash: string): Principal | undefined {
+    try {
+      const row = this.#find.get(hash)
+      if (!row) return undefined
+      const budgets = row.limited ? this.#budgets.of(row.id, row.member_id, this.#now()) : []
+      // There are few of them, and a look at the table for each key would cost more.
+      this.#discounts ??= this.#allDiscounts.all()
+      const discounts = this.#discounts.filter(({ org_id }) => org_id === '' || org_id === row.org_id)
+      return principalOf(row, budgets, discounts.map(discountOf))
+    } catch (cause) {
+      throw errors.storeUnavailable(cause)
+    }
   }
 
   /** A failing read is not reported here: known keys are good for a while, and unknown ones fail by themselves. */
@@ -98,14 +165,30 @@ export class SqliteKeys implements KeyStore {
   }
 }
 
-const principalOf = (row: KeyRow): Principal => ({
+const principalOf = (row: KeyRow, budgets: Principal['budgets'], discounts: readonly Discount[]): Principal => ({
   keyId: row.id,
   keyName: row.name,
   kind: row.kind,
   projectId: row.project_id,
   orgId: row.org_id,
+  orgName: row.org_name,
   account: row.account,
+  mode: row.mode,
   archived: row.archived_at !== null,
   expiresAt: row.expires_at ?? undefined,
-  cacheTtlMs: row.cache_ttl_ms ?? undefined,
+  // Field notes section 4: off for organizations on a coding plan.
+  cacheTtlMs: row.plan === null ? (row.cache_ttl_ms ?? undefined) : undefined,
+  member: row.member_id !== null && row.role !== null ? { id: row.member_id, role: row.role } : undefined,
+  access: row.access !== 0,
+  budgets: budgets.map(({ id, of, limit, period, zone }) => ({ id, of, limit, period, zone })),
+  plan: row.plan === null ? undefined : { plan: row.plan, since: row.plan_since, overflow: row.overflow !== 0 },
+  discounts,
+  retains: row.retains !== 0,
+  since: row.since,
+})
+
+const discountOf = ({ provider, model, millionths }: DiscountRow): Discount => ({
+  provider: provider || null,
+  model: model || null,
+  millionths,
 })

@@ -2,11 +2,13 @@
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import type { Money } from '../../core/money.ts'
-import type { Hold, HoldRequest, Ledger, RequestRow } from '../../core/ports.ts'
+import type { Exhausted, Funds, Hold, HoldRequest, Ledger, RequestRow } from '../../core/ports.ts'
 import { Balances } from './balances.ts'
+import { Budgets } from './budgets.ts'
 import { atStart, type Sqlite } from './open.ts'
 import { isAlive, type Owner, thisProcess } from './owner.ts'
 import { RequestLog } from './requests.ts'
+import { Subscriptions } from './subscriptions.ts'
 import type { Writer } from './writer.ts'
 
 const HEARTBEAT_MS = 10_000
@@ -23,6 +25,9 @@ export interface LedgerOptions {
 interface OpenHold {
   readonly org_id: string
   readonly amount: bigint
+  readonly funds: Funds
+  /** A JSON array of ids; null for none. */
+  readonly budgets: string | null
 }
 interface Orphan extends OpenHold {
   readonly request_id: string
@@ -41,6 +46,8 @@ export class SqliteLedger implements Ledger {
   readonly #writer: Writer
   readonly #log: RequestLog
   readonly #balances: Balances
+  readonly #budgets: Budgets
+  readonly #subscriptions: Subscriptions
   readonly #options: LedgerOptions
   readonly #owner: Owner = thisProcess()
   readonly #heartbeat: NodeJS.Timeout
@@ -58,13 +65,15 @@ export class SqliteLedger implements Ledger {
     this.#writer = writer
     this.#log = new RequestLog(db, writer)
     this.#balances = new Balances(db, writer)
+    this.#budgets = new Budgets(db, writer)
+    this.#subscriptions = new Subscriptions(db, writer)
     this.#options = options
     this.#insertHold = db.prepare(`
       INSERT INTO holds (id, org_id, project_id, key_id, request_id, caller_id, endpoint, requested_model, model,
-        provider, amount, owner, created_at, expires_at)
-      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+        provider, amount, owner, created_at, expires_at, funds, budgets)
+      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
     this.#closeHold = db
-      .prepare<[string], OpenHold>('DELETE FROM holds WHERE id = ? RETURNING org_id, amount')
+      .prepare<[string], OpenHold>('DELETE FROM holds WHERE id = ? RETURNING org_id, amount, funds, budgets')
       .safeIntegers()
     this.#orphan = db
       .prepare<{ living: string; before: number }, Orphan>(`
@@ -74,7 +83,7 @@ export class SqliteLedger implements Ledger {
       .safeIntegers()
     this.#charge = db.prepare(`
       INSERT INTO ledger (org_id, request_id, kind, amount, created_at)
-      VALUES (?, ?, 'charge', ?, ?)`)
+      VALUES (?, ?, ?, ?, ?)`)
     this.#balance = db
       .prepare<[string], { balance: Money; held: Money; used: Money }>(
         'SELECT balance, held, used FROM balances WHERE org_id = ?',
@@ -94,11 +103,20 @@ export class SqliteLedger implements Ledger {
     this.#heartbeat.unref()
   }
 
-  hold({ id, request, principal, amount, expiresAt }: HoldRequest): Promise<Hold | 'insufficient'> {
-    const { orgId, projectId, keyId } = principal
+  hold(asked: HoldRequest): Promise<Hold | 'insufficient' | Exhausted> {
+    const { id, request, principal, amount, expiresAt } = asked
+    const { orgId, projectId, keyId, budgets } = principal
     const { requestId, endpoint, requestedModel, model, provider } = request
     return this.#write(() => {
-      if (!this.#balances.reserve(principal, amount)) return 'insufficient'
+      const now = this.#options.now()
+      const full = budgets.length > 0 ? this.#budgets.reserve(budgets, amount, now) : undefined
+      if (full) return full
+      const limits = budgets.map(budget => budget.id)
+      const funds = this.#reserve(asked, now)
+      if (typeof funds === 'object' || funds === 'insufficient') {
+        this.#budgets.release(limits, amount, 0n, now)
+        return funds
+      }
       this.#insertHold.run(
         id,
         orgId,
@@ -112,10 +130,12 @@ export class SqliteLedger implements Ledger {
         provider,
         amount,
         this.#owner.id,
-        this.#options.now(),
+        now,
         Math.ceil(expiresAt),
+        funds,
+        limits.length > 0 ? JSON.stringify(limits) : null,
       )
-      return { id, orgId, amount }
+      return { id, orgId, amount, funds }
     })
   }
 
@@ -123,23 +143,30 @@ export class SqliteLedger implements Ledger {
     return this.#write(() => {
       const open = this.#closeHold.get(hold.id)
       if (!open) return
+      const { org_id: orgId, funds } = open
+      const now = this.#options.now()
       const cost = row.cost ?? 0n
-      this.#balances.release(open.org_id, open.amount, cost)
-      if (cost > 0n) this.#charge.run(open.org_id, row.id, -cost, this.#options.now())
-      if (!this.#log.add(row, row.cost)) throw new Error(`Request ${row.id} is recorded already, so it is not charged.`)
+      const charge = funds === 'credits' ? cost + row.storage : row.storage
+      this.#release(open, cost, row.storage, now)
+      if (charge > 0n) this.#charge.run(orgId, row.id, 'charge', -charge, now)
+      const planned = isPlan(funds) ? cost : 0n
+      if (planned > 0n) this.#charge.run(orgId, row.id, 'plan', -planned, now)
+      if (!this.#log.add(row, { cost: row.cost, funds, charged: charge + planned })) {
+        throw new Error(`Request ${row.id} is recorded already, so it is not charged.`)
+      }
     })
   }
 
   void(hold: Hold): Promise<void> {
     return this.#write(() => {
       const open = this.#closeHold.get(hold.id)
-      if (open) this.#balances.release(open.org_id, open.amount, 0n)
+      if (open) this.#release(open, 0n, 0n, this.#options.now())
     })
   }
 
   record(row: RequestRow): Promise<void> {
     return this.#write(() => {
-      this.#log.add(row, row.cost === null ? null : 0n)
+      this.#log.add(row, { cost: row.cost === null ? null : 0n, funds: 'credits', charged: 0n })
     })
   }
 
@@ -158,8 +185,8 @@ export class SqliteLedger implements Ledger {
       )
       const orphans = this.#orphan.all({ living, before: now - GRACE_MS })
       for (const orphan of orphans) {
-        this.#balances.release(orphan.org_id, orphan.amount, 0n)
-        this.#log.add(orphanRow(orphan), 0n)
+        this.#release(orphan, 0n, 0n, now)
+        this.#log.add(orphanRow(orphan), { cost: 0n, funds: orphan.funds, charged: 0n })
       }
       this.#forgetDead.run(living)
       return orphans.length
@@ -176,11 +203,31 @@ export class SqliteLedger implements Ledger {
     await this.#write(() => this.#forget.run(this.#owner.id))
   }
 
+  /** Within a transaction: the plan pays if it can, then credits, if they may. */
+  #reserve({ principal, amount, byok, allowance }: HoldRequest, now: number): Funds | 'insufficient' | Exhausted {
+    if (byok) return 'byok'
+    const granted = allowance && this.#subscriptions.reserve(principal.orgId, allowance, amount, now)
+    if (typeof granted === 'string') return granted
+    if (granted && !principal.plan?.overflow) return granted
+    if (this.#balances.reserve(principal, amount)) return 'credits'
+    return granted ?? 'insufficient'
+  }
+
+  /** Within a transaction: gives a hold back, and takes what it came to. */
+  #release({ org_id: orgId, amount, funds, budgets }: OpenHold, cost: Money, storage: Money, now: number): void {
+    if (funds === 'credits') this.#balances.release(orgId, amount, cost + storage)
+    else if (storage > 0n) this.#balances.release(orgId, 0n, storage)
+    if (isPlan(funds)) this.#subscriptions.release(orgId, funds, amount, cost, now)
+    if (budgets !== null) this.#budgets.release(JSON.parse(budgets) as string[], amount, cost, now)
+  }
+
   /** Nothing that happens to a write is the caller's fault. */
   #write<T>(work: () => T): Promise<T> {
     return this.#writer.run(work, errors.billingUnavailable)
   }
 }
+
+const isPlan = (funds: Funds): boolean => funds === 'plan' || funds === 'premium'
 
 /** All that is known of a request whose process died: who asked, for what, and when. */
 const orphanRow = (orphan: Orphan): RequestRow => ({
@@ -206,4 +253,7 @@ const orphanRow = (orphan: Orphan): RequestRow => ({
   usage: {},
   estimated: false,
   cost: 0n,
+  storage: 0n,
+  discount: 0,
+  tier: null,
 })

@@ -2,7 +2,8 @@
 import { accessSync, closeSync, constants, mkdirSync, openSync, readSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import Database from 'better-sqlite3'
-import { APPLICATION_ID, migrations } from './migrations.ts'
+import { APPLICATION_ID } from './application.ts'
+import { migrations } from './migrations.ts'
 
 export type Sqlite = Database.Database
 

@@ -1,7 +1,7 @@
 /** Keeps request rows, and with each row, in the same transaction, the hourly sums. */
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
-import type { RequestRow } from '../../core/ports.ts'
+import type { Funds, RequestRow } from '../../core/ports.ts'
 import type { Axis, Usage } from '../../core/usage.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
@@ -16,7 +16,16 @@ const columns: readonly Axis[] = ['prompt', 'completion', 'input_cache_read', 'i
 const names = `id, request_id, at, org_id, project_id, key_id, endpoint, requested_model, model, provider, source,
   status, outcome, error_code, streamed, cached, attempts, duration_ms, ttft_ms,
   prompt_tokens, completion_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, other_usage,
-  estimated, cost`
+  estimated, cost, funds, charged, storage, discount, tier`
+
+/** How a request was paid for. */
+export interface Payment {
+  /** Null when the price is unknown. */
+  readonly cost: Money | null
+  readonly funds: Funds
+  /** Debited for it in the ledger. */
+  readonly charged: Money
+}
 
 /** What one transaction adds to one row of `usage_hourly`. */
 interface Sum {
@@ -29,6 +38,9 @@ interface Sum {
   cacheRead: number
   reasoning: number
   cost: Money
+  credits: Money
+  byok: Money
+  storage: Money
 }
 
 export class RequestLog implements Participant {
@@ -43,8 +55,9 @@ export class RequestLog implements Participant {
     this.#upsert = db.prepare(`
       INSERT INTO usage_hourly (
         hour, org_id, project_id, key_id, provider, model, source,
-        requests, errors, cached, input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost
-      ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        requests, errors, cached, input_tokens, output_tokens, cached_tokens, reasoning_tokens,
+        cost, credits_cost, byok_cost, storage_cost
+      ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET
         requests = requests + excluded.requests,
         errors = errors + excluded.errors,
@@ -53,13 +66,16 @@ export class RequestLog implements Participant {
         output_tokens = output_tokens + excluded.output_tokens,
         cached_tokens = cached_tokens + excluded.cached_tokens,
         reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
-        cost = cost + excluded.cost`)
+        cost = cost + excluded.cost,
+        credits_cost = credits_cost + excluded.credits_cost,
+        byok_cost = byok_cost + excluded.byok_cost,
+        storage_cost = storage_cost + excluded.storage_cost`)
     writer.join(this)
   }
 
-  /** Call within a transaction. `cost` is what was charged. Returns false when the row was there already. */
-  add(row: RequestRow, cost: Money | null): boolean {
-    if (this.#insert.run(...valuesOf(row, cost)).changes === 0) return false
+  /** Call within a transaction. Returns false when the row was there already. */
+  add(row: RequestRow, payment: Payment): boolean {
+    if (this.#insert.run(...valuesOf(row, payment)).changes === 0) return false
     const sum = this.#sumOf(row)
     sum.requests++
     if (row.outcome === 'error' || row.outcome === 'orphaned') sum.errors++
@@ -68,14 +84,20 @@ export class RequestLog implements Participant {
     sum.output += count(row.usage.completion) ?? 0
     sum.cacheRead += count(row.usage.input_cache_read) ?? 0
     sum.reasoning += count(row.usage.internal_reasoning) ?? 0
-    sum.cost += cost ?? 0n
+    const cost = payment.cost ?? 0n
+    sum.cost += cost
+    if (payment.funds === 'credits') sum.credits += cost
+    if (payment.funds === 'byok') sum.byok += cost
+    sum.storage += row.storage
     return true
   }
 
   beforeCommit(): void {
     for (const sum of this.#sums.values()) {
-      const { dimensions, requests, errors, cached, input, output, cacheRead, reasoning, cost } = sum
-      this.#upsert.run(...dimensions, requests, errors, cached, input, output, cacheRead, reasoning, cost)
+      const { dimensions, requests, errors, cached, input, output, cacheRead, reasoning } = sum
+      const { cost, credits, byok, storage } = sum
+      const counts = [requests, errors, cached, input, output, cacheRead, reasoning]
+      this.#upsert.run(...dimensions, ...counts, cost, credits, byok, storage)
     }
     this.#sums.clear()
   }
@@ -89,14 +111,29 @@ export class RequestLog implements Participant {
     const key = dimensions.join('\0')
     let sum = this.#sums.get(key)
     if (!sum) {
-      sum = { dimensions, requests: 0, errors: 0, cached: 0, input: 0, output: 0, cacheRead: 0, reasoning: 0, cost: 0n }
+      sum = emptySum(dimensions)
       this.#sums.set(key, sum)
     }
     return sum
   }
 }
 
-const valuesOf = (row: RequestRow, cost: Money | null): unknown[] => [
+const emptySum = (dimensions: Sum['dimensions']): Sum => ({
+  dimensions,
+  requests: 0,
+  errors: 0,
+  cached: 0,
+  input: 0,
+  output: 0,
+  cacheRead: 0,
+  reasoning: 0,
+  cost: 0n,
+  credits: 0n,
+  byok: 0n,
+  storage: 0n,
+})
+
+const valuesOf = (row: RequestRow, { cost, funds, charged }: Payment): unknown[] => [
   row.id,
   row.requestId,
   Math.floor(row.at),
@@ -124,6 +161,11 @@ const valuesOf = (row: RequestRow, cost: Money | null): unknown[] => [
   otherUsage(row.usage),
   row.estimated ? 1 : 0,
   cost,
+  funds,
+  charged,
+  row.storage,
+  row.discount,
+  row.tier,
 ]
 
 /** Strict columns refuse fractions, and a charge must not fail on a provider's odd number. */

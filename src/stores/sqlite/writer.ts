@@ -73,7 +73,7 @@ const isStorageFault = (error: unknown): boolean => STORAGE_FAULT.test(codeOf(er
 
 /** Gathers what the jobs of a transaction change together, and writes it once. */
 export interface Participant {
-  /** The last writes of the transaction. */
+  /** Writes what was gathered: at the end of the transaction, or sooner when a job reads it. */
   beforeCommit(): void
   /** What was gathered is void: its jobs run again, or fail. */
   undone(): void
@@ -125,6 +125,11 @@ export class Writer {
       this.#queue.push(new Write(work, explain, resolve, reject))
       this.#schedule()
     })
+  }
+
+  /** Within a job: what participants gathered so far is in the database, for statements that read it there. */
+  sync(): void {
+    for (const participant of this.#participants) participant.beforeCommit()
   }
 
   /** Resolves when everything that was asked before is done; each caller has been told whether it succeeded. */
@@ -193,7 +198,7 @@ export class Writer {
   }
 
   #commit(): void {
-    for (const participant of this.#participants) participant.beforeCommit()
+    this.sync()
     this.#commitStatement.run()
     this.#fault = undefined
   }

@@ -1,0 +1,65 @@
+/** What arguments of several commands look like, and what becomes of them. */
+import { errors } from '../core/error.ts'
+import { formatMoney, type Money, parseMoney } from '../core/money.ts'
+import { periods } from '../core/period.ts'
+import type { LimitChange, LimitInput, LimitRecord } from '../core/ports.ts'
+import { s } from '../core/schema.ts'
+
+export const name = s.string({ minLength: 1, maxLength: 200, description: 'a name of 1 to 200 characters' })
+export const organization = s.string({ minLength: 1, description: 'the id or the name of an organization' })
+export const project = s.string({ minLength: 1, description: 'the id or the name of a project' })
+export const keyId = s.string({ minLength: 1, description: 'the id of a key, as keys.list shows it' })
+export const period = s.enum(...periods)
+export const zone = s.string({ minLength: 1, maxLength: 64, description: 'an IANA time zone such as "Europe/Berlin"' })
+
+const AMOUNT = '\\d{1,9}(\\.\\d{1,9})?'
+export const amount = s.string({ pattern: `^${AMOUNT}$`, description: 'an amount of USD such as "12.50"' })
+export const amountOrNone = s.string({
+  pattern: `^(none|${AMOUNT})$`,
+  description: 'an amount of USD such as "12.50", or "none"',
+})
+
+const UNIT_MS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 } as const
+
+/** `"30d"` → milliseconds. */
+export function durationOf(text: string): number {
+  return Number(text.slice(0, -1)) * UNIT_MS[text.at(-1) as keyof typeof UNIT_MS]
+}
+export const lifetime = s.string({ pattern: '^[1-9]\\d{0,4}[mhdw]$', description: 'a time such as 12h, 30d or 52w' })
+export const cacheTtl = s.string({ pattern: '^[1-9]\\d{0,7}[smhd]$', description: 'a time such as 60s, 10m or 12h' })
+
+/** Amounts are more than zero. */
+export function paid(text: string): Money {
+  const money = parseMoney(text)
+  if (money > 0n) return money
+  throw errors.invalidParameters('Argument "amount" must be more than zero.', 'amount')
+}
+
+interface LimitArguments {
+  limit?: string | undefined
+  limitPeriod?: (typeof periods)[number] | undefined
+  limitZone?: string | undefined
+}
+export const limitArguments = {
+  limitPeriod: s.optional(period),
+  limitZone: s.optional(zone),
+}
+
+export function limitInput({ limit, limitPeriod, limitZone }: LimitArguments): LimitInput | undefined {
+  if (limit !== undefined) return { amount: parseMoney(limit), period: limitPeriod, zone: limitZone }
+  if (limitPeriod === undefined && limitZone === undefined) return undefined
+  throw errors.invalidParameters('Argument "limit" is missing: the amount for the period.', 'limit')
+}
+
+/** `"none"` takes away the limit of all time, or with a period the recurring one. */
+export function limitChange(given: LimitArguments): LimitChange | undefined {
+  if (given.limit === 'none') return { drop: given.limitPeriod === undefined ? 'total' : 'period' }
+  const set = limitInput(given)
+  return set && { set }
+}
+
+export const shownLimit = ({ limit, spent, ...rest }: LimitRecord) => ({
+  ...rest,
+  limit: formatMoney(limit),
+  spent: formatMoney(spent),
+})

@@ -1,0 +1,18 @@
+/** Who changed what. */
+import { s } from '../../core/schema.ts'
+import { organization } from '../arguments.ts'
+import { type CommandTable, command } from '../command.ts'
+
+const USUAL = 50
+
+export const auditCommands: CommandTable = {
+  /** → `{id, at, actor, action, organization, subject, before, after}`, the newest first; `beforeId` pages on. */
+  audit: command(
+    s.object({
+      organization: s.optional(organization),
+      limit: s.optional(s.integer({ minimum: 1, maximum: 1000, description: 'a count from 1 to 1000' })),
+      beforeId: s.optional(s.integer({ minimum: 1, description: 'the id of an entry' })),
+    }),
+    ({ organization, limit = USUAL, beforeId }, { audit }) => audit.list({ organization, limit, before: beforeId }),
+  ),
+}

@@ -1,0 +1,62 @@
+/** Credits: payments, refunds, discounts. */
+import { errors } from '../../core/error.ts'
+import { formatDecimal, formatMoney, parseDecimal } from '../../core/money.ts'
+import type { DiscountRecord, LedgerEntry } from '../../core/ports.ts'
+import { s } from '../../core/schema.ts'
+import { amount, organization, paid } from '../arguments.ts'
+import { type CommandTable, command } from '../command.ts'
+
+const reference = s.string({
+  pattern: '^[A-Za-z0-9._:/-]{1,200}$',
+  description: 'what names the payment, of letters, digits and ". _ : / -"',
+})
+const note = s.string({ maxLength: 500 })
+const text = s.string({ minLength: 1, maxLength: 200 })
+const percent = s.string({ pattern: '^\\d{1,3}(\\.\\d{1,4})?$', description: 'a percentage such as "12.5"' })
+
+/** A percent is so many millionths; so many places of a percentage are millionths. */
+const PERCENT_PLACES = 4
+const WHOLE = 1_000_000
+
+export type ShownEntry = ReturnType<typeof shown>
+const shown = ({ amount, ...rest }: LedgerEntry) => ({ ...rest, amount: formatMoney(amount) })
+
+export type ShownDiscount = ReturnType<typeof shownDiscount>
+const shownDiscount = ({ millionths, ...rest }: DiscountRecord) => ({
+  ...rest,
+  percent: formatDecimal(BigInt(millionths), PERCENT_PLACES),
+})
+
+const booking = s.object({ organization, amount, reference: s.optional(reference), note: s.optional(note) })
+
+export const creditCommands: CommandTable = {
+  /** A reference is booked once, however often it is asked for → the ledger entry. */
+  'credits.add': command(booking, async (args, { credits }, actor) =>
+    shown(await credits.add({ ...args, amount: paid(args.amount) }, actor)),
+  ),
+  /** Gives back what was paid → the ledger entry, its amount below zero. */
+  'credits.refund': command(booking, async (args, { credits }, actor) =>
+    shown(await credits.refund({ ...args, amount: paid(args.amount) }, actor)),
+  ),
+  /** → `{balance, held, used}` in USD. */
+  'credits.show': command(s.object({ organization }), async ({ organization }, { credits }) => {
+    const { balance, held, used } = await credits.show(organization)
+    return { balance: formatMoney(balance), held: formatMoney(held), used: formatMoney(used) }
+  }),
+  /** → payments and refunds, the newest first. */
+  'credits.entries': command(s.object({ organization }), async ({ organization }, { credits }) =>
+    (await credits.entries(organization)).map(shown),
+  ),
+  /** Zero percent takes a discount away → the discount. Without an organization it is everybody's. */
+  'credits.discount': command(
+    s.object({ organization: s.optional(organization), provider: s.optional(text), model: s.optional(text), percent }),
+    async ({ organization = null, provider = null, model = null, percent }, { credits }, actor) => {
+      const millionths = Number(parseDecimal(percent, PERCENT_PLACES))
+      if (millionths > WHOLE) throw errors.invalidParameters('Argument "percent" must be at most 100.', 'percent')
+      return shownDiscount(await credits.discount({ organization, provider, model, millionths }, actor))
+    },
+  ),
+  'credits.discounts': command(s.object({ organization: s.optional(organization) }), async (args, { credits }) =>
+    (await credits.discounts(args.organization)).map(shownDiscount),
+  ),
+}

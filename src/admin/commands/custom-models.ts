@@ -1,0 +1,38 @@
+/** Providers and models that an organization has for itself. */
+import { s } from '../../core/schema.ts'
+import { organization } from '../arguments.ts'
+import { type CommandTable, command } from '../command.ts'
+import { provider } from './policy-args.ts'
+
+const manifest = s.string({ minLength: 1, description: 'a manifest as in providers.d, YAML or JSON' })
+
+/** As it was declared. */
+export interface ShownManifest {
+  readonly organization: string
+  readonly provider: string
+  readonly manifest: unknown
+  readonly createdAt: string
+}
+
+export const customModelCommands: CommandTable = {
+  /** → `{organization, provider, models}`. Replaces the provider of the same id. */
+  'models.custom.add': command(
+    s.object({ organization, manifest }),
+    ({ organization, manifest }, { policies }, actor) => policies.manifests.declare(organization, manifest, actor),
+  ),
+  'models.custom.list': command(
+    s.object({ organization: s.optional(organization) }),
+    async ({ organization }, { policies }): Promise<ShownManifest[]> =>
+      (await policies.manifests.list(organization)).map(({ manifest, ...rest }) => ({
+        ...rest,
+        manifest: JSON.parse(manifest) as unknown,
+      })),
+  ),
+  'models.custom.remove': command(
+    s.object({ organization, provider }),
+    async ({ organization, provider }, { policies }, actor) => {
+      await policies.manifests.remove(organization, provider, actor)
+      return { organization, provider }
+    },
+  ),
+}

@@ -1,0 +1,45 @@
+/** Rules of what organizations and keys may call. */
+import { ruleTypes } from '../../core/policy.ts'
+import type { RuleRecord } from '../../core/ports.ts'
+import { s } from '../../core/schema.ts'
+import { keyId, organization } from '../arguments.ts'
+import { type CommandTable, command } from '../command.ts'
+import { id, names } from './policy-args.ts'
+
+const price = s.string({ description: 'a price in USD per million tokens, such as "2.50"' })
+
+/** → with `unknown`: names of models and providers that the organization has none of; they may come later. */
+export type AddedRule = RuleRecord & { readonly unknown: readonly string[] }
+
+export const iamCommands: CommandTable = {
+  'iam.add': command(
+    s.object({
+      organization: s.optional(organization),
+      key: s.optional(keyId),
+      type: s.enum(...ruleTypes),
+      models: s.optional(names),
+      providers: s.optional(names),
+      pricing: s.optional(s.enum('free', 'paid')),
+      maxInputPrice: s.optional(price),
+      maxOutputPrice: s.optional(price),
+      ipCidrs: s.optional(names),
+    }),
+    async ({ organization, key, type, ...value }, { policies }, actor): Promise<AddedRule> => {
+      const record = await policies.rules.add({ organization, key, type, value }, actor)
+      return { ...record, unknown: await policies.unknown(record.organization, record.value) }
+    },
+  ),
+  'iam.list': command(
+    s.object({ organization: s.optional(organization), key: s.optional(keyId) }),
+    (scope, { policies }) => policies.rules.list(scope),
+  ),
+  /** An inactive rule is kept and does not count. */
+  'iam.update': command(
+    s.object({ id, organization: s.optional(organization), status: s.enum('active', 'inactive') }),
+    ({ id, organization, status }, { policies }, actor) => policies.rules.setStatus(id, status, organization, actor),
+  ),
+  'iam.remove': command(
+    s.object({ id, organization: s.optional(organization) }),
+    ({ id, organization }, { policies }, actor) => policies.rules.remove(id, organization, actor),
+  ),
+}

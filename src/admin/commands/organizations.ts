@@ -1,0 +1,67 @@
+/** Organizations and their projects. */
+import { s } from '../../core/schema.ts'
+import { cacheTtl, durationOf, name, organization, project } from '../arguments.ts'
+import { type CommandTable, command } from '../command.ts'
+
+const account = s.enum('prepaid', 'open')
+const mode = s.enum('credits', 'api-keys', 'hybrid')
+const onOff = s.enum('on', 'off')
+
+const USUAL_TTL_MS = 60_000
+interface CacheArguments {
+  cache?: 'on' | 'off' | undefined
+  cacheTtl?: string | undefined
+}
+
+/** A time to live turns the cache on; undefined leaves it as it is. */
+function ttlOf({ cache, cacheTtl }: CacheArguments): number | null | undefined {
+  if (cache === 'off') return null
+  if (cacheTtl !== undefined) return durationOf(cacheTtl)
+  return cache === 'on' ? USUAL_TTL_MS : undefined
+}
+
+const projectArguments = {
+  mode: s.optional(mode),
+  cache: s.optional(onOff),
+  cacheTtl: s.optional(cacheTtl),
+}
+
+export const organizationCommands: CommandTable = {
+  /** Prepaid, with no credits → the record. */
+  'orgs.create': command(
+    s.object({ name, account: s.optional(account), retain: s.optional(onOff) }),
+    ({ name, account, retain }, { organizations }, actor) =>
+      organizations.create({ name, account, retains: retain === 'on' }, actor),
+  ),
+  'orgs.list': command(s.object({}), (_, { organizations }) => organizations.list()),
+  /** What is not named stays as it is → the record. */
+  'orgs.update': command(
+    s.object({ organization, name: s.optional(name), account: s.optional(account), retain: s.optional(onOff) }),
+    ({ organization, name, account, retain }, { organizations }, actor) => {
+      const retains = retain === undefined ? undefined : retain === 'on'
+      return organizations.update(organization, { name, account, retains }, actor)
+    },
+  ),
+
+  'projects.create': command(
+    s.object({ organization, name, ...projectArguments }),
+    ({ organization, name, mode, ...cache }, { projects }, actor) =>
+      projects.create({ organization, name, mode, cacheTtlMs: ttlOf(cache) ?? null }, actor),
+  ),
+  'projects.list': command(s.object({ organization: s.optional(organization) }), ({ organization }, { projects }) =>
+    projects.list(organization),
+  ),
+  /** What is not named stays as it is → the record. */
+  'projects.update': command(
+    s.object({ project, name: s.optional(name), ...projectArguments }),
+    ({ project, name, mode, ...cache }, { projects }, actor) =>
+      projects.update(project, { name, mode, cacheTtlMs: ttlOf(cache) }, actor),
+  ),
+  /** Its keys get 410 from then on. */
+  'projects.archive': command(s.object({ project }), ({ project }, { projects }, actor) =>
+    projects.update(project, { archived: true }, actor),
+  ),
+  'projects.restore': command(s.object({ project }), ({ project }, { projects }, actor) =>
+    projects.update(project, { archived: false }, actor),
+  ),
+}

@@ -1,0 +1,6 @@
+/** What the commands of organizations' policies have in common. */
+import { s } from '../../core/schema.ts'
+
+export const provider = s.string({ minLength: 1, maxLength: 64, description: 'the id of a provider' })
+export const id = s.string({ minLength: 1, description: 'an id, as the list shows it' })
+export const names = s.array(s.string({ minLength: 1, maxLength: 256 }), { description: 'a list of names' })

@@ -1,0 +1,55 @@
+/** `gatewayctl audit`. */
+import type { Command } from 'commander'
+import type { AuditEntry } from '../core/ports.ts'
+import { Failure } from './io.ts'
+import type { Open } from './session.ts'
+import { table } from './table.ts'
+
+type Facts = Readonly<Record<string, unknown>>
+
+const isFacts = (value: unknown): value is Facts => typeof value === 'object' && value !== null
+
+/** What became different: `name: a → b`. */
+function differences({ before, after }: AuditEntry): string {
+  const was: Facts = isFacts(before) ? before : {}
+  const became: Facts = isFacts(after) ? after : {}
+  const show = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value ?? null))
+  return [...new Set([...Object.keys(was), ...Object.keys(became)])]
+    .filter(name => show(was[name]) !== show(became[name]))
+    .map(name =>
+      isFacts(before) ? `${name}: ${show(was[name])} → ${show(became[name])}` : `${name}: ${show(became[name])}`,
+    )
+    .join(', ')
+}
+
+const showEntries = (entries: readonly AuditEntry[]): string =>
+  table(
+    ['id', 'at', 'who', 'what', 'organization', 'subject', 'change'],
+    entries.map(entry => [
+      entry.id,
+      entry.at.slice(0, 19),
+      entry.actor,
+      entry.action,
+      entry.organization,
+      entry.subject,
+      differences(entry),
+    ]),
+  )
+
+function whole(text: string): number {
+  if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
+  throw new Failure(`"${text}" is no whole number above zero`)
+}
+
+export function addAudit(program: Command, open: Open): void {
+  program
+    .command('audit')
+    .description('who changed what, the newest first')
+    .option('--org <org>', 'only what concerns this organization')
+    .option('--limit <count>', 'how many (50)', whole)
+    .option('--before <id>', 'only what is older than this entry', whole)
+    .action(async ({ org: organization, limit, before: beforeId }, command) => {
+      const { admin, print } = open(command)
+      print(await admin.command<AuditEntry[]>('audit', { organization, limit, beforeId }), showEntries)
+    })
+}

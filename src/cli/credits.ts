@@ -1,0 +1,153 @@
+/** `gatewayctl credits` and `plans`. */
+import { type Command, Option } from 'commander'
+import type { ShownDiscount, ShownEntry } from '../admin/commands/credits.ts'
+import type { DeclaredPlan, ShownPlan } from '../admin/commands/plans.ts'
+import { planNames } from '../core/plan.ts'
+import type { Open } from './session.ts'
+import { facts, table } from './table.ts'
+
+interface Balance {
+  readonly balance: string
+  readonly held: string
+  readonly used: string
+}
+
+const showBalance = ({ balance, held, used }: Balance): string =>
+  facts([
+    ['balance USD', balance],
+    ['held USD', held],
+    ['used USD', used],
+  ])
+
+const showEntries = (entries: readonly ShownEntry[]): string =>
+  table(
+    ['at', 'kind', 'amount USD', 'reference', 'note'],
+    entries.map(({ at, kind, amount, reference, note }) => [at.slice(0, 19), kind, amount, reference, note]),
+  )
+
+const showDiscounts = (discounts: readonly ShownDiscount[]): string =>
+  table(
+    ['organization', 'provider', 'model', 'percent'],
+    discounts.map(({ organization, provider, model, percent }) => [
+      organization ?? 'all',
+      provider ?? 'all',
+      model ?? 'all',
+      percent,
+    ]),
+  )
+
+function showPlan(state: ShownPlan): string {
+  if (state.plan === 'none') return 'no plan\n'
+  return facts([
+    ['plan', state.plan],
+    ['used USD', `${state.used} of ${state.monthly}, renews ${state.renewsAt.slice(0, 10)}`],
+    ['premium USD', `${state.premiumUsed} of ${state.weeklyPremium}, resets ${state.premiumResetsAt ?? 'never yet'}`],
+    ['overflow', state.overflow ? 'to credits' : 'off'],
+  ])
+}
+
+export function addCredits(program: Command, open: Open): void {
+  const credits = program.command('credits').description('what organizations have paid')
+
+  for (const [name, says] of [
+    ['add', 'book a payment'],
+    ['refund', 'give a payment back'],
+  ] as const) {
+    credits
+      .command(name)
+      .description(says)
+      .requiredOption('--org <org>', 'id or name of the organization')
+      .requiredOption('--amount <usd>', 'how much: 12.50')
+      .option('--reference <text>', 'what names the payment: the same one is booked once')
+      .option('--note <text>', 'what it is for')
+      .action(async ({ org: organization, ...options }, command) => {
+        const { admin, print } = open(command)
+        const entry = await admin.command<ShownEntry>(`credits.${name}`, { organization, ...options })
+        print(entry, one => showEntries([one]))
+      })
+  }
+
+  credits
+    .command('show')
+    .description('balance, what is held of it, and what was used')
+    .requiredOption('--org <org>', 'id or name of the organization')
+    .action(async ({ org: organization }, command) => {
+      const { admin, print } = open(command)
+      print(await admin.command<Balance>('credits.show', { organization }), showBalance)
+    })
+
+  credits
+    .command('entries')
+    .description('payments and refunds')
+    .requiredOption('--org <org>', 'id or name of the organization')
+    .action(async ({ org: organization }, command) => {
+      const { admin, print } = open(command)
+      print(await admin.command<ShownEntry[]>('credits.entries', { organization }), showEntries)
+    })
+
+  credits
+    .command('discount')
+    .description('take something off prices; the most specific discount counts')
+    .requiredOption('--percent <percent>', 'how much: 12.5; 0 takes the discount away')
+    .option('--org <org>', 'for this organization (default: for all)')
+    .option('--provider <id>', 'only at this provider')
+    .option('--model <id>', 'only of this model')
+    .action(async ({ org: organization, ...options }, command) => {
+      const { admin, print } = open(command)
+      const made = await admin.command<ShownDiscount>('credits.discount', { organization, ...options })
+      print(made, one => showDiscounts([one]))
+    })
+
+  credits
+    .command('discounts')
+    .description('list discounts')
+    .option('--org <org>', 'only those that this organization gets')
+    .action(async ({ org: organization }, command) => {
+      const { admin, print } = open(command)
+      print(await admin.command<ShownDiscount[]>('credits.discounts', { organization }), showDiscounts)
+    })
+}
+
+export function addPlans(program: Command, open: Open): void {
+  const plans = program.command('plans').description('coding plans')
+
+  plans
+    .command('list')
+    .description('what the configuration declares')
+    .action(async (_, command) => {
+      const { admin, print } = open(command)
+      print(await admin.command<DeclaredPlan[]>('plans.list'), declared =>
+        table(
+          ['plan', 'USD a month', 'premium USD a week', 'premium from input USD/M', 'or output USD/M'],
+          declared.map(one => [one.plan, one.monthly, one.weeklyPremium, one.premiumFromInput, one.premiumFromOutput]),
+        ),
+      )
+    })
+
+  plans
+    .command('set')
+    .description('put an organization on a plan, or end it')
+    .requiredOption('--org <org>', 'id or name of the organization')
+    .addOption(new Option('--plan <plan>', 'which').choices([...planNames, 'none']))
+    .addOption(
+      new Option('--overflow <on|off>', 'whether credits pay for what the plan does not').choices(['on', 'off']),
+    )
+    .action(async ({ org: organization, ...options }, command) => {
+      const { admin, print } = open(command)
+      print(await admin.command<ShownPlan>('plans.set', { organization, ...options }), showPlan)
+    })
+
+  for (const [name, says] of [
+    ['show', 'what is used of a plan'],
+    ['reset', 'begin the week of premium models anew'],
+  ] as const) {
+    plans
+      .command(name)
+      .description(says)
+      .requiredOption('--org <org>', 'id or name of the organization')
+      .action(async ({ org: organization }, command) => {
+        const { admin, print } = open(command)
+        print(await admin.command<ShownPlan>(`plans.${name}`, { organization }), showPlan)
+      })
+  }
+}

@@ -1,0 +1,112 @@
+/** `gatewayctl iam`. */
+import { type Command, Option } from 'commander'
+import type { AddedRule } from '../admin/commands/iam.ts'
+import { ruleTypes } from '../core/policy.ts'
+import type { RuleRecord } from '../core/ports.ts'
+import type { Open } from './session.ts'
+import { table } from './table.ts'
+
+/** `a,b` → `['a', 'b']`. */
+export const listOf = (text: string): string[] =>
+  text
+    .split(',')
+    .map(entry => entry.trim())
+    .filter(Boolean)
+
+function shownValue({ value }: RuleRecord): string {
+  const { models, providers, ipCidrs, pricing, maxInputPrice, maxOutputPrice } = value
+  const lists = [models, providers, ipCidrs].flatMap(list => (list ? [list.join(', ')] : []))
+  const limits = [
+    pricing,
+    maxInputPrice && `input up to ${maxInputPrice} USD/M`,
+    maxOutputPrice && `output up to ${maxOutputPrice} USD/M`,
+  ]
+  return [...lists, ...limits.filter(Boolean)].join(', ')
+}
+
+const showRules = (rules: readonly RuleRecord[]): string =>
+  rules.length === 0
+    ? 'no rules: everything is allowed\n'
+    : table(
+        ['id', 'organization', 'key', 'type', 'value', 'status', 'created'],
+        rules.map(rule => [
+          rule.id,
+          rule.organization,
+          rule.key,
+          rule.type,
+          shownValue(rule),
+          rule.status,
+          rule.createdAt.slice(0, 10),
+        ]),
+      )
+
+export function addIam(program: Command, open: Open): void {
+  const iam = program.command('iam').description('rules of what organizations and keys may call')
+
+  iam
+    .command('add')
+    .description('add a rule; rules of one type that allow are a union, types add up, and what denies wins')
+    .option('--org <organization>', 'for all keys of this organization')
+    .option('--key <id>', 'for this API key')
+    .addOption(new Option('--type <type>', 'kind of rule').choices(ruleTypes).makeOptionMandatory())
+    .option('--models <list>', 'models: ids or aliases, or provider/model', listOf)
+    .option('--providers <list>', 'providers: ids, "custom", or custom:<id>', listOf)
+    .addOption(new Option('--pricing <kind>', 'free or paid models').choices(['free', 'paid']))
+    .addOption(new Option('--pricing-type <kind>').choices(['free', 'paid']).hideHelp())
+    .option('--max-input-price <usd>', 'USD per million tokens')
+    .option('--max-output-price <usd>', 'USD per million tokens')
+    .option('--ip-cidrs <list>', 'addresses and ranges: 192.0.2.0/24,2001:db8::/32', listOf)
+    .action(async ({ org, pricing, pricingType, ...rest }, command: Command) => {
+      if (org === undefined && rest.key === undefined) command.error('error: give --org or --key')
+      const { admin, print, io, json } = open(command)
+      const args = { organization: org, pricing: pricing ?? pricingType, ...only(rest) }
+      const rule = await admin.command<AddedRule>('iam.add', args)
+      print(rule, ({ id, type }) => `added rule ${id} (${type})\n`)
+      if (rule.unknown.length > 0 && !json) io.err(`warning: there is no ${rule.unknown.join(', ')} yet\n`)
+    })
+
+  iam
+    .command('list')
+    .description('list rules')
+    .option('--org <organization>', 'only those of this organization and its keys')
+    .option('--key <id>', 'only those of this API key')
+    .action(async ({ org, key }, command) => {
+      const { admin, print } = open(command)
+      print(await admin.command<RuleRecord[]>('iam.list', { organization: org, key }), showRules)
+    })
+
+  iam
+    .command('update')
+    .description('put a rule in force, or out of it')
+    .argument('<id>', 'id of the rule')
+    .addOption(
+      new Option('--status <status>', 'whether it counts').choices(['active', 'inactive']).makeOptionMandatory(),
+    )
+    .option('--org <organization>', 'only if it is a rule of this organization')
+    .action(async (id, { status, org }, command) => {
+      const { admin, print } = open(command)
+      const args = { id, status, organization: org }
+      print(await admin.command<RuleRecord>('iam.update', args), rule => `rule ${rule.id} is ${rule.status}\n`)
+    })
+
+  iam
+    .command('remove')
+    .description('remove a rule')
+    .argument('<id>', 'id of the rule')
+    .option('--org <organization>', 'only if it is a rule of this organization')
+    .action(async (id, { org }, command) => {
+      const { admin, print } = open(command)
+      const removed = await admin.command<RuleRecord>('iam.remove', { id, organization: org })
+      print(removed, rule => `removed rule ${rule.id} (${rule.type})\n`)
+    })
+}
+
+const only = ({ key, type, models, providers, maxInputPrice, maxOutputPrice, ipCidrs }: Record<string, unknown>) => ({
+  key,
+  type,
+  models,
+  providers,
+  maxInputPrice,
+  maxOutputPrice,
+  ipCidrs,
+})

@@ -1,0 +1,21 @@
+/** Limits of keys and members: the options that set them, and how they are shown. */
+import { type Command, Option } from 'commander'
+import { periods } from '../core/period.ts'
+
+interface ShownLimit {
+  readonly period: string
+  readonly limit: string
+  readonly spent: string
+}
+
+export const addLimitOptions = (command: Command, amount = 'amount in USD'): Command =>
+  command
+    .option('--limit <usd>', `what may be spent: ${amount}`)
+    .addOption(new Option('--limit-period <period>', 'in each of these, instead of in all').choices([...periods]))
+    .option('--limit-zone <zone>', 'IANA time zone in which periods begin (default: UTC)')
+
+/** `1.25 of 5 a month, 20 of 100 in all`. */
+export const showLimits = (limits: readonly ShownLimit[]): string =>
+  limits
+    .map(({ period, limit, spent }) => `${spent} of ${limit} ${period === 'total' ? 'in all' : `a ${period}`}`)
+    .join(', ')

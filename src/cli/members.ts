@@ -1,0 +1,81 @@
+/** `gatewayctl members`. */
+import { type Command, Option } from 'commander'
+import type { ShownMember } from '../admin/commands/members.ts'
+import { addLimitOptions, showLimits } from './limits.ts'
+import type { Open } from './session.ts'
+import { table } from './table.ts'
+
+const ROLES = ['owner', 'admin', 'developer']
+
+const showMembers = (members: readonly ShownMember[]): string =>
+  table(
+    ['id', 'email', 'organization', 'role', 'projects', 'limits USD'],
+    members.map(({ id, email, organization, role, projects, limits }) => [
+      id,
+      email,
+      organization,
+      role,
+      projects === null ? 'all' : projects.join(', '),
+      showLimits(limits),
+    ]),
+  )
+
+/** `all`, or names with commas between them; none at all is a list of none. */
+const parseProjects = (text: string): string | string[] =>
+  text === 'all' ? text : text.split(',').flatMap(name => name.trim() || [])
+
+export function addMembers(program: Command, open: Open): void {
+  const members = program.command('members').description('members of organizations')
+  const one = (member: ShownMember) => showMembers([member])
+  const addAccess = (command: Command) =>
+    command.option('--projects <names>', 'those that it has access to, with commas between, or all', parseProjects)
+
+  addLimitOptions(
+    addAccess(
+      members
+        .command('add')
+        .description('make somebody a member')
+        .requiredOption('--org <org>', 'id or name of the organization')
+        .requiredOption('--email <address>', 'its address')
+        .addOption(new Option('--role <role>', 'what it may do').choices(ROLES).makeOptionMandatory()),
+    ),
+  ).action(async ({ org: organization, ...options }, command) => {
+    const { admin, print } = open(command)
+    print(await admin.command<ShownMember>('members.add', { organization, ...options }), one)
+  })
+
+  members
+    .command('list')
+    .description('list members')
+    .option('--org <org>', 'only those of this organization')
+    .action(async ({ org: organization }, command) => {
+      const { admin, print } = open(command)
+      print(await admin.command<ShownMember[]>('members.list', { organization }), showMembers)
+    })
+
+  addLimitOptions(
+    addAccess(
+      members
+        .command('update')
+        .description('change a member; what is not named stays as it is')
+        .argument('<member>', 'address or id of the member')
+        .requiredOption('--org <org>', 'id or name of the organization')
+        .addOption(new Option('--role <role>', 'what it may do').choices(ROLES)),
+    ),
+    'amount in USD, or none to take the limit away',
+  ).action(async (member, { org: organization, ...options }, command) => {
+    const { admin, print } = open(command)
+    print(await admin.command<ShownMember>('members.update', { organization, member, ...options }), one)
+  })
+
+  members
+    .command('remove')
+    .description('end a membership; keys that the member made are refused from then on')
+    .argument('<member>', 'address or id of the member')
+    .requiredOption('--org <org>', 'id or name of the organization')
+    .action(async (member, { org: organization }, command) => {
+      const { admin, print } = open(command)
+      const removed = await admin.command<ShownMember>('members.remove', { organization, member })
+      print(removed, ({ email }) => `removed ${email}\n`)
+    })
+}

@@ -1,0 +1,129 @@
+/** `gatewayctl orgs` and `projects`. */
+import { type Command, Option } from 'commander'
+import type { OrganizationRecord, ProjectRecord } from '../core/ports.ts'
+import type { Open } from './session.ts'
+import { table } from './table.ts'
+
+const showOrganizations = (organizations: readonly OrganizationRecord[]): string =>
+  table(
+    ['id', 'name', 'account', 'plan', 'retains data', 'created'],
+    organizations.map(({ id, name, account, plan, retains, createdAt }) => [
+      id,
+      name,
+      account,
+      plan ?? 'none',
+      retains ? 'yes' : 'no',
+      createdAt.slice(0, 10),
+    ]),
+  )
+
+const showProjects = (projects: readonly ProjectRecord[]): string =>
+  table(
+    ['id', 'name', 'organization', 'mode', 'cache', 'status', 'created'],
+    projects.map(({ id, name, organization, mode, cacheTtlMs, status, createdAt }) => [
+      id,
+      name,
+      organization,
+      mode,
+      cacheTtlMs === null ? 'off' : `${cacheTtlMs / 1000}s`,
+      status,
+      createdAt.slice(0, 10),
+    ]),
+  )
+
+const choice = (flags: string, says: string, ...choices: string[]) => new Option(flags, says).choices(choices)
+
+const addOrganizationOptions = (command: Command): Command =>
+  command
+    .addOption(choice('--account <kind>', 'whether its balance may fall below zero', 'prepaid', 'open'))
+    .addOption(choice('--retain <on|off>', 'whether it pays for the storage of its data', 'on', 'off'))
+
+const addProjectOptions = (command: Command): Command =>
+  command
+    .addOption(choice('--mode <mode>', 'whose provider keys it uses', 'credits', 'api-keys', 'hybrid'))
+    .addOption(choice('--cache <on|off>', 'whether whole answers are replayed', 'on', 'off'))
+    .option('--cache-ttl <time>', 'for how long: 60s, 10m, 12h; turns the cache on')
+
+export function addOrganizations(program: Command, open: Open): void {
+  const organizations = program.command('orgs').description('organizations')
+  const one = (organization: OrganizationRecord) => showOrganizations([organization])
+
+  addOrganizationOptions(
+    organizations
+      .command('create')
+      .description('make an organization: prepaid, without credits')
+      .requiredOption('--name <name>', 'its name'),
+  ).action(async (options, command) => {
+    const { admin, print } = open(command)
+    print(await admin.command<OrganizationRecord>('orgs.create', options), one)
+  })
+
+  organizations
+    .command('list')
+    .description('list organizations')
+    .action(async (_, command) => {
+      const { admin, print } = open(command)
+      print(await admin.command<OrganizationRecord[]>('orgs.list'), showOrganizations)
+    })
+
+  addOrganizationOptions(
+    organizations
+      .command('update')
+      .description('change an organization; what is not named stays as it is')
+      .argument('<org>', 'id or name of the organization')
+      .option('--name <name>', 'its new name'),
+  ).action(async (organization, options, command) => {
+    const { admin, print } = open(command)
+    print(await admin.command<OrganizationRecord>('orgs.update', { organization, ...options }), one)
+  })
+}
+
+export function addProjects(program: Command, open: Open): void {
+  const projects = program.command('projects').description('projects of organizations')
+  const one = (project: ProjectRecord) => showProjects([project])
+
+  addProjectOptions(
+    projects
+      .command('create')
+      .description('make a project')
+      .requiredOption('--org <org>', 'id or name of the organization')
+      .requiredOption('--name <name>', 'its name'),
+  ).action(async ({ org: organization, ...options }, command) => {
+    const { admin, print } = open(command)
+    print(await admin.command<ProjectRecord>('projects.create', { organization, ...options }), one)
+  })
+
+  projects
+    .command('list')
+    .description('list projects')
+    .option('--org <org>', 'only those of this organization')
+    .action(async ({ org: organization }, command) => {
+      const { admin, print } = open(command)
+      print(await admin.command<ProjectRecord[]>('projects.list', { organization }), showProjects)
+    })
+
+  addProjectOptions(
+    projects
+      .command('update')
+      .description('change a project; what is not named stays as it is')
+      .argument('<project>', 'id or name of the project')
+      .option('--name <name>', 'its new name'),
+  ).action(async (project, options, command) => {
+    const { admin, print } = open(command)
+    print(await admin.command<ProjectRecord>('projects.update', { project, ...options }), one)
+  })
+
+  for (const [name, says] of [
+    ['archive', 'refuse all requests of a project with 410'],
+    ['restore', 'serve an archived project again'],
+  ] as const) {
+    projects
+      .command(name)
+      .description(says)
+      .argument('<project>', 'id or name of the project')
+      .action(async (project, _, command) => {
+        const { admin, print } = open(command)
+        print(await admin.command<ProjectRecord>(`projects.${name}`, { project }), one)
+      })
+  }
+}

@@ -1,0 +1,192 @@
+/** Providers that an organization declares for itself: a manifest as in `providers.d`, with less trust in it. */
+
+import { isPublicHost } from '../core/address.ts'
+import { type Catalog, type Mapping, type Model, type Provider, REGION } from '../core/catalog.ts'
+import { linkMappings, type WiresOf } from './catalog.ts'
+import { ConfigError } from './error.ts'
+import type { ConfigFile } from './file.ts'
+import type { Registries } from './link.ts'
+import { linkProvider, linkWires } from './provider.ts'
+import { type MappingEntry, type ProviderFile, providerFile } from './schema.ts'
+import { type Path, Source } from './source.ts'
+import { check } from './validate.ts'
+import { parseYamlFile } from './yaml.ts'
+
+export interface CustomOptions extends Pick<Registries, 'wires' | 'endpoints'> {
+  /** Addresses of the operator's own network may be named too: for local engines and tests. */
+  readonly allowPrivate: boolean
+}
+
+/** A manifest that was found to be right. */
+export interface Declaration {
+  readonly provider: string
+  readonly models: readonly string[]
+  /** What is kept of it, as JSON. */
+  readonly manifest: string
+}
+
+const NAME = 'manifest'
+const MAX_LENGTH = 64 * 1024
+const MAX_MODELS = 200
+/** Words that requests and rules use for something else. */
+const RESERVED = ['auto', 'custom', 'dynamic', 'smart']
+/** Headers that hold a credential, or that belong to the connection. */
+const FOREIGN_HEADERS =
+  /^(?:(?:proxy-)?authorization|.*api-?key.*|cookie|.*token.*|.*secret.*|host|content-.*|transfer-encoding|connection|te|upgrade|expect)$/
+
+/** Throws a ConfigError that names the position. Of a fault with a secret in it, nothing of the secret is shown. */
+export function readManifest(orgId: string, text: string, shared: Catalog, options: CustomOptions): Declaration {
+  const source = new Source(NAME, text)
+  if (text.length > MAX_LENGTH) throw source.error(`a manifest may have up to ${MAX_LENGTH} characters`)
+  const plain = parseYamlFile(source)
+  refuseReferences(plain, source)
+  const manifest = JSON.stringify(plain)
+  const file = fileOf(source, plain)
+  const { provider, models } = file.value
+  if (shared.providers.has(provider)) {
+    throw source.error(`"${provider}" is the id of a provider that all share; choose another one`, ['provider'])
+  }
+  for (const [index, { model }] of models.entries()) {
+    const meant = shared.models.has(model) ? undefined : shared.aliases.get(model)
+    if (meant) throw source.error(`"${model}" is an alias of "${meant.id}"; write that`, ['models', index, 'model'])
+  }
+  const linked = linkFile(orgId, file, modelsFor(shared, [file]), options)
+  return { provider, models: linked.map(({ model }) => model.id), manifest }
+}
+
+/**
+ * The shared catalogue with an organization's own providers and their models. What no longer fits, because the shared
+ * catalogue has changed, is left out; `warn` is told which provider and why.
+ */
+export function linkCustom(
+  orgId: string,
+  manifests: readonly string[],
+  shared: Catalog,
+  options: CustomOptions,
+  warn: (provider: string, why: string) => void,
+): Catalog {
+  const files: ConfigFile<ProviderFile>[] = []
+  const attempt = (name: string, work: () => void) => {
+    try {
+      work()
+    } catch (thrown) {
+      if (!(thrown instanceof ConfigError)) throw thrown
+      warn(name, thrown.message)
+    }
+  }
+  for (const manifest of manifests) {
+    const plain: unknown = JSON.parse(manifest)
+    attempt(String((plain as { provider?: unknown }).provider), () => {
+      const file = fileOf(new Source(NAME, manifest), plain)
+      if (shared.providers.has(file.value.provider)) throw file.source.error('all share a provider of this id now')
+      if (file.value.enabled) files.push(file)
+    })
+  }
+  const models = modelsFor(shared, files)
+  const providers = new Map(shared.providers)
+  for (const file of files) {
+    attempt(file.value.provider, () => {
+      for (const mapping of linkFile(orgId, file, models, options)) {
+        providers.set(mapping.provider.id, mapping.provider)
+        ;(mapping.model.mappings as Mapping[]).push(mapping)
+      }
+    })
+  }
+  const all = new Map(shared.models)
+  for (const [id, model] of models) if (Object.freeze(model.mappings).length > 0) all.set(id, model)
+  return { models: all, aliases: shared.aliases, providers }
+}
+
+/** Throws a ConfigError. `plain` is changed in place. */
+function fileOf(source: Source, plain: unknown): ConfigFile<ProviderFile> {
+  withoutSecret(plain, source)
+  const result = check(providerFile, plain, [['auth', 'secret']])
+  if ('problem' in result) throw source.error(result.problem.message, result.problem.path, result.problem.at)
+  return { source, value: result.value, secrets: [['auth', 'secret']], references: [], digest: '' }
+}
+
+/** The schemes want a secret; an organization gives it apart, so that it is kept under a master key. */
+function withoutSecret(plain: unknown, source: Source): void {
+  if (!isMap(plain) || !isMap(plain.auth)) return
+  if (plain.auth.secret !== undefined && plain.auth.secret !== '') {
+    throw source.error('a manifest holds no secret; add it by `gatewayctl provider-keys add`', ['auth', 'secret'])
+  }
+  delete plain.auth.secret
+  if (plain.auth.scheme !== 'none') plain.auth.secret = ''
+}
+
+const isMap = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+/** The environment and the files of the gateway are not an organization's to read. */
+function refuseReferences(value: unknown, source: Source, path: Path = []): void {
+  if (typeof value === 'string' && value.includes('${')) {
+    throw source.error(`references such as "\${NAME}" are not resolved in a manifest of an organization`, path)
+  }
+  if (typeof value !== 'object' || value === null) return
+  for (const [key, inner] of Object.entries(value)) refuseReferences(inner, source, [...path, key])
+}
+
+/** The models that the files name: copies of shared ones with their mappings, and new ones without. */
+function modelsFor(shared: Catalog, files: readonly ConfigFile<ProviderFile>[]): Map<string, Model> {
+  const models = new Map<string, Model>()
+  for (const { value } of files) {
+    for (const entry of value.models) {
+      if (models.has(entry.model)) continue
+      const known = shared.models.get(entry.model)
+      models.set(entry.model, known ? joined(known) : newModel(entry, value))
+    }
+  }
+  return models
+}
+
+function joined(shared: Model): Model {
+  const model: Model = { ...shared, mappings: [] }
+  const mappings = shared.mappings.map(mapping => Object.freeze({ ...mapping, model }))
+  return Object.assign(model, { mappings })
+}
+
+const newModel = ({ model: id, wires, supports }: MappingEntry, file: ProviderFile): Model => ({
+  id,
+  name: id,
+  description: undefined,
+  family: file.provider,
+  aliases: [],
+  created: 0,
+  tokenizer: undefined,
+  input: supports.includes('vision') ? ['text', 'image'] : ['text'],
+  output: Object.keys({ ...file.wires, ...wires }).join() === 'embeddings' ? ['embedding'] : ['text'],
+  contextLength: undefined,
+  maxOutput: undefined,
+  stability: undefined,
+  deprecatedAt: undefined,
+  deactivatedAt: undefined,
+  mappings: [],
+})
+
+/** Throws a ConfigError. */
+function linkFile(
+  orgId: string,
+  file: ConfigFile<ProviderFile>,
+  models: ReadonlyMap<string, Model>,
+  { wires, endpoints, allowPrivate }: CustomOptions,
+): readonly Mapping[] {
+  const { source, value } = file
+  if (RESERVED.includes(value.provider)) throw source.error(`"${value.provider}" is reserved`, ['provider'])
+  if (value.models.length > MAX_MODELS) throw source.error(`a manifest may have up to ${MAX_MODELS} models`, ['models'])
+  // A region would be part of the address that is judged here.
+  if (value.base_url.includes(REGION))
+    throw source.error(`"${REGION}" cannot stand in an own provider's address`, ['base_url'])
+  const url = URL.canParse(value.base_url) ? new URL(value.base_url) : undefined
+  if (url && !allowPrivate && (url.protocol !== 'https:' || !isPublicHost(url.hostname))) {
+    throw source.error('expected "https://" and a public host', ['base_url'])
+  }
+  const foreign = Object.keys(value.headers).find(name => FOREIGN_HEADERS.test(name.toLowerCase()))
+  if (foreign !== undefined)
+    throw source.error(`the header "${foreign}" cannot be fixed here`, ['headers', foreign], 'key')
+
+  const ops = [...new Set([...wires.values(), ...endpoints].flatMap(({ op }) => op ?? []))]
+  const provider: Provider = Object.freeze({ ...linkProvider(file, wires, ops), owner: orgId })
+  const wiresOf: WiresOf = (written, path) => linkWires(source, written, wires, ops, path)
+  return [...linkMappings(file, provider, models, wiresOf)]
+}

@@ -1,0 +1,118 @@
+/** Network addresses: how they are written, which ranges hold them, and which hosts are out in the public. */
+
+/** An IPv4 address in its IPv6 form (`::ffff:1.2.3.4`) is an IPv4 address. */
+export interface Address {
+  readonly bits: 32 | 128
+  readonly value: bigint
+}
+
+/** All addresses that share their first `prefix` bits. */
+export interface AddressRange extends Address {
+  readonly prefix: number
+}
+
+const DOTTED = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/
+const MAPPED = 0xffffn
+
+/** Reads `192.0.2.7`, `2001:db8::1` and `::ffff:192.0.2.7`; undefined for anything else, such as octal forms. */
+export function parseAddress(text: string): Address | undefined {
+  if (text.length > 45) return undefined
+  const v4 = parseDotted(text)
+  if (v4 !== undefined) return { bits: 32, value: v4 }
+  const v6 = text.includes(':') ? parseGroups(text) : undefined
+  if (v6 === undefined) return undefined
+  return v6 >> 32n === MAPPED ? { bits: 32, value: v6 & 0xffff_ffffn } : { bits: 128, value: v6 }
+}
+
+/** Reads `10.0.0.0/8`, `2001:db8::/32`, or one address, which is a range of itself; undefined for anything else. */
+export function parseRange(text: string): AddressRange | undefined {
+  const [, written = '', length] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(text) ?? []
+  const address = parseAddress(written)
+  if (!address) return undefined
+  if (length === undefined) return { ...address, prefix: address.bits }
+  // A range that is written in IPv6 form counts the 96 bits before the IPv4 address.
+  const prefix = Number(length) - (address.bits === 32 && written.includes(':') ? 96 : 0)
+  return prefix >= 0 && prefix <= address.bits ? { ...address, prefix } : undefined
+}
+
+export function inRange(range: AddressRange, address: Address): boolean {
+  const rest = BigInt(range.bits - range.prefix)
+  return range.bits === address.bits && range.value >> rest === address.value >> rest
+}
+
+function parseDotted(text: string): bigint | undefined {
+  const parts = DOTTED.exec(text)?.slice(1)
+  if (!parts?.every(part => Number(part) <= 255 && (part === '0' || !part.startsWith('0')))) return undefined
+  return parts.reduce((value, part) => (value << 8n) | BigInt(part), 0n)
+}
+
+function parseGroups(text: string): bigint | undefined {
+  const halves = text.split('::')
+  if (halves.length > 2) return undefined
+  const [head, tail] = halves.map((half, index) => groupsOf(half, index === halves.length - 1))
+  if (!head || (halves.length === 2 && !tail)) return undefined
+  const zeros = 8 - head.length - (tail?.length ?? 0)
+  if (halves.length === 2 ? zeros < 1 : zeros !== 0) return undefined
+  const groups = [...head, ...Array<bigint>(zeros).fill(0n), ...(tail ?? [])]
+  return groups.reduce((value, group) => (value << 16n) | group, 0n)
+}
+
+/** The 16-bit groups of one side of `::`; an IPv4 address at the `end` of all counts as two. */
+function groupsOf(text: string, end: boolean): bigint[] | undefined {
+  if (text === '') return []
+  const groups: bigint[] = []
+  const parts = text.split(':')
+  for (const [index, part] of parts.entries()) {
+    const v4 = end && index === parts.length - 1 ? parseDotted(part) : undefined
+    if (v4 !== undefined) groups.push(v4 >> 16n, v4 & 0xffffn)
+    else if (/^[0-9a-f]{1,4}$/i.test(part)) groups.push(BigInt(`0x${part}`))
+    else return undefined
+  }
+  return groups
+}
+
+/** Not reachable from everywhere, by the IANA registries of special-purpose addresses. */
+const SPECIAL = `0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24
+  192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3
+  2001::/23 2001:db8::/32 2002::/16 3fff::/20`
+  .split(/\s+/)
+  .map(text => parseRange(text)!)
+/** All of IPv6 that is routed; the rest holds other families' addresses, `::127.0.0.1` too. */
+const ROUTED_IPV6 = parseRange('2000::/3')!
+
+const LOCAL_NAMES = /(^|\.)(localhost|local|internal|home\.arpa)\.?$/i
+/** Public names that anybody can make lead to any address. */
+const WILDCARD_NAMES = /(^|\.)((nip|sslip|xip)\.io|lvh\.me|localtest\.me)\.?$/i
+
+/**
+ * Whether a host, as `URL.hostname` writes it, can be out in the public; of a name only its look is judged, because
+ * it is not resolved here. WHATWG parsing has already turned every spelling of an address into its plain form.
+ */
+export function isPublicHost(hostname: string): boolean {
+  const address = parseAddress(hostname.replace(/^\[|\]$/g, ''))
+  if (!address) {
+    return hostname.includes('.') && !LOCAL_NAMES.test(hostname) && !WILDCARD_NAMES.test(hostname)
+  }
+  if (address.bits === 128 && !inRange(ROUTED_IPV6, address)) return false
+  return !SPECIAL.some(range => inRange(range, address))
+}
+
+/**
+ * Who a request comes from: the nearest address on its way that is none of the `trusted` proxies. `forwarded` is
+ * `X-Forwarded-For`, to which every proxy appends whom it was called by; anybody can send one, so it is read from
+ * its end, and only as far as trusted proxies wrote it. Undefined when that says nothing.
+ */
+export function clientAddress(
+  peer: string,
+  forwarded: string | undefined,
+  trusted: readonly AddressRange[],
+): Address | undefined {
+  const hops = trusted.length > 0 && forwarded ? forwarded.split(',') : []
+  // A link-local address comes with its interface: `fe80::1%eth0`.
+  let address = parseAddress(peer.split('%', 1)[0]!)
+  while (address && hops.length > 0 && isTrusted(address, trusted)) address = parseAddress(hops.pop()!.trim())
+  return address
+}
+
+const isTrusted = (address: Address, trusted: readonly AddressRange[]): boolean =>
+  trusted.some(range => inRange(range, address))

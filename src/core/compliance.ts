@@ -1,0 +1,61 @@
+/** Which providers an organization's compliance policy lets it use (field notes section 6). */
+import type { DataPolicy, Mapping } from './catalog.ts'
+import { namesOf, refsOf } from './offer.ts'
+import type { Compliance } from './policy.ts'
+
+export const noDemands: Compliance = {
+  noTraining: false,
+  noLogging: false,
+  gdpr: false,
+  soc2: undefined,
+  iso27001: false,
+  soc2OrIso27001: false,
+  countries: [],
+  allowedProviders: [],
+  blockedProviders: [],
+  allowedModels: [],
+  blockedModels: [],
+}
+
+interface Demand {
+  demanded(policy: Compliance): boolean
+  met(facts: DataPolicy, policy: Compliance): boolean
+  /** Completes «acme …». */
+  readonly unmet: string
+}
+
+const demands: readonly Demand[] = [
+  { demanded: policy => policy.noTraining, met: facts => facts.trainsOnData === false, unmet: 'may train on API data' },
+  { demanded: policy => policy.noLogging, met: facts => facts.logsPrompts === false, unmet: 'may keep prompts' },
+  { demanded: policy => policy.gdpr, met: facts => facts.gdpr === true, unmet: 'is not known to comply with GDPR' },
+  { demanded: policy => policy.soc2 === '1', met: facts => facts.soc2 !== undefined, unmet: 'has no SOC 2 report' },
+  { demanded: policy => policy.soc2 === '2', met: facts => facts.soc2 === '2', unmet: 'has no SOC 2 type 2 report' },
+  { demanded: policy => policy.iso27001, met: facts => facts.iso27001 === true, unmet: 'has no ISO 27001 certificate' },
+  {
+    demanded: policy => policy.soc2OrIso27001,
+    met: facts => facts.soc2 === '2' || facts.iso27001 === true,
+    unmet: 'has neither a SOC 2 type 2 report nor an ISO 27001 certificate',
+  },
+  {
+    demanded: policy => policy.countries.length > 0,
+    met: ({ headquarters }, { countries }) => headquarters !== undefined && countries.includes(headquarters),
+    unmet: 'has its headquarters in none of the allowed countries',
+  },
+]
+
+/** What speaks against an offer, as a clause such as «acme may keep prompts», or undefined. */
+export function compliancePredicate(policy: Compliance): (mapping: Mapping) => string | undefined {
+  const asked = demands.filter(demand => demand.demanded(policy))
+  const { allowedProviders, blockedProviders, allowedModels, blockedModels } = policy
+  return mapping => {
+    const { provider, model } = mapping
+    const isNamed = (list: readonly string[]) => refsOf(provider).some(ref => list.includes(ref))
+    const isModel = (list: readonly string[]) => namesOf(mapping).some(name => list.includes(name))
+    if (isNamed(blockedProviders)) return `${provider.id} is a blocked provider`
+    if (isModel(blockedModels)) return `${model.id} is a blocked model`
+    if (allowedProviders.length > 0 && !isNamed(allowedProviders)) return `${provider.id} is no allowed provider`
+    if (allowedModels.length > 0 && !isModel(allowedModels)) return `${model.id} is no allowed model`
+    const unmet = asked.find(demand => !demand.met(provider.dataPolicy, policy))
+    return unmet && `${provider.id} ${unmet.unmet}`
+  }
+}

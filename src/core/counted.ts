@@ -1,0 +1,96 @@
+/** Usage as prices see it: in whole units, divided among the rates that there are. */
+import type { Price, Rates, RatesBySize, Terms } from './money.ts'
+import type { Usage } from './usage.ts'
+
+/** Tokens of an image of unknown size (field notes section 5). */
+const IMAGE_TOKENS = 1120n
+export const HOUR_MS = 3_600_000n
+export const MS_PER_SECOND = 1000n
+
+const units = (n: number | undefined): bigint => (n === undefined || !(n > 0) ? 0n : BigInt(Math.round(n)))
+export const atLeastZero = (n: bigint): bigint => (n > 0n ? n : 0n)
+const least = (a: bigint, b: bigint): bigint => (a < b ? a : b)
+
+/** Usage in whole units, as far as it has a rate of its own: what has none stays in the plain prompt or completion. */
+export interface Counted {
+  readonly prompt: bigint
+  readonly completion: bigint
+  /** Read from a cache; `readAudio` of it at a rate of its own. */
+  readonly read: bigint
+  readonly readAudio: bigint
+  readonly write5m: bigint
+  readonly write1h: bigint
+  readonly images: bigint
+  /** Without what of it was cached. */
+  readonly audio: bigint
+  readonly thinking: bigint
+  /** Tokens of images in the answer, and how many images those are. */
+  readonly drawn: bigint
+  readonly pictures: bigint
+  readonly spoken: bigint
+  readonly requests: bigint
+  readonly searches: bigint
+  readonly pages: bigint
+  /** In milliseconds. */
+  readonly hours: bigint
+  readonly seconds: bigint
+}
+
+export function count(usage: Usage, rates: Rates, { perImage }: Price): Counted {
+  const has = (rate: bigint | undefined, amount: number | undefined) => (rate === undefined ? 0n : units(amount))
+  const completion = units(usage.completion)
+  const pictures = units(usage.drawn)
+  const cachedAudio = least(units(usage.input_audio_cache_read), units(usage.input_cache_read))
+  return {
+    prompt: units(usage.prompt),
+    completion,
+    read: units(usage.input_cache_read),
+    readAudio: rates.input_audio_cache_read === undefined ? 0n : cachedAudio,
+    write5m: has(rates.input_cache_write, usage.input_cache_write),
+    write1h: has(rates.input_cache_write_1h ?? rates.input_cache_write, usage.input_cache_write_1h),
+    images: units(usage.image),
+    audio: rates.input_audio === undefined ? 0n : atLeastZero(units(usage.input_audio) - cachedAudio),
+    thinking: has(rates.internal_reasoning, usage.internal_reasoning),
+    drawn:
+      rates.image_output === undefined && perImage === undefined
+        ? 0n
+        : usage.image_output === undefined && pictures > 0n
+          ? completion || pictures * IMAGE_TOKENS
+          : units(usage.image_output),
+    pictures,
+    spoken: has(rates.output_audio, usage.output_audio),
+    requests: usage.request === undefined ? 1n : units(usage.request),
+    searches: units(usage.web_search),
+    pages: units(usage.ocr_page),
+    hours: units((usage.input_audio_hour ?? 0) * Number(HOUR_MS)),
+    seconds: units((usage.second ?? 0) * Number(MS_PER_SECOND)),
+  }
+}
+
+/**
+ * Tokens need their rates unless something else has a price: the request, a page, an hour, a second, an image. What is
+ * counted by those may as well be paid by tokens. A search is paid by itself.
+ */
+export function isUnknown(
+  { prompt, completion, pages, hours, seconds, pictures, searches }: Counted,
+  rates: Rates,
+  perSecond: bigint | undefined,
+  perImage: bigint | undefined,
+): boolean {
+  if (searches > 0n && rates.web_search === undefined) return true
+  const counts = [pages, hours, seconds, pictures]
+  const own = [rates.ocr_page, rates.input_audio_hour, perSecond, perImage]
+  const flat = rates.request !== undefined || counts.some((amount, at) => amount > 0n && own[at] !== undefined)
+  if (flat) return false
+  if ((prompt > 0n && rates.prompt === undefined) || (completion > 0n && rates.completion === undefined)) return true
+  if (prompt > 0n || completion > 0n) return false
+  return pages > 0n || hours > 0n || seconds > 0n || (pictures > 0n && rates.image_output === undefined)
+}
+
+/** Of a price by size: the one of the first size that has one, the default, or the dearest. */
+export function rateOf(rates: RatesBySize | undefined, { sizes = [] }: Terms): bigint | undefined {
+  if (!rates) return undefined
+  const size = sizes.find(name => Object.hasOwn(rates, name)) ?? 'default'
+  if (Object.hasOwn(rates, size)) return rates[size]
+  return Object.values(rates).reduce((most, rate) => (rate > most ? rate : most), 0n)
+}

@@ -1,0 +1,28 @@
+/** What is read off an offer in more than one place: its names, and whether it is free. */
+import type { Mapping, Provider } from './catalog.ts'
+
+/** `acme/acme-large`, by which a request can ask for this offer and no other. */
+export const offerOf = ({ provider, model }: Mapping): string => `${provider.id}/${model.id}`
+
+/** Every name that a request can ask for this offer by. */
+const names = new WeakMap<Mapping, readonly string[]>()
+export function namesOf(mapping: Mapping): readonly string[] {
+  let known = names.get(mapping)
+  if (!known) {
+    const { model, provider, externalId } = mapping
+    const bare = [model.id, ...model.aliases]
+    known = [...bare, ...[...bare, externalId].map(name => `${provider.id}/${name}`)]
+    names.set(mapping, known)
+  }
+  return known
+}
+
+/** Every way in which a policy can name a provider. */
+export const refsOf = ({ id, owner }: Provider): readonly string[] =>
+  owner === undefined ? [id] : [id, 'custom', `custom:${id}`]
+
+/** Priced, and zero whatever is counted. */
+export function isFree({ price, pricing, pricingBySize: { per_second, per_image } = {} }: Mapping): boolean {
+  if (price === undefined) return false
+  return [pricing, per_second, per_image].every(table => Object.values(table ?? {}).every(usd => usd === '0'))
+}

@@ -1,0 +1,101 @@
+/** Recurring spans of time: hours, days, weeks and months as a clock on some wall shows them, and billing cycles. */
+
+export const periods = ['hour', 'day', 'week', 'month'] as const
+export type Period = (typeof periods)[number]
+
+/** Unix milliseconds; `end` is not part of it. */
+export interface Span {
+  readonly start: number
+  readonly end: number
+}
+
+const HOUR_MS = 3_600_000
+const DAY_MS = 24 * HOUR_MS
+/** 1970-01-01 was a Thursday; weeks begin on Mondays. */
+const DAYS_BEFORE_MONDAY = 3
+
+/** The span of `period` that holds `at`, in an IANA time zone. Weeks begin on Monday. Throws a RangeError for others. */
+export function spanOf(period: Period, zone: string, at: number): Span {
+  const wall = at + offsetOf(zone, at)
+  if (period === 'hour') {
+    const start = at - modulo(wall, HOUR_MS)
+    return { start, end: start + HOUR_MS }
+  }
+  const [first, next] = daysOf(period, Math.floor(wall / DAY_MS))
+  return { start: midnight(zone, first), end: midnight(zone, next) }
+}
+
+/** Whether `zone` names a time zone that can be reckoned with. */
+export function isZone(zone: string): boolean {
+  try {
+    clockOf(zone)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * The month that holds `at`, of those that begin at `anchor` and on the same day of every later month (its last day
+ * where there is no such day), UTC. Before `anchor` it is the first one.
+ */
+export function cycleOf(anchor: number, at: number): Span {
+  const from = new Date(anchor)
+  const to = new Date(at)
+  let months = 12 * (to.getUTCFullYear() - from.getUTCFullYear()) + to.getUTCMonth() - from.getUTCMonth()
+  while (months > 0 && monthsAfter(from, months) > at) months--
+  months = Math.max(0, months)
+  return { start: monthsAfter(from, months), end: monthsAfter(from, months + 1) }
+}
+
+/** Numbers of the first day of a period and of the next one, counted from 1970-01-01. */
+function daysOf(period: Exclude<Period, 'hour'>, day: number): readonly [number, number] {
+  if (period === 'day') return [day, day + 1]
+  if (period === 'week') {
+    const monday = day - modulo(day + DAYS_BEFORE_MONDAY, 7)
+    return [monday, monday + 7]
+  }
+  const date = new Date(day * DAY_MS)
+  const first = (months: number) => Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + months) / DAY_MS
+  return [first(0), first(1)]
+}
+
+/** When a day begins: its midnight, the first of two, or where clocks jump over it the moment at which they do. */
+function midnight(zone: string, day: number): number {
+  const wall = day * DAY_MS
+  const candidates = [offsetOf(zone, wall - DAY_MS), offsetOf(zone, wall + DAY_MS)].map(offset => wall - offset)
+  const reached = candidates.filter(at => at + offsetOf(zone, at) >= wall)
+  return Math.min(...(reached.length > 0 ? reached : candidates))
+}
+
+const clocks = new Map<string, Intl.DateTimeFormat>()
+
+function clockOf(zone: string): Intl.DateTimeFormat {
+  let clock = clocks.get(zone)
+  if (!clock) {
+    const two = '2-digit'
+    const fields = { year: 'numeric', month: two, day: two, hour: two, minute: two, second: two } as const
+    clock = new Intl.DateTimeFormat('en-US', { timeZone: zone, hourCycle: 'h23', calendar: 'gregory', ...fields })
+    clocks.set(zone, clock)
+  }
+  return clock
+}
+
+/** What a clock in `zone` is ahead of UTC, in milliseconds. */
+function offsetOf(zone: string, at: number): number {
+  if (zone === 'UTC') return 0
+  const shown: Record<string, number> = {}
+  for (const { type, value } of clockOf(zone).formatToParts(at)) shown[type] = Number(value)
+  const { year, month, day, hour, minute, second } = shown
+  return Date.UTC(year!, month! - 1, day, hour, minute, second) - Math.floor(at / 1000) * 1000
+}
+
+function monthsAfter(from: Date, months: number): number {
+  const at = new Date(from)
+  at.setUTCDate(1)
+  at.setUTCMonth(at.getUTCMonth() + months)
+  const lastDay = new Date(Date.UTC(at.getUTCFullYear(), at.getUTCMonth() + 1, 0)).getUTCDate()
+  return at.setUTCDate(Math.min(from.getUTCDate(), lastDay))
+}
+
+const modulo = (value: number, by: number): number => ((value % by) + by) % by

@@ -1,0 +1,122 @@
+/** What one organization lets its keys call, and which credentials of its own it calls with. */
+import type { Address } from './address.ts'
+import type { Catalog, Credential, Mapping } from './catalog.ts'
+
+/** The eight kinds of rules (field notes section 6). */
+export const ruleTypes = [
+  'allow_models',
+  'deny_models',
+  'allow_providers',
+  'deny_providers',
+  'allow_pricing',
+  'deny_pricing',
+  'allow_ip_cidrs',
+  'deny_ip_cidrs',
+] as const
+export type RuleType = (typeof ruleTypes)[number]
+
+/** What rules speak of; each type reads the fields that it is named after. */
+export interface RuleValue {
+  /** Ids or aliases, also behind their provider: `acme-large`, `acme/acme-large`. */
+  readonly models?: readonly string[] | undefined
+  /** Ids; `custom` is every provider of the organization's own, `custom:<id>` one of them. */
+  readonly providers?: readonly string[] | undefined
+  readonly pricing?: 'free' | 'paid' | undefined
+  /** USD per million tokens. */
+  readonly maxInputPrice?: string | undefined
+  readonly maxOutputPrice?: string | undefined
+  readonly ipCidrs?: readonly string[] | undefined
+}
+export interface Rule extends RuleValue {
+  readonly id: string
+  readonly type: RuleType
+  /** The key that it narrows; undefined for all keys of the organization. */
+  readonly keyId: string | undefined
+}
+
+/** What an organization demands of providers. A fact that a provider does not state counts against it. */
+export interface Compliance {
+  /** Providers that do not train on API data. */
+  readonly noTraining: boolean
+  /** Zero data retention: providers that keep no prompts; the gateway replays no answers either. */
+  readonly noLogging: boolean
+  readonly gdpr: boolean
+  /** `1`: a report of either type. */
+  readonly soc2: '1' | '2' | undefined
+  readonly iso27001: boolean
+  /** A SOC 2 type 2 report or ISO 27001. */
+  readonly soc2OrIso27001: boolean
+  /** Of headquarters; none allows all, as with the two other lists of what is allowed. */
+  readonly countries: readonly string[]
+  readonly allowedProviders: readonly string[]
+  readonly blockedProviders: readonly string[]
+  readonly allowedModels: readonly string[]
+  readonly blockedModels: readonly string[]
+}
+
+/** A secret under a master key; `version` names that key. */
+export interface Sealed {
+  readonly version: string
+  readonly nonce: Uint8Array
+  /** With its authentication tag behind it. */
+  readonly ciphertext: Uint8Array
+}
+/** A provider key as it is kept. */
+export interface SealedKey {
+  readonly id: string
+  readonly orgId: string
+  readonly provider: string
+  readonly label: string
+  readonly fingerprint: string
+  readonly sealed: Sealed
+}
+
+/** All that is kept of one organization's policy. The same object for as long as nothing of it changes. */
+export interface PolicyFacts {
+  readonly orgId: string
+  /** Grows with every change. */
+  readonly version: number
+  /** Those in force. */
+  readonly rules: readonly Rule[]
+  readonly compliance: Compliance | undefined
+  readonly keys: readonly SealedKey[]
+  /** Manifests of the organization's own providers, as JSON of what was declared. */
+  readonly manifests: readonly string[]
+}
+
+/** Why an offer is not for this caller. */
+export interface Denial {
+  readonly by: 'rules' | 'compliance'
+  readonly reason: string
+}
+
+/** What one key may call: the rules of its organization, its own, and the compliance policy. Immutable. */
+export interface Access {
+  /** Keys with one id are answered alike; another id stands for other rules, keys or models. */
+  readonly id: string
+  /** False when nothing is denied to anybody. */
+  readonly restricted: boolean
+  /** Throws 403 when the key may not be used from there. `address`, undefined when not known, is read if a rule asks. */
+  admit(address: () => Address | undefined): void
+  /** Undefined for an offer that the key may use. */
+  denial(mapping: Mapping): Denial | undefined
+}
+
+/** The policy of one organization. Immutable: a change makes another one. */
+export interface Policy {
+  /** False under zero data retention: answers are not kept for replay. */
+  readonly keepsReplies: boolean
+  access(keyId: string): Access
+  /** The shared catalogue and the organization's own providers and models in one. */
+  catalog(shared: Catalog): Catalog
+  /**
+   * The organization's keys for a provider, oldest first. Throws a GatewayError 503 `credential_unavailable` for one
+   * that cannot be decrypted.
+   */
+  credentials(providerId: string): readonly Credential[]
+}
+
+export interface Policies {
+  /** From memory, but for the first time. Throws a GatewayError 503 when the store is unavailable. */
+  of(orgId: string): Policy | Promise<Policy>
+}

@@ -1,0 +1,234 @@
+/**
+ * What the operator changes, each change with a line in the audit log. An organization, a project and a member go by
+ * their id or their name (a member by its address); names are resolved when the change is made. Everything rejects
+ * with a GatewayError: 404 for what is not there, 400 for what cannot be, 503 when the store fails.
+ */
+import type { Money } from '../money.ts'
+import type { Period } from '../period.ts'
+import type { PlanName } from '../plan.ts'
+import type { KeyKind, PlanState, ProjectMode, Role } from './keys.ts'
+
+/** Who makes a change, as the audit log names them. */
+export type Actor = string
+
+export interface OrganizationRecord {
+  readonly id: string
+  readonly name: string
+  readonly account: 'open' | 'prepaid'
+  readonly retains: boolean
+  readonly plan: PlanName | null
+  readonly createdAt: string
+}
+export interface OrganizationChanges {
+  readonly name?: string | undefined
+  readonly account?: 'open' | 'prepaid' | undefined
+  /** Whether it pays for the storage of its data. */
+  readonly retains?: boolean | undefined
+}
+export interface OrganizationStore {
+  /** Prepaid unless said otherwise, with a balance of zero. */
+  create(input: OrganizationChanges & { readonly name: string }, actor: Actor): Promise<OrganizationRecord>
+  list(): Promise<OrganizationRecord[]>
+  update(organization: string, changes: OrganizationChanges, actor: Actor): Promise<OrganizationRecord>
+}
+
+export interface ProjectRecord {
+  readonly id: string
+  readonly name: string
+  readonly organization: string
+  readonly mode: ProjectMode
+  /** Null while responses are not cached. */
+  readonly cacheTtlMs: number | null
+  readonly status: 'active' | 'archived'
+  readonly createdAt: string
+}
+export interface ProjectChanges {
+  readonly name?: string | undefined
+  readonly mode?: ProjectMode | undefined
+  readonly cacheTtlMs?: number | null | undefined
+  readonly archived?: boolean | undefined
+}
+export interface ProjectStore {
+  create(
+    input: ProjectChanges & { readonly organization: string; readonly name: string },
+    actor: Actor,
+  ): Promise<ProjectRecord>
+  list(organization?: string): Promise<ProjectRecord[]>
+  update(project: string, changes: ProjectChanges, actor: Actor): Promise<ProjectRecord>
+}
+
+/** A limit as it is asked for. */
+export interface LimitInput {
+  readonly amount: Money
+  /** Undefined: of all time. */
+  readonly period?: Period | undefined
+  /** IANA time zone; UTC. */
+  readonly zone?: string | undefined
+}
+export interface LimitRecord {
+  readonly period: Period | 'total'
+  readonly limit: Money
+  /** In the period that runs. */
+  readonly spent: Money
+  readonly zone: string
+  readonly resetsAt: string | null
+}
+/** What becomes of the limits: one is set, or the one of all time, or the recurring one, is taken away. */
+export type LimitChange = { readonly set: LimitInput } | { readonly drop: 'total' | 'period' }
+
+export interface MemberRecord {
+  readonly id: string
+  readonly organization: string
+  readonly email: string
+  readonly role: Role
+  /** Names of the projects that it has access to; null for all. */
+  readonly projects: readonly string[] | null
+  readonly limits: readonly LimitRecord[]
+  readonly createdAt: string
+}
+export interface MemberChanges {
+  readonly role?: Role | undefined
+  readonly projects?: readonly string[] | null | undefined
+  readonly limit?: LimitChange | undefined
+}
+export interface MemberStore {
+  add(
+    input: MemberChanges & { readonly organization: string; readonly email: string; readonly role: Role },
+    actor: Actor,
+  ): Promise<MemberRecord>
+  list(organization?: string): Promise<MemberRecord[]>
+  update(organization: string, member: string, changes: MemberChanges, actor: Actor): Promise<MemberRecord>
+  /** Keys that it has made are refused from then on. */
+  remove(organization: string, member: string, actor: Actor): Promise<MemberRecord>
+}
+
+export interface KeyRecord {
+  readonly id: string
+  readonly name: string
+  readonly kind: KeyKind
+  readonly project: string
+  readonly organization: string
+  readonly preview: string
+  readonly status: 'active' | 'revoked' | 'expired'
+  /** Address of the member who made it. */
+  readonly createdBy: string | null
+  readonly createdAt: string
+  readonly expiresAt: string | null
+  readonly limits: readonly LimitRecord[]
+  /** Of all time. */
+  readonly spent: Money
+}
+export interface NewKey {
+  /** An id or a name. */
+  readonly project: string
+  readonly name: string
+  readonly kind?: KeyKind | undefined
+  /** Unix milliseconds. */
+  readonly expiresAt?: number | undefined
+  /** A member of the project's organization. */
+  readonly createdBy?: string | undefined
+  readonly limit?: LimitInput | undefined
+}
+export interface KeyChanges {
+  readonly name?: string | undefined
+  /** Null: never. */
+  readonly expiresAt?: number | null | undefined
+  readonly limit?: LimitChange | undefined
+}
+/** What makes a start possible, and keys. */
+export interface AccountStore {
+  /** On an empty store: the default organization, project and owner. Returns the project's id when it was made. */
+  bootstrap(): Promise<string | undefined>
+  /** Returns the secret, which is never shown again. */
+  createKey(input: NewKey, actor?: Actor): Promise<KeyRecord & { key: string }>
+  listKeys(project?: string): Promise<KeyRecord[]>
+  updateKey(id: string, changes: KeyChanges, actor?: Actor): Promise<KeyRecord>
+  revokeKey(id: string, actor?: Actor): Promise<KeyRecord>
+  /** Ends a key and makes its successor, which has its limits with what was spent of them. */
+  rollKey(id: string, actor?: Actor): Promise<KeyRecord & { key: string }>
+}
+
+export interface CreditInput {
+  readonly organization: string
+  readonly amount: Money
+  /** What names the payment: the same one is booked once. */
+  readonly reference?: string | undefined
+  readonly note?: string | undefined
+}
+/** One transfer of the ledger: `amount` goes from `counter` to the organization's `account`. */
+export interface LedgerEntry {
+  readonly reference: string
+  readonly kind: string
+  readonly organization: string
+  readonly account: 'credits' | 'plan'
+  readonly counter: 'payments' | 'usage'
+  readonly amount: Money
+  readonly note: string | null
+  readonly at: string
+}
+export interface DiscountRecord {
+  /** Null: every organization. */
+  readonly organization: string | null
+  readonly provider: string | null
+  readonly model: string | null
+  readonly millionths: number
+}
+export interface CreditStore {
+  add(input: CreditInput, actor: Actor): Promise<LedgerEntry>
+  /** Gives credits back to who paid for them. Refused when more than what is free is asked of a prepaid account. */
+  refund(input: CreditInput, actor: Actor): Promise<LedgerEntry>
+  show(organization: string): Promise<{ balance: Money; held: Money; used: Money }>
+  /** Payments and refunds, the newest first. */
+  entries(organization: string): Promise<LedgerEntry[]>
+  /** Zero millionths takes a discount away. */
+  discount(input: DiscountRecord, actor: Actor): Promise<DiscountRecord>
+  discounts(organization?: string): Promise<DiscountRecord[]>
+}
+
+export interface PlanStore {
+  /** Another plan at the same time of the month keeps what was used of it. Null ends the plan. */
+  set(
+    organization: string,
+    changes: { readonly plan?: PlanName | null | undefined; readonly overflow?: boolean | undefined },
+    actor: Actor,
+  ): Promise<PlanState | null>
+  show(organization: string): Promise<PlanState | null>
+  /** Begins the week of premium models anew. */
+  resetWeek(organization: string, actor: Actor): Promise<PlanState>
+}
+
+export interface AuditEntry {
+  readonly id: number
+  readonly at: string
+  readonly actor: Actor
+  /** Such as `keys.create`. */
+  readonly action: string
+  readonly organization: string | null
+  /** Id of what was changed. */
+  readonly subject: string
+  readonly before: unknown
+  readonly after: unknown
+}
+export interface AuditStore {
+  /** The newest first. */
+  list(query: { organization?: string | undefined; limit: number; before?: number | undefined }): Promise<AuditEntry[]>
+}
+
+/** Ids of what an operator names. */
+export interface NameStore {
+  organization(wanted: string): Promise<string>
+  project(wanted: string): Promise<string>
+  /** One of any status. */
+  key(id: string): Promise<string>
+}
+
+export interface AccountStores {
+  readonly accounts: AccountStore
+  readonly organizations: OrganizationStore
+  readonly projects: ProjectStore
+  readonly members: MemberStore
+  readonly credits: CreditStore
+  readonly plans: PlanStore
+  readonly audit: AuditStore
+  readonly names: NameStore
+}

@@ -1,0 +1,100 @@
+/** Who calls, and what it may spend. */
+import type { Money } from '../money.ts'
+import type { Period } from '../period.ts'
+import type { PlanName } from '../plan.ts'
+
+export type KeyKind = 'key' | 'publishable' | 'session'
+export type ProjectMode = 'credits' | 'api-keys' | 'hybrid'
+export type Role = 'owner' | 'admin' | 'developer'
+
+/** A limit on what a key may spend, or all keys that one member made. */
+export interface Budget {
+  readonly id: string
+  readonly of: 'key' | 'member'
+  readonly limit: Money
+  readonly period: Period | 'total'
+  /** IANA time zone in which its periods begin. */
+  readonly zone: string
+}
+
+/** An organization's coding plan. */
+export interface Subscription {
+  readonly plan: PlanName
+  /** Unix milliseconds; its months are counted from here. */
+  readonly since: number
+  /** Credits pay for what the allowance does not. */
+  readonly overflow: boolean
+}
+
+/** Taken off the price of what a platform credential serves; null stands for any. */
+export interface Discount {
+  readonly provider: string | null
+  readonly model: string | null
+  /** Of the price; 100_000 is ten percent. */
+  readonly millionths: number
+}
+
+/** Who calls: one key of one project of one organization. */
+export interface Principal {
+  readonly keyId: string
+  readonly keyName: string
+  readonly kind: KeyKind
+  readonly projectId: string
+  readonly orgId: string
+  readonly orgName: string
+  /** `open`: the balance may fall below zero without bound. `prepaid`: it may not. */
+  readonly account: 'open' | 'prepaid'
+  /** Whose credentials the project uses. */
+  readonly mode: ProjectMode
+  readonly archived: boolean
+  /** Unix milliseconds. */
+  readonly expiresAt: number | undefined
+  /** Response caching of the project; undefined while it is off. */
+  readonly cacheTtlMs: number | undefined
+  /** Who made the key; undefined for one that the operator made. */
+  readonly member: { readonly id: string; readonly role: Role } | undefined
+  /** False when that member has left, or lost access to the project. */
+  readonly access: boolean
+  /** Limits of the key and of its member; most have none. */
+  readonly budgets: readonly Budget[]
+  readonly plan: Subscription | undefined
+  /** The most specific first. */
+  readonly discounts: readonly Discount[]
+  /** The organization pays for the storage of its data. */
+  readonly retains: boolean
+  /** When the organization was made, Unix milliseconds. */
+  readonly since: number
+}
+
+export interface BudgetState extends Budget {
+  /** In the period that runs. */
+  readonly spent: Money
+  readonly held: Money
+  /** Unix milliseconds; undefined for one of all time. */
+  readonly resetsAt: number | undefined
+}
+
+export interface PlanState extends Subscription {
+  /** In the month that runs. */
+  readonly used: Money
+  readonly renewsAt: number
+  /** Premium models' share of it, in the week that runs. */
+  readonly premiumUsed: Money
+  /** Undefined while no week runs. */
+  readonly premiumResetsAt: number | undefined
+}
+
+export interface KeyStatus {
+  /** Of all time. */
+  readonly spent: Money
+  readonly budgets: readonly BudgetState[]
+  readonly plan: PlanState | undefined
+}
+
+export interface KeyStore {
+  /** The live key with this SHA-256 (hex), or undefined. Throws when the store is unavailable. */
+  find(hash: string): Principal | undefined | Promise<Principal | undefined>
+  /** All-time spend of a key. */
+  spent(keyId: string): Promise<Money>
+  status(principal: Principal): Promise<KeyStatus>
+}

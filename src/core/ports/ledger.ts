@@ -1,0 +1,98 @@
+/** Money that is reserved, charged and recorded. */
+import type { Money } from '../money.ts'
+import type { Usage } from '../usage.ts'
+import type { Budget, Principal } from './keys.ts'
+
+/**
+ * Who pays: the organization's credits, its coding plan's allowance (`premium`: also counted against the week), or
+ * the caller itself, at the provider, by a key of its own.
+ */
+export type Funds = 'credits' | 'plan' | 'premium' | 'byok'
+
+/** What a coding plan grants to one attempt. */
+export interface Allowance {
+  /** Credits of a month. */
+  readonly monthly: Money
+  /** Of them, what premium models may use in a week; undefined when this attempt is not at one. */
+  readonly premium: Money | undefined
+}
+
+export interface HoldRequest {
+  /** One for each attempt. */
+  readonly id: string
+  /** Facts of the row that will settle it; an orphan gets that very row. */
+  readonly request: Pick<RequestRow, 'id' | 'requestId' | 'endpoint' | 'requestedModel' | 'model' | 'provider'>
+  readonly principal: Principal
+  readonly amount: Money
+  /** Unix milliseconds; from then on recovery may call the hold an orphan. */
+  readonly expiresAt: number
+  /** The credential is the caller's own: credits are not touched, limits count all the same. */
+  readonly byok?: boolean | undefined
+  readonly allowance?: Allowance | undefined
+}
+
+/** Money reserved for one attempt. */
+export interface Hold {
+  readonly id: string
+  readonly orgId: string
+  readonly amount: Money
+  readonly funds: Funds
+}
+
+/** A limit that has no room left for the attempt. */
+export interface Exhausted {
+  readonly exhausted: 'key' | 'member' | 'plan' | 'premium'
+  readonly period: Budget['period']
+  /** Unix milliseconds; undefined when that never happens by itself. */
+  readonly resetsAt: number | undefined
+}
+
+/** One finished request as it is kept: no content, only facts. */
+export interface RequestRow {
+  readonly id: string
+  readonly requestId: string
+  /** Unix milliseconds of arrival. */
+  readonly at: number
+  readonly orgId: string
+  readonly projectId: string
+  readonly keyId: string
+  readonly endpoint: string
+  readonly requestedModel: string
+  readonly model: string | null
+  readonly provider: string | null
+  readonly source: string | null
+  readonly status: number
+  readonly outcome: 'ok' | 'error' | 'aborted' | 'orphaned'
+  readonly errorCode: string | null
+  readonly streamed: boolean
+  readonly cached: boolean
+  readonly attempts: number
+  readonly durationMs: number
+  readonly ttftMs: number | null
+  readonly usage: Usage
+  readonly estimated: boolean
+  /** What the provider's work costs, after the discount. Null when the price is unknown. */
+  readonly cost: Money | null
+  /** Charged on top, for keeping the data. */
+  readonly storage: Money
+  /** Millionths of the price that were taken off. */
+  readonly discount: number
+  /** The service tier that was served, where the provider told it. */
+  readonly tier: string | null
+}
+
+/** Resolved promises mean durable: the transaction is on disk. Rejects with a GatewayError `billing_unavailable`. */
+export interface Ledger {
+  /** Reserves atomically: of every limit, and of the credits or the plan. Either all of them have room or none is touched. */
+  hold(request: HoldRequest): Promise<Hold | 'insufficient' | Exhausted>
+  /** Charges `row.cost` and gives the rest of the hold back, once: a second settlement of one hold does nothing. */
+  settle(hold: Hold, row: RequestRow): Promise<void>
+  void(hold: Hold): Promise<void>
+  /** Keeps a row that costs nothing: refused, failed or replayed. */
+  record(row: RequestRow): Promise<void>
+  balance(orgId: string): Promise<{ balance: Money; held: Money; used: Money }>
+  /** Turns open holds of dead owners into orphans; returns how many. */
+  recover(): Promise<number>
+  /** Resolves when all that was asked before is durable. */
+  flush(): Promise<void>
+}

@@ -1,0 +1,120 @@
+/**
+ * What the operator changes of an organization's policy, each change with a line in the audit log. An organization
+ * goes by its id or its name. Everything rejects with a GatewayError: 404 for what is not there or is another
+ * organization's, 400 for what cannot be, 503 when the store fails.
+ */
+import type { Compliance, PolicyFacts, RuleType, RuleValue } from '../policy.ts'
+import type { Actor } from './accounts.ts'
+
+export interface ProviderKeyRecord {
+  readonly id: string
+  readonly organization: string
+  readonly provider: string
+  readonly label: string
+  readonly fingerprint: string
+  /** Of the master key that it is kept under. */
+  readonly keyVersion: string
+  readonly createdAt: string
+}
+export interface NewProviderKey {
+  readonly organization: string
+  readonly provider: string
+  readonly label: string
+  readonly secret: string
+  readonly fingerprint: string
+}
+export interface Reencryption {
+  /** Keys that were kept under an older master key. */
+  readonly reencrypted: number
+  /** Keys whose master key is missing, or that were changed: they stay as they are. */
+  readonly unreadable: readonly string[]
+  /** Of the master key that all others are kept under now. */
+  readonly keyVersion: string
+}
+export interface ProviderKeyStore {
+  add(input: NewProviderKey, actor: Actor): Promise<ProviderKeyRecord>
+  list(organization?: string): Promise<ProviderKeyRecord[]>
+  /** `organization`, where it is given, must be whose key it is. */
+  remove(id: string, organization: string | undefined, actor: Actor): Promise<ProviderKeyRecord>
+  /** Keeps every key under the newest master key, or under a new one. May be cut short and run again. */
+  reencrypt(withNewKey: boolean, actor: Actor): Promise<Reencryption>
+  /** Of the master keys that any key is kept under. */
+  keyVersions(): Promise<string[]>
+}
+
+export interface RuleRecord {
+  readonly id: string
+  readonly organization: string
+  /** Id of the key that it narrows; null for all keys of the organization. */
+  readonly key: string | null
+  readonly type: RuleType
+  readonly value: RuleValue
+  readonly status: 'active' | 'inactive'
+  readonly createdAt: string
+}
+/** An organization, or a key. With both, the key must be the organization's. */
+export interface RuleScope {
+  readonly organization?: string | undefined
+  readonly key?: string | undefined
+}
+export interface RuleStore {
+  add(input: RuleScope & { readonly type: RuleType; readonly value: RuleValue }, actor: Actor): Promise<RuleRecord>
+  list(scope: RuleScope): Promise<RuleRecord[]>
+  setStatus(
+    id: string,
+    status: RuleRecord['status'],
+    organization: string | undefined,
+    actor: Actor,
+  ): Promise<RuleRecord>
+  remove(id: string, organization: string | undefined, actor: Actor): Promise<RuleRecord>
+}
+
+export interface ComplianceStore {
+  /** Null when the organization demands nothing. */
+  show(organization: string): Promise<Compliance | null>
+  /** What is not named stays as it is. */
+  change(organization: string, changes: Partial<Compliance>, actor: Actor): Promise<Compliance>
+  clear(organization: string, actor: Actor): Promise<void>
+}
+
+export interface ManifestRecord {
+  readonly organization: string
+  readonly provider: string
+  readonly manifest: string
+  readonly createdAt: string
+}
+export interface ManifestStore {
+  /** In place of the manifest of the same provider, where there is one. */
+  put(input: Omit<ManifestRecord, 'createdAt'>, actor: Actor): Promise<ManifestRecord>
+  list(organization?: string): Promise<ManifestRecord[]>
+  remove(organization: string, provider: string, actor: Actor): Promise<ManifestRecord>
+}
+
+export interface PolicyStores {
+  /** Id of an organization. */
+  organizationId(organization: string): string
+  facts(orgId: string): PolicyFacts | Promise<PolicyFacts>
+  readonly providerKeys: ProviderKeyStore
+  readonly rules: RuleStore
+  readonly compliance: ComplianceStore
+  readonly manifests: ManifestStore
+}
+
+/** The same for the operator's side, where what is added is checked against the catalogue. */
+export interface PolicyAdmin extends Omit<PolicyStores, 'facts' | 'organizationId' | 'providerKeys' | 'manifests'> {
+  readonly providerKeys: Omit<ProviderKeyStore, 'add' | 'keyVersions'> & {
+    /** 404 for a provider that the organization cannot use, 400 for a secret that the provider cannot take. */
+    add(input: Omit<NewProviderKey, 'fingerprint'>, actor: Actor): Promise<ProviderKeyRecord>
+  }
+  readonly manifests: Omit<ManifestStore, 'put'> & {
+    /** `manifest` is YAML or JSON as in `providers.d`, without a secret. 400 names the position of a fault in it. */
+    declare(organization: string, manifest: string, actor: Actor): Promise<DeclaredProvider>
+  }
+  /** Those of `names` that the organization has no model or provider of. */
+  unknown(organization: string, names: Pick<RuleValue, 'models' | 'providers'>): Promise<string[]>
+}
+export interface DeclaredProvider {
+  readonly organization: string
+  readonly provider: string
+  readonly models: readonly string[]
+}

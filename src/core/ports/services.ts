@@ -1,0 +1,114 @@
+/** What filters and endpoints are given besides the stores of money and keys. */
+import type { Event } from '../event.ts'
+import type { Policies } from '../policy.ts'
+import type { KeyStore } from './keys.ts'
+import type { Ledger } from './ledger.ts'
+import type { Circuits, Measurements, Pins } from './routing.ts'
+
+/** A sliding-window counter, and a count of what runs. */
+export interface Counters {
+  /** Takes one unit of `limit` per `windowMs`; a refused unit is not counted. */
+  take(key: string, limit: number, windowMs: number): Quota | Promise<Quota>
+  /** Takes one of `limit` places; false when none is free. Whoever got one gives it back by `leave`. */
+  enter(key: string, limit: number): boolean | Promise<boolean>
+  leave(key: string): void | Promise<void>
+}
+export interface Quota {
+  readonly allowed: boolean
+  readonly remaining: number
+  /** Until the oldest unit leaves the window. */
+  readonly resetMs: number
+}
+
+export interface CachedReply {
+  readonly events: readonly Event[]
+  readonly provider: string
+  readonly model: string
+  readonly externalId: string
+}
+export interface ReplyCache {
+  get(key: string): Promise<CachedReply | undefined> | CachedReply | undefined
+  set(key: string, reply: CachedReply, bytes: number, ttlMs: number): Promise<void> | void
+}
+
+/** Closed label sets only: endpoint, provider, model, outcome, kind, filter, code. */
+export interface Metrics {
+  request(
+    labels: { endpoint: string; provider: string; model: string; outcome: string },
+    at: {
+      seconds: number
+      firstTokenSeconds?: number | undefined
+      overheadSeconds?: number | undefined
+    },
+  ): void
+  tokens(provider: string, model: string, kind: string, count: number): void
+  cost(provider: string, model: string, usd: number): void
+  attempt(provider: string, model: string, outcome: string): void
+  refusal(filter: string, code: string): void
+  inFlight(delta: 1 | -1): void
+  /** Requests that wait for a place. */
+  waiting(delta: 1 | -1): void
+  unpriced(provider: string, model: string): void
+}
+
+export interface Log {
+  debug(fields: object, message: string): void
+  info(fields: object, message: string): void
+  warn(fields: object, message: string): void
+  error(fields: object, message: string): void
+}
+
+/** How near the process is to the end of its strength. */
+export interface Load {
+  /** Recent delay of the event loop in milliseconds. */
+  lagMs(): number
+  /** Share of the heap's limit that is in use, from 0 to 1. */
+  memory(): number
+}
+
+/** For the bytes that all requests together may make the process keep. */
+export interface Room {
+  /** False, and nothing is taken, when there is no room for so many. */
+  take(bytes: number): boolean
+  give(bytes: number): void
+}
+
+/** Reads what stands at an address that a client gave; nothing inside the operator's network is ever asked. */
+export interface MediaFetcher {
+  /**
+   * The image there as a data URL, of the media type that its first bytes prove. `take` is told of bytes before they
+   * are kept, and may throw. Rejects with the GatewayError that the caller gets, a 400 that names `param`, or with
+   * what `take` throws.
+   */
+  image(url: string, param: string, take: (bytes: number) => void, signal: AbortSignal): Promise<string>
+}
+
+/** A store that can be asked whether it works. Throws, with the reason as message, when it does not. */
+export interface Probe {
+  ping(): void | Promise<void>
+}
+
+export interface Services {
+  /** Of the product, as the health record shows it. */
+  readonly version: string
+  readonly database: Probe
+  /** Undefined while no Redis is configured. */
+  readonly redis: Probe | undefined
+  readonly keys: KeyStore
+  readonly policies: Policies
+  readonly ledger: Ledger
+  readonly counters: Counters
+  readonly cache: ReplyCache
+  readonly metrics: Metrics
+  readonly log: Log
+  readonly load: Load
+  readonly room: Room
+  readonly media: MediaFetcher
+  readonly measurements: Measurements
+  readonly circuits: Circuits
+  readonly pins: Pins
+  /** Chance: uniform, from 0 to below 1. */
+  random(): number
+  /** Wall clock, Unix milliseconds. */
+  now(): number
+}

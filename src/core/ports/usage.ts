@@ -1,0 +1,35 @@
+/** What was consumed, summed by the hour; the sums outlive the request rows. */
+import type { Money } from '../money.ts'
+
+export interface UsageQuery {
+  readonly orgId?: string | undefined
+  readonly projectId?: string | undefined
+  readonly keyId?: string | undefined
+  /** Unix milliseconds, `from` inclusive, `to` exclusive. */
+  readonly from: number
+  readonly to: number
+}
+export type UsageGroup = 'provider' | 'model' | 'app' | 'api_key'
+export interface UsageTotals {
+  readonly requests: number
+  readonly errors: number
+  readonly cached: number
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly cachedTokens: number
+  readonly reasoningTokens: number
+  /** Of all providers' work, whoever paid for it. */
+  readonly cost: Money
+  /** The part of it that credits paid. */
+  readonly creditsCost: Money
+  /** The part that callers paid to providers, with keys of their own. */
+  readonly byokCost: Money
+  /** Beside `cost`. */
+  readonly storageCost: Money
+}
+export interface UsageStore {
+  totals(query: UsageQuery): Promise<UsageTotals>
+  breakdown(query: UsageQuery, by: UsageGroup): Promise<(UsageTotals & { id: string })[]>
+  /** Compares request rows, ledger and aggregates; one sentence for each difference. */
+  check(): Promise<string[]>
+}

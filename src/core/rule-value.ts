@@ -1,0 +1,50 @@
+/** Checks a rule as an operator writes it. */
+import { parseRange } from './address.ts'
+import { errors, type GatewayError } from './error.ts'
+import type { RuleType, RuleValue } from './policy.ts'
+
+type Field = keyof RuleValue
+
+/** The fields that a rule of each type reads; at least one of them must be there. */
+const fieldsOf: { readonly [T in RuleType]: readonly Field[] } = {
+  allow_models: ['models'],
+  deny_models: ['models'],
+  allow_providers: ['providers'],
+  deny_providers: ['providers'],
+  allow_pricing: ['pricing', 'maxInputPrice', 'maxOutputPrice'],
+  deny_pricing: ['pricing', 'maxInputPrice', 'maxOutputPrice'],
+  allow_ip_cidrs: ['ipCidrs'],
+  deny_ip_cidrs: ['ipCidrs'],
+}
+
+const MAX_ENTRIES = 1000
+/** As in the manifests: whole dollars, and places down to a millionth of a micro-dollar per million tokens. */
+const PRICE = /^\d{1,9}(\.\d{1,6})?$/
+
+/** What of `value` is given. Throws a 400 that names the field which does not fit the type. */
+export function ruleValue(type: RuleType, value: RuleValue): RuleValue {
+  const given = Object.fromEntries(Object.entries(value).filter(([, field]) => field !== undefined)) as RuleValue
+  const fields = fieldsOf[type]
+  const stray = (Object.keys(given) as Field[]).find(field => !fields.includes(field))
+  if (stray) throw refusal(`A rule of type ${type} takes ${fields.join(', ')}, not ${stray}.`, stray)
+  if (Object.keys(given).length === 0) throw refusal(`A rule of type ${type} needs ${fields.join(' or ')}.`, fields[0]!)
+  for (const field of ['models', 'providers', 'ipCidrs'] as const) checkList(field, given[field])
+  const range = given.ipCidrs?.find(text => !parseRange(text))
+  if (range !== undefined) {
+    throw refusal(`"${range}" is no range of addresses, such as 192.0.2.0/24 or 2001:db8::/32.`, 'ipCidrs')
+  }
+  for (const field of ['maxInputPrice', 'maxOutputPrice'] as const) {
+    if (given[field] === undefined || PRICE.test(given[field])) continue
+    throw refusal(`"${given[field]}" is no price in USD per million tokens, such as 2.50.`, field)
+  }
+  return given
+}
+
+function checkList(field: Field, list: readonly string[] | undefined): void {
+  if (!list) return
+  if (list.length === 0 || list.includes(''))
+    throw refusal(`${field} must hold at least one entry, none of them empty.`, field)
+  if (list.length > MAX_ENTRIES) throw refusal(`${field} may hold up to ${MAX_ENTRIES} entries.`, field)
+}
+
+const refusal = (message: string, field: Field): GatewayError => errors.invalidParameters(message, field)

@@ -1,0 +1,168 @@
+/** Decides what one key may call. Rules: field notes section 6. */
+import { type Address, type AddressRange, inRange, parseRange } from './address.ts'
+import type { Mapping } from './catalog.ts'
+import { compliancePredicate } from './compliance.ts'
+import { errors } from './error.ts'
+import { formatDecimal, parseDecimal } from './money.ts'
+import { isFree, namesOf, offerOf, refsOf } from './offer.ts'
+import type { Access, Compliance, Denial, Rule, RuleType, RuleValue } from './policy.ts'
+
+/** Written per million tokens, kept in pico-USD per token: six places fewer than twelve. */
+const PLACES = 6
+
+export interface AccessFacts {
+  readonly id: string
+  /** Those of the organization, and those of the key: each of the two narrows by itself. */
+  readonly organizationRules: readonly Rule[]
+  readonly keyRules: readonly Rule[]
+  readonly compliance: Compliance | undefined
+}
+
+/** Within one level rules of one type that allow are a union, types add up, and what denies wins. */
+export function accessOf({ id, organizationRules, keyRules, compliance }: AccessFacts): Access {
+  const levels = [
+    { rules: organizationRules, whose: 'the organization' },
+    { rules: keyRules, whose: 'the API key' },
+  ].filter(({ rules }) => rules.length > 0)
+  const judges = levels.map(({ rules, whose }) => offerJudge(rules, whose))
+  const doors = levels
+    .filter(({ rules }) => rules.some(({ type }) => type.endsWith('_ip_cidrs')))
+    .map(({ rules, whose }) => addressJudge(rules, whose))
+  const violations = compliance && compliancePredicate(compliance)
+  const known = new WeakMap<Mapping, { readonly denial: Denial | undefined }>()
+  const judge = (mapping: Mapping): Denial | undefined => {
+    for (const denied of judges) {
+      const reason = denied(mapping)
+      if (reason !== undefined) return { by: 'rules', reason }
+    }
+    const reason = violations?.(mapping)
+    return reason === undefined ? undefined : { by: 'compliance', reason }
+  }
+  return {
+    id,
+    restricted: judges.length > 0 || violations !== undefined,
+    admit(address) {
+      if (doors.length === 0) return
+      const from = address()
+      for (const denied of doors) {
+        const reason = denied(from)
+        if (reason !== undefined) throw errors.forbidden(`Access denied: ${reason}.`)
+      }
+    },
+    denial(mapping) {
+      let verdict = known.get(mapping)
+      if (!verdict) {
+        verdict = { denial: judge(mapping) }
+        known.set(mapping, verdict)
+      }
+      return verdict.denial
+    },
+  }
+}
+
+type OfferType = Exclude<RuleType, `${string}_ip_cidrs`>
+interface Kind {
+  matches(rule: RuleValue, mapping: Mapping): boolean
+  /** What is wrong with an offer that no rule that allows matches, or that `rules`, one that denies, matches. */
+  reason(mapping: Mapping, rules: readonly RuleValue[]): string
+}
+
+const kinds: { readonly [T in OfferType]: Kind } = {
+  allow_models: {
+    matches: namesModel,
+    reason: ({ model }) => `Model ${model.id} is not in the allowed models list`,
+  },
+  deny_models: {
+    matches: namesModel,
+    reason: ({ model }) => `Model ${model.id} is in the denied models list`,
+  },
+  allow_providers: {
+    matches: namesProvider,
+    reason: ({ provider }) => `Provider ${provider.id} is not in the allowed providers list`,
+  },
+  deny_providers: {
+    matches: namesProvider,
+    reason: ({ provider }) => `Provider ${provider.id} is in the denied providers list`,
+  },
+  allow_pricing: {
+    matches: (rule, mapping) => isOfType(rule, mapping) && excess(rule, mapping) === undefined,
+    reason(mapping, rules) {
+      const [rule] = rules
+      if (rules.length > 1 || !rule) return `The price of ${offerOf(mapping)} is in none of the allowed ranges`
+      return (isOfType(rule, mapping) ? excess(rule, mapping) : undefined) ?? `Only ${rule.pricing} models are allowed`
+    },
+  },
+  deny_pricing: {
+    matches: (rule, mapping) => isOfType(rule, mapping) && (!hasLimit(rule) || excess(rule, mapping) !== undefined),
+    reason(mapping, [rule]) {
+      return excess(rule!, mapping) ?? `${rule!.pricing === 'free' ? 'Free' : 'Paid'} models are not allowed`
+    },
+  },
+}
+
+/** The reason against an offer, or undefined. */
+function offerJudge(rules: readonly Rule[], whose: string) {
+  const types = Object.keys(kinds) as OfferType[]
+  const byType = types.map(type => ({ type, rules: rules.filter(rule => rule.type === type) }))
+  const present = byType.filter(each => each.rules.length > 0)
+  const denying = present.filter(({ type }) => type.startsWith('deny'))
+  const allowing = present.filter(({ type }) => type.startsWith('allow'))
+  return (mapping: Mapping): string | undefined => {
+    for (const { type, rules } of denying) {
+      const rule = rules.find(each => kinds[type].matches(each, mapping))
+      if (rule) return signed(kinds[type].reason(mapping, [rule]), [rule], whose)
+    }
+    for (const { type, rules } of allowing) {
+      if (rules.some(each => kinds[type].matches(each, mapping))) continue
+      return signed(kinds[type].reason(mapping, rules), rules, whose)
+    }
+    return undefined
+  }
+}
+
+/** The reason against an address, or undefined. */
+function addressJudge(rules: readonly Rule[], whose: string) {
+  const ofType = (type: RuleType) =>
+    rules.filter(rule => rule.type === type).map(rule => ({ rule, ranges: rangesOf(rule) }))
+  const [denying, allowing] = [ofType('deny_ip_cidrs'), ofType('allow_ip_cidrs')]
+  return (address: Address | undefined): string | undefined => {
+    const holds = ({ ranges }: { ranges: readonly AddressRange[] }) =>
+      address !== undefined && ranges.some(range => inRange(range, address))
+    const denied = denying.find(holds)
+    if (denied) return signed('The IP address of the caller is in the denied ranges', [denied.rule], whose)
+    if (allowing.length === 0 || allowing.some(holds)) return undefined
+    const allowed = allowing.map(({ rule }) => rule)
+    return signed('The IP address of the caller is not in the allowed ranges', allowed, whose)
+  }
+}
+
+const rangesOf = ({ ipCidrs = [] }: Rule): AddressRange[] => ipCidrs.flatMap(text => parseRange(text) ?? [])
+
+const signed = (reason: string, rules: readonly Rule[], whose: string): string =>
+  `${reason} (rule${rules.length > 1 ? 's' : ''} ${rules.map(({ id }) => id).join(', ')} of ${whose})`
+
+function namesModel({ models = [] }: RuleValue, mapping: Mapping): boolean {
+  return namesOf(mapping).some(name => models.includes(name))
+}
+
+function namesProvider({ providers = [] }: RuleValue, { provider }: Mapping): boolean {
+  return refsOf(provider).some(ref => providers.includes(ref))
+}
+
+const isOfType = ({ pricing }: RuleValue, mapping: Mapping): boolean =>
+  pricing === undefined || isFree(mapping) === (pricing === 'free')
+
+const hasLimit = ({ maxInputPrice, maxOutputPrice }: RuleValue): boolean =>
+  maxInputPrice !== undefined || maxOutputPrice !== undefined
+
+/** Which limit of the rule the offer's price exceeds, in words; a price that is not known exceeds any. */
+function excess({ maxInputPrice, maxOutputPrice }: RuleValue, mapping: Mapping): string | undefined {
+  const rates = mapping.price?.rates
+  const over = (kind: 'input' | 'output', rate: bigint | undefined, limit: string | undefined) => {
+    if (limit === undefined) return undefined
+    if (rate === undefined) return `The ${kind} price of ${offerOf(mapping)} is unknown`
+    if (rate <= parseDecimal(limit, PLACES)) return undefined
+    return `Model ${kind} price exceeds maximum allowed (${formatDecimal(rate, PLACES)} > ${limit} USD per million tokens)`
+  }
+  return over('input', rates?.prompt, maxInputPrice) ?? over('output', rates?.completion, maxOutputPrice)
+}

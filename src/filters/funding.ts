@@ -1,0 +1,96 @@
+/** Who pays for an attempt, whether that may be, and what it may come to. */
+import { errors, type GatewayError } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
+import { costOf, type Money, type Price } from '../core/money.ts'
+import { isPremium, type Plan } from '../core/plan.ts'
+import type { Allowance, Exhausted, Principal } from '../core/ports.ts'
+import type { Target } from '../core/translator.ts'
+import { estimateTokens, type Usage } from '../core/usage.ts'
+
+/** The caller's own key at the provider: no credits are used. */
+export const isByok = (ex: Exchange): boolean => ex.target!.credential?.source === 'byok'
+
+/** What the organization's coding plan grants; undefined without one. Throws for what the plan excludes (interface 8.6). */
+export function allowanceOf(ex: Exchange): Allowance | undefined {
+  const { plan: subscription } = ex.principal!
+  if (!subscription) return undefined
+  const plan = ex.snapshot.plans.get(subscription.plan)
+  if (!plan) return { monthly: 0n, premium: undefined }
+  checkPlan(ex, plan)
+  return { monthly: plan.monthly, premium: isPremium(plan, ex.target!.price) ? plan.weeklyPremium : undefined }
+}
+
+function checkPlan(ex: Exchange, plan: Plan): void {
+  if (!plan.endpoints.has(ex.endpoint.name)) throw errors.forbidden('Coding plans cannot use this endpoint.')
+  if (ex.requestedProvider !== null) {
+    throw errors.forbidden('Coding plans route by themselves: name the model without a provider.')
+  }
+  const { service_tier: tier, routing } = ex.request as { service_tier?: string | null; routing?: string | null }
+  if (tier != null && !plan.serviceTiers.has(tier)) {
+    throw errors.forbidden(`Coding plans cannot use service_tier "${tier}"; use ${listed(plan.serviceTiers)}.`)
+  }
+  if (routing != null && !plan.routing.has(routing)) {
+    throw errors.unsupported(
+      `Coding plans cannot use routing "${routing}"; use ${listed(plan.routing)}.`,
+      'routing',
+      'invalid_parameters',
+    )
+  }
+}
+
+const listed = (values: ReadonlySet<string>): string => [...values].join(', ')
+
+/** The target at the price that this caller pays; the same target when there is no discount. */
+export function discounted(target: Target, { discounts }: Principal): Target {
+  if (discounts.length === 0 || !target.price || target.credential?.source === 'byok') return target
+  const { provider, mapping } = target
+  const found = discounts.find(
+    ({ provider: of, model }) => (of === null || of === provider.id) && (model === null || model === mapping.model.id),
+  )
+  return found ? { ...target, price: { ...target.price, discount: found.millionths } } : target
+}
+
+/**
+ * What the request may cost at most, as far as that can be told beforehand; nano-USD. Null when something that it asks
+ * for has no known price.
+ */
+export function estimate(ex: Exchange, defaultOutput: number): Money | null {
+  const { mapping, price } = ex.target!
+  if (!price) return null
+  const request = ex.request!
+  const { operation } = ex
+  const ceiling = mapping.maxOutput ?? mapping.model.maxOutput ?? defaultOutput
+  const usage: Usage = {
+    prompt: estimateTokens(operation.promptCharacters(request)),
+    completion: operation.answerTokens?.(request, defaultOutput, ceiling) ?? 0,
+    ...operation.extras?.(request, mapping.model),
+  }
+  if (price.rates.image !== undefined) usage.image = operation.images?.(request) ?? 0
+  const terms = operation.terms?.(request)
+  const asked = costOf(usage, price, terms)
+  if (!asked || !price.tierFactors || terms?.tier === undefined) return asked?.total ?? null
+  // A cheaper tier may not be the one that is served.
+  const usual = costOf(usage, price, { ...terms, tier: undefined })!
+  return asked.total > usual.total ? asked.total : usual.total
+}
+
+/** Pico-USD per token, of what was read and written, rounded to nano-USD. */
+export const storageOf = ({ prompt = 0, completion = 0 }: Usage, rate: Price['rates']['prompt']): Money =>
+  (BigInt(Math.round(prompt + completion)) * (rate ?? 0n) + 500n) / 1000n
+
+/** Why a limit refuses; 402, because it is about money (field notes sections 5 and 6). */
+export function refusal({ exhausted, period, resetsAt }: Exhausted): GatewayError {
+  const until = resetsAt === undefined ? '' : ` It resets at ${new Date(resetsAt).toISOString()}.`
+  switch (exhausted) {
+    case 'key':
+      return errors.spent(`API key reached its ${period === 'total' ? '' : 'current period '}usage limit.${until}`)
+    case 'member':
+      return errors.spent(`Member has reached their ${period === 'total' ? 'total' : 'period'} spend budget.${until}`)
+    case 'premium':
+      return errors.spent(`Dev Plan weekly premium limit reached. Use a model that is not premium.${until}`)
+    case 'plan': {
+      const renewal = resetsAt === undefined ? '' : ` on ${new Date(resetsAt).toISOString().slice(0, 10)}`
+      return errors.spent(`Dev Plan credit limit reached. Upgrade your plan or wait for renewal${renewal}.`)
+    }
+  }
+}

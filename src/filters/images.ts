@@ -1,0 +1,117 @@
+/** Images of a request that stand at addresses, for targets that take them as data only. */
+import { errors } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { ChatRequest, ContentPart, Message } from '../core/ops.ts'
+import type { Services } from '../core/ports.ts'
+
+/** Different addresses in one request. */
+const MAX_ADDRESSES = 20
+const MAX_BYTES = 32 * 1024 * 1024
+/** Base64 has four characters for three bytes. */
+const EXPANSION = 4 / 3
+
+type ImagePart = Extract<ContentPart, { type: 'image_url' }>
+
+/** Fetches every address once for all attempts of a request, and keeps what is there until the request ends. */
+export class Images {
+  readonly #services: Pick<Services, 'media' | 'room'>
+  readonly #fetched = new WeakMap<Exchange, Fetched>()
+
+  constructor(services: Pick<Services, 'media' | 'room'>) {
+    this.#services = services
+  }
+
+  /**
+   * A copy of `request` with data URLs in place of addresses, or itself when it has none. Rejects with the 400 that
+   * names the first part whose image cannot be had.
+   */
+  inlined(ex: Exchange, request: ChatRequest): ChatRequest | Promise<ChatRequest> {
+    const addresses = addressesOf(request)
+    if (addresses.size === 0) return request
+    let fetched = this.#fetched.get(ex)
+    if (!fetched) {
+      fetched = new Fetched(ex, addresses, this.#services)
+      this.#fetched.set(ex, fetched)
+    }
+    return fetched.images.then(images => replaced(request, images))
+  }
+
+  /** The request has ended. */
+  release(ex: Exchange): void {
+    this.#fetched.get(ex)?.release()
+  }
+}
+
+/** The images of one request, on their way or here. */
+class Fetched {
+  /** Data URLs by address. */
+  readonly images: Promise<ReadonlyMap<string, string>>
+  readonly #services: Pick<Services, 'media' | 'room'>
+  readonly #stop = new AbortController()
+  #taken = 0
+  #bytes = 0
+
+  constructor(ex: Exchange, addresses: ReadonlyMap<string, string>, services: Pick<Services, 'media' | 'room'>) {
+    this.#services = services
+    this.images = this.#all(ex, addresses)
+  }
+
+  release(): void {
+    this.#stop.abort()
+    this.#services.room.give(this.#taken)
+    this.#taken = 0
+  }
+
+  async #all(ex: Exchange, addresses: ReadonlyMap<string, string>): Promise<ReadonlyMap<string, string>> {
+    const [, last] = [...addresses].at(-1)!
+    if (addresses.size > MAX_ADDRESSES) {
+      throw errors.invalidParameters(`${last}: at most ${MAX_ADDRESSES} images of a request are fetched.`, last)
+    }
+    const gone = () => this.#stop.abort()
+    ex.signal.listen(gone)
+    try {
+      const { media } = this.#services
+      const one = async ([url, param]: [string, string]) =>
+        [url, await media.image(url, param, bytes => this.#take(bytes, param), this.#stop.signal)] as const
+      return new Map(await Promise.all([...addresses].map(one)))
+    } finally {
+      // One that failed is enough to end the others.
+      this.#stop.abort()
+      ex.signal.ignore(gone)
+    }
+  }
+
+  #take(bytes: number, param: string): void {
+    this.#bytes += bytes
+    if (this.#bytes > MAX_BYTES) throw errors.imageTooLarge(MAX_BYTES, param)
+    const kept = Math.ceil(bytes * EXPANSION)
+    if (this.#stop.signal.aborted || !this.#services.room.take(kept)) throw errors.overloaded()
+    this.#taken += kept
+  }
+}
+
+/** Every address, with the field that holds it first. */
+function addressesOf({ messages }: ChatRequest): Map<string, string> {
+  const addresses = new Map<string, string>()
+  for (const [i, { content }] of messages.entries()) {
+    if (!Array.isArray(content)) continue
+    for (const [j, part] of content.entries()) {
+      if (!isRemote(part) || addresses.has(part.image_url.url)) continue
+      addresses.set(part.image_url.url, `messages[${i}].content[${j}].image_url.url`)
+    }
+  }
+  return addresses
+}
+
+const isRemote = (part: ContentPart): part is ImagePart =>
+  part.type === 'image_url' && /^https?:/i.test(part.image_url.url)
+
+function replaced(request: ChatRequest, images: ReadonlyMap<string, string>): ChatRequest {
+  const inline = (part: ContentPart): ContentPart =>
+    isRemote(part) ? { ...part, image_url: { ...part.image_url, url: images.get(part.image_url.url)! } } : part
+  const inMessage = (message: Message): Message =>
+    Array.isArray(message.content) && message.content.some(isRemote)
+      ? { ...message, content: message.content.map(inline) }
+      : message
+  return { ...request, messages: request.messages.map(inMessage) }
+}

@@ -1,0 +1,76 @@
+/** Which app a request comes from: what it says of itself, or what its headers give away (field notes section 9). */
+import { errors } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
+
+const CLAUDE_CODE = 'claude.com/claude-code'
+
+/** Other names of known apps. */
+const aliases: Readonly<Record<string, string>> = {
+  'open-code': 'opencode',
+  'roo-cline': 'roo-code',
+  kilo: 'kilo-code',
+  codeium: 'windsurf',
+  copilot: 'github-copilot',
+  hermes: 'hermes-agent',
+  'claude-cli': CLAUDE_CODE,
+  'claude-code': CLAUDE_CODE,
+}
+
+/** What `User-Agent` or a title say, for apps that send no `x-source`; the first that fits counts. */
+const agents: readonly (readonly [pattern: RegExp, app: string])[] = [
+  [/\bclaude[-_ ](?:cli|code)\b/i, CLAUDE_CODE],
+  [/\bcodex(?:[-_]\w+)?\b/i, 'codex'],
+  [/\bopen-?code\b/i, 'opencode'],
+  [/\broo[-_ ]?(?:code|cline)\b/i, 'roo-code'],
+  [/\bkilo[-_ ]?(?:code)?\b/i, 'kilo-code'],
+  [/\bcline\b/i, 'cline'],
+  [/\bcursor\b/i, 'cursor'],
+  [/\bautohand\b/i, 'autohand'],
+  [/\bsoulforge\b/i, 'soulforge'],
+  [/\bn8n\b/i, 'n8n'],
+  [/\baider\b/i, 'aider'],
+  [/^continue\b|\bcontinue\//i, 'continue'],
+  [/\b(?:windsurf|codeium)\b/i, 'windsurf'],
+  [/^zed\b|\bzed\//i, 'zed'],
+  [/\b(?:github[-_ ]?)?copilot/i, 'github-copilot'],
+  [/\bpi-agent\b/i, 'pi-agent'],
+  [/\bhermes(?:-agent)?\b/i, 'hermes-agent'],
+  [/\bdevpass-code\b/i, 'devpass-code'],
+  [/\w*claw\w*/i, 'openclaw'],
+  [/^(?:Async)?OpenAI\//, 'openai-sdk'],
+]
+
+const NAME = /^[A-Za-z0-9./-]{1,128}$/
+const bare = (text: string): string => text.replace(/^https?:\/\//, '').replace(/^www\./, '')
+const known = (name: string): string => aliases[name.toLowerCase()] ?? name
+
+/** Throws the 400 for an `x-source` that cannot be kept. */
+export function checkSource(ex: Exchange): void {
+  const given = ex.header('x-source')
+  if (!given || NAME.test(bare(given))) return
+  throw errors.invalidParameters('x-source may hold letters, digits, "-", "." and "/", at most 128.', 'x-source')
+}
+
+/** The app that is attributed; null when nothing tells. */
+export function sourceOf(ex: Exchange): string | null {
+  const given = ex.header('x-source')
+  if (given && NAME.test(bare(given))) return known(bare(given))
+  return hostOf(ex.header('referer')) ?? agentOf(ex)
+}
+
+function hostOf(referer: string | undefined): string | undefined {
+  if (!referer || !URL.canParse(referer)) return undefined
+  const host = bare(new URL(referer).hostname)
+  return NAME.test(host) ? known(host) : undefined
+}
+
+function agentOf(ex: Exchange): string | null {
+  const said = [ex.header('user-agent'), ex.header('x-title'), ex.header('x-openrouter-title')]
+  for (const text of said) {
+    if (!text) continue
+    const found = agents.find(([pattern]) => pattern.test(text.slice(0, MAX_AGENT)))
+    if (found) return found[1]
+  }
+  return null
+}
+const MAX_AGENT = 256

@@ -1,0 +1,108 @@
+/** How the operator's changes are made: each in one transaction with its line in the audit log. */
+import type { Statement } from 'better-sqlite3'
+import { errors, GatewayError } from '../../core/error.ts'
+import { formatMoney } from '../../core/money.ts'
+import type { Actor, AuditEntry, AuditStore } from '../../core/ports.ts'
+import { Directory } from './directory.ts'
+import type { Sqlite } from './open.ts'
+import type { Writer } from './writer.ts'
+
+export interface ChangeOptions {
+  /** Wall clock, Unix milliseconds. */
+  readonly now: () => number
+  /** Called when a change of what keys may do is durable, before its caller hears of it. */
+  readonly onKeyChange: () => void
+}
+
+/** One line of the audit log. Amounts in `was` and `became` are written as decimal strings of USD. */
+export interface Note {
+  readonly actor: Actor
+  readonly action: string
+  /** Id; null for what concerns all. */
+  readonly organization: string | null
+  readonly subject: string
+  readonly was: unknown
+  readonly became: unknown
+}
+
+export class Changes {
+  readonly directory: Directory
+  readonly now: () => number
+  readonly #writer: Writer
+  readonly #onKeyChange: () => void
+  readonly #note: Statement
+
+  constructor(db: Sqlite, writer: Writer, { now, onKeyChange }: ChangeOptions) {
+    this.directory = new Directory(db)
+    this.now = now
+    this.#writer = writer
+    this.#onKeyChange = onKeyChange
+    this.#note = db.prepare(
+      'INSERT INTO audit (at, actor, action, org_id, subject, was, became) VALUES (?, ?, ?, ?, ?, ?, ?)',
+    )
+  }
+
+  /** Runs `work` in a transaction, after all that requests have written in it. Rejects with a GatewayError. */
+  async run<T>(work: () => T): Promise<T> {
+    try {
+      return await this.#writer.run(() => {
+        this.#writer.sync()
+        return work()
+      })
+    } catch (cause) {
+      throw cause instanceof GatewayError ? cause : errors.storeUnavailable(cause)
+    } finally {
+      this.#onKeyChange()
+    }
+  }
+
+  /** Within `run`. */
+  note({ actor, action, organization, subject, was, became }: Note): void {
+    this.#note.run(this.now(), actor, action, organization, subject, written(was), written(became))
+  }
+}
+
+const written = (value: unknown): string | null =>
+  value === null || value === undefined
+    ? null
+    : JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'bigint' ? formatMoney(inner) : inner))
+
+interface AuditRow {
+  id: number
+  at: number
+  actor: string
+  action: string
+  organization: string | null
+  subject: string
+  was: string | null
+  became: string | null
+}
+
+export class SqliteAudit implements AuditStore {
+  readonly #directory: Directory
+  readonly #list: Statement<{ org: string | null; before: number; limit: number }, AuditRow>
+
+  constructor(db: Sqlite, directory: Directory) {
+    this.#directory = directory
+    this.#list = db.prepare(`
+      SELECT audit.id, at, actor, action, organizations.name AS organization, subject, was, became
+      FROM audit LEFT JOIN organizations ON organizations.id = audit.org_id
+      WHERE (@org IS NULL OR org_id = @org) AND audit.id < @before
+      ORDER BY audit.id DESC LIMIT @limit`)
+  }
+
+  async list(query: Parameters<AuditStore['list']>[0]): Promise<AuditEntry[]> {
+    const { organization, limit, before = Number.MAX_SAFE_INTEGER } = query
+    const org = organization === undefined ? null : this.#directory.organization(organization).id
+    return this.#list.all({ org, before, limit }).map(row => ({
+      id: row.id,
+      at: new Date(row.at).toISOString(),
+      actor: row.actor,
+      action: row.action,
+      organization: row.organization,
+      subject: row.subject,
+      before: row.was === null ? null : (JSON.parse(row.was) as unknown),
+      after: row.became === null ? null : (JSON.parse(row.became) as unknown),
+    }))
+  }
+}

@@ -1,0 +1,164 @@
+/** Payments and discounts, as the operator books them. */
+import type { Statement } from 'better-sqlite3'
+import { errors } from '../../core/error.ts'
+import { shortId } from '../../core/id.ts'
+import { formatMoney, type Money } from '../../core/money.ts'
+import type { Actor, CreditInput, CreditStore, DiscountRecord, LedgerEntry } from '../../core/ports.ts'
+import type { Changes } from './changes.ts'
+import type { Named } from './directory.ts'
+import type { Sqlite } from './open.ts'
+
+interface EntryRow {
+  request_id: string
+  kind: string
+  org_id: string
+  organization: string
+  account: LedgerEntry['account']
+  counter: LedgerEntry['counter']
+  amount: Money
+  note: string | null
+  created_at: bigint
+}
+interface DiscountRow {
+  organization: string | null
+  provider: string
+  model: string
+  millionths: number
+}
+interface Balance {
+  balance: Money
+  held: Money
+  used: Money
+}
+
+const ENTRIES = `
+  SELECT request_id, kind, org_id, organizations.name AS organization, ledger.account, counter, amount, note,
+    ledger.created_at
+  FROM ledger JOIN organizations ON organizations.id = org_id`
+
+export class SqliteCredits implements CreditStore {
+  readonly #changes: Changes
+  readonly #transfer: Statement
+  readonly #add: Statement
+  readonly #take: Statement
+  readonly #balance: Statement<[string], Balance>
+  readonly #entry: Statement<[string, string], EntryRow>
+  readonly #entries: Statement<[string], EntryRow>
+  readonly #setDiscount: Statement
+  readonly #dropDiscount: Statement
+  readonly #discounts: Statement<{ org: string | null }, DiscountRow>
+
+  constructor(db: Sqlite, changes: Changes) {
+    this.#changes = changes
+    this.#transfer = db.prepare(
+      'INSERT INTO ledger (org_id, request_id, kind, amount, note, created_at) VALUES (?, ?, ?, ?, ?, ?)',
+    )
+    this.#add = db.prepare('UPDATE balances SET balance = balance + ? WHERE org_id = ?')
+    this.#take = db.prepare(`
+      UPDATE balances SET balance = balance - @amount
+      WHERE org_id = @org AND (
+        balance - held >= @amount
+        OR (SELECT account FROM organizations WHERE id = org_id) = 'open'
+      )`)
+    this.#balance = db
+      .prepare<[string], Balance>('SELECT balance, held, used FROM balances WHERE org_id = ?')
+      .safeIntegers()
+    this.#entry = db.prepare<[string, string], EntryRow>(`${ENTRIES} WHERE request_id = ? AND kind = ?`).safeIntegers()
+    this.#entries = db
+      .prepare<[string], EntryRow>(
+        `${ENTRIES} WHERE org_id = ? AND kind NOT IN ('charge', 'plan') ORDER BY ledger.created_at DESC LIMIT 1000`,
+      )
+      .safeIntegers()
+    this.#setDiscount = db.prepare(`
+      INSERT INTO discounts (org_id, provider, model, millionths) VALUES (@org, @provider, @model, @millionths)
+      ON CONFLICT (org_id, provider, model) DO UPDATE SET millionths = excluded.millionths`)
+    this.#dropDiscount = db.prepare(
+      'DELETE FROM discounts WHERE org_id = @org AND provider = @provider AND model = @model',
+    )
+    this.#discounts = db.prepare(`
+      SELECT organizations.name AS organization, provider, model, millionths
+      FROM discounts LEFT JOIN organizations ON organizations.id = discounts.org_id
+      WHERE @org IS NULL OR discounts.org_id IN ('', @org)
+      ORDER BY discounts.org_id, provider, model`)
+  }
+
+  add(input: CreditInput, actor: Actor): Promise<LedgerEntry> {
+    return this.#book('topup', input, actor, org => this.#add.run(input.amount, org.id))
+  }
+
+  refund(input: CreditInput, actor: Actor): Promise<LedgerEntry> {
+    const { amount } = input
+    return this.#book('refund', { ...input, amount: -amount }, actor, org => {
+      if (this.#take.run({ amount, org: org.id }).changes > 0) return
+      const { balance, held } = this.#balance.get(org.id)!
+      const free = formatMoney(balance - held)
+      throw errors.badRequest(`"${org.name}" has ${free} USD that are free, less than ${formatMoney(amount)}.`)
+    })
+  }
+
+  async show(organization: string): Promise<Balance> {
+    return this.#balance.get(this.#changes.directory.organization(organization).id)!
+  }
+
+  async entries(organization: string): Promise<LedgerEntry[]> {
+    return this.#entries.all(this.#changes.directory.organization(organization).id).map(entryOf)
+  }
+
+  discount(input: DiscountRecord, actor: Actor): Promise<DiscountRecord> {
+    return this.#changes.run(() => {
+      const { organization, provider, model, millionths } = input
+      const org = organization === null ? null : this.#changes.directory.organization(organization)
+      const key = { org: org?.id ?? '', provider: provider ?? '', model: model ?? '' }
+      const all = this.#discounts.all({ org: org?.id ?? '' }).map(discountOf)
+      const name = org?.name ?? null
+      const was = all.find(one => one.organization === name && one.provider === provider && one.model === model)
+      if (millionths > 0) this.#setDiscount.run({ ...key, millionths })
+      else this.#dropDiscount.run(key)
+      const became = { organization: name, provider, model, millionths }
+      const note = { actor, action: 'credits.discount', organization: org?.id ?? null, subject: org?.id ?? '*' }
+      this.#changes.note({ ...note, was: was ?? null, became })
+      return became
+    })
+  }
+
+  async discounts(organization?: string): Promise<DiscountRecord[]> {
+    const org = organization === undefined ? null : this.#changes.directory.organization(organization).id
+    return this.#discounts.all({ org }).map(discountOf)
+  }
+
+  /** A reference is booked once: who books it again is told of the first time. Throws when that was another booking. */
+  #book(kind: 'topup' | 'refund', input: CreditInput, actor: Actor, move: (org: Named) => void): Promise<LedgerEntry> {
+    return this.#changes.run(() => {
+      const { amount, note = null, reference = shortId() } = input
+      const org = this.#changes.directory.organization(input.organization)
+      const before = this.#entry.get(reference, kind)
+      if (before && before.org_id === org.id && before.amount === amount) return entryOf(before)
+      if (before) throw errors.badRequest(`The reference "${reference}" stands for another ${kind} already.`)
+      const was = this.#balance.get(org.id)!
+      move(org)
+      this.#transfer.run(org.id, reference, kind, amount, note, this.#changes.now())
+      const became = { ...this.#balance.get(org.id)!, amount, reference }
+      const action = kind === 'topup' ? 'credits.add' : 'credits.refund'
+      this.#changes.note({ actor, action, organization: org.id, subject: org.id, was, became })
+      return entryOf(this.#entry.get(reference, kind)!)
+    })
+  }
+}
+
+const entryOf = (row: EntryRow): LedgerEntry => ({
+  reference: row.request_id,
+  kind: row.kind,
+  organization: row.organization,
+  account: row.account,
+  counter: row.counter,
+  amount: row.amount,
+  note: row.note,
+  at: new Date(Number(row.created_at)).toISOString(),
+})
+
+const discountOf = ({ organization, provider, model, millionths }: DiscountRow): DiscountRecord => ({
+  organization,
+  provider: provider || null,
+  model: model || null,
+  millionths,
+})

@@ -1,0 +1,98 @@
+/** Finds organizations, projects, members and keys by what an operator calls them. */
+import type { Statement } from 'better-sqlite3'
+import { errors } from '../../core/error.ts'
+import type { NameStore } from '../../core/ports.ts'
+import type { Sqlite } from './open.ts'
+
+export interface Named {
+  id: string
+  name: string
+}
+export interface ProjectPlace extends Named {
+  org_id: string
+  organization: string
+}
+interface Wanted {
+  wanted: string
+}
+
+/** How many of what exists a refusal names. */
+const MAX_NAMED = 20
+
+const PROJECTS = `
+  SELECT projects.id, projects.name, org_id, organizations.name AS organization
+  FROM projects JOIN organizations ON organizations.id = projects.org_id`
+
+/** Each answers with what is meant, or throws a 404 that says what there is. */
+export class Directory {
+  readonly #organizations: Statement<[], Named>
+  readonly #organizationsOf: Statement<Wanted, Named>
+  readonly #projects: Statement<[], ProjectPlace>
+  readonly #projectsOf: Statement<Wanted, ProjectPlace>
+  readonly #members: Statement<[string], Named>
+  readonly #membersOf: Statement<Wanted & { org: string }, Named>
+  readonly #keys: Statement<[string], string>
+
+  constructor(db: Sqlite) {
+    this.#organizations = db.prepare(`SELECT id, name FROM organizations ORDER BY created_at, rowid LIMIT ${MAX_NAMED}`)
+    this.#organizationsOf = db.prepare('SELECT id, name FROM organizations WHERE @wanted IN (id, name)')
+    this.#projects = db.prepare(`${PROJECTS} ORDER BY projects.created_at, projects.rowid LIMIT ${MAX_NAMED}`)
+    this.#projectsOf = db.prepare(
+      `${PROJECTS} WHERE @wanted IN (projects.id, projects.name, organizations.name || '/' || projects.name)`,
+    )
+    const members = 'SELECT id, email AS name FROM members WHERE removed_at IS NULL'
+    this.#members = db.prepare(`${members} AND org_id = ? ORDER BY rowid LIMIT ${MAX_NAMED}`)
+    this.#membersOf = db.prepare(`${members} AND org_id = @org AND @wanted IN (id, email)`)
+    this.#keys = db.prepare<[string], string>('SELECT id FROM keys WHERE id = ?').pluck()
+  }
+
+  organization(wanted: string): Named {
+    const show = ({ id, name }: Named) => `${name} (id ${id})`
+    return chosen('organization', wanted, this.#organizationsOf.all({ wanted }), () => this.#organizations.all(), show)
+  }
+
+  /** `organization/project` names one, too. */
+  project(wanted: string): ProjectPlace {
+    const show = ({ id, name, organization }: ProjectPlace) => `${name} (id ${id}, of ${organization})`
+    return chosen('project', wanted, this.#projectsOf.all({ wanted }), () => this.#projects.all(), show)
+  }
+
+  key(id: string): string {
+    const found = this.#keys.get(id)
+    if (found === undefined)
+      throw errors.notFound(`There is no key with the id "${id}". List the keys to see their ids.`)
+    return found
+  }
+
+  /** A member who has not left. */
+  member(org: string, wanted: string): Named {
+    const show = ({ id, name }: Named) => `${name} (id ${id})`
+    return chosen('member', wanted, this.#membersOf.all({ org, wanted }), () => this.#members.all(org), show)
+  }
+}
+
+export const namesOf = (directory: Directory): NameStore => ({
+  organization: async wanted => directory.organization(wanted).id,
+  project: async wanted => directory.project(wanted).id,
+  key: async id => directory.key(id),
+})
+
+/** An id goes before a name, which several may have. */
+function chosen<T extends Named>(
+  what: string,
+  wanted: string,
+  found: readonly T[],
+  all: () => readonly T[],
+  show: (one: T) => string,
+): T {
+  const one = found.length === 1 ? found[0] : found.find(({ id }) => id === wanted)
+  if (one) return one
+  if (found.length > 1) {
+    throw errors.notFound(
+      `"${wanted}" names ${found.length} ${what}s; give the id of one: ${found.map(show).join(', ')}.`,
+    )
+  }
+  const known = all()
+  const there = known.length > 0 ? `There are: ${known.map(show).join(', ')}.` : 'There are none yet.'
+  throw errors.notFound(`There is no ${what} "${wanted}". ${there}`)
+}

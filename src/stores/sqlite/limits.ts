@@ -1,0 +1,91 @@
+/** Limits of keys and members, as the operator sets them. What is spent of them is kept by `budgets.ts`. */
+import type { Statement } from 'better-sqlite3'
+import { errors } from '../../core/error.ts'
+import { shortId } from '../../core/id.ts'
+import type { Money } from '../../core/money.ts'
+import { isZone, spanOf } from '../../core/period.ts'
+import type { Budget, LimitChange, LimitInput, LimitRecord } from '../../core/ports.ts'
+import { BudgetReader } from './budgets.ts'
+import type { Sqlite } from './open.ts'
+import { hourOf } from './requests.ts'
+
+export class Limits {
+  readonly #now: () => number
+  readonly #reader: BudgetReader
+  readonly #insert: Statement
+  readonly #update: Statement
+  readonly #delete: Statement
+  readonly #deleteSlot: Statement
+  readonly #spent: Statement<{ key: string | null; member: string | null; from: number }, Money>
+  readonly #adopt: Statement<{ id: string; key: string | null; member: string | null }, Money>
+  readonly #move: Statement
+
+  constructor(db: Sqlite, now: () => number) {
+    this.#now = now
+    this.#reader = new BudgetReader(db)
+    this.#insert = db.prepare(`
+      INSERT INTO budgets (id, subject, kind, period, zone, amount, period_at, spent, held)
+      VALUES (@id, @subject, @kind, @period, @zone, @amount, @periodAt, @spent, @held)`)
+    this.#update = db.prepare('UPDATE budgets SET amount = ? WHERE id = ?')
+    this.#delete = db.prepare('DELETE FROM budgets WHERE id = ?')
+    this.#deleteSlot = db.prepare("DELETE FROM budgets WHERE subject = ? AND (period = 'total') = ?")
+    this.#spent = db
+      .prepare<{ key: string | null; member: string | null; from: number }, Money>(`
+        SELECT coalesce(sum(cost), 0) FROM usage_hourly
+        WHERE hour >= @from AND (key_id = @key OR key_id IN (SELECT id FROM keys WHERE created_by = @member))`)
+      .pluck()
+      .safeIntegers()
+    // Requests that run count against a limit that is set meanwhile.
+    this.#adopt = db
+      .prepare<{ id: string; key: string | null; member: string | null }, Money>(`
+        UPDATE holds SET budgets = json_insert(coalesce(budgets, '[]'), '$[#]', @id)
+        WHERE key_id = @key OR key_id IN (SELECT id FROM keys WHERE created_by = @member)
+        RETURNING amount`)
+      .pluck()
+      .safeIntegers()
+    this.#move = db.prepare('UPDATE budgets SET subject = ? WHERE subject = ?')
+  }
+
+  /** The limits of a key or a member. */
+  of(kind: Budget['of'], subject: string): LimitRecord[] {
+    const [key, member] = kind === 'key' ? [subject, null] : [null, subject]
+    return this.#reader.of(key, member, this.#now()).map(({ period, limit, spent, zone, resetsAt }) => ({
+      period,
+      limit,
+      spent,
+      zone,
+      resetsAt: resetsAt === undefined ? null : new Date(resetsAt).toISOString(),
+    }))
+  }
+
+  /** Within a transaction. */
+  change(kind: Budget['of'], subject: string, change: LimitChange): void {
+    if ('set' in change) this.#set(kind, subject, change.set)
+    else this.#deleteSlot.run(subject, change.drop === 'total' ? 1 : 0)
+  }
+
+  /** Within a transaction: all limits, with what is spent of them, are another's from now on. */
+  move(from: string, to: string): void {
+    this.#move.run(to, from)
+  }
+
+  /** One of the same period and zone is only raised or lowered. */
+  #set(kind: Budget['of'], subject: string, { amount, zone = 'UTC', ...input }: LimitInput): void {
+    const period: Budget['period'] = input.period ?? 'total'
+    if (!isZone(zone))
+      throw errors.invalidParameters(`"${zone}" is no IANA time zone, such as "Europe/Berlin".`, 'zone')
+    const now = this.#now()
+    const [key, member] = kind === 'key' ? [subject, null] : [null, subject]
+    const old = this.#reader.of(key, member, now).find(one => (one.period === 'total') === (period === 'total'))
+    if (old && old.period === period && old.zone === zone) {
+      this.#update.run(amount, old.id)
+      return
+    }
+    if (old) this.#delete.run(old.id)
+    const id = shortId()
+    const periodAt = period === 'total' ? 0 : spanOf(period, zone, now).start
+    const spent = this.#spent.get({ key, member, from: hourOf(periodAt) }) ?? 0n
+    const held = this.#adopt.all({ id, key, member }).reduce((sum, one) => sum + one, 0n)
+    this.#insert.run({ id, subject, kind, period, zone, amount, periodAt, spent, held })
+  }
+}

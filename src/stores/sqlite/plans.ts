@@ -1,0 +1,70 @@
+/** Coding plans of organizations, as the operator sets them. What is used of them is kept by `subscriptions.ts`. */
+import type { Statement } from 'better-sqlite3'
+import { errors } from '../../core/error.ts'
+import type { Actor, PlanState, PlanStore } from '../../core/ports.ts'
+import type { Changes } from './changes.ts'
+import type { Sqlite } from './open.ts'
+import { planState, readSubscription, type SubscriptionRow } from './subscriptions.ts'
+
+export class SqlitePlans implements PlanStore {
+  readonly #changes: Changes
+  readonly #read: Statement<[string], SubscriptionRow>
+  readonly #begin: Statement
+  readonly #update: Statement
+  readonly #resetWeek: Statement
+
+  constructor(db: Sqlite, changes: Changes) {
+    this.#changes = changes
+    this.#read = readSubscription(db)
+    // What requests hold of a plan that has ended is given back to the next one.
+    this.#begin = db.prepare(`
+      INSERT INTO subscriptions (org_id, plan, since, overflow, month_at) VALUES (@org, @plan, @now, @overflow, @now)
+      ON CONFLICT (org_id) DO UPDATE SET
+        plan = excluded.plan, since = excluded.since, overflow = excluded.overflow, month_at = excluded.month_at,
+        used = 0, week_at = NULL, premium_used = 0`)
+    this.#update = db.prepare('UPDATE subscriptions SET plan = @plan, overflow = @overflow WHERE org_id = @org')
+    this.#resetWeek = db.prepare('UPDATE subscriptions SET week_at = NULL, premium_used = 0 WHERE org_id = ?')
+  }
+
+  set(organization: string, changes: Parameters<PlanStore['set']>[1], actor: Actor): Promise<PlanState | null> {
+    return this.#change(organization, 'plans.set', actor, (org, was) => {
+      const plan = changes.plan === undefined ? (was?.plan ?? null) : changes.plan
+      const overflow = (changes.overflow ?? was?.overflow ?? false) ? 1 : 0
+      if (changes.plan === undefined && !was) throw errors.badRequest('The organization has no plan; name one.')
+      if (was) this.#update.run({ org, plan, overflow })
+      else if (plan) this.#begin.run({ org, plan, overflow, now: this.#changes.now() })
+    })
+  }
+
+  async show(organization: string): Promise<PlanState | null> {
+    return this.#state(this.#changes.directory.organization(organization).id)
+  }
+
+  async resetWeek(organization: string, actor: Actor): Promise<PlanState> {
+    const state = await this.#change(organization, 'plans.reset', actor, (org, was) => {
+      if (!was) throw errors.badRequest('The organization has no plan.')
+      this.#resetWeek.run(org)
+    })
+    return state!
+  }
+
+  #change(
+    organization: string,
+    action: string,
+    actor: Actor,
+    work: (org: string, was: PlanState | null) => void,
+  ): Promise<PlanState | null> {
+    return this.#changes.run(() => {
+      const { id } = this.#changes.directory.organization(organization)
+      const was = this.#state(id)
+      work(id, was)
+      const became = this.#state(id)
+      this.#changes.note({ actor, action, organization: id, subject: id, was, became })
+      return became
+    })
+  }
+
+  #state(org: string): PlanState | null {
+    return planState(this.#read.get(org), this.#changes.now()) ?? null
+  }
+}

@@ -1,0 +1,142 @@
+/** Rules of organizations and keys, as the operator changes them. */
+import type { Statement } from 'better-sqlite3'
+import { errors } from '../../core/error.ts'
+import { shortId } from '../../core/id.ts'
+import type { RuleType, RuleValue } from '../../core/policy.ts'
+import type { Actor, RuleRecord, RuleScope, RuleStore } from '../../core/ports.ts'
+import { ruleValue } from '../../core/rule-value.ts'
+import type { Changes } from './changes.ts'
+import type { Sqlite } from './open.ts'
+
+const MAX_RULES = 200
+
+interface RuleRow {
+  id: string
+  org_id: string
+  organization: string
+  key_id: string | null
+  type: string
+  value: string
+  active: number
+  created_at: number
+}
+interface Scope {
+  org: string | null
+  key: string | null
+}
+
+const RULES = `
+  SELECT rules.id, org_id, organizations.name AS organization, key_id, type, value, active, rules.created_at
+  FROM rules JOIN organizations ON organizations.id = rules.org_id`
+
+export class SqliteRules implements RuleStore {
+  readonly #changes: Changes
+  readonly #insert: Statement
+  readonly #setStatus: Statement
+  readonly #delete: Statement
+  readonly #move: Statement
+  readonly #byId: Statement<[string], RuleRow>
+  readonly #list: Statement<Scope, RuleRow>
+  readonly #count: Statement<[string], number>
+  readonly #orgOfKey: Statement<[string], string>
+
+  constructor(db: Sqlite, changes: Changes) {
+    this.#changes = changes
+    this.#insert = db.prepare(`
+      INSERT INTO rules (id, org_id, key_id, type, value, created_at)
+      VALUES (@id, @org, @key, @type, @value, @now)`)
+    this.#setStatus = db.prepare('UPDATE rules SET active = ? WHERE id = ?')
+    this.#delete = db.prepare('DELETE FROM rules WHERE id = ?')
+    this.#move = db.prepare('UPDATE rules SET key_id = ? WHERE key_id = ?')
+    this.#byId = db.prepare(`${RULES} WHERE rules.id = ?`)
+    this.#list = db.prepare(`
+      ${RULES} WHERE (@org IS NULL OR org_id = @org) AND (@key IS NULL OR key_id = @key) ORDER BY rules.id`)
+    this.#count = db.prepare<[string], number>('SELECT count(*) FROM rules WHERE org_id = ?').pluck()
+    this.#orgOfKey = db
+      .prepare<[string], string>(
+        'SELECT org_id FROM keys JOIN projects ON projects.id = keys.project_id WHERE keys.id = ?',
+      )
+      .pluck()
+  }
+
+  async add(
+    { type, value, ...scope }: RuleScope & { type: RuleType; value: RuleValue },
+    actor: Actor,
+  ): Promise<RuleRecord> {
+    const checked = ruleValue(type, value)
+    return this.#changes.run(() => {
+      const { org, key } = this.#scope(scope)
+      if (org === null) throw errors.invalidParameters('A rule needs an organization or a key.', 'organization')
+      if (this.#count.get(org)! >= MAX_RULES) {
+        throw errors.badRequest(`An organization may have ${MAX_RULES} rules; one rule may hold many entries.`)
+      }
+      const id = shortId()
+      this.#insert.run({ id, org, key, type, value: JSON.stringify(checked), now: this.#changes.now() })
+      return this.#noted('iam.add', actor, undefined, this.#row(id))
+    })
+  }
+
+  async list(scope: RuleScope): Promise<RuleRecord[]> {
+    return this.#list.all(this.#scope(scope)).map(recordOf)
+  }
+
+  setStatus(
+    id: string,
+    status: RuleRecord['status'],
+    organization: string | undefined,
+    actor: Actor,
+  ): Promise<RuleRecord> {
+    return this.#changes.run(() => {
+      const before = this.#row(id, organization)
+      this.#setStatus.run(status === 'active' ? 1 : 0, id)
+      return this.#noted('iam.update', actor, before, this.#row(id))
+    })
+  }
+
+  remove(id: string, organization: string | undefined, actor: Actor): Promise<RuleRecord> {
+    return this.#changes.run(() => {
+      const before = this.#row(id, organization)
+      this.#delete.run(id)
+      return this.#noted('iam.remove', actor, before, undefined)
+    })
+  }
+
+  /** Within a transaction: the rules of a key are those of its successor from now on. */
+  move(from: string, to: string): void {
+    this.#move.run(to, from)
+  }
+
+  /** The organization of a key, where only a key is given. Throws a 404. */
+  #scope({ organization, key }: RuleScope): Scope {
+    const org = organization === undefined ? null : this.#changes.directory.organization(organization).id
+    if (key === undefined) return { org, key: null }
+    const owner = this.#orgOfKey.get(key)
+    if (owner !== undefined && (org === null || org === owner)) return { org: owner, key }
+    throw errors.notFound(`There is no key with the id "${key}"${org === null ? '' : ` in "${organization}"`}.`)
+  }
+
+  #row(id: string, organization?: string): RuleRow {
+    const org = organization === undefined ? undefined : this.#changes.directory.organization(organization).id
+    const row = this.#byId.get(id)
+    if (row && (org === undefined || row.org_id === org)) return row
+    throw errors.notFound(`There is no rule with the id "${id}"${org === undefined ? '' : ` in "${organization}"`}.`)
+  }
+
+  /** Within a transaction. Returns the record of what is there now, else of what was. */
+  #noted(action: string, actor: Actor, before: RuleRow | undefined, after: RuleRow | undefined): RuleRecord {
+    const row = (after ?? before)!
+    const [was, became] = [before && recordOf(before), after && recordOf(after)]
+    this.#changes.note({ actor, action, organization: row.org_id, subject: row.id, was, became })
+    return recordOf(row)
+  }
+}
+
+const recordOf = (row: RuleRow): RuleRecord => ({
+  id: row.id,
+  organization: row.organization,
+  key: row.key_id,
+  type: row.type as RuleType,
+  value: JSON.parse(row.value) as RuleValue,
+  status: row.active === 1 ? 'active' : 'inactive',
+  createdAt: new Date(row.created_at).toISOString(),
+})

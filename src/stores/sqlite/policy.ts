@@ -1,0 +1,149 @@
+/** What an organization's policy is made of: read once, and again when somebody has changed it. */
+import type { Statement } from 'better-sqlite3'
+import { LRUCache } from 'lru-cache'
+import { errors } from '../../core/error.ts'
+import type { Compliance, PolicyFacts, Rule, RuleType, RuleValue, SealedKey } from '../../core/policy.ts'
+import type { Sqlite } from './open.ts'
+
+const MAX_ORGANIZATIONS = 10_000
+/** How long a change of another process may go unseen. */
+const POLL_MS = 500
+/** How long what is known is served while the database cannot be read. */
+const STALE_MS = 300_000
+
+interface PolicyRow {
+  version: number
+  compliance: string | null
+}
+interface RuleRow {
+  id: string
+  key_id: string | null
+  type: string
+  value: string
+}
+interface KeyRow {
+  id: string
+  provider: string
+  label: string
+  fingerprint: string
+  master_key: string
+  nonce: Buffer
+  ciphertext: Buffer
+}
+
+interface Known {
+  readonly facts: PolicyFacts
+  /** The state of the database in which they were last found to hold. */
+  generation: number
+}
+
+export class PolicyReader {
+  readonly #policy: Statement<[string], PolicyRow>
+  readonly #rules: Statement<[string], RuleRow>
+  readonly #keys: Statement<[string], KeyRow>
+  readonly #manifests: Statement<[string], string>
+  readonly #dataVersion: Statement<[], number>
+  readonly #clock: () => number
+  readonly #known = new LRUCache<string, Known>({ max: MAX_ORGANIZATIONS })
+  #generation = 0
+  #dataVersionSeen: number | undefined
+  #polledAt = Number.NEGATIVE_INFINITY
+  #seenAt = Number.NEGATIVE_INFINITY
+
+  /** `clock` is monotonic, in milliseconds. */
+  constructor(db: Sqlite, clock: () => number = () => performance.now()) {
+    this.#policy = db.prepare('SELECT version, compliance FROM policies WHERE org_id = ?')
+    this.#rules = db.prepare('SELECT id, key_id, type, value FROM rules WHERE org_id = ? AND active = 1 ORDER BY id')
+    this.#keys = db.prepare(`
+      SELECT id, provider, label, fingerprint, master_key, nonce, ciphertext FROM provider_keys
+      WHERE org_id = ? ORDER BY id`)
+    this.#manifests = db.prepare<[string], string>(
+      'SELECT manifest FROM manifests WHERE org_id = ? ORDER BY created_at, provider',
+    )
+    this.#manifests.pluck()
+    this.#dataVersion = db.prepare<[], number>('PRAGMA data_version').pluck()
+    this.#clock = clock
+  }
+
+  /** Throws a 503 when the database cannot be read and nothing is known from before. */
+  of(orgId: string): PolicyFacts {
+    this.#poll()
+    const known = this.#known.get(orgId)
+    if (known?.generation === this.#generation) return known.facts
+    try {
+      return this.#refresh(orgId, known)
+    } catch (cause) {
+      if (known && this.#clock() - this.#seenAt <= STALE_MS) return known.facts
+      throw errors.storeUnavailable(cause)
+    }
+  }
+
+  /** Looks again: for changes of this process, which `data_version` does not count. */
+  changed(): void {
+    this.#generation++
+  }
+
+  /** Other processes write at every request; whether they changed this policy is told by its version alone. */
+  #refresh(orgId: string, known: Known | undefined): PolicyFacts {
+    const row = this.#policy.get(orgId)
+    const version = row?.version ?? 0
+    if (known?.facts.version === version) {
+      known.generation = this.#generation
+      return known.facts
+    }
+    const facts = row ? this.#read(orgId, row) : nothing(orgId)
+    this.#known.set(orgId, { facts, generation: this.#generation })
+    return facts
+  }
+
+  /** The version was read first: what is changed meanwhile is read again with the next one. */
+  #read(orgId: string, { version, compliance }: PolicyRow): PolicyFacts {
+    return {
+      orgId,
+      version,
+      rules: this.#rules.all(orgId).map(ruleOf),
+      compliance: compliance === null ? undefined : (JSON.parse(compliance) as Compliance),
+      keys: this.#keys.all(orgId).map(row => keyOf(orgId, row)),
+      manifests: this.#manifests.all(orgId),
+    }
+  }
+
+  #poll(): void {
+    const now = this.#clock()
+    if (now - this.#polledAt < POLL_MS) return
+    this.#polledAt = now
+    try {
+      const version = this.#dataVersion.get()
+      if (version !== this.#dataVersionSeen) this.#generation++
+      this.#dataVersionSeen = version
+      this.#seenAt = now
+    } catch {
+      if (now - this.#seenAt > STALE_MS) this.#known.clear()
+    }
+  }
+}
+
+const nothing = (orgId: string): PolicyFacts => ({
+  orgId,
+  version: 0,
+  rules: [],
+  compliance: undefined,
+  keys: [],
+  manifests: [],
+})
+
+const ruleOf = (row: RuleRow): Rule => ({
+  ...(JSON.parse(row.value) as RuleValue),
+  id: row.id,
+  type: row.type as RuleType,
+  keyId: row.key_id ?? undefined,
+})
+
+const keyOf = (orgId: string, row: KeyRow): SealedKey => ({
+  id: row.id,
+  orgId,
+  provider: row.provider,
+  label: row.label,
+  fingerprint: row.fingerprint,
+  sealed: { version: row.master_key, nonce: row.nonce, ciphertext: row.ciphertext },
+})

@@ -1,0 +1,96 @@
+/** Projects, as the operator changes them. */
+import type { Statement } from 'better-sqlite3'
+import { errors } from '../../core/error.ts'
+import { shortId } from '../../core/id.ts'
+import type { Actor, ProjectChanges, ProjectMode, ProjectRecord, ProjectStore } from '../../core/ports.ts'
+import type { Changes } from './changes.ts'
+import type { Sqlite } from './open.ts'
+
+interface ProjectRow {
+  id: string
+  org_id: string
+  name: string
+  organization: string
+  mode: ProjectMode
+  cache_ttl_ms: number | null
+  archived_at: number | null
+  created_at: number
+}
+
+const ROWS = `
+  SELECT projects.id, org_id, projects.name, organizations.name AS organization, mode, cache_ttl_ms, archived_at,
+    projects.created_at
+  FROM projects JOIN organizations ON organizations.id = projects.org_id`
+
+export class SqliteProjects implements ProjectStore {
+  readonly #changes: Changes
+  readonly #add: Statement
+  readonly #update: Statement
+  readonly #named: Statement<[string, string], number>
+  readonly #byId: Statement<[string], ProjectRow>
+  readonly #list: Statement<{ org: string | null }, ProjectRow>
+
+  constructor(db: Sqlite, changes: Changes) {
+    this.#changes = changes
+    this.#add = db.prepare(`
+      INSERT INTO projects (id, org_id, name, mode, cache_ttl_ms, archived_at, created_at)
+      VALUES (@id, @org, @name, @mode, @cacheTtlMs, @archivedAt, @now)`)
+    this.#update = db.prepare(`
+      UPDATE projects SET name = @name, mode = @mode, cache_ttl_ms = @cacheTtlMs, archived_at = @archivedAt
+      WHERE id = @id`)
+    this.#named = db
+      .prepare<[string, string], number>('SELECT count(*) FROM projects WHERE org_id = ? AND name = ?')
+      .pluck()
+    this.#byId = db.prepare(`${ROWS} WHERE projects.id = ?`)
+    this.#list = db.prepare(`${ROWS} WHERE @org IS NULL OR org_id = @org ORDER BY projects.created_at, projects.rowid`)
+  }
+
+  create(input: Parameters<ProjectStore['create']>[0], actor: Actor): Promise<ProjectRecord> {
+    return this.#changes.run(() => {
+      const { now, directory } = this.#changes
+      const org = directory.organization(input.organization).id
+      const { name, mode = 'credits', cacheTtlMs = null, archived = false } = input
+      this.#refuseTaken(org, name)
+      const id = shortId()
+      this.#add.run({ id, org, name, mode, cacheTtlMs, archivedAt: archived ? now() : null, now: now() })
+      const became = recordOf(this.#byId.get(id)!)
+      this.#changes.note({ actor, action: 'projects.create', organization: org, subject: id, was: null, became })
+      return became
+    })
+  }
+
+  async list(organization?: string): Promise<ProjectRecord[]> {
+    const org = organization === undefined ? null : this.#changes.directory.organization(organization).id
+    return this.#list.all({ org }).map(recordOf)
+  }
+
+  update(project: string, changes: ProjectChanges, actor: Actor): Promise<ProjectRecord> {
+    return this.#changes.run(() => {
+      const { id } = this.#changes.directory.project(project)
+      const row = this.#byId.get(id)!
+      const { name = row.name, mode = row.mode, cacheTtlMs = row.cache_ttl_ms, archived } = changes
+      if (name !== row.name) this.#refuseTaken(row.org_id, name)
+      const since = row.archived_at ?? this.#changes.now()
+      const archivedAt = archived === undefined ? row.archived_at : archived ? since : null
+      this.#update.run({ id, name, mode, cacheTtlMs, archivedAt })
+      const [was, became] = [recordOf(row), recordOf(this.#byId.get(id)!)]
+      this.#changes.note({ actor, action: 'projects.update', organization: row.org_id, subject: id, was, became })
+      return became
+    })
+  }
+
+  #refuseTaken(org: string, name: string): void {
+    if (this.#named.get(org, name) === 0) return
+    throw errors.badRequest(`The organization has a project "${name}" already; choose another name.`)
+  }
+}
+
+const recordOf = (row: ProjectRow): ProjectRecord => ({
+  id: row.id,
+  name: row.name,
+  organization: row.organization,
+  mode: row.mode,
+  cacheTtlMs: row.cache_ttl_ms,
+  status: row.archived_at === null ? 'active' : 'archived',
+  createdAt: new Date(row.created_at).toISOString(),
+})

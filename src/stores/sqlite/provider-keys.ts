@@ -1,0 +1,178 @@
+/** Provider keys of organizations: kept under a master key, and never read but to be used. */
+import type { Statement } from 'better-sqlite3'
+import { errors } from '../../core/error.ts'
+import { shortId } from '../../core/id.ts'
+import type { Actor, NewProviderKey, ProviderKeyRecord, ProviderKeyStore, Reencryption } from '../../core/ports.ts'
+import { type Keyring, KeyringError, placeOf } from '../keyring.ts'
+import type { Changes } from './changes.ts'
+import type { Sqlite } from './open.ts'
+
+const MAX_KEYS = 100
+/** Keys that one transaction of a re-encryption takes: it must not hold up requests. */
+const BATCH = 100
+
+interface KeyRow {
+  id: string
+  org_id: string
+  organization: string
+  provider: string
+  label: string
+  fingerprint: string
+  master_key: string
+  created_at: number
+}
+interface SealedRow {
+  id: string
+  org_id: string
+  provider: string
+  master_key: string
+  nonce: Buffer
+  ciphertext: Buffer
+}
+
+const KEYS = `
+  SELECT provider_keys.id, org_id, organizations.name AS organization, provider, label, fingerprint, master_key,
+    provider_keys.created_at
+  FROM provider_keys JOIN organizations ON organizations.id = provider_keys.org_id`
+
+export class SqliteProviderKeys implements ProviderKeyStore {
+  readonly #changes: Changes
+  readonly #keyring: () => Keyring
+  readonly #insert: Statement
+  readonly #delete: Statement
+  readonly #byId: Statement<[string], KeyRow>
+  readonly #list: Statement<{ org: string | null }, KeyRow>
+  readonly #count: Statement<[string], number>
+  readonly #stale: Statement<{ version: string; after: string; limit: number }, SealedRow>
+  readonly #reseal: Statement
+  readonly #versions: Statement<[], string>
+
+  /** The ring is opened when it is first needed. */
+  constructor(db: Sqlite, changes: Changes, keyring: () => Keyring) {
+    this.#changes = changes
+    this.#keyring = keyring
+    this.#insert = db.prepare(`
+      INSERT INTO provider_keys (id, org_id, provider, label, fingerprint, master_key, nonce, ciphertext, created_at)
+      VALUES (@id, @org, @provider, @label, @fingerprint, @version, @nonce, @ciphertext, @now)`)
+    this.#delete = db.prepare('DELETE FROM provider_keys WHERE id = ?')
+    this.#byId = db.prepare(`${KEYS} WHERE provider_keys.id = ?`)
+    this.#list = db.prepare(`${KEYS} WHERE @org IS NULL OR org_id = @org ORDER BY provider_keys.id`)
+    this.#count = db.prepare<[string], number>('SELECT count(*) FROM provider_keys WHERE org_id = ?').pluck()
+    this.#stale = db.prepare(`
+      SELECT id, org_id, provider, master_key, nonce, ciphertext FROM provider_keys
+      WHERE master_key <> @version AND id > @after ORDER BY id LIMIT @limit`)
+    this.#reseal = db.prepare(`
+      UPDATE provider_keys SET master_key = @version, nonce = @nonce, ciphertext = @ciphertext
+      WHERE id = @id AND master_key = @was`)
+    this.#versions = db.prepare<[], string>('SELECT DISTINCT master_key FROM provider_keys').pluck()
+  }
+
+  async add(input: NewProviderKey, actor: Actor): Promise<ProviderKeyRecord> {
+    const { organization, provider, label, secret, fingerprint } = input
+    const keyring = this.#ring()
+    return this.#changes.run(() => {
+      const org = this.#changes.directory.organization(organization).id
+      if (this.#count.get(org)! >= MAX_KEYS)
+        throw errors.badRequest(`An organization may have ${MAX_KEYS} provider keys.`)
+      const id = shortId()
+      const sealed = keyring.seal(secret, placeOf({ orgId: org, provider, id }))
+      this.#insert.run({ id, org, provider, label, fingerprint, ...sealed, now: this.#changes.now() })
+      const row = this.#row(id)
+      const became = recordOf(row)
+      this.#note('provider-keys.add', actor, row, undefined, became)
+      return became
+    })
+  }
+
+  async list(organization?: string): Promise<ProviderKeyRecord[]> {
+    const org = organization === undefined ? null : this.#changes.directory.organization(organization).id
+    return this.#list.all({ org }).map(recordOf)
+  }
+
+  remove(id: string, organization: string | undefined, actor: Actor): Promise<ProviderKeyRecord> {
+    return this.#changes.run(() => {
+      const row = this.#row(id, organization)
+      this.#delete.run(id)
+      const was = recordOf(row)
+      this.#note('provider-keys.remove', actor, row, was, undefined)
+      return was
+    })
+  }
+
+  /** Each key says which master key it is kept under, so that an interrupted run leaves all of them readable. */
+  async reencrypt(withNewKey: boolean, actor: Actor): Promise<Reencryption> {
+    const keyring = this.#ring()
+    if (withNewKey) attempt(() => keyring.addKey())
+    const { version } = keyring
+    const unreadable: string[] = []
+    let reencrypted = 0
+    for (let after = ''; ; ) {
+      const rows = this.#stale.all({ version, after, limit: BATCH })
+      const last = rows.at(-1)
+      if (!last) break
+      after = last.id
+      reencrypted += await this.#changes.run(() => this.#resealAll(rows, keyring, unreadable))
+    }
+    const became = { reencrypted, unreadable, keyVersion: version }
+    await this.#changes.run(() => {
+      const action = 'provider-keys.reencrypt'
+      this.#changes.note({ actor, action, organization: null, subject: version, was: undefined, became })
+    })
+    return became
+  }
+
+  async keyVersions(): Promise<string[]> {
+    return this.#versions.all()
+  }
+
+  /** Within a transaction. How many were kept under an older key and are not any more. */
+  #resealAll(rows: readonly SealedRow[], keyring: Keyring, unreadable: string[]): number {
+    let count = 0
+    for (const { id, org_id: orgId, provider, master_key: was, nonce, ciphertext } of rows) {
+      const place = placeOf({ orgId, provider, id })
+      try {
+        const sealed = keyring.seal(keyring.open({ version: was, nonce, ciphertext }, place), place)
+        count += this.#reseal.run({ id, was, ...sealed }).changes
+      } catch (thrown) {
+        if (!(thrown instanceof KeyringError)) throw thrown
+        unreadable.push(id)
+      }
+    }
+    return count
+  }
+
+  #ring(): Keyring {
+    return attempt(this.#keyring)
+  }
+
+  #row(id: string, organization?: string): KeyRow {
+    const org = organization === undefined ? undefined : this.#changes.directory.organization(organization).id
+    const row = this.#byId.get(id)
+    if (row && (org === undefined || row.org_id === org)) return row
+    const where = org === undefined ? '' : ` in "${organization}"`
+    throw errors.notFound(`There is no provider key with the id "${id}"${where}.`)
+  }
+
+  #note(action: string, actor: Actor, row: KeyRow, was: unknown, became: unknown): void {
+    this.#changes.note({ actor, action, organization: row.org_id, subject: row.id, was, became })
+  }
+}
+
+/** What is wrong with the master keys is the operator's to put right. */
+function attempt<T>(work: () => T): T {
+  try {
+    return work()
+  } catch (thrown) {
+    throw thrown instanceof KeyringError ? errors.badRequest(`${thrown.message}.`) : thrown
+  }
+}
+
+const recordOf = (row: KeyRow): ProviderKeyRecord => ({
+  id: row.id,
+  organization: row.organization,
+  provider: row.provider,
+  label: row.label,
+  fingerprint: row.fingerprint,
+  keyVersion: row.master_key,
+  createdAt: new Date(row.created_at).toISOString(),
+})

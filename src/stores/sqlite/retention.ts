@@ -1,0 +1,55 @@
+/** Drops request rows that are too old, and remembers what they added up to; ledger and hourly sums stay. */
+import type { Statement } from 'better-sqlite3'
+import { stampOf } from '../../core/id.ts'
+import type { Sqlite } from './open.ts'
+import type { Writer } from './writer.ts'
+
+/** In one transaction: some milliseconds. */
+const BATCH = 500
+
+interface Dropped {
+  org_id: string
+  cost: bigint | null
+  charged: bigint
+}
+
+export class Retention {
+  readonly #writer: Writer
+  readonly #drop: Statement<{ stamp: string; before: number }, Dropped>
+  readonly #remember: Statement
+
+  constructor(db: Sqlite, writer: Writer) {
+    this.#writer = writer
+    // Ids begin with the time when they were made, so what is old stands at one end of the tree.
+    this.#drop = db
+      .prepare<{ stamp: string; before: number }, Dropped>(`
+        DELETE FROM requests WHERE id IN (
+          SELECT id FROM requests WHERE id < @stamp AND at < @before ORDER BY id LIMIT ${BATCH}
+        )
+        RETURNING org_id, cost, charged`)
+      .safeIntegers()
+    this.#remember = db.prepare(`
+      INSERT INTO pruned (org_id, requests, cost, charged) VALUES (?, ?, ?, ?)
+      ON CONFLICT (org_id) DO UPDATE SET
+        requests = requests + excluded.requests,
+        cost = cost + excluded.cost,
+        charged = charged + excluded.charged`)
+  }
+
+  /** Drops rows of requests that arrived before this time, Unix milliseconds, some at a time; returns how many. */
+  prune(before: number): Promise<number> {
+    return this.#writer.run(() => {
+      const sums = new Map<string, { requests: number; cost: bigint; charged: bigint }>()
+      const dropped = this.#drop.all({ stamp: stampOf(before), before })
+      for (const { org_id, cost, charged } of dropped) {
+        const sum = sums.get(org_id) ?? { requests: 0, cost: 0n, charged: 0n }
+        sum.requests++
+        sum.cost += cost ?? 0n
+        sum.charged += charged
+        sums.set(org_id, sum)
+      }
+      for (const [org, { requests, cost, charged }] of sums) this.#remember.run(org, requests, cost, charged)
+      return dropped.length
+    })
+  }
+}

@@ -1,0 +1,221 @@
+/** Own keys, rules, compliance: who may call what, with whose credential, and who pays. */
+import t from 'tap'
+import { upstreamSecret } from '../helpers/gateway.ts'
+import { isErrorBody } from '../helpers/invariants.ts'
+import { readEvents } from '../helpers/sse.ts'
+import { fingerprint } from '../helpers/upstream.ts'
+import { bad, good, startTenancy, type Tenant, type Tree } from '../policy/tenancy.ts'
+
+const { upstream, gateway, command, ctl, ctlJson, tenant, newKey, as, ask, addKey, balance, answer, group } =
+  await startTenancy(t)
+
+group('AT-15 in hybrid mode the own key is tried first and the platform pays when it fails', async t => {
+  const hybrid = await tenant('hybrid', '10')
+  const { id, fingerprint: hash } = await addKey(hybrid, bad, 'a', 'theirs')
+  const { usage, metadata, status } = await answer(await ask(hybrid))
+  t.equal(status, 200)
+  t.match(metadata.routing, [
+    {
+      provider: 'a',
+      status_code: 401,
+      error_type: 'upstream_error',
+      succeeded: false,
+      credentialSource: 'byok',
+      providerKeyId: id,
+      providerKeyLabel: 'theirs',
+      apiKeyHash: hash,
+    },
+    { provider: 'a', status_code: 200, succeeded: true, credentialSource: 'platform' },
+  ])
+  t.notOk('providerKeyId' in metadata.routing[1]!)
+  t.notOk('providerKeyLabel' in metadata.routing[1]!)
+  t.ok(usage.cost > 0)
+  t.match(await balance(hybrid), { used: String(usage.cost) }, 'charged once, for the second attempt')
+  const seen = (await upstream.record('a')).map(({ headers }) => headers.authorization)
+  t.strictSame(seen, [`Bearer ${fingerprint(bad)}`, `Bearer ${fingerprint(upstreamSecret)}`])
+
+  const streamed = await tenant('hybrid', '10')
+  await addKey(streamed, bad)
+  const { data } = await readEvents(await ask(streamed, 'test', { stream: true }))
+  t.match(data.at(-1), {
+    metadata: { routing: [{ credentialSource: 'byok', succeeded: false }, { credentialSource: 'platform' }] },
+  })
+  t.not((await balance(streamed)).used, '0')
+})
+
+group('what an own key answers is recorded and not charged, streamed or whole', async t => {
+  for (const mode of ['hybrid', 'api-keys']) {
+    const own = await tenant(mode)
+    await addKey(own, good[0])
+    const whole = await answer(await ask(own))
+    t.match(whole, { status: 200, metadata: { routing: [{ credentialSource: 'byok', succeeded: true }] } }, mode)
+    const { data } = await readEvents(await ask(own, 'test', { stream: true }))
+    t.match(data.at(-1), { metadata: { routing: [{ credentialSource: 'byok' }] } })
+    t.match(await balance(own), { balance: '0', used: '0' })
+    const { totals } = await command<{ totals: Tree }>('usage', { organization: own.org })
+    t.match(totals, { requests: 2, errors: 0 })
+    t.equal(totals.byokCost, totals.cost)
+    t.ok(Number(totals.cost) >= 2 * whole.usage.cost)
+  }
+  const poor = await tenant('hybrid')
+  await addKey(poor, bad)
+  t.match(
+    await answer(await ask(poor)),
+    { status: 402, error: { code: 'billing_error' } },
+    'the platform wants credits',
+  )
+})
+
+group('in the mode api-keys only own keys are shown to a provider', async t => {
+  const own = await tenant('api-keys', '10')
+  t.match(await answer(await ask(own)), {
+    status: 400,
+    error: { code: 'no_provider_key', param: 'model', message: /add one for a or b, or set the mode to "hybrid"/ },
+  })
+  await addKey(own, good[0], 'b')
+  t.match(await answer(await ask(own)), { status: 200, metadata: { used_provider: 'b' } })
+  t.match(await answer(await ask(own, 'a/test')), { status: 400, error: { code: 'no_provider_key' } })
+  await addKey(own, bad, 'a')
+  const failed = await answer(await ask(own, 'a/test'))
+  t.match(failed, { status: 502 })
+  t.notMatch(JSON.stringify(failed), bad)
+  const credits = await tenant('credits', '10')
+  await addKey(credits, good[0], 'bare')
+  t.match(await answer(await ask(credits, 'bare')), { status: 503, error: { code: 'no_provider' } })
+  t.ok(
+    (await upstream.record()).every(({ headers }) => headers.authorization !== `Bearer ${fingerprint(upstreamSecret)}`),
+  )
+})
+
+group('rules of the organization and of the key are refused with the reason, and the listing follows them', async t => {
+  const one = await tenant('credits', '10')
+  const other = await newKey(one.project)
+  const listed = async (key: Pick<Tenant, 'key'>, query = '') => {
+    const response = await gateway.get(`/v1/models${query}`, as(key))
+    t.match(response.headers.get('vary'), /authorization/)
+    t.equal(response.headers.get('cache-control'), 'private')
+    return ((await response.json()) as { data: { id: string }[] }).data.map(({ id }) => id)
+  }
+  const everything = ['test', 'small', 'bare']
+  t.strictSame(await listed(one), everything)
+  const rule = await ctlJson(t, ['iam', 'add', '--org', one.org, '--type', 'deny_models', '--models', 'small,later'])
+  t.match(rule, { type: 'deny_models', value: { models: ['small', 'later'] }, key: null, unknown: ['later'] })
+  const denied = await answer(await ask(one, 'small'))
+  t.match(denied, {
+    status: 403,
+    error: {
+      code: 'permission_denied',
+      message: `Access denied: Model small is in the denied models list (rule ${rule.id} of the organization).`,
+    },
+  })
+  t.ok(isErrorBody({ error: denied.error }))
+  t.strictSame(await listed(one), ['test', 'bare'])
+  t.strictSame(await listed(one, '?include_restricted=true'), everything)
+
+  await ctlJson(t, ['iam', 'add', '--key', other.keyId, '--type', 'allow_providers', '--providers', 'b'])
+  t.strictSame(await listed(other), ['test'])
+  t.strictSame(await listed(other, '?mapped=true'), ['b/test'])
+  t.strictSame(await listed(one, '?mapped=true'), ['a/test', 'b/test', 'bare/bare'], 'the first key is as it was')
+  t.match(await answer(await ask(other)), { status: 200, metadata: { used_provider: 'b' } })
+  t.match(await answer(await ask(other, 'a/test')), {
+    status: 403,
+    error: { message: /Provider a is not in the allowed/ },
+  })
+  const { status, error } = await answer(
+    await gateway.post(
+      '/v1/messages',
+      { model: 'a/test', max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }] },
+      as(other),
+    ),
+  )
+  t.match([status, error], [403, { type: 'permission_error', message: /Provider a/ }], 'on every surface')
+  const rolled = await command<{ id: string; key: string }>('keys.roll', { id: other.keyId })
+  t.strictSame(await listed(rolled), ['test'], 'a rolled key keeps its rules')
+
+  const [first] = await command<{ id: string }[]>('iam.list', { organization: one.org })
+  t.match(await ctl(['iam', 'update', first!.id, '--status', 'inactive']), { code: 0, stdout: /is inactive/ })
+  t.strictSame(await listed(one), everything)
+  t.match(await ctl(['iam', 'list', '--org', one.org]), { code: 0, stdout: /deny_models +small, later +inactive/ })
+  t.match(await ctl(['iam', 'remove', first!.id]), { code: 0 })
+  t.match(await ctl(['iam', 'add', '--type', 'deny_models', '--models', 'x']), { code: 2, stderr: /--org or --key/ })
+  t.match(await ctl(['iam', 'add', '--org', one.org, '--type', 'deny_models', '--providers', 'x']), {
+    code: 1,
+    stderr: /takes models, not providers/,
+  })
+})
+
+group('rules of prices, addresses and compliance hold too', async t => {
+  const one = await tenant('credits', '10')
+  const refused = async (said: RegExp, model = 'test') =>
+    t.match(await answer(await ask(one, model)), { status: 403, error: { code: 'permission_denied', message: said } })
+  const drop = async (id: unknown) => command('iam.remove', { id, organization: one.org })
+  const free = await ctlJson(t, ['iam', 'add', '--org', one.org, '--type', 'allow_pricing', '--pricing', 'free'])
+  await refused(/Only free models are allowed/)
+  t.match(await answer(await ask(one, 'small')), { status: 200 })
+  await drop(free.id)
+  const dear = await ctlJson(t, ['iam', 'add', '--org', one.org, '--type', 'deny_pricing', '--max-output-price', '1.5'])
+  await refused(/Model output price exceeds maximum allowed \(2 > 1.5 USD per million tokens\)/)
+  await drop(dear.id)
+  const away = await ctlJson(t, [
+    'iam',
+    'add',
+    '--key',
+    one.keyId,
+    '--type',
+    'allow_ip_cidrs',
+    '--ip-cidrs',
+    '192.0.2.0/24',
+  ])
+  await refused(/IP address of the caller is not in the allowed ranges/)
+  const forged = { ...as(one), 'x-forwarded-for': '192.0.2.1' }
+  t.equal((await gateway.chat('Hi', forged)).status, 403, 'a header is not believed')
+  t.equal((await gateway.get('/v1/models', as(one))).status, 403)
+  await drop(away.id)
+  const home = await ctlJson(t, [
+    'iam',
+    'add',
+    '--key',
+    one.keyId,
+    '--type',
+    'allow_ip_cidrs',
+    '--ip-cidrs',
+    '127.0.0.0/8',
+  ])
+  t.equal((await ask(one)).status, 200)
+  await drop(home.id)
+
+  const policy = await ctlJson(t, ['compliance', 'set', '--org', one.org, '--block-training', 'on', '--gdpr', 'on'])
+  t.match(policy, { policy: { noTraining: true, gdpr: true, iso27001: false } })
+  t.match(await answer(await ask(one)), { status: 200, metadata: { used_provider: 'a' } })
+  await refused(
+    /^This request was blocked by your organization's provider compliance policy\..* for b\/test .*: b may train/,
+    'b/test',
+  )
+  t.match(await ctl(['compliance', 'show', '--org', one.org]), { code: 0, stdout: /no training +on\n/ })
+  t.match(await ctlJson(t, ['compliance', 'clear', '--org', one.org]), { policy: null })
+  t.equal((await ask(one, 'b/test')).status, 200)
+})
+
+group(
+  'AT-12 no cached answer reaches a key that could not have got it, or is replayed under zero retention',
+  async t => {
+    const one = await tenant('credits', '10', { cache: 'on' })
+    const other = await newKey(one.project)
+    t.match(await answer(await ask(one)), { status: 200 })
+    const hit = await ask(other)
+    t.equal(hit.headers.get('x-gateway-cache'), 'HIT')
+    await hit.text()
+    await command('iam.add', { key: other.keyId, type: 'deny_models', models: ['test'] })
+    t.equal((await ask(other)).status, 403)
+    const still = await ask(one)
+    t.equal(still.headers.get('x-gateway-cache'), 'MISS', 'another policy, other answers')
+    await still.text()
+    await command('projects.update', { project: one.project, mode: 'hybrid' })
+    t.equal((await ask(one)).headers.get('x-gateway-cache'), 'MISS', 'whose key it is counts as well')
+    await command('compliance.set', { organization: one.org, noLogging: true, allowedProviders: ['a'] })
+    await command('compliance.set', { organization: one.org, noLogging: false })
+    await command('compliance.set', { organization: one.org, noLogging: true })
+    const refused = await answer(await ask(one))
+    t.match(refused, { status: 403, error: { message: /a may keep prompts/ } })
+  },
+)

@@ -1,0 +1,191 @@
+/** The end of the process: readiness first, then what runs, then the books; nobody is cut off in silence. */
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import Database from 'better-sqlite3'
+import t, { type Test } from 'tap'
+import { type Gateway, startGateway } from '../helpers/gateway.ts'
+import { metric } from '../helpers/invariants.ts'
+import { raw } from '../helpers/raw.ts'
+import { readEvents, textOf } from '../helpers/sse.ts'
+import { type Step, startUpstream, type Upstream } from '../helpers/upstream.ts'
+
+const STREAMS = 50
+const WAITING = 20
+const DELAY_MS = 300
+const chunks = ['One ', 'two ', 'six ', 'ten ', 'and ', 'more', ' of ', 'it. ']
+
+/** A gateway and its provider `a`, which plays `step`. */
+async function pair(t: Test, server: object, step: Step = {}): Promise<{ gateway: Gateway; upstream: Upstream }> {
+  const upstream = await startUpstream(t)
+  await upstream.script('a', [step])
+  const gateway = await startGateway(t, {
+    providers: { a: { base_url: upstream.url('a') } },
+    config: { server, endpoints: { chat: { admission: { lag: '60s' } } } },
+  })
+  return { gateway, upstream }
+}
+const ask = (gateway: Gateway, stream: boolean) =>
+  gateway.chat({ model: 'test', stream, messages: [{ role: 'user', content: 'Hi' }] })
+
+/** The books after the end: nothing is held, and every row is what it should be. */
+function books<T>(gateway: Gateway, read: (db: Database.Database) => T): T {
+  const db = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
+  try {
+    return read(db)
+  } finally {
+    db.close()
+  }
+}
+const rowsOf = (gateway: Gateway) =>
+  books(gateway, db =>
+    db.prepare('SELECT error_code AS code, count(*) AS count, sum(cost > 0) AS paid FROM requests GROUP BY 1').all(),
+  )
+const heldOf = (gateway: Gateway) => books(gateway, db => db.prepare('SELECT count(*) FROM holds').pluck().get())
+
+async function socketOf(gateway: Gateway, text = ''): Promise<{ socket: Socket; closed: Promise<number> }> {
+  const socket = connect(gateway.port, '127.0.0.1').resume()
+  socket.on('error', () => undefined)
+  await once(socket, 'connect')
+  if (text !== '') socket.write(text)
+  return { socket, closed: once(socket, 'close').then(() => performance.now()) }
+}
+
+t.test('SD-01 with 50 streams and 20 that wait, all end properly after SIGTERM, and the process by itself', async t => {
+  const { gateway, upstream } = await pair(t, { drain: '30s', drain_delay: `${DELAY_MS}ms` }, { chunks, hold: 4 })
+  const streams = await Promise.all(Array.from({ length: STREAMS }, () => ask(gateway, true)))
+  await upstream.script('a', [{ hold: 0 }])
+  const waiting = Array.from({ length: WAITING }, () => ask(gateway, false))
+  await upstream.record('a', { requests: STREAMS + WAITING })
+  const idle = []
+  for (let n = 0; n < 10; n++) {
+    idle.push(await socketOf(gateway))
+    idle.push(await socketOf(gateway, 'POST /v1/chat/completions HTTP/1.1\r\nHost: g\r\nContent-'))
+  }
+  const kept = await socketOf(gateway, 'GET / HTTP/1.1\r\nHost: g\r\n\r\n')
+  await once(kept.socket, 'data')
+
+  const at = performance.now()
+  const exit = gateway.kill('SIGTERM')
+  while ((await gateway.admin('GET', '/ready')).status !== 503);
+  t.equal((await gateway.admin('GET', '/live')).status, 200)
+  const late = await raw(gateway.port, 'GET / HTTP/1.1\r\nHost: g\r\n\r\n', { responses: 1 })
+  t.match([late.status, late.headers.connection], [200, 'close'], 'it still accepts, for one request each')
+  for (const { closed } of [...idle, kept]) {
+    const ms = (await closed) - at
+    t.ok(ms >= DELAY_MS - 20 && ms < DELAY_MS + 1000, `who asks nothing is let go after ${Math.round(ms)} ms`)
+  }
+  await t.rejects(raw(gateway.port, 'GET / HTTP/1.1\r\nHost: g\r\n\r\n'), 'and nobody else comes in')
+  t.equal(metric(await gateway.metrics(), 'gateway_requests_in_flight'), STREAMS + WAITING)
+
+  await upstream.release('a')
+  for (const response of streams) {
+    const { data, terminator, broken } = await readEvents(response)
+    t.strictSame([textOf(data), terminator, broken], [chunks.join(''), '[DONE]', false])
+  }
+  for (const answer of waiting) {
+    const response = await answer
+    t.strictSame([response.status, response.headers.get('connection')], [200, 'close'])
+    await response.json()
+  }
+  const ended = performance.now()
+  t.equal(await exit, 0)
+  t.ok(performance.now() - ended < 2000, 'it ends soon after the last of them')
+  t.equal(gateway.stderr(), '')
+  t.strictSame(rowsOf(gateway), [{ code: null, count: STREAMS + WAITING, paid: STREAMS + WAITING }])
+  t.equal(heldOf(gateway), 0)
+})
+
+t.test(
+  'SD-02 a stream that is longer than the drain ends with an error, and is paid for before the process ends',
+  async t => {
+    const { gateway, upstream } = await pair(t, { drain: '300ms' }, { chunks, hold: 4 })
+    const streams = await Promise.all(Array.from({ length: 5 }, () => ask(gateway, true)))
+    const messages = await gateway.post('/v1/messages', {
+      model: 'test',
+      max_tokens: 100,
+      stream: true,
+      messages: [{ role: 'user', content: 'Hi' }],
+    })
+    await upstream.script('a', [{ hold: 0 }])
+    const waiting = ask(gateway, false)
+    await upstream.record('a', { requests: 7 })
+    const exit = gateway.kill('SIGTERM')
+    for (const response of streams) {
+      const { data, terminator } = await readEvents(response)
+      t.equal(textOf(data), chunks.slice(0, 4).join(''))
+      t.match(data.at(-2), { error: { code: 'server_shutting_down' } })
+      t.match(data.at(-1), { usage: { completion_tokens: 4 }, metadata: {} })
+      t.equal(terminator, '[DONE]')
+    }
+    const told = await readEvents<{ type: string }>(messages)
+    t.match(told.data.at(-1), { type: 'error', error: { type: 'api_error' } })
+    t.equal(told.terminator, null)
+    const refused = await waiting
+    t.equal(refused.status, 503)
+    t.match(await refused.json(), { error: { code: 'server_shutting_down' } })
+    t.equal(await exit, 0)
+    const entries = await upstream.record('a', { ended: 7 })
+    t.ok(entries.every(({ outcome }) => outcome === 'aborted'))
+    t.strictSame(rowsOf(gateway), [{ code: 'server_shutting_down', count: 7, paid: 6 }], 'paid: what was delivered')
+    t.equal(heldOf(gateway), 0)
+  },
+)
+
+t.test('SD-03 a second signal waits for no client, SIGINT is as SIGTERM, and SIGHUP reloads', async t => {
+  const { gateway, upstream } = await pair(t, { drain: '60s' }, { chunks, hold: 4 })
+  const loads = async () => metric(await gateway.metrics(), 'gateway_config_reloads_total')!
+  const before = await loads()
+  gateway.signal('SIGHUP')
+  while ((await loads()) === before) await sleep(10)
+  t.equal((await gateway.get('/')).status, 200)
+
+  const stream = readEvents(await ask(gateway, true))
+  await upstream.record('a', { requests: 1, chunks: 4 })
+  gateway.signal('SIGINT')
+  while ((await gateway.admin('GET', '/ready')).status !== 503);
+  const at = performance.now()
+  t.equal(await gateway.kill('SIGTERM'), 0)
+  t.ok(performance.now() - at < 4000, `after ${Math.round(performance.now() - at)} ms`)
+  const { data, terminator } = await stream
+  t.match(data.at(-2), { error: { code: 'server_shutting_down' } })
+  t.equal(terminator, '[DONE]')
+  t.strictSame(rowsOf(gateway), [{ code: 'server_shutting_down', count: 1, paid: 1 }])
+  t.equal(heldOf(gateway), 0)
+})
+
+t.test('SD-05, SD-08 what was answered stands in the books after the end, and the log is folded into them', async t => {
+  const { gateway, upstream } = await pair(t, { drain: '10s' })
+  const answers = Array.from({ length: 300 }, (_, n) => ask(gateway, n % 2 === 0).then(response => response.text()))
+  await upstream.record('a', { requests: 50 })
+  const exit = gateway.kill('SIGTERM')
+  const whole = (await Promise.allSettled(answers)).filter(({ status }) => status === 'fulfilled').length
+  t.equal(await exit, 0)
+  const kept = books(gateway, db =>
+    db.prepare("SELECT count(*) FROM requests WHERE outcome = 'ok'").pluck().get(),
+  ) as number
+  t.ok(kept >= whole && whole >= 50, `${whole} answers, ${kept} rows`)
+  t.equal(heldOf(gateway), 0)
+  await gateway.restart()
+  t.strictSame(await (await gateway.admin('POST', '/commands/usage.check')).json(), { differences: [] })
+  const orphaned = books(gateway, db =>
+    db.prepare("SELECT count(*) FROM requests WHERE outcome = 'orphaned'").pluck().get(),
+  )
+  t.equal(orphaned, 0)
+  t.equal((await ask(gateway, false)).status, 200, 'SD-06 and it starts again')
+  t.equal(await gateway.kill('SIGTERM'), 0)
+})
+
+t.test('SD-06 a signal in the middle of a reload, or of the start, ends cleanly', async t => {
+  const { gateway, upstream } = await pair(t, { drain: '3s' })
+  for (let round = 0; round < 3; round++) {
+    await gateway.writeProvider('a', { name: `A ${round}`, base_url: upstream.url('a') })
+    void gateway.admin('POST', '/reload').catch(() => undefined)
+    gateway.signal('SIGHUP')
+    t.equal(await gateway.kill('SIGTERM'), 0)
+    t.notMatch(gateway.stderr(), /Error|at /)
+    await gateway.restart()
+    t.equal((await ask(gateway, false)).status, 200)
+  }
+})

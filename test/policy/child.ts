@@ -1,0 +1,50 @@
+/** Another process on the same master keys and database: forked by tests, told what to do, and killed at will. */
+import { once } from 'node:events'
+import { Keyring } from '../../src/stores/keyring.ts'
+import { openStores } from '../../src/stores/sqlite/index.ts'
+
+export type Order =
+  /** Opens the ring of a file; answers with its version. */
+  | { do: 'ring'; file: string }
+  /** Re-encrypts under a new key, and when the first keys are done says `begun` and stands still. */
+  | { do: 'reencrypt'; path: string }
+  /** Adds a rule that denies a model to an organization. */
+  | { do: 'deny'; path: string; organization: string; model: string }
+
+async function obey(order: Order): Promise<unknown> {
+  switch (order.do) {
+    case 'ring':
+      return new Keyring({ given: undefined, file: order.file }).version
+    case 'reencrypt': {
+      const { policies, close } = openStores(order.path)
+      let begun = false
+      const watch = setInterval(async () => {
+        const versions = await policies.providerKeys.keyVersions()
+        if (begun || versions.length < 2) return
+        begun = true
+        process.send?.('begun', () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0))
+      }, 0)
+      const done = await policies.providerKeys.reencrypt(true, 'test')
+      clearInterval(watch)
+      await close()
+      return done
+    }
+    case 'deny': {
+      const { policies, close } = openStores(order.path)
+      const { organization, model } = order
+      await policies.rules.add({ organization, type: 'deny_models', value: { models: [model] } }, 'test')
+      await close()
+      return 'denied'
+    }
+  }
+}
+
+process.on('message', (order: Order) => {
+  obey(order).then(
+    answer => process.send?.(answer),
+    (error: unknown) => process.send?.(`${order.do} failed: ${error}`),
+  )
+})
+process.send?.('ready')
+await once(process, 'disconnect')
+process.exit()

@@ -1,0 +1,161 @@
+/** Providers that an organization declares for itself: what is taken of a manifest, and what becomes of it. */
+import t from 'tap'
+import { type CustomOptions, linkCustom, readManifest } from '../../src/config/custom.ts'
+import { ConfigError } from '../../src/config/error.ts'
+import type { Catalog } from '../../src/core/catalog.ts'
+import { resolve } from '../../src/routing/resolve.ts'
+import { fakeRegistries } from '../config/kit.ts'
+import { thrown } from '../core/kit.ts'
+import { catalogOf } from './kit.ts'
+
+const { wires, endpoints } = fakeRegistries()
+const options: CustomOptions = { wires, endpoints, allowPrivate: false }
+const shared = catalogOf([
+  { provider: 'acme', model: 'large', aliases: ['l'], price: ['1', '2'] },
+  { provider: 'best', model: 'large', price: ['3', '4'] },
+  { provider: 'best', model: 'small' },
+])
+
+const text = (changes: Record<string, string> = {}) =>
+  Object.entries({
+    provider: 'mine',
+    name: 'Mine AI',
+    base_url: 'https://llm.mine.example/v1',
+    auth: '{ scheme: bearer }',
+    wires: '{ chat: openai.chat }',
+    models: '[{ model: large, id: their-large, pricing: { prompt: "1", completion: "2" } }, { model: mine-7b }]',
+    ...changes,
+  })
+    .map(([key, value]) => `${key}: ${value}\n`)
+    .join('')
+const read = (changes?: Record<string, string>, given: Partial<CustomOptions> = {}) =>
+  readManifest('org-1', text(changes), shared, { ...options, ...given })
+const manifest = (changes?: Record<string, string>, given: Partial<CustomOptions> = {}) => read(changes, given).manifest
+
+function link(manifests: readonly string[], from: Catalog = shared): { catalog: Catalog; warned: string[] } {
+  const warned: string[] = []
+  const catalog = linkCustom('org-1', manifests, from, options, (provider, why) => warned.push(`${provider}: ${why}`))
+  return { catalog, warned }
+}
+
+t.test('a manifest is kept as it was written, in YAML or in JSON', async t => {
+  const { provider, models, manifest: kept } = read()
+  t.strictSame([provider, models], ['mine', ['large', 'mine-7b']])
+  t.match(JSON.parse(kept), { provider: 'mine', auth: { scheme: 'bearer' }, base_url: 'https://llm.mine.example/v1' })
+  t.strictSame(readManifest('org-1', kept, shared, options), { provider, models, manifest: kept })
+  t.notMatch(kept, 'secret')
+})
+
+t.test('faults name their place, and of a secret nothing is repeated', async t => {
+  const rows: [changes: Record<string, string>, said: RegExp][] = [
+    [{ provider: 'acme' }, /^manifest:1:11: "acme" is the id of a provider that all share/],
+    [{ provider: 'custom' }, /^manifest:1:11: "custom" is reserved/],
+    [{ provider: 'Mine' }, /^manifest:1:11: expected a provider id/],
+    [{ models: '[{ model: l }]' }, /^manifest:6:19: "l" is an alias of "large"; write that/],
+    [{ models: '[{ model: a }, { model: a }]' }, /is mapped twice/],
+    [{ models: `[${Array.from({ length: 201 }, (_, n) => `{ model: m-${n} }`).join(', ')}]` }, /up to 200 models/],
+    [
+      { auth: '{ scheme: bearer, secret: sk-canary-1234567890 }' },
+      /^manifest:4:33: a manifest holds no secret; add it by/,
+    ],
+    [{ auth: '{ scheme: bearer, secret: [sk-canary-1234567890] }' }, /holds no secret/],
+    [{ auth: '{ scheme: header }' }, /needs the key "header"/],
+    [{ auth: '{ scheme: none, header: x }' }, /does not use the key "header"/],
+    [{ auth: `{ scheme: bearer, secret: "\${OPENAI_API_KEY}" }` }, /references such as .* are not resolved/],
+    [{ name: `"\${file:/etc/passwd}"` }, /^manifest:2:7: references/],
+    [{ headers: '{ Authorization: x }' }, /the header "Authorization" cannot be fixed here/],
+    [{ headers: '{ x-api-key: x }' }, /cannot be fixed/],
+    [{ headers: '{ Host: internal }' }, /cannot be fixed/],
+    [{ wires: '{ chat: openai.caht }' }, /unknown wire "openai.caht"; did you mean "openai.chat"/],
+    [{ wires: '{}' }, /expected at least one operation/],
+    [{ shoe: '1' }, /unknown key "shoe"/],
+    [{ base_url: 'https://{region}.mine.example/v1' }, /cannot stand in an own provider's address/],
+    [{ base_url: 'https://user:pass@mine.example/v1' }, /an address holds no credential/],
+    [{ name: `"${'x'.repeat(65_536)}"` }, /up to 65536 characters/],
+  ]
+  for (const [changes, said] of rows) {
+    const error = thrown(() => read(changes))
+    t.ok(error instanceof ConfigError, JSON.stringify(changes).slice(0, 80))
+    t.match(String(error), said)
+    t.notMatch(String(error), 'sk-canary')
+  }
+})
+
+t.test('an address that is not public is refused in every spelling, unless the operator allows it', async t => {
+  const hosts = `127.0.0.1 127.1 2130706433 0x7f.1 0177.0.0.1 0.0.0.0 127.0.0.1. localhost api.localhost [::1] [::ffff:127.0.0.1]
+    [64:ff9b::7f00:1] [fe80::1] [fd00:ec2::254] 100.64.0.1 10.0.0.1 172.16.0.1 192.168.0.1 169.254.169.254
+    metadata.google.internal printer.local intranet 127.0.0.1.nip.io 127-0-0-1.sslip.io １２７.０.０.１`
+  for (const host of hosts.split(/\s+/)) {
+    for (const base_url of [`https://${host}/v1`, `https://${host}:8443/v1`, `http://${host}/v1`]) {
+      t.match(String(thrown(() => read({ base_url }))), /expected "https:\/\/" and a public host/, base_url)
+    }
+  }
+  t.match(String(thrown(() => read({ base_url: 'http://llm.mine.example/v1' }))), /public host/)
+  t.match(String(thrown(() => read({ base_url: 'https://llm.mine.example@127.0.0.1/v1' }))), /public host/)
+  for (const base_url of ['https://llm.mine.example:8443/v1', 'https://93.184.216.34/v1']) t.ok(read({ base_url }))
+  t.ok(read({ base_url: 'http://127.0.0.1:8000/v1' }, { allowPrivate: true }))
+  t.throws(() => read({ base_url: 'http://llm.mine.example/v1' }, { allowPrivate: true }), /plain http is for loopback/)
+})
+
+t.test("an organization's catalogue is the shared one with its own offers in it", async t => {
+  const { catalog, warned } = link([manifest(), manifest({ provider: 'more', models: '[{ model: mine-7b }]' })])
+  t.strictSame(warned, [])
+  const offers = (from: Catalog) =>
+    [...from.models].map(([id, { mappings }]) => `${id}: ${mappings.map(({ provider }) => provider.id)}`)
+  t.strictSame(offers(catalog), ['large: acme,best,mine', 'small: best', 'mine-7b: mine,more'])
+  t.strictSame(offers(shared), ['large: acme,best', 'small: best'], 'the shared one stays as it was')
+  const large = catalog.models.get('large')!
+  t.ok(large.mappings.every(({ model }) => model === large))
+  t.equal(large.mappings[0]!.provider, shared.providers.get('acme'))
+  t.match(large.mappings[2], {
+    externalId: 'their-large',
+    provider: { id: 'mine', owner: 'org-1', credentials: [], auth: { scheme: 'bearer' } },
+  })
+  t.match(catalog.models.get('mine-7b'), { name: 'mine-7b', family: 'mine', input: ['text'], output: ['text'] })
+  t.equal(catalog.models.get('small'), shared.models.get('small'))
+  t.match(resolve(catalog, 'mine/their-large'), { provider: { id: 'mine' }, model: { id: 'large' } })
+  t.match(resolve(catalog, 'l'), { model: { id: 'large' } })
+  t.throws(() => resolve(shared, 'mine/mine-7b'), { message: /does not exist/ })
+})
+
+t.test('what a model puts out is told by what its provider speaks, and what it takes by what it supports', async t => {
+  const embeddings = { op: 'embeddings', wire: 'openai.embeddings' }
+  const more = { wires: new Map([...wires, ['openai.embeddings', embeddings as never]]) }
+  const models = '[{ model: a }, { model: b, supports: [vision] }]'
+  const given = { ...options, ...more }
+  const kept = (changes: Record<string, string>) => readManifest('org-1', text(changes), shared, given).manifest
+  const both = linkCustom(
+    'org-1',
+    [
+      kept({ models }),
+      kept({ provider: 'vectors', wires: '{ embeddings: openai.embeddings }', models: '[{ model: v }]' }),
+    ],
+    shared,
+    given,
+    () => t.fail('nothing is left out'),
+  )
+  t.match(both.models.get('a'), { input: ['text'], output: ['text'] })
+  t.match(both.models.get('b'), { input: ['text', 'image'], output: ['text'] })
+  t.match(both.models.get('v'), { output: ['embedding'] })
+})
+
+t.test('what no longer fits is left out with a word to the operator, and the rest stays', async t => {
+  const later = catalogOf([{ provider: 'mine', model: 'large' }])
+  const good = manifest({ provider: 'good', models: '[{ model: large }]' })
+  const { catalog, warned } = link([manifest(), good], later)
+  t.strictSame(warned, ['mine: all share a provider of this id now'])
+  t.strictSame([...catalog.providers.keys()], ['mine', 'good'])
+  t.equal(catalog.providers.get('mine')!.owner, undefined)
+  t.notOk(catalog.models.has('mine-7b'))
+
+  const wired = manifest().replace('openai.chat', 'gone.chat')
+  const second = link([wired, good])
+  t.match(second.warned, ['mine: unknown wire "gone.chat"; expected openai.chat, anthropic.messages'])
+  t.strictSame([...second.catalog.providers.keys()], ['acme', 'best', 'good'])
+  t.strictSame(link([manifest({ enabled: 'false' })]).catalog.models.size, 2)
+  t.strictSame(
+    link([manifest({ base_url: 'http://127.0.0.1:8000/v1' }, { allowPrivate: true })]).warned,
+    ['mine: expected "https://" and a public host'],
+    'the operator may take the permission back',
+  )
+})

@@ -1,0 +1,329 @@
+/** What every implementation must do about organizations, projects, members, payments and the audit log. */
+import { createHash } from 'node:crypto'
+import type { Test } from 'tap'
+import type { Principal } from '../../src/core/ports.ts'
+import { refusal } from './contract.ts'
+import { HOUR, hold, NOON, rowOf, type Subject } from './subject.ts'
+
+type Make = (t: Test) => Subject
+const ADA = 'ada'
+
+export function organizationContract(t: Test, make: Make): void {
+  t.test('an organization is prepaid and has nothing, unless it is said otherwise', async t => {
+    const { organizations, ledger } = make(t)
+    const made = await organizations.create({ name: 'acme' }, ADA)
+    const createdAt = new Date(NOON).toISOString()
+    t.match(made, { name: 'acme', account: 'prepaid', retains: false, plan: null, createdAt })
+    t.same(await ledger.balance(made.id), { balance: 0n, held: 0n, used: 0n })
+    t.match(await organizations.create({ name: 'open', account: 'open', retains: true }, ADA), { retains: true })
+    t.match(await organizations.list(), [{ name: 'acme' }, { name: 'open', account: 'open' }])
+    t.match(await organizations.update('acme', { name: 'ACME' }, ADA), {
+      id: made.id,
+      name: 'ACME',
+      account: 'prepaid',
+    })
+    t.match(await organizations.update(made.id, { account: 'open' }, ADA), { name: 'ACME', account: 'open' })
+    t.match(
+      await refusal(t, organizations.create({ name: 'open' }, ADA), 400),
+      'There is an organization "open" already',
+    )
+    await refusal(t, organizations.create({ name: made.id }, ADA), 400)
+    await refusal(t, organizations.update('ACME', { name: 'open' }, ADA), 400)
+    t.match(await refusal(t, organizations.update('nope', {}, ADA), 404), /There are: ACME \(id /)
+  })
+
+  t.test('projects are named apart within their organization, and found by either name', async t => {
+    const { organizations, projects, accounts } = make(t)
+    for (const name of ['a', 'b']) await organizations.create({ name }, ADA)
+    const web = await projects.create({ organization: 'a', name: 'web' }, ADA)
+    t.match(web, { organization: 'a', mode: 'credits', cacheTtlMs: null, status: 'active' })
+    await projects.create({ organization: 'b', name: 'web', mode: 'hybrid', cacheTtlMs: 5000 }, ADA)
+    await refusal(t, projects.create({ organization: 'a', name: 'web' }, ADA), 400)
+    t.match(await refusal(t, projects.update('web', {}, ADA), 404), /"web" names 2 projects/)
+    t.match(await projects.update('b/web', { mode: 'api-keys', cacheTtlMs: null }, ADA), {
+      mode: 'api-keys',
+      cacheTtlMs: null,
+    })
+    t.match(await projects.list('a'), [{ id: web.id }])
+    t.equal((await projects.list()).length, 2)
+    t.match(await accounts.createKey({ project: 'a/web', name: 'x' }), { project: 'web', organization: 'a' })
+  })
+
+  t.test('what a project is changed to holds for the next request of its keys', async t => {
+    const subject = make(t)
+    const { organizations, projects, accounts, plans } = subject
+    await organizations.create({ name: 'a' }, ADA)
+    const { id } = await projects.create({ organization: 'a', name: 'web', cacheTtlMs: 5000 }, ADA)
+    const { key } = await accounts.createKey({ project: id, name: 'x' })
+    const principal = async () => (await subject.keys.find(sha256(key))) as Principal
+    t.match(await principal(), { orgName: 'a', mode: 'credits', cacheTtlMs: 5000, archived: false, since: NOON })
+    await projects.update(id, { archived: true, mode: 'hybrid', cacheTtlMs: 9000 }, ADA)
+    t.match(await principal(), { mode: 'hybrid', cacheTtlMs: 9000, archived: true })
+    const archived = await projects.update(id, { name: 'site' }, ADA)
+    t.match(archived, { name: 'site', status: 'archived' })
+    t.match(await projects.update(id, { archived: false }, ADA), { status: 'active' })
+    await plans.set('a', { plan: 'pro', overflow: true }, ADA)
+    t.match(await principal(), { archived: false, cacheTtlMs: undefined, plan: { plan: 'pro', overflow: true } })
+    t.match(await organizations.list(), [{ plan: 'pro' }])
+  })
+}
+
+export function memberContract(t: Test, make: Make): void {
+  const start = async (t: Test) => {
+    const subject = make(t)
+    await subject.organizations.create({ name: 'a' }, ADA)
+    for (const name of ['web', 'app']) await subject.projects.create({ organization: 'a', name }, ADA)
+    await subject.members.add({ organization: 'a', email: 'boss@a.example', role: 'owner' }, ADA)
+    return subject
+  }
+
+  t.test('members have a role, and access to all projects or to some', async t => {
+    const { members } = await start(t)
+    const dev = await members.add(
+      { organization: 'a', email: 'dev@a.example', role: 'developer', projects: ['web'] },
+      ADA,
+    )
+    t.match(dev, { organization: 'a', role: 'developer', projects: ['web'], limits: [] })
+    t.match(await members.list('a'), [{ email: 'boss@a.example', projects: null }, { id: dev.id }])
+    t.match(await members.update('a', dev.id, { projects: ['app', 'web'] }, ADA), { projects: ['web', 'app'] })
+    t.match(await members.update('a', 'dev@a.example', { role: 'admin', projects: null }, ADA), {
+      role: 'admin',
+      projects: null,
+    })
+    const again = members.add({ organization: 'a', email: 'dev@a.example', role: 'admin' }, ADA)
+    t.match(await refusal(t, again, 400), 'is a member of "a" already')
+    await refusal(t, members.update('a', 'nobody@a.example', {}, ADA), 404)
+    await refusal(t, members.update('a', dev.id, { projects: ['nope'] }, ADA), 404)
+  })
+
+  t.test('a project of another organization is none that a member can be given', async t => {
+    const { members, organizations, projects } = await start(t)
+    await organizations.create({ name: 'b' }, ADA)
+    const { id } = await projects.create({ organization: 'b', name: 'secret' }, ADA)
+    for (const wanted of [id, 'secret', 'b/secret']) {
+      const given = members.update('a', 'boss@a.example', { projects: [wanted] }, ADA)
+      const error = await given.then(
+        () => undefined,
+        (thrown: { status: number }) => thrown,
+      )
+      t.ok(error && [400, 404].includes(error.status), wanted)
+    }
+    t.match(await members.list('a'), [{ projects: null }])
+  })
+
+  t.test('an organization keeps an owner', async t => {
+    const { members } = await start(t)
+    t.match(await refusal(t, members.remove('a', 'boss@a.example', ADA), 400), 'the only owner')
+    await refusal(t, members.update('a', 'boss@a.example', { role: 'admin' }, ADA), 400)
+    await members.add({ organization: 'a', email: 'two@a.example', role: 'owner' }, ADA)
+    await members.remove('a', 'boss@a.example', ADA)
+    t.match(await members.list('a'), [{ email: 'two@a.example' }])
+    const back = await members.add({ organization: 'a', email: 'boss@a.example', role: 'developer' }, ADA)
+    t.match(back, { role: 'developer', projects: null })
+  })
+
+  t.test('a key has access for as long as the member who made it has', async t => {
+    const subject = await start(t)
+    const { members, accounts, keys } = subject
+    await members.add({ organization: 'a', email: 'dev@a.example', role: 'developer', projects: ['web'] }, ADA)
+    const { key, createdBy } = await accounts.createKey({ project: 'web', name: 'x', createdBy: 'dev@a.example' })
+    t.equal(createdBy, 'dev@a.example')
+    const access = async () => (await keys.find(sha256(key)))?.access
+    t.equal(await access(), true)
+    t.match(await keys.find(sha256(key)), { member: { role: 'developer' } })
+    await members.update('a', 'dev@a.example', { projects: ['app'] }, ADA)
+    t.equal(await access(), false)
+    await members.update('a', 'dev@a.example', { role: 'admin' }, ADA)
+    t.equal(await access(), true, 'admins have access to every project')
+    await members.remove('a', 'dev@a.example', ADA)
+    t.equal(await access(), false)
+    await members.add({ organization: 'a', email: 'dev@a.example', role: 'developer' }, ADA)
+    t.equal(await access(), true, 'one who comes back is who it was')
+    const foreign = accounts.createKey({ project: 'web', name: 'x', createdBy: 'nobody@a.example' })
+    await refusal(t, foreign, 404)
+  })
+}
+
+export function creditContract(t: Test, make: Make): void {
+  t.test('payments and refunds are entries of the ledger, which a balance is the sum of', async t => {
+    const subject = make(t)
+    const { credits, organizations, clock } = subject
+    const { id } = await organizations.create({ name: 'a' }, ADA)
+    const paid = await credits.add({ organization: 'a', amount: 1000n, reference: 'bill-1', note: 'thanks' }, ADA)
+    t.match(paid, {
+      kind: 'topup',
+      account: 'credits',
+      counter: 'payments',
+      amount: 1000n,
+      note: 'thanks',
+      organization: 'a',
+    })
+    clock.now += 1
+    t.match(await credits.refund({ organization: 'a', amount: 300n }, ADA), { kind: 'refund', amount: -300n })
+    t.same(await credits.show('a'), { balance: 700n, held: 0n, used: 0n })
+    t.match(await credits.entries(id), [{ amount: -300n }, { reference: 'bill-1' }])
+    t.match(await refusal(t, credits.refund({ organization: 'a', amount: 701n }, ADA), 400), 'less than 0.000000701')
+    t.same(await subject.usage.check(), [])
+    await refusal(t, credits.add({ organization: 'nope', amount: 1n }, ADA), 404)
+  })
+
+  t.test('what is held cannot be refunded, but by an open account', async t => {
+    const subject = make(t)
+    const { credits } = subject
+    for (const [account, refused] of [
+      ['prepaid', true],
+      ['open', false],
+    ] as const) {
+      const principal = await subject.organization(account, 100n)
+      await hold(subject, principal, `held by ${account}`, 60n)
+      const refund = credits.refund({ organization: principal.orgId, amount: 50n }, ADA)
+      if (refused) await refusal(t, refund, 400)
+      else t.match(await refund, { amount: -50n })
+      await credits.refund({ organization: principal.orgId, amount: 40n }, ADA)
+    }
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('a change sees what was charged in the same moment', async t => {
+    const subject = make(t)
+    const { credits, accounts, ledger } = subject
+    const principal = await subject.organization('prepaid', 100n)
+    const held = await hold(subject, principal, 'a', 10n)
+    if (held === 'insufficient' || 'exhausted' in held) throw new Error('refused')
+    const [, refund, updated] = await Promise.allSettled([
+      ledger.settle(held, rowOf(principal, 'a', { cost: 60n })),
+      credits.refund({ organization: principal.orgId, amount: 50n }, ADA),
+      accounts.updateKey(principal.keyId, { limit: { set: { amount: 500n } } }),
+    ])
+    t.match(refund, { status: 'rejected', reason: { status: 400 } })
+    t.match(updated, { status: 'fulfilled', value: { limits: [{ spent: 60n }] } })
+  })
+
+  t.test('a payment that is reported five times at once is booked once', async t => {
+    const { credits, organizations } = make(t)
+    for (const name of ['a', 'b']) await organizations.create({ name }, ADA)
+    const report = { organization: 'a', amount: 50n, reference: 'event-7' }
+    const entries = await Promise.all(Array.from({ length: 5 }, () => credits.add(report, ADA)))
+    for (const entry of entries) t.same(entry, entries[0])
+    t.equal((await credits.show('a')).balance, 50n)
+    await refusal(t, credits.add({ ...report, amount: 51n }, ADA), 400)
+    await refusal(t, credits.add({ ...report, organization: 'b' }, ADA), 400)
+    t.equal((await credits.show('b')).balance, 0n)
+  })
+
+  t.test('the most specific discount comes first, and zero takes one away', async t => {
+    const subject = make(t)
+    const { credits, accounts } = subject
+    const principal = await subject.organization('prepaid', 0n)
+    const { key } = await accounts.createKey({ project: principal.projectId, name: 'x' })
+    const discounts = async () => (await subject.keys.find(sha256(key)))!.discounts
+    t.same(await discounts(), [])
+    const none = { organization: null, provider: null, model: null }
+    const own = principal.orgId
+    await credits.discount({ ...none, millionths: 10_000 }, ADA)
+    await credits.discount({ ...none, model: 'large', millionths: 20_000 }, ADA)
+    await credits.discount({ ...none, organization: own, millionths: 30_000 }, ADA)
+    await credits.discount({ ...none, organization: own, provider: 'acme', millionths: 40_000 }, ADA)
+    await credits.discount({ organization: own, provider: 'acme', model: 'large', millionths: 50_000 }, ADA)
+    t.same(
+      (await discounts()).map(({ millionths }) => millionths),
+      [50_000, 40_000, 30_000, 20_000, 10_000],
+    )
+    const other = await subject.organization('prepaid', 0n)
+    t.equal((await credits.discounts(other.orgId)).length, 2)
+    t.equal((await credits.discounts(own)).length, 5)
+    await credits.discount({ ...none, organization: own, millionths: 0 }, ADA)
+    await credits.discount({ ...none, organization: own, provider: 'acme', millionths: 45_000 }, ADA)
+    t.match(await discounts(), [{ millionths: 50_000 }, { millionths: 45_000, provider: 'acme', model: null }, {}, {}])
+  })
+}
+
+export function auditContract(t: Test, make: Make): void {
+  t.test('every change has a line of who, what, before and after, and refused ones have none', async t => {
+    const { organizations, projects, members, accounts, credits, plans, audit } = make(t)
+    const a = await organizations.create({ name: 'a' }, 'ada')
+    const web = await projects.create({ organization: 'a', name: 'web' }, 'ada')
+    await projects.update('web', { archived: true }, 'bob')
+    const dev = await members.add({ organization: 'a', email: 'dev@a.example', role: 'developer' }, 'ada')
+    await members.update('a', dev.id, { limit: { set: { amount: 5n } } }, 'ada')
+    const { key, id } = await accounts.createKey({ project: 'web', name: 'k' }, 'ada')
+    await accounts.updateKey(id, { limit: { set: { amount: 2_000_000_000n } } }, 'ada')
+    await accounts.rollKey(id, 'ada')
+    await credits.add({ organization: 'a', amount: 1_500_000_000n, reference: 'r' }, 'ada')
+    await credits.add({ organization: 'a', amount: 1_500_000_000n, reference: 'r' }, 'ada')
+    await plans.set('a', { plan: 'lite' }, 'ada')
+    await accounts.revokeKey('nope', 'eve').catch(() => undefined)
+    await organizations.create({ name: 'a' }, 'eve').catch(() => undefined)
+    const entries = (await audit.list({ limit: 100 })).reverse()
+    t.strictSame(
+      entries.map(({ actor, action, subject }) => `${actor} ${action} ${subject}`),
+      [
+        `ada orgs.create ${a.id}`,
+        `ada projects.create ${web.id}`,
+        `bob projects.update ${web.id}`,
+        `ada members.add ${dev.id}`,
+        `ada members.update ${dev.id}`,
+        `ada keys.create ${id}`,
+        `ada keys.update ${id}`,
+        `ada keys.roll ${id}`,
+        `ada credits.add ${a.id}`,
+        `ada plans.set ${a.id}`,
+      ],
+    )
+    t.match(entries[0], { at: new Date(NOON).toISOString(), organization: 'a', before: null, after: { name: 'a' } })
+    t.match(entries[2], { before: { status: 'active' }, after: { status: 'archived' } })
+    t.match(entries[6], { before: { limits: [] }, after: { limits: [{ limit: '2', spent: '0' }] } })
+    t.match(entries[8], { before: { balance: '0' }, after: { balance: '1.5' } })
+    t.notOk(JSON.stringify(entries).includes(key), 'no secret is in it')
+    t.match(await audit.list({ limit: 2, before: entries[5]!.id }), [
+      { action: 'members.update' },
+      { action: 'members.add' },
+    ])
+    await organizations.create({ name: 'b' }, 'ada')
+    t.match(await audit.list({ organization: 'b', limit: 100 }), [{ action: 'orgs.create' }])
+  })
+
+  t.test('names are answered with ids', async t => {
+    const subject = make(t)
+    const { names, organizations, accounts } = subject
+    const { id } = await organizations.create({ name: 'a' }, ADA)
+    const { projectId, keyId } = await subject.organization('open', 0n)
+    t.equal(await names.organization('a'), id)
+    t.equal(await names.project(projectId), projectId)
+    await accounts.revokeKey(keyId)
+    t.equal(await names.key(keyId), keyId)
+    await refusal(t, names.organization('nope'), 404)
+    await refusal(t, names.project('nope'), 404)
+    await refusal(t, names.key('nope'), 404)
+  })
+
+  t.test('request rows that are old are dropped, and the books still agree', async t => {
+    const subject = make(t)
+    const { retention, usage, ledger, clock } = subject
+    const principal = await subject.organization('prepaid', 1_000_000n)
+    const ids = Array.from({ length: 1200 }, (_, i) => `22222222${String(i).padStart(4, '0')}`)
+    await Promise.all(
+      ids.map(async (id, i) => {
+        const held = await ledger.hold({
+          id,
+          request: { ...rowOf(principal, id), requestId: id },
+          principal,
+          amount: 5n,
+          expiresAt: clock.now + HOUR,
+        })
+        if (held === 'insufficient' || 'exhausted' in held) throw new Error('refused')
+        await ledger.settle(held, rowOf(principal, id, { at: NOON - (i < 700 ? HOUR : 0), cost: 3n }))
+      }),
+    )
+    const before = await usage.totals({ from: 0, to: NOON + HOUR })
+    const dropped: number[] = []
+    do dropped.push(await retention.prune(NOON))
+    while (dropped.at(-1)! > 0)
+    t.same(dropped, [500, 200, 0])
+    t.same(await usage.totals({ from: 0, to: NOON + HOUR }), before, 'sums stay')
+    t.same(await usage.check(), [])
+    t.same(await ledger.balance(principal.orgId), { balance: 1_000_000n - 3600n, held: 0n, used: 3600n })
+  })
+}
+
+const sha256 = (key: string): string => createHash('sha256').update(key).digest('hex')

@@ -1,0 +1,295 @@
+/** What every ledger must do about limits of keys and members, coding plans, and callers who pay for themselves. */
+import { createHash } from 'node:crypto'
+import type { Test } from 'tap'
+import type { Allowance, Hold, HoldRequest, LimitInput, Principal } from '../../src/core/ports.ts'
+import { HOUR, identity, NOON, rowOf, type Subject } from './subject.ts'
+
+type Make = (t: Test) => Subject
+const DAY = 24 * HOUR
+const sha256 = (key: string): string => createHash('sha256').update(key).digest('hex')
+
+/** A key of an organization with `credits`, as requests see it. */
+async function keyed(
+  subject: Subject,
+  { credits = 1_000_000n, limit, createdBy }: { credits?: bigint; limit?: LimitInput; createdBy?: string } = {},
+) {
+  const { projectId: project, orgId } = await subject.organization('prepaid', credits)
+  if (createdBy) await subject.members.add({ organization: orgId, email: createdBy, role: 'developer' }, 'test')
+  const { id, key } = await subject.accounts.createKey({ project, name: 'k', limit, createdBy })
+  const principal = async () => (await subject.keys.find(sha256(key))) as Principal
+  return { id, orgId, project, principal }
+}
+
+let asked = 0
+async function ask(subject: Subject, principal: Principal, amount: bigint, more: Partial<HoldRequest> = {}) {
+  const id = `limit-${++asked}`
+  const got = await subject.ledger.hold({
+    id,
+    request: identity(id),
+    principal,
+    amount,
+    expiresAt: subject.clock.now + HOUR,
+    ...more,
+  })
+  return got === 'insufficient' || 'exhausted' in got ? got : Object.assign(got, { request: id })
+}
+async function granted(...args: Parameters<typeof ask>): Promise<Hold & { request: string }> {
+  const got = await ask(...args)
+  if (got === 'insufficient' || 'exhausted' in got) throw new Error(`refused: ${JSON.stringify(got)}`)
+  return got
+}
+const settle = (subject: Subject, principal: Principal, hold: Hold & { request: string }, cost: bigint, storage = 0n) =>
+  subject.ledger.settle(hold, rowOf(principal, hold.request, { cost, storage, at: subject.clock.now }))
+async function spend(subject: Subject, principal: Principal, cost: bigint, more?: Partial<HoldRequest>) {
+  await settle(subject, principal, await granted(subject, principal, cost, more), cost)
+}
+
+export function limitContract(t: Test, make: Make): void {
+  t.test('a limit of all time is what holds and charges may come to together', async t => {
+    const subject = make(t)
+    const { id, principal } = await keyed(subject, { limit: { amount: 100n } })
+    const key = await principal()
+    t.match(key.budgets, [{ of: 'key', period: 'total', limit: 100n, zone: 'UTC' }])
+    const first = await granted(subject, key, 60n)
+    t.match(await ask(subject, key, 41n), { exhausted: 'key', period: 'total', resetsAt: undefined })
+    const second = await granted(subject, key, 40n)
+    await settle(subject, key, first, 50n)
+    await subject.ledger.void(second)
+    t.match(await ask(subject, key, 51n), { exhausted: 'key' })
+    await spend(subject, key, 50n)
+    t.match(await ask(subject, key, 0n), { exhausted: 'key' }, 'one that is reached refuses what is free, too')
+    subject.clock.now += 1000 * DAY
+    t.match(await ask(subject, key, 1n), { exhausted: 'key' }, 'for ever')
+    t.match(await subject.accounts.listKeys(), [{}, { id, limits: [{ period: 'total', limit: 100n, spent: 100n }] }])
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('a recurring limit begins anew with each period of its zone', async t => {
+    const subject = make(t)
+    const limit = { amount: 100n, period: 'day', zone: 'America/New_York' } as const
+    const { principal } = await keyed(subject, { limit })
+    const key = await principal()
+    await spend(subject, key, 90n)
+    const midnight = Date.UTC(2026, 0, 3, 5)
+    t.match(await ask(subject, key, 20n), { exhausted: 'key', period: 'day', resetsAt: midnight })
+    const late = await granted(subject, key, 10n)
+    subject.clock.now = midnight
+    t.match(await ask(subject, key, 91n), { exhausted: 'key', resetsAt: midnight + DAY }, 'what is held still counts')
+    await settle(subject, key, late, 30n)
+    t.match((await subject.keys.status(key)).budgets, [{ spent: 30n, held: 0n, resetsAt: midnight + DAY }])
+    await spend(subject, key, 70n)
+    t.match(await ask(subject, key, 1n), { exhausted: 'key' })
+    subject.clock.now += DAY
+    t.match((await subject.keys.status(key)).budgets, [{ spent: 0n }], 'nothing need be asked for it to begin')
+    await spend(subject, key, 100n)
+    t.equal((await subject.keys.status(key)).spent, 290n, 'and all is remembered')
+  })
+
+  t.test('a budget of a member is that of all keys that it made', async t => {
+    const subject = make(t)
+    const { id, orgId, project, principal } = await keyed(subject, { createdBy: 'ada@example.com' })
+    const other = await subject.accounts.createKey({ project, name: 'other', createdBy: 'ada@example.com' })
+    const foreign = await subject.accounts.createKey({ project, name: 'foreign' })
+    const of = async (key: string) => (await subject.keys.find(sha256(key))) as Principal
+    await spend(subject, await principal(), 30n)
+    const limit = { set: { amount: 100n, period: 'month' } } as const
+    t.match(await subject.members.update(orgId, 'ada@example.com', { limit }, 'test'), {
+      limits: [{ period: 'month', limit: 100n, spent: 30n }],
+    })
+    await subject.accounts.updateKey(id, { limit: { set: { amount: 50n } } })
+    await spend(subject, await of(other.key), 60n)
+    const renewal = Date.UTC(2026, 1, 1)
+    const refused = await ask(subject, await principal(), 15n)
+    t.match(refused, { exhausted: 'member', period: 'month', resetsAt: renewal }, 'the smaller one decides')
+    t.match(await ask(subject, await principal(), 25n), { exhausted: 'member' }, 'the member before the key')
+    await spend(subject, await of(foreign.key), 60n)
+    subject.clock.now = renewal
+    t.match(await ask(subject, await principal(), 25n), { exhausted: 'key', period: 'total' })
+    t.match((await subject.keys.status(await principal())).budgets, [{ of: 'member' }, { of: 'key', spent: 30n }])
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('who is refused by one limit holds nothing of the others, nor of the credits', async t => {
+    const subject = make(t)
+    const { id, orgId, principal } = await keyed(subject, { credits: 100n, limit: { amount: 80n } })
+    await subject.accounts.updateKey(id, { limit: { set: { amount: 50n, period: 'hour' } } })
+    const key = await principal()
+    t.match(await ask(subject, key, 60n), { exhausted: 'key', period: 'hour' })
+    await granted(subject, key, 40n)
+    await spend(subject, { ...key, budgets: [] }, 50n)
+    t.match(await ask(subject, key, 10n), { amount: 10n })
+    t.equal(await ask(subject, key, 0n).then(got => typeof got), 'object')
+    const { balance, held } = await subject.ledger.balance(orgId)
+    t.same([balance, held], [50n, 50n])
+    t.equal(await ask(subject, { ...key, budgets: [] }, 1n), 'insufficient')
+    const budgets = (await subject.keys.status(key)).budgets
+    t.match(budgets, [{ held: 50n }, { held: 50n }])
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('credits that do not suffice leave the limits as they were', async t => {
+    const subject = make(t)
+    const { principal } = await keyed(subject, { credits: 10n, limit: { amount: 1000n } })
+    t.equal(await ask(subject, await principal(), 20n), 'insufficient')
+    t.match((await subject.keys.status(await principal())).budgets, [{ held: 0n, spent: 0n }])
+  })
+
+  t.test('a limit that is set later knows what was spent, and what runs', async t => {
+    const subject = make(t)
+    const { id, principal } = await keyed(subject)
+    const before = await principal()
+    await spend(subject, before, 40n)
+    const running = await granted(subject, before, 30n)
+    await subject.accounts.updateKey(id, { limit: { set: { amount: 100n } } })
+    const key = await principal()
+    t.match(await ask(subject, key, 31n), { exhausted: 'key' })
+    await settle(subject, before, running, 35n)
+    t.match((await subject.keys.status(key)).budgets, [{ spent: 75n, held: 0n }])
+    await subject.accounts.updateKey(id, { limit: { set: { amount: 500n } } })
+    t.match((await subject.keys.status(key)).budgets, [{ limit: 500n, spent: 75n }], 'raised, not begun anew')
+    const open = await granted(subject, await principal(), 10n)
+    await subject.accounts.updateKey(id, { limit: { drop: 'total' } })
+    t.same((await principal()).budgets, [])
+    await settle(subject, key, open, 10n)
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('the successor of a key has its limits, and what was spent of them', async t => {
+    const subject = make(t)
+    const { id, principal } = await keyed(subject, { limit: { amount: 100n } })
+    await spend(subject, await principal(), 90n)
+    const { key, limits } = await subject.accounts.rollKey(id)
+    t.match(limits, [{ limit: 100n, spent: 90n }])
+    const next = (await subject.keys.find(sha256(key))) as Principal
+    t.match(await ask(subject, next, 11n), { exhausted: 'key' })
+  })
+
+  t.test('an orphan gives back what it held of limits and plans', async t => {
+    const subject = make(t)
+    const { orgId, principal } = await keyed(subject, { limit: { amount: 100n } })
+    await granted(subject, await principal(), 60n)
+    await subject.plans.set(orgId, { plan: 'lite' }, 'test')
+    await granted(subject, await principal(), 30n, { allowance: { monthly: 50n, premium: 40n } })
+    subject.clock.now += HOUR + 60_001
+    t.equal(await subject.ledger.recover(), 2)
+    t.match((await subject.keys.status(await principal())).budgets, [{ held: 0n, spent: 0n }])
+    t.same(await subject.usage.check(), [])
+    await granted(subject, await principal(), 50n, { allowance: { monthly: 50n, premium: undefined } })
+  })
+
+  t.test('who brings a key of its own pays no credits, and still has its limits', async t => {
+    const subject = make(t)
+    const { orgId, principal } = await keyed(subject, { credits: 0n, limit: { amount: 100n } })
+    const key = await principal()
+    const hold = await granted(subject, key, 80n, { byok: true })
+    t.equal(hold.funds, 'byok')
+    await settle(subject, key, hold, 70n, 5n)
+    t.same(await subject.ledger.balance(orgId), { balance: -5n, held: 0n, used: 5n }, 'but for storage')
+    t.match(await ask(subject, key, 31n, { byok: true }), { exhausted: 'key' })
+    const totals = await subject.usage.totals({ orgId, from: NOON, to: NOON + HOUR })
+    t.match(totals, { cost: 70n, creditsCost: 0n, byokCost: 70n, storageCost: 5n })
+    t.same(await subject.usage.check(), [])
+  })
+}
+
+export function planContract(t: Test, make: Make): void {
+  const lite: Allowance = { monthly: 100n, premium: undefined }
+  const premium: Allowance = { monthly: 100n, premium: 30n }
+  const planned = async (subject: Subject, credits = 0n) => {
+    const made = await keyed(subject, { credits })
+    await subject.plans.set(made.orgId, { plan: 'lite' }, 'test')
+    return { ...made, key: await made.principal() }
+  }
+
+  t.test('a plan pays up to its credits of the month, and credits stay as they are', async t => {
+    const subject = make(t)
+    const { orgId, key } = await planned(subject, 1000n)
+    t.match(key.plan, { plan: 'lite', since: NOON, overflow: false })
+    await spend(subject, key, 60n, { allowance: lite })
+    const renewal = Date.UTC(2026, 1, 2, 12)
+    t.match(await ask(subject, key, 41n, { allowance: lite }), {
+      exhausted: 'plan',
+      period: 'month',
+      resetsAt: renewal,
+    })
+    t.match(await ask(subject, key, 0n, { allowance: { monthly: 0n, premium: 0n } }), { amount: 0n }, 'free is free')
+    t.same(await subject.ledger.balance(orgId), { balance: 1000n, held: 0n, used: 0n })
+    t.match(await subject.plans.show(orgId), {
+      used: 60n,
+      premiumUsed: 0n,
+      renewsAt: renewal,
+      premiumResetsAt: undefined,
+    })
+    subject.clock.now = renewal
+    await spend(subject, key, 100n, { allowance: lite })
+    t.match((await subject.keys.status(key)).plan, { used: 100n, renewsAt: Date.UTC(2026, 2, 2, 12) })
+    t.match(await subject.usage.totals({ orgId, from: 0, to: renewal + HOUR }), { cost: 160n, creditsCost: 0n })
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('premium models have a week of their own, which begins with the first charge for one', async t => {
+    const subject = make(t)
+    const { orgId, key } = await planned(subject)
+    await spend(subject, key, 10n, { allowance: lite })
+    subject.clock.now += DAY
+    const begun = subject.clock.now
+    await spend(subject, key, 20n, { allowance: premium })
+    const end = begun + 7 * DAY
+    t.match(await subject.plans.show(orgId), { used: 30n, premiumUsed: 20n, premiumResetsAt: end })
+    t.match(await ask(subject, key, 11n, { allowance: premium }), {
+      exhausted: 'premium',
+      period: 'week',
+      resetsAt: end,
+    })
+    await spend(subject, key, 11n, { allowance: lite })
+    subject.clock.now = end - 1
+    t.match(await ask(subject, key, 11n, { allowance: premium }), { exhausted: 'premium' })
+    subject.clock.now = end
+    t.match(await subject.plans.show(orgId), { premiumUsed: 0n, premiumResetsAt: undefined })
+    await spend(subject, key, 30n, { allowance: premium })
+    t.match(await subject.plans.show(orgId), { used: 71n, premiumUsed: 30n, premiumResetsAt: end + 7 * DAY })
+    t.match(await subject.plans.resetWeek(orgId, 'test'), { used: 71n, premiumUsed: 0n, premiumResetsAt: undefined })
+    await spend(subject, key, 29n, { allowance: premium })
+    t.match(await ask(subject, key, 1n, { allowance: premium }), { exhausted: 'plan' })
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('with overflow, credits pay for what the plan does not', async t => {
+    const subject = make(t)
+    const made = await planned(subject, 50n)
+    await subject.plans.set(made.orgId, { overflow: true }, 'test')
+    const key = await made.principal()
+    await spend(subject, key, 90n, { allowance: lite })
+    const hold = await granted(subject, key, 40n, { allowance: lite })
+    t.equal(hold.funds, 'credits')
+    await settle(subject, key, hold, 40n)
+    t.match(await ask(subject, key, 11n, { allowance: lite }), { exhausted: 'plan' }, 'the plan is what is told of')
+    await spend(subject, key, 10n, { allowance: lite })
+    t.same(await subject.ledger.balance(made.orgId), { balance: 10n, held: 0n, used: 40n })
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('another plan keeps what was used, and one that begins again does not', async t => {
+    const subject = make(t)
+    const { orgId, key, principal } = await planned(subject)
+    await spend(subject, key, 60n, { allowance: lite })
+    const running = await granted(subject, key, 20n, { allowance: premium })
+    t.match(await subject.plans.set(orgId, { plan: 'pro' }, 'test'), { plan: 'pro', since: NOON, used: 60n })
+    t.equal(await subject.plans.set(orgId, { plan: null }, 'test'), null)
+    t.equal((await principal()).plan, undefined)
+    subject.clock.now += DAY
+    t.match(await subject.plans.set(orgId, { plan: 'max' }, 'test'), { used: 0n, since: NOON + DAY })
+    await settle(subject, key, running, 15n)
+    t.match(await subject.plans.show(orgId), { used: 15n, premiumUsed: 15n })
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('storage is paid by credits, whoever pays for the rest', async t => {
+    const subject = make(t)
+    const { orgId, key } = await planned(subject, 100n)
+    await settle(subject, key, await granted(subject, key, 40n, { allowance: lite }), 30n, 2n)
+    t.same(await subject.ledger.balance(orgId), { balance: 98n, held: 0n, used: 2n })
+    t.match(await subject.plans.show(orgId), { used: 30n })
+    t.same(await subject.usage.check(), [])
+  })
+}

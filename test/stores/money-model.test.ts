@@ -1,0 +1,315 @@
+/**
+ * The books against a model of them, whatever is done in whatever order: a balance is the sum of its entries, no hold
+ * is settled twice, and no limit or plan lets more through than it says. MONEY_RUNS sets how many histories are tried.
+ */
+import assert from 'node:assert/strict'
+import { createHash } from 'node:crypto'
+import fc from 'fast-check'
+import t from 'tap'
+import type { Hold, HoldRequest, Principal } from '../../src/core/ports.ts'
+import { SqliteAccounts } from '../../src/stores/sqlite/accounts.ts'
+import { Changes } from '../../src/stores/sqlite/changes.ts'
+import { SqliteCredits } from '../../src/stores/sqlite/credits.ts'
+import { SqliteKeys } from '../../src/stores/sqlite/keys.ts'
+import { SqliteLedger } from '../../src/stores/sqlite/ledger.ts'
+import { openDatabase } from '../../src/stores/sqlite/open.ts'
+import { SqlitePlans } from '../../src/stores/sqlite/plans.ts'
+import { SqliteUsage } from '../../src/stores/sqlite/usage.ts'
+import { Writer } from '../../src/stores/sqlite/writer.ts'
+import { HOUR, identity, integer, NOON, rowOf, seed } from './subject.ts'
+
+const DAY = 24 * HOUR
+const RUNS = Number(process.env.MONEY_RUNS ?? 300)
+const MONTHLY = 200n
+const WEEKLY = 60n
+
+const amount = fc.bigInt(0n, 40n)
+const command = fc.oneof(
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constant('hold' as const),
+      amount,
+      as: fc.constantFrom('credits', 'byok', 'plan', 'premium'),
+    }),
+  },
+  {
+    weight: 5,
+    arbitrary: fc.record({
+      do: fc.constant('settle' as const),
+      which: fc.nat(),
+      cost: fc.option(fc.bigInt(0n, 60n)),
+      storage: fc.constantFrom(0n, 0n, 3n),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ do: fc.constant('void' as const), which: fc.nat() }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('top up' as const), amount: fc.bigInt(1n, 90n), reference: fc.nat(20) }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('refund' as const), amount: fc.bigInt(1n, 50n) }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      do: fc.constant('limit' as const),
+      amount: fc.option(fc.bigInt(0n, 300n)),
+      daily: fc.boolean(),
+    }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('record' as const) }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ do: fc.constant('wait' as const), ms: fc.oneof(fc.nat(2 * HOUR), fc.nat(9 * DAY)) }),
+  },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant('recover' as const) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constantFrom('crash' as const, 'restart' as const) }) },
+)
+type Command = typeof command extends fc.Arbitrary<infer C> ? C : never
+type Do<K> = Extract<Command, { do: K }>
+
+interface Limit {
+  amount: bigint
+  daily: boolean
+  spent: bigint
+  day: number
+}
+interface Open {
+  readonly hold: Hold
+  readonly expiresAt: number
+  readonly limits: Set<Limit>
+  open: boolean
+  lost: boolean
+}
+
+/** What the books must say, kept in the plainest way. */
+class Model {
+  now = NOON
+  balance = 0n
+  used = 0n
+  rows = 0
+  planUsed = 0n
+  monthAt = NOON
+  premiumUsed = 0n
+  weekAt: number | undefined
+  limits: Limit[] = []
+  holds: Open[] = []
+  readonly booked = new Map<number, bigint>()
+  readonly spent: { at: number; cost: bigint }[] = []
+  readonly prepaid: boolean
+  readonly overflow: boolean
+
+  constructor(prepaid: boolean, overflow: boolean) {
+    this.prepaid = prepaid
+    this.overflow = overflow
+  }
+
+  held(of: (open: Open) => boolean): bigint {
+    return this.holds.reduce((sum, one) => (one.open && of(one) ? sum + one.hold.amount : sum), 0n)
+  }
+
+  /** The clock goes on: days, weeks and the one month that histories are long enough for begin anew. */
+  roll(): void {
+    for (const limit of this.limits) {
+      if (!limit.daily || limit.day === Math.floor(this.now / DAY)) continue
+      limit.day = Math.floor(this.now / DAY)
+      limit.spent = 0n
+    }
+    if (this.weekAt !== undefined && this.now >= this.weekAt + 7 * DAY) {
+      this.weekAt = undefined
+      this.premiumUsed = 0n
+    }
+    for (;;) {
+      const next = new Date(this.monthAt)
+      next.setUTCMonth(next.getUTCMonth() + 1)
+      if (this.now < next.getTime()) return
+      this.monthAt = next.getTime()
+      this.planUsed = 0n
+    }
+  }
+
+  /** Who pays, or that nobody does. */
+  funds({ amount, as }: Do<'hold'>): Hold['funds'] | undefined {
+    for (const limit of this.limits) {
+      const held = this.held(({ limits }) => limits.has(limit))
+      if (limit.spent >= limit.amount || limit.spent + held + amount > limit.amount) return undefined
+    }
+    if (as === 'byok') return 'byok'
+    if (as !== 'credits') {
+      const month = this.planUsed + this.held(({ hold }) => isPlan(hold)) + amount <= MONTHLY
+      const week = this.premiumUsed + this.held(({ hold }) => hold.funds === 'premium') + amount <= WEEKLY
+      if (amount === 0n || (month && (as === 'plan' || week))) return as
+      if (!this.overflow) return undefined
+    }
+    const free = this.balance - this.held(({ hold }) => hold.funds === 'credits')
+    return !this.prepaid || amount === 0n || free >= amount ? 'credits' : undefined
+  }
+
+  settle(one: Open, cost: bigint, storage: bigint): void {
+    one.open = false
+    this.rows++
+    for (const limit of one.limits) if (this.limits.includes(limit)) limit.spent += cost
+    this.spent.push({ at: this.now, cost })
+    const { funds } = one.hold
+    const charge = funds === 'credits' ? cost + storage : storage
+    this.balance -= charge
+    this.used += charge
+    if (isPlan(one.hold)) this.planUsed += cost
+    if (funds !== 'premium') return
+    this.premiumUsed += cost
+    if (cost > 0n) this.weekAt ??= this.now
+  }
+
+  setLimit({ amount, daily }: Do<'limit'>): void {
+    const old = this.limits.find(limit => limit.daily === daily)
+    if (amount !== null && old) {
+      old.amount = amount
+      return
+    }
+    this.limits = this.limits.filter(limit => limit !== old)
+    if (amount === null) return
+    const day = Math.floor(this.now / DAY)
+    const since = daily ? day * DAY : 0
+    const spent = this.spent.reduce((sum, { at, cost }) => (at >= since ? sum + cost : sum), 0n)
+    const limit = { amount, daily, spent, day }
+    this.limits.push(limit)
+    for (const one of this.holds) if (one.open) one.limits.add(limit)
+  }
+}
+
+const isPlan = ({ funds }: Hold): boolean => funds === 'plan' || funds === 'premium'
+
+function books(now: () => number) {
+  const db = openDatabase(':memory:')
+  const writer = new Writer(db)
+  const keys = new SqliteKeys(db, { now })
+  const changes = new Changes(db, writer, { now, onKeyChange: () => keys.clear() })
+  const warn = (error: unknown) => {
+    throw error
+  }
+  const ledgers = [new SqliteLedger(db, writer, { now, warn })]
+  return {
+    db,
+    keys,
+    accounts: new SqliteAccounts(db, changes),
+    credits: new SqliteCredits(db, changes),
+    plans: new SqlitePlans(db, changes),
+    usage: new SqliteUsage(db),
+    ledgers,
+    begin: () => ledgers.push(new SqliteLedger(db, writer, { now, warn })),
+  }
+}
+
+async function run(account: Principal['account'], overflow: boolean, commands: readonly Command[]): Promise<void> {
+  const model = new Model(account === 'prepaid', overflow)
+  const store = books(() => model.now)
+  const { db, keys, accounts, credits, plans, usage, ledgers } = store
+  const { orgId, projectId } = seed(db, account, 0n)
+  const { id: keyId, key } = await accounts.createKey({ project: projectId, name: 'k' })
+  await plans.set(orgId, { plan: 'lite', overflow }, 'test')
+  const principal = () => keys.find(createHash('sha256').update(key).digest('hex')) as Principal
+  const allowance = (as: string): HoldRequest['allowance'] =>
+    as === 'plan' || as === 'premium' ? { monthly: MONTHLY, premium: as === 'premium' ? WEEKLY : undefined } : undefined
+
+  for (const [i, it] of commands.entries()) {
+    const ledger = ledgers.at(-1)!
+    model.roll()
+    const chosen = 'which' in it ? model.holds[it.which % (model.holds.length || 1)] : undefined
+    if (it.do === 'hold') {
+      const [id, expiresAt] = [`hold-${i}`, model.now + HOUR]
+      const base = { id, request: identity(id), principal: principal(), amount: it.amount, expiresAt }
+      const got = await ledger.hold({ ...base, byok: it.as === 'byok', allowance: allowance(it.as) })
+      const funds = model.funds(it)
+      const granted = got !== 'insufficient' && 'id' in got ? got : undefined
+      assert.equal(granted?.funds, funds)
+      const limits = new Set(model.limits)
+      if (granted) model.holds.push({ hold: granted, expiresAt, limits, open: true, lost: false })
+    } else if (it.do === 'settle' && chosen) {
+      const row = rowOf(principal(), chosen.hold.id, { at: model.now, cost: it.cost, storage: it.storage })
+      await ledger.settle(chosen.hold, row)
+      if (chosen.open) model.settle(chosen, it.cost ?? 0n, it.storage)
+    } else if (it.do === 'void' && chosen) {
+      await ledger.void(chosen.hold)
+      chosen.open = false
+    } else if (it.do === 'top up') {
+      const first = model.booked.get(it.reference)
+      const booking = credits.add({ organization: orgId, amount: it.amount, reference: `p${it.reference}` }, 'test')
+      if (first !== undefined && first !== it.amount) await assert.rejects(booking, { status: 400 })
+      else await booking
+      if (first === undefined) {
+        model.booked.set(it.reference, it.amount)
+        model.balance += it.amount
+      }
+    } else if (it.do === 'refund') {
+      const free = model.balance - model.held(({ hold }) => hold.funds === 'credits')
+      const refund = credits.refund({ organization: orgId, amount: it.amount }, 'test')
+      if (model.prepaid && free < it.amount) await assert.rejects(refund, { status: 400 })
+      else {
+        await refund
+        model.balance -= it.amount
+      }
+    } else if (it.do === 'limit') {
+      const period = it.daily ? ('day' as const) : undefined
+      const drop = it.daily ? ('period' as const) : ('total' as const)
+      await accounts.updateKey(keyId, { limit: it.amount === null ? { drop } : { set: { amount: it.amount, period } } })
+      model.setLimit(it)
+    } else if (it.do === 'record') {
+      await ledger.record(rowOf(principal(), `record-${i}`, { at: model.now }))
+      model.rows++
+    } else if (it.do === 'wait') {
+      model.now += it.ms
+    } else if (it.do === 'recover') {
+      const lost = model.holds.filter(one => one.open && (one.lost || one.expiresAt + 60_000 < model.now))
+      assert.equal(await ledger.recover(), lost.length)
+      for (const one of lost) one.open = false
+      model.rows += lost.length
+    } else if (it.do === 'crash' || it.do === 'restart') {
+      if (it.do === 'crash') db.exec("UPDATE owners SET started = 'by somebody else'")
+      else await ledgers.pop()!.close()
+      store.begin()
+      for (const one of model.holds) one.lost = true
+    }
+    await compare(model, store, orgId, principal())
+  }
+  for (const ledger of ledgers) await ledger.close()
+  assert.deepEqual(await usage.check(), [])
+  db.close()
+}
+
+async function compare(
+  model: Model,
+  { db, keys, credits, plans, usage }: ReturnType<typeof books>,
+  orgId: string,
+  principal: Principal,
+) {
+  model.roll()
+  const held = model.held(({ hold }) => hold.funds === 'credits')
+  assert.deepEqual(await credits.show(orgId), { balance: model.balance, held, used: model.used })
+  const sum = db.prepare<[string], bigint>(
+    "SELECT coalesce(sum(amount), 0) FROM ledger WHERE org_id = ? AND account = 'credits'",
+  )
+  assert.equal(sum.pluck().safeIntegers().get(orgId), model.balance)
+  const plan = await plans.show(orgId)
+  assert.deepEqual([plan?.used, plan?.premiumUsed], [model.planUsed, model.premiumUsed])
+  const { budgets, spent } = await keys.status(principal)
+  assert.equal(
+    spent,
+    model.spent.reduce((sum, { cost }) => sum + cost, 0n),
+  )
+  const known = (daily: boolean) => {
+    const limit = model.limits.find(one => one.daily === daily)
+    return limit && [limit.amount, limit.spent, model.held(({ limits }) => limits.has(limit))]
+  }
+  const told = (daily: boolean) => {
+    const one = budgets.find(({ period }) => (period === 'day') === daily)
+    return one && [one.limit, one.spent, one.held]
+  }
+  for (const daily of [true, false]) assert.deepEqual(told(daily), known(daily))
+  assert.equal(integer(db, 'SELECT count(*) FROM requests'), model.rows)
+  assert.deepEqual(await usage.check(), [])
+}
+
+t.test(`the books agree with the model over ${RUNS} histories`, async () => {
+  const account = fc.constantFrom('open' as const, 'prepaid' as const)
+  const commands = fc.array(command, { minLength: 1, maxLength: 30 })
+  await fc.assert(fc.asyncProperty(account, fc.boolean(), commands, run), { numRuns: RUNS })
+})

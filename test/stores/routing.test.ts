@@ -1,0 +1,193 @@
+/** What routing remembers: weighted minutes, circuits and pins, under a clock that only the test moves. */
+import t from 'tap'
+import type { CircuitPolicy, History } from '../../src/core/ports.ts'
+import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
+import { MemoryMeasurements } from '../../src/stores/memory/measurements.ts'
+import { MemoryPins } from '../../src/stores/memory/pins.ts'
+
+const MINUTE = 60_000
+const history: History = { minutes: 60, newest: 1, recent: 5, newestWeight: 10, recentWeight: 3, restWeight: 1 }
+const policy: CircuitPolicy = { failures: 5, baseMs: 30_000, maxMs: 300_000, jitter: 0 }
+
+function measuring() {
+  const clock = { ms: 500 * MINUTE }
+  const measurements = new MemoryMeasurements(() => clock.ms)
+  return { clock, measurements, read: (weights = history) => measurements.read('a/m', weights) }
+}
+
+t.test('uptime weighs the minute that runs ten times, the four before it three times', async t => {
+  const { clock, measurements, read } = measuring()
+  t.equal(read(), undefined, 'of whom nothing is known, nothing is told')
+  const minute = (ok: number, failed: number) => {
+    for (let count = 0; count < ok; count++) measurements.add('a/m', { ok: true })
+    for (let count = 0; count < failed; count++) measurements.add('a/m', { ok: false })
+  }
+  minute(8, 2)
+  t.match(read(), { requests: 10, uptime: 80, throughput: undefined, latency: undefined })
+  clock.ms += MINUTE
+  minute(10, 0)
+  // 3 × 10 + 10 × 10, of which 3 × 2 failed.
+  t.equal(read()!.uptime, 100 * (1 - 6 / 130))
+  clock.ms += 4 * MINUTE
+  minute(1, 1)
+  // 1 × 10 (five minutes ago), 3 × 10, 10 × 2; 1 × 2 and 10 × 1 failed.
+  t.equal(read()!.uptime, 100 * (1 - 12 / 60))
+  t.equal(read()!.requests, 22)
+  clock.ms += 54 * MINUTE
+  t.equal(read()!.requests, 22)
+  clock.ms += MINUTE
+  t.equal(read()!.requests, 12, 'after an hour a minute is forgotten')
+  clock.ms += 60 * MINUTE
+  t.match(read(), { requests: 0, uptime: undefined })
+})
+
+t.test('callers who left are in no count, but how fast the answer was is known', async t => {
+  const { measurements, read } = measuring()
+  measurements.add('a/m', { firstTokenMs: 100, tokensPerSecond: 10 })
+  measurements.add('a/m', { firstTokenMs: 300 })
+  measurements.add('a/m', { ok: true, tokensPerSecond: 30 })
+  measurements.add('a/m', { firstTokenMs: -1, tokensPerSecond: Number.POSITIVE_INFINITY })
+  t.match(read(), { requests: 1, uptime: 100, latency: 200, throughput: 20 })
+})
+
+t.test('speed is weighted like uptime, and the last minutes are told apart', async t => {
+  const { clock, measurements, read } = measuring()
+  measurements.add('a/m', { ok: false, tokensPerSecond: 10, firstTokenMs: 1000 })
+  clock.ms += 10 * MINUTE
+  measurements.add('a/m', { ok: true, tokensPerSecond: 120, firstTokenMs: 100 })
+  t.match(read(), { throughput: 110, latency: 2000 / 11, lately: { requests: 1, errors: 0 } })
+  clock.ms += MINUTE
+  measurements.add('a/m', { ok: false })
+  t.match(read()!.lately, { requests: 2, errors: 1 })
+  clock.ms += 2 * MINUTE
+  t.match(read()!.lately, { requests: 0, errors: 0 })
+})
+
+t.test('another history weighs the same minutes anew, and a clock that runs back changes nothing', async t => {
+  const { clock, measurements, read } = measuring()
+  measurements.add('a/m', { ok: false })
+  clock.ms += 2 * MINUTE
+  measurements.add('a/m', { ok: true })
+  t.equal(read()!.uptime, 100 * (1 - 3 / 13))
+  t.equal(read({ ...history, newestWeight: 1, recentWeight: 1 })!.uptime, 50)
+  t.equal(read({ ...history, minutes: 2 })!.uptime, 100)
+  clock.ms -= 60 * MINUTE
+  measurements.add('a/m', { ok: true })
+  t.equal(read()!.requests, 3)
+  clock.ms += 500 * MINUTE
+  t.equal(read()!.requests, 0, 'a gap of any length empties all minutes')
+})
+
+t.test('of very many offers the ones that were used last are remembered', async t => {
+  const { measurements, read } = measuring()
+  measurements.add('a/m', { ok: true })
+  for (let count = 0; count < 3000; count++) measurements.add(`${count}/m`, { ok: true })
+  t.equal(read(), undefined)
+  t.equal(measurements.read('2999/m', history)!.requests, 1)
+})
+
+function breaking(random = () => 0) {
+  const clock = { ms: MINUTE }
+  const circuits = new MemoryCircuits({ now: () => clock.ms, random })
+  const fail = (times = 1) => Array.from({ length: times }, () => circuits.failed('a', policy)).at(-1)
+  return { clock, circuits, fail, state: () => circuits.state('a') }
+}
+
+t.test(
+  'UF-16 a circuit opens at the fifth failure in a row, lets one probe through, and closes after a success',
+  async t => {
+    const { clock, circuits, fail, state } = breaking()
+    fail(4)
+    circuits.succeeded('a')
+    t.notOk(circuits.failing('a'))
+    t.equal(fail(4), false)
+    t.strictSame([state(), circuits.failing('a'), circuits.openMs('a')], ['closed', true, 0])
+    t.equal(fail(), true)
+    t.strictSame([state(), circuits.openMs('a')], ['open', 30_000])
+    t.equal(fail(), false, 'what was under way opens it no further')
+    t.equal(circuits.openMs('a'), 30_000)
+    clock.ms += 30_000
+    t.equal(state(), 'half-open')
+    circuits.begin('a')
+    t.equal(state(), 'open', 'one probe at a time')
+    circuits.succeeded('a')
+    t.strictSame([state(), circuits.failing('a')], ['closed', false])
+  },
+)
+
+t.test('UF-16 every opening in a row is longer, to a bound; a time of peace ends the row', async t => {
+  const { clock, circuits, fail, state } = breaking()
+  fail(5)
+  for (const seconds of [60, 90, 120, 150, 180, 210, 240, 270, 300, 300]) {
+    clock.ms += circuits.openMs('a')
+    circuits.begin('a')
+    t.equal(fail(), true)
+    t.equal(circuits.openMs('a'), seconds * 1000)
+  }
+  clock.ms += 300_000
+  circuits.begin('a')
+  circuits.succeeded('a')
+  clock.ms += 1000
+  fail(5)
+  t.equal(circuits.openMs('a'), 300_000, 'it was closed for a second only')
+  clock.ms += 300_000
+  circuits.begin('a')
+  circuits.succeeded('a')
+  clock.ms += 300_001
+  fail(5)
+  t.equal(circuits.openMs('a'), 30_000)
+  t.equal(state(), 'open')
+})
+
+t.test('a probe without a verdict leaves its place, and who answers while it is open is probed next', async t => {
+  const { clock, circuits, fail, state } = breaking()
+  fail(5)
+  clock.ms += 30_000
+  circuits.begin('a')
+  circuits.left('a')
+  t.equal(state(), 'half-open')
+  fail()
+  t.equal(state(), 'open')
+  circuits.succeeded('a')
+  t.equal(state(), 'half-open')
+  circuits.succeeded('a')
+  t.equal(state(), 'closed')
+  for (const nothing of [() => circuits.succeeded('b'), () => circuits.left('b'), () => circuits.begin('b')]) nothing()
+  t.equal(circuits.state('b'), 'closed')
+})
+
+t.test('a credential is left alone at once, and whoever asks for it for as long as that', async t => {
+  const { clock, circuits, state } = breaking()
+  t.equal(circuits.trip('a', policy), true)
+  t.equal(circuits.trip('a', policy), false)
+  t.equal(circuits.openMs('a'), 30_000)
+  circuits.cool('a', 90_000)
+  t.equal(circuits.openMs('a'), 90_000)
+  circuits.cool('a', 1000)
+  t.equal(circuits.openMs('a'), 90_000, 'never for less than before')
+  clock.ms += 90_000
+  t.equal(state(), 'half-open')
+  circuits.cool('b', 10)
+  t.equal(circuits.state('b'), 'open')
+})
+
+t.test('chance spreads the openings, so that not all come back at once', async t => {
+  const { circuits } = breaking(() => 0.5)
+  circuits.trip('a', { ...policy, jitter: 0.2 })
+  t.equal(circuits.openMs('a'), 33_000)
+})
+
+t.test('pins last as long as they are told to', async t => {
+  const clock = { ms: MINUTE }
+  const pins = new MemoryPins(() => clock.ms)
+  pins.set('k', 'a/m', 1000)
+  clock.ms += 1000
+  t.equal(pins.get('k'), 'a/m')
+  clock.ms += 1
+  t.equal(pins.get('k'), undefined)
+  pins.set('k', 'a/m', 1000)
+  pins.set('k', 'b/m', 0)
+  t.equal(pins.get('k'), undefined)
+  for (let count = 0; count < 25_000; count++) pins.set(`${count}`, 'a/m', 1000)
+  t.strictSame([pins.get('0'), pins.get('24999')], [undefined, 'a/m'], 'there is a bound')
+})
