@@ -10,21 +10,22 @@ export const headerCountLimit = MAX_HEADERS + 1
 
 /** Throws a GatewayError whose connection must be closed. */
 export function checkRequest(req: IncomingMessage): void {
-  const { rawHeaders, url = '' } = req
+  const { rawHeaders, url = '', httpVersion } = req
+  if (httpVersion !== '1.1' && httpVersion !== '1.0') throw errors.badRequest('The request is not HTTP/1.1.')
   if (rawHeaders.length > MAX_HEADERS * 2) throw tooManyHeaders()
   if (url.length > MAX_TARGET) throw targetTooLong()
   if (url[0] !== '/' || url[1] === '/' || url.includes('\\')) {
     throw errors.badRequest('The request target must be a path that starts with one "/".')
   }
-  checkDuplicates(rawHeaders)
+  checkDuplicates(req)
   const coding = req.headers['transfer-encoding']
-  if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || req.httpVersion === '1.0')) {
+  if (coding !== undefined && (coding.toLowerCase() !== 'chunked' || httpVersion === '1.0')) {
     throw errors.badRequest('Transfer-Encoding must be "chunked", on HTTP/1.1.')
   }
 }
 
-/** Two hosts, or two different credentials of one kind: which one would count is anybody's guess. */
-function checkDuplicates(raw: readonly string[]): void {
+/** Two hosts or none, or two different credentials of one kind: which one would count is anybody's guess. */
+function checkDuplicates({ rawHeaders: raw, headers, httpVersion }: IncomingMessage): void {
   let host: string | undefined
   let authorization: string | undefined
   let apiKey: string | undefined
@@ -40,6 +41,8 @@ function checkDuplicates(raw: readonly string[]): void {
       case 9:
         if (name.toLowerCase() !== 'x-api-key') break
         if (apiKey !== undefined && apiKey !== value) throw errors.ambiguousCredentials()
+        // Node has joined two of them.
+        if (apiKey !== undefined) headers['x-api-key'] = value
         apiKey = value
         break
       case 13:
@@ -49,6 +52,7 @@ function checkDuplicates(raw: readonly string[]): void {
         break
     }
   }
+  if (host === undefined && httpVersion === '1.1') throw errors.badRequest('The request has no Host header.')
 }
 
 const tooManyHeaders = () =>

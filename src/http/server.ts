@@ -68,6 +68,8 @@ export class Listener {
       requestTimeout: Math.max(headerTimeout, pace.request + SPARE_MS),
       connectionsCheckingInterval: Math.min(CHECK_MS, headerTimeout / 4),
       keepAliveTimeout: KEEP_ALIVE_MS,
+      // Asked for by `checkRequest`, so that its absence is answered in our own form.
+      requireHostHeader: false,
     })
     this.#server.maxHeadersCount = headerCountLimit
     this.#server.maxRequestsPerSocket = MAX_REQUESTS_PER_SOCKET

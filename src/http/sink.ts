@@ -8,6 +8,7 @@ import { endLast } from './closing.ts'
 const DRAINABLE_BYTES = 64 * 1024
 /** Characters from which a text is written as bytes: `node:http` keeps three for each until the client takes them. */
 const LARGE = 4096
+const REQUEST_TIMEOUT = 408
 const EVENT_STREAM = 'text/event-stream'
 
 export class HttpSink implements Sink {
@@ -66,7 +67,7 @@ export class HttpSink implements Sink {
     if (contentType.startsWith(EVENT_STREAM)) {
       this.#headers.push('cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no')
     }
-    if (!this.#req.complete && !this.#drainable()) this.#last = true
+    if (!this.#req.complete && (status === REQUEST_TIMEOUT || !this.#drainable())) this.#last = true
     if (this.#last) this.#headers.push('connection', 'close')
   }
 

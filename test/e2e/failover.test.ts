@@ -109,7 +109,7 @@ function offer(id: string, down: { a?: boolean; b?: boolean }): void {
     providers[`${side}-${id}`] = {
       base_url: down[side] ? nobody : upstream.url(`${side}-${id}`),
       priority: side === 'a' ? 100 : 1,
-      timeouts: { connect: '1s', first_event: '200ms', idle: '200ms' },
+      timeouts: { connect: '1s', first_event: '400ms', idle: '200ms' },
       models: [
         {
           ...testMapping,

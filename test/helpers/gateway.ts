@@ -207,21 +207,26 @@ export async function startGateway(t: Scope, options: GatewayOptions): Promise<G
 /** The settings of `gateway.yaml`: ports and stores of their own, everything else as shipped. */
 async function settingsOf({ config = {}, chains }: GatewayOptions): Promise<Tree & { stores: { sqlite: string } }> {
   const shipped = parse(await readFile(join(root, 'config/gateway.yaml'), 'utf8')) as Tree
+  // A test that sets options of `route` is about routing.
+  const routes = Object.values((config.endpoints ?? {}) as Record<string, Tree>).some(filters => 'route' in filters)
   const base = {
     server: { listen: '127.0.0.1:0', admin: '127.0.0.1:0', drain: '3s' },
     stores: { sqlite: '../data/gateway.db' },
     catalog: { models: './models.d', providers: '../providers.d' },
-    chains: steady((chains ?? shipped.chains) as Record<string, unknown[]>),
+    chains: routes ? (chains ?? shipped.chains) : steady((chains ?? shipped.chains) as Record<string, unknown[]>),
     endpoints: shipped.endpoints,
   }
   return overlay(base, config) as typeof base
 }
 
-/** Chains in which nothing is left to chance: now and then a request would go to a random provider. */
+/** What would make an answer depend on chance, or on how busy the machine is. */
+const STEADY = { exploration: 0, weights: { throughput: 0, latency: 0 }, preference: { enabled: false } }
+
+/** Chains whose routing depends on nothing but priority, price and failures, unless a chain says otherwise. */
 function steady(chains: Record<string, unknown[]>): Tree {
   const filter = (entry: unknown): unknown => {
-    if (entry === 'route') return { route: { exploration: 0 } }
-    return isMap(entry) && isMap(entry.route) ? { route: { exploration: 0, ...entry.route } } : entry
+    if (entry === 'route') return { route: STEADY }
+    return isMap(entry) && isMap(entry.route) ? { route: { ...STEADY, ...entry.route } } : entry
   }
   return Object.fromEntries(Object.entries(chains).map(([name, chain]) => [name, chain.map(filter)]))
 }

@@ -1,0 +1,322 @@
+/** What keys, members, plans and projects may do, as their callers find out: before a provider is asked anything. */
+import { createHash } from 'node:crypto'
+import t, { type Test } from 'tap'
+import { startGateway, testMapping } from '../helpers/gateway.ts'
+import { checkInvariants } from '../helpers/invariants.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+
+type Tree = Record<string, unknown>
+
+const upstream = await startUpstream(t)
+// Nano-USD per token: 1000 and 2000, and of the premium model 6000 and 2000.
+const premium = { ...testMapping, model: 'premium', id: 'premium-1', pricing: { prompt: '6', completion: '2' } }
+const free = { ...testMapping, model: 'free', id: 'free-1', pricing: { prompt: '0', completion: '0' } }
+const gateway = await startGateway(t, {
+  providers: { a: { base_url: upstream.url('a'), models: [testMapping, premium, free] } },
+  config: {
+    // Ten requests of `request`, and three at the premium model.
+    plans: { lite: { monthly: '0.00025', weekly_premium: '0.00015' } },
+    endpoints: {
+      chat: {
+        ratelimit: { rpm: 100_000, rules: [{ plans: ['lite'], rpm: 1200, concurrency: 300 }] },
+        admission: { in_flight: 10_000, lag: '60s' },
+      },
+    },
+  },
+})
+
+const content = 'What does this cost?'
+const usage = { prompt: Math.ceil(content.length / 4), completion: 10 }
+const request = { model: 'test', max_tokens: usage.completion, messages: [{ role: 'user', content }] }
+/** USD, of `request`. */
+const PRICE = 0.000025
+
+const command = async <T = Tree>(name: string, args: object = {}): Promise<T> => {
+  const response = await gateway.admin('POST', `/commands/${name}`, args)
+  const answer = (await response.json()) as T
+  if (response.status !== 200) throw new Error(`${name}: ${JSON.stringify(answer)}`)
+  return answer
+}
+let made = 0
+async function tenant({ credits = '1', key = {} }: { credits?: string; key?: object } = {}) {
+  const name = `tenant-${++made}`
+  const { id: org } = await command<{ id: string }>('orgs.create', { name })
+  await command('credits.add', { organization: org, amount: credits })
+  const { id: project } = await command<{ id: string }>('projects.create', { organization: org, name: 'web' })
+  await command('members.add', { organization: org, email: 'dev@x.example', role: 'developer' })
+  return { org, project, ...(await newKey(project, key)) }
+}
+const newKey = async (project: string, more: object = {}) => {
+  const { id, key } = await command<{ id: string; key: string }>('keys.create', { project, name: 'k', ...more })
+  return { id, as: { authorization: `Bearer ${key}` } }
+}
+type As = { as: Record<string, string> }
+const ask = ({ as }: As, more: Tree = {}) => gateway.chat({ ...request, ...more }, as)
+const status = async (response: Promise<Response>) => {
+  const got = await response
+  const { error } = (await got.json()) as { error?: { message: string; code: string | null } }
+  return error ? `${got.status} ${error.message}` : `${got.status}`
+}
+const keyOf = async ({ as }: As) => ((await (await gateway.get('/v1/key', as)).json()) as { data: Tree }).data
+
+/** A group of checks; what must hold after every one of them holds. */
+const group = (name: string, run: (t: Test) => Promise<unknown>) =>
+  t.test(name, async t => {
+    await upstream.reset()
+    await run(t)
+    await checkInvariants(t, gateway, upstream)
+    t.strictSame(await command('usage.check'), { differences: [] })
+  })
+
+group('CC-01, CC-04 two hundred requests at once on money for ten are ten, whatever bounds them', async t => {
+  const enough = (PRICE * 10).toFixed(9)
+  const bounds: [says: string, caller: () => Promise<As>, message: RegExp][] = [
+    ['credits', () => tenant({ credits: enough }), /insufficient credits/],
+    ['a limit of the key', () => tenant({ key: { limit: enough } }), /^402 API key reached its usage limit\.$/],
+    [
+      'a recurring limit of the key',
+      () => tenant({ key: { limit: enough, limitPeriod: 'month', limitZone: 'Asia/Tokyo' } }),
+      /^402 API key reached its current period usage limit\. It resets at \d{4}-\d\d-\d\dT15:00:00\.000Z\.$/,
+    ],
+    [
+      'a budget of the member',
+      async () => {
+        const { org, project } = await tenant()
+        const member = { organization: org, member: 'dev@x.example' }
+        await command('members.update', { ...member, limit: enough, limitPeriod: 'week' })
+        return newKey(project, { createdBy: 'dev@x.example', limit: '1' })
+      },
+      /^402 Member has reached their period spend budget\./,
+    ],
+    [
+      'a plan',
+      async () => {
+        const made = await tenant()
+        await command('plans.set', { organization: made.org, plan: 'lite' })
+        return made
+      },
+      /^402 Dev Plan credit limit reached\. Upgrade your plan or wait for renewal on \d{4}-\d\d-\d\d\.$/,
+    ],
+    [
+      'the smallest of all',
+      async () => {
+        const made = await tenant({ credits: '0.00034', key: { limit: enough } })
+        await command('plans.set', { organization: made.org, plan: 'lite', overflow: 'on' })
+        await command('keys.update', { id: made.id, limit: '0.0003', limitPeriod: 'day' })
+        return made
+      },
+      /^402 API key reached its usage limit\.$/,
+    ],
+  ]
+  for (const [says, caller, message] of bounds) {
+    await t.test(says, async t => {
+      await upstream.reset()
+      await upstream.script('a', [{ hold: 0, usage }])
+      const who = await caller()
+      const asked = Array.from({ length: 200 }, () => status(ask(who)))
+      await upstream.record('a', { requests: 10 })
+      const refusals = new Promise<void>(resolve => {
+        let refused = 0
+        for (const one of asked) one.then(got => got.startsWith('402') && ++refused === 190 && resolve())
+      })
+      await Promise.race([refusals, Promise.all(asked)])
+      await upstream.release('a')
+      const got = await Promise.all(asked)
+      t.equal(got.filter(one => one === '200').length, 10)
+      for (const one of got.filter(one => one !== '200')) t.match(one, message)
+      t.equal((await upstream.record('a')).length, 10, 'the refused were refused before any call')
+    })
+  }
+})
+
+group('AT-09 a reached limit refuses what is free, but GET /v1/key still tells of it', async t => {
+  const who = await tenant({ key: { limit: '0' } })
+  t.equal(await status(ask(who, { model: 'free' })), '402 API key reached its usage limit.')
+  t.match(await keyOf(who), { label: 'k', usage: '0', limit: '0', devPlan: 'none' })
+  const poor = await tenant({ credits: '0.000000001' })
+  t.equal(await status(ask(poor, { model: 'free' })), '200', 'credits are not needed for what is free')
+  t.match(await status(ask(poor)), /^402 /)
+  t.equal((await upstream.record()).length, 1)
+})
+
+group('GET /v1/key says what is left of limits and plans (interface 2.10)', async t => {
+  await upstream.script('a', [{ usage }])
+  const none = {
+    usage: '0',
+    limit: null,
+    devPlan: 'none',
+    devPlanCreditsUsed: '0',
+    devPlanCreditsLimit: '0',
+    devPlanCreditsRemaining: '0',
+    devPlanPremiumWeeklyLimit: '0',
+    devPlanPremiumCreditsUsed: '0',
+    devPlanPremiumWeekResetsAt: null,
+  }
+  const plain = await tenant()
+  t.strictSame(await keyOf(plain), { label: 'k', ...none })
+  const limited = await tenant({ key: { limit: '5.00' } })
+  await command('keys.update', { id: limited.id, limit: '2', limitPeriod: 'day' })
+  t.equal(await status(ask(limited)), '200')
+  const daily = { period: 'day', periodLimit: '2', periodUsage: '0.000025', periodResetsAt: /T00:00:00\.000Z$/ }
+  t.match(await keyOf(limited), { usage: '0.000025', limit: '5', ...daily })
+
+  const planned = await tenant({ credits: '0.000000001' })
+  await command('plans.set', { organization: planned.org, plan: 'lite' })
+  t.equal(await status(ask(planned)), '200')
+  const before = Date.now()
+  t.equal(await status(ask(planned, { model: 'premium' })), '200')
+  const { data } = (await (await gateway.get('/v1/key', planned.as)).json()) as { data: Tree }
+  t.match(data, {
+    usage: '0.000075',
+    devPlan: 'lite',
+    devPlanCreditsUsed: '0.000075',
+    devPlanCreditsLimit: '0.00025',
+    devPlanCreditsRemaining: '0.00',
+    devPlanPremiumWeeklyLimit: '0.00',
+    devPlanPremiumCreditsUsed: '0.00',
+  })
+  const resets = Date.parse(String(data.devPlanPremiumWeekResetsAt)) - 7 * 86_400_000
+  t.ok(resets >= before && resets <= Date.now(), 'a week after the first premium request')
+  t.match(await command('credits.show', { organization: planned.org }), { used: '0' }, 'the plan has paid')
+
+  for (const kind of ['publishable', 'session']) {
+    const other = await newKey(plain.project, { kind })
+    t.match(await status(gateway.get('/v1/key', other.as)), /^403 Only regular gateway API keys/, `AT-07 ${kind}`)
+  }
+})
+
+group('a plan excludes what interface 8.6 says, and its week bounds premium models', async t => {
+  await upstream.script('a', [{ usage }])
+  const who = await tenant()
+  await command('plans.set', { organization: who.org, plan: 'lite' })
+  t.match(await status(ask(who, { model: 'a/test' })), /^403 .*name the model without a provider/)
+  t.match(await status(ask(who, { routing: 'price' })), '200')
+  t.match(await status(ask(who, { routing: 'throughput' })), /^400 .*routing "throughput"; use auto, price/)
+  const embeddings = gateway.post('/v1/embeddings', { model: 'test', input: 'x' }, who.as)
+  t.ok((await embeddings).status >= 400)
+  await (await embeddings).text()
+  const premium = () => status(ask(who, { model: 'premium' }))
+  t.strictSame([await premium(), await premium(), await premium()], ['200', '200', '200'])
+  t.match(await premium(), /^402 Dev Plan weekly premium limit reached\..* It resets at /)
+  t.equal(await status(ask(who)), '200', 'others are still paid for')
+  await command('plans.reset', { organization: who.org })
+  t.match(await premium(), /^402 Dev Plan credit limit reached/)
+  t.match(await keyOf(who), { devPlanCreditsUsed: '0.0002' })
+  await command('plans.set', { organization: who.org, overflow: 'on' })
+  t.equal(await premium(), '200', 'credits pay for what the plan does not')
+  const { used } = await command<{ used: string }>('credits.show', { organization: who.org })
+  t.equal(used, '0.00005')
+  t.equal((await gateway.chat(request, who.as)).headers.get('ratelimit-policy'), '"requests";q=1200;w=60')
+})
+
+group('AT-05, AT-08 keys end, projects are archived, members leave: the next request is refused', async t => {
+  const who = await tenant()
+  t.equal(await status(ask(who)), '200')
+  await command('projects.archive', { project: who.project })
+  t.match(await status(ask(who)), /^410 This project is archived/)
+  t.match(await status(gateway.get('/v1/models', who.as)), /^410 /)
+  await command('projects.restore', { project: who.project })
+  t.equal(await status(ask(who)), '200')
+
+  const developers = await newKey(who.project, { createdBy: 'dev@x.example' })
+  t.equal(await status(ask(developers)), '200')
+  await command('members.update', { organization: who.org, member: 'dev@x.example', projects: [] })
+  t.match(await status(ask(developers)), /^403 The member who made this API key has no access to its project\./)
+  await command('members.update', { organization: who.org, member: 'dev@x.example', projects: ['web'] })
+  t.equal(await status(ask(developers)), '200')
+
+  await upstream.script('a', [{ chunks: ['one ', 'two ', 'three'], hold: 1 }])
+  const running = await ask(who, { stream: true })
+  await command('keys.revoke', { id: who.id })
+  t.match(await status(ask(who)), /^401 Invalid API key\.$/, 'at once')
+  await upstream.release('a')
+  t.match(await running.text(), /three[\s\S]*data: \[DONE\]/, 'CC-10 what ran finishes by its own')
+  const rolled = await command<{ key: string }>('keys.roll', { id: developers.id })
+  t.match(await status(ask(developers)), /^401 /)
+  await upstream.reset()
+  t.equal(await status(ask({ as: { authorization: `Bearer ${rolled.key}` } })), '200')
+
+  const publishable = await newKey(who.project, { kind: 'publishable' })
+  t.match(await status(ask(publishable)), /^403 Publishable keys cannot call models/)
+  t.equal((await gateway.get('/v1/models', publishable.as)).status, 200)
+  const session = await newKey(who.project, { kind: 'session' })
+  t.equal(await status(ask(session)), '200')
+})
+
+group('discounts and storage are charged as they are told', async t => {
+  await upstream.script('a', [{ usage }])
+  const who = await tenant()
+  await command('credits.discount', { organization: who.org, model: 'test', percent: '20' })
+  await command('orgs.update', { organization: who.org, retain: 'on' })
+  for (const stream of [false, true]) {
+    const text = await (await ask(who, { stream })).text()
+    const last = stream
+      ? text
+          .split('\n')
+          .filter(line => line.startsWith('data: {'))
+          .at(-1)!
+          .slice(6)
+      : text
+    const answer = JSON.parse(last) as { usage: { cost: number; cost_details: Tree }; metadata: Tree }
+    t.equal(answer.metadata.discount, 0.2)
+    t.equal(answer.usage.cost, 0.00002)
+    t.match(answer.usage.cost_details, { input_cost: 0.000004, output_cost: 0.000016, data_storage_cost: 1.5e-7 })
+  }
+  t.match(await command('credits.show', { organization: who.org }), { used: '0.0000403' })
+  t.match(await command('usage', { organization: who.org }), {
+    totals: { cost: '0.00004', creditsCost: '0.00004', byokCost: '0', storageCost: '0.0000003' },
+  })
+})
+
+group('requests are attributed to the apps that they come from, whatever name those use', async t => {
+  const who = await tenant()
+  const from = (headers: Record<string, string>) => gateway.chat(request, { ...who.as, ...headers })
+  for (const headers of [
+    { 'x-source': 'https://www.opencode' },
+    { 'x-source': 'open-code' },
+    { 'user-agent': 'opencode/0.5' },
+    { 'x-source': 'my.app/v2' },
+    { 'user-agent': 'curl/8' },
+  ]) {
+    t.equal((await from(headers)).status, 200)
+  }
+  t.match(await status(from({ 'x-source': 'my app' })), /^400 x-source may hold letters/)
+  const { groups } = await command<{ groups: Tree[] }>('usage', { organization: who.org, groupBy: 'app' })
+  t.strictSame(Object.fromEntries(groups.map(({ id, requests }) => [id, requests])), {
+    opencode: 3,
+    'my.app/v2': 1,
+    unknown: 1,
+  })
+})
+
+group('a credential that is none gets 401 in one shape, whatever it is made of', async t => {
+  const { as } = await tenant()
+  const key = as.authorization!.slice('Bearer '.length)
+  const hash = createHash('sha256').update(key).digest('hex')
+  const bodies = new Set<string>()
+  const letters = 'abcXYZ019_-.~+/="\';%\\<>{}()$`|&*?!#@^[] '
+  let state = 20261120
+  const random = (n: number) => {
+    state = (Math.imul(state, 1103515245) + 12345) >>> 0
+    return Math.floor((state / 2 ** 32) * n)
+  }
+  const noise = () => Array.from({ length: 1 + random(80) }, () => letters[random(letters.length)]).join('')
+  const wrong = [key.slice(0, -1), `${key}x`, key.toLowerCase(), key.slice(4), `mgw_pk_${key.slice(4)}`, hash]
+  wrong.push(
+    `${key}' OR '1'='1`,
+    `'; DROP TABLE keys; --`,
+    'x'.repeat(10_240),
+    `${key}%0d%0aX-Admin: 1`,
+    `mgw_${'A'.repeat(43)}`,
+  )
+  for (let i = 0; i < 200; i++) wrong.push(noise().trim() || 'x', key.slice(0, random(key.length)) + noise())
+  for (const one of wrong.map(text => text.trim()).filter(text => text !== '' && text !== key)) {
+    for (const headers of [{ authorization: `Bearer ${one}` }, { 'x-api-key': one }]) {
+      const response = await gateway.get('/v1/key', headers)
+      t.equal(response.status, 401, one.slice(0, 60))
+      bodies.add(`${response.headers.get('www-authenticate')} ${await response.text()}`)
+    }
+  }
+  t.equal(bodies.size, 1, [...bodies].join('\n'))
+  t.equal(await status(gateway.get('/v1/key', as)), '200', 'the key is still there')
+})

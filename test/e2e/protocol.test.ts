@@ -1,0 +1,295 @@
+/** HTTP as nobody should speak it: what the public listener makes of it, and that it goes on for everybody else. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t, { type Test } from 'tap'
+import { startGateway } from '../helpers/gateway.ts'
+import { checkInvariants, isErrorBody, metric } from '../helpers/invariants.ts'
+import { type RawInput, type RawResult, raw } from '../helpers/raw.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+
+const HEADER_MS = 1000
+const REQUEST_MS = 1500
+
+const upstream = await startUpstream(t)
+const gateway = await startGateway(t, {
+  providers: { a: { base_url: upstream.url('a') } },
+  config: {
+    server: { header_timeout: `${HEADER_MS}ms`, request_timeout: `${REQUEST_MS}ms` },
+    endpoints: { chat: { ratelimit: { rpm: 100_000 } } },
+  },
+})
+
+/** A group of checks; what must hold after every one of them holds. */
+const group = (name: string, run: (t: Test) => Promise<unknown>) =>
+  t.test(name, async t => {
+    await upstream.reset()
+    await run(t)
+    await checkInvariants(t, gateway, upstream)
+  })
+
+const bearer = `Authorization: Bearer ${gateway.key}`
+const head = (...lines: string[]) => `${lines.map(line => `${line}\r\n`).join('')}\r\n`
+const get = (target: string, ...headers: string[]) => head(`GET ${target} HTTP/1.1`, 'Host: gateway', ...headers)
+const post = (...headers: string[]) =>
+  head('POST /v1/chat/completions HTTP/1.1', 'Host: gateway', 'Content-Type: application/json', ...headers)
+const body = '{"model":"test","messages":[{"role":"user","content":"Hi"}]}'
+const asked = post(bearer, `Content-Length: ${body.length}`) + body
+const send = (input: RawInput, responses?: number) =>
+  raw(gateway.port, input, { timeoutMs: 5000, ...(responses && { responses }) })
+const hits = async () => (await upstream.record()).length
+
+/** One error of ours, then the end of the connection. */
+function checkClosed(t: Test, result: RawResult, statuses: number[], says: string): void {
+  t.ok(
+    statuses.includes(result.status),
+    `${says}: ${statuses.join(' or ')}, and it was ${result.statusLine || 'nothing'}`,
+  )
+  t.ok(isErrorBody(JSON.parse(result.body || 'null')), `${says}: the body is an error`)
+  t.equal(result.responses.filter(({ status }) => status >= 200).length, 1, says)
+  t.not(result.closed, null, `${says}: the connection is closed`)
+}
+
+group('PA-03, PA-05 two hosts or two credentials are one too many', async t => {
+  const other = 'Bearer mgw_other'
+  checkClosed(t, await send(head('GET /v1/models HTTP/1.1', 'Host: a', 'Host: b', bearer)), [400], 'two hosts')
+  checkClosed(t, await send(head('GET /v1/models HTTP/1.1', 'Host: a', 'host: a', bearer)), [400], 'a host twice')
+  checkClosed(t, await send(head('GET /v1/models HTTP/1.1', bearer)), [400], 'no host')
+  const rows: [says: string, headers: string[], status: number, code?: string][] = [
+    ['two authorizations', [bearer, `Authorization: ${other}`], 400, 'ambiguous_credentials'],
+    ['two x-api-keys', [`x-api-key: ${gateway.key}`, 'x-api-key: mgw_other'], 400, 'ambiguous_credentials'],
+    ['one of each, different', [bearer, 'x-api-key: mgw_other'], 400, 'ambiguous_credentials'],
+    ['one of each, equal', [bearer, `x-api-key: ${gateway.key}`], 200],
+    ['an authorization twice', [bearer, bearer], 200],
+    ['an x-api-key twice', [`x-api-key: ${gateway.key}`, `X-API-Key: ${gateway.key}`], 200],
+    ['a name with underscores', ['x_api_key: mgw_other', bearer], 200],
+    ['only a name with underscores', [`x_api_key: ${gateway.key}`], 401, 'invalid_api_key'],
+  ]
+  for (const [says, headers, status, code] of rows) {
+    const result = await send(get('/v1/key', ...headers), 1)
+    t.equal(result.status, status, says)
+    if (code) t.match(JSON.parse(result.body), { error: { code } }, says)
+  }
+})
+
+group('PA-06 what is too long is refused by its length', async t => {
+  checkClosed(t, await send(get('/v1/models', `X-Long: ${'x'.repeat(20_000)}`)), [431], 'a header of 20 KB')
+  checkClosed(t, await send(get(`/v1/models?${'x'.repeat(20_000)}`)), [431], 'a target of 20 KB')
+  checkClosed(t, await send(get(`/${'x'.repeat(8192)}`)), [414, 431], 'a target of 8,193 bytes')
+  t.equal((await send(get(`/v1/models?${'x'.repeat(8192 - 11)}`, bearer), 1)).status, 200, 'one of 8,192 bytes')
+})
+
+group('PA-08 a method that a path does not have is told which it has', async t => {
+  const rows: [method: string, target: string, status: number, allow?: string][] = [
+    ['TRACE', '/v1/models', 405, 'GET'],
+    ['PUT', '/v1/chat/completions', 405, 'POST'],
+    ['DELETE', '/v1/chat/completions', 405, 'POST'],
+    ['GET', '/v1/chat/completions', 405, 'POST'],
+    ['POST', '/v1/models', 405, 'GET'],
+    ['OPTIONS', '/v1/chat/completions', 405, 'POST'],
+    ['PROPFIND', '/nothing', 404],
+  ]
+  for (const [method, target, status, allow] of rows) {
+    const result = await send(head(`${method} ${target} HTTP/1.1`, 'Host: g', bearer, 'X-Canary: tr4ce'), 1)
+    t.equal(result.status, status, `${method} ${target}`)
+    if (allow) t.equal(result.headers.allow, allow)
+    t.notMatch(result.body, 'tr4ce', 'nothing is echoed')
+  }
+  checkClosed(t, await send(head('FOO /v1/models HTTP/1.1', 'Host: g')), [400], 'FOO')
+  const tunnel = await send(head('CONNECT 127.0.0.1:80 HTTP/1.1', 'Host: g'))
+  t.not(tunnel.closed, null, 'CONNECT opens no tunnel')
+  t.not(tunnel.status, 200)
+})
+
+group('PA-09 other protocols, and other versions of this one, come to nothing', async t => {
+  const rows: [says: string, bytes: string | Buffer][] = [
+    ['the preface of HTTP/2', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
+    ['TLS', Buffer.from('16030100c8010000c40303', 'hex')],
+    ['HTTP/0.9', 'GET /\r\n\r\n'],
+    ['HTTP/9.9', head('GET / HTTP/9.9', 'Host: g')],
+    ['SSH', 'SSH-2.0-OpenSSH_9.2\r\n'],
+  ]
+  for (const [says, bytes] of rows) checkClosed(t, await send(bytes), [400], says)
+  for (const protocol of ['websocket', 'h2c']) {
+    const upgrade = get('/', 'Connection: Upgrade', `Upgrade: ${protocol}`, 'Sec-WebSocket-Version: 13')
+    const result = await send(upgrade, 1)
+    t.strictSame(
+      [result.status, result.headers.upgrade],
+      [200, undefined],
+      `${protocol}: served as if it had not asked`,
+    )
+  }
+})
+
+/** Chunked bodies that are none. */
+const chunked: [says: string, body: string, statuses: number[]][] = [
+  ['a size that is no number', 'xyz\r\n{}\r\n0\r\n\r\n', [400]],
+  ['a size with 0x', `0x${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`, [400]],
+  ['a size of 17 digits', `FFFFFFFFFFFFFFFFF\r\n${body}\r\n0\r\n\r\n`, [400]],
+  ['no line end after a chunk', `${body.length.toString(16)}\r\n${body}0\r\n\r\n`, [400]],
+  ['bare line feeds', `${body.length.toString(16)}\n${body}\n0\n\n`, [400]],
+  ['an extension of 20 KB', `${body.length.toString(16)};a=${'x'.repeat(20_000)}\r\n${body}\r\n0\r\n\r\n`, [400, 413]],
+]
+group('PA-10 a chunked body that is none is refused, and trailers mean nothing', async t => {
+  const results = await Promise.all(
+    chunked.map(([, chunks]) => send(post(bearer, 'Transfer-Encoding: chunked') + chunks)),
+  )
+  for (const [index, [says, , statuses]] of chunked.entries()) checkClosed(t, results[index]!, statuses, says)
+  t.equal(await hits(), 0)
+  const chunk = `${body.length.toString(16)}\r\n${body}\r\n0\r\n`
+  const trailing = await send(`${post('Transfer-Encoding: chunked')}${chunk}${bearer}\r\nX: y\r\n\r\n`, 1)
+  t.equal(trailing.status, 401, 'a credential in a trailer is none')
+  const good = await send(`${post(bearer, 'Transfer-Encoding: chunked')}${chunk}Authorization: Bearer x\r\n\r\n`, 1)
+  t.equal(good.status, 200)
+})
+
+group('PA-11 a client that waits to be told is told, or refused before it sends', async t => {
+  const waiting = await send(
+    [post(bearer, 'Expect: 100-continue', `Content-Length: ${body.length}`), { pauseMs: 50 }, body],
+    1,
+  )
+  t.strictSame(
+    waiting.responses.map(({ status }) => status),
+    [100, 200],
+  )
+  const large = post(bearer, 'Expect: 100-continue', `Content-Length: ${64 * 1024 * 1024}`)
+  checkClosed(t, await send(large), [413], 'too large')
+  const unknown = post('Authorization: Bearer mgw_x', 'Expect: 100-continue', 'Content-Length: 10')
+  t.strictSame(
+    (await send(unknown, 1)).responses.map(({ status }) => status),
+    [401],
+    'nobody is told to go on in vain',
+  )
+  checkClosed(t, await send(post(bearer, 'Expect: junk', 'Content-Length: 2')), [417], 'junk')
+})
+
+group('PA-12 pipelined requests are answered in order, each by its own credential', async t => {
+  const wrong = get('/v1/key', 'Authorization: Bearer mgw_x')
+  const all = Array.from({ length: 100 }, (_, n) => (n % 3 === 0 ? wrong : get('/v1/key', bearer)))
+  const { responses } = await send(all.join(''), 100)
+  t.strictSame(
+    responses.map(({ status }) => status),
+    all.map(request => (request === wrong ? 401 : 200)),
+  )
+  const mixed = await send(get('/v1/key') + asked + get('/v1/models', bearer), 3)
+  t.strictSame(
+    mixed.responses.map(({ status }) => status),
+    [401, 200, 200],
+  )
+})
+
+group('PA-13 what is no request after one that is gets 400, behind the answer to that', async t => {
+  await upstream.script('a', [{ delayMs: 100 }])
+  for (const garbage of ['garbage', '\0\0\0\0', '}}}}\r\n\r\n']) {
+    const result = await send([asked, { pauseMs: 20 }, garbage])
+    t.strictSame(
+      result.responses.map(({ status }) => status),
+      [200, 400],
+      JSON.stringify(garbage),
+    )
+    t.not(result.closed, null)
+  }
+  t.equal(await hits(), 3)
+})
+
+group('PA-14, PA-15 who is slow to ask is not waited for', async t => {
+  const slow = async (first: string, rest: string, pauseMs: number) =>
+    send([first, ...[...rest].flatMap(piece => [{ pauseMs }, piece])])
+  const headers = slow('GET / HTTP/1.1\r\nHost: g\r\n', 'X: yyyyyyyyyyyyyyyyyyyy', 250)
+  const body = slow(post(bearer, 'Content-Length: 1000'), 'xxxxxxxxxxxxxxxxxxxx', 250)
+  const silent = send([])
+  const rows: [says: string, result: RawResult, limit: number][] = [
+    ['slow headers', await headers, HEADER_MS],
+    ['a slow body', await body, REQUEST_MS],
+  ]
+  for (const [says, result, limit] of rows) {
+    checkClosed(t, result, [408], says)
+    t.ok(result.ms > limit - 100 && result.ms < limit + 2500, `${says}: after ${Math.round(result.ms)} ms`)
+  }
+  const { closed, ms } = await silent
+  t.not(closed, null, 'who says nothing is let go')
+  t.ok(ms < HEADER_MS + 2500, `after ${Math.round(ms)} ms`)
+  t.equal(await hits(), 0)
+})
+
+group('PA-16 two thousand who say nothing cost little, and are let go', async t => {
+  const before = { rss: await gateway.rss(), descriptors: await gateway.descriptors() }
+  const sockets = Array.from({ length: 2000 }, () =>
+    connect(gateway.port, '127.0.0.1')
+      .on('error', () => undefined)
+      .resume(),
+  )
+  const closed = Promise.all(sockets.map(socket => once(socket, 'close')))
+  await Promise.all(sockets.map(socket => once(socket, 'connect')))
+  const each = ((await gateway.rss()) - before.rss) / sockets.length / 1024
+  t.ok(each < 25, `${each.toFixed(1)} KB each`)
+  t.equal((await send(asked, 1)).status, 200, 'others are served')
+  await closed
+  while ((await gateway.descriptors()) > before.descriptors + 20) await sleep(20)
+})
+
+group('PA-19 a body that nobody asked for is read past, and the next request is read well', async t => {
+  for (const method of ['GET', 'DELETE']) {
+    const request = head(`${method} /v1/models HTTP/1.1`, 'Host: g', bearer, 'Content-Length: 44')
+    const hidden = 'GET /v1/key HTTP/1.1\r\nHost: g\r\n\r\nxxxxxxxxxxxx'.slice(0, 44)
+    const { responses } = await send(request + hidden + get('/v1/models', bearer), 2)
+    t.equal(responses[0]?.status, method === 'GET' ? 200 : 405)
+    t.ok(
+      responses.length === 1 || responses[1]?.status === 200,
+      `${method}: what follows is the next request, or nothing`,
+    )
+  }
+  const large = head('GET /v1/models HTTP/1.1', 'Host: g', bearer, 'Content-Length: 1000000')
+  const result = await send([large, 'x'.repeat(100_000)])
+  t.equal(result.responses.length, 1)
+  t.not(result.closed, null, 'one that is too large to read past ends the connection')
+})
+
+group('SI-08, SI-09 names and ids of a client reach no log, header or metric as they are', async t => {
+  const hostile: [value: string, status: number][] = [
+    ['a\u001b[31mred', 400],
+    ['"}{"fake":1', 200],
+    ['a b', 200],
+    ['x'.repeat(4000), 200],
+    ['$\u007bjndi:ldap://x}', 200],
+    ['\u00e9\u2028', 200],
+    ['<script>', 200],
+  ]
+  const length = `Content-Length: ${body.length}`
+  for (const [value, status] of hostile) {
+    const latin = Buffer.from(value, 'utf8').toString('latin1')
+    const headers = [`x-request-id: ${latin}`, `user-agent: ${latin}`, `x-session-id: ${latin}`]
+    const result = await send(Buffer.from(post(bearer, length, ...headers) + body, 'latin1'), 1)
+    t.equal(result.status, status, value.slice(0, 20))
+    t.match(result.headers['x-request-id'], /^[A-Za-z0-9._:-]{1,128}$/)
+    const named = await send(Buffer.from(post(bearer, length, `x-source: ${latin}`) + body, 'latin1'), 1)
+    t.equal(named.status, 400, 'an app has a plain name')
+    const model = JSON.stringify({ model: value.slice(0, 200), messages: [{ role: 'user', content: 'Hi' }] })
+    const wrong = await send(post(bearer, `Content-Length: ${Buffer.byteLength(model)}`) + model, 1)
+    t.equal(wrong.status, 404)
+    t.ok(isErrorBody(JSON.parse(wrong.body)))
+  }
+  const metrics = await gateway.metrics()
+  for (const [value] of hostile) t.notOk(metrics.includes(value.slice(0, 40)), value.slice(0, 20))
+  t.equal(metric(metrics, 'gateway_requests_total', { model: 'a b' }), 0)
+  for (const line of gateway.stderr().split('\n').filter(Boolean)) t.doesNotThrow(() => JSON.parse(line), 'INV-6')
+  const entries = await upstream.record('a')
+  t.ok(
+    entries.every(entry => !JSON.stringify(entry.headers).includes('fake')),
+    'SI-12 nor the provider',
+  )
+})
+
+group('SI-12 headers of a client, and of one hop, stay here', async t => {
+  const headers = ['Cookie: a=b', 'X-Forwarded-For: 1.2.3.4', 'Forwarded: for=1.2.3.4', 'TE: trailers', 'Via: 1.1 x']
+  headers.push('Connection: x-hop', 'X-Hop: 1', 'Proxy-Authorization: Basic x', 'Origin: https://evil.example')
+  headers.push('OpenAI-Organization: org', 'anthropic-beta: x', 'X-Anything: y', 'Referer: https://evil.example/')
+  t.equal((await send(post(bearer, `Content-Length: ${body.length}`, ...headers) + body, 1)).status, 200)
+  const [entry] = await upstream.record('a')
+  t.strictSame(
+    Object.keys(entry!.headers)
+      .filter(name => !['connection', 'host', 'content-length', 'content-type'].includes(name))
+      .sort(),
+    ['accept-encoding', 'authorization', 'user-agent', 'x-request-id'],
+  )
+})
