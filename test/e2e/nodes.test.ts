@@ -1,0 +1,121 @@
+/** Two gateways on one database: they cannot spend one credit twice, and see each other's changes within a second. */
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { type Gateway, startGateway, testMapping } from '../helpers/gateway.ts'
+import { checkInvariants } from '../helpers/invariants.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+
+type Tree = Record<string, unknown>
+
+const upstream = await startUpstream(t)
+const endpoints = { chat: { ratelimit: { rpm: 100_000 }, admission: { in_flight: 10_000, lag: '60s' } } }
+const providers = { a: { base_url: upstream.url('a'), models: [testMapping] } }
+const one = await startGateway(t, { providers, config: { endpoints } })
+const sqlite = join(one.dir, 'data/gateway.db')
+const two = await startGateway(t, { providers, config: { endpoints, stores: { sqlite } } })
+const gateways = [one, two]
+
+const content = 'What does this cost?'
+const usage = { prompt: Math.ceil(content.length / 4), completion: 10 }
+const request = { model: 'test', max_tokens: usage.completion, messages: [{ role: 'user', content }] }
+const PRICE = 0.000025
+
+const command = async <T = Tree>(name: string, args: object = {}): Promise<T> => {
+  const response = await one.admin('POST', `/commands/${name}`, args)
+  const answer = (await response.json()) as T
+  if (response.status !== 200) throw new Error(`${name}: ${JSON.stringify(answer)}`)
+  return answer
+}
+let made = 0
+async function tenant(credits: string, key: object = {}) {
+  const name = `tenant-${++made}`
+  const { id: org } = await command<{ id: string }>('orgs.create', { name })
+  await command('credits.add', { organization: org, amount: credits })
+  const { id: project } = await command<{ id: string }>('projects.create', { organization: org, name: 'web' })
+  const { id, key: secret } = await command<{ id: string; key: string }>('keys.create', { project, ...key })
+  return { org, project, id, as: { authorization: `Bearer ${secret}` } }
+}
+const statusOf = async (gateway: Gateway, as: Record<string, string>, body: object = request) => {
+  const response = await gateway.chat({ ...body }, as)
+  await response.text()
+  return response.status
+}
+
+for (const [says, credits, key] of [
+  ['credit', (PRICE * 10).toFixed(9), {}],
+  ['a limit', '1', { limit: (PRICE * 10).toFixed(9) }],
+  ['a daily limit', '1', { limit: (PRICE * 10).toFixed(9), limitPeriod: 'day' }],
+] as const) {
+  t.test(`two hundred requests at two gateways on ${says} for ten are ten`, async t => {
+    await upstream.reset()
+    await upstream.script('a', [{ hold: 0, usage }])
+    const { as, org } = await tenant(credits, key)
+    const asked = Array.from({ length: 200 }, (_, i) => statusOf(gateways[i % 2]!, as))
+    await upstream.record('a', { requests: 10 })
+    const refusals = new Promise<void>(resolve => {
+      let refused = 0
+      for (const one of asked) one.then(status => status === 402 && ++refused === 190 && resolve())
+    })
+    await Promise.race([refusals, Promise.all(asked)])
+    await upstream.release('a')
+    const statuses = await Promise.all(asked)
+    t.equal(statuses.filter(status => status === 200).length, 10)
+    t.equal(statuses.filter(status => status === 402).length, 190)
+    t.equal((await upstream.record('a')).length, 10, 'the refused were refused before any call')
+    t.match(await command('credits.show', { organization: org }), { held: '0', used: '0.00025' })
+    t.strictSame(await command('usage.check'), { differences: [] })
+  })
+}
+
+t.test(
+  'CC-02 what answers cost beyond what was reserved for them is all that a balance can fall below zero',
+  async t => {
+    await upstream.reset()
+    // Half as much again as was reserved for each.
+    await upstream.script('a', [{ hold: 0, usage: { prompt: 7, completion: 15 } }])
+    const { as, org } = await tenant((PRICE * 10).toFixed(9))
+    const asked = Array.from({ length: 40 }, (_, i) => statusOf(gateways[i % 2]!, as))
+    await upstream.record('a', { requests: 10 })
+    await sleep(300)
+    await upstream.release('a')
+    t.equal((await Promise.all(asked)).filter(status => status === 200).length, 10)
+    const { balance, used } = await command<{ balance: string; used: string }>('credits.show', { organization: org })
+    t.equal(Number(used), Number((10 * (7 * 1000 + 15 * 2000) * 1e-9).toFixed(9)))
+    t.equal(Number(balance), Number((0.00025 - Number(used)).toFixed(9)))
+  },
+)
+
+t.test(
+  'AT-05 what changes at one gateway holds for the next request there, and within a second at the other',
+  async t => {
+    await upstream.reset()
+    const { as, id, project, org } = await tenant('1')
+    const bodies = { ...request }
+    for (const gateway of gateways) t.equal(await statusOf(gateway, as, bodies), 200)
+    /** Milliseconds until the second gateway answers so, asked all the time. */
+    const until = async (wanted: number) => {
+      const start = performance.now()
+      while ((await statusOf(two, as, bodies)) !== wanted) if (performance.now() - start > 5000) return Infinity
+      return performance.now() - start
+    }
+    const changes: [says: string, change: () => Promise<unknown>, status: number][] = [
+      ['an archived project', () => command('projects.archive', { project }), 410],
+      ['a restored one', () => command('projects.restore', { project }), 200],
+      ['a limit', () => command('keys.update', { id, limit: '0' }), 402],
+      ['no limit', () => command('keys.update', { id, limit: 'none' }), 200],
+      ['a plan', () => command('plans.set', { organization: org, plan: 'lite' }), 200],
+      ['a revoked key', () => command('keys.revoke', { id }), 401],
+    ]
+    for (const [says, change, status] of changes) {
+      await change()
+      t.equal(await statusOf(one, as, bodies), status, `${says}, at once`)
+      const took = await until(status)
+      t.ok(took < 1500, `${says} after ${Math.round(took)} ms at the other gateway`)
+    }
+  },
+)
+
+t.test('both gateways are as they were', async t => {
+  for (const gateway of gateways) await checkInvariants(t, gateway, upstream)
+})
