@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { asError, errors, GatewayError } from '../../src/core/error.ts'
 import { type Event, isContent } from '../../src/core/event.ts'
+import { shortId } from '../../src/core/id.ts'
 import { formatMoney } from '../../src/core/money.ts'
 import { seal, unseal } from '../../src/core/seal.ts'
 import { guessStatus, readFault, redact, upstreamErrorFrom } from '../../src/core/upstream-error.ts'
@@ -269,4 +270,10 @@ t.test('a GatewayError is copied with changes, and anything else becomes a 500 t
   t.equal(asError(error), error)
   t.match(asError(cause), { status: 500, message: 'Internal Server Error', code: null, param: null, failover: false })
   t.equal(asError(cause).cause, cause)
+})
+
+t.test('ids of a process sort as they were made', async t => {
+  const ids = Array.from({ length: 1000 }, shortId)
+  t.strictSame([...ids].sort(), ids)
+  t.equal(new Set(ids).size, ids.length)
 })
