@@ -2,12 +2,12 @@
  * Money around one attempt: reserves before the upstream is called, charges once, before the last byte leaves.
  * An attempt that fails costs nothing; a stream that is cut short is charged for what was delivered.
  */
-import { errors } from '../core/error.ts'
+import { asError, errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange, Outcome } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
 import { type Money, parseDecimal } from '../core/money.ts'
-import type { Hold, HoldRequest, Services } from '../core/ports.ts'
+import type { Hold, HoldRequest, Ledger, RequestRow, Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 import { allowanceOf, discounted, estimate, isByok, refusal, storageOf } from './funding.ts'
 import { identityOf, rowOf } from './row.ts'
@@ -45,9 +45,7 @@ export const billing: FilterFactory<Infer<typeof options>> = {
             throw errors.unpriced(mapping.model.id, provider.id, target.price && 'what is asked of ')
           }
         }
-        const hold = await ledger.hold(holdFor(ex, amount ?? 0n, now()))
-        if (hold === 'insufficient') throw errors.insufficientCredits()
-        if ('exhausted' in hold) throw refusal(hold)
+        const hold = await reserve(holdFor(ex, amount ?? 0n, now()), ledger)
         let reply: Reply
         try {
           reply = await next()
@@ -57,7 +55,7 @@ export const billing: FilterFactory<Infer<typeof options>> = {
           throw thrown
         }
         const conclude = (outcome: Outcome) => settle(ex, outcome, hold, storageRate, services)
-        reply.events = charged(ex, reply.events, conclude, () => release(hold, services))
+        reply.events = charged(ex, reply.events, conclude, async () => release(hold, services))
         return reply
       },
       finish(ex) {
@@ -66,6 +64,23 @@ export const billing: FilterFactory<Infer<typeof options>> = {
       },
     }
   },
+}
+
+/**
+ * Undefined when the ledger cannot be written, for who pays the provider itself and has no limit that would have to be
+ * checked: that one is served all the same.
+ */
+async function reserve(request: HoldRequest, ledger: Ledger): Promise<Hold | undefined> {
+  try {
+    const hold = await ledger.hold(request)
+    if (hold === 'insufficient') throw errors.insufficientCredits()
+    if ('exhausted' in hold) throw refusal(hold)
+    return hold
+  } catch (thrown) {
+    const unbounded = request.byok && request.principal.budgets.length === 0
+    if (unbounded && ledger.canSpool && asError(thrown).code === 'billing_unavailable') return undefined
+    throw thrown
+  }
 }
 
 /** Throws for what a coding plan excludes. */
@@ -121,7 +136,8 @@ function charged(
 }
 
 /** A hold that cannot be given back now is given back when it expires; the answer does not depend on it. */
-async function release(hold: Hold, { ledger, log }: Services): Promise<void> {
+async function release(hold: Hold | undefined, { ledger, log }: Services): Promise<void> {
+  if (!hold) return
   try {
     await ledger.void(hold)
   } catch (err) {
@@ -129,17 +145,27 @@ async function release(hold: Hold, { ledger, log }: Services): Promise<void> {
   }
 }
 
+/** Who pays the provider itself is not kept waiting by a ledger that cannot be written. */
+async function keep(row: RequestRow, hold: Hold | undefined, ledger: Ledger): Promise<void> {
+  try {
+    if (hold) return await ledger.settle(hold, row)
+  } catch (thrown) {
+    if (hold?.funds !== 'byok' || !ledger.canSpool) throw thrown
+  }
+  await ledger.spool(row)
+}
+
 async function settle(
   ex: Exchange,
   outcome: Outcome,
-  hold: Hold,
+  hold: Hold | undefined,
   storageRate: bigint,
   { ledger, metrics, now }: Services,
 ): Promise<void> {
   ex.completeUsage(outcome !== 'ok')
   if (ex.principal!.retains) ex.storage = storageOf(ex.usage, storageRate)
   const cost = ex.cost
-  await ledger.settle(hold, rowOf(ex, outcome, cost?.total ?? null, now()))
+  await keep(rowOf(ex, outcome, cost?.total ?? null, now()), hold, ledger)
   const { mapping, provider } = ex.target!
   for (const [kind, count] of Object.entries(ex.usage)) metrics.tokens(provider.id, mapping.model.id, kind, count)
   if (cost) metrics.cost(provider.id, mapping.model.id, Number(cost.total) / 1e9)

@@ -111,7 +111,7 @@ t.test(
       await change()
       t.equal(await statusOf(one, as, bodies), status, `${says}, at once`)
       const took = await until(status)
-      t.ok(took < 1500, `${says} after ${Math.round(took)} ms at the other gateway`)
+      t.ok(took < 1000, `${says} after ${Math.round(took)} ms at the other gateway`)
     }
   },
 )

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
+import { commands } from '../../src/admin/commands/index.ts'
 import { endpoints } from '../../src/endpoints/index.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, isErrorBody } from '../helpers/invariants.ts'
@@ -73,7 +74,9 @@ const group = (name: string, run: (t: Test) => Promise<unknown>) =>
     t.strictSame(await (await gateway.admin('POST', '/commands/usage.check')).json(), { differences: [] })
     const wrong = books.prepare(`
       SELECT org_id, balance, held, used FROM balances
-      WHERE balance <> (SELECT coalesce(sum(amount), 0) FROM ledger WHERE ledger.org_id = balances.org_id)
+      WHERE balance <> (
+        SELECT coalesce(sum(amount), 0) FROM ledger WHERE ledger.org_id = balances.org_id AND account = 'credits'
+      )
       OR used <> (SELECT coalesce(-sum(amount), 0) FROM ledger WHERE ledger.org_id = balances.org_id AND kind = 'charge')
       OR held <> 0`)
     t.strictSame(wrong.all(), [], 'INV-3: every balance is the sum of its entries, and nothing is held')
@@ -194,6 +197,53 @@ group('AT-06 no route shows a tenant anything of another one', async t => {
     t.equal((await gateway.get(path, as(a))).status, 404, `${path} is not on this port`)
   }
   t.equal((await fetch(`${gateway.adminUrl}/config`, { headers: as(a) })).status, 401, 'a key is no admin token')
+})
+
+group('AT-06 no command that is asked about one tenant tells anything of another', async t => {
+  const command = async (name: string, args: object) => {
+    const response = await gateway.admin('POST', `/commands/${name}`, args)
+    return { status: response.status, text: await response.text() }
+  }
+  const [a, b] = await Promise.all(
+    ['commands-a', 'commands-b'].map(async name => {
+      const made = tenant(organization(name), name)
+      await command('members.add', { organization: made.org, email: `dev@${name}.example`, role: 'developer' })
+      await command('credits.add', {
+        organization: made.org,
+        amount: '5',
+        reference: `paid by ${name}`.replaceAll(' ', '-'),
+      })
+      await command('credits.discount', { organization: made.org, model: 'test', percent: '1' })
+      await command('plans.set', { organization: made.org, plan: 'lite', overflow: 'on' })
+      t.equal((await gateway.chat(name, as(made, { 'x-source': `app-of-${name}` }))).status, 200)
+      return made
+    }),
+  )
+  const readers = /\.(list|show|entries|discounts)$|^usage$|^audit$/
+  const scopes = { organization: a!.org, project: a!.project, key: a!.keyId }
+  let asked = 0
+  for (const [name, { args }] of Object.entries(commands)) {
+    if (!readers.test(name)) continue
+    const takes = Object.keys((args.json.properties ?? {}) as object)
+    for (const [scope, id] of Object.entries(scopes).filter(([scope]) => takes.includes(scope))) {
+      const { status, text } = await command(name, { [scope]: id, ...(name === 'usage' && { groupBy: 'app' }) })
+      t.equal(status, 200, `${name} ${scope}`)
+      t.notMatch(text, 'commands-b', `${name} by ${scope}`)
+      asked++
+    }
+  }
+  t.ok(asked >= 10, `${asked} ways to ask`)
+  const none = { totals: { requests: 0, cost: '0' } }
+  t.match(JSON.parse((await command('usage', { organization: a!.org, key: b!.keyId })).text), none)
+  t.match(JSON.parse((await command('usage', { organization: a!.org, project: b!.project })).text), none)
+  for (const [name, args] of [
+    ['members.update', { organization: a!.org, member: 'dev@commands-b.example', role: 'admin' }],
+    ['members.update', { organization: a!.org, member: 'dev@commands-a.example', projects: [b!.project] }],
+    ['members.remove', { organization: a!.org, member: 'dev@commands-b.example' }],
+    ['keys.create', { project: a!.project, createdBy: 'dev@commands-b.example' }],
+  ] as const) {
+    t.equal((await command(name, args)).status, 404, `${name} with the other's identifiers`)
+  }
 })
 
 group('AT-11 a cached answer is replayed to its own project only', async t => {

@@ -34,23 +34,35 @@ interface Given {
   /** What the ledger says to the hold. */
   says?: 'insufficient' | Exhausted
   provider?: string
+  /** The ledger cannot be written from then on. */
+  fails?: 'hold' | 'settle'
+  /** There is no room for rows that wait. */
+  full?: boolean
   plans?: Plan
   events?: Event[]
 }
 /** What one request asks of the ledger, and how it ends. */
 async function bill(given: Given = {}) {
-  const asked: { hold?: HoldRequest; row?: RequestRow } = {}
-  const hold: Hold = { id: 'h', orgId: 'org-1', amount: 0n, funds: 'credits' }
+  const asked: { hold?: HoldRequest; row?: RequestRow; spooled?: RequestRow } = {}
+  const funds = given.credential ? 'byok' : 'credits'
+  const hold: Hold = { id: 'h', orgId: 'org-1', amount: 0n, funds }
+  const down = errors.billingUnavailable(new Error('disk full'))
   const services = {
     now: () => 5000,
     ledger: {
       hold: async (request: HoldRequest) => {
         asked.hold = request
+        if (given.fails === 'hold') throw down
         return given.says ?? hold
       },
       settle: async (_: Hold, row: RequestRow) => {
+        if (given.fails) throw down
         asked.row = row
       },
+      spool: async (row: RequestRow) => {
+        asked.spooled = row
+      },
+      canSpool: !given.full,
       record: async () => undefined,
     },
     metrics: { tokens() {}, cost() {}, unpriced() {} },
@@ -234,3 +246,31 @@ t.test('whoever keeps data pays for its storage, beside the cost', async t => {
   t.equal(formatMoney(row!.cost!), '0.002')
   t.equal(ex.storage, row!.storage)
 })
+
+t.test(
+  'B.10 who pays the provider is served while the ledger cannot be written, as far as that can be made up for',
+  async t => {
+    const budgets: Principal['budgets'] = [{ id: 'b', of: 'key', limit: 1n, period: 'total', zone: 'UTC' }]
+    const rows: [says: string, given: Given, got: 'settled' | 'spooled' | 402 | 503][] = [
+      ['by credits', { fails: 'hold' }, 503],
+      ['by credits, at the end', { fails: 'settle' }, 503],
+      ['by itself', { fails: 'hold', credential: own }, 'spooled'],
+      ['by itself, at the end', { fails: 'settle', credential: own }, 'spooled'],
+      [
+        'by itself, within a limit that cannot be read',
+        { fails: 'hold', credential: own, principal: { budgets } },
+        503,
+      ],
+      ['by itself, but nothing more can be kept', { fails: 'hold', credential: own, full: true }, 503],
+      ['by itself, but nothing more can be kept at the end', { fails: 'settle', credential: own, full: true }, 503],
+      ['by itself, beyond a limit', { credential: own, says: 'insufficient' }, 402],
+      ['by itself, on a good day', { credential: own }, 'settled'],
+    ]
+    for (const [says, given, got] of rows) {
+      const { error, row, spooled } = await bill(given)
+      t.equal(error?.status ?? (row ? 'settled' : spooled ? 'spooled' : undefined), got, says)
+      if (error?.status === 503) t.equal(error.code, 'billing_unavailable', says)
+      if (spooled) t.match(spooled, { outcome: 'ok', cost: parseMoney('0.002') }, says)
+    }
+  },
+)

@@ -227,7 +227,7 @@ t.test('the time when a key was revoked stays, however often it is revoked', asy
   t.equal(integer(db, 'SELECT revoked_at FROM keys'), NOON)
 })
 
-t.test('what another process changes about keys is seen within a second', async t => {
+t.test('what another process changes about keys is seen within half a second', async t => {
   const { path, db } = sqliteSubject(t)
   const principal = seed(db, 'open', 0n)
   const own = openDatabase(path)
@@ -239,9 +239,9 @@ t.test('what another process changes about keys is seen within a second', async 
   db.exec("UPDATE projects SET archived_at = 1, cache_ttl_ms = 60000; UPDATE keys SET kind = 'session', expires_at = 7")
   const next = seed(db, 'prepaid', 0n)
   db.prepare('UPDATE keys SET hash = ? WHERE id = ?').run('later', next.keyId)
-  now = 999
+  now = 499
   t.match(keys.find(principal.keyId), { archived: false }, 'from memory')
-  now = 1000
+  now = 500
   t.match(keys.find(principal.keyId), { archived: true, cacheTtlMs: 60_000, kind: 'session', expiresAt: 7 })
   t.match(keys.find('later'), { keyId: next.keyId, account: 'prepaid' })
 })

@@ -90,6 +90,12 @@ export interface Ledger {
   void(hold: Hold): Promise<void>
   /** Keeps a row that costs nothing: refused, failed or replayed. */
   record(row: RequestRow): Promise<void>
+  /**
+   * Keeps the row of a request that its caller pays for itself while the store cannot be written: it is entered as
+   * soon as it can be. Rejects when there is no room, which `canSpool` tells beforehand.
+   */
+  spool(row: RequestRow): Promise<void>
+  readonly canSpool: boolean
   balance(orgId: string): Promise<{ balance: Money; held: Money; used: Money }>
   /** Turns open holds of dead owners into orphans; returns how many. */
   recover(): Promise<number>

@@ -9,8 +9,8 @@ import type { Sqlite } from './open.ts'
 import { planState, readSubscription, type SubscriptionRow } from './subscriptions.ts'
 
 const MAX_KEYS = 10_000
-/** How long a change of another process may go unseen. */
-const POLL_MS = 1000
+/** How long a change of another process may go unseen: with a request's own time it is less than a second. */
+const POLL_MS = 500
 /** How long known keys are served while the database cannot be read. */
 const STALE_MS = 300_000
 

@@ -5,40 +5,23 @@ import type { Money } from '../../core/money.ts'
 import type { Exhausted, Funds, Hold, HoldRequest, Ledger, RequestRow } from '../../core/ports.ts'
 import { Balances } from './balances.ts'
 import { Budgets } from './budgets.ts'
-import { atStart, type Sqlite } from './open.ts'
-import { isAlive, type Owner, thisProcess } from './owner.ts'
+import type { Sqlite } from './open.ts'
+import { type OpenHold, type Orphan, orphanRow } from './orphan.ts'
+import { type OwnerOptions, Owners } from './owners.ts'
 import { RequestLog } from './requests.ts'
+import { Spool } from './spool.ts'
 import { Subscriptions } from './subscriptions.ts'
 import type { Writer } from './writer.ts'
 
-const HEARTBEAT_MS = 10_000
 /** A hold of a living owner is an orphan so long after it expired. */
 const GRACE_MS = 60_000
 
-export interface LedgerOptions {
-  /** Wall clock, Unix milliseconds. */
-  readonly now: () => number
-  /** Told of a heartbeat that could not be written. */
-  readonly warn: (error: unknown) => void
-}
+/** Rows that a spool holds are entered so many at a time. */
+const BATCH = 500
 
-interface OpenHold {
-  readonly org_id: string
-  readonly amount: bigint
-  readonly funds: Funds
-  /** A JSON array of ids; null for none. */
-  readonly budgets: string | null
-}
-interface Orphan extends OpenHold {
-  readonly request_id: string
-  readonly caller_id: string
-  readonly project_id: string
-  readonly key_id: string
-  readonly endpoint: string
-  readonly requested_model: string
-  readonly model: string | null
-  readonly provider: string | null
-  readonly created_at: bigint
+export interface LedgerOptions extends OwnerOptions {
+  /** Where rows are kept that the database cannot take. */
+  readonly spool?: string | undefined
 }
 
 /** A hold knows the id of the row that will settle it, so that an orphan gets that very row. */
@@ -49,17 +32,14 @@ export class SqliteLedger implements Ledger {
   readonly #budgets: Budgets
   readonly #subscriptions: Subscriptions
   readonly #options: LedgerOptions
-  readonly #owner: Owner = thisProcess()
-  readonly #heartbeat: NodeJS.Timeout
+  readonly #owners: Owners
+  readonly #spool: Spool
   readonly #insertHold: Statement
   readonly #closeHold: Statement<[string], OpenHold>
+  readonly #closeHoldOf: Statement<[string], OpenHold>
   readonly #orphan: Statement<{ living: string; before: number }, Orphan>
   readonly #charge: Statement
   readonly #balance: Statement<[string], { balance: Money; held: Money; used: Money }>
-  readonly #beat: Statement
-  readonly #owners: Statement<[], Owner & { seen_at: number }>
-  readonly #forgetDead: Statement<[string]>
-  readonly #forget: Statement<[string]>
 
   constructor(db: Sqlite, writer: Writer, options: LedgerOptions) {
     this.#writer = writer
@@ -72,8 +52,10 @@ export class SqliteLedger implements Ledger {
       INSERT INTO holds (id, org_id, project_id, key_id, request_id, caller_id, endpoint, requested_model, model,
         provider, amount, owner, created_at, expires_at, funds, budgets)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
-    this.#closeHold = db
-      .prepare<[string], OpenHold>('DELETE FROM holds WHERE id = ? RETURNING org_id, amount, funds, budgets')
+    const closed = 'RETURNING org_id, amount, funds, budgets'
+    this.#closeHold = db.prepare<[string], OpenHold>(`DELETE FROM holds WHERE id = ? ${closed}`).safeIntegers()
+    this.#closeHoldOf = db
+      .prepare<[string], OpenHold>(`DELETE FROM holds WHERE request_id = ? ${closed}`)
       .safeIntegers()
     this.#orphan = db
       .prepare<{ living: string; before: number }, Orphan>(`
@@ -89,18 +71,8 @@ export class SqliteLedger implements Ledger {
         'SELECT balance, held, used FROM balances WHERE org_id = ?',
       )
       .safeIntegers()
-    this.#beat = db.prepare(`
-      INSERT INTO owners (id, pid, started, host, seen_at) VALUES (@id, @pid, @started, @host, @now)
-      ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`)
-    this.#owners = db.prepare('SELECT id, pid, started, host, seen_at FROM owners')
-    this.#forgetDead = db.prepare('DELETE FROM owners WHERE id NOT IN (SELECT value FROM json_each(?))')
-    this.#forget = db.prepare('DELETE FROM owners WHERE id = ?')
-
-    atStart(db, () => this.#beat.run({ ...this.#owner, now: options.now() }))
-    this.#heartbeat = setInterval(() => {
-      writer.run(() => this.#beat.run({ ...this.#owner, now: options.now() })).catch(options.warn)
-    }, HEARTBEAT_MS)
-    this.#heartbeat.unref()
+    this.#owners = new Owners(db, writer, options)
+    this.#spool = new Spool(options.spool, this.#owners.id)
   }
 
   hold(asked: HoldRequest): Promise<Hold | 'insufficient' | Exhausted> {
@@ -129,7 +101,7 @@ export class SqliteLedger implements Ledger {
         model,
         provider,
         amount,
-        this.#owner.id,
+        this.#owners.id,
         now,
         Math.ceil(expiresAt),
         funds,
@@ -142,18 +114,7 @@ export class SqliteLedger implements Ledger {
   settle(hold: Hold, row: RequestRow): Promise<void> {
     return this.#write(() => {
       const open = this.#closeHold.get(hold.id)
-      if (!open) return
-      const { org_id: orgId, funds } = open
-      const now = this.#options.now()
-      const cost = row.cost ?? 0n
-      const charge = funds === 'credits' ? cost + row.storage : row.storage
-      this.#release(open, cost, row.storage, now)
-      if (charge > 0n) this.#charge.run(orgId, row.id, 'charge', -charge, now)
-      const planned = isPlan(funds) ? cost : 0n
-      if (planned > 0n) this.#charge.run(orgId, row.id, 'plan', -planned, now)
-      if (!this.#log.add(row, { cost: row.cost, funds, charged: charge + planned })) {
-        throw new Error(`Request ${row.id} is recorded already, so it is not charged.`)
-      }
+      if (open) this.#settle(open, row)
     })
   }
 
@@ -174,21 +135,35 @@ export class SqliteLedger implements Ledger {
     return this.#balance.get(orgId) ?? { balance: 0n, held: 0n, used: 0n }
   }
 
-  recover(): Promise<number> {
+  get canSpool(): boolean {
+    return this.#spool.hasRoom
+  }
+
+  spool(row: RequestRow): Promise<void> {
+    return this.#spool.append(row).catch((cause: unknown) => {
+      throw errors.billingUnavailable(cause)
+    })
+  }
+
+  async recover(): Promise<number> {
+    const living = this.#owners.living()
+    const enter = async (rows: readonly RequestRow[]) => {
+      for (let at = 0; at < rows.length; at += BATCH) {
+        await this.#write(() => {
+          for (const row of rows.slice(at, at + BATCH)) this.#enter(row)
+        })
+      }
+    }
+    // First, or an orphan would stand in the place of a row that is known.
+    await this.#spool.drain(living, enter).catch(this.#options.warn)
     return this.#write(() => {
       const now = this.#options.now()
-      const living = JSON.stringify(
-        this.#owners
-          .all()
-          .filter(owner => owner.id === this.#owner.id || isAlive(owner, now))
-          .map(owner => owner.id),
-      )
-      const orphans = this.#orphan.all({ living, before: now - GRACE_MS })
+      const orphans = this.#orphan.all({ living: JSON.stringify(this.#owners.living()), before: now - GRACE_MS })
       for (const orphan of orphans) {
         this.#release(orphan, 0n, 0n, now)
         this.#log.add(orphanRow(orphan), { cost: 0n, funds: orphan.funds, charged: 0n })
       }
-      this.#forgetDead.run(living)
+      this.#owners.keepOnly(this.#owners.living())
       return orphans.length
     })
   }
@@ -199,8 +174,30 @@ export class SqliteLedger implements Ledger {
 
   /** Ends the heartbeat; holds that are still open belong to nobody then. The database stays open. */
   async close(): Promise<void> {
-    clearInterval(this.#heartbeat)
-    await this.#write(() => this.#forget.run(this.#owner.id))
+    this.#owners.stop()
+    await this.#write(() => this.#owners.leave())
+  }
+
+  /** Within a transaction: charges and records what a hold came to. Throws when the request is recorded already. */
+  #settle(open: OpenHold, row: RequestRow): void {
+    const { org_id: orgId, funds } = open
+    const now = this.#options.now()
+    const cost = row.cost ?? 0n
+    const charge = funds === 'credits' ? cost + row.storage : row.storage
+    this.#release(open, cost, row.storage, now)
+    if (charge > 0n) this.#charge.run(orgId, row.id, 'charge', -charge, now)
+    const planned = isPlan(funds) ? cost : 0n
+    if (planned > 0n) this.#charge.run(orgId, row.id, 'plan', -planned, now)
+    if (!this.#log.add(row, { cost: row.cost, funds, charged: charge + planned })) {
+      throw new Error(`Request ${row.id} is recorded already, so it is not charged.`)
+    }
+  }
+
+  /** Within a transaction: settles a request whose row was spooled, unless that is done. */
+  #enter(row: RequestRow): void {
+    if (this.#log.has(row.id)) return
+    const open = this.#closeHoldOf.get(row.id)
+    this.#settle(open ?? { org_id: row.orgId, amount: 0n, funds: 'byok', budgets: null }, row)
   }
 
   /** Within a transaction: the plan pays if it can, then credits, if they may. */
@@ -228,32 +225,3 @@ export class SqliteLedger implements Ledger {
 }
 
 const isPlan = (funds: Funds): boolean => funds === 'plan' || funds === 'premium'
-
-/** All that is known of a request whose process died: who asked, for what, and when. */
-const orphanRow = (orphan: Orphan): RequestRow => ({
-  id: orphan.request_id,
-  requestId: orphan.caller_id,
-  at: Number(orphan.created_at),
-  orgId: orphan.org_id,
-  projectId: orphan.project_id,
-  keyId: orphan.key_id,
-  endpoint: orphan.endpoint,
-  requestedModel: orphan.requested_model,
-  model: orphan.model,
-  provider: orphan.provider,
-  source: null,
-  status: 0,
-  outcome: 'orphaned',
-  errorCode: null,
-  streamed: false,
-  cached: false,
-  attempts: 1,
-  durationMs: 0,
-  ttftMs: null,
-  usage: {},
-  estimated: false,
-  cost: 0n,
-  storage: 0n,
-  discount: 0,
-  tier: null,
-})

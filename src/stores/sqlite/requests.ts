@@ -45,6 +45,7 @@ interface Sum {
 
 export class RequestLog implements Participant {
   readonly #insert: Statement
+  readonly #exists: Statement<[string], number>
   readonly #upsert: Statement
   /** By its dimensions; a busy hour has many requests in a transaction and few rows. */
   readonly #sums = new Map<string, Sum>()
@@ -52,6 +53,7 @@ export class RequestLog implements Participant {
   constructor(db: Sqlite, writer: Writer) {
     const marks = names.replace(/\w+/g, '?')
     this.#insert = db.prepare(`INSERT INTO requests (${names}) VALUES (${marks}) ON CONFLICT (id) DO NOTHING`)
+    this.#exists = db.prepare<[string], number>('SELECT count(*) FROM requests WHERE id = ?').pluck()
     this.#upsert = db.prepare(`
       INSERT INTO usage_hourly (
         hour, org_id, project_id, key_id, provider, model, source,
@@ -90,6 +92,10 @@ export class RequestLog implements Participant {
     if (payment.funds === 'byok') sum.byok += cost
     sum.storage += row.storage
     return true
+  }
+
+  has(id: string): boolean {
+    return this.#exists.get(id) !== 0
   }
 
   beforeCommit(): void {

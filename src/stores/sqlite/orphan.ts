@@ -1,0 +1,52 @@
+/** Holds whose process is gone, and the rows that become of them. */
+import type { Funds, RequestRow } from '../../core/ports.ts'
+
+/** What is held, as its end finds it. */
+export interface OpenHold {
+  readonly org_id: string
+  readonly amount: bigint
+  readonly funds: Funds
+  /** A JSON array of ids; null for none. */
+  readonly budgets: string | null
+}
+/** What is held of a request that nobody will end. */
+export interface Orphan extends OpenHold {
+  readonly request_id: string
+  readonly caller_id: string
+  readonly project_id: string
+  readonly key_id: string
+  readonly endpoint: string
+  readonly requested_model: string
+  readonly model: string | null
+  readonly provider: string | null
+  readonly created_at: bigint
+}
+
+/** All that is known of a request whose process died: who asked, for what, and when. */
+export const orphanRow = (orphan: Orphan): RequestRow => ({
+  id: orphan.request_id,
+  requestId: orphan.caller_id,
+  at: Number(orphan.created_at),
+  orgId: orphan.org_id,
+  projectId: orphan.project_id,
+  keyId: orphan.key_id,
+  endpoint: orphan.endpoint,
+  requestedModel: orphan.requested_model,
+  model: orphan.model,
+  provider: orphan.provider,
+  source: null,
+  status: 0,
+  outcome: 'orphaned',
+  errorCode: null,
+  streamed: false,
+  cached: false,
+  attempts: 1,
+  durationMs: 0,
+  ttftMs: null,
+  usage: {},
+  estimated: false,
+  cost: 0n,
+  storage: 0n,
+  discount: 0,
+  tier: null,
+})

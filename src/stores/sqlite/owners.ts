@@ -1,0 +1,65 @@
+/** The processes that work on the database: this one shows that it lives, and sees which others do. */
+import type { Statement } from 'better-sqlite3'
+import { atStart, type Sqlite } from './open.ts'
+import { isAlive, type Owner, thisProcess } from './owner.ts'
+import type { Writer } from './writer.ts'
+
+const HEARTBEAT_MS = 10_000
+
+export interface OwnerOptions {
+  /** Wall clock, Unix milliseconds. */
+  readonly now: () => number
+  /** Told of a heartbeat that could not be written. */
+  readonly warn: (error: unknown) => void
+}
+
+export class Owners {
+  readonly #self: Owner = thisProcess()
+  readonly #now: () => number
+  readonly #beat: Statement
+  readonly #all: Statement<[], Owner & { seen_at: number }>
+  readonly #forgetAllBut: Statement<[string]>
+  readonly #forget: Statement<[string]>
+  readonly #heartbeat: NodeJS.Timeout
+
+  /** Throws a StoreError, the database closed, when it cannot be written. */
+  constructor(db: Sqlite, writer: Writer, { now, warn }: OwnerOptions) {
+    this.#now = now
+    this.#beat = db.prepare(`
+      INSERT INTO owners (id, pid, started, host, seen_at) VALUES (@id, @pid, @started, @host, @now)
+      ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at`)
+    this.#all = db.prepare('SELECT id, pid, started, host, seen_at FROM owners')
+    this.#forgetAllBut = db.prepare('DELETE FROM owners WHERE id NOT IN (SELECT value FROM json_each(?))')
+    this.#forget = db.prepare('DELETE FROM owners WHERE id = ?')
+    const beat = () => this.#beat.run({ ...this.#self, now: now() })
+    atStart(db, beat)
+    this.#heartbeat = setInterval(() => void writer.run(beat).catch(warn), HEARTBEAT_MS)
+    this.#heartbeat.unref()
+  }
+
+  /** Of this process. */
+  get id(): string {
+    return this.#self.id
+  }
+
+  /** Ids of those who live, this one among them. */
+  living(): string[] {
+    const now = this.#now()
+    const others = this.#all.all().filter(owner => owner.id !== this.id && isAlive(owner, now))
+    return [this.id, ...others.map(owner => owner.id)]
+  }
+
+  /** Within a transaction. */
+  keepOnly(living: readonly string[]): void {
+    this.#forgetAllBut.run(JSON.stringify(living))
+  }
+
+  stop(): void {
+    clearInterval(this.#heartbeat)
+  }
+
+  /** Within a transaction: what this process holds belongs to nobody from then on. */
+  leave(): void {
+    this.#forget.run(this.id)
+  }
+}
