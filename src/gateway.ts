@@ -105,14 +105,14 @@ async function assemble(options: GatewayOptions, open: Open): Promise<Gateway> {
   open.add(() => memory.close())
   const load = { lagMs: () => lag.lagMs(), memory: () => memory.share }
   const metrics = new PrometheusMetrics({ version, lag })
-  const transport = new Transport()
+  const allowPrivate = options.env.GATEWAY_ALLOW_PRIVATE_PROVIDERS === 'true'
+  const transport = new Transport({ allowPrivate })
   open.add(() => transport.close())
   const demo = await startDemo()
   open.add(() => demo.close())
 
   const reloads = new Reloads(metrics, log)
   const { wires, filters, endpoints } = registry
-  const allowPrivate = options.env.GATEWAY_ALLOW_PRIVATE_PROVIDERS === 'true'
   const policyParts = { stores: stores.policies, keyring, log, wires, endpoints, allowPrivate }
   const policies = new OrganizationPolicies(policyParts)
   const room = new ByteRoom(file.server.buffer, load)

@@ -1,12 +1,10 @@
 /** Connects to addresses that a client gave: to public ones, whatever they are called and wherever names lead. */
 import { Resolver } from 'node:dns/promises'
-import type { Socket } from 'node:net'
-import ipaddr from 'ipaddr.js'
+import { isIP, type Socket } from 'node:net'
 import { buildConnector } from 'undici'
+import { isPublicHost, parseAddress } from '../core/address.ts'
 import type { NetLookup } from './names.ts'
 
-/** All that is routed; the rest of what counts as unicast holds other families' addresses, `::127.0.0.1` too. */
-const GLOBAL_IPV6 = /^[23][0-9a-f]{3}:/
 const DNS_TIMEOUT_MS = 2_000
 const DNS_TRIES = 2
 
@@ -15,9 +13,7 @@ export type Resolve = (name: string) => Promise<string[]>
 
 /** Whether the whole world can reach an IP address, and finds the same there as we do. */
 export function isPublicAddress(address: string): boolean {
-  if (!ipaddr.isValid(address)) return false
-  const parsed = ipaddr.process(address)
-  return parsed.range() === 'unicast' && (parsed.kind() === 'ipv4' || GLOBAL_IPV6.test(parsed.toString()))
+  return parseAddress(address) !== undefined && isPublicHost(address)
 }
 
 class ForbiddenAddress extends Error {}
@@ -35,7 +31,7 @@ export function guardedConnector(
   const connect = build({ timeout: timeoutMs, lookup: publicLookup(resolve) })
   return (options, callback) => {
     const host = options.hostname.replace(/^\[|\]$/g, '')
-    if (ipaddr.isValid(host) && !isPublicAddress(host)) {
+    if (isIP(host) !== 0 && !isPublicAddress(host)) {
       callback(new ForbiddenAddress(), null)
       return
     }

@@ -47,10 +47,11 @@ type Step = Batch | Promise<Batch>
 /** Signs the request and sends it. No frame that waits for the answer holds the body, of which there is one copy then. */
 function send(transport: Transport, ex: Exchange, target: Target): Promise<Incoming> {
   const request = ex.outbound!
-  const { id: provider, timeouts, concurrency } = target.provider
+  const { provider } = target
+  const { timeouts } = provider
   const remainingMs = () => timeouts.total - (performance.now() - ex.marks.start)
   const call = (signed: Outgoing) =>
-    transport.send({ ...signed, provider, concurrency, timeouts, remainingMs: remainingMs(), signal: ex.signal })
+    transport.send({ ...signed, provider, timeouts, remainingMs: remainingMs(), signal: ex.signal })
   const signed = sign(target, request, ex.id, JSON.stringify(request.body))
   return signed instanceof Promise ? waitFor(signed, remainingMs(), ex.signal).then(call) : call(signed)
 }

@@ -1,22 +1,24 @@
 /** Sockets to providers: one undici pool per origin, kept over reloads, and the answer as batches of chunks. */
 import { buildConnector, type Dispatcher, Pool } from 'undici'
 import type { Cancellation } from '../core/cancel.ts'
-import type { Timeouts } from '../core/catalog.ts'
+import type { Provider, Timeouts } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
-import { type NetLookup, sharedLookup } from './names.ts'
+import { guardedConnector, nameServers, type Resolve } from './guard.ts'
+import { sharedLookup } from './names.ts'
 
 /** Below the shortest idle time of common providers, so that a stale socket is rarely picked (peers, row 21). */
 const KEEP_ALIVE_MS = 25_000
 const MAX_HEADER_BYTES = 16 * 1024
 /** Unread bytes at which a provider is told to wait. */
 const HIGH_WATER = 32 * 1024
+/** After that a pool may be given up; its sockets have been idle for long then. */
+const UNUSED_MS = 60_000
 /** How long a provider may still talk after its last event. */
 const DRAIN_MS = 1000
 
 export interface Call {
-  /** Id of the provider, and how many calls to it may be open at the same time. */
-  readonly provider: string
-  readonly concurrency: number
+  /** Whose calls are counted together, and how many of them may be open at the same time. */
+  readonly provider: Pick<Provider, 'id' | 'owner' | 'concurrency'>
   readonly baseUrl: string
   /** Added to the path of `baseUrl`. */
   readonly path: string
@@ -28,11 +30,29 @@ export interface Call {
   readonly signal: Cancellation
 }
 
+interface PoolEntry {
+  readonly pool: Pool
+  /** Stands before every path. */
+  readonly prefix: string
+  usedAt: number
+}
+
 export class Transport {
-  readonly #pools = new Map<string, { pool: Pool; prefix: string }>()
+  readonly #pools = new Map<string, PoolEntry>()
   /** By provider. */
   readonly #open = new Map<string, OpenCalls>()
   readonly #lookup = sharedLookup()
+  readonly #resolve: Resolve
+  readonly #allowPrivate: boolean
+
+  /**
+   * An organization's own providers are connected to at public addresses only, whatever their names lead to, unless
+   * private ones are allowed.
+   */
+  constructor({ allowPrivate = false, resolve = nameServers() }: { allowPrivate?: boolean; resolve?: Resolve } = {}) {
+    this.#allowPrivate = allowPrivate
+    this.#resolve = resolve
+  }
 
   /**
    * Sends one request; resolves with the answer's head. Rejects with a GatewayError that may fail over: with
@@ -40,14 +60,16 @@ export class Transport {
    * sockets and the memory of all.
    */
   send(call: Call): Promise<Incoming> {
-    const { provider, concurrency } = call
-    let open = this.#open.get(provider)
+    const { id, owner, concurrency } = call.provider
+    const key = owner === undefined ? id : `${owner} ${id}`
+    let open = this.#open.get(key)
     if (!open) {
       open = { count: 0 }
-      this.#open.set(provider, open)
+      this.#open.set(key, open)
     }
-    if (open.count >= concurrency) return Promise.reject(errors.providerBusy(provider))
-    const { pool, prefix } = this.#pool(call.baseUrl, call.timeouts.connect)
+    if (open.count >= concurrency) return Promise.reject(errors.providerBusy(id))
+    const guarded = owner !== undefined && !this.#allowPrivate
+    const { pool, prefix } = this.#pool(call.baseUrl, call.timeouts.connect, guarded)
     const incoming = new Incoming(call, open)
     pool.dispatch({ method: 'POST', path: prefix + call.path, headers: call.headers, body: call.body }, incoming)
     return incoming.head
@@ -58,16 +80,20 @@ export class Transport {
     this.#pools.clear()
   }
 
-  #pool(baseUrl: string, connectMs: number) {
-    const key = `${connectMs} ${baseUrl}`
+  #pool(baseUrl: string, connectMs: number, guarded: boolean): PoolEntry {
+    const key = `${connectMs} ${guarded} ${baseUrl}`
     let entry = this.#pools.get(key)
     if (!entry) {
+      this.#prune()
       const { origin, pathname } = new URL(baseUrl)
+      const connect = guarded
+        ? guardedConnector(connectMs, this.#resolve)
+        : buildConnector({ timeout: connectMs, lookup: this.#lookup })
       const pool = new Pool(origin, {
         // How many there may be is bounded for each provider.
         connections: null,
         pipelining: 1,
-        connect: connector(connectMs, this.#lookup),
+        connect: dated(connect),
         keepAliveTimeout: KEEP_ALIVE_MS,
         keepAliveMaxTimeout: KEEP_ALIVE_MS,
         // Deadlines are our own: undici's restart on every 1xx and count idle time only.
@@ -75,10 +101,23 @@ export class Transport {
         bodyTimeout: 0,
         maxHeaderSize: MAX_HEADER_BYTES,
       })
-      entry = { pool, prefix: pathname.replace(/\/$/, '') }
+      entry = { pool, prefix: pathname.replace(/\/$/, ''), usedAt: 0 }
       this.#pools.set(key, entry)
     }
+    entry.usedAt = performance.now()
     return entry
+  }
+
+  /** Gives up the pools of addresses that nobody uses any more: of providers that are gone, or have moved. */
+  #prune(): void {
+    const now = performance.now()
+    for (const [key, { pool, usedAt }] of this.#pools) {
+      const { running, pending } = pool.stats
+      if (now - usedAt < UNUSED_MS || running + pending > 0) continue
+      this.#pools.delete(key)
+      // Nothing is open in it that anybody waits for.
+      pool.destroy().catch(() => undefined)
+    }
   }
 }
 
@@ -269,8 +308,7 @@ export class Incoming implements Dispatcher.DispatchHandler {
 const connectedAt = new WeakMap<Error, number>()
 
 /** Connects, and tells of each socket that breaks how old it was. */
-function connector(timeout: number, lookup: NetLookup): buildConnector.connector {
-  const connect = buildConnector({ timeout, lookup })
+function dated(connect: buildConnector.connector): buildConnector.connector {
   return (options, callback) =>
     connect(options, (...result) => {
       const [, socket] = result

@@ -16,18 +16,21 @@ const facts = ({ status, code, param }: GatewayError) => ({ status, code, param 
 const merged = (fields: Json): Json =>
   Object.fromEntries(Object.entries({ ...valid, ...fields }).filter(([, field]) => field !== undefined))
 
-t.test('every bound and every word of a chat request is refused by name, and its neighbour passes', async t => {
-  for (const [wrong, param, right, code = 'invalid_parameters'] of rows) {
-    const says = JSON.stringify(wrong).slice(0, 100)
-    const error = refusal(clean(merged(wrong)))
-    t.strictSame(facts(error), { status: 400, code, param }, says)
-    t.match(error.message, /^\S.{10,}/, says)
-    t.doesNotThrow(() => decode(clean(merged(right))), JSON.stringify(right).slice(0, 100))
-  }
-  for (const body of [null, [], 'x', 1, true]) {
-    t.strictSame(facts(refusal(body)), { status: 400, code: 'invalid_parameters', param: null }, JSON.stringify(body))
-  }
-})
+t.test(
+  'MF-08, MF-09, MF-10 every bound and every word of a chat request is refused by name, and its neighbour passes',
+  async t => {
+    for (const [wrong, param, right, code = 'invalid_parameters'] of rows) {
+      const says = JSON.stringify(wrong).slice(0, 100)
+      const error = refusal(clean(merged(wrong)))
+      t.strictSame(facts(error), { status: 400, code, param }, says)
+      t.match(error.message, /^\S.{10,}/, says)
+      t.doesNotThrow(() => decode(clean(merged(right))), JSON.stringify(right).slice(0, 100))
+    }
+    for (const body of [null, [], 'x', 1, true]) {
+      t.strictSame(facts(refusal(body)), { status: 400, code: 'invalid_parameters', param: null }, JSON.stringify(body))
+    }
+  },
+)
 
 /** Without the keys that rows set to undefined, as JSON would be. */
 function clean(body: unknown): unknown {
@@ -77,7 +80,7 @@ t.test('the canonical request holds what was set, under one name', async t => {
     t.strictSame(decode({ ...valid, ...sent }), { ...valid, ...canonical }, says)
 })
 
-t.test('an image is a data URL of an image, or stands at a public address', async t => {
+t.test('MF-18, SI-01, SI-04 an image is a data URL of an image, or stands at a public address', async t => {
   const pictured = (url: string) => ({
     ...valid,
     messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }],
@@ -100,7 +103,7 @@ function within(ms: number, run: () => unknown): boolean {
   return false
 }
 
-t.test('any JSON is decoded or refused with 400, and quickly', async t => {
+t.test('MF-16 any JSON is decoded or refused with 400, and quickly', async t => {
   openAiChat.prepare()
   const outcome = (body: unknown) => {
     try {

@@ -31,13 +31,13 @@ const root = t.testdir({})
 const folder = () => mkdtempSync(join(root, 'config-'))
 const load = loadIn(root)
 
-t.test('a fault in a file is refused with its position and with what would be right', async t => {
+t.test('CF-01, SI-15, SI-16 a fault in a file is refused with its position and with what would be right', async t => {
   for (const [file, from, to, said] of faults) {
     t.equal(await refusal(load(edited(file, from, to))), `${file}:${said}`, `${file}: ${to.slice(0, 60)}`)
   }
 })
 
-t.test('a file that cannot be used at all is refused by its name', async t => {
+t.test('CF-01 a file that cannot be used at all is refused by its name', async t => {
   const bomb = 'a: &a [x, x, x]\nb: &b [*a, *a, *a, *a]\n'.concat(
     ...['c', 'd', 'e', 'f'].map((name, i) => `${name}: &${name} [${Array(9).fill(`*${'bcde'[i]}`).join(', ')}]\n`),
   )
@@ -64,7 +64,7 @@ t.test('a file that cannot be used at all is refused by its name', async t => {
   t.match(await refusal(load(edited(GATEWAY, './models.d', './nowhere'))), /yaml:3:20: the folder ".*nowhere" cannot/)
 })
 
-t.test('the shipped file cut off at any place loads or is refused, and never crashes', async t => {
+t.test('CF-01 the shipped file cut off at any place loads or is refused, and never crashes', async t => {
   const shipped = readFileSync('config/gateway.yaml', 'utf8')
   const path = writeFiles(folder(), { ...base, [GATEWAY]: shipped })
   await t.resolves(loadFiles(path, { env }), 'whole')
@@ -230,7 +230,7 @@ t.test('plain http is for loopback addresses', async t => {
   }
 })
 
-t.test('secrets are shown nowhere', async t => {
+t.test('SI-17 secrets are shown nowhere', async t => {
   const shown = (snapshot: ConfigSnapshot) => JSON.stringify(effectiveConfig(snapshot.files))
   const snapshot = await load(
     edited(PROVIDER, 'headers: {', `quirks: { default: { user: "${ref('TEAM')}" } }\nheaders: { X-Plain: plain,`),
@@ -267,7 +267,7 @@ t.test('the version follows what is in force, not how it is written', async t =>
   t.equal(new Set([version, ...others]).size, 5)
 })
 
-t.test('what only a restart changes is named', async t => {
+t.test('CF-10 what only a restart changes is named', async t => {
   const value = async (from: string, to: string) => (await load(edited(GATEWAY, from, to))).files.gateway.value
   const before = (await load({})).files.gateway.value
   t.strictSame(staticDifferences(before, await value('rpm: 600', 'rpm: 601')), [])
@@ -278,7 +278,7 @@ t.test('what only a restart changes is named', async t => {
   ])
 })
 
-t.test('a link in a folder may point within it, not out of it', async t => {
+t.test('CF-13 a link in a folder may point within it, not out of it', async t => {
   const config = folder()
   const path = writeFiles(config, {
     ...base,

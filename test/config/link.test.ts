@@ -146,7 +146,7 @@ t.test('an override is merged over the options of the chain', async t => {
   ])
 })
 
-t.test('a filter that cannot be made is refused at its place, and the others are disposed', async t => {
+t.test('CF-07 a filter that cannot be made is refused at its place, and the others are disposed', async t => {
   const registries = fakeRegistries()
   registries.filters.set('billing', {
     ...registries.filters.get('billing')!,

@@ -100,7 +100,7 @@ t.test('a reload replaces the snapshot when something changed, and only then', a
   ])
 })
 
-t.test('a reload that fails changes nothing, and is reported', async t => {
+t.test('CF-01 a reload that fails changes nothing, and is reported', async t => {
   const { manager, registries, results, write } = managed()
   const { version } = await manager.start()
   const made = registries.made.length
@@ -142,7 +142,7 @@ t.test('a start that fails says where', async t => {
   t.match(await refusal(manager.start()), /^config\/models\.d\/acme\.yaml:1:10: /)
 })
 
-t.test('reloads never overlap', async t => {
+t.test('CF-08 reloads never overlap', async t => {
   const { manager, registries, results, write } = managed()
   const { version: first } = await manager.start()
   write(GATEWAY, gatewayYaml.replace('rpm: 600', 'rpm: 601'))
@@ -159,7 +159,7 @@ t.test('reloads never overlap', async t => {
   t.equal(registries.made.length, 20, 'one snapshot was linked beside the first')
 })
 
-t.test('only what changed is parsed again, and each parse lets others run', async t => {
+t.test('CF-16 only what changed is parsed again, and each parse lets others run', async t => {
   const many = Object.fromEntries(
     Array.from({ length: 20 }, (_, i) => [`providers.d/p${i}.yaml`, providerYaml.replace('acme', `p${i}`)]),
   )
@@ -199,7 +199,7 @@ t.test('a secret file that changes is a change', async t => {
   t.equal(manager.current.catalog.providers.get('acme')?.credentials[0]?.secret, 'two')
 })
 
-t.test('hundreds of reloads keep the heap flat', async t => {
+t.test('CF-05 hundreds of reloads keep the heap flat', async t => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc') as () => void
   const { manager, registries, results, write } = managed()
@@ -235,7 +235,7 @@ async function watched(t: Test, files: Files = base, folder?: string) {
 const swapped = (result: ReloadResult) => result.ok && result.changed
 const failed = (result: ReloadResult) => !result.ok
 
-t.test('each way of saving a file leads to one reload', async t => {
+t.test('CF-02, CF-03 each way of saving a file leads to one reload', async t => {
   const { folder, manager, results, next, write } = await watched(t)
   const provider = join(folder, PROVIDER)
   const named = (name: string) => providerYaml.replace('Acme AI', name)
@@ -299,7 +299,7 @@ t.test('each way of saving a file leads to one reload', async t => {
   t.equal(results.filter(failed).length, 0)
 })
 
-t.test('a file that stays empty is reported after a second wait, and the old configuration stays', async t => {
+t.test('CF-02 a file that stays empty is reported after a second wait, and the old configuration stays', async t => {
   const { folder, manager, results, next, write } = await watched(t)
   const { version } = manager.current
   const start = performance.now()
@@ -312,7 +312,7 @@ t.test('a file that stays empty is reported after a second wait, and the old con
   t.equal(results.filter(failed).length, 1)
 })
 
-t.test('a link that is swapped, as Kubernetes does, leads to one reload', async t => {
+t.test('CF-03 a link that is swapped, as Kubernetes does, leads to one reload', async t => {
   const folder = mkdtempSync(join(root, 'links-'))
   const swap = (at: string, version: string, by: string) => {
     symlinkSync(`..${version}`, join(folder, at, by))

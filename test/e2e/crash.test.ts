@@ -95,7 +95,7 @@ const leaving: { says: string; model: string; prefix: string; stream: boolean; s
 ]
 
 for (const { says, model, prefix, stream, step, after } of leaving) {
-  t.test(`a client that leaves ${says} takes the upstream with it, and pays for what it got`, async t => {
+  t.test(`SF-10 SF-11 a client that leaves ${says} takes the upstream with it, and pays for what it got`, async t => {
     await upstream.reset()
     await upstream.script(prefix, [step])
     const delays: number[] = []

@@ -85,7 +85,7 @@ const places: Record<string, (levels: number) => string> = {
   'an unknown key': levels => `{${question},"x":${'[{"a":'.repeat((levels - 1) / 2)}1${'}]'.repeat((levels - 1) / 2)}}`,
 }
 
-group('MF-02 a body that nests too deep is refused by its shape, at no cost to others', async t => {
+group('MF-02, MF-03 a body that nests too deep is refused by its shape, at no cost to others', async t => {
   for (const [place, nested] of Object.entries(places)) {
     for (const levels of [MAX_DEPTH + 1, 1001, 10_001, 1_000_001]) {
       await t.test(`${levels} levels in ${place}`, async t => {

@@ -255,7 +255,7 @@ async function checkRefusal(t: Test, response: Response, status: number, code: s
 
 defeats.forEach(({ says, a, b, status, code }, index) => {
   const id = idOf('defeat', index)
-  t.test(`both providers are ${says}: the client is told ${status} ${code}, and nothing is charged`, async t => {
+  t.test(`UF-14 both providers are ${says}: the client is told ${status} ${code}, and nothing is charged`, async t => {
     await play('a', id, a)
     await play('b', id, b)
     for (const stream of [false, true]) {

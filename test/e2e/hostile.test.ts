@@ -76,7 +76,7 @@ function slowness(): number {
 const lagMs = async () => 1000 * metric(await gateway.metrics(), 'gateway_event_loop_lag_seconds', { quantile: '1' })!
 
 for (const { says, body, status, chunked = false } of bodies) {
-  t.test(`${says}: ${status} within ${MAX_ANSWER_MS} ms, and others wait less than ${MAX_LAG_MS} ms`, async t => {
+  t.test(`MF-04 ${says}: ${status} within ${MAX_ANSWER_MS} ms, and others wait less than ${MAX_LAG_MS} ms`, async t => {
     const tries: { ms: number; lag: number; slowness: number }[] = []
     const isGood = ({ ms, lag, slowness }: (typeof tries)[number]) =>
       ms < MAX_ANSWER_MS * slowness && lag < MAX_LAG_MS * slowness
@@ -106,7 +106,7 @@ const schemas: Record<string, object> = {
 }
 
 for (const [says, value] of Object.entries(schemas)) {
-  t.test(`${says} is the provider's to read: it arrives as it was, and is never run`, async t => {
+  t.test(`MF-15 ${says} is the provider's to read: it arrives as it was, and is never run`, async t => {
     await upstream.reset()
     const answer = JSON.stringify({ value: `${'a'.repeat(50_000)}!` })
     await upstream.script('a', [{ text: answer }])

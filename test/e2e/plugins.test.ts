@@ -85,7 +85,7 @@ t.test('a module that has changed is reported, and the loaded one goes on', asyn
   t.strictSame(await said(), ['two', 'HELLO'])
 })
 
-t.test('a module that cannot be loaded is refused by name, and what ran goes on', async t => {
+t.test('CF-07 a module that cannot be loaded is refused by name, and what ran goes on', async t => {
   for (const [name, text, why] of [
     ['broken.mjs', 'export const plugin = {', /broken\.mjs: the plugin cannot be loaded/],
     ['empty.mjs', 'export const x = 1', /empty\.mjs: a plugin must export "plugin"/],

@@ -154,7 +154,7 @@ const faults: [says: string, file: string, from: string, to: string, said: strin
   ],
 ] as [string, string, string, string, string][]
 
-t.test('a broken file is refused with its place and a suggestion, and traffic goes on', async t => {
+t.test('CF-01 a broken file is refused with its place and a suggestion, and traffic goes on', async t => {
   const traffic = load(2)
   const reloads = async (result: string) => metric(await gateway.metrics(), 'gateway_config_reloads_total', { result })!
   for (const [says, file, from, to, said] of faults) {
@@ -206,7 +206,7 @@ async function reloadUnderLoad(t: Test, times: number): Promise<number[]> {
   return costs
 }
 
-t.test(`${RELOADS} reloads under load fail no request, and leave no memory behind`, async t => {
+t.test(`CF-04, CF-05 ${RELOADS} reloads under load fail no request, and leave no memory behind`, async t => {
   const version = async () => /gateway_config_info\{version="(\w+)"\}/.exec(await gateway.metrics())![1]
   const first = await version()
   await reloadUnderLoad(t, WARM)
@@ -249,7 +249,7 @@ const strangers: { says: string; status: number; of: (n: number) => string }[] =
 ]
 
 for (const { says, status, of } of strangers) {
-  t.test(`${STRANGERS} distinct ${says} add no series`, async t => {
+  t.test(`SI-20 ${STRANGERS} distinct ${says} add no series`, async t => {
     await raw(gateway.port, of(0), { responses: 1 })
     const before = await series()
     const seen: number[] = []

@@ -76,7 +76,7 @@ t.test('E10 comments keep an idle stream alive, but not for longer than the tota
   t.ok(ms > IDLE_MS * 2 && ms < TOTAL_MS * 2, `after ${Math.round(ms)} ms`)
 })
 
-t.test('S21 a packed stream reaches its client event by event', async t => {
+t.test('S21 SF-18 a packed stream reaches its client event by event', async t => {
   const stream = createDeflate({ flush: zlib.Z_SYNC_FLUSH })
   const pieces: Buffer[] = []
   stream.on('data', (chunk: Buffer) => pieces.push(chunk))

@@ -30,7 +30,7 @@ async function outcome({ req, res }: ReturnType<typeof request>, limit = 1_000_0
 }
 const read = (...chunks: (string | Buffer)[]) => outcome(request(chunks))
 
-t.test('a body is JSON in UTF-8, by its type and by its bytes', async t => {
+t.test('MF-07, MF-12, MF-14 a body is JSON in UTF-8, by its type and by its bytes', async t => {
   const types: [type: string | undefined, taken: boolean][] = [
     ['application/json', true],
     ['Application/JSON; charset=utf-8', true],
@@ -74,7 +74,7 @@ t.test('a body is JSON in UTF-8, by its type and by its bytes', async t => {
   t.strictSame(await read('{"a":"', Buffer.from([0xc3]), Buffer.from([0xa9]), '"}'), { a: 'é' }, 'a character in two')
 })
 
-t.test('keys that would reach a prototype are dropped, in every spelling', async t => {
+t.test('MF-05 keys that would reach a prototype are dropped, in every spelling', async t => {
   const rows: [body: string, got: unknown][] = [
     ['{"__proto__":{"polluted":1},"a":1}', { a: 1 }],
     ['{"\\u005f_proto__":{"polluted":1},"a":1}', { a: 1 }],
@@ -158,7 +158,7 @@ const shape = (text: string): string | undefined => {
   }
 }
 
-t.test('depth and number of values are bounded without parsing', async t => {
+t.test('MF-02, MF-04 depth and number of values are bounded without parsing', async t => {
   const nested = (depth: number, open = '[', close = ']') => `${open.repeat(depth)}${close.repeat(depth)}`
   const list = (length: number, of = '1') => `[${Array<string>(length).fill(of).join()}]`
   const rows: [says: string, text: string, code: string | undefined][] = [
@@ -185,7 +185,7 @@ t.test('depth and number of values are bounded without parsing', async t => {
   for (const [says, text, code] of rows) t.equal(shape(text), code, says)
 })
 
-t.test('a hostile shape is seen at once', async t => {
+t.test('MF-04 a hostile shape is seen at once', async t => {
   const rows: [says: string, text: string][] = [
     ['a million levels', '['.repeat(1_000_000)],
     ['a million objects', '{"a":'.repeat(1_000_000)],

@@ -23,7 +23,7 @@ function read(chunks: readonly (Buffer | string)[]): string[] {
 const emoji = Buffer.from('😀')
 const events = (count: number, text: string) => Array.from({ length: count }, (_, at) => `${text}${at}`)
 
-t.test('an event stream is read as providers write it', async t => {
+t.test('SF-07 an event stream is read as providers write it', async t => {
   const rows: [says: string, chunks: (Buffer | string)[], frames: string[]][] = [
     ['S1 normal', ['data: {"a":1}\n\n'], ['{"a":1}']],
     ['S2 no space after the colon', ['data:{"a":1}\n\ndata:  b\n\n'], ['{"a":1}', ' b']],
@@ -64,7 +64,7 @@ t.test('an event stream is read as providers write it', async t => {
   for (const [says, chunks, frames] of rows) t.strictSame(read(chunks), frames, says)
 })
 
-t.test('however a stream is cut into chunks, its frames are the same', async t => {
+t.test('SF-07 however a stream is cut into chunks, its frames are the same', async t => {
   const recorded = Buffer.from(
     '\ufeff: warmup\r\n\r\ndata:{"choices":[]}\r\n\r\ndata: {"content":"H\\u00e9"}\n\nevent: ping\ndata: {}\n\n' +
       'data: {"delta":\ndata: {"content":"Hé🙂"}}\n\ndata: cr\r\rid: 1\r\nevent: x\r\ndata: \u2028\r\n\r\n: end\n\ndata: [DONE]',

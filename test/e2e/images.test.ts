@@ -1,0 +1,205 @@
+/** Images at addresses, for providers that take them as data: fetched once, from the public only, or refused by name. */
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import { createServer as createListener } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import Database from 'better-sqlite3'
+import t, { type Test } from 'tap'
+import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
+import { checkInvariants, isErrorBody } from '../helpers/invariants.ts'
+import { type Entry, startUpstream } from '../helpers/upstream.ts'
+import { insideHosts } from '../upstream/addresses.ts'
+
+type Json = Record<string, unknown>
+
+const png = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+)
+const jpeg = Buffer.concat([Buffer.from([0xff, 0xd8, 0xff, 0xe0]), Buffer.alloc(60_000, 7)])
+const MIB = 2 ** 20
+
+/** What stands where, and who asked for it. */
+const asked: string[] = []
+const held: ServerResponse[] = []
+let gone = 0
+const images = createServer((req, res) => {
+  asked.push(req.url!)
+  if (req.url === '/cat.png') res.end(png)
+  else if (req.url === '/dog.jpg') res.writeHead(200, { 'content-type': 'text/plain' }).end(jpeg)
+  else if (req.url === '/page') res.end('<html><body>Sign in</body></html>')
+  else if (req.url === '/large') res.end(Buffer.concat([png, Buffer.alloc(21 * MIB)]))
+  else if (req.url === '/away') res.writeHead(302, { location: `http://127.0.0.1:${canaryPort}/` }).end()
+  else if (req.url === '/held') {
+    res.once('close', () => gone++)
+    held.push(res)
+  } else res.writeHead(404).end()
+}).listen(0, '127.0.0.1')
+await once(images, 'listening')
+const origin = `http://images.example:${(images.address() as { port: number }).port}`
+
+let visits = 0
+const canary = createListener(socket => {
+  visits++
+  socket.destroy()
+}).listen(0, '127.0.0.1')
+await once(canary, 'listening')
+const canaryPort = (canary.address() as { port: number }).port
+t.teardown(() => {
+  images.close()
+  images.closeAllConnections()
+  canary.close()
+})
+
+const upstream = await startUpstream(t)
+const gemini = (id: string, model: string, priority: number) => ({
+  [id]: {
+    base_url: upstream.url(id).replace(/v1$/, 'v1beta'),
+    auth: { scheme: 'header', header: 'x-goog-api-key', secret: upstreamSecret },
+    wires: { chat: 'gemini.generate' },
+    priority,
+    models: [{ ...testMapping, model, id: 'gemini-3.5-flash' }],
+  },
+})
+const gateway = await startGateway(t, {
+  providers: {
+    ...gemini('g', 'data', 1),
+    ...gemini('first', 'pair', 2),
+    ...gemini('second', 'pair', 1),
+    rock: {
+      base_url: upstream.url('rock').replace('/v1', ''),
+      wires: { chat: 'bedrock.converse' },
+      models: [{ ...testMapping, model: 'rock', id: 'anthropic.claude-sonnet-4-6' }],
+    },
+    plain: { base_url: upstream.url('plain'), models: [{ ...testMapping, model: 'address' }] },
+  },
+  config: { server: { fetch_from: [origin] }, endpoints: { chat: { admission: { lag: '60s' } } } },
+  env: {
+    NODE_OPTIONS: `--require ${join(import.meta.dirname, '../helpers/names.cjs')}`,
+    NAMES: JSON.stringify({
+      'images.example': [['127.0.0.1']],
+      'inside.example': [['10.0.0.1']],
+      'loopback.example': [['127.0.0.1']],
+      'mixed.example': [['93.184.216.34', '127.0.0.1']],
+      'six.example': [['93.184.216.34', '::1']],
+      'rebind.example': [['127.0.0.1'], ['93.184.216.34']],
+    }),
+  },
+})
+const books = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
+t.teardown(() => books.close())
+
+/** A group of checks; what must hold after every one of them holds. */
+const group = (name: string, run: (t: Test) => Promise<unknown>) =>
+  t.test(name, async t => {
+    await upstream.reset()
+    asked.length = 0
+    await run(t)
+    await checkInvariants(t, gateway, upstream)
+    t.strictSame(books.prepare('SELECT id FROM holds').all(), [], 'INV-3: nothing is held')
+    t.equal(visits, 0, 'nobody connected to the canary')
+  })
+
+const image = (url: string) => ({ type: 'image_url', image_url: { url } })
+const ask = (model: string, urls: string[], more: Json = {}, signal?: AbortSignal) =>
+  gateway.chat(
+    { model, messages: [{ role: 'user', content: [{ type: 'text', text: 'See' }, ...urls.map(image)] }], ...more },
+    {},
+    signal,
+  )
+const param = 'messages[0].content[1].image_url.url'
+/** The images that a provider got, as types and data. */
+const inlined = ({ body }: Entry) =>
+  ((body as Json).contents as { parts: { inlineData?: { mimeType: string; data: string } }[] }[]).flatMap(({ parts }) =>
+    parts.flatMap(({ inlineData: data }) => (data ? [[data.mimeType, data.data]] : [])),
+  )
+const cat = ['image/png', png.toString('base64')]
+const dog = ['image/jpeg', jpeg.toString('base64')]
+
+group('an image at an address reaches a provider that takes data as data, whole and streamed', async t => {
+  for (const stream of [false, true]) {
+    const response = await ask('data', [`${origin}/cat.png`, `${origin}/dog.jpg`, `${origin}/cat.png`], { stream })
+    t.equal(response.status, 200)
+    await response.text()
+  }
+  const entries = await upstream.record('g')
+  t.equal(entries.length, 2)
+  for (const entry of entries) {
+    t.strictSame(inlined(entry), [cat, dog, cat])
+    t.notMatch(JSON.stringify(entry.body), 'images.example', 'and without the address')
+  }
+  t.strictSame(asked.sort(), ['/cat.png', '/cat.png', '/dog.jpg', '/dog.jpg'], 'once for each request')
+  t.equal((await ask('rock', [`${origin}/dog.jpg`])).status, 200, 'on the other such wire too')
+  const [entry] = await upstream.record('rock')
+  t.match(JSON.stringify(entry!.body), `"image":{"format":"jpeg","source":{"bytes":"${dog[1]}"}}`)
+})
+
+group('an image is fetched once for all providers that are tried', async t => {
+  await upstream.script('first', [{ status: 500 }])
+  const response = await ask('pair', [`${origin}/cat.png`])
+  t.equal(response.status, 200)
+  const { metadata } = (await response.json()) as { metadata: { routing: object[] } }
+  t.equal(metadata.routing.length, 2)
+  for (const provider of ['first', 'second']) t.strictSame((await upstream.record(provider)).map(inlined), [[cat]])
+  t.strictSame(asked, ['/cat.png'])
+})
+
+group('a provider that takes addresses gets the address, and nothing is fetched', async t => {
+  t.equal((await ask('address', [`${origin}/cat.png`])).status, 200)
+  const [entry] = await upstream.record('plain')
+  t.match(entry!.body, { messages: [{ content: [{}, { image_url: { url: `${origin}/cat.png` } }] }] })
+  t.strictSame(asked, [])
+})
+
+group('what is no image, or too large, is a 400 that says so, and costs nothing', async t => {
+  const rows: [path: string, code: string][] = [
+    ['/page', 'not_an_image'],
+    ['/nothing', 'not_an_image'],
+    ['/large', 'image_too_large'],
+    ['/away', 'url_not_allowed'],
+  ]
+  for (const [path, code] of rows) {
+    const response = await ask('data', [`${origin}${path}`])
+    t.equal(response.status, 400, path)
+    const body = (await response.json()) as { error: Json }
+    t.match(body, { error: { type: 'invalid_request_error', code, param } }, path)
+    t.ok(isErrorBody(body))
+  }
+  const many = Array.from({ length: 21 }, (_, n) => `${origin}/cat.png?${n}`)
+  t.equal((await ask('data', many)).status, 400, 'nor are more than twenty fetched')
+  t.equal((await upstream.record()).length, 0)
+  const paid = books.prepare(
+    "SELECT count(*) FROM requests WHERE requested_model = 'data' AND status = 400 AND cost > 0",
+  )
+  t.equal(paid.pluck().get(), 0)
+})
+
+group('SI-01, SI-02, SI-03 nothing inside is fetched, whatever it is called and wherever a name leads', async t => {
+  const names = ['inside', 'loopback', 'mixed', 'six', 'rebind', 'unknown'].map(name => `${name}.example`)
+  const urls = [...insideHosts, ...names].flatMap(host => [
+    `https://${host}/x.png`,
+    `http://${host}:${canaryPort}/x.png`,
+  ])
+  urls.push(`http://93.184.216.34/x.png`, `https://public.example:8443/x.png`, `https://u:p@images.example/x.png`)
+  const told = new Set<string>()
+  for (const url of urls) {
+    const response = await ask('data', [url])
+    t.equal(response.status, 400, url)
+    const { error } = (await response.json()) as { error: Json }
+    t.match(error, { code: 'url_not_allowed', param })
+    told.add(String(error.message))
+  }
+  t.ok(told.size <= 2, 'SI-06 what is told does not tell why')
+  t.equal((await upstream.record()).length, 0)
+})
+
+group('a client that leaves ends what is fetched for it', async t => {
+  const client = new AbortController()
+  const answer = ask('data', [`${origin}/held`], {}, client.signal)
+  while (held.length === 0) await sleep(5)
+  client.abort()
+  await t.rejects(answer)
+  while (gone === 0) await sleep(5)
+  t.equal((await upstream.record()).length, 0)
+})

@@ -1,0 +1,157 @@
+/** Requests that are nearly right: what is read of them is one thing for all who read it, and nothing ends in a 500. */
+
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import Database from 'better-sqlite3'
+import fc from 'fast-check'
+import t, { type Test } from 'tap'
+import { endpoints } from '../../src/endpoints/index.ts'
+import { startGateway, testMapping } from '../helpers/gateway.ts'
+import { checkInvariants, isErrorBody } from '../helpers/invariants.ts'
+import { raw } from '../helpers/raw.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+
+type Json = Record<string, unknown>
+
+/** The same cases on every run. */
+const SEED = 20261121
+const CASES = 400
+/** All that a POST route may answer to what nobody means. */
+const allowed = [200, 400, 402, 403, 404, 413, 415, 429, 529]
+
+const upstream = await startUpstream(t)
+const priced = (model: string, prompt: string) => ({
+  ...testMapping,
+  model,
+  id: `${model}-1`,
+  pricing: { prompt, completion: '0' },
+})
+const gateway = await startGateway(t, {
+  providers: { a: { base_url: upstream.url('a'), models: [testMapping, priced('cheap', '1'), priced('dear', '100')] } },
+  config: { endpoints: { chat: { ratelimit: { rpm: 1_000_000 } }, messages: { ratelimit: { rpm: 1_000_000 } } } },
+})
+const books = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
+t.teardown(() => books.close())
+
+/** A group of checks; what must hold after every one of them holds. */
+const group = (name: string, run: (t: Test) => Promise<unknown>) =>
+  t.test(name, async t => {
+    await upstream.reset()
+    await run(t)
+    await checkInvariants(t, gateway, upstream)
+  })
+const hits = async () => (await upstream.record()).length
+const messages = [{ role: 'user', content: 'Hi' }]
+const question = { model: 'test', messages }
+
+group('MF-06 of a name that stands twice the last counts, for routing, price and log alike', async t => {
+  const response = await gateway.post(
+    '/v1/chat/completions',
+    '{"model":"dear","model":"cheap","messages":[{"role":"user","content":"Four"}]}',
+  )
+  t.equal(response.status, 200)
+  const { model, usage, metadata } = (await response.json()) as {
+    model: string
+    usage: Json
+    metadata: { log_id: string }
+  }
+  const [entry] = await upstream.record('a')
+  t.strictSame([model, entry!.model, usage.cost], ['cheap', 'cheap-1', 1e-6])
+  const row = books.prepare('SELECT model, requested_model AS requested, cost FROM requests WHERE id = ?')
+  t.match(row.get(metadata.log_id), { model: 'cheap', requested: 'cheap', cost: 1000 })
+})
+
+group('MF-11 unknown parameters change nothing, and reach no provider', async t => {
+  const strange = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`x_${n}`, { n }]))
+  const known = { stop: ['x'], seed: 1, logprobs: true, top_logprobs: 3, logit_bias: { 1: 2 } }
+  const response = await gateway.chat({ ...question, ...known, ...strange })
+  t.equal(response.status, 200)
+  t.equal((await gateway.chat(question)).status, 200)
+  const [first, second] = (await upstream.record('a')).map(({ body }) => body)
+  t.strictSame(first, second)
+})
+
+group('MF-12, MF-14 a body that is not plain JSON is refused before it is read', async t => {
+  const body = JSON.stringify(question)
+  const rows: [says: string, headers: string[], bytes: string | Buffer][] = [
+    ['text', ['Content-Type: text/plain'], body],
+    ['no type', [], body],
+    ['another charset', ['Content-Type: application/json; charset=utf-16'], body],
+    ['a form', ['Content-Type: multipart/form-data; boundary=x'], body],
+  ]
+  for (const coding of ['gzip', 'deflate', 'br', 'gzip, gzip', 'x']) {
+    const bomb = coding === 'gzip' ? gzipSync(Buffer.alloc(50 * 2 ** 20)) : Buffer.from(body)
+    rows.push([coding, ['Content-Type: application/json', `Content-Encoding: ${coding}`], bomb])
+  }
+  const before = await gateway.rss()
+  for (const [says, headers, bytes] of rows) {
+    const lines = ['POST /v1/chat/completions HTTP/1.1', 'Host: g', `Authorization: Bearer ${gateway.key}`, ...headers]
+    const head = [...lines, `Content-Length: ${bytes.length}`, '', ''].join('\r\n')
+    const result = await raw(gateway.port, [head, bytes], { responses: 1 })
+    t.equal(result.status, 415, says)
+    const { error } = JSON.parse(result.body) as { error: Json }
+    t.equal(error.code, headers.length === 2 ? 'unsupported_encoding' : 'unsupported_media_type')
+  }
+  t.ok((await gateway.rss()) - before < 64 * 2 ** 20)
+  t.equal(await hits(), 0)
+})
+
+group('MF-18 data URLs are those of images, whatever they say', async t => {
+  const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+  const rows: [url: string, status: number][] = [
+    [`data:image/png;base64,${png}`, 200],
+    ['data:text/html;base64,PGgxPg==', 400],
+    ['data:image/svg+xml;base64,PHN2Zz4=', 400],
+    ['data:image/svg+xml,<svg onload="x()"/>', 400],
+    ['data:application/pdf;base64,JVBERi0=', 400],
+    ['data:', 400],
+    ['data:image/png', 400],
+  ]
+  for (const [url, status] of rows) {
+    const content = [{ type: 'image_url', image_url: { url } }]
+    const response = await gateway.chat({ model: 'test', messages: [{ role: 'user', content }] })
+    t.equal(response.status, status, url.slice(0, 40))
+    const answer: unknown = await response.json()
+    if (status !== 200) t.ok(isErrorBody(answer))
+  }
+  const huge = JSON.stringify({ ...question, x: `data:image/png;base64,${'A'.repeat(40_000_000)}` })
+  t.equal((await gateway.chat(huge).catch(() => ({ status: 413 }))).status, 413)
+})
+
+const legal: Json[] = [
+  { ...question, stream: true, n: 1 },
+  { ...question, tools: [{ type: 'function', function: { name: 'f', parameters: { type: 'object' } } }] },
+  { model: 'test', messages: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }], max_tokens: 5 },
+  { model: 'test', max_tokens: 5, system: 'Be.', messages, stop_sequences: ['x'] },
+  { model: 'test', input: ['Hi', 'there'], dimensions: 8 },
+]
+const names = [...new Set(legal.flatMap(Object.keys))]
+/** Anything at all, or a legal request of which some fields are anything at all. */
+const anything = fc.oneof(
+  fc.jsonValue({ maxDepth: 4 }),
+  fc
+    .record({
+      base: fc.constantFrom(...legal),
+      fields: fc.dictionary(fc.constantFrom(...names), fc.jsonValue({ maxDepth: 3 })),
+    })
+    .map(({ base, fields }) => ({ ...base, ...fields })),
+)
+
+group(`MF-16 ${CASES} bodies that may be anything get no 500 from any route`, async t => {
+  t.comment(`seed ${SEED}`)
+  const routes = endpoints.filter(({ method }) => method === 'POST').map(({ path }) => path)
+  t.ok(routes.length >= 3)
+  const bodies = fc.sample(anything, { seed: SEED, numRuns: CASES })
+  const wrong: unknown[] = []
+  await Promise.all(
+    routes.map(async path => {
+      for (const body of bodies) {
+        const response = await gateway.post(path, JSON.stringify(body))
+        const answer = await response.text()
+        const good = allowed.includes(response.status) && (response.status === 200 || isErrorBody(JSON.parse(answer)))
+        if (!good) wrong.push({ path, body, status: response.status, answer })
+      }
+    }),
+  )
+  t.strictSame(wrong.slice(0, 5), [])
+})

@@ -1,0 +1,329 @@
+/** Streams that are silent, broken, endless or strange: what a client sees of them, and what they cost. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import Anthropic from '@anthropic-ai/sdk'
+import Database from 'better-sqlite3'
+import OpenAI from 'openai'
+import t, { type Test } from 'tap'
+import { startGateway, testMapping } from '../helpers/gateway.ts'
+import { checkInvariants, metric } from '../helpers/invariants.ts'
+import { type ChatChunk, readEvents, textOf } from '../helpers/sse.ts'
+import { type Piece, type Step, startUpstream } from '../helpers/upstream.ts'
+
+type Json = Record<string, unknown>
+
+const HEARTBEAT_MS = 100
+const HOLD_MS = 300
+const timeouts = { connect: '500ms', first_event: '1500ms', idle: '700ms', total: '3s' }
+const patient = { connect: '5s', first_event: '30s', idle: '30s', total: '60s' }
+const question = 'What comes out?'
+const chunks = ['One ', 'two ', 'six ', 'ten ', 'and ', 'more', ' of ', 'it. ']
+const WAITING = /waiting/
+
+const upstream = await startUpstream(t)
+const serve = (id: string, model: string, more: Json = {}) => ({
+  [id]: { base_url: upstream.url(id), timeouts, models: [{ ...testMapping, model, id: `${id}-1`, max_n: 8 }], ...more },
+})
+const gateway = await startGateway(t, {
+  providers: {
+    ...serve('a', 'a'),
+    ...serve('slow', 'slow', { timeouts: patient }),
+    ...serve('first', 'pair', { priority: 2 }),
+    ...serve('second', 'pair', { timeouts: patient }),
+  },
+  config: {
+    server: { heartbeat: `${HEARTBEAT_MS}ms`, hold: `${HOLD_MS}ms` },
+    // A machine that is busy with other things is not judged here.
+    endpoints: { chat: { ratelimit: { rpm: 100_000 }, admission: { lag: '60s' } } },
+  },
+})
+const books = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
+t.teardown(() => books.close())
+
+/** A group of checks; what must hold after every one of them holds. */
+const group = (name: string, run: (t: Test) => Promise<unknown>) =>
+  t.test(name, async t => {
+    await upstream.reset()
+    await run(t)
+    await checkInvariants(t, gateway, upstream)
+    t.strictSame(await (await gateway.admin('POST', '/commands/usage.check')).json(), { differences: [] })
+    t.strictSame(books.prepare('SELECT id FROM holds').all(), [], 'INV-3: nothing is held')
+  })
+const play = (prefix: string, ...steps: Step[]) => upstream.script(prefix, steps)
+const ask = (model: string, more: Json = {}) =>
+  gateway.chat({ model, stream: true, messages: [{ role: 'user', content: question }], ...more })
+const message = (model: string) =>
+  gateway.post('/v1/messages', { model, stream: true, max_tokens: 50, messages: [{ role: 'user', content: question }] })
+
+interface Seen {
+  text: string
+  finishes: string[]
+  ended: boolean
+  error: string | null | undefined
+  comments: number
+  cost: number
+  ids: number
+  routing: { provider: string; succeeded: boolean }[]
+}
+async function read(response: Response): Promise<Seen> {
+  const { data, comments, terminator, after } = await readEvents(response)
+  const last = data.at(-1) as { usage?: { cost: number }; metadata?: { routing: Seen['routing'] } }
+  return {
+    text: textOf(data),
+    finishes: data.flatMap(({ choices = [] }) => choices.flatMap(({ finish_reason }) => finish_reason ?? [])),
+    ended: terminator === '[DONE]' && after === 0,
+    error: data.find(({ error }) => error)?.error?.code,
+    comments: comments.filter(comment => WAITING.test(comment)).length,
+    cost: last.usage?.cost ?? Number.NaN,
+    ids: new Set(data.filter(({ error }) => !error).map(({ id }) => id)).size,
+    routing: last.metadata?.routing ?? [],
+  }
+}
+const whole = chunks.join('')
+
+group('SF-03 a stream that falls silent is kept alive, and ended at its limit', async t => {
+  await play('slow', { chunks, hold: 5 })
+  const reading = ask('slow').then(read)
+  await upstream.record('slow', { requests: 1, chunks: 5 })
+  await sleep(HEARTBEAT_MS * 6)
+  await upstream.release('slow')
+  const kept = await reading
+  t.match(kept, { text: whole, finishes: ['stop'], ended: true, error: undefined })
+  t.ok(kept.comments >= 2 && kept.comments <= 20, `${kept.comments} heartbeats`)
+
+  await play('a', { chunks, fault: 'stall', afterChunks: 5 })
+  const start = performance.now()
+  const silent = await read(await ask('a'))
+  t.match(silent, { text: chunks.slice(0, 5).join(''), finishes: [], ended: true, error: 'timeout' })
+  t.ok(silent.comments >= 2, `${silent.comments} heartbeats`)
+  t.ok(performance.now() - start < 3000)
+  const [entry] = await upstream.record('a', { ended: 1 })
+  t.equal(entry!.outcome, 'aborted')
+})
+
+group('SF-03 a provider that takes long to begin: the stream is begun without it, with all its headers', async t => {
+  await play('slow', { chunks, delayMs: HOLD_MS * 3 })
+  const start = performance.now()
+  const response = await ask('slow')
+  t.ok(performance.now() - start < HOLD_MS * 2.5, 'the head does not wait for the provider')
+  t.match(response.headers.get('content-type'), /^text\/event-stream/)
+  t.match(response.headers.get('ratelimit'), /^"requests";r=\d+;t=\d+$/)
+  t.ok(response.headers.get('x-request-id'))
+  const seen = await read(response)
+  t.match(seen, { text: whole, finishes: ['stop'], ended: true, error: undefined, ids: 1 })
+  t.ok(seen.comments >= 1)
+  t.equal(seen.cost > 0, true)
+
+  const told = await readEvents<Json>(await message('slow'))
+  t.equal(told.names[0], 'ping', 'in the words of its client')
+  t.strictSame(told.data[0], { type: 'ping' })
+  t.strictSame([told.terminator, told.comments], ['message_stop', []])
+})
+
+group('SF-03 a stream that was begun without its provider fails in band, and costs nothing', async t => {
+  await play('a', { fault: 'stall' })
+  const response = await ask('a')
+  t.equal(response.status, 200)
+  const { data, terminator } = await readEvents(response)
+  t.match(data, [{ error: { code: 'timeout' } }, { choices: [], usage: { total_tokens: 0, cost: 0 } }])
+  t.equal(terminator, '[DONE]')
+  const { metadata } = data[1] as { metadata: { log_id: string } }
+  const row = books.prepare('SELECT outcome, cost, status FROM requests WHERE id = ?').get(metadata.log_id)
+  t.match(row, { outcome: 'error', cost: 0, status: 504 })
+  const told = await readEvents<Json>(await message('a'))
+  t.match(told.data.at(-1), { type: 'error', error: { type: 'timeout_error' } })
+  t.equal(told.terminator, null)
+})
+
+group('SF-04 another provider may still answer a stream that was begun without the first', async t => {
+  await play('first', { fault: 'stall' })
+  await play('second', { chunks })
+  const seen = await read(await ask('pair'))
+  t.match(seen, { text: whole, finishes: ['stop'], ended: true, error: undefined, ids: 1 })
+  t.match(seen.routing, [
+    { provider: 'first', succeeded: false },
+    { provider: 'second', succeeded: true },
+  ])
+})
+
+group('SF-03 the clients of others read streams with heartbeats as they read all streams', async t => {
+  await play('slow', { chunks, delayMs: HOLD_MS * 2, chunkDelayMs: HEARTBEAT_MS * 1.5 })
+  const openai = new OpenAI({ apiKey: gateway.key, baseURL: `${gateway.url}/v1`, maxRetries: 0 })
+  let text = ''
+  const messages = [{ role: 'user' as const, content: question }]
+  for await (const chunk of await openai.chat.completions.create({ model: 'slow', messages, stream: true })) {
+    text += chunk.choices[0]?.delta.content ?? ''
+  }
+  t.equal(text, whole)
+  const anthropic = new Anthropic({ apiKey: gateway.key, authToken: null, baseURL: gateway.url, maxRetries: 0 })
+  const stream = anthropic.messages.stream({ model: 'slow', max_tokens: 50, messages })
+  t.equal(await stream.finalText(), whole)
+})
+
+const delta = (content: string, index = 0) => ({ choices: [{ index, delta: { content } }] })
+const finish = { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] }
+const done = 'data: [DONE]\n\n'
+const event = (payload: object) => `data: ${JSON.stringify(payload)}\n\n`
+const clean = [...chunks.map(chunk => event(delta(chunk))), event(finish), done].join('')
+
+/** The same stream as others write it. */
+const dialects: [says: string, bytes: string][] = [
+  ['CRLF', clean.replaceAll('\n', '\r\n')],
+  ['CR', clean.replaceAll('\n', '\r')],
+  ['a byte order mark', `\ufeff${clean}`],
+  ['comments', clean.replaceAll('data:', ': ping\n\n:\n\ndata:')],
+  ['no space after the colon', clean.replaceAll('data: ', 'data:')],
+  ['other fields', clean.replaceAll('data:', 'id: 7\nretry: 10\nx: y\nevent: message\ndata:')],
+  ['events over two lines', clean.replaceAll('"choices":', '"choices":\ndata: ')],
+  ['no blank line at the end', clean.slice(0, -2)],
+  ['events without data', clean.replaceAll('data:', 'event: x\n\ndata:')],
+]
+group('SF-07 a stream says the same in every dialect, in one piece or byte by byte', async t => {
+  for (const [says, bytes] of dialects) {
+    const pieces: Piece[][] = [
+      [bytes],
+      [...Buffer.from(bytes)].map(byte => ({ base64: Buffer.from([byte]).toString('base64') })),
+    ]
+    for (const raw of pieces) {
+      await play('a', { raw })
+      t.match(await read(await ask('a')), { text: whole, finishes: ['stop'], ended: true, error: undefined }, says)
+    }
+  }
+  const before = await gateway.rss()
+  await play('a', {
+    raw: [event(delta('One ')), 'data: {"x":"', { text: 'x'.repeat(1_000_000), times: 40 }, `"}\n\n${clean}`],
+  })
+  const long = await read(await ask('a'))
+  t.match(
+    long,
+    { text: 'One ', finishes: [], ended: true, error: 'upstream_invalid_response' },
+    'a line of 40 MB is none',
+  )
+  t.ok((await gateway.rss()) - before < 200 * 2 ** 20, 'and is not kept')
+  await play('a', { raw: [event(delta('One ')), 'data: {bad\n\n', clean] })
+  t.match(await read(await ask('a')), { text: 'One ', finishes: [], ended: true, error: 'upstream_invalid_response' })
+})
+
+group('SF-09 the gateway asks for usage whether or not its client does, and tells it', async t => {
+  for (const stream_options of [undefined, { include_usage: false }, { include_usage: true }]) {
+    const { data } = await readEvents(await ask('a', stream_options && { stream_options }))
+    t.match(data.at(-1), { choices: [], usage: { prompt_tokens: 4 } })
+  }
+  for (const { body } of await upstream.record('a')) t.match(body, { stream_options: { include_usage: true } })
+})
+
+group('SF-12 a client that closes its half of the connection has left', async t => {
+  await play('slow', { chunks, hold: 4 })
+  const body = JSON.stringify({ model: 'slow', stream: true, messages: [{ role: 'user', content: question }] })
+  const head = ['POST /v1/chat/completions HTTP/1.1', 'Host: g', `Authorization: Bearer ${gateway.key}`]
+  head.push('Content-Type: application/json', 'x-request-id: half', `Content-Length: ${body.length}`, '', body)
+  const socket = connect({ port: gateway.port, host: '127.0.0.1', allowHalfOpen: true })
+  socket.write(head.join('\r\n'))
+  await once(socket, 'readable')
+  await upstream.record('slow', { requests: 1, chunks: 4 })
+  socket.end()
+  const [entry] = await upstream.record('slow', { ended: 1 })
+  t.equal(entry!.outcome, 'aborted')
+  socket.destroy()
+  while (metric(await gateway.metrics(), 'gateway_requests_in_flight') !== 0) await sleep(5)
+  const row = books.prepare("SELECT outcome, cost > 0 AS paid FROM requests WHERE request_id = 'half'").get()
+  t.strictSame(row, { outcome: 'aborted', paid: 1 })
+})
+
+group('SF-13 choices that interleave stay apart, and each ends by itself', async t => {
+  const events = [
+    { choices: [{ index: 2, delta: { role: 'assistant', content: '' } }] },
+    ...chunks.flatMap(chunk => [0, 1, 2].map(index => delta(`${index}${chunk}`, index))),
+    { choices: [{ index: 1, delta: {}, finish_reason: 'length' }] },
+    delta('', 0),
+    delta('more', 2),
+    { choices: [{ index: 2, delta: {}, finish_reason: 'stop' }] },
+    { choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] },
+  ]
+  await play('a', { raw: [...events.map(event), done] })
+  const { data, terminator } = await readEvents(await ask('a', { n: 3 }))
+  const ends = (index: number) =>
+    data.flatMap(({ choices = [] }) =>
+      choices.filter(choice => choice.index === index).flatMap(({ finish_reason }) => finish_reason ?? []),
+    )
+  for (const [index, text, end] of [
+    [0, '', 'stop'],
+    [1, '', 'length'],
+    [2, 'more', 'stop'],
+  ] as const) {
+    t.equal(textOf(data, index), chunks.map(chunk => `${index}${chunk}`).join('') + text)
+    t.strictSame(ends(index), [end])
+  }
+  t.equal(terminator, '[DONE]')
+
+  const args = JSON.stringify({ text: 'ünï"\\\n', list: [1, 2, 3] })
+  const call = (fields: Json) => ({ choices: [{ index: 0, delta: { tool_calls: [{ index: 0, ...fields }] } }] })
+  const calls = [call({ id: 'call_1', type: 'function', function: { name: 'f', arguments: '' } })]
+  for (const character of args) calls.push(call({ function: { arguments: character } }))
+  const ended = { choices: [{ index: 0, delta: {}, finish_reason: 'tool_calls' }] }
+  await play('a', { raw: [...calls.map(event), event(ended), done] })
+  const tools = [{ type: 'function', function: { name: 'f' } }]
+  const called = (await readEvents(await ask('a', { tools }))).data
+  const told = called.flatMap(({ choices = [] }: ChatChunk) => choices.flatMap(({ delta }) => delta.tool_calls ?? []))
+  t.equal(told.map(({ function: f }) => f?.arguments ?? '').join(''), args)
+  t.equal(told.filter(({ id }) => id !== undefined).length, 1)
+
+  const many = 100_000
+  await play('slow', { raw: [{ text: event(delta('x')), times: many }, event(finish), done] })
+  await gateway.metrics()
+  const long = await read(await ask('slow'))
+  t.equal(long.text.length, many, 'a hundred thousand pieces of one byte')
+})
+
+group('SF-14 what comes behind the end of a stream is not looked at', async t => {
+  const rows: [says: string, bytes: string][] = [
+    ['data', clean + event(delta('more'))],
+    ['another terminator', clean + done],
+    ['a second finish', [...chunks.map(chunk => event(delta(chunk))), event(finish), event(finish), done].join('')],
+    ['a whole stream', clean + clean],
+  ]
+  for (const [says, bytes] of rows) {
+    await play('a', { raw: [bytes] })
+    t.match(await read(await ask('a')), { text: whole, finishes: ['stop'], ended: true, error: undefined }, says)
+  }
+})
+
+group('SF-15 a stream that trickles for ever ends with the time of all attempts, and costs what came', async t => {
+  await play('a', { chunks: ['One '], fault: 'trickle', chunkDelayMs: 300 })
+  const start = performance.now()
+  const seen = await read(await ask('a'))
+  const ms = performance.now() - start
+  t.ok(ms > 2900 && ms < 4500, `after ${Math.round(ms)} ms`)
+  t.match(seen, { finishes: [], ended: true, error: 'timeout' })
+  const tokens = seen.text.length / 4
+  t.ok(tokens > 3 && Math.abs(seen.cost - (4 * 1000 + tokens * 2000) / 1e9) < 1e-12, `${tokens} tokens: ${seen.cost}`)
+})
+
+group('SF-16, SF-17 a stream that is cut at any byte is a beginning of it, and never looks whole', async t => {
+  await play('a', { chunks })
+  const body = { model: 'a', stream: true, messages: [{ role: 'user', content: 'Hi' }] }
+  const request = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+  const bytes = Buffer.from(await (await fetch(`${upstream.url('a')}/chat/completions`, request)).arrayBuffer())
+  t.ok(bytes.length > 1000)
+  const step = Math.ceil(bytes.length / 60)
+  for (let k = 1; k < bytes.length - done.length; k += step) {
+    await play('a', { raw: [{ base64: bytes.subarray(0, k).toString('base64') }] })
+    for (const form of ['chat', 'messages'] as const) {
+      const response = await (form === 'chat' ? ask('a') : message('a'))
+      if (response.status !== 200) {
+        t.equal(response.status, 502, 'before any content it is another status')
+        await response.text()
+        continue
+      }
+      const { data, terminator } = await readEvents<Json>(response)
+      const told = data as { type?: string; delta?: { text?: string } }[]
+      const text = form === 'chat' ? textOf(data as ChatChunk[]) : told.map(({ delta }) => delta?.text ?? '').join('')
+      t.ok(whole.startsWith(text), `${form}, ${k} bytes: a beginning`)
+      const failed = data.some(({ error, type }) => error !== undefined || type === 'error')
+      t.ok(failed || (text === whole && bytes.subarray(0, k).includes('"stop"')), `${form}, ${k} bytes: it fails`)
+      if (form === 'messages' && failed) t.equal(terminator, null)
+    }
+  }
+})

@@ -1,0 +1,8 @@
+/** Listens with a queue of one and prints `{"port":N}`; whoever started it stops it, so that nothing is ever taken. */
+import { createServer } from 'node:net'
+
+const server = createServer()
+server.listen({ port: 0, host: '127.0.0.1', backlog: 1 }, () => {
+  console.log(JSON.stringify({ port: server.address().port }))
+})
+process.stdin.resume().once('close', () => process.exit(0))

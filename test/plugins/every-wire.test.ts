@@ -1,0 +1,175 @@
+/** What holds for every wire: of streams that are cut, and of requests that nobody thought of. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import fc from 'fast-check'
+import t from 'tap'
+import { plugin as anthropic } from '../../plugins/anthropic.ts'
+import { plugin as bedrock } from '../../plugins/bedrock.ts'
+import { plugin as cohere } from '../../plugins/cohere.ts'
+import { plugin as gemini } from '../../plugins/gemini.ts'
+import { plugin as mistral } from '../../plugins/mistral.ts'
+import { plugin as openai } from '../../plugins/openai.ts'
+import { plugin as responses } from '../../plugins/openai-responses.ts'
+import { canonical } from '../../src/codecs/openai-chat.ts'
+import { GatewayError } from '../../src/core/error.ts'
+import type { Event } from '../../src/core/event.ts'
+import type { ChatRequest } from '../../src/core/ops.ts'
+import type { Translator } from '../../src/core/translator.ts'
+import { SseFraming } from '../../src/upstream/framing/sse.ts'
+import { deepFreeze, target } from './wire-kit.ts'
+
+const SEED = 20261121
+const golden = fileURLToPath(new URL('../golden', import.meta.url))
+const wires = [anthropic, bedrock, cohere, gemini, mistral, openai, responses].flatMap(
+  ({ wires }) => wires.filter(({ op }) => op === 'chat') as unknown as Translator<'chat'>[],
+)
+
+/** Which wire the recorded streams of a folder are of. */
+const recorded: Record<string, string> = {
+  anthropic: 'anthropic.messages',
+  gemini: 'gemini.generate',
+  mistral: 'mistral.chat',
+  cohere: 'cohere.chat',
+  'openai-responses': 'openai.responses',
+}
+
+/** The events of the first `end` bytes, and of the end of all bytes behind them. */
+function cut(wire: Translator<'chat'>, bytes: Buffer, end: number): Event[] {
+  const framing = new SseFraming()
+  const decoder = wire.decoder('stream', target({ translator: wire as Translator }))
+  const events: Event[] = []
+  for (const frame of [...framing.push(bytes.subarray(0, end)), ...framing.end()]) {
+    if (!decoder.done) events.push(...decoder.frame(frame))
+  }
+  events.push(...decoder.end())
+  return events
+}
+const textOf = (events: Event[]) => events.map(event => (event.type === 'text' ? event.text : '')).join('')
+
+for (const [folder, name] of Object.entries(recorded)) {
+  const wire = wires.find(({ wire }) => wire === name)!
+  const files = readdirSync(join(golden, folder)).filter(file => file.endsWith('.sse'))
+  t.test(`SF-16 ${name}: a stream that is cut at any byte is a beginning of it, and never looks whole`, async t => {
+    for (const file of files) {
+      const bytes = readFileSync(join(golden, folder, file))
+      const all = cut(wire, bytes, bytes.length)
+      const wrong: number[] = []
+      for (let end = 0; end < bytes.length; end++) {
+        const events = cut(wire, bytes, end)
+        const failed = events.some(({ type }) => type === 'error')
+        const complete = JSON.stringify(events) === JSON.stringify(all)
+        if (!textOf(all).startsWith(textOf(events)) || !(failed || complete)) wrong.push(end)
+      }
+      t.strictSame(wrong.slice(0, 3), [], file)
+    }
+    t.ok(files.length > 0)
+  })
+}
+
+const word = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }).map(text => `<${text}>`)
+const part = fc.oneof(
+  word.map(text => ({ type: 'text', text })),
+  fc.constant({ type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgoAAAANSUhEUg==' } }),
+)
+const user = fc.record({
+  role: fc.constantFrom('user', 'developer', 'system'),
+  content: fc.oneof(
+    word,
+    fc.array(
+      word.map(text => ({ type: 'text', text })),
+      { minLength: 1, maxLength: 3 },
+    ),
+  ),
+})
+const pictured = fc.record({ role: fc.constant('user'), content: fc.array(part, { minLength: 1, maxLength: 3 }) })
+/** A turn of the assistant with its calls, and what they gave. */
+const called = fc
+  .record({ content: fc.option(word), calls: fc.array(word, { minLength: 1, maxLength: 3 }) })
+  .map(({ content, calls }) => [
+    {
+      role: 'assistant',
+      content,
+      tool_calls: calls.map((args, n) => ({
+        id: `call_${n}`,
+        type: 'function',
+        function: { name: `tool_${n}`, arguments: JSON.stringify({ value: args }) },
+      })),
+    },
+    ...calls.map((result, n) => ({ role: 'tool', tool_call_id: `call_${n}`, content: result })),
+  ])
+const answered = word.map(content => [{ role: 'assistant', content }])
+const turn = fc.oneof(
+  user.map(message => [message]),
+  pictured.map(message => [message]),
+  called,
+  answered,
+)
+const tools = [0, 1, 2].map(n => ({
+  type: 'function',
+  function: { name: `tool_${n}`, parameters: { type: 'object', properties: { value: { type: 'string' } } } },
+}))
+const request = fc.record(
+  {
+    model: fc.constant('acme-large'),
+    messages: fc
+      .tuple(fc.array(turn, { maxLength: 4 }), word)
+      .map(([turns, last]) => [{ role: 'user', content: '<first>' }, ...turns.flat(), { role: 'user', content: last }]),
+    tools: fc.constant(tools),
+    temperature: fc.double({ min: 0, max: 1, noNaN: true }),
+    max_tokens: fc.integer({ min: 1, max: 4096 }),
+    reasoning_effort: fc.constantFrom('low', 'high'),
+    response_format: fc.constant({ type: 'json_object' }),
+    user: word,
+  },
+  { requiredKeys: ['model', 'messages', 'tools'] },
+)
+
+/** All texts of a value, wherever they stand, texts in texts among them. */
+function textsIn(value: unknown): string {
+  if (typeof value === 'string') return /^[[{]/.test(value) ? value + textsIn(parsed(value)) : value
+  if (typeof value !== 'object' || value === null) return ''
+  return Object.values(value).map(textsIn).join('\n')
+}
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+const words = (messages: ChatRequest['messages']) =>
+  messages.flatMap(({ content, tool_calls: calls }) => [
+    ...(typeof content === 'string' ? [content] : (content ?? []).map(part => (part.type === 'text' ? part.text : ''))),
+    ...(calls ?? []).map(call => (JSON.parse(call.function.arguments) as { value: string }).value),
+  ])
+
+for (const wire of wires) {
+  t.test(`MF-17 ${wire.wire}: of any request nothing is lost, or it is refused by name`, async t => {
+    const place = target({
+      translator: wire as Translator,
+      mapping: {
+        supports: new Set(['streaming', 'tools', 'vision', 'reasoning', 'json_output']),
+        reasoningEfforts: ['low', 'high'],
+      },
+    })
+    let encoded = 0
+    const holds = fc.property(request, given => {
+      const asked = deepFreeze(canonical(given as unknown as ChatRequest))
+      let sent: unknown
+      try {
+        sent = wire.encode(asked, place, true).body
+      } catch (error) {
+        if (error instanceof GatewayError && error.status === 400) return
+        throw error
+      }
+      encoded++
+      const texts = textsIn(JSON.parse(JSON.stringify(sent)))
+      for (const word of words(asked.messages)) {
+        if (!texts.includes(word)) throw new Error(`${JSON.stringify(word)} is not in ${JSON.stringify(sent)}`)
+      }
+    })
+    t.doesNotThrow(() => fc.assert(holds, { numRuns: 300, seed: SEED }))
+    t.ok(encoded > 50, `${encoded} of 300 are sent`)
+  })
+}

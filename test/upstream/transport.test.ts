@@ -1,0 +1,159 @@
+/** Sockets to providers: how many at once, to which addresses, and for how long. */
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import t, { type Test } from 'tap'
+import { Cancellation } from '../../src/core/cancel.ts'
+import type { GatewayError } from '../../src/core/error.ts'
+import { sharedLookup } from '../../src/upstream/names.ts'
+import { type Call, type Incoming, Transport } from '../../src/upstream/transport.ts'
+
+const timeouts = { connect: 1000, firstEvent: 5000, idle: 5000, total: 5000 }
+
+/** A server that holds its answers; `connections` counts who came. */
+async function provider(t: Test) {
+  const held: ServerResponse[] = []
+  const sockets: Socket[] = []
+  const server = createServer((_req, res) => void held.push(res)).listen(0, '127.0.0.1')
+  server.on('connection', socket => sockets.push(socket))
+  await once(server, 'listening')
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  const next = async () => {
+    while (held.length === 0) await new Promise(resolve => setTimeout(resolve, 1))
+    return held.shift()!
+  }
+  return { port: (server.address() as { port: number }).port, next, sockets }
+}
+const callTo = (baseUrl: string, owner?: string, concurrency = 2): Call => ({
+  provider: { id: 'p', owner, concurrency },
+  baseUrl,
+  path: '/x',
+  headers: {},
+  body: '{}',
+  timeouts,
+  remainingMs: 100_000,
+  signal: new Cancellation(),
+})
+/** The status of the answer, or the code of the failure. */
+const outcome = (sent: Promise<Incoming>) =>
+  sent.then(
+    ({ status }) => status,
+    (error: GatewayError) => error.code,
+  )
+async function readAll(incoming: Incoming): Promise<void> {
+  while (await incoming.take());
+}
+
+t.test('UF-02 a name is looked up once for all who want it at a time', async t => {
+  const asked: { name: string; done: (error: Error | null, found: { address: string; family: number }[]) => void }[] =
+    []
+  const lookup = sharedLookup((name, _options, done) => void asked.push({ name, done }))
+  const got: unknown[] = []
+  for (let n = 0; n < 200; n++) lookup('hangs.example', { all: true }, (error, found) => got.push([error, found]))
+  lookup('other.example', {}, (error, address, family) => got.push([error, address, family]))
+  t.strictSame(
+    asked.map(({ name }) => name),
+    ['hangs.example', 'other.example'],
+  )
+  asked[1]!.done(null, [{ address: '1.2.3.4', family: 4 }])
+  t.strictSame(got, [[null, '1.2.3.4', 4]], 'one that hangs keeps no other waiting')
+  asked[0]!.done(new Error('SERVFAIL'), [])
+  t.equal(got.length, 201)
+  lookup('hangs.example', { all: true }, (error, found) => got.push([error, found]))
+  asked[2]!.done(null, [])
+  t.match(got.at(-1), [{ message: /no address/ }, []], 'and the next one asks anew')
+})
+
+t.test('OB-08 only so many calls to a provider are open, until they are answered or left', async t => {
+  const { port, next } = await provider(t)
+  const transport = new Transport()
+  t.teardown(() => transport.close())
+  const url = `http://127.0.0.1:${port}/v1`
+  const first = transport.send(callTo(url))
+  const left = callTo(url)
+  const second = transport.send(left)
+  const busy = await transport.send(callTo(url)).catch((error: GatewayError) => error)
+  t.match(busy, { status: 529, code: 'overloaded', failover: true, upstreamStatus: undefined })
+  t.equal(
+    await outcome(transport.send({ ...callTo(url), provider: { id: 'q', concurrency: 1 }, signal: aborted() })),
+    'request_cancelled',
+  )
+
+  ;(await next()).end('{}')
+  ;(await next()).write('{')
+  await readAll(await first)
+  const third = transport.send(callTo(url))
+  t.equal(await outcome(transport.send(callTo(url))), 'overloaded')
+  left.signal.abort(errorOf(busy))
+  await second
+    .then(
+      incoming => incoming.take(),
+      () => undefined,
+    )
+    .catch(() => undefined)
+  const fourth = transport.send(callTo(url))
+  ;(await next()).end('{}')
+  ;(await next()).end('{}')
+  for (const answer of [third, fourth]) await readAll(await answer)
+  t.equal(await outcome(transport.send(callTo('http://127.0.0.1:1/v1'))), 'fetch_failed')
+  t.equal(await outcome(transport.send(callTo('http://127.0.0.1:1/v1'))), 'fetch_failed', 'failures take no place')
+  const owned = [callTo(url, 'org-1', 1), callTo(url, 'org-2', 1)].map(call =>
+    new Transport({ allowPrivate: true }).send(call),
+  )
+  for (const answer of owned) {
+    ;(await next()).end('{}')
+    await readAll(await answer)
+  }
+})
+const errorOf = (thrown: unknown) => thrown as GatewayError
+function aborted(): Cancellation {
+  const signal = new Cancellation()
+  signal.abort({ status: 499, code: 'request_cancelled' } as GatewayError)
+  return signal
+}
+
+t.test("SI-01, SI-02 an organization's own provider is reached at public addresses only", async t => {
+  const { port, next, sockets } = await provider(t)
+  const inside = async () => ['127.0.0.1']
+  for (const host of ['127.0.0.1', 'localhost', 'rebind.example', '[::ffff:127.0.0.1]', '2130706433']) {
+    const transport = new Transport({ resolve: inside })
+    t.equal(await outcome(transport.send(callTo(`http://${host}:${port}/v1`, 'org-1'))), 'fetch_failed', host)
+    await transport.close()
+  }
+  t.equal(sockets.length, 0, 'nobody connected')
+  for (const [owner, allowPrivate] of [
+    [undefined, false],
+    ['org-1', true],
+  ] as const) {
+    const transport = new Transport({ allowPrivate, resolve: inside })
+    const sent = transport.send(callTo(`http://127.0.0.1:${port}/v1`, owner))
+    ;(await next()).end('{}')
+    t.equal(await outcome(sent), 200, `${owner}, ${allowPrivate}`)
+    await transport.close()
+  }
+})
+
+t.test('CF-06 the sockets of an address that nobody uses any more are given up', async t => {
+  const [gone, used, other] = [await provider(t), await provider(t), await provider(t)]
+  const transport = new Transport()
+  t.teardown(() => transport.close())
+  const ask = async ({ port, next }: typeof gone) => {
+    const sent = transport.send(callTo(`http://127.0.0.1:${port}/v1`))
+    ;(await next()).end('{}')
+    await readAll(await sent)
+  }
+  await ask(gone)
+  const running = transport.send(callTo(`http://127.0.0.1:${used.port}/v1`))
+  const answer = await used.next()
+  const closed = once(gone.sockets[0]!, 'close')
+  const { now } = performance
+  t.intercept(performance, 'now', { value: () => now.call(performance) + 61_000 })
+  await ask(other)
+  await closed
+  answer.end('{}')
+  await readAll(await running)
+  t.equal((await running).status, 200, 'one that runs is not given up')
+})
