@@ -61,6 +61,8 @@ const provider = upstream => ({
   provider: 'bench',
   name: 'Bench',
   base_url: `${upstream}/v1`,
+  // Below the streams that are held open at once, a provider's limit would be what is measured.
+  concurrency: 100_000,
   auth: { scheme: 'bearer', secret: 'sk-bench' },
   wires: { chat: 'openai.chat' },
   models: [{ model: MODEL, id: 'bench-1', pricing: { prompt: '1.00', completion: '2.00' }, supports: ['streaming'] }],
