@@ -6,6 +6,7 @@ import { SqliteAccounts } from './accounts.ts'
 import { Changes, SqliteAudit } from './changes.ts'
 import { SqliteCredits } from './credits.ts'
 import { namesOf } from './directory.ts'
+import { LogFile } from './disk.ts'
 import { SqliteKeys } from './keys.ts'
 import { SqliteLedger } from './ledger.ts'
 import { SqliteMembers } from './members.ts'
@@ -57,7 +58,7 @@ export function openStores(path: string, options: StoreOptions = {}): Stores {
     keyring = () => new Keyring({ given: undefined, file: keyFile(path) }),
   } = options
   const db = openDatabase(path)
-  const writer = new Writer(db)
+  const writer = new Writer(db, path === ':memory:' ? undefined : new LogFile(path))
   const keys = new SqliteKeys(db, { now })
   const reader = new PolicyReader(db)
   const onKeyChange = () => {
@@ -94,6 +95,8 @@ export function openStores(path: string, options: StoreOptions = {}): Stores {
     },
     async close() {
       await ledger.close().catch(warn)
+      await writer.flush()
+      writer.close()
       db.close()
     },
   }

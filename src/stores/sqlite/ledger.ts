@@ -11,7 +11,7 @@ import { type OwnerOptions, Owners } from './owners.ts'
 import { RequestLog } from './requests.ts'
 import { Spool } from './spool.ts'
 import { Subscriptions } from './subscriptions.ts'
-import type { Writer } from './writer.ts'
+import type { Safety, Writer } from './writer.ts'
 
 /** A hold of a living owner is an orphan so long after it expired. */
 const GRACE_MS = 60_000
@@ -79,7 +79,7 @@ export class SqliteLedger implements Ledger {
     const { id, request, principal, amount, expiresAt } = asked
     const { orgId, projectId, keyId, budgets } = principal
     const { requestId, endpoint, requestedModel, model, provider } = request
-    return this.#write(() => {
+    return this.#write('committed', () => {
       const now = this.#options.now()
       const full = budgets.length > 0 ? this.#budgets.reserve(budgets, amount, now) : undefined
       if (full) return full
@@ -112,21 +112,21 @@ export class SqliteLedger implements Ledger {
   }
 
   settle(hold: Hold, row: RequestRow): Promise<void> {
-    return this.#write(() => {
+    return this.#write('durable', () => {
       const open = this.#closeHold.get(hold.id)
       if (open) this.#settle(open, row)
     })
   }
 
   void(hold: Hold): Promise<void> {
-    return this.#write(() => {
+    return this.#write('committed', () => {
       const open = this.#closeHold.get(hold.id)
       if (open) this.#release(open, 0n, 0n, this.#options.now())
     })
   }
 
   record(row: RequestRow): Promise<void> {
-    return this.#write(() => {
+    return this.#write('committed', () => {
       this.#log.add(row, { cost: row.cost === null ? null : 0n, funds: 'credits', charged: 0n })
     })
   }
@@ -149,14 +149,14 @@ export class SqliteLedger implements Ledger {
     const living = this.#owners.living()
     const enter = async (rows: readonly RequestRow[]) => {
       for (let at = 0; at < rows.length; at += BATCH) {
-        await this.#write(() => {
+        await this.#write('durable', () => {
           for (const row of rows.slice(at, at + BATCH)) this.#enter(row)
         })
       }
     }
     // First, or an orphan would stand in the place of a row that is known.
     await this.#spool.drain(living, enter).catch(this.#options.warn)
-    return this.#write(() => {
+    return this.#write('durable', () => {
       const now = this.#options.now()
       const orphans = this.#orphan.all({ living: JSON.stringify(this.#owners.living()), before: now - GRACE_MS })
       for (const orphan of orphans) {
@@ -175,7 +175,7 @@ export class SqliteLedger implements Ledger {
   /** Ends the heartbeat; holds that are still open belong to nobody then. The database stays open. */
   async close(): Promise<void> {
     this.#owners.stop()
-    await this.#write(() => this.#owners.leave())
+    await this.#write('committed', () => this.#owners.leave())
   }
 
   /** Within a transaction: charges and records what a hold came to. Throws when the request is recorded already. */
@@ -218,9 +218,12 @@ export class SqliteLedger implements Ledger {
     if (budgets !== null) this.#budgets.release(JSON.parse(budgets) as string[], amount, cost, now)
   }
 
-  /** Nothing that happens to a write is the caller's fault. */
-  #write<T>(work: () => T): Promise<T> {
-    return this.#writer.run(work, errors.billingUnavailable)
+  /**
+   * Nothing that happens to a write is the caller's fault. What is held dies with its request, so that only what is
+   * charged must be on disk.
+   */
+  #write<T>(safety: Safety, work: () => T): Promise<T> {
+    return this.#writer.run(work, safety, errors.billingUnavailable)
   }
 }
 

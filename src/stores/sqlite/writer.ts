@@ -1,8 +1,10 @@
 /**
  * Group commit: whatever asks to write within one tick, or within two milliseconds of a busy process, becomes one
- * transaction, durable before anyone is told.
+ * transaction. Who must not lose what was written is told when it is on disk, the others when it is committed: that
+ * outlives the process, but not the machine.
  */
 import type { Statement } from 'better-sqlite3'
+import type { Disk } from './disk.ts'
 import { BUSY_TIMEOUT_MS, type Sqlite, StoreError } from './open.ts'
 
 interface Job {
@@ -11,7 +13,11 @@ interface Job {
   fail(error: unknown): void
   /** When to give up waiting for another process, on the monotonic clock. */
   readonly until: number
+  readonly safety: Safety
 }
+
+/** When a write counts as done: once the process, or once the machine, may end without losing it. */
+export type Safety = 'committed' | 'durable'
 
 /** Something to write, and the promise of whoever asked for it. */
 class Write<T> implements Job {
@@ -20,15 +26,18 @@ class Write<T> implements Job {
   readonly #resolve: (result: T) => void
   readonly #reject: (reason: unknown) => void
   readonly until: number
+  readonly safety: Safety
   #result: T | undefined
 
   constructor(
     work: () => T,
+    safety: Safety,
     explain: Explain | undefined,
     resolve: (result: T) => void,
     reject: (reason: unknown) => void,
   ) {
     this.#work = work
+    this.safety = safety
     this.#explain = explain
     this.#resolve = resolve
     this.#reject = reject
@@ -89,6 +98,11 @@ export class Writer {
   readonly #rollback: Statement
   readonly #participants: Participant[] = []
   readonly #queue: Job[] = []
+  /** Without one, SQLite itself brings each commit to the disk. */
+  readonly #disk: Disk | undefined
+  /** Committed, and not known to be on disk. */
+  #unsafe: Job[] = []
+  #syncing: Promise<void> | undefined
   #scheduled = false
   /** When the next transaction may begin, on the monotonic clock. */
   #notBefore = 0
@@ -96,8 +110,10 @@ export class Writer {
   #locked = false
   #fault: unknown
 
-  constructor(db: Sqlite) {
+  constructor(db: Sqlite, disk?: Disk) {
     this.#db = db
+    this.#disk = disk
+    if (disk) db.pragma('synchronous = NORMAL')
     this.#waitNever = db.prepare('PRAGMA busy_timeout = 0')
     this.#waitBriefly = db.prepare(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
     this.#beginStatement = db.prepare('BEGIN IMMEDIATE')
@@ -116,13 +132,13 @@ export class Writer {
 
   /**
    * Runs `work` in the next transaction, and again in one of its own when another job of that one throws; resolves
-   * with its result once it is on disk. When `work` throws, its writes are undone and the promise rejects with what
+   * with its result once it is as safe as is asked for. When `work` throws, its writes are undone and the promise rejects with what
    * was thrown. Rejects with SQLite's error when the file fails, and with a StoreError when another process keeps it
    * locked for 500 ms; with `explain` of it, where that is given.
    */
-  run<T>(work: () => T, explain?: Explain): Promise<T> {
+  run<T>(work: () => T, safety: Safety = 'durable', explain?: Explain): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.#queue.push(new Write(work, explain, resolve, reject))
+      this.#queue.push(new Write(work, safety, explain, resolve, reject))
       this.#schedule()
     })
   }
@@ -135,6 +151,12 @@ export class Writer {
   /** Resolves when everything that was asked before is done; each caller has been told whether it succeeded. */
   async flush(): Promise<void> {
     if (this.#queue.length > 0) await this.run(() => {}).catch(() => {})
+    await this.#syncing
+  }
+
+  /** Nothing is written any more. */
+  close(): void {
+    this.#disk?.close()
   }
 
   #schedule(): void {
@@ -157,7 +179,7 @@ export class Writer {
     try {
       for (const job of jobs) job.run()
       this.#commit()
-      for (const job of jobs) job.done()
+      this.#committed(jobs)
     } catch (error) {
       this.#undo()
       if (isStorageFault(error)) this.#fail(jobs, error)
@@ -176,7 +198,7 @@ export class Writer {
       try {
         job.run()
         this.#commit()
-        job.done()
+        this.#committed([job])
       } catch (error) {
         this.#undo()
         if (isStorageFault(error)) this.#fail([job], error)
@@ -201,6 +223,29 @@ export class Writer {
     this.sync()
     this.#commitStatement.run()
     this.#fault = undefined
+  }
+
+  #committed(jobs: readonly Job[]): void {
+    for (const job of jobs) {
+      if (this.#disk && job.safety === 'durable') this.#unsafe.push(job)
+      else job.done()
+    }
+    if (this.#disk && this.#unsafe.length > 0) this.#syncing ??= this.#sync(this.#disk)
+  }
+
+  /** Never rejects: every job is told by itself. */
+  async #sync(disk: Disk): Promise<void> {
+    while (this.#unsafe.length > 0) {
+      const jobs = this.#unsafe
+      this.#unsafe = []
+      try {
+        await disk.sync()
+        for (const job of jobs) job.done()
+      } catch (error) {
+        this.#fail(jobs, error)
+      }
+    }
+    this.#syncing = undefined
   }
 
   #undo(): void {

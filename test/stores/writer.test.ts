@@ -1,0 +1,112 @@
+/** When a write counts as done: committed for some, on disk for others, and what a disk that fails means. */
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import { type Disk, LogFile } from '../../src/stores/sqlite/disk.ts'
+import { openDatabase } from '../../src/stores/sqlite/open.ts'
+import { type Safety, Writer } from '../../src/stores/sqlite/writer.ts'
+import { temporaryFolder } from './subject.ts'
+
+type Scope = Parameters<typeof temporaryFolder>[0]
+
+/** A disk whose every call ends when the test says so. */
+class SlowDisk implements Disk {
+  readonly calls: { resolve(): void; reject(error: Error): void }[] = []
+
+  sync(): Promise<void> {
+    return new Promise((resolve, reject) => this.calls.push({ resolve, reject }))
+  }
+
+  close(): void {}
+}
+
+function subject(t: Scope) {
+  const db = openDatabase(join(temporaryFolder(t), 'gateway.db'))
+  const disk = new SlowDisk()
+  const writer = new Writer(db, disk)
+  const told: string[] = []
+  t.teardown(() => db.close())
+  return {
+    disk,
+    writer,
+    told,
+    write: (name: string, safety?: Safety) =>
+      writer
+        .run(() => name, safety)
+        .then(
+          done => void told.push(done),
+          error => void told.push(`${name} failed: ${(error as Error).message}`),
+        ),
+  }
+}
+
+t.test('what only has to be committed waits for no disk; what must last is told when it is there', async t => {
+  const { disk, told, write } = subject(t)
+  const lasting = write('charge')
+  await write('hold', 'committed')
+  t.same(told, ['hold'])
+  t.equal(disk.calls.length, 1)
+  disk.calls[0]!.resolve()
+  await lasting
+  t.same(told, ['hold', 'charge'])
+})
+
+t.test('transactions that end while the disk works share the next call, and none the one that runs', async t => {
+  const { disk, told, write } = subject(t)
+  const first = write('a')
+  await write('then', 'committed')
+  const others = [write('b')]
+  await write('then', 'committed')
+  others.push(write('c'))
+  await write('then', 'committed')
+  t.equal(disk.calls.length, 1)
+  disk.calls[0]!.resolve()
+  await first
+  t.same(told, ['then', 'then', 'then', 'a'])
+  t.equal(disk.calls.length, 2)
+  disk.calls[1]!.resolve()
+  await Promise.all(others)
+  t.same(told.slice(3), ['a', 'b', 'c'])
+  t.equal(disk.calls.length, 2)
+})
+
+t.test(
+  'a disk that fails is told to those whom it fails, and is the fault of the store until a write succeeds',
+  async t => {
+    const { disk, told, write, writer } = subject(t)
+    const lost = write('a')
+    await write('hold', 'committed')
+    disk.calls[0]!.reject(new Error('EIO'))
+    await lost
+    t.same(told, ['hold', 'a failed: EIO'])
+    t.match(writer.fault, { message: 'EIO' })
+    const kept = write('b')
+    await write('hold', 'committed')
+    disk.calls[1]!.resolve()
+    await kept
+    t.equal(writer.fault, undefined)
+  },
+)
+
+t.test('a flush waits for the disk too', async t => {
+  const { disk, told, write, writer } = subject(t)
+  void write('a')
+  await write('hold', 'committed')
+  const flushed = writer.flush().then(() => told.push('flushed'))
+  disk.calls[0]!.resolve()
+  await flushed
+  t.same(told, ['hold', 'a', 'flushed'])
+})
+
+t.test('the log of a database is brought to the disk, and a log that is not there is no success', async t => {
+  const path = join(temporaryFolder(t), 'gateway.db')
+  const db = openDatabase(path)
+  const log = new LogFile(path)
+  const writer = new Writer(db, log)
+  await writer.run(() => db.exec('CREATE TABLE mark (id INTEGER)'))
+  t.ok(existsSync(`${path}-wal`))
+  writer.close()
+  db.close()
+  const other = new LogFile(join(temporaryFolder(t), 'other.db'))
+  await t.rejects(other.sync(), { code: 'ENOENT' })
+})
