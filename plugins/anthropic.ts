@@ -2,12 +2,14 @@
  * The Anthropic Messages wire, `anthropic.messages`, and the same at Google, `anthropic.vertex`. The API version is a
  * header of the provider's manifest, or a field of the body.
  */
-import { type Plugin, type Target, type Translator, upstreamErrorFrom } from '../src/plugin.ts'
+import { type Plugin, refusals, type Translator } from '../src/plugin.ts'
 import { MessagesDecoder } from './anthropic/decode.ts'
 import { encode } from './anthropic/encode.ts'
 import { faultOf } from './anthropic/fault.ts'
 import { native } from './anthropic/native.ts'
 import { encode as encodeVertex, native as nativeVertex } from './anthropic/vertex.ts'
+
+const error = refusals(faultOf)
 
 const messages: Translator<'chat'> = {
   op: 'chat',
@@ -25,17 +27,6 @@ const vertex: Translator<'chat'> = {
   native: { wire: 'anthropic.messages', encode: nativeVertex },
   decoder: messages.decoder,
   error,
-}
-
-function error(status: number, body: string, target: Target) {
-  const asText = () => upstreamErrorFrom(status, body, target.credential?.secret)
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(body)
-  } catch {
-    return asText()
-  }
-  return faultOf(parsed, target, status) ?? asText()
 }
 
 export const plugin = { wires: [messages, vertex] } satisfies Plugin

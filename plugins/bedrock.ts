@@ -1,8 +1,10 @@
 /** The Converse wire of AWS Bedrock, `bedrock.converse`. `base_url` is the host of a region, without a path. */
-import { type Plugin, type Target, type Translator, upstreamErrorFrom } from '../src/plugin.ts'
+import { type Plugin, refusals, type Translator } from '../src/plugin.ts'
 import { ConverseDecoder } from './bedrock/decode.ts'
 import { encode } from './bedrock/encode.ts'
 import { faultOf } from './bedrock/fault.ts'
+
+const error = refusals((body, target, status) => faultOf(body, target, { status }))
 
 const converse: Translator<'chat'> = {
   op: 'chat',
@@ -11,17 +13,6 @@ const converse: Translator<'chat'> = {
   encode,
   decoder: (_mode, target) => new ConverseDecoder(target),
   error,
-}
-
-function error(status: number, body: string, target: Target) {
-  const asText = () => upstreamErrorFrom(status, body, target.credential?.secret)
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(body)
-  } catch {
-    return asText()
-  }
-  return faultOf(parsed, target, { status }) ?? asText()
 }
 
 export const plugin = { wires: [converse] } satisfies Plugin

@@ -2,12 +2,14 @@
  * Google's generateContent wire on its two surfaces, `gemini.generate` (AI Studio) and `gemini.vertex` (Vertex AI), and
  * its embeddings: `gemini.embeddings`, `gemini.vertex-embeddings` and `gemini.vertex-embed-content`.
  */
-import { type Plugin, type Target, type Translator, upstreamErrorFrom } from '../src/plugin.ts'
+import { type Plugin, refusals, type Translator } from '../src/plugin.ts'
 import { GenerateDecoder } from './gemini/decode.ts'
 import { decoder, type Method, methods } from './gemini/embeddings.ts'
 import { encode } from './gemini/encode.ts'
 import { faultOf } from './gemini/fault.ts'
 import { type Surface, studio, vertex } from './gemini/surface.ts'
+
+const error = refusals(faultOf)
 
 const translator = (surface: Surface): Translator<'chat'> => ({
   op: 'chat',
@@ -25,17 +27,6 @@ const embeddings = (method: Method): Translator<'embeddings'> => ({
   decoder: (_mode, target) => decoder(method, target),
   error,
 })
-
-function error(status: number, body: string, target: Target) {
-  const asText = () => upstreamErrorFrom(status, body, target.credential?.secret)
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(body)
-  } catch {
-    return asText()
-  }
-  return faultOf(parsed, target, status) ?? asText()
-}
 
 export const plugin = {
   wires: [translator(studio), translator(vertex), ...methods.map(embeddings)] as const,

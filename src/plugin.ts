@@ -3,6 +3,7 @@ export type { Mapping, Provider } from './core/catalog.ts'
 export { errors, GatewayError } from './core/error.ts'
 export type { Event, FinishReason, Phase, ReasoningEvent, ToolEvent } from './core/event.ts'
 export type { Filter, FilterFactory, Reply } from './core/filter.ts'
+export { indexIn, isObject, type Json, listIn, textIn, wellFormed } from './core/json.ts'
 export type {
   ChatRequest,
   ContentPart,
@@ -16,6 +17,14 @@ export type {
 export { s } from './core/schema.ts'
 export { seal, unseal } from './core/seal.ts'
 export type { Decoder, Frame, Plugin, Target, Translator, WireRequest } from './core/translator.ts'
-export { guessStatus, readFault, upstreamError, upstreamErrorFrom } from './core/upstream-error.ts'
+export { guessStatus, readFault, refusals, upstreamError, upstreamErrorFrom } from './core/upstream-error.ts'
 export type { Usage } from './core/usage.ts'
-export { parseDataUrl, pathSegment, textOf, toolArguments } from './core/wire.ts'
+export {
+  objectArguments,
+  parseDataUrl,
+  pathSegment,
+  sniffPicture,
+  textOf,
+  toolArguments,
+  unanswerable,
+} from './core/wire.ts'

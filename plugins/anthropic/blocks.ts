@@ -1,5 +1,5 @@
 /** Content parts of a chat message as Messages content blocks. */
-import { type ContentPart, errors, type Message, parseDataUrl } from '../../src/plugin.ts'
+import { type ContentPart, errors, type Message, parseDataUrl, sniffPicture, wellFormed } from '../../src/plugin.ts'
 
 /** A content block of the Messages wire, told apart by `type`. */
 export interface Block {
@@ -22,9 +22,6 @@ export function contentBlocks(content: Message['content'], at: string, marks = t
   })
   return blocks
 }
-
-/** Lone halves of surrogate pairs replaced: they would make the JSON of the request unreadable to the provider. */
-export const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, '\ufffd')
 
 const isVisible = (text: string): boolean => /\S/.test(text)
 
@@ -59,16 +56,6 @@ function pictureBlock(base64: string, at: string): Block {
   const mime = sniffPicture(base64)
   if (!mime) throw errors.invalidParameters(`${at} does not hold ${PICTURES}.`, at)
   return { type: 'image', source: { type: 'base64', media_type: mime, data: base64 } }
-}
-
-/** The media type that the first bytes prove; the wire refuses pictures that are declared as something else. */
-function sniffPicture(base64: string): string | undefined {
-  const head = Buffer.from(base64.slice(0, 16), 'base64').toString('latin1')
-  if (head.startsWith('\x89PNG')) return 'image/png'
-  if (head.startsWith('\xff\xd8\xff')) return 'image/jpeg'
-  if (head.startsWith('GIF8')) return 'image/gif'
-  if (head.startsWith('RIFF') && head.slice(8, 12) === 'WEBP') return 'image/webp'
-  return undefined
 }
 
 type FilePart = Extract<ContentPart, { type: 'file' }>['file']

@@ -6,7 +6,7 @@ import type { Block } from './blocks.ts'
 export const FORMAT = 'anthropic-claude-v1'
 
 /** Tokens of thinking for each effort, for models that take a budget (field notes section 12). */
-const BUDGETS: Readonly<Record<string, number>> = {
+export const thinkingBudgets: Readonly<Record<string, number>> = {
   minimal: 2000,
   low: 1024,
   medium: 2000,
@@ -51,7 +51,7 @@ export function thinkingOf(request: Readonly<ChatRequest>, mapping: Mapping): Th
     return { on: true, thinking, effort: effort === 'minimal' ? 'low' : effort, maxTokens }
   }
 
-  const asked = tokens ?? BUDGETS[effort ?? 'none']
+  const asked = tokens ?? thinkingBudgets[effort ?? 'none']
   if (asked === undefined || !mapping.supports.has('reasoning')) return { on: false, maxTokens }
   const budget = Math.min(Math.max(asked, MIN_BUDGET), MAX_BUDGET)
   const raised = Math.max(maxTokens, Math.min(budget + ANSWER_TOKENS, ceiling ?? Number.POSITIVE_INFINITY))

@@ -1,6 +1,6 @@
 /** A chat history as the Messages wire wants it: alternating turns, each tool call answered in the very next one. */
-import { errors, type Message, type Target, toolArguments } from '../../src/plugin.ts'
-import { type Block, contentBlocks, textBlock, wellFormed } from './blocks.ts'
+import { errors, type Message, objectArguments, type Target, unanswerable, wellFormed } from '../../src/plugin.ts'
+import { type Block, contentBlocks, textBlock } from './blocks.ts'
 import { replayThinking } from './thinking.ts'
 import { toWireName } from './tool-name.ts'
 
@@ -60,7 +60,7 @@ export function historyOf(messages: readonly Message[], target: Target): { syste
           const slot: Slot = { id: ids.unique(call.id), block: undefined }
           turn.slots.push(slot)
           slots.set(call.id, slot)
-          const input = parseArguments(call.function.arguments, `${at}.tool_calls[${j}].function.arguments`)
+          const input = objectArguments(call.function.arguments, `${at}.tool_calls[${j}].function.arguments`)
           turn.content.push({ type: 'tool_use', id: slot.id, name: toWireName(call.function.name), input })
         })
         break
@@ -102,19 +102,6 @@ const reminder = (block: Block): Block => ({
   text: `<system-reminder>${block.text}</system-reminder>`,
 })
 
-function parseArguments(text: string, at: string): Record<string, unknown> {
-  let input: unknown
-  try {
-    input = JSON.parse(toolArguments(text))
-  } catch {
-    input = undefined
-  }
-  if (typeof input !== 'object' || input === null || Array.isArray(input)) {
-    throw errors.invalidParameters(`${at} must be the text of a JSON object.`, at)
-  }
-  return input as Record<string, unknown>
-}
-
 /** A breakpoint of the whole result wins over those of its parts. */
 function toolResult(id: string, message: Message, at: string): Block {
   const mark = message.tool_result_cache_control
@@ -126,13 +113,6 @@ function toolResult(id: string, message: Message, at: string): Block {
     ...(content.length > 0 && { content }),
     ...(mark && { cache_control: mark }),
   }
-}
-
-function unanswerable(message: Message, at: string) {
-  const param = `${at}.tool_call_id`
-  const id = message.tool_call_id
-  const wrong = id === undefined ? `${param} is missing` : `${param} "${id}" matches no earlier tool call`
-  return errors.invalidParameters(`${wrong}; it must be the id of one of the assistant's tool_calls.`, param)
 }
 
 /** Puts every result right behind its call, whatever stood between, and merges what then has the same role. */

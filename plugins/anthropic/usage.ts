@@ -1,8 +1,5 @@
 /** Token counts of the Messages wire as usage axes (wire/anthropic.md section 3). */
-import type { Usage } from '../../src/plugin.ts'
-
-type Json = Record<string, unknown>
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null
+import { isObject, type Json, type Usage } from '../../src/plugin.ts'
 
 type Counter = 'input' | 'read' | 'written' | 'written5m' | 'written1h' | 'output' | 'thinking' | 'searches'
 

@@ -1,9 +1,7 @@
 /** How a model is made to answer in JSON: by a schema, by a tool whose input is the answer, or by being told to. */
-import type { ChatRequest, Mapping } from '../../src/plugin.ts'
+import { type ChatRequest, type Json, type Mapping, wellFormed } from '../../src/plugin.ts'
 import { strictSchema } from '../anthropic/schema.ts'
-import type { Json } from './block.ts'
 import { familyOf } from './family.ts'
-import { wellFormed } from './well-formed.ts'
 
 export interface AnswerForm {
   /** `outputConfig`. */

@@ -1,6 +1,5 @@
 /** The objects of the Converse wire: each is told apart by the one key that it has. */
-
-export type Json = Record<string, unknown>
+import type { Json } from '../../src/plugin.ts'
 
 /** A content block, or an element of `system` or of `toolConfig.tools`. */
 export type Block = Json
@@ -11,9 +10,6 @@ export interface Turn {
 }
 
 export const textBlock = (text: string): Block => ({ text })
-
-export const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Unlike `push(...)`, safe for lists of any length. */
 export function append(into: Block[], blocks: readonly Block[]): void {

@@ -6,13 +6,14 @@ import {
   type FinishReason,
   type Frame,
   type GatewayError,
+  isObject,
+  type Json,
   type ReasoningEvent,
   seal,
   type Target,
 } from '../../src/plugin.ts'
 import { type OpenBlock, openBlock } from '../anthropic/open-block.ts'
 import { ThinkTags } from '../openai/think-tags.ts'
-import { isObject, type Json } from './block.ts'
 import { familyOf } from './family.ts'
 import { faultOf } from './fault.ts'
 import { Gathered } from './gathered.ts'

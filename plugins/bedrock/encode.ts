@@ -1,13 +1,20 @@
 /** A chat request as a Converse request (wire/bedrock.md section 2). */
-import { type ChatRequest, errors, pathSegment, type Target, type WireRequest } from '../../src/plugin.ts'
+import {
+  type ChatRequest,
+  errors,
+  type Json,
+  pathSegment,
+  type Target,
+  type WireRequest,
+  wellFormed,
+} from '../../src/plugin.ts'
 import { isAdaptive } from '../anthropic/thinking.ts'
 import { answerFormOf } from './answer-form.ts'
-import { type Block, type Json, type Turn, textBlock } from './block.ts'
+import { type Block, type Turn, textBlock } from './block.ts'
 import { type Family, familyOf } from './family.ts'
 import { type Reasoning, reasoningOf } from './reasoning.ts'
 import { toolsOf } from './tools.ts'
 import { historyOf } from './turns.ts'
-import { wellFormed } from './well-formed.ts'
 
 const MAX_CACHE_POINTS = 4
 const NO_CALLS = '<system-reminder>Answer without calling a tool.</system-reminder>'

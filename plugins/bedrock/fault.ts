@@ -1,6 +1,5 @@
 /** Errors of the Converse wire (wire/bedrock.md section 5). */
-import { type GatewayError, guessStatus, readFault, type Target, upstreamError } from '../../src/plugin.ts'
-import { isObject } from './block.ts'
+import { type GatewayError, guessStatus, isObject, readFault, type Target, upstreamError } from '../../src/plugin.ts'
 
 /** The HTTP status of each type of error, for errors that come inside an answer. Names without "Exception". */
 const STATUS: ReadonlyMap<string, number> = new Map([

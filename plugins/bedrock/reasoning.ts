@@ -1,7 +1,6 @@
 /** How much a model shall think: every family asks in its own way (wire/bedrock.md section 2, field notes 12). */
-import { type ChatRequest, errors, type Mapping } from '../../src/plugin.ts'
+import { type ChatRequest, errors, type Json, type Mapping } from '../../src/plugin.ts'
 import { thinkingOf } from '../anthropic/thinking.ts'
-import type { Json } from './block.ts'
 import { familyOf } from './family.ts'
 
 export interface Reasoning {

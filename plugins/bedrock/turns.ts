@@ -1,6 +1,6 @@
 /** A chat history as the Converse wire wants it: alternating turns, each tool call answered in the very next one. */
-import { errors, type Message, type Target, toolArguments } from '../../src/plugin.ts'
-import { append, type Block, isObject, type Json, type Turn, textBlock } from './block.ts'
+import { errors, type Message, objectArguments, type Target, unanswerable } from '../../src/plugin.ts'
+import { append, type Block, type Turn, textBlock } from './block.ts'
 import { cachePoint } from './cache-point.ts'
 import { Contents } from './content.ts'
 import { familyOf } from './family.ts'
@@ -72,7 +72,7 @@ export function historyOf(messages: readonly Message[], target: Target): History
           slots.set(call.id, slot)
           const name = toWireName(call.function.name)
           toolsUsed.add(name)
-          const input = parseArguments(call.function.arguments, `${at}.tool_calls[${j}].function.arguments`)
+          const input = objectArguments(call.function.arguments, `${at}.tool_calls[${j}].function.arguments`)
           turn.content.push({ toolUse: { toolUseId: slot.id, name, input } })
         })
         break
@@ -94,17 +94,6 @@ export function historyOf(messages: readonly Message[], target: Target): History
 const reminder = (block: Block): Block =>
   'text' in block ? textBlock(`<system-reminder>${block.text}</system-reminder>`) : block
 
-function parseArguments(text: string, at: string): Json {
-  let input: unknown
-  try {
-    input = JSON.parse(toolArguments(text))
-  } catch {
-    input = undefined
-  }
-  if (!isObject(input)) throw errors.invalidParameters(`${at} must be the text of a JSON object.`, at)
-  return input
-}
-
 function outputOf({ content }: Message, at: string, contents: Contents): Block[] {
   const blocks = contents.blocks(content, at, false)
   if (blocks.every(block => !('audio' in block))) return blocks
@@ -120,13 +109,6 @@ function markOf({ content, tool_result_cache_control: own }: Message) {
 const resultBlock = (toolUseId: string, content: Block[], otherwise: string): Block => ({
   toolResult: { toolUseId, content: content.length > 0 ? content : [textBlock(otherwise)] },
 })
-
-function unanswerable(message: Message, at: string) {
-  const param = `${at}.tool_call_id`
-  const id = message.tool_call_id
-  const wrong = id === undefined ? `${param} is missing` : `${param} "${id}" matches no earlier tool call`
-  return errors.invalidParameters(`${wrong}; it must be the id of one of the assistant's tool_calls.`, param)
-}
 
 /** Puts every result right behind its call, whatever stood between, and merges what then has the same role. */
 function alternate(drafts: readonly Draft[]): Turn[] {

@@ -1,6 +1,5 @@
 /** Token counts of the Converse wire as usage axes (wire/bedrock.md section 3). */
-import type { Usage } from '../../src/plugin.ts'
-import { isObject } from './block.ts'
+import { isObject, type Usage } from '../../src/plugin.ts'
 
 const count = (value: unknown): number | undefined => (typeof value === 'number' && value >= 0 ? value : undefined)
 

@@ -1,5 +1,5 @@
 /** Blocks of a whole message, taken apart into the pieces in which a stream would have brought them. */
-import { isObject, type Json } from './block.ts'
+import { isObject, type Json } from '../../src/plugin.ts'
 
 export interface Pieces {
   /** As in `contentBlockStart`. */

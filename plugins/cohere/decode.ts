@@ -6,14 +6,16 @@ import {
   type Frame,
   type GatewayError,
   guessStatus,
+  isObject,
+  type Json,
   readFault,
   type Target,
+  textIn,
   upstreamError,
 } from '../../src/plugin.ts'
 import { fromWireName } from '../anthropic/tool-name.ts'
 import { Thinking } from '../mistral/thinking.ts'
 import { Choice } from '../openai/choice.ts'
-import { isObject, type Json, textIn } from '../openai/json.ts'
 import { usageOf } from './usage.ts'
 
 /** Marks reasoning details that only this wire understands. */

@@ -1,9 +1,8 @@
 /** Cohere's embeddings (wire/mistral-cohere-jina-voyage.md section B3): one list of vectors for each form asked for. */
-import type { Decoder, EmbeddingRequest, Target, WireRequest } from '../../src/plugin.ts'
+import { type Decoder, type EmbeddingRequest, isObject, type Target, type WireRequest } from '../../src/plugin.ts'
 import { textsOf } from '../embeddings/inputs.ts'
 import { embeddingsOf, promptTokens, refusal } from '../embeddings/openai-form.ts'
 import { parsed, WholeDecoder } from '../embeddings/whole.ts'
-import { isObject } from '../openai/json.ts'
 
 /** Texts of one request. */
 const MAX_TEXTS = 96

@@ -1,6 +1,5 @@
 /** A chat request on Cohere's wire (wire/mistral-cohere-jina-voyage.md section B1). */
-import { type ChatRequest, errors, type Target, type WireRequest } from '../../src/plugin.ts'
-import type { Json } from '../openai/json.ts'
+import { type ChatRequest, errors, type Json, type Target, type WireRequest } from '../../src/plugin.ts'
 import { historyOf } from './history.ts'
 import { thinkingOf } from './thinking.ts'
 import { toolsOf } from './tools.ts'

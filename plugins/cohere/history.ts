@@ -1,11 +1,9 @@
 /** A chat history on Cohere's wire (wire/mistral-cohere-jina-voyage.md section B1). */
-import { type Message, type Target, toolArguments } from '../../src/plugin.ts'
-import { wellFormed } from '../anthropic/blocks.ts'
+import { type Json, type Message, type Target, toolArguments, wellFormed } from '../../src/plugin.ts'
 import { toWireName } from '../anthropic/tool-name.ts'
 import { plainText } from '../mistral/parts.ts'
 import { type Answered, NO_RESULT, pairResults, type Step } from '../mistral/results.ts'
 import { replayThinking } from '../mistral/thinking.ts'
-import type { Json } from '../openai/json.ts'
 import { resultContent, userContent } from './parts.ts'
 
 /** What a user is taken to have said where there must be a user, and after an answer that shall go on. */

@@ -1,9 +1,7 @@
 /** Content parts as Cohere's content, and files as its documents. */
-import { type ContentPart, errors, type Message, parseDataUrl } from '../../src/plugin.ts'
-import { wellFormed } from '../anthropic/blocks.ts'
+import { type ContentPart, errors, type Json, type Message, parseDataUrl, wellFormed } from '../../src/plugin.ts'
 import { isText, textOfBase64, titled } from '../mistral/parts.ts'
 import { pictureUrl } from '../mistral/picture.ts'
-import type { Json } from '../openai/json.ts'
 
 type Content = Message['content']
 type FilePart = Extract<ContentPart, { type: 'file' }>['file']

@@ -1,6 +1,5 @@
 /** Token counts of Cohere's wire as usage axes. */
-import type { Usage } from '../../src/plugin.ts'
-import { isObject } from '../openai/json.ts'
+import { isObject, type Usage } from '../../src/plugin.ts'
 
 const count = (value: unknown): number => (typeof value === 'number' && value > 0 ? value : 0)
 

@@ -6,11 +6,12 @@ import {
   errors,
   type Frame,
   guessStatus,
+  isObject,
+  type Json,
   readFault,
   type Target,
   upstreamError,
 } from '../../src/plugin.ts'
-import { isObject, type Json } from '../openai/json.ts'
 import { sliceOf } from './slice.ts'
 import { parsed, WholeDecoder } from './whole.ts'
 

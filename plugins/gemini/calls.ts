@@ -1,6 +1,14 @@
 /** The function calls of one candidate. They come whole, or opened, filled and closed part by part. */
-import { type Event, errors, type GatewayError, seal, type Target, toolArguments } from '../../src/plugin.ts'
-import { type Json, textIn } from './json.ts'
+import {
+  type Event,
+  errors,
+  type GatewayError,
+  type Json,
+  seal,
+  type Target,
+  textIn,
+  toolArguments,
+} from '../../src/plugin.ts'
 import { PartialArgs } from './partial-args.ts'
 import { fromWireName } from './tool-name.ts'
 

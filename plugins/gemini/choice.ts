@@ -1,7 +1,16 @@
 /** One candidate of an answer as it grows: parts in, events out. */
-import { type Event, type FinishReason, type GatewayError, seal, type Target, upstreamError } from '../../src/plugin.ts'
+import {
+  type Event,
+  type FinishReason,
+  type GatewayError,
+  isObject,
+  type Json,
+  seal,
+  type Target,
+  textIn,
+  upstreamError,
+} from '../../src/plugin.ts'
 import { Calls } from './calls.ts'
-import { isObject, type Json, textIn } from './json.ts'
 import { FORMAT, NATIVE_FIELDS } from './signatures.ts'
 
 /** What ends an answer (wire/google.md section 3); what is not here is a stop. */

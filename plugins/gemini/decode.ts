@@ -1,8 +1,18 @@
 /** generateContent answers, whole and streamed, as events (wire/google.md sections 3 and 4). */
-import { type Decoder, type Event, errors, type Frame, type GatewayError, type Target } from '../../src/plugin.ts'
+import {
+  type Decoder,
+  type Event,
+  errors,
+  type Frame,
+  type GatewayError,
+  indexIn,
+  isObject,
+  type Json,
+  type Target,
+  textIn,
+} from '../../src/plugin.ts'
 import { Choice } from './choice.ts'
 import { faultOf } from './fault.ts'
-import { indexIn, isObject, type Json, textIn } from './json.ts'
 import { takesLevels } from './thinking.ts'
 import { tierOf, UsageMeter } from './usage.ts'
 

@@ -4,15 +4,17 @@ import {
   type EmbeddingRequest,
   type Event,
   errors,
+  isObject,
+  type Json,
   pathSegment,
   type Target,
   type WireRequest,
+  wellFormed,
 } from '../../src/plugin.ts'
 import { textsOf } from '../embeddings/inputs.ts'
 import { embeddingsOf, promptTokens } from '../embeddings/openai-form.ts'
 import { parsed, WholeDecoder } from '../embeddings/whole.ts'
 import { faultOf } from './fault.ts'
-import { isObject, type Json, wellFormed } from './json.ts'
 import { studio, vertex } from './surface.ts'
 
 /** How one method is asked, and where its answer holds vectors and tokens. */
@@ -25,7 +27,7 @@ export interface Method {
 }
 
 const contentOf = (text: string): Json => ({ parts: [{ text }] })
-const listIn = (value: unknown): Json[] => (Array.isArray(value) ? value.filter(isObject) : [])
+const objectsIn = (value: unknown): Json[] => (Array.isArray(value) ? value.filter(isObject) : [])
 const within = (value: unknown): Json => (isObject(value) ? value : {})
 const count = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined)
 
@@ -43,7 +45,7 @@ const batch: Method = {
     const requests = textsOf(request).map(text => ({ model, content: contentOf(text), ...size }))
     return wireRequest(studio.models, target, 'batchEmbedContents', { requests })
   },
-  vectors: answer => listIn(answer.embeddings).map(({ values }) => values),
+  vectors: answer => objectsIn(answer.embeddings).map(({ values }) => values),
   tokens: answer => count(within(answer.usageMetadata).promptTokenCount),
 }
 
@@ -57,9 +59,9 @@ const predict: Method = {
       parameters: { autoTruncate: false, ...(dimensions != null && { outputDimensionality: dimensions }) },
     })
   },
-  vectors: answer => listIn(answer.predictions).map(({ embeddings }) => within(embeddings).values),
+  vectors: answer => objectsIn(answer.predictions).map(({ embeddings }) => within(embeddings).values),
   tokens(answer) {
-    const counts = listIn(answer.predictions).map(({ embeddings }) =>
+    const counts = objectsIn(answer.predictions).map(({ embeddings }) =>
       count(within(within(embeddings).statistics).token_count),
     )
     return counts.includes(undefined) ? undefined : counts.reduce((sum: number, tokens) => sum + tokens!, 0)

@@ -1,6 +1,14 @@
 /** A chat request as a generateContent request (wire/google.md section 2). */
-import { type ChatRequest, errors, type Mapping, pathSegment, type Target, type WireRequest } from '../../src/plugin.ts'
-import { type Json, wellFormed } from './json.ts'
+import {
+  type ChatRequest,
+  errors,
+  type Json,
+  type Mapping,
+  pathSegment,
+  type Target,
+  type WireRequest,
+  wellFormed,
+} from '../../src/plugin.ts'
 import type { Surface } from './surface.ts'
 import { thinkingOf } from './thinking.ts'
 import { toolsOf } from './tools.ts'

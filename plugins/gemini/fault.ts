@@ -1,6 +1,14 @@
 /** Errors of the wire (wire/google.md section 5). */
-import { type GatewayError, guessStatus, readFault, type Target, upstreamError } from '../../src/plugin.ts'
-import { isObject, type Json, textIn } from './json.ts'
+import {
+  type GatewayError,
+  guessStatus,
+  isObject,
+  type Json,
+  readFault,
+  type Target,
+  textIn,
+  upstreamError,
+} from '../../src/plugin.ts'
 
 /** The HTTP status that each status word has when it does not come inside an answer. */
 const STATUS: ReadonlyMap<string | undefined, number> = new Map([

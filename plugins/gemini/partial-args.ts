@@ -1,5 +1,5 @@
 /** Arguments of a function call that come as values at JSON paths: `$.recipe.items[0].name` (wire/google.md section 4). */
-import { isObject, type Json } from './json.ts'
+import { isObject, type Json } from '../../src/plugin.ts'
 
 /** No list of arguments is longer; a path that says so is wrong. */
 const MAX_ITEMS = 65_536

@@ -2,8 +2,7 @@
  * Thought signatures: the provider signs parts of its answers, and wants each back on the part that it came with
  * (wire/google.md 2.3). Clients hold them sealed; only the provider that made one gets it back.
  */
-import { type Message, type Target, unseal } from '../../src/plugin.ts'
-import { isObject, type Json } from './json.ts'
+import { isObject, type Json, type Message, type Target, unseal } from '../../src/plugin.ts'
 import type { Part } from './parts.ts'
 import { takesLevels } from './thinking.ts'
 

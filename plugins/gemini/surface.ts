@@ -1,6 +1,5 @@
 /** Where the two surfaces of the wire differ (wire/google.md sections 1, 2.1 and 2.2). */
-import type { ChatRequest } from '../../src/plugin.ts'
-import type { Json } from './json.ts'
+import type { ChatRequest, Json } from '../../src/plugin.ts'
 
 /** Fields and headers of a request that only one surface has. */
 export interface Extras {

@@ -1,6 +1,5 @@
 /** How much a model shall think (wire/google.md 2.4). */
-import type { ChatRequest, Mapping, ReasoningEffort } from '../../src/plugin.ts'
-import type { Json } from './json.ts'
+import type { ChatRequest, Json, Mapping, ReasoningEffort } from '../../src/plugin.ts'
 
 /** Tokens of thinking for each effort (field notes section 12); not thinking at all is a budget of none. */
 const BUDGETS: Readonly<Record<ReasoningEffort, number>> = {

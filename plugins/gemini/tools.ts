@@ -1,6 +1,5 @@
 /** Tools, and which of them the model may or must use (wire/google.md 2.1 and 2.5). */
-import type { ChatRequest, Mapping, Tool } from '../../src/plugin.ts'
-import type { Json } from './json.ts'
+import type { ChatRequest, Json, Mapping, Tool } from '../../src/plugin.ts'
 import type { Surface } from './surface.ts'
 import { takesLevels } from './thinking.ts'
 import { toWireName } from './tool-name.ts'

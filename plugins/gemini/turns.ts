@@ -1,6 +1,15 @@
 /** A chat history as the wire wants it: alternating turns, each turn's calls answered together in the very next one. */
-import { errors, type Message, type Target, textOf, toolArguments, unseal } from '../../src/plugin.ts'
-import { isObject, type Json } from './json.ts'
+import {
+  errors,
+  isObject,
+  type Json,
+  type Message,
+  objectArguments,
+  type Target,
+  textOf,
+  unanswerable,
+  unseal,
+} from '../../src/plugin.ts'
 import { contentParts, type Part, pictureOf } from './parts.ts'
 import { markUnsigned, signedParts } from './signatures.ts'
 import { takesLevels } from './thinking.ts'
@@ -67,7 +76,7 @@ export function historyOf(
           const { name, arguments: text } = call.function
           const slot: Slot = { id: call.id, name: toWireName(name), response: undefined, media: [] }
           turn.slots.push(slot)
-          const args = parseArguments(text, `${at}.tool_calls[${j}].function.arguments`)
+          const args = objectArguments(text, `${at}.tool_calls[${j}].function.arguments`)
           const signature = unseal(target, call.extra_content?.vendor?.thought_signature)
           turn.parts.push({
             functionCall: { ...(callIds && { id: slot.id }), name: slot.name, args },
@@ -117,17 +126,6 @@ function spoken(message: Message & { images?: unknown }, at: string, target: Tar
   return parts
 }
 
-function parseArguments(text: string, at: string): Json {
-  let args: unknown
-  try {
-    args = JSON.parse(toolArguments(text))
-  } catch {
-    args = undefined
-  }
-  if (isObject(args)) return args
-  throw errors.invalidParameters(`${at} must be the text of a JSON object.`, at)
-}
-
 /** The call that a tool message answers: of the newest turn that has its id, the first without a result. */
 function slotOf(drafts: readonly Draft[], message: Message, at: string): Slot {
   const id = message.tool_call_id
@@ -136,9 +134,7 @@ function slotOf(drafts: readonly Draft[], message: Message, at: string): Slot {
     const slot = slots.find(other => other.response === undefined) ?? slots.at(-1)
     if (slot) return slot
   }
-  const param = `${at}.tool_call_id`
-  const wrong = id === undefined ? `${param} is missing` : `${param} "${id}" matches no earlier tool call`
-  throw errors.invalidParameters(`${wrong}; it must be the id of one of the assistant's tool_calls.`, param)
+  throw unanswerable(message, at)
 }
 
 function fill(slot: Slot, { content }: Message, at: string, target: Target): void {

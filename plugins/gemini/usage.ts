@@ -1,6 +1,5 @@
 /** Token counts of the wire as usage axes (wire/google.md section 3). */
-import type { Usage } from '../../src/plugin.ts'
-import { isObject, type Json } from './json.ts'
+import { isObject, type Json, type Usage } from '../../src/plugin.ts'
 
 const count = (value: unknown): number => (typeof value === 'number' && value > 0 ? value : 0)
 

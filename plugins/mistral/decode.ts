@@ -1,8 +1,17 @@
 /** Answers in Mistral's dialect: those of chat completions, with thinking as signed parts and the tier in the usage. */
-import type { Decoder, Event, Frame, Target } from '../../src/plugin.ts'
+import {
+  type Decoder,
+  type Event,
+  type Frame,
+  indexIn,
+  isObject,
+  type Json,
+  listIn,
+  type Target,
+  textIn,
+} from '../../src/plugin.ts'
 import { fromWireName } from '../anthropic/tool-name.ts'
 import { ChatDecoder } from '../openai/decoder.ts'
-import { indexIn, isObject, type Json, textIn } from '../openai/json.ts'
 import { type Signatures, Thinking } from './thinking.ts'
 
 /** Marks reasoning details that only this wire understands. */
@@ -50,8 +59,6 @@ function parsed(data: string): Json {
     return {}
   }
 }
-
-const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
 function signaturesIn({ choices }: Json): Signatures {
   const all = new Map<number, (string | undefined)[]>()

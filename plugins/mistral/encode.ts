@@ -1,6 +1,5 @@
 /** A chat request in Mistral's dialect (wire/mistral-cohere-jina-voyage.md section A1). */
-import { type ChatRequest, errors, type Mapping, type Target, type WireRequest } from '../../src/plugin.ts'
-import type { Json } from '../openai/json.ts'
+import { type ChatRequest, errors, type Json, type Mapping, type Target, type WireRequest } from '../../src/plugin.ts'
 import { toolsOf } from './tools.ts'
 import { turnsOf } from './turns.ts'
 

@@ -1,6 +1,14 @@
 /** Errors of Mistral's dialect (wire/mistral-cohere-jina-voyage.md section A3). */
-import { type GatewayError, readFault, type Target, upstreamError, upstreamErrorFrom } from '../../src/plugin.ts'
-import { isObject, type Json, textIn } from '../openai/json.ts'
+import {
+  type GatewayError,
+  isObject,
+  type Json,
+  readFault,
+  type Target,
+  textIn,
+  upstreamError,
+  upstreamErrorFrom,
+} from '../../src/plugin.ts'
 
 /** A refused request as our error: a validator's findings become a sentence, and their first field the param. */
 export function error(status: number, body: string, target: Target): GatewayError {

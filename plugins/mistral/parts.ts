@@ -1,7 +1,5 @@
 /** Content parts as Mistral's content chunks. */
-import { type ContentPart, errors, type Message, parseDataUrl } from '../../src/plugin.ts'
-import { wellFormed } from '../anthropic/blocks.ts'
-import type { Json } from '../openai/json.ts'
+import { type ContentPart, errors, type Json, type Message, parseDataUrl, wellFormed } from '../../src/plugin.ts'
 import { pictureUrl } from './picture.ts'
 
 type Content = Message['content']

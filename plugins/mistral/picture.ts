@@ -1,5 +1,5 @@
 /** Addresses of pictures, for wires that take both URLs and data (edge case R1). */
-import { errors, parseDataUrl } from '../../src/plugin.ts'
+import { errors, parseDataUrl, sniffPicture } from '../../src/plugin.ts'
 
 const PICTURES = 'a JPEG, PNG, GIF or WebP image'
 
@@ -11,16 +11,7 @@ export function pictureUrl(url: string, at: string): string {
   if (/^https?:\/\//i.test(url)) return url
   const parsed = parseDataUrl(url)
   if (!parsed) throw errors.invalidParameters(`${at} must be an https URL, or a data URL of ${PICTURES}.`, at)
-  const mime = sniff(parsed.base64)
+  const mime = sniffPicture(parsed.base64)
   if (!mime) throw errors.invalidParameters(`${at} does not hold ${PICTURES}.`, at)
   return `data:${mime};base64,${parsed.base64}`
-}
-
-function sniff(base64: string): string | undefined {
-  const head = Buffer.from(base64.slice(0, 16), 'base64').toString('latin1')
-  if (head.startsWith('\x89PNG')) return 'image/png'
-  if (head.startsWith('\xff\xd8\xff')) return 'image/jpeg'
-  if (head.startsWith('GIF8')) return 'image/gif'
-  if (head.startsWith('RIFF') && head.slice(8, 12) === 'WEBP') return 'image/webp'
-  return undefined
 }

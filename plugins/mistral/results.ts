@@ -1,5 +1,5 @@
 /** A chat history with each tool result beside its call, for wires that want them in pairs (edge case R3). */
-import { errors, type Message, type ToolCall } from '../../src/plugin.ts'
+import { type Message, type ToolCall, unanswerable } from '../../src/plugin.ts'
 
 /** A call and its answer. */
 export interface Answered {
@@ -52,10 +52,4 @@ export function pairResults(messages: readonly Message[]): Step[] {
     steps.push({ message, at, calls })
   })
   return steps
-}
-
-function unanswerable({ tool_call_id: id }: Message, at: string) {
-  const param = `${at}.tool_call_id`
-  const wrong = id === undefined ? `${param} is missing` : `${param} "${id}" matches no earlier tool call`
-  return errors.invalidParameters(`${wrong}; it must be the id of one of the assistant's tool_calls.`, param)
 }

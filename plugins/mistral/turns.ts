@@ -2,9 +2,7 @@
  * A chat history as Mistral wants it: system messages first, tool results right behind their calls, after results the
  * assistant, and a user, a result or the beginning of an answer at the end (wire/mistral-cohere-jina-voyage.md A1).
  */
-import { type Message, type Target, toolArguments } from '../../src/plugin.ts'
-import { wellFormed } from '../anthropic/blocks.ts'
-import type { Json } from '../openai/json.ts'
+import { type Json, type Message, type Target, toolArguments, wellFormed } from '../../src/plugin.ts'
 import { contentOf, joined, plainText } from './parts.ts'
 import { type Answered, NO_RESULT, pairResults, type Step } from './results.ts'
 import { replayThinking } from './thinking.ts'

@@ -1,6 +1,5 @@
 /** What the items of one answer share while it is read: the counts that make indexes and places, and the target. */
-import type { Event, Target } from '../../src/plugin.ts'
-import { isObject, textIn } from './json.ts'
+import { type Event, isObject, type Target, textIn } from '../../src/plugin.ts'
 import type { Position } from './replay.ts'
 
 export class Answer {

@@ -1,7 +1,6 @@
 /** A function call as it grows. */
-import { type Event, toolArguments } from '../../src/plugin.ts'
+import { type Event, type Json, textIn, toolArguments } from '../../src/plugin.ts'
 import type { Answer } from './answer.ts'
-import { type Json, textIn } from './json.ts'
 import { PARALLEL, wrappedCalls } from './parallel.ts'
 import { sealNamespace } from './replay.ts'
 

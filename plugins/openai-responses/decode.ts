@@ -6,14 +6,17 @@ import {
   type FinishReason,
   type Frame,
   type GatewayError,
+  isObject,
+  type Json,
+  listIn,
   type Target,
+  textIn,
   upstreamError,
 } from '../../src/plugin.ts'
 import { Answer } from './answer.ts'
 import { CallItem } from './call.ts'
 import { faultOf } from './fault.ts'
 import { type Item, openItem, ReasoningItem } from './items.ts'
-import { isObject, type Json, listIn, textIn } from './json.ts'
 import { usageOf } from './usage.ts'
 
 /** Events that carry a piece of an item, with the item's type: some servers never announce the item. */

@@ -1,6 +1,5 @@
 /** A chat request as a Responses request (wire/openai.md section 4.1). */
-import { type ChatRequest, errors, type Target, type WireRequest } from '../../src/plugin.ts'
-import type { Json } from './json.ts'
+import { type ChatRequest, errors, type Json, type Target, type WireRequest } from '../../src/plugin.ts'
 import { toolsOf } from './tools.ts'
 import { itemsOf } from './turns.ts'
 

@@ -1,8 +1,7 @@
 /** The items of an answer as they grow: events of the wire in, our events out (wire/openai.md sections 4.3 and 4.4). */
-import type { Event, Phase } from '../../src/plugin.ts'
+import { type Event, isObject, type Json, listIn, type Phase, textIn } from '../../src/plugin.ts'
 import type { Answer } from './answer.ts'
 import { CallItem } from './call.ts'
-import { isObject, type Json, listIn, textIn } from './json.ts'
 import { FORMAT, nativeBlock, type Position, sealReasoning } from './replay.ts'
 
 export interface Item {

@@ -1,5 +1,5 @@
 /** The pseudo-call `parallel`: models sometimes wrap several calls in one, which no client could answer. */
-import { isObject, listIn } from './json.ts'
+import { isObject, listIn } from '../../src/plugin.ts'
 
 export const PARALLEL = 'parallel'
 

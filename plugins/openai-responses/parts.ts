@@ -1,6 +1,14 @@
 /** Content parts of a chat message as the wire's input and output parts (wire/openai.md section 4.2). */
-import { type ContentPart, errors, type Message, parseDataUrl, textOf } from '../../src/plugin.ts'
-import type { Json } from './json.ts'
+import {
+  type ContentPart,
+  errors,
+  type Json,
+  type Message,
+  parseDataUrl,
+  sniffPicture,
+  textOf,
+  wellFormed,
+} from '../../src/plugin.ts'
 
 /**
  * What a user, a system prompt or a tool says: text where it is nothing else, else parts. Undefined for nothing.
@@ -34,9 +42,6 @@ export function outputOf(content: Message['content'], refusal: string | null | u
   if (refusal) append(parts, outputRefusal(refusal))
   return parts
 }
-
-/** Lone halves of surrogate pairs replaced: they would make the JSON of the request unreadable to the provider. */
-const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, '\ufffd')
 
 const outputText = (text: string): Json | undefined =>
   text === '' ? undefined : { type: 'output_text', text: wellFormed(text), annotations: [] }
@@ -73,16 +78,6 @@ function imagePart(url: string, detail: string | undefined, at: string): Json {
   const mime = sniffPicture(parsed.base64)
   if (!mime) throw errors.invalidParameters(`${at} does not hold ${PICTURES}.`, at)
   return { ...part, image_url: `data:${mime};base64,${parsed.base64}` }
-}
-
-/** The media type that the first bytes prove, whatever the URL declares (R1). */
-function sniffPicture(base64: string): string | undefined {
-  const head = Buffer.from(base64.slice(0, 16), 'base64').toString('latin1')
-  if (head.startsWith('\x89PNG')) return 'image/png'
-  if (head.startsWith('\xff\xd8\xff')) return 'image/jpeg'
-  if (head.startsWith('GIF8')) return 'image/gif'
-  if (head.startsWith('RIFF') && head.slice(8, 12) === 'WEBP') return 'image/webp'
-  return undefined
 }
 
 const AUDIO = new Set(['wav', 'mp3'])

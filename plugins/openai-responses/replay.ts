@@ -2,8 +2,7 @@
  * What of an answer has no chat form and comes back in the next request: encrypted reasoning, and items such as
  * `web_search_call`. Both remember where they stood, because the wire wants each behind and before the same items.
  */
-import { type Message, seal, type Target, unseal } from '../../src/plugin.ts'
-import { isObject, type Json, listIn } from './json.ts'
+import { isObject, type Json, listIn, type Message, seal, type Target, unseal } from '../../src/plugin.ts'
 
 /** Marks reasoning details that only this wire understands. */
 export const FORMAT = 'openai-responses-v1'

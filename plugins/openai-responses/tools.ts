@@ -1,6 +1,5 @@
 /** Tools and the choice among them (wire/openai.md section 4.1). */
-import { type ChatRequest, errors, type Mapping, type Tool } from '../../src/plugin.ts'
-import type { Json } from './json.ts'
+import { type ChatRequest, errors, type Json, type Mapping, type Tool } from '../../src/plugin.ts'
 
 export interface ToolSettings {
   tools?: Json[]

@@ -1,7 +1,6 @@
 /** A chat history as input items: what was said, thought and called, each an item of its own, in its old order. */
 import { createHash } from 'node:crypto'
-import { errors, type Message, type Target, toolArguments } from '../../src/plugin.ts'
-import type { Json } from './json.ts'
+import { type Json, type Message, type Target, toolArguments, unanswerable } from '../../src/plugin.ts'
 import { inputOf, outputOf } from './parts.ts'
 import { namespaceOf, withReplayed } from './replay.ts'
 
@@ -103,13 +102,6 @@ function messagesOf(message: Message, at: string): Said[] {
     say(outputOf(message.content, message.refusal, at), message.phase, isLast ? Number.POSITIVE_INFINITY : 0)
   }
   return said
-}
-
-function unanswerable(message: Message, at: string) {
-  const param = `${at}.tool_call_id`
-  const id = message.tool_call_id
-  const wrong = id === undefined ? `${param} is missing` : `${param} "${id}" matches no earlier tool call`
-  return errors.invalidParameters(`${wrong}; it must be the id of one of the assistant's tool_calls.`, param)
 }
 
 const MAX_CALL_ID = 64

@@ -1,6 +1,5 @@
 /** Token counts of the Responses wire as usage axes (wire/openai.md section 4.3). */
-import type { Usage } from '../../src/plugin.ts'
-import { isObject, type Json } from './json.ts'
+import { isObject, type Json, type Usage } from '../../src/plugin.ts'
 
 const NONE: Json = {}
 const count = (value: unknown): number => (typeof value === 'number' && value > 0 ? value : 0)

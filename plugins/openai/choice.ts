@@ -1,6 +1,13 @@
 /** One choice of an answer as it grows: deltas and whole messages in, events out. */
-import type { Event, FinishReason, GatewayError, Target } from '../../src/plugin.ts'
-import { isObject, type Json, textIn } from './json.ts'
+import {
+  type Event,
+  type FinishReason,
+  type GatewayError,
+  isObject,
+  type Json,
+  type Target,
+  textIn,
+} from '../../src/plugin.ts'
 import { ReasoningDetails } from './reasoning-details.ts'
 import { ThinkTags } from './think-tags.ts'
 import { ToolCalls } from './tool-calls.ts'

@@ -6,12 +6,15 @@ import {
   type Frame,
   type GatewayError,
   guessStatus,
+  indexIn,
+  isObject,
+  type Json,
   readFault,
   type Target,
+  textIn,
   upstreamError,
 } from '../../src/plugin.ts'
 import { Choice } from './choice.ts'
-import { indexIn, isObject, type Json, textIn } from './json.ts'
 import { Repeated } from './repeated.ts'
 import { usageIn } from './usage.ts'
 

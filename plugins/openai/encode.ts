@@ -1,6 +1,5 @@
 /** Chat requests of the chat completions wire. Provider differences are data, applied to the body afterwards. */
-import { type ChatRequest, errors, type Target, type Tool, type WireRequest } from '../../src/plugin.ts'
-import type { Json } from './json.ts'
+import { type ChatRequest, errors, type Json, type Target, type Tool, type WireRequest } from '../../src/plugin.ts'
 import { encodeMessage } from './messages.ts'
 
 /** Parameters that mean the same on both sides. */

@@ -1,6 +1,5 @@
 /** Messages as this wire's providers take them: OpenAI's fields and no others. */
-import { type ContentPart, type Message, type Target, textOf } from '../../src/plugin.ts'
-import type { Json } from './json.ts'
+import { type ContentPart, type Json, type Message, type Target, textOf } from '../../src/plugin.ts'
 import { replayDetails } from './reasoning-details.ts'
 
 /**

@@ -2,8 +2,17 @@
  * `reasoning_details`: structured reasoning that the provider which made it wants back unchanged. A client gets each
  * entry's text in the open and all else of it (type, id, signature, ciphertext) as one sealed value.
  */
-import { type Event, type Message, type ReasoningEvent, seal, type Target, unseal } from '../../src/plugin.ts'
-import { indexIn, isObject, type Json } from './json.ts'
+import {
+  type Event,
+  indexIn,
+  isObject,
+  type Json,
+  type Message,
+  type ReasoningEvent,
+  seal,
+  type Target,
+  unseal,
+} from '../../src/plugin.ts'
 
 interface Block {
   readonly number: number

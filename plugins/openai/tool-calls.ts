@@ -1,6 +1,15 @@
 /** The tool calls of one choice, put together from deltas that number, name and quote them in many ways. */
-import { type Event, errors, type GatewayError, type ToolEvent, toolArguments } from '../../src/plugin.ts'
-import { indexIn, isObject, type Json, textIn } from './json.ts'
+import {
+  type Event,
+  errors,
+  type GatewayError,
+  indexIn,
+  isObject,
+  type Json,
+  type ToolEvent,
+  textIn,
+  toolArguments,
+} from '../../src/plugin.ts'
 
 interface Call {
   /** The number that the provider uses for it, or its position. */

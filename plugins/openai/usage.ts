@@ -1,6 +1,5 @@
 /** Usage reports of all dialects, as one: `prompt` with what was cached, `completion` with what was thought. */
-import type { Usage } from '../../src/plugin.ts'
-import { isObject, type Json } from './json.ts'
+import { isObject, type Json, type Usage } from '../../src/plugin.ts'
 
 const NONE: Json = {}
 

@@ -1,5 +1,7 @@
 /** Reads the error bodies of all providers, and decides what each means for failover. Never throws. */
 import { GatewayError } from './error.ts'
+import { isObject } from './json.ts'
+import type { Target } from './translator.ts'
 
 export interface UpstreamFault {
   message: string
@@ -11,8 +13,6 @@ export interface UpstreamFault {
 const MESSAGE_LIMIT = 5000
 const str = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : typeof value === 'number' ? String(value) : undefined
-type Json = Record<string, unknown>
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** What an error body says, whatever its dialect (edge cases E5); undefined when it holds no error. */
 export function readFault(answer: unknown): UpstreamFault | undefined {
@@ -162,3 +162,20 @@ export function upstreamErrorFrom(status: number, body: string, secret?: string)
   }
   return upstreamError(status, fault ?? { message: `the provider answered with status ${status}` }, secret)
 }
+
+/**
+ * The `error` of a wire whose error bodies say more than `readFault` finds: `faultOf` gets the parsed body, and tells
+ * undefined when it holds no error.
+ */
+export const refusals =
+  (faultOf: (body: unknown, target: Target, status: number) => GatewayError | undefined) =>
+  (status: number, body: string, target: Target): GatewayError => {
+    const asText = () => upstreamErrorFrom(status, body, target.credential?.secret)
+    let parsed: unknown
+    try {
+      parsed = JSON.parse(body)
+    } catch {
+      return asText()
+    }
+    return faultOf(parsed, target, status) ?? asText()
+  }

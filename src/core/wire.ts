@@ -1,4 +1,6 @@
 /** Small pieces that several wires share. */
+import { errors, type GatewayError } from './error.ts'
+import { isObject, type Json } from './json.ts'
 import type { Message } from './ops.ts'
 
 /** The text of a message: its string, or its text parts joined. */
@@ -38,6 +40,35 @@ export function toolArguments(value: unknown): string {
     // Not encoded twice: the text stands as it is.
   }
   return value
+}
+
+/** The same for wires that take an object. Throws 400 for arguments, found `at` this place, that are none. */
+export function objectArguments(value: unknown, at: string): Json {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(toolArguments(value))
+  } catch {
+    parsed = undefined
+  }
+  if (isObject(parsed)) return parsed
+  throw errors.invalidParameters(`${at} must be the text of a JSON object.`, at)
+}
+
+/** 400 for the result of a tool, the message `at` this place, that no earlier call asked for. */
+export function unanswerable({ tool_call_id: id }: Message, at: string): GatewayError {
+  const param = `${at}.tool_call_id`
+  const wrong = id === undefined ? `${param} is missing` : `${param} "${id}" matches no earlier tool call`
+  return errors.invalidParameters(`${wrong}; it must be the id of one of the assistant's tool_calls.`, param)
+}
+
+/** The media type that the first bytes of a picture prove, whatever its URL declares (edge case R1). */
+export function sniffPicture(base64: string): 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp' | undefined {
+  const head = Buffer.from(base64.slice(0, 16), 'base64').toString('latin1')
+  if (head.startsWith('\x89PNG')) return 'image/png'
+  if (head.startsWith('\xff\xd8\xff')) return 'image/jpeg'
+  if (head.startsWith('GIF8')) return 'image/gif'
+  if (head.startsWith('RIFF') && head.slice(8, 12) === 'WEBP') return 'image/webp'
+  return undefined
 }
 
 /** A model id as one segment of a URL path; throws a RangeError for names that would leave it. */

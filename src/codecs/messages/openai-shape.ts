@@ -1,8 +1,6 @@
 /** Bodies of the chat completions format that came to this endpoint (field notes 1.3). */
 import { errors } from '../../core/error.ts'
-
-type Json = Record<string, unknown>
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null && !Array.isArray(value)
+import { isObject, type Json } from '../../core/json.ts'
 
 /** Top-level fields of that format which this one does not have. */
 const FIELDS = [

@@ -1,5 +1,5 @@
-/** JSON of any shape: reading what may be missing, and cleaning what goes out. */
-import { errors } from '../../src/plugin.ts'
+/** JSON of any shape: reading what providers leave out, set to null or give another type, and cleaning what goes out. */
+import { errors } from './error.ts'
 
 export type Json = Record<string, unknown>
 
@@ -10,9 +10,12 @@ export const isObject = (value: unknown): value is Json =>
 export const textIn = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : undefined
 
-/** A place in a list, as far as it can be believed; no answer has more candidates than this. */
+/** A place in a list, as far as it can be believed; no answer has more choices, calls or blocks than this. */
 export const indexIn = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isInteger(value) && value >= 0 && value < 1024 ? value : undefined
+
+/** A list; nothing for whatever is none. */
+export const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
 /** Part of Node 20; the type library of its language level does not know it yet. */
 type Unicode = string & { isWellFormed(): boolean; toWellFormed(): string }
@@ -21,10 +24,12 @@ type Unicode = string & { isWellFormed(): boolean; toWellFormed(): string }
 const MAX_DEPTH = 256
 
 /**
- * `value` with every lone half of a surrogate pair replaced, because the provider refuses JSON that holds one (R20).
- * What needs no change is shared, not copied. Throws 400 for what nests too deep to be sent.
+ * `value` with every lone half of a surrogate pair replaced, because providers refuse JSON that holds one (edge case
+ * R20). What needs no change is shared, not copied. Throws 400 for what nests too deep to be sent.
  */
-export function wellFormed(value: unknown, depth = 0): unknown {
+export const wellFormed = <T>(value: T): T => clean(value, 0) as T
+
+function clean(value: unknown, depth: number): unknown {
   if (typeof value === 'string') {
     const text = value as Unicode
     return text.isWellFormed() ? text : text.toWellFormed()
@@ -34,16 +39,16 @@ export function wellFormed(value: unknown, depth = 0): unknown {
   if (Array.isArray(value)) {
     let copy: unknown[] | undefined
     for (const [index, inner] of value.entries()) {
-      const clean = wellFormed(inner, depth + 1)
-      if (clean === inner) continue
+      const sound = clean(inner, depth + 1)
+      if (sound === inner) continue
       copy ??= [...value]
-      copy[index] = clean
+      copy[index] = sound
     }
     return copy ?? value
   }
   let changed = false
   const entries = Object.entries(value).map(([key, inner]) => {
-    const entry: [string, unknown] = [String(wellFormed(key)), wellFormed(inner, depth + 1)]
+    const entry: [string, unknown] = [wellFormed(key), clean(inner, depth + 1)]
     changed ||= entry[0] !== key || entry[1] !== inner
     return entry
   })
