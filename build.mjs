@@ -5,7 +5,15 @@ import { build } from 'esbuild'
 
 await rm('dist', { recursive: true, force: true })
 await build({
-  entryPoints: ['src/main.ts', 'src/cli.ts', 'src/check.ts', 'src/prebuild.ts', 'src/plugin.ts'],
+  entryPoints: [
+    'src/main.ts',
+    'src/worker.ts',
+    'src/cli.ts',
+    'src/check.ts',
+    'src/prebuild.ts',
+    'src/plugin.ts',
+    'src/parse-thread.ts',
+  ],
   outdir: 'dist/src',
   bundle: true,
   // Shared modules become shared chunks: an operator's plugin gets the same GatewayError as the server.
@@ -14,8 +22,10 @@ await build({
   format: 'esm',
   platform: 'node',
   target: 'node20',
-  external: ['better-sqlite3'],
-  banner: { js: "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);" },
+  external: ['better-sqlite3', 'better-sqlite3-napi'],
+  banner: {
+    js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",
+  },
   logLevel: 'warning',
 })
 

@@ -2,14 +2,19 @@
 import { createHash, createHmac } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
 import type { Schema } from '../core/schema.ts'
 import { ConfigError } from './error.ts'
+import { parseFile } from './large.ts'
+import { parsedAtBuild } from './parsed.ts'
 import { type Env, referencedFiles, resolveReferences, systemProblem } from './reference.ts'
 import { type Path, Source, samePath } from './source.ts'
 import { check } from './validate.ts'
-import { readYaml } from './yaml.ts'
+import { expandReferences } from './yaml.ts'
 
 const MAX_BYTES = 1024 * 1024
+/** Values that are frozen before others run. */
+const AT_ONCE = 10_000
 /** Where a reference may be shown: addresses and paths, which hold no secret. */
 const OPEN = new Set<unknown>(['server', 'catalog', 'base_url'])
 
@@ -29,8 +34,9 @@ export interface ConfigFile<T> {
 export const fingerprint = (secret: string): string =>
   createHmac('sha256', 'model-gateway credential fingerprint').update(secret).digest('hex').slice(0, 7)
 
-/** A file's values, with what `mask` makes of each secret; an empty one is none, and stays. */
+/** A file's values, not to be changed, with what `mask` makes of each secret; an empty one is none, and stays. */
 export function masked<T>(file: Pick<ConfigFile<T>, 'value' | 'secrets'>, mask: (secret: string) => string): T {
+  if (file.secrets.length === 0) return file.value
   const copy = structuredClone(file.value)
   for (const path of file.secrets) {
     const holder = path.slice(0, -1).reduce<unknown>((value, step) => (value as Record<string, unknown>)[step], copy)
@@ -54,7 +60,7 @@ export class FileReader<T> {
     this.#secret = secret
   }
 
-  /** `name` is what errors call it. Throws a ConfigError. Reading lets others run between the parses of two files. */
+  /** `name` is what errors call it. Throws a ConfigError. Reading lets others run between its steps. */
   async read(path: string, name: string): Promise<ConfigFile<T>> {
     const source = new Source(name, await readText(path, name))
     const folder = dirname(path)
@@ -63,14 +69,19 @@ export class FileReader<T> {
     const known = this.#cache.get(path)
     if (known?.key === key) return known.file
 
-    const { value, expanded } = readYaml(source, references, this.#secret)
+    const plain = parsedAtBuild(source.text) ?? (await parseFile(source))
+    const { value, expanded } = expandReferences(plain, source, references, this.#secret)
+    await turn()
     const secrets = expanded.filter(at => !OPEN.has(at[0]))
     if (this.#secret && !secrets.some(at => samePath(at, this.#secret!))) secrets.push(this.#secret)
     const result = check(this.#schema, value, secrets)
     if ('problem' in result) throw source.error(result.problem.message, result.problem.path, result.problem.at)
+    await turn()
+    await deepFreeze(result.value)
+    await turn()
     const file: ConfigFile<T> = {
       source,
-      value: deepFreeze(result.value),
+      value: result.value,
       secrets,
       references: referencedFiles(references, folder),
       digest: sha256(JSON.stringify(masked({ value: result.value, secrets }, fingerprint))),
@@ -101,10 +112,14 @@ async function readText(path: string, name: string): Promise<string> {
   }
 }
 
-function deepFreeze<V>(value: V): V {
-  if (typeof value === 'object' && value !== null && !Object.isFrozen(value)) {
-    Object.freeze(value)
-    for (const inner of Object.values(value)) deepFreeze(inner)
+/** Lets others run now and then. */
+async function deepFreeze(value: unknown): Promise<void> {
+  const left = [value]
+  for (let count = 1; left.length > 0; count++) {
+    const one = left.pop()
+    if (typeof one !== 'object' || one === null || Object.isFrozen(one)) continue
+    Object.freeze(one)
+    for (const inner of Object.values(one)) left.push(inner)
+    if (count % AT_ONCE === 0) await turn()
   }
-  return value
 }

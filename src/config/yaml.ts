@@ -1,6 +1,5 @@
 /** YAML text → plain values: one document, one meaning, references expanded, every fault with its position. */
 import { isAlias, isMap, isNode, isScalar, isSeq, type Node, type Scalar, type YAMLError, type YAMLMap } from 'yaml'
-import { parsedAtBuild } from './parsed.ts'
 import { expand, type References } from './reference.ts'
 import { type Path, parseYaml, type Source, samePath } from './source.ts'
 
@@ -14,8 +13,11 @@ export interface YamlValue {
   readonly expanded: readonly Path[]
 }
 
-/** `optional` is the one place where a variable may be unset; it reads as an empty text there. Throws a ConfigError. */
-export function readYaml(source: Source, references: References, optional?: Path): YamlValue {
+/**
+ * The values of a file, `plain`, with its references expanded in them. `optional` is the one place where a variable may be unset; it reads
+ * as an empty text there. Throws a ConfigError.
+ */
+export function expandReferences(plain: unknown, source: Source, references: References, optional?: Path): YamlValue {
   const expanded: Path[] = []
   const expandAt = (text: string, path: Path): string => {
     expanded.push(path)
@@ -24,7 +26,7 @@ export function readYaml(source: Source, references: References, optional?: Path
       throw source.error(why, path)
     })
   }
-  const value = expandAll(parsedAtBuild(source.text) ?? parseYamlFile(source), [], expandAt)
+  const value = source.text.includes('${') ? expandAll(plain, [], expandAt) : plain
   return { value, expanded }
 }
 
@@ -39,13 +41,17 @@ export function parseYamlFile(source: Source): unknown {
   return new Reader(source).value(document.contents)
 }
 
-function expandAll(value: unknown, path: Path, expandAt: (text: string, path: Path) => string): unknown {
-  if (typeof value === 'string') return value.includes('${') ? expandAt(value, path) : value
-  if (Array.isArray(value)) return value.map((item, index) => expandAll(item, [...path, index], expandAt))
+/** In place: the values of a large file are many. `path` is the same list all the way. */
+function expandAll(value: unknown, path: (string | number)[], expandAt: (text: string, path: Path) => string): unknown {
+  if (typeof value === 'string') return value.includes('${') ? expandAt(value, [...path]) : value
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(
-    Object.entries(value).map(([key, item]) => [key, expandAll(item, [...path, key], expandAt)]),
-  )
+  const holder = value as Record<string | number, unknown>
+  for (const step of Array.isArray(value) ? value.keys() : Object.keys(value)) {
+    path.push(step)
+    holder[step] = expandAll(holder[step], path, expandAt)
+    path.pop()
+  }
+  return value
 }
 
 function sayFault({ code, message, pos }: YAMLError, text: string): string {

@@ -1,19 +1,19 @@
 /** Opens the database file: refuses what is not ours, before anything is written, and brings the schema up to date. */
 import { accessSync, closeSync, constants, mkdirSync, openSync, readSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import Database from 'better-sqlite3'
 import { APPLICATION_ID } from './application.ts'
+import { Database, type Sqlite } from './driver.ts'
 import { migrations } from './migrations.ts'
 
-export type Sqlite = Database.Database
+export type { Sqlite } from './driver.ts'
 
 /** The store cannot be opened or written. The message names the file and what to do about it. */
 export class StoreError extends Error {
   override readonly name = 'StoreError'
 }
 
-/** Blocks the event loop, so it only bridges the commits of another process; longer locks are waited for elsewhere. */
-export const BUSY_TIMEOUT_MS = 50
+/** SQLite would block the event loop; the writer waits for other processes beside it, and readers never have to. */
+const NO_TIMEOUT = 'busy_timeout = 0'
 /** Before the first request nobody is kept waiting. */
 const START_TIMEOUT_MS = 5000
 const START_RETRY_MS = 5
@@ -36,7 +36,7 @@ export function openDatabase(path: string, steps: readonly string[] = migrations
     db.pragma('foreign_keys = ON')
     db.pragma(`journal_size_limit = ${JOURNAL_LIMIT}`)
     migrate(db, steps)
-    db.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`)
+    db.pragma(NO_TIMEOUT)
     return db
   } catch (cause) {
     db?.close()
@@ -50,7 +50,7 @@ export function atStart<T>(db: Sqlite, work: () => T): T {
   try {
     db.pragma(`busy_timeout = ${START_TIMEOUT_MS}`)
     const result = work()
-    db.pragma(`busy_timeout = ${BUSY_TIMEOUT_MS}`)
+    db.pragma(NO_TIMEOUT)
     return result
   } catch (cause) {
     db.close()

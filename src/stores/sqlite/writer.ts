@@ -5,7 +5,7 @@
  */
 import type { Statement } from 'better-sqlite3'
 import type { Disk } from './disk.ts'
-import { BUSY_TIMEOUT_MS, type Sqlite, StoreError } from './open.ts'
+import { type Sqlite, StoreError } from './open.ts'
 
 interface Job {
   run(): void
@@ -91,8 +91,6 @@ export interface Participant {
 /** All writes of this process. Jobs run in the order in which they were asked for. */
 export class Writer {
   readonly #db: Sqlite
-  readonly #waitNever: Statement
-  readonly #waitBriefly: Statement
   readonly #beginStatement: Statement
   readonly #commitStatement: Statement
   readonly #rollback: Statement
@@ -114,8 +112,6 @@ export class Writer {
     this.#db = db
     this.#disk = disk
     if (disk) db.pragma('synchronous = NORMAL')
-    this.#waitNever = db.prepare('PRAGMA busy_timeout = 0')
-    this.#waitBriefly = db.prepare(`PRAGMA busy_timeout = ${BUSY_TIMEOUT_MS}`)
     this.#beginStatement = db.prepare('BEGIN IMMEDIATE')
     this.#commitStatement = db.prepare('COMMIT')
     this.#rollback = db.prepare('ROLLBACK')
@@ -258,17 +254,14 @@ export class Writer {
     for (const job of jobs) job.fail(error)
   }
 
-  /** Takes the write lock unless another process has it; SQLite's own waiting would block the event loop. */
+  /** Takes the write lock unless another process has it. */
   #tryBegin(): boolean {
-    this.#waitNever.get()
     try {
       this.#beginStatement.run()
       return true
     } catch (error) {
       if (codeOf(error).startsWith('SQLITE_BUSY')) return false
       throw error
-    } finally {
-      this.#waitBriefly.get()
     }
   }
 
