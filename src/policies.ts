@@ -7,7 +7,7 @@ import { unknownName } from './config/nearest.ts'
 import type { Catalog, Credential } from './core/catalog.ts'
 import { errors } from './core/error.ts'
 import { namesOf, refsOf } from './core/offer.ts'
-import type { Access, Policies, Policy, PolicyFacts, SealedKey } from './core/policy.ts'
+import type { Access, Caller, Policies, Policy, PolicyFacts, Rule, SealedKey } from './core/policy.ts'
 import type { Log, PolicyAdmin, PolicyStores } from './core/ports.ts'
 import { accessOf } from './core/rules.ts'
 import { type Keyring, placeOf } from './stores/keyring.ts'
@@ -47,8 +47,12 @@ class OrganizationPolicy implements Policy {
   readonly #facts: PolicyFacts
   readonly #parts: PolicyParts
   readonly #access: Access
-  /** Of the keys that have rules of their own. */
-  readonly #accessByKey = new Map<string, Access>()
+  /** Of members and keys that have rules of their own, by their ids. */
+  readonly #rules = new Map<string, Rule[]>()
+  /** Of those, by the ids that tell them apart. */
+  readonly #accesses = new Map<string, Access>()
+  /** Of sessions that may call some models only. */
+  readonly #accessOfSession = new WeakMap<object, Access>()
   readonly #credentials = new Map<string, readonly Credential[]>()
   readonly #catalogs = new WeakMap<Catalog, Catalog>()
 
@@ -56,19 +60,50 @@ class OrganizationPolicy implements Policy {
     this.#facts = facts
     this.#parts = parts
     this.keepsReplies = facts.compliance?.noLogging !== true
-    const { orgId, version, rules, compliance } = facts
-    const organizationRules = rules.filter(({ keyId }) => keyId === undefined)
-    this.#access = accessOf({ id: `${version}`, organizationRules, keyRules: [], compliance })
-    for (const keyId of new Set(rules.map(rule => rule.keyId))) {
-      if (keyId === undefined) continue
-      const keyRules = rules.filter(rule => rule.keyId === keyId)
-      this.#accessByKey.set(keyId, accessOf({ id: `${version} ${keyId}`, organizationRules, keyRules, compliance }))
+    for (const rule of facts.rules) {
+      const narrowed = rule.keyId ?? rule.memberId
+      if (narrowed !== undefined) this.#rules.set(narrowed, [...(this.#rules.get(narrowed) ?? []), rule])
     }
-    parts.log.debug({ organization: orgId, version }, 'the policy of an organization is read')
+    this.#access = this.#accessOf([])
+    parts.log.debug({ organization: facts.orgId, version: facts.version }, 'the policy of an organization is read')
   }
 
-  access(keyId: string): Access {
-    return this.#accessByKey.get(keyId) ?? this.#access
+  access({ keyId, member, session }: Caller): Access {
+    if (session?.models) {
+      let access = this.#accessOfSession.get(session)
+      if (!access) {
+        access = this.#accessOf([member?.id, keyId], session.models)
+        this.#accessOfSession.set(session, access)
+      }
+      return access
+    }
+    const memberId = member && this.#rules.has(member.id) ? member.id : ''
+    const key = this.#rules.has(keyId) ? keyId : ''
+    if (memberId === '' && key === '') return this.#access
+    const id = `${memberId} ${key}`
+    let access = this.#accesses.get(id)
+    if (!access) {
+      access = this.#accessOf([memberId, key])
+      this.#accesses.set(id, access)
+    }
+    return access
+  }
+
+  #accessOf([memberId, keyId]: readonly (string | undefined)[], models?: readonly string[]): Access {
+    const { version, rules, compliance } = this.#facts
+    const rulesOf = (id: string | undefined) => (id === undefined ? undefined : this.#rules.get(id)) ?? []
+    const [ofMember, ofKey] = [rulesOf(memberId), rulesOf(keyId)]
+    const scope: Rule = { id: 'scope', type: 'allow_models', models, keyId: undefined, memberId: undefined }
+    return accessOf({
+      id: [version, ofMember.length > 0 ? memberId : '', ofKey.length > 0 ? keyId : '', ...(models ?? [])].join(' '),
+      levels: [
+        { whose: 'the organization', rules: rules.filter(rule => (rule.keyId ?? rule.memberId) === undefined) },
+        { whose: 'the member', rules: ofMember },
+        { whose: 'the API key', rules: ofKey },
+        { whose: 'the session', rules: models ? [scope] : [] },
+      ],
+      compliance,
+    })
   }
 
   catalog(shared: Catalog): Catalog {
@@ -94,10 +129,10 @@ class OrganizationPolicy implements Policy {
   }
 
   #open(key: SealedKey): Credential {
-    const { id, orgId, provider, label, fingerprint, sealed } = key
+    const { id, orgId, provider, label, fingerprint, sealed, models, budgets } = key
     try {
       const secret = this.#parts.keyring.open(sealed, placeOf(key))
-      return Object.freeze({ id, source: 'byok', secret, fingerprint, label })
+      return Object.freeze({ id, source: 'byok', secret, fingerprint, label, models, budgets })
     } catch (err) {
       this.#parts.log.error({ organization: orgId, provider, id, err }, 'a provider key cannot be opened')
       throw errors.credentialUnavailable(provider, err)
@@ -118,7 +153,8 @@ export function policyAdmin(parts: PolicyParts, policies: Policies, current: () 
     rules: stores.rules,
     compliance: stores.compliance,
     providerKeys: {
-      list: organization => stores.providerKeys.list(organization),
+      list: (organization, page) => stores.providerKeys.list(organization, page),
+      update: (id, organization, changes, actor) => stores.providerKeys.update(id, organization, changes, actor),
       remove: (id, organization, actor) => stores.providerKeys.remove(id, organization, actor),
       reencrypt: (withNewKey, actor) => stores.providerKeys.reencrypt(withNewKey, actor),
       async add(input, actor) {
@@ -137,7 +173,7 @@ export function policyAdmin(parts: PolicyParts, policies: Policies, current: () 
       },
     },
     manifests: {
-      list: organization => stores.manifests.list(organization),
+      list: (organization, limit, offset) => stores.manifests.list(organization, limit, offset),
       remove: (organization, provider, actor) => stores.manifests.remove(organization, provider, actor),
       async declare(organization, text, actor) {
         const orgId = stores.organizationId(organization)

@@ -2,12 +2,13 @@
 import { errors } from '../core/error.ts'
 import { formatMoney, type Money, parseMoney } from '../core/money.ts'
 import { periods } from '../core/period.ts'
-import type { LimitChange, LimitInput, LimitRecord } from '../core/ports.ts'
+import type { LimitChange, LimitInput, LimitRecord, Page } from '../core/ports.ts'
 import { s } from '../core/schema.ts'
 
 export const name = s.string({ minLength: 1, maxLength: 200, description: 'a name of 1 to 200 characters' })
 export const organization = s.string({ minLength: 1, description: 'the id or the name of an organization' })
 export const project = s.string({ minLength: 1, description: 'the id or the name of a project' })
+export const member = s.string({ minLength: 1, description: 'the address or the id of a member' })
 export const keyId = s.string({ minLength: 1, description: 'the id of a key, as keys.list shows it' })
 export const period = s.enum(...periods)
 export const zone = s.string({ minLength: 1, maxLength: 64, description: 'an IANA time zone such as "Europe/Berlin"' })
@@ -34,6 +35,26 @@ export function paid(text: string): Money {
   if (money > 0n) return money
   throw errors.invalidParameters('Argument "amount" must be more than zero.', 'amount')
 }
+
+/** Lists are answered in parts, so that none holds up requests: `after` is the id of the last record of a part. */
+const MAX_RECORDS = 500
+export const pageArguments = {
+  after: s.optional(s.string({ minLength: 1, description: 'the id of a record' })),
+  limit: s.optional(s.integer({ minimum: 1, maximum: MAX_RECORDS, description: `a count from 1 to ${MAX_RECORDS}` })),
+}
+export const pageOf = ({ after, limit = MAX_RECORDS }: Page): Page => ({ after, limit })
+/** The same for what has no ids. */
+export const partArguments = {
+  limit: pageArguments.limit,
+  offset: s.optional(s.integer({ minimum: 0, description: 'a count of what is left out' })),
+}
+export const partOf = ({
+  limit = MAX_RECORDS,
+  offset = 0,
+}: {
+  limit?: number | undefined
+  offset?: number | undefined
+}) => [limit, offset] as const
 
 interface LimitArguments {
   limit?: string | undefined

@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander'
 import type { ShownDiscount, ShownEntry } from '../admin/commands/credits.ts'
 import type { DeclaredPlan, ShownPlan } from '../admin/commands/plans.ts'
 import { planNames } from '../core/plan.ts'
+import { everyPart } from './pages.ts'
 import type { Open } from './session.ts'
 import { facts, table } from './table.ts'
 
@@ -82,7 +83,8 @@ export function addCredits(program: Command, open: Open): void {
     .requiredOption('--org <org>', 'id or name of the organization')
     .action(async ({ org: organization }, command) => {
       const { admin, print } = open(command)
-      print(await admin.command<ShownEntry[]>('credits.entries', { organization }), showEntries)
+      const entries = await everyPart(part => admin.command<ShownEntry[]>('credits.entries', { organization, ...part }))
+      print(entries, showEntries)
     })
 
   credits
@@ -104,7 +106,10 @@ export function addCredits(program: Command, open: Open): void {
     .option('--org <org>', 'only those that this organization gets')
     .action(async ({ org: organization }, command) => {
       const { admin, print } = open(command)
-      print(await admin.command<ShownDiscount[]>('credits.discounts', { organization }), showDiscounts)
+      const all = await everyPart(part =>
+        admin.command<ShownDiscount[]>('credits.discounts', { organization, ...part }),
+      )
+      print(all, showDiscounts)
     })
 }
 

@@ -5,6 +5,7 @@ import type { Command } from 'commander'
 import type { ShownManifest } from '../admin/commands/custom-models.ts'
 import type { DeclaredProvider } from '../core/ports.ts'
 import { errorCode, Failure, type Io } from './io.ts'
+import { everyPart } from './pages.ts'
 import type { Open } from './session.ts'
 import { table } from './table.ts'
 
@@ -57,7 +58,10 @@ export function addCustomModels(program: Command, open: Open): void {
     .option('--org <organization>', 'only that of this organization')
     .action(async ({ org }, command) => {
       const { admin, print } = open(command)
-      print(await admin.command<ShownManifest[]>('models.custom.list', { organization: org }), showList)
+      const all = await everyPart(part =>
+        admin.command<ShownManifest[]>('models.custom.list', { organization: org, ...part }),
+      )
+      print(all, showList)
     })
 
   custom

@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander'
 import type { AddedRule } from '../admin/commands/iam.ts'
 import { ruleTypes } from '../core/policy.ts'
 import type { RuleRecord } from '../core/ports.ts'
+import { every } from './pages.ts'
 import type { Open } from './session.ts'
 import { table } from './table.ts'
 
@@ -28,10 +29,11 @@ const showRules = (rules: readonly RuleRecord[]): string =>
   rules.length === 0
     ? 'no rules: everything is allowed\n'
     : table(
-        ['id', 'organization', 'key', 'type', 'value', 'status', 'created'],
+        ['id', 'organization', 'member', 'key', 'type', 'value', 'status', 'created'],
         rules.map(rule => [
           rule.id,
           rule.organization,
+          rule.member,
           rule.key,
           rule.type,
           shownValue(rule),
@@ -41,12 +43,13 @@ const showRules = (rules: readonly RuleRecord[]): string =>
       )
 
 export function addIam(program: Command, open: Open): void {
-  const iam = program.command('iam').description('rules of what organizations and keys may call')
+  const iam = program.command('iam').description('rules of what organizations, members and keys may call')
 
   iam
     .command('add')
     .description('add a rule; rules of one type that allow are a union, types add up, and what denies wins')
     .option('--org <organization>', 'for all keys of this organization')
+    .option('--member <address>', 'for all keys that this member of it made')
     .option('--key <id>', 'for this API key')
     .addOption(new Option('--type <type>', 'kind of rule').choices(ruleTypes).makeOptionMandatory())
     .option('--models <list>', 'models: ids or aliases, or provider/model', listOf)
@@ -68,11 +71,12 @@ export function addIam(program: Command, open: Open): void {
   iam
     .command('list')
     .description('list rules')
-    .option('--org <organization>', 'only those of this organization and its keys')
+    .option('--org <organization>', 'only those of this organization, its members and keys')
+    .option('--member <address>', 'only those of this member of it')
     .option('--key <id>', 'only those of this API key')
-    .action(async ({ org, key }, command) => {
+    .action(async ({ org, member, key }, command) => {
       const { admin, print } = open(command)
-      print(await admin.command<RuleRecord[]>('iam.list', { organization: org, key }), showRules)
+      print(await every<RuleRecord>(admin, 'iam.list', { organization: org, member, key }), showRules)
     })
 
   iam
@@ -101,7 +105,17 @@ export function addIam(program: Command, open: Open): void {
     })
 }
 
-const only = ({ key, type, models, providers, maxInputPrice, maxOutputPrice, ipCidrs }: Record<string, unknown>) => ({
+const only = ({
+  member,
+  key,
+  type,
+  models,
+  providers,
+  maxInputPrice,
+  maxOutputPrice,
+  ipCidrs,
+}: Record<string, unknown>) => ({
+  member,
   key,
   type,
   models,

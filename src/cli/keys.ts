@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander'
 import type { ShownKey } from '../admin/commands/keys.ts'
 import { addLimitOptions, showLimits } from './limits.ts'
+import { every } from './pages.ts'
 import type { Open } from './session.ts'
 import { facts, table } from './table.ts'
 
@@ -58,7 +59,7 @@ export function addKeys(program: Command, open: Open): void {
     .option('--project <project>', 'only those of this project')
     .action(async ({ project }, command) => {
       const { admin, print } = open(command)
-      print(await admin.command<ShownKey[]>('keys.list', { project }), showList)
+      print(await every<ShownKey>(admin, 'keys.list', { project }), showList)
     })
 
   addLimitOptions(

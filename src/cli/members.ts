@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander'
 import type { ShownMember } from '../admin/commands/members.ts'
 import { addLimitOptions, showLimits } from './limits.ts'
+import { every } from './pages.ts'
 import type { Open } from './session.ts'
 import { table } from './table.ts'
 
@@ -50,7 +51,7 @@ export function addMembers(program: Command, open: Open): void {
     .option('--org <org>', 'only those of this organization')
     .action(async ({ org: organization }, command) => {
       const { admin, print } = open(command)
-      print(await admin.command<ShownMember[]>('members.list', { organization }), showMembers)
+      print(await every<ShownMember>(admin, 'members.list', { organization }), showMembers)
     })
 
   addLimitOptions(

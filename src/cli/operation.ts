@@ -27,6 +27,7 @@ const showStatus = (status: Status): string =>
     ['version', status.version],
     ['listens on', status.listen],
     ['process', `${status.pid}, up ${span(status.uptimeMs)}`],
+    ...(status.workers ?? []).map(worker => ['worker', showWorker(worker)] as const),
     ['in flight', status.inFlight],
     ['database', status.database],
     ['configuration', status.configVersion],
@@ -34,6 +35,17 @@ const showStatus = (status: Status): string =>
     ['providers', `${status.providers}, ${status.liveProviders} live`],
     ['models', status.models],
   ])
+
+const showWorker = ({
+  pid,
+  ready,
+  uptimeMs,
+  inFlight,
+  configVersion,
+}: NonNullable<Status['workers']>[number]): string =>
+  ready
+    ? `${pid}, up ${span(uptimeMs)}, ${inFlight} in flight, configuration ${configVersion}`
+    : `${pid}, not ready: starting or draining`
 
 const lastReload = ({ lastReload: { ok, at, error } }: Status): string =>
   `${ok ? 'ok' : 'failed'} at ${new Date(at).toISOString()}${error ? `: ${error}` : ''}`

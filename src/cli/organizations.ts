@@ -1,6 +1,7 @@
 /** `gatewayctl orgs` and `projects`. */
 import { type Command, Option } from 'commander'
 import type { OrganizationRecord, ProjectRecord } from '../core/ports.ts'
+import { every } from './pages.ts'
 import type { Open } from './session.ts'
 import { table } from './table.ts'
 
@@ -63,7 +64,7 @@ export function addOrganizations(program: Command, open: Open): void {
     .description('list organizations')
     .action(async (_, command) => {
       const { admin, print } = open(command)
-      print(await admin.command<OrganizationRecord[]>('orgs.list'), showOrganizations)
+      print(await every<OrganizationRecord>(admin, 'orgs.list'), showOrganizations)
     })
 
   addOrganizationOptions(
@@ -99,7 +100,7 @@ export function addProjects(program: Command, open: Open): void {
     .option('--org <org>', 'only those of this organization')
     .action(async ({ org: organization }, command) => {
       const { admin, print } = open(command)
-      print(await admin.command<ProjectRecord[]>('projects.list', { organization }), showProjects)
+      print(await every<ProjectRecord>(admin, 'projects.list', { organization }), showProjects)
     })
 
   addProjectOptions(

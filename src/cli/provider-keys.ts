@@ -1,21 +1,27 @@
 /** `gatewayctl provider-keys`. */
 import type { Command } from 'commander'
-import type { ProviderKeyRecord, Reencryption } from '../core/ports.ts'
+import type { ChangedProviderKey, ShownProviderKey } from '../admin/commands/provider-keys.ts'
+import type { Reencryption } from '../core/ports.ts'
+import { listOf } from './iam.ts'
 import { Failure, type Io } from './io.ts'
-import type { Open } from './session.ts'
+import { addLimitOptions, showLimits } from './limits.ts'
+import { every } from './pages.ts'
+import type { Open, Session } from './session.ts'
 import { facts, table } from './table.ts'
 
-const showList = (keys: readonly ProviderKeyRecord[]): string =>
+const showList = (keys: readonly ShownProviderKey[]): string =>
   keys.length === 0
     ? 'no provider keys; add one with `gatewayctl provider-keys add --org O --provider ID < secret`\n'
     : table(
-        ['id', 'organization', 'provider', 'label', 'fingerprint', 'master key', 'created'],
+        ['id', 'organization', 'provider', 'label', 'fingerprint', 'models', 'limits USD', 'master key', 'created'],
         keys.map(key => [
           key.id,
           key.organization,
           key.provider,
           key.label,
           key.fingerprint,
+          key.models?.join(', ') ?? 'all',
+          showLimits(key.limits),
           key.keyVersion,
           key.createdAt.slice(0, 10),
         ]),
@@ -28,6 +34,8 @@ const showReencryption = ({ reencrypted, unreadable, keyVersion }: Reencryption)
     ['unreadable', unreadable.join(', ')],
   ])
 
+const modelsOf = (text: string): string | string[] => (text === 'all' ? text : listOf(text))
+
 /** A secret as an argument would stand in the list of processes. */
 async function readSecret(io: Io): Promise<string> {
   const secret = (await io.in?.())?.trim()
@@ -38,23 +46,46 @@ async function readSecret(io: Io): Promise<string> {
 export function addProviderKeys(program: Command, open: Open): void {
   const keys = program.command('provider-keys').description("organizations' own keys for providers")
 
-  keys
-    .command('add')
-    .description('keep a key for a provider; its secret is read from standard input and never shown')
-    .requiredOption('--org <organization>', 'id or name of the organization')
-    .requiredOption('--provider <id>', 'id of the provider')
-    .option('--label <label>', 'what the key is called in the routing of answers')
-    .action(async ({ org, provider, label }, command) => {
-      const { admin, print, io } = open(command)
-      const secret = await readSecret(io)
-      const record = await admin.command<ProviderKeyRecord>('provider-keys.add', {
-        organization: org,
-        provider,
-        label,
-        secret,
-      })
-      print(record, key => `kept ${key.id} (${key.label}) for ${key.provider}, fingerprint ${key.fingerprint}\n`)
+  const warnOf = ({ unknown }: ChangedProviderKey, { io, json }: Session) => {
+    if (unknown.length > 0 && !json) io.err(`warning: there is no ${unknown.join(', ')} yet\n`)
+  }
+
+  addLimitOptions(
+    keys
+      .command('add')
+      .description('keep a key for a provider; its secret is read from standard input and never shown')
+      .requiredOption('--org <organization>', 'id or name of the organization')
+      .requiredOption('--provider <id>', 'id of the provider')
+      .option('--label <label>', 'what the key is called in the routing of answers')
+      .option('--models <list>', 'only for these: ids or aliases, or provider/model', listOf),
+  ).action(async ({ org: organization, ...options }, command) => {
+    const session = open(command)
+    const { admin, print, io } = session
+    const secret = await readSecret(io)
+    const record = await admin.command<ChangedProviderKey>('provider-keys.add', { organization, ...options, secret })
+    print(record, key => `kept ${key.id} (${key.label}) for ${key.provider}, fingerprint ${key.fingerprint}\n`)
+    warnOf(record, session)
+  })
+
+  addLimitOptions(
+    keys
+      .command('update')
+      .description('change what a key is for and may spend; what is not named stays as it is')
+      .argument('<id>', 'id of the key')
+      .option('--org <organization>', 'only if it is a key of this organization')
+      .option('--label <label>', 'what the key is called in the routing of answers')
+      .option('--models <list>', 'only for these, or all', modelsOf),
+    'amount in USD from now on, or none to take the limit away',
+  ).action(async (id, { org: organization, ...options }, command) => {
+    const session = open(command)
+    const record = await session.admin.command<ChangedProviderKey>('provider-keys.update', {
+      id,
+      organization,
+      ...options,
     })
+    session.print(record, key => showList([key]))
+    warnOf(record, session)
+  })
 
   keys
     .command('list')
@@ -62,7 +93,7 @@ export function addProviderKeys(program: Command, open: Open): void {
     .option('--org <organization>', 'only those of this organization')
     .action(async ({ org }, command) => {
       const { admin, print } = open(command)
-      print(await admin.command<ProviderKeyRecord[]>('provider-keys.list', { organization: org }), showList)
+      print(await every<ShownProviderKey>(admin, 'provider-keys.list', { organization: org }), showList)
     })
 
   keys
@@ -72,7 +103,7 @@ export function addProviderKeys(program: Command, open: Open): void {
     .option('--org <organization>', 'only if it is a key of this organization')
     .action(async (id, { org }, command) => {
       const { admin, print } = open(command)
-      const removed = await admin.command<ProviderKeyRecord>('provider-keys.remove', { id, organization: org })
+      const removed = await admin.command<ShownProviderKey>('provider-keys.remove', { id, organization: org })
       print(removed, key => `removed ${key.id} (${key.label}) for ${key.provider}\n`)
     })
 

@@ -1,6 +1,7 @@
 /** `gatewayctl usage`. */
 import { type Command, Option } from 'commander'
 import type { UsageTotals } from '../core/ports.ts'
+import { everyPart } from './pages.ts'
 import type { Open } from './session.ts'
 import { facts, table } from './table.ts'
 
@@ -47,7 +48,14 @@ export function addUsage(program: Command, open: Open): void {
     .addOption(new Option('--group-by <what>', 'also by').choices(['provider', 'model', 'app', 'api_key']))
     .action(async ({ org: organization, project, key, from, to, groupBy }, command) => {
       const { admin, print } = open(command)
-      print(await admin.command<Usage>('usage', { organization, project, key, from, to, groupBy }), showUsage)
+      const args = { organization, project, key, from, to, groupBy }
+      let first: Usage | undefined
+      const groups = await everyPart(async part => {
+        const answer = await admin.command<Usage>('usage', { ...args, ...part })
+        first ??= answer
+        return answer.groups ?? []
+      })
+      print({ ...first!, ...(first!.groups && { groups }) }, showUsage)
     })
 
   usage

@@ -1,6 +1,7 @@
 /** What the configuration files say of models and providers, joined and immutable. */
 import type { Price } from './money.ts'
 import type { Op } from './ops.ts'
+import type { Budget } from './ports/keys.ts'
 import type { Translator } from './translator.ts'
 
 /** Names that a mapping may list under `supports`. */
@@ -55,8 +56,12 @@ export interface Credential {
   readonly source: 'platform' | 'byok'
   readonly secret: string
   readonly fingerprint: string
-  /** What its owner calls it; only an organization's own have one. */
+  /** What its owner calls it; only an organization's own have one, and the two that follow. */
   readonly label?: string | undefined
+  /** Names of the only models that it is for; undefined for all. */
+  readonly models?: readonly string[] | undefined
+  /** Limits on what may be spent by it. */
+  readonly budgets?: readonly Budget[] | undefined
 }
 
 /** What a provider says of the data that it is sent; undefined is what it does not say. */

@@ -122,6 +122,11 @@ export const errors = {
     ),
   /** A limit, a budget or an allowance that is used up. */
   spent: (message: string) => invalid(402, 'billing_error', message),
+  /** A limit of the organization's own key at a provider; another credential may do. */
+  providerKeySpent: (until: string) =>
+    invalid(402, 'billing_error', `The organization's key for the provider reached its usage limit.${until}`).with({
+      failover: true,
+    }),
   /** `what` has no price: a model, or something that can be asked of it. */
   unpriced: (model: string, provider: string, what = '') =>
     invalid(

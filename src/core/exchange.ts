@@ -127,6 +127,11 @@ export class Exchange {
     return typeof value === 'string' ? value : undefined
   }
 
+  /** The parsed body as it came, for endpoints without an operation; to be asked for once. */
+  body(): Promise<unknown> {
+    return this.#body()
+  }
+
   /** The canonical request: read, bounded, parsed, validated and decoded once, on first use. */
   input(): Promise<Ops[Op]> {
     this.#input ??= this.#body().then(body => {
@@ -203,24 +208,37 @@ export class Exchange {
    * that was `cut` short, what was delivered since the last report is added to it; nothing delivered is nothing used.
    */
   completeUsage(cut: boolean): void {
-    if (cut && this.marks.firstToken === 0) {
-      this.usage.prompt ??= 0
-      this.usage.completion ??= 0
-      return
-    }
-    const { operation } = this
-    if (!operation.answerTokens) this.usage.completion ??= 0
-    if (this.#pictures > 0) this.usage.drawn ??= this.#pictures
-    if (this.target?.price?.rates.image !== undefined && this.request) {
-      this.usage.image ??= operation.images?.(this.request) ?? 0
-    }
-    const { prompt, completion } = this.usage
-    const delivered = this.#told + estimateTokens(this.#unreported)
-    if (prompt !== undefined && completion !== undefined && !(cut && delivered > completion)) return
-    this.usage.prompt ??= estimateTokens(this.request ? operation.promptCharacters(this.request) : 0)
-    this.usage.completion = cut ? Math.max(completion ?? 0, delivered) : (completion ?? delivered)
+    if (!this.#complete(this.usage, cut)) return
     this.estimated = true
     this.#cost = undefined
+  }
+
+  /** Usage and cost if the answer were cut short now. */
+  get soFar(): { readonly usage: Usage; readonly cost: Cost | null } {
+    const usage = { ...this.usage }
+    this.#complete(usage, true)
+    return { usage, cost: costOf(usage, this.target?.price, this.#terms) }
+  }
+
+  /** Whether anything had to be estimated. */
+  #complete(usage: Usage, cut: boolean): boolean {
+    if (cut && this.marks.firstToken === 0) {
+      usage.prompt ??= 0
+      usage.completion ??= 0
+      return false
+    }
+    const { operation } = this
+    if (!operation.answerTokens) usage.completion ??= 0
+    if (this.#pictures > 0) usage.drawn ??= this.#pictures
+    if (this.target?.price?.rates.image !== undefined && this.request) {
+      usage.image ??= operation.images?.(this.request) ?? 0
+    }
+    const { prompt, completion } = usage
+    const delivered = this.#told + estimateTokens(this.#unreported)
+    if (prompt !== undefined && completion !== undefined && !(cut && delivered > completion)) return false
+    usage.prompt ??= estimateTokens(this.request ? operation.promptCharacters(this.request) : 0)
+    usage.completion = cut ? Math.max(completion ?? 0, delivered) : (completion ?? delivered)
+    return true
   }
 
   /** Cost of the usage so far at the target's price; null while the price is unknown. */

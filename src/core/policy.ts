@@ -1,6 +1,7 @@
 /** What one organization lets its keys call, and which credentials of its own it calls with. */
 import type { Address } from './address.ts'
 import type { Catalog, Credential, Mapping } from './catalog.ts'
+import type { Budget, Principal } from './ports/keys.ts'
 
 /** The eight kinds of rules (field notes section 6). */
 export const ruleTypes = [
@@ -30,8 +31,9 @@ export interface RuleValue {
 export interface Rule extends RuleValue {
   readonly id: string
   readonly type: RuleType
-  /** The key that it narrows; undefined for all keys of the organization. */
+  /** The key that it narrows, or the member whose keys it narrows; without either, all keys of the organization. */
   readonly keyId: string | undefined
+  readonly memberId: string | undefined
 }
 
 /** What an organization demands of providers. A fact that a provider does not state counts against it. */
@@ -69,6 +71,10 @@ export interface SealedKey {
   readonly label: string
   readonly fingerprint: string
   readonly sealed: Sealed
+  /** Names of the only models that it is for; undefined for all. */
+  readonly models: readonly string[] | undefined
+  /** Limits on what may be spent by it. */
+  readonly budgets: readonly Budget[]
 }
 
 /** All that is kept of one organization's policy. The same object for as long as nothing of it changes. */
@@ -90,7 +96,7 @@ export interface Denial {
   readonly reason: string
 }
 
-/** What one key may call: the rules of its organization, its own, and the compliance policy. Immutable. */
+/** What one key may call: the rules of its organization, its member, its own, and the compliance policy. Immutable. */
 export interface Access {
   /** Keys with one id are answered alike; another id stands for other rules, keys or models. */
   readonly id: string
@@ -102,11 +108,14 @@ export interface Access {
   denial(mapping: Mapping): Denial | undefined
 }
 
+/** Who calls, as far as rules tell callers apart. */
+export type Caller = Pick<Principal, 'keyId' | 'member' | 'session'>
+
 /** The policy of one organization. Immutable: a change makes another one. */
 export interface Policy {
   /** False under zero data retention: answers are not kept for replay. */
   readonly keepsReplies: boolean
-  access(keyId: string): Access
+  access(caller: Caller): Access
   /** The shared catalogue and the organization's own providers and models in one. */
   catalog(shared: Catalog): Catalog
   /**

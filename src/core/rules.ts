@@ -10,20 +10,22 @@ import type { Access, Compliance, Denial, Rule, RuleType, RuleValue } from './po
 /** Written per million tokens, kept in pico-USD per token: six places fewer than twelve. */
 const PLACES = 6
 
+/** The rules of an organization, of one of its members, keys or sessions. */
+export interface Level {
+  /** As a refusal names it. */
+  readonly whose: 'the organization' | 'the member' | 'the API key' | 'the session'
+  readonly rules: readonly Rule[]
+}
 export interface AccessFacts {
   readonly id: string
-  /** Those of the organization, and those of the key: each of the two narrows by itself. */
-  readonly organizationRules: readonly Rule[]
-  readonly keyRules: readonly Rule[]
+  /** Each narrows by itself what those before it leave. */
+  readonly levels: readonly Level[]
   readonly compliance: Compliance | undefined
 }
 
 /** Within one level rules of one type that allow are a union, types add up, and what denies wins. */
-export function accessOf({ id, organizationRules, keyRules, compliance }: AccessFacts): Access {
-  const levels = [
-    { rules: organizationRules, whose: 'the organization' },
-    { rules: keyRules, whose: 'the API key' },
-  ].filter(({ rules }) => rules.length > 0)
+export function accessOf({ id, levels: all, compliance }: AccessFacts): Access {
+  const levels = all.filter(({ rules }) => rules.length > 0)
   const judges = levels.map(({ rules, whose }) => offerJudge(rules, whose))
   const doors = levels
     .filter(({ rules }) => rules.some(({ type }) => type.endsWith('_ip_cidrs')))

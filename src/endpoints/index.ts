@@ -6,5 +6,6 @@ import { health } from './health.ts'
 import { key } from './key.ts'
 import { messages } from './messages.ts'
 import { models } from './models.ts'
+import { sessions } from './sessions.ts'
 
-export const endpoints: readonly Endpoint[] = [health, models, key, chat, messages, embeddings]
+export const endpoints: readonly Endpoint[] = [health, models, key, sessions, chat, messages, embeddings]

@@ -88,9 +88,9 @@ function enter(ex: Exchange, principal: Found, services: Services, trusted: Trus
   return admit(ex, found, principal, trusted, next)
 }
 
-function admit(ex: Exchange, policy: Policy, { keyId }: Principal, trusted: Trusted, next: Next): Promise<Reply> {
+function admit(ex: Exchange, policy: Policy, caller: Principal, trusted: Trusted, next: Next): Promise<Reply> {
   ex.policy = policy
-  ex.access = policy.access(keyId)
+  ex.access = policy.access(caller)
   ex.access.admit(() => clientAddress(ex.peer, ex.header('x-forwarded-for'), trusted))
   return next()
 }

@@ -9,7 +9,8 @@ import type { FilterFactory, Reply } from '../core/filter.ts'
 import { type Money, parseDecimal } from '../core/money.ts'
 import type { Hold, HoldRequest, Ledger, RequestRow, Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
-import { allowanceOf, discounted, estimate, isByok, refusal, storageOf } from './funding.ts'
+import { Checkpoints } from './checkpoints.ts'
+import { allowanceOf, discounted, estimate, isByok, payerOf, refusal, storageOf } from './funding.ts'
 import { identityOf, rowOf } from './row.ts'
 
 const options = s.object({
@@ -33,6 +34,7 @@ export const billing: FilterFactory<Infer<typeof options>> = {
   create({ default_output, storage }, services) {
     const { ledger, metrics, now } = services
     const storageRate = parseDecimal(storage, TOKEN_PLACES)
+    const checkpoints = new Checkpoints(services)
     return {
       async handle(ex, next) {
         const target = discounted(ex.target!, ex.principal!)
@@ -54,11 +56,13 @@ export const billing: FilterFactory<Infer<typeof options>> = {
           void release(hold, services)
           throw thrown
         }
+        if (hold && ex.streaming) checkpoints.begin(ex, hold)
         const conclude = (outcome: Outcome) => settle(ex, outcome, hold, storageRate, services)
         reply.events = charged(ex, reply.events, conclude, async () => release(hold, services))
         return reply
       },
       finish(ex) {
+        checkpoints.end(ex)
         if (!ex.principal || !ex.request || ex.kept) return
         return ledger.record(rowOf(ex, ex.outcome ?? 'error', 0n, now()))
       },
@@ -87,7 +91,7 @@ async function reserve(request: HoldRequest, ledger: Ledger): Promise<Hold | und
 const holdFor = (ex: Exchange, amount: Money, now: number): HoldRequest => ({
   id: `${ex.logId}:${ex.attempts.length}`,
   request: identityOf(ex),
-  principal: ex.principal!,
+  principal: payerOf(ex),
   amount,
   expiresAt: now + ex.target!.provider.timeouts.total + GRACE_MS,
   byok: isByok(ex),

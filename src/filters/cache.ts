@@ -75,6 +75,7 @@ async function* record(ex: Exchange, events: Reply['events'], done: (events: Eve
 function store(services: Services, key: string, ttlMs: number, maxBytes: number, ex: Exchange, events: Event[]): void {
   const { mapping } = ex.target!
   if (!events.some(({ type }) => type === 'finish' || type === 'result')) return
+  if (events.some(event => event.type === 'finish' && event.reason === 'content_filter')) return
   if (events.some(event => event.type === 'result' && event.bytes && event.bytes.length > maxBytes)) return
   const reply = {
     events: events.map(storable),

@@ -7,6 +7,13 @@ import type { Allowance, Exhausted, Principal } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
 import { estimateTokens, type Usage } from '../core/usage.ts'
 
+/** With the limits of the caller's own key at the provider, where it has some. */
+export function payerOf(ex: Exchange): Principal {
+  const principal = ex.principal!
+  const { budgets = [] } = ex.target!.credential ?? {}
+  return budgets.length === 0 ? principal : { ...principal, budgets: [...principal.budgets, ...budgets] }
+}
+
 /** The caller's own key at the provider: no credits are used. */
 export const isByok = (ex: Exchange): boolean => ex.target!.credential?.source === 'byok'
 
@@ -84,6 +91,10 @@ export function refusal({ exhausted, period, resetsAt }: Exhausted): GatewayErro
   switch (exhausted) {
     case 'key':
       return errors.spent(`API key reached its ${period === 'total' ? '' : 'current period '}usage limit.${until}`)
+    case 'session':
+      return errors.spent('Session reached its usage limit.')
+    case 'provider-key':
+      return errors.providerKeySpent(until)
     case 'member':
       return errors.spent(`Member has reached their ${period === 'total' ? 'total' : 'period'} spend budget.${until}`)
     case 'premium':

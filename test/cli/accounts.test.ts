@@ -194,6 +194,28 @@ t.test('usage is that of an organization, a project or a key', async t => {
   t.strictSame(await json('usage check'), { differences: [] })
 })
 
+t.test('long lists come whole, in parts of what the gateway answers at once', async t => {
+  const { json, stores } = await shell(t)
+  const { id: orgId } = await json('orgs create --name acme --account open')
+  const { id: project } = await json('projects create --org acme --name web')
+  const count = 1001
+  for (let n = 0; n < count; n++) {
+    await stores.accounts.createKey({ project: project as string, name: `key ${n}` })
+    if (n < 501) await stores.credits.add({ organization: 'acme', amount: 1n, reference: `bill-${n}` }, 'ada')
+  }
+  const principal = { orgId, projectId: project, keyId: 'k' } as unknown as Principal
+  const rows = Array.from({ length: 501 }, (_, n) => rowOf(principal, `r${n}`, { at: Date.now(), source: `app-${n}` }))
+  await Promise.all(rows.map(row => stores.ledger.record(row)))
+  const keys = await json<Tree[]>('keys list --project web')
+  t.strictSame(
+    keys.map(({ name }) => name),
+    Array.from({ length: count }, (_, n) => `key ${n}`),
+  )
+  t.equal(new Set((await json<Tree[]>('credits entries --org acme')).map(({ reference }) => reference)).size, 501)
+  const { groups } = await json<{ groups: Tree[] }>('usage --group-by app')
+  t.equal(new Set(groups.map(({ id }) => id)).size, 501)
+})
+
 t.test('the audit log says who changed what, and from what to what', async t => {
   const { ctl, json } = await shell(t)
   await json('orgs create --name acme', 'ada')

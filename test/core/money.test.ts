@@ -99,7 +99,7 @@ t.test('images are drawn at the price of their tokens, as far as those are told'
   t.match(cost({ drawn: 2 }), { imageOutput: '0.0672' }, '1120 tokens each')
 })
 
-t.test('parts sum to the total, which is the exact sum rounded half up once', async t => {
+t.test('CC-11 parts sum to the total, which is the exact sum rounded half up once', async t => {
   const amount = fc.oneof(fc.nat(10_000_000), fc.nat(100), fc.constantFrom(Number.NaN, -1, -0.5, 0.4, 7.5))
   const usages = fc.record(Object.fromEntries(axes.map(axis => [axis, amount])), { requiredKeys: [] })
   const rate = fc.bigInt({ min: 0n, max: 10_000_000_000n })

@@ -210,7 +210,7 @@ group('a plan excludes what interface 8.6 says, and its week bounds premium mode
   t.equal((await gateway.chat(request, who.as)).headers.get('ratelimit-policy'), '"requests";q=1200;w=60')
 })
 
-group('AT-05, AT-08 keys end, projects are archived, members leave: the next request is refused', async t => {
+group('AT-05, AT-08, CC-10 keys end, projects are archived, members leave: the next request is refused', async t => {
   const who = await tenant()
   t.equal(await status(ask(who)), '200')
   await command('projects.archive', { project: who.project })

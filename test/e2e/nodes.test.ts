@@ -47,7 +47,7 @@ for (const [says, credits, key] of [
   ['a limit', '1', { limit: (PRICE * 10).toFixed(9) }],
   ['a daily limit', '1', { limit: (PRICE * 10).toFixed(9), limitPeriod: 'day' }],
 ] as const) {
-  t.test(`two hundred requests at two gateways on ${says} for ten are ten`, async t => {
+  t.test(`CC-01 two hundred requests at two gateways on ${says} for ten are ten`, async t => {
     await upstream.reset()
     await upstream.script('a', [{ hold: 0, usage }])
     const { as, org } = await tenant(credits, key)
@@ -83,6 +83,9 @@ t.test(
     const { balance, used } = await command<{ balance: string; used: string }>('credits.show', { organization: org })
     t.equal(Number(used), Number((10 * (7 * 1000 + 15 * 2000) * 1e-9).toFixed(9)))
     t.equal(Number(balance), Number((0.00025 - Number(used)).toFixed(9)))
+    for (const gateway of gateways) {
+      t.match(await gateway.metrics(), new RegExp(`^gateway_overdraft_usd ${-Number(balance)}$`, 'm'))
+    }
   },
 )
 

@@ -70,6 +70,7 @@ group('two organizations never see anything of each other', async t => {
   const commands: [string, object, status?: number][] = [
     ['provider-keys.list', { organization: b.org }],
     ['provider-keys.remove', { organization: b.org, id: keyId }, 404],
+    ['provider-keys.update', { organization: b.org, id: keyId, label: 'mine' }, 404],
     ['iam.list', { organization: b.org }],
     ['iam.list', { organization: b.org, key: a.keyId }, 404],
     ['iam.add', { organization: b.org, key: a.keyId, type: 'deny_models', models: ['x'] }, 404],

@@ -87,62 +87,65 @@ group('in the mode api-keys only own keys are shown to a provider', async t => {
   )
 })
 
-group('rules of the organization and of the key are refused with the reason, and the listing follows them', async t => {
-  const one = await tenant('credits', '10')
-  const other = await newKey(one.project)
-  const listed = async (key: Pick<Tenant, 'key'>, query = '') => {
-    const response = await gateway.get(`/v1/models${query}`, as(key))
-    t.match(response.headers.get('vary'), /authorization/)
-    t.equal(response.headers.get('cache-control'), 'private')
-    return ((await response.json()) as { data: { id: string }[] }).data.map(({ id }) => id)
-  }
-  const everything = ['test', 'small', 'bare']
-  t.strictSame(await listed(one), everything)
-  const rule = await ctlJson(t, ['iam', 'add', '--org', one.org, '--type', 'deny_models', '--models', 'small,later'])
-  t.match(rule, { type: 'deny_models', value: { models: ['small', 'later'] }, key: null, unknown: ['later'] })
-  const denied = await answer(await ask(one, 'small'))
-  t.match(denied, {
-    status: 403,
-    error: {
-      code: 'permission_denied',
-      message: `Access denied: Model small is in the denied models list (rule ${rule.id} of the organization).`,
-    },
-  })
-  t.ok(isErrorBody({ error: denied.error }))
-  t.strictSame(await listed(one), ['test', 'bare'])
-  t.strictSame(await listed(one, '?include_restricted=true'), everything)
+group(
+  'AT-18 rules of the organization and of the key are refused with the reason, and the listing follows them',
+  async t => {
+    const one = await tenant('credits', '10')
+    const other = await newKey(one.project)
+    const listed = async (key: Pick<Tenant, 'key'>, query = '') => {
+      const response = await gateway.get(`/v1/models${query}`, as(key))
+      t.match(response.headers.get('vary'), /authorization/)
+      t.equal(response.headers.get('cache-control'), 'private')
+      return ((await response.json()) as { data: { id: string }[] }).data.map(({ id }) => id)
+    }
+    const everything = ['test', 'small', 'bare']
+    t.strictSame(await listed(one), everything)
+    const rule = await ctlJson(t, ['iam', 'add', '--org', one.org, '--type', 'deny_models', '--models', 'small,later'])
+    t.match(rule, { type: 'deny_models', value: { models: ['small', 'later'] }, key: null, unknown: ['later'] })
+    const denied = await answer(await ask(one, 'small'))
+    t.match(denied, {
+      status: 403,
+      error: {
+        code: 'permission_denied',
+        message: `Access denied: Model small is in the denied models list (rule ${rule.id} of the organization).`,
+      },
+    })
+    t.ok(isErrorBody({ error: denied.error }))
+    t.strictSame(await listed(one), ['test', 'bare'])
+    t.strictSame(await listed(one, '?include_restricted=true'), everything)
 
-  await ctlJson(t, ['iam', 'add', '--key', other.keyId, '--type', 'allow_providers', '--providers', 'b'])
-  t.strictSame(await listed(other), ['test'])
-  t.strictSame(await listed(other, '?mapped=true'), ['b/test'])
-  t.strictSame(await listed(one, '?mapped=true'), ['a/test', 'b/test', 'bare/bare'], 'the first key is as it was')
-  t.match(await answer(await ask(other)), { status: 200, metadata: { used_provider: 'b' } })
-  t.match(await answer(await ask(other, 'a/test')), {
-    status: 403,
-    error: { message: /Provider a is not in the allowed/ },
-  })
-  const { status, error } = await answer(
-    await gateway.post(
-      '/v1/messages',
-      { model: 'a/test', max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }] },
-      as(other),
-    ),
-  )
-  t.match([status, error], [403, { type: 'permission_error', message: /Provider a/ }], 'on every surface')
-  const rolled = await command<{ id: string; key: string }>('keys.roll', { id: other.keyId })
-  t.strictSame(await listed(rolled), ['test'], 'a rolled key keeps its rules')
+    await ctlJson(t, ['iam', 'add', '--key', other.keyId, '--type', 'allow_providers', '--providers', 'b'])
+    t.strictSame(await listed(other), ['test'])
+    t.strictSame(await listed(other, '?mapped=true'), ['b/test'])
+    t.strictSame(await listed(one, '?mapped=true'), ['a/test', 'b/test', 'bare/bare'], 'the first key is as it was')
+    t.match(await answer(await ask(other)), { status: 200, metadata: { used_provider: 'b' } })
+    t.match(await answer(await ask(other, 'a/test')), {
+      status: 403,
+      error: { message: /Provider a is not in the allowed/ },
+    })
+    const { status, error } = await answer(
+      await gateway.post(
+        '/v1/messages',
+        { model: 'a/test', max_tokens: 10, messages: [{ role: 'user', content: 'Hi' }] },
+        as(other),
+      ),
+    )
+    t.match([status, error], [403, { type: 'permission_error', message: /Provider a/ }], 'on every surface')
+    const rolled = await command<{ id: string; key: string }>('keys.roll', { id: other.keyId })
+    t.strictSame(await listed(rolled), ['test'], 'a rolled key keeps its rules')
 
-  const [first] = await command<{ id: string }[]>('iam.list', { organization: one.org })
-  t.match(await ctl(['iam', 'update', first!.id, '--status', 'inactive']), { code: 0, stdout: /is inactive/ })
-  t.strictSame(await listed(one), everything)
-  t.match(await ctl(['iam', 'list', '--org', one.org]), { code: 0, stdout: /deny_models +small, later +inactive/ })
-  t.match(await ctl(['iam', 'remove', first!.id]), { code: 0 })
-  t.match(await ctl(['iam', 'add', '--type', 'deny_models', '--models', 'x']), { code: 2, stderr: /--org or --key/ })
-  t.match(await ctl(['iam', 'add', '--org', one.org, '--type', 'deny_models', '--providers', 'x']), {
-    code: 1,
-    stderr: /takes models, not providers/,
-  })
-})
+    const [first] = await command<{ id: string }[]>('iam.list', { organization: one.org })
+    t.match(await ctl(['iam', 'update', first!.id, '--status', 'inactive']), { code: 0, stdout: /is inactive/ })
+    t.strictSame(await listed(one), everything)
+    t.match(await ctl(['iam', 'list', '--org', one.org]), { code: 0, stdout: /deny_models +small, later +inactive/ })
+    t.match(await ctl(['iam', 'remove', first!.id]), { code: 0 })
+    t.match(await ctl(['iam', 'add', '--type', 'deny_models', '--models', 'x']), { code: 2, stderr: /--org or --key/ })
+    t.match(await ctl(['iam', 'add', '--org', one.org, '--type', 'deny_models', '--providers', 'x']), {
+      code: 1,
+      stderr: /takes models, not providers/,
+    })
+  },
+)
 
 group('rules of prices, addresses and compliance hold too', async t => {
   const one = await tenant('credits', '10')
@@ -219,3 +222,74 @@ group(
     t.match(refused, { status: 403, error: { message: /a may keep prompts/ } })
   },
 )
+
+group('rules of a member narrow all keys that it made, and no others', async t => {
+  const one = await tenant('credits', '10')
+  await command('members.add', { organization: one.org, email: 'ada@x.example', role: 'developer' })
+  const hers = await command<{ key: string; id: string }>('keys.create', {
+    project: one.project,
+    createdBy: 'ada@x.example',
+  })
+  const args = ['iam', 'add', '--org', one.org, '--member', 'ada@x.example', '--type', 'deny_models']
+  const rule = await ctlJson(t, [...args, '--models', 'small'])
+  t.match(rule, { member: 'ada@x.example', key: null })
+  t.match(await answer(await ask(hers, 'small')), {
+    status: 403,
+    error: { message: `Access denied: Model small is in the denied models list (rule ${rule.id} of the member).` },
+  })
+  t.equal((await ask(hers)).status, 200)
+  t.equal((await ask(one, 'small')).status, 200)
+  await ctlJson(t, ['iam', 'add', '--key', hers.id, '--type', 'allow_models', '--models', 'small,test'])
+  t.equal((await ask(hers, 'small')).status, 403, 'a key cannot widen what its member may')
+  const listed = (await (await gateway.get('/v1/models', as(hers))).json()) as { data: { id: string }[] }
+  t.strictSame(
+    listed.data.map(({ id }) => id),
+    ['test'],
+  )
+  t.match(await ctl(['iam', 'list', '--org', one.org, '--member', 'ada@x.example']), {
+    code: 0,
+    stdout: /ada@x\.example +- +deny_models +small +active/,
+  })
+})
+
+group('an own key is for some models and for so much money; what it is not for, others serve', async t => {
+  const usage = { prompt: 3, completion: 10 }
+  // 0.000023 USD, held and charged.
+  const more = { max_tokens: usage.completion }
+  await upstream.script('a', [{ usage }])
+  const own = await tenant('hybrid', '10')
+  const sourceOf = async (who: Tenant) => {
+    const { status, metadata, error } = await answer(await ask(who, 'test', more))
+    return error
+      ? `${status} ${error.message}`
+      : metadata.routing.map(each => each.providerKeyLabel ?? 'platform').join()
+  }
+  const add = ['provider-keys', 'add', '--org', own.org, '--provider', 'a', '--label', 'small']
+  const { id } = await ctlJson(t, [...add, '--limit', '0.00003'], good[0])
+  await ctlJson(t, ['provider-keys', 'add', '--org', own.org, '--provider', 'a', '--label', 'more'], good[1])
+  t.strictSame([await sourceOf(own), await sourceOf(own)], ['small', 'more'], 'the next own key, when one is used up')
+  t.match(await balance(own), { used: '0' })
+  const [spent] = await ctlJson<Tree[]>(t, ['provider-keys', 'list', '--org', own.org])
+  t.match(spent, { id, models: null, limits: [{ period: 'total', limit: '0.00003', spent: '0.000023' }] })
+  await ctlJson(t, ['provider-keys', 'update', id as string, '--limit', '0.00005'])
+  t.strictSame([await sourceOf(own), await sourceOf(own)], ['small', 'more'], 'a raised limit counts what was spent')
+
+  const lone = await tenant('hybrid', '10')
+  const lones = ['provider-keys', 'add', '--org', lone.org, '--provider', 'a', '--label', 'lone']
+  const key = await ctlJson(t, [...lones, '--limit', '0.00003', '--limit-period', 'month'], good[0])
+  t.strictSame([await sourceOf(lone), await sourceOf(lone)], ['lone', 'platform'])
+  t.match(await balance(lone), { used: '0.000023' })
+  await command('projects.update', { project: lone.project, mode: 'api-keys' })
+  const refused = /^402 The organization's key for the provider reached its usage limit\. It resets at \d{4}-/
+  t.match(await sourceOf(lone), refused)
+  const update = ['provider-keys', 'update', key.id as string, '--org', lone.org]
+  await ctlJson(t, [...update, '--limit', 'none', '--limit-period', 'month', '--models', 'small,later'])
+  t.match(await sourceOf(lone), /^400 .*add one for a or b/)
+  t.match(await answer(await ask(lone, 'small', more)), { status: 200 })
+  t.match(await ctl([...update, '--models', 'later']), { code: 0, stderr: /there is no later yet/ })
+  await ctlJson(t, [...update, '--models', 'a/test'])
+  t.equal(await sourceOf(lone), 'lone')
+  await ctlJson(t, [...update, '--models', 'all'])
+  t.match(await ctl(update), { code: 1, stderr: /Nothing is to be changed/ })
+  t.match(await ctl([...update.slice(0, 3), '--org', own.org, '--label', 'x']), { code: 1, stderr: /no provider key/ })
+})

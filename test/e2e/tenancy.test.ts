@@ -5,10 +5,10 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
 import { commands } from '../../src/admin/commands/index.ts'
 import { endpoints } from '../../src/endpoints/index.ts'
+import { Database } from '../../src/stores/sqlite/driver.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, isErrorBody } from '../helpers/invariants.ts'
 import { raw } from '../helpers/raw.ts'
@@ -166,7 +166,7 @@ group('AT-06 no route shows a tenant anything of another one', async t => {
   const ids = { organization_id: b.org, org_id: b.org, project_id: b.project, key_id: b.keyId, log_id: metadata.log_id }
   const names = Object.fromEntries(Object.entries(ids).map(([name, id]) => [`x-${name.replace('_', '-')}`, id]))
   const asked = { model: 'test', max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }] }
-  const body = { ...asked, input: 'Hi', user: b.keyId, metadata: ids, ...ids }
+  const body = { ...asked, input: 'Hi', customer: 'Hi', user: b.keyId, metadata: ids, ...ids }
 
   // Every route there is; those of MCP, jobs and custom models are asked in the same way when they come.
   for (const { method, path } of endpoints) {
@@ -241,6 +241,8 @@ group('AT-06 no command that is asked about one tenant tells anything of another
     ['members.update', { organization: a!.org, member: 'dev@commands-a.example', projects: [b!.project] }],
     ['members.remove', { organization: a!.org, member: 'dev@commands-b.example' }],
     ['keys.create', { project: a!.project, createdBy: 'dev@commands-b.example' }],
+    ['iam.add', { organization: a!.org, member: 'dev@commands-b.example', type: 'deny_models', models: ['x'] }],
+    ['iam.list', { organization: a!.org, member: 'dev@commands-b.example' }],
   ] as const) {
     t.equal((await command(name, args)).status, 404, `${name} with the other's identifiers`)
   }

@@ -207,7 +207,7 @@ async function keyOf(facts: {
   return asked[0]!
 }
 
-t.test('two requests share a cached answer only when they are the same request of the same tenant', async t => {
+t.test('AT-12 two requests share a cached answer only when they are the same request of the same tenant', async t => {
   const field = fc.constantFrom('model', 'messages', 'temperature', 'max_tokens', 'tools', 'user', 'n', 'reasoning')
   const one = fc.dictionary(field, fc.jsonValue({ maxDepth: 2 }), { noNullPrototype: true })
   const asText = (fields: object) => JSON.stringify(Object.entries(fields).sort(([x], [y]) => (x < y ? -1 : 1)))

@@ -1,7 +1,7 @@
 /** Another process on the same database: forked by tests, told by messages what to do, and killed at will. */
 import { once } from 'node:events'
-import Database from 'better-sqlite3'
 import type { Principal } from '../../src/core/ports.ts'
+import { Database } from '../../src/stores/sqlite/driver.ts'
 import { openStores } from '../../src/stores/sqlite/index.ts'
 import { identity } from '../stores/subject.ts'
 

@@ -32,7 +32,7 @@ t.test('the policy and what the key may call under it are on the exchange', asyn
     const { ex, status } = await enter(policies, '127.0.0.1')
     t.equal(status, 200)
     t.equal(ex.policy, policy)
-    t.equal(ex.access, policy.access('key-1'))
+    t.equal(ex.access, policy.access(principal))
   }
 })
 

@@ -2,8 +2,8 @@
 import type { Test } from 'tap'
 import { noDemands } from '../../src/core/compliance.ts'
 import { GatewayError } from '../../src/core/error.ts'
-import type { Principal } from '../../src/core/ports.ts'
-import type { Subject } from '../stores/subject.ts'
+import type { Hold, Principal } from '../../src/core/ports.ts'
+import { HOUR, identity, NOON, rowOf, type Subject } from '../stores/subject.ts'
 
 const BY = 'tester'
 const SECRET = 'sk-canary-0123456789abcdef'
@@ -87,8 +87,8 @@ export function policyStoreContract(t: Test, make: Make): void {
     t.strictSame(await ids({ organization: a.orgId }), [org.id, own.id])
     t.strictSame(await ids({ key: a.keyId }), [own.id])
     t.strictSame((await policies.facts(a.orgId)).rules, [
-      { id: org.id, type: 'allow_models', keyId: undefined, models: ['x', 'y'] },
-      { id: own.id, type: 'deny_pricing', keyId: a.keyId, pricing: 'paid' },
+      { id: org.id, type: 'allow_models', keyId: undefined, memberId: undefined, models: ['x', 'y'] },
+      { id: own.id, type: 'deny_pricing', keyId: a.keyId, memberId: undefined, pricing: 'paid' },
     ])
     await policies.rules.setStatus(org.id, 'inactive', a.orgId, BY)
     t.strictSame(
@@ -98,6 +98,64 @@ export function policyStoreContract(t: Test, make: Make): void {
     t.match(await policies.rules.list({ organization: a.orgId }), [{ status: 'inactive' }, { status: 'active' }])
     await policies.rules.setStatus(org.id, 'active', undefined, BY)
     t.equal((await policies.facts(a.orgId)).rules.length, 2)
+  })
+
+  t.test('rules narrow all keys of a member, who is one of the organization', async t => {
+    const { policies, members, ...subject } = make(t)
+    const [a, b] = await two({ policies, members, ...subject })
+    const { id } = await members.add({ organization: a.orgId, email: 'ada@x.example', role: 'developer' }, BY)
+    const denied = { type: 'deny_models', value: { models: ['x'] } } as const
+    const made = await policies.rules.add({ organization: a.orgId, member: 'ada@x.example', ...denied }, BY)
+    t.match(made, { organization: a.orgId, member: 'ada@x.example', key: null })
+    t.match((await policies.facts(a.orgId)).rules, [{ id: made.id, memberId: id, keyId: undefined, models: ['x'] }])
+    t.strictSame(await policies.rules.list({ organization: a.orgId, member: id }), [made])
+    t.strictSame(await policies.rules.list({ key: a.keyId }), [])
+    await refusal(t, policies.rules.add({ organization: b.orgId, member: id, ...denied }, BY), 404)
+    await refusal(t, policies.rules.list({ organization: b.orgId, member: 'ada@x.example' }), 404)
+    await refusal(t, policies.rules.add({ member: id, ...denied }, BY), 400)
+    await refusal(t, policies.rules.add({ organization: a.orgId, member: id, key: a.keyId, ...denied }, BY), 400)
+    await members.remove(a.orgId, id, BY)
+    t.match(await policies.rules.list({ organization: a.orgId }), [{ member: 'ada@x.example' }], 'it is still listed')
+    await policies.rules.remove(made.id, undefined, BY)
+  })
+
+  t.test('a provider key is for some models and may spend so much, as it is set and changed', async t => {
+    const subject = make(t)
+    const { policies } = subject
+    const [a, b] = await two(subject)
+    const limit = { amount: 5_000_000_000n }
+    const made = await policies.providerKeys.add({ ...key(a.orgId), models: ['x', 'acme/y'], limit }, BY)
+    const total = { period: 'total', limit: limit.amount, spent: 0n, zone: 'UTC', resetsAt: null }
+    t.match(made, { models: ['x', 'acme/y'], limits: [total] })
+    const facts = () => policies.facts(a.orgId)
+    const [{ budgets } = { budgets: [] }] = (await facts()).keys
+    t.match((await facts()).keys, [{ models: ['x', 'acme/y'], budgets: [{ of: 'provider-key', period: 'total' }] }])
+
+    const before = await facts()
+    const monthly = { set: { amount: 1n, period: 'month' } } as const
+    const changed = await policies.providerKeys.update(made.id, a.orgId, { models: null, limit: monthly }, BY)
+    t.match(changed, { label: 'main', models: null, limits: [total, { period: 'month', limit: 1n }] })
+    t.not(await facts(), before)
+    t.match((await facts()).keys, [{ models: undefined, budgets: { length: 2 } }])
+    await policies.providerKeys.update(made.id, undefined, { limit: { drop: 'period' }, label: 'other' }, BY)
+    t.match(await policies.providerKeys.list(a.orgId), [{ label: 'other', limits: [total] }])
+    t.strictSame((await facts()).keys[0]?.budgets, budgets)
+    await refusal(t, policies.providerKeys.update(made.id, b.orgId, { label: 'mine' }, BY), 404)
+    t.match(await subject.audit.list({ organization: a.orgId, limit: 1 }), [
+      { action: 'provider-keys.update', before: { label: 'main' }, after: { label: 'other' } },
+    ])
+
+    // What is spent by it counts, and is told; its caller pays no credits all the same.
+    const principal = { ...a, budgets }
+    const ask = (id: string, amount: bigint) =>
+      subject.ledger.hold({ id, request: identity(id), principal, amount, byok: true, expiresAt: NOON + HOUR })
+    const hold = (await ask('1', 5_000_000_000n)) as Hold
+    t.equal(hold.funds, 'byok')
+    t.match(await ask('2', 1n), { exhausted: 'provider-key' })
+    await subject.ledger.settle(hold, rowOf(a, '1', { cost: 4_999_999_999n }))
+    t.match(await policies.providerKeys.list(a.orgId), [{ limits: [{ spent: 4_999_999_999n }] }])
+    await policies.providerKeys.remove(made.id, a.orgId, BY)
+    t.strictSame((await facts()).keys, [])
   })
 
   t.test('the successor of a key has its rules', async t => {

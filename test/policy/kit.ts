@@ -10,16 +10,26 @@ export const rule = (type: RuleType, value: RuleValue, keyId?: string): Rule => 
   id: `r${++made}`,
   type,
   keyId,
+  memberId: undefined,
   ...value,
 })
 
 export interface Restrictions {
   readonly rules?: readonly Rule[]
+  readonly memberRules?: readonly Rule[]
   readonly keyRules?: readonly Rule[]
   readonly compliance?: Compliance
 }
-export const access = ({ rules = [], keyRules = [], compliance }: Restrictions = {}): Access =>
-  accessOf({ id: 'a', organizationRules: rules, keyRules, compliance })
+export const access = ({ rules = [], memberRules = [], keyRules = [], compliance }: Restrictions = {}): Access =>
+  accessOf({
+    id: 'a',
+    levels: [
+      { whose: 'the organization', rules },
+      { whose: 'the member', rules: memberRules },
+      { whose: 'the API key', rules: keyRules },
+    ],
+    compliance,
+  })
 
 export const policyOf = (restrictions: Restrictions = {}, more: Partial<Policy> = {}): Policy => {
   const one = access(restrictions)

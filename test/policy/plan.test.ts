@@ -61,7 +61,7 @@ function ask(catalog: Catalog, request: object, { mode = 'credits', keys = {}, .
   const none: readonly Credential[] = []
   const more: Partial<Policy> = { credentials: id => lists.get(id) ?? none }
   ex.policy = policyOf(restrictions, more)
-  ex.access = ex.policy.access('key-1')
+  ex.access = ex.policy.access(principal)
   return ex
 }
 /** Credential ids in the order of the plan, or the refusal. */

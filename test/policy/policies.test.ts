@@ -3,7 +3,7 @@ import t, { type Test } from 'tap'
 import type { Catalog, Provider } from '../../src/core/catalog.ts'
 import { noDemands } from '../../src/core/compliance.ts'
 import { GatewayError } from '../../src/core/error.ts'
-import type { Policy } from '../../src/core/policy.ts'
+import type { Caller, Policy } from '../../src/core/policy.ts'
 import type { Log } from '../../src/core/ports.ts'
 import { OrganizationPolicies, policyAdmin } from '../../src/policies.ts'
 import { Keyring } from '../../src/stores/keyring.ts'
@@ -19,6 +19,11 @@ const of = (policy: Policy | Promise<Policy>): Policy => {
   if (policy instanceof Promise) throw new Error('SQLite answers at once')
   return policy
 }
+
+const caller = (keyId: string, memberId?: string): Caller => ({
+  keyId,
+  member: memberId === undefined ? undefined : { id: memberId, role: 'admin' },
+})
 
 function gateway(t: Test, change: (shared: Catalog) => Catalog = shared => shared) {
   const subject = sqliteSubject(t)
@@ -78,14 +83,14 @@ t.test('provider keys are credentials of their organization alone, the oldest fi
   )
 })
 
-t.test('a key that cannot be opened is a 503 which shows nothing, and the rest of the policy holds', async t => {
+t.test('AT-14 a key that cannot be opened is a 503 which shows nothing, and the rest of the policy holds', async t => {
   const { subject, policies, admin, logged } = gateway(t)
   const { orgId, keyId } = await subject.organization('open', 0n)
   await admin.providerKeys.add({ organization: orgId, provider: 'acme', label: 'l', secret: SECRET }, BY)
   subject.db.prepare('UPDATE provider_keys SET ciphertext = randomblob(length(ciphertext))').run()
   await subject.policies.rules.add({ organization: orgId, type: 'deny_models', value: { models: ['large'] } }, BY)
   const policy = of(policies.of(orgId))
-  t.ok(policy.access(keyId).denial(offer()))
+  t.ok(policy.access(caller(keyId)).denial(offer()))
   for (const _ of [1, 2]) {
     try {
       policy.credentials('acme')
@@ -99,18 +104,47 @@ t.test('a key that cannot be opened is a 503 which shows nothing, and the rest o
   t.notMatch(logged.join('\n'), SECRET)
 })
 
-t.test('keys with rules of their own are told apart, all others are one', async t => {
+t.test('keys and members with rules of their own are told apart, all others are one', async t => {
   const { subject, policies } = gateway(t)
   const { orgId, keyId } = await subject.organization('open', 0n)
-  const before = of(policies.of(orgId)).access('some key')
+  const before = of(policies.of(orgId)).access(caller('some key'))
   await subject.policies.rules.add({ key: keyId, type: 'deny_models', value: { models: ['large'] } }, BY)
   const policy = of(policies.of(orgId))
-  const [own, other] = [policy.access(keyId), policy.access('another key')]
-  t.equal(policy.access('a third key'), other)
+  const [own, other] = [policy.access(caller(keyId)), policy.access(caller('another key'))]
+  t.equal(policy.access(caller('a third key')), other)
   t.ok(own.denial(offer()))
   t.notOk(other.denial(offer()))
   t.notOk(other.restricted)
   t.equal(new Set([before.id, own.id, other.id]).size, 3, 'nothing cached is shared between them')
+
+  const { id: memberId } = await subject.members.add({ organization: orgId, email: 'ada@x.example', role: 'admin' }, BY)
+  const value = { providers: ['acme'] }
+  await subject.policies.rules.add({ organization: orgId, member: memberId, type: 'deny_providers', value }, BY)
+  const later = of(policies.of(orgId))
+  const reasons = (who: Caller, at = later) => {
+    const { denial } = at.access(who)
+    return ['acme', 'free'].map(provider => denial(offer({ provider }))?.reason.replace(/ \(rule .* of/, ' (of'))
+  }
+  const inList = 'Provider acme is in the denied providers list (of the member)'
+  const model = 'Model large is in the denied models list (of the API key)'
+  t.strictSame(reasons(caller('a key', memberId)), [inList, undefined])
+  t.strictSame(reasons(caller(keyId, memberId)), [inList, model])
+  t.strictSame(reasons(caller(keyId)), [model, model])
+  t.strictSame(reasons(caller('a key')), [undefined, undefined])
+  t.equal(later.access(caller('a key', memberId)), later.access(caller('another key', memberId)))
+
+  const session = { id: 's', models: ['small', 'free/large'] }
+  const scoped = { ...caller('a key', memberId), session }
+  t.strictSame(reasons(scoped), [inList, undefined], 'a session narrows what its key may')
+  t.strictSame(reasons({ ...scoped, session: { id: 's', models: ['small'] } }), [
+    inList,
+    'Model large is not in the allowed models list (of the session)',
+  ])
+  t.equal(later.access(scoped), later.access(scoped), 'and is judged once')
+  t.equal(later.access({ ...scoped, session: { ...session, models: undefined } }), later.access(caller('k', memberId)))
+  const ids = [caller('k'), caller('k', memberId), caller(keyId), caller(keyId, memberId), scoped]
+  t.equal(new Set(ids.map(who => later.access(who).id)).size, ids.length)
+
   t.ok(policy.keepsReplies)
   await subject.policies.compliance.change(orgId, { ...noDemands, noLogging: true }, BY)
   t.notOk(of(policies.of(orgId)).keepsReplies)

@@ -23,6 +23,8 @@ const table = (name: string, rows: readonly Row[]) =>
       const says = `${type} ${JSON.stringify(value)} for ${JSON.stringify(facts)}`
       const suffix = reason === 'ok' ? '' : ` (rule ${one.id} of the organization)`
       t.equal(verdict({ rules: [one] }, facts), reason + suffix, says)
+      const member = reason === 'ok' ? '' : ` (rule ${one.id} of the member)`
+      t.equal(verdict({ memberRules: [one] }, facts), reason + member, `${says}, set on the member`)
       const own = reason === 'ok' ? '' : ` (rule ${one.id} of the API key)`
       t.equal(verdict({ keyRules: [one] }, facts), reason + own, `${says}, set on the key`)
     }
@@ -163,6 +165,8 @@ t.test('allowing rules of one type are a union, types add up, levels narrow, and
     ['the key within the organization', { rules: [models('large', 'small')], keyRules: [models('large')] }, {}, true],
     ['the key cannot widen', { rules: [models('small')], keyRules: [models('large')] }, {}, false],
     ['the key narrows', { rules: [models('large')], keyRules: [models('small')] }, {}, false],
+    ['the member narrows', { rules: [models('large')], memberRules: [models('small')] }, {}, false],
+    ['the key cannot widen the member', { memberRules: [models('small')], keyRules: [models('large')] }, {}, false],
     ['the key denies', { rules: [models('large')], keyRules: [rule('deny_models', { models: ['l'] })] }, large, false],
   ]
   for (const [says, restrictions, facts, ok] of rows) t.equal(verdict(restrictions, facts) === 'ok', ok, says)

@@ -74,7 +74,7 @@ t.test('while the database cannot be read, what is known serves for five minutes
   )
 })
 
-t.test('a key that was moved, changed, or left without its master key stays closed', async t => {
+t.test('AT-14 a key that was moved, changed, or left without its master key stays closed', async t => {
   const subject = sqliteSubject(t)
   const { orgId } = await subject.organization('open', 0n)
   const other = await subject.organization('open', 0n)

@@ -1,7 +1,7 @@
 /** What every implementation must do about organizations, projects, members, payments and the audit log. */
 import { createHash } from 'node:crypto'
 import type { Test } from 'tap'
-import type { Principal } from '../../src/core/ports.ts'
+import type { Page, Principal } from '../../src/core/ports.ts'
 import { refusal } from './contract.ts'
 import { HOUR, hold, NOON, rowOf, type Subject } from './subject.ts'
 
@@ -199,7 +199,7 @@ export function creditContract(t: Test, make: Make): void {
     t.match(updated, { status: 'fulfilled', value: { limits: [{ spent: 60n }] } })
   })
 
-  t.test('a payment that is reported five times at once is booked once', async t => {
+  t.test('CC-09 a payment that is reported five times at once is booked once', async t => {
     const { credits, organizations } = make(t)
     for (const name of ['a', 'b']) await organizations.create({ name }, ADA)
     const report = { organization: 'a', amount: 50n, reference: 'event-7' }
@@ -281,6 +281,56 @@ export function auditContract(t: Test, make: Make): void {
     ])
     await organizations.create({ name: 'b' }, 'ada')
     t.match(await audit.list({ organization: 'b', limit: 100 }), [{ action: 'orgs.create' }])
+  })
+
+  t.test('lists come in parts, each behind the last record of the one before', async t => {
+    const { organizations, projects, members, accounts, credits, policies } = make(t)
+    const orgs = []
+    for (const name of ['a', 'b', 'c']) orgs.push(await organizations.create({ name }, ADA))
+    const [a] = orgs as [(typeof orgs)[0]]
+    for (const name of ['one', 'two', 'three']) await projects.create({ organization: 'a', name }, ADA)
+    for (const n of [1, 2, 3]) {
+      await members.add({ organization: 'a', email: `${n}@a.example`, role: 'admin' }, ADA)
+      await accounts.createKey({ project: 'one', name: `${n}` }, ADA)
+      await credits.add({ organization: 'a', amount: BigInt(n), reference: `${n}` }, ADA)
+      await policies.rules.add({ organization: 'a', type: 'deny_models', value: { models: [`${n}`] } }, ADA)
+      const key = { organization: 'a', provider: 'p', label: `${n}`, secret: 's', fingerprint: 'f' }
+      await policies.providerKeys.add(key, ADA)
+    }
+    await members.add({ organization: 'b', email: 'x@b.example', role: 'admin' }, ADA)
+    const lists: ((page?: Page) => Promise<{ id: string }[]>)[] = [
+      page => organizations.list(page),
+      page => projects.list('a', page),
+      page => members.list('a', page),
+      page => accounts.listKeys(undefined, page),
+      page => accounts.listKeys('one', page),
+      page => policies.rules.list({ organization: 'a' }, page),
+      page => policies.providerKeys.list('a', page),
+    ]
+    for (const list of lists) {
+      const all = await list()
+      t.equal(all.length, 3, String(list))
+      t.same(await list({ limit: 2 }), all.slice(0, 2))
+      t.same(await list({ after: all[1]!.id }), all.slice(2))
+      t.same(await list({ after: all[2]!.id, limit: 2 }), [])
+      t.same(await list({ after: '~' }), [], 'nothing follows what is not there')
+    }
+    t.same(await organizations.list({ after: a.id, limit: 1 }), [orgs[1]])
+    for (const provider of ['x', 'y', 'z']) {
+      await credits.discount({ organization: 'a', provider, model: null, millionths: 1 }, ADA)
+      await policies.manifests.put({ organization: 'a', provider, manifest: '{}' }, ADA)
+    }
+    for (const list of [
+      (...part: number[]) => credits.discounts('a', ...part),
+      (...part: number[]) => policies.manifests.list('a', ...part),
+    ]) {
+      const all: { provider: string | null }[] = await list()
+      t.equal(all.length, 3)
+      t.same([await list(2), await list(2, 2)], [all.slice(0, 2), all.slice(2)])
+    }
+    const entries = await credits.entries('a')
+    t.same(await credits.entries('a', 2), entries.slice(0, 2))
+    t.same(await credits.entries('a', 2, 2), entries.slice(2))
   })
 
   t.test('names are answered with ids', async t => {

@@ -109,7 +109,7 @@ export function limitContract(t: Test, make: Make): void {
     t.same(await subject.usage.check(), [])
   })
 
-  t.test('who is refused by one limit holds nothing of the others, nor of the credits', async t => {
+  t.test('CC-04 who is refused by one limit holds nothing of the others, nor of the credits', async t => {
     const subject = make(t)
     const { id, orgId, principal } = await keyed(subject, { credits: 100n, limit: { amount: 80n } })
     await subject.accounts.updateKey(id, { limit: { set: { amount: 50n, period: 'hour' } } })
@@ -175,6 +175,89 @@ export function limitContract(t: Test, make: Make): void {
     t.match((await subject.keys.status(await principal())).budgets, [{ held: 0n, spent: 0n }])
     t.same(await subject.usage.check(), [])
     await granted(subject, await principal(), 50n, { allowance: { monthly: 50n, premium: undefined } })
+  })
+
+  t.test('CS-03 an orphan is charged for what was noted of it, by whoever pays, and once', async t => {
+    const subject = make(t)
+    const { principal } = await keyed(subject, { limit: { amount: 1000n } })
+    const key = await principal()
+    const usage = { prompt: 3, completion: 40 }
+    const lost = await granted(subject, key, 100n)
+    await subject.ledger.checkpoint(lost, { usage: { prompt: 3, completion: 20 }, cost: 23n })
+    await subject.ledger.checkpoint(lost, { usage, cost: 43n })
+    const unpriced = await granted(subject, key, 0n)
+    await subject.ledger.checkpoint(unpriced, { usage, cost: null })
+    const own = await granted(subject, key, 10n, { byok: true })
+    await subject.ledger.checkpoint(own, { usage, cost: 7n })
+    const done = await granted(subject, key, 100n)
+    await subject.ledger.checkpoint(done, { usage, cost: 90n })
+    await settle(subject, key, done, 50n)
+    await subject.ledger.checkpoint(done, { usage, cost: 99n })
+    subject.clock.now += HOUR + 60_001
+    t.same(await Promise.all([subject.ledger.recover(), subject.ledger.recover()]), [3, 0])
+    t.match(await subject.ledger.balance(key.orgId), { held: 0n, used: 93n })
+    t.match((await subject.keys.status(key)).budgets, [{ spent: 100n, held: 0n }])
+    const query = { orgId: key.orgId, from: NOON - HOUR, to: NOON + HOUR }
+    t.match(await subject.usage.totals(query), { requests: 4, cost: 100n, byokCost: 7n, outputTokens: 140 })
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('a session has the limits of its key and its own, and is forgotten when it is over', async t => {
+    const subject = make(t)
+    const made = await keyed(subject, { limit: { amount: 100n }, createdBy: 'dev@x.example' })
+    const key = await made.principal()
+    const begin = (more: object = {}) =>
+      subject.sessions.begin({
+        ...{ principal: key, customer: 'Ada', models: undefined, limit: undefined },
+        expiresAt: subject.clock.now + HOUR,
+        ...more,
+      })
+    const find = async (secret: string) => subject.keys.find(sha256(secret))
+    const { id, key: secret } = await begin({ limit: 30n, models: ['small'] })
+    const session = (await find(secret))!
+    t.match(session, {
+      keyId: made.id,
+      keyName: 'Ada',
+      kind: 'session',
+      member: key.member,
+      access: true,
+      session: { id, models: ['small'] },
+      budgets: [
+        { of: 'session', limit: 30n },
+        { of: 'key', limit: 100n },
+      ],
+      expiresAt: subject.clock.now + HOUR,
+    })
+    await spend(subject, session, 20n)
+    t.match(await ask(subject, session, 11n), { exhausted: 'session' })
+    const other = (await find((await begin()).key))!
+    await spend(subject, other, 80n)
+    t.match(await ask(subject, other, 1n), { exhausted: 'key' }, 'all together are within the limits of the key')
+    const listed = await subject.accounts.listKeys(made.project)
+    t.match(listed.at(-1), { id: made.id, spent: 100n })
+    t.notOk(listed.some(({ kind }) => kind === 'session'))
+    const known = async (id: string) =>
+      subject.names.key(id).then(
+        () => true,
+        () => false,
+      )
+    t.ok(await known(id))
+    subject.clock.now += HOUR
+    await begin()
+    t.notOk(await known(id), 'the next one takes its place')
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('a limit that is reached by a session is reached by its key', async t => {
+    const subject = make(t)
+    const made = await keyed(subject, { limit: { amount: 10n } })
+    const principal = await made.principal()
+    const input = { principal, customer: 'Ada', models: undefined, limit: undefined }
+    const { key } = await subject.sessions.begin({ ...input, expiresAt: subject.clock.now + HOUR })
+    await spend(subject, subject.keys.find(sha256(key)) as Principal, 10n)
+    t.match(await ask(subject, principal, 0n), { exhausted: 'key' })
+    await subject.accounts.revokeKey(made.id)
+    t.equal(await subject.keys.find(sha256(key)), undefined, 'a session ends with its key')
   })
 
   t.test('who brings a key of its own pays no credits, and still has its limits', async t => {

@@ -16,6 +16,7 @@ import { openDatabase } from '../../src/stores/sqlite/open.ts'
 import { SqlitePlans } from '../../src/stores/sqlite/plans.ts'
 import { SqliteUsage } from '../../src/stores/sqlite/usage.ts'
 import { Writer } from '../../src/stores/sqlite/writer.ts'
+import { figure } from '../helpers/figure.ts'
 import { HOUR, identity, integer, NOON, rowOf, seed } from './subject.ts'
 
 const DAY = 24 * HOUR
@@ -308,8 +309,9 @@ async function compare(
   assert.deepEqual(await usage.check(), [])
 }
 
-t.test(`the books agree with the model over ${RUNS} histories`, async () => {
+t.test(`the books agree with the model over ${RUNS} histories`, async t => {
   const account = fc.constantFrom('open' as const, 'prepaid' as const)
   const commands = fc.array(command, { minLength: 1, maxLength: 30 })
   await fc.assert(fc.asyncProperty(account, fc.boolean(), commands, run), { numRuns: RUNS })
+  figure(t, { id: 'CS-06', what: 'histories of the books that agree with the model', value: RUNS, unit: '' })
 })

@@ -70,7 +70,7 @@ t.test('a resolved promise means that another process sees it', async t => {
   t.equal(integer(subject.db, 'SELECT balance FROM balances'), -3)
 })
 
-t.test('two hundred holds on credit for fifty are fifty, in one process and in two', async t => {
+t.test('CC-01 two hundred holds on credit for fifty are fifty, in one process and in two', async t => {
   const subject = sqliteSubject(t)
   const alone = seed(subject.db, 'prepaid', 5000n)
   const results = await Promise.all(Array.from({ length: 200 }, (_, i) => hold(subject, alone, `alone-${i}`, 100n)))
@@ -106,7 +106,7 @@ t.test('a start waits for another process that is at the new file', async t => {
   await released
 })
 
-t.test('a lock of another process fails writes after half a second, blocks nothing and loses nothing', async t => {
+t.test("ST-01 another process's lock fails writes after half a second, blocks nothing, loses nothing", async t => {
   const subject = sqliteSubject(t)
   const principal = seed(subject.db, 'prepaid', 1000n)
   const held = (await hold(subject, principal, 'a', 100n)) as Hold
@@ -151,7 +151,7 @@ t.test('a write that is refused for its own fault does not make the database loo
   ping()
 })
 
-t.test('nobody is told of a success before the transaction is committed', async t => {
+t.test('CS-02 nobody is told of a success before the transaction is committed', async t => {
   const db = openDatabase(join(temporaryFolder(t), 'gateway.db'))
   t.teardown(() => db.close())
   const writer = new Writer(db)
@@ -193,7 +193,7 @@ t.test('jobs that run one by one wait when another process takes the lock betwee
   t.equal(undone, 2)
 })
 
-t.test('a full disk refuses writes, and nothing is half done; room makes it well again', async t => {
+t.test('ST-02 a full disk refuses writes, and nothing is half done; room makes it well again', async t => {
   const path = join(temporaryFolder(t), 'gateway.db')
   const db = openDatabase(path)
   const writer = new Writer(db)
@@ -224,7 +224,7 @@ t.test('a full disk refuses writes, and nothing is half done; room makes it well
   t.equal(writer.fault, undefined)
 })
 
-t.test('the holds of dead processes become orphans, once, and those of living ones stay', async t => {
+t.test('CS-04 the holds of dead processes become orphans, once, and those of living ones stay', async t => {
   const subject = sqliteSubject(t)
   const { db, ledger, clock } = subject
   const principal = seed(db, 'prepaid', 1000n)

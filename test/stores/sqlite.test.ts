@@ -1,9 +1,9 @@
 /** What only the SQLite stores promise of the file: how it is opened, what stands in it, who sees its changes. */
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import t from 'tap'
 import type { Hold } from '../../src/core/ports.ts'
+import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { openStores, StoreError } from '../../src/stores/sqlite/index.ts'
 import { SqliteKeys } from '../../src/stores/sqlite/keys.ts'
 import { migrations } from '../../src/stores/sqlite/migrations.ts'
@@ -12,7 +12,7 @@ import { SqliteUsage } from '../../src/stores/sqlite/usage.ts'
 import { HOUR, hold, integer, NOON, rowOf, seed, sqliteSubject, temporaryFolder, topUp } from './subject.ts'
 
 /** Every value of every table, as text. */
-function dump(db: Database.Database): string {
+function dump(db: Sqlite): string {
   const tables = db.prepare<[], string>("SELECT name FROM sqlite_schema WHERE type = 'table'").pluck().all()
   return JSON.stringify(tables.map(name => db.prepare(`SELECT * FROM "${name}"`).raw().all()))
 }
@@ -26,7 +26,7 @@ t.test('opening makes folder and file for their owner only, durable and with the
   const settings = ['journal_mode', 'synchronous', 'foreign_keys', 'busy_timeout', 'journal_size_limit', 'user_version']
   t.same(
     settings.map(name => db.pragma(name, { simple: true })),
-    ['wal', 2, 1, 50, 64 * 1024 * 1024, migrations.length],
+    ['wal', 2, 1, 0, 64 * 1024 * 1024, migrations.length],
   )
   t.same(
     db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").pluck().all(),
@@ -53,6 +53,26 @@ t.test('a later version adds its steps, and an earlier one refuses the file', as
   t.ok(readFileSync(path).equals(before), 'the file is as it was')
 })
 
+t.test('limits of a database that knew fewer kinds of them stay as they are', async t => {
+  const path = join(temporaryFolder(t), 'gateway.db')
+  const old = openDatabase(path, migrations.slice(0, 4))
+  const { keyId } = seed(old, 'open', 0n)
+  const facts = { kind: 'key', period: 'day', zone: 'Asia/Tokyo', amount: 9_007_199_254_740_993n }
+  old
+    .prepare(`
+      INSERT INTO budgets (id, subject, kind, period, zone, amount, period_at, spent, held)
+      VALUES ('b', ?, @kind, @period, @zone, @amount, 1, 2, 3)`)
+    .run(keyId, facts)
+  const before = old.prepare('SELECT * FROM budgets').safeIntegers().all()
+  old.close()
+  const db = openDatabase(path)
+  t.teardown(() => db.close())
+  t.same(db.prepare('SELECT * FROM budgets').safeIntegers().all(), before)
+  const twice = () =>
+    db.prepare("INSERT INTO budgets SELECT 'c', subject, kind, period, zone, 1, 1, 0, 0 FROM budgets").run()
+  t.throws(twice, { code: 'SQLITE_CONSTRAINT_UNIQUE' })
+})
+
 t.test('a step that fails leaves the schema of before', async t => {
   const path = join(temporaryFolder(t), 'gateway.db')
   openDatabase(path).close()
@@ -63,7 +83,7 @@ t.test('a step that fails leaves the schema of before', async t => {
   t.equal(integer(db, "SELECT count(*) FROM sqlite_schema WHERE name = 'novelties'"), 0)
 })
 
-t.test('what cannot be the database is refused by name, and left alone', async t => {
+t.test('ST-04, ST-05 what cannot be the database is refused by name, and left alone', async t => {
   const folder = temporaryFolder(t)
   const foreign = join(folder, 'foreign.db')
   new Database(foreign).exec('CREATE TABLE theirs (x)').close()
@@ -190,7 +210,7 @@ t.test('a difference between the books is told in a sentence', async t => {
   t.equal((await found('DELETE FROM usage_hourly')).length, 2)
 })
 
-t.test('nothing of a key that could help to guess it is stored', async t => {
+t.test('AT-02 nothing of a key that could help to guess it is stored', async t => {
   const { accounts, db, path } = sqliteSubject(t)
   await accounts.bootstrap()
   const made = await Promise.all(

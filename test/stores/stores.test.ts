@@ -33,7 +33,7 @@ t.test('memory cache', async t =>
   replyCacheContract(t, (clock, limits) => new MemoryCache({ ...limits, now: () => clock.now })),
 )
 
-t.test('in no span of one window are more units admitted than the limit', async () => {
+t.test('CC-06 in no span of one window are more units admitted than the limit', async () => {
   // In windows: anything, and what ends just before or just after the first unit leaves.
   const wait = fc.oneof(fc.double({ min: 0, max: 1.4, noNaN: true }), fc.double({ min: 0.96, max: 1.02, noNaN: true }))
   const steps = fc.array(fc.record({ wait, takes: fc.nat(8) }), { maxLength: 60 })
@@ -70,7 +70,7 @@ t.test('a unit counts for its window and not much longer', async t => {
   }
 })
 
-t.test('while the clock runs backwards, time stands still', async t => {
+t.test('ST-13 while the clock runs backwards, time stands still', async t => {
   let now = 1_000_000
   const counters = new MemoryCounters(() => now)
   counters.take('a', 2, 60_000)

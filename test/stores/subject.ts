@@ -2,8 +2,8 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import type { HoldRequest, Principal, RequestRow } from '../../src/core/ports.ts'
+import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { openStores, type Stores } from '../../src/stores/sqlite/index.ts'
 
 interface Scope {
@@ -23,7 +23,7 @@ export interface Subject extends Stores {
 export interface SqliteSubject extends Subject {
   readonly path: string
   /** A connection of its own, as another process would have. */
-  readonly db: Database.Database
+  readonly db: Sqlite
 }
 
 export function temporaryFolder(t: Scope): string {
@@ -47,7 +47,7 @@ export function sqliteSubject(t: Scope): SqliteSubject {
 let seeded = 0
 
 /** Writes an organization, its project, its key and its credits past the ports. */
-export function seed(db: Database.Database, account: Principal['account'], credits: bigint): Principal {
+export function seed(db: Sqlite, account: Principal['account'], credits: bigint): Principal {
   const n = ++seeded
   const principal: Principal = {
     keyId: `key-${n}`,
@@ -79,7 +79,7 @@ export function seed(db: Database.Database, account: Principal['account'], credi
   return principal
 }
 
-export function topUp(db: Database.Database, orgId: string, amount: bigint, reference: string): void {
+export function topUp(db: Sqlite, orgId: string, amount: bigint, reference: string): void {
   db.transaction(() => {
     db.prepare("INSERT INTO ledger (org_id, request_id, kind, amount, created_at) VALUES (?, ?, 'topup', ?, 0)").run(
       orgId,
@@ -135,4 +135,4 @@ export const hold = ({ ledger }: Pick<Subject, 'ledger'>, principal: Principal, 
   ledger.hold({ id, request: identity(id), principal, amount, expiresAt: NOON + HOUR })
 
 /** The one value that a statement yields. */
-export const integer = (db: Database.Database, sql: string): number => db.prepare<[], number>(sql).pluck().get() ?? 0
+export const integer = (db: Sqlite, sql: string): number => db.prepare<[], number>(sql).pluck().get() ?? 0

@@ -3,7 +3,7 @@ import { errors } from '../../core/error.ts'
 import { formatDecimal, formatMoney, parseDecimal } from '../../core/money.ts'
 import type { DiscountRecord, LedgerEntry } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
-import { amount, organization, paid } from '../arguments.ts'
+import { amount, organization, paid, partArguments, partOf } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
 
 const reference = s.string({
@@ -44,8 +44,9 @@ export const creditCommands: CommandTable = {
     return { balance: formatMoney(balance), held: formatMoney(held), used: formatMoney(used) }
   }),
   /** → payments and refunds, the newest first. */
-  'credits.entries': command(s.object({ organization }), async ({ organization }, { credits }) =>
-    (await credits.entries(organization)).map(shown),
+  'credits.entries': command(
+    s.object({ organization, ...partArguments }),
+    async ({ organization, ...part }, { credits }) => (await credits.entries(organization, ...partOf(part))).map(shown),
   ),
   /** Zero percent takes a discount away → the discount. Without an organization it is everybody's. */
   'credits.discount': command(
@@ -56,7 +57,9 @@ export const creditCommands: CommandTable = {
       return shownDiscount(await credits.discount({ organization, provider, model, millionths }, actor))
     },
   ),
-  'credits.discounts': command(s.object({ organization: s.optional(organization) }), async (args, { credits }) =>
-    (await credits.discounts(args.organization)).map(shownDiscount),
+  'credits.discounts': command(
+    s.object({ organization: s.optional(organization), ...partArguments }),
+    async ({ organization, ...part }, { credits }) =>
+      (await credits.discounts(organization, ...partOf(part))).map(shownDiscount),
   ),
 }

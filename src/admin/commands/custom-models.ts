@@ -1,6 +1,6 @@
 /** Providers and models that an organization has for itself. */
 import { s } from '../../core/schema.ts'
-import { organization } from '../arguments.ts'
+import { organization, partArguments, partOf } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
 import { provider } from './policy-args.ts'
 
@@ -21,9 +21,9 @@ export const customModelCommands: CommandTable = {
     ({ organization, manifest }, { policies }, actor) => policies.manifests.declare(organization, manifest, actor),
   ),
   'models.custom.list': command(
-    s.object({ organization: s.optional(organization) }),
-    async ({ organization }, { policies }): Promise<ShownManifest[]> =>
-      (await policies.manifests.list(organization)).map(({ manifest, ...rest }) => ({
+    s.object({ organization: s.optional(organization), ...partArguments }),
+    async ({ organization, ...part }, { policies }): Promise<ShownManifest[]> =>
+      (await policies.manifests.list(organization, ...partOf(part))).map(({ manifest, ...rest }) => ({
         ...rest,
         manifest: JSON.parse(manifest) as unknown,
       })),

@@ -1,8 +1,8 @@
-/** Rules of what organizations and keys may call. */
+/** Rules of what organizations, members and keys may call. */
 import { ruleTypes } from '../../core/policy.ts'
 import type { RuleRecord } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
-import { keyId, organization } from '../arguments.ts'
+import { keyId, member, organization, pageArguments, pageOf } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
 import { id, names } from './policy-args.ts'
 
@@ -15,6 +15,7 @@ export const iamCommands: CommandTable = {
   'iam.add': command(
     s.object({
       organization: s.optional(organization),
+      member: s.optional(member),
       key: s.optional(keyId),
       type: s.enum(...ruleTypes),
       models: s.optional(names),
@@ -24,14 +25,19 @@ export const iamCommands: CommandTable = {
       maxOutputPrice: s.optional(price),
       ipCidrs: s.optional(names),
     }),
-    async ({ organization, key, type, ...value }, { policies }, actor): Promise<AddedRule> => {
-      const record = await policies.rules.add({ organization, key, type, value }, actor)
+    async ({ organization, member, key, type, ...value }, { policies }, actor): Promise<AddedRule> => {
+      const record = await policies.rules.add({ organization, member, key, type, value }, actor)
       return { ...record, unknown: await policies.unknown(record.organization, record.value) }
     },
   ),
   'iam.list': command(
-    s.object({ organization: s.optional(organization), key: s.optional(keyId) }),
-    (scope, { policies }) => policies.rules.list(scope),
+    s.object({
+      organization: s.optional(organization),
+      member: s.optional(member),
+      key: s.optional(keyId),
+      ...pageArguments,
+    }),
+    ({ after, limit, ...scope }, { policies }) => policies.rules.list(scope, pageOf({ after, limit })),
   ),
   /** An inactive rule is kept and does not count. */
   'iam.update': command(

@@ -12,13 +12,15 @@ import {
   limitArguments,
   limitChange,
   limitInput,
+  member,
   name,
+  pageArguments,
+  pageOf,
   project,
   shownLimit,
 } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
 
-const member = s.string({ minLength: 1, description: 'the address or the id of a member' })
 const lifetimeOrNever = s.string({
   pattern: '^(never|[1-9]\\d{0,4}[mhdw])$',
   description: 'a time such as 12h or 30d, or "never"',
@@ -59,8 +61,9 @@ export const keyCommands: CommandTable = {
     },
   ),
   /** → records, each with `spent`, its all-time spend in USD. */
-  'keys.list': command(s.object({ project: s.optional(project) }), async (args, { accounts }) =>
-    (await accounts.listKeys(args.project)).map(shown),
+  'keys.list': command(
+    s.object({ project: s.optional(project), ...pageArguments }),
+    async ({ project, ...page }, { accounts }) => (await accounts.listKeys(project, pageOf(page))).map(shown),
   ),
   /** What is not named stays as it is → the record. */
   'keys.update': command(

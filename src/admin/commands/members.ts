@@ -7,7 +7,10 @@ import {
   limitArguments,
   limitChange,
   limitInput,
+  member,
   organization,
+  pageArguments,
+  pageOf,
   shownLimit,
 } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
@@ -16,7 +19,6 @@ const email = s.string({
   pattern: '^[^\\s@]{1,64}@[^\\s@]{1,190}$',
   description: 'an address such as "ada@example.com"',
 })
-const member = s.string({ minLength: 1, description: 'the address or the id of a member' })
 const role = s.enum('owner', 'admin', 'developer')
 const projects = s.either(s.enum('all'), s.array(s.string({ minLength: 1 })))
 
@@ -43,8 +45,9 @@ export const memberCommands: CommandTable = {
       return shown(await members.add(input, actor))
     },
   ),
-  'members.list': command(s.object({ organization: s.optional(organization) }), async (args, { members }) =>
-    (await members.list(args.organization)).map(shown),
+  'members.list': command(
+    s.object({ organization: s.optional(organization), ...pageArguments }),
+    async ({ organization, ...page }, { members }) => (await members.list(organization, pageOf(page))).map(shown),
   ),
   /** What is not named stays as it is → the record. */
   'members.update': command(

@@ -1,6 +1,6 @@
 /** Organizations and their projects. */
 import { s } from '../../core/schema.ts'
-import { cacheTtl, durationOf, name, organization, project } from '../arguments.ts'
+import { cacheTtl, durationOf, name, organization, pageArguments, pageOf, project } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
 
 const account = s.enum('prepaid', 'open')
@@ -33,7 +33,7 @@ export const organizationCommands: CommandTable = {
     ({ name, account, retain }, { organizations }, actor) =>
       organizations.create({ name, account, retains: retain === 'on' }, actor),
   ),
-  'orgs.list': command(s.object({}), (_, { organizations }) => organizations.list()),
+  'orgs.list': command(s.object(pageArguments), (page, { organizations }) => organizations.list(pageOf(page))),
   /** What is not named stays as it is → the record. */
   'orgs.update': command(
     s.object({ organization, name: s.optional(name), account: s.optional(account), retain: s.optional(onOff) }),
@@ -48,8 +48,9 @@ export const organizationCommands: CommandTable = {
     ({ organization, name, mode, ...cache }, { projects }, actor) =>
       projects.create({ organization, name, mode, cacheTtlMs: ttlOf(cache) ?? null }, actor),
   ),
-  'projects.list': command(s.object({ organization: s.optional(organization) }), ({ organization }, { projects }) =>
-    projects.list(organization),
+  'projects.list': command(
+    s.object({ organization: s.optional(organization), ...pageArguments }),
+    ({ organization, ...page }, { projects }) => projects.list(organization, pageOf(page)),
   ),
   /** What is not named stays as it is → the record. */
   'projects.update': command(

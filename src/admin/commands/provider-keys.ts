@@ -1,30 +1,88 @@
 /** Keys of organizations for providers. Secrets come in and never go out. */
+import { errors } from '../../core/error.ts'
+import type { ProviderKeyRecord } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
-import { organization } from '../arguments.ts'
+import {
+  amount,
+  amountOrNone,
+  limitArguments,
+  limitChange,
+  limitInput,
+  organization,
+  pageArguments,
+  pageOf,
+  shownLimit,
+} from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
-import { id, provider } from './policy-args.ts'
+import type { AdminContext } from '../context.ts'
+import { id, names, provider } from './policy-args.ts'
 
 const label = s.string({ minLength: 1, maxLength: 100, description: 'a label of 1 to 100 characters' })
 const secret = s.string({ minLength: 1, maxLength: 64 * 1024, description: 'the secret that the provider gave' })
 
+export type ShownProviderKey = ReturnType<typeof shown>
+const shown = ({ limits, ...rest }: ProviderKeyRecord) => ({ ...rest, limits: limits.map(shownLimit) })
+
+/** → with `unknown`: names of models that the organization has none of; they may come later. */
+export type ChangedProviderKey = ShownProviderKey & { readonly unknown: readonly string[] }
+async function changed(record: ProviderKeyRecord, { policies }: AdminContext): Promise<ChangedProviderKey> {
+  const unknown = await policies.unknown(record.organization, { models: record.models ?? [] })
+  return { ...shown(record), unknown }
+}
+
 export const providerKeyCommands: CommandTable = {
   /** → the record, without the secret. */
   'provider-keys.add': command(
-    s.object({ organization, provider, label: s.optional(label), secret }),
-    ({ organization, provider, label = 'default', secret }, { policies }, actor) =>
-      policies.providerKeys.add({ organization, provider, label, secret }, actor),
+    s.object({
+      organization,
+      provider,
+      label: s.optional(label),
+      secret,
+      models: s.optional(names),
+      limit: s.optional(amount),
+      ...limitArguments,
+    }),
+    async ({ organization, provider, label = 'default', secret, models, ...limits }, context, actor) => {
+      const input = { organization, provider, label, secret, models: some(models), limit: limitInput(limits) }
+      return changed(await context.policies.providerKeys.add(input, actor), context)
+    },
   ),
   'provider-keys.list': command(
-    s.object({ organization: s.optional(organization) }),
-    ({ organization }, { policies }) => policies.providerKeys.list(organization),
+    s.object({ organization: s.optional(organization), ...pageArguments }),
+    async ({ organization, ...page }, { policies }) =>
+      (await policies.providerKeys.list(organization, pageOf(page))).map(shown),
+  ),
+  /** What is not named stays as it is → the record. */
+  'provider-keys.update': command(
+    s.object({
+      id,
+      organization: s.optional(organization),
+      label: s.optional(label),
+      models: s.optional(s.either(s.enum('all'), names)),
+      limit: s.optional(amountOrNone),
+      ...limitArguments,
+    }),
+    async ({ id, organization, label, models, ...limits }, context, actor) => {
+      const limit = limitChange(limits)
+      if (label === undefined && models === undefined && !limit) throw errors.badRequest('Nothing is to be changed.')
+      const changes = { label, models: typeof models === 'string' ? null : some(models), limit }
+      return changed(await context.policies.providerKeys.update(id, organization, changes, actor), context)
+    },
   ),
   'provider-keys.remove': command(
     s.object({ id, organization: s.optional(organization) }),
-    ({ id, organization }, { policies }, actor) => policies.providerKeys.remove(id, organization, actor),
+    async ({ id, organization }, { policies }, actor) =>
+      shown(await policies.providerKeys.remove(id, organization, actor)),
   ),
   /** → `{reencrypted, unreadable, keyVersion}`. May be asked for again when it was cut short. */
   'provider-keys.reencrypt': command(
     s.object({ newKey: s.optional(s.boolean()) }),
     ({ newKey = false }, { policies }, actor) => policies.providerKeys.reencrypt(newKey, actor),
   ),
+}
+
+/** A key for no model at all would be an error of whoever wrote the list. */
+function some(models: string[] | undefined): string[] | undefined {
+  if (models?.length !== 0) return models
+  throw errors.invalidParameters('Argument "models" must name at least one model.', 'models')
 }

@@ -19,7 +19,7 @@ async function status(context: AdminContext) {
   const { version: configVersion, catalog } = context.snapshot()
   const providers = [...catalog.providers.values()]
   return {
-    ...context.state(),
+    ...(await context.state()),
     configVersion,
     database: await databaseStatus(context),
     models: catalog.models.size,

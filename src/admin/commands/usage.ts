@@ -3,7 +3,7 @@ import { errors } from '../../core/error.ts'
 import { formatMoney } from '../../core/money.ts'
 import type { UsageQuery, UsageTotals } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
-import { keyId, organization, project } from '../arguments.ts'
+import { keyId, organization, partArguments, partOf, project } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
 import type { AdminContext } from '../context.ts'
 
@@ -54,7 +54,7 @@ const shown = <T extends UsageTotals>(totals: T) => ({
 })
 
 export const usageCommands: CommandTable = {
-  /** → `{from, to, totals, groupBy?, groups?}`; days are UTC and inclusive, cost is in USD. */
+  /** → `{from, to, totals, groupBy?, groups?}`; days are UTC and inclusive, cost is in USD. `groups` come in parts. */
   usage: command(
     s.object({
       organization: s.optional(organization),
@@ -63,13 +63,15 @@ export const usageCommands: CommandTable = {
       from: s.optional(date),
       to: s.optional(date),
       groupBy: s.optional(s.enum('provider', 'model', 'app', 'api_key')),
+      ...partArguments,
     }),
-    async ({ from, to, groupBy, ...scope }, context) => {
+    async ({ from, to, groupBy, limit, offset, ...scope }, context) => {
       const { first, last } = period(from, to)
       const query = { ...(await scopeOf(scope, context)), from: first, to: last + DAY_MS }
       const result = { from: isoDay(first), to: isoDay(last), totals: shown(await context.usage.totals(query)) }
       if (!groupBy) return result
-      return { ...result, groupBy, groups: (await context.usage.breakdown(query, groupBy)).map(shown) }
+      const groups = await context.usage.breakdown(query, groupBy, ...partOf({ limit, offset }))
+      return { ...result, groupBy, groups: groups.map(shown) }
     },
   ),
   /** → `{differences}`: one sentence for each; none when request rows, ledger and aggregates agree. */

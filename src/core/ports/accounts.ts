@@ -11,6 +11,12 @@ import type { KeyKind, PlanState, ProjectMode, Role } from './keys.ts'
 /** Who makes a change, as the audit log names them. */
 export type Actor = string
 
+/** The part of a long list that follows the record with the id `after`; of what is not in it, nothing follows. */
+export interface Page {
+  readonly after?: string | undefined
+  readonly limit?: number | undefined
+}
+
 export interface OrganizationRecord {
   readonly id: string
   readonly name: string
@@ -28,7 +34,8 @@ export interface OrganizationChanges {
 export interface OrganizationStore {
   /** Prepaid unless said otherwise, with a balance of zero. */
   create(input: OrganizationChanges & { readonly name: string }, actor: Actor): Promise<OrganizationRecord>
-  list(): Promise<OrganizationRecord[]>
+  /** The oldest first. */
+  list(page?: Page): Promise<OrganizationRecord[]>
   update(organization: string, changes: OrganizationChanges, actor: Actor): Promise<OrganizationRecord>
 }
 
@@ -53,7 +60,7 @@ export interface ProjectStore {
     input: ProjectChanges & { readonly organization: string; readonly name: string },
     actor: Actor,
   ): Promise<ProjectRecord>
-  list(organization?: string): Promise<ProjectRecord[]>
+  list(organization?: string, page?: Page): Promise<ProjectRecord[]>
   update(project: string, changes: ProjectChanges, actor: Actor): Promise<ProjectRecord>
 }
 
@@ -96,7 +103,7 @@ export interface MemberStore {
     input: MemberChanges & { readonly organization: string; readonly email: string; readonly role: Role },
     actor: Actor,
   ): Promise<MemberRecord>
-  list(organization?: string): Promise<MemberRecord[]>
+  list(organization?: string, page?: Page): Promise<MemberRecord[]>
   update(organization: string, member: string, changes: MemberChanges, actor: Actor): Promise<MemberRecord>
   /** Keys that it has made are refused from then on. */
   remove(organization: string, member: string, actor: Actor): Promise<MemberRecord>
@@ -141,7 +148,8 @@ export interface AccountStore {
   bootstrap(): Promise<string | undefined>
   /** Returns the secret, which is never shown again. */
   createKey(input: NewKey, actor?: Actor): Promise<KeyRecord & { key: string }>
-  listKeys(project?: string): Promise<KeyRecord[]>
+  /** The oldest first, without the sessions that keys have begun. */
+  listKeys(project?: string, page?: Page): Promise<KeyRecord[]>
   updateKey(id: string, changes: KeyChanges, actor?: Actor): Promise<KeyRecord>
   revokeKey(id: string, actor?: Actor): Promise<KeyRecord>
   /** Ends a key and makes its successor, which has its limits with what was spent of them. */
@@ -178,11 +186,11 @@ export interface CreditStore {
   /** Gives credits back to who paid for them. Refused when more than what is free is asked of a prepaid account. */
   refund(input: CreditInput, actor: Actor): Promise<LedgerEntry>
   show(organization: string): Promise<{ balance: Money; held: Money; used: Money }>
-  /** Payments and refunds, the newest first. */
-  entries(organization: string): Promise<LedgerEntry[]>
+  /** Payments and refunds, the newest first; `offset` of them are left out. */
+  entries(organization: string, limit?: number, offset?: number): Promise<LedgerEntry[]>
   /** Zero millionths takes a discount away. */
   discount(input: DiscountRecord, actor: Actor): Promise<DiscountRecord>
-  discounts(organization?: string): Promise<DiscountRecord[]>
+  discounts(organization?: string, limit?: number, offset?: number): Promise<DiscountRecord[]>
 }
 
 export interface PlanStore {

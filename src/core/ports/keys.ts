@@ -7,10 +7,10 @@ export type KeyKind = 'key' | 'publishable' | 'session'
 export type ProjectMode = 'credits' | 'api-keys' | 'hybrid'
 export type Role = 'owner' | 'admin' | 'developer'
 
-/** A limit on what a key may spend, or all keys that one member made. */
+/** A limit on what a key may spend, all keys that one member made, a session, or on what is spent by a provider key. */
 export interface Budget {
   readonly id: string
-  readonly of: 'key' | 'member'
+  readonly of: 'key' | 'member' | 'session' | 'provider-key'
   readonly limit: Money
   readonly period: Period | 'total'
   /** IANA time zone in which its periods begin. */
@@ -55,7 +55,9 @@ export interface Principal {
   readonly member: { readonly id: string; readonly role: Role } | undefined
   /** False when that member has left, or lost access to the project. */
   readonly access: boolean
-  /** Limits of the key and of its member; most have none. */
+  /** What a session that a key began may call; `keyId` is that key then, which pays for the session. */
+  readonly session?: { readonly id: string; readonly models: readonly string[] | undefined } | undefined
+  /** Limits of the session, the member and the key; most have none. */
   readonly budgets: readonly Budget[]
   readonly plan: Subscription | undefined
   /** The most specific first. */
@@ -89,6 +91,24 @@ export interface KeyStatus {
   readonly spent: Money
   readonly budgets: readonly BudgetState[]
   readonly plan: PlanState | undefined
+}
+
+/** An end user's session, as the holder of a key asks for it. */
+export interface SessionInput {
+  /** The key that begins it. */
+  readonly principal: Principal
+  /** Who the end user is, in the words of the key's holder. */
+  readonly customer: string
+  /** Names of the only models that it may call; undefined for all that the key may. */
+  readonly models: readonly string[] | undefined
+  /** What may be spent in it, besides what the key's own limits leave. */
+  readonly limit: Money | undefined
+  /** Unix milliseconds. */
+  readonly expiresAt: number
+}
+export interface SessionStore {
+  /** The secret is never shown again. Rejects with a GatewayError 503 when the store fails. */
+  begin(input: SessionInput): Promise<{ readonly id: string; readonly key: string }>
 }
 
 export interface KeyStore {

@@ -39,9 +39,15 @@ export interface Hold {
   readonly funds: Funds
 }
 
+/** What a running answer has used and cost so far; null while its price is unknown. */
+export interface Progress {
+  readonly usage: Usage
+  readonly cost: Money | null
+}
+
 /** A limit that has no room left for the attempt. */
 export interface Exhausted {
-  readonly exhausted: 'key' | 'member' | 'plan' | 'premium'
+  readonly exhausted: Budget['of'] | 'plan' | 'premium'
   readonly period: Budget['period']
   /** Unix milliseconds; undefined when that never happens by itself. */
   readonly resetsAt: number | undefined
@@ -88,6 +94,8 @@ export interface Ledger {
   /** Charges `row.cost` and gives the rest of the hold back, once: a second settlement of one hold does nothing. */
   settle(hold: Hold, row: RequestRow): Promise<void>
   void(hold: Hold): Promise<void>
+  /** Notes what a stream has come to so far: that is charged when nobody is left to settle it. */
+  checkpoint(hold: Hold, progress: Progress): Promise<void>
   /** Keeps a row that costs nothing: refused, failed or replayed. */
   record(row: RequestRow): Promise<void>
   /**
@@ -97,7 +105,7 @@ export interface Ledger {
   spool(row: RequestRow): Promise<void>
   readonly canSpool: boolean
   balance(orgId: string): Promise<{ balance: Money; held: Money; used: Money }>
-  /** Turns open holds of dead owners into orphans; returns how many. */
+  /** Turns open holds of dead owners into orphans, charged for what was noted of them; returns how many. */
   recover(): Promise<number>
   /** Resolves when all that was asked before is durable. */
   flush(): Promise<void>

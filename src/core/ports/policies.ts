@@ -4,7 +4,7 @@
  * organization's, 400 for what cannot be, 503 when the store fails.
  */
 import type { Compliance, PolicyFacts, RuleType, RuleValue } from '../policy.ts'
-import type { Actor } from './accounts.ts'
+import type { Actor, LimitChange, LimitInput, LimitRecord, Page } from './accounts.ts'
 
 export interface ProviderKeyRecord {
   readonly id: string
@@ -14,6 +14,10 @@ export interface ProviderKeyRecord {
   readonly fingerprint: string
   /** Of the master key that it is kept under. */
   readonly keyVersion: string
+  /** Names of the only models that it is for; null for all. */
+  readonly models: readonly string[] | null
+  /** What is spent of them is counted from when they were set. */
+  readonly limits: readonly LimitRecord[]
   readonly createdAt: string
 }
 export interface NewProviderKey {
@@ -22,6 +26,14 @@ export interface NewProviderKey {
   readonly label: string
   readonly secret: string
   readonly fingerprint: string
+  readonly models?: readonly string[] | undefined
+  readonly limit?: LimitInput | undefined
+}
+export interface ProviderKeyChanges {
+  readonly label?: string | undefined
+  /** Null: all. */
+  readonly models?: readonly string[] | null | undefined
+  readonly limit?: LimitChange | undefined
 }
 export interface Reencryption {
   /** Keys that were kept under an older master key. */
@@ -33,8 +45,15 @@ export interface Reencryption {
 }
 export interface ProviderKeyStore {
   add(input: NewProviderKey, actor: Actor): Promise<ProviderKeyRecord>
-  list(organization?: string): Promise<ProviderKeyRecord[]>
+  list(organization?: string, page?: Page): Promise<ProviderKeyRecord[]>
   /** `organization`, where it is given, must be whose key it is. */
+  update(
+    id: string,
+    organization: string | undefined,
+    changes: ProviderKeyChanges,
+    actor: Actor,
+  ): Promise<ProviderKeyRecord>
+  /** The same. */
   remove(id: string, organization: string | undefined, actor: Actor): Promise<ProviderKeyRecord>
   /** Keeps every key under the newest master key, or under a new one. May be cut short and run again. */
   reencrypt(withNewKey: boolean, actor: Actor): Promise<Reencryption>
@@ -45,21 +64,24 @@ export interface ProviderKeyStore {
 export interface RuleRecord {
   readonly id: string
   readonly organization: string
-  /** Id of the key that it narrows; null for all keys of the organization. */
+  /** Id of the key that it narrows, or address of the member whose keys it narrows; both null: all keys. */
   readonly key: string | null
+  readonly member: string | null
   readonly type: RuleType
   readonly value: RuleValue
   readonly status: 'active' | 'inactive'
   readonly createdAt: string
 }
-/** An organization, or a key. With both, the key must be the organization's. */
+/** An organization, one of its members, or a key. With an organization, the key must be of it. */
 export interface RuleScope {
   readonly organization?: string | undefined
+  /** An id or an address; only with an organization, and not with a key. */
+  readonly member?: string | undefined
   readonly key?: string | undefined
 }
 export interface RuleStore {
   add(input: RuleScope & { readonly type: RuleType; readonly value: RuleValue }, actor: Actor): Promise<RuleRecord>
-  list(scope: RuleScope): Promise<RuleRecord[]>
+  list(scope: RuleScope, page?: Page): Promise<RuleRecord[]>
   setStatus(
     id: string,
     status: RuleRecord['status'],
@@ -86,7 +108,8 @@ export interface ManifestRecord {
 export interface ManifestStore {
   /** In place of the manifest of the same provider, where there is one. */
   put(input: Omit<ManifestRecord, 'createdAt'>, actor: Actor): Promise<ManifestRecord>
-  list(organization?: string): Promise<ManifestRecord[]>
+  /** `offset` of them are left out. */
+  list(organization?: string, limit?: number, offset?: number): Promise<ManifestRecord[]>
   remove(organization: string, provider: string, actor: Actor): Promise<ManifestRecord>
 }
 

@@ -1,7 +1,7 @@
 /** What filters and endpoints are given besides the stores of money and keys. */
 import type { Event } from '../event.ts'
 import type { Policies } from '../policy.ts'
-import type { KeyStore } from './keys.ts'
+import type { KeyStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'
 import type { Circuits, Measurements, Pins } from './routing.ts'
 
@@ -95,6 +95,7 @@ export interface Services {
   /** Undefined while no Redis is configured. */
   readonly redis: Probe | undefined
   readonly keys: KeyStore
+  readonly sessions: SessionStore
   readonly policies: Policies
   readonly ledger: Ledger
   readonly counters: Counters

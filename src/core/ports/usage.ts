@@ -29,7 +29,13 @@ export interface UsageTotals {
 }
 export interface UsageStore {
   totals(query: UsageQuery): Promise<UsageTotals>
-  breakdown(query: UsageQuery, by: UsageGroup): Promise<(UsageTotals & { id: string })[]>
+  /** The costliest first; `offset` of them are left out. */
+  breakdown(
+    query: UsageQuery,
+    by: UsageGroup,
+    limit?: number,
+    offset?: number,
+  ): Promise<(UsageTotals & { id: string })[]>
   /** Compares request rows, ledger and aggregates; one sentence for each difference. */
   check(): Promise<string[]>
 }

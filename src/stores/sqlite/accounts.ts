@@ -1,14 +1,15 @@
 /** The first start, and API keys, as the operator changes them. */
-import { createHash, randomBytes } from 'node:crypto'
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import { shortId } from '../../core/id.ts'
 import type { Money } from '../../core/money.ts'
-import type { AccountStore, Actor, KeyChanges, KeyKind, KeyRecord, NewKey } from '../../core/ports.ts'
+import type { AccountStore, Actor, KeyChanges, KeyKind, KeyRecord, NewKey, Page } from '../../core/ports.ts'
 import type { Changes } from './changes.ts'
 import { Limits } from './limits.ts'
 import type { Sqlite } from './open.ts'
+import { type PageRow, pageOf } from './page.ts'
 import { SqliteRules } from './policy-rules.ts'
+import { newSecret } from './secret.ts'
 
 interface KeyRow {
   id: string
@@ -24,6 +25,7 @@ interface KeyRow {
   project: string
   organization: string
   creator: string | null
+  parent_id: string | null
   spent: Money
   limited: bigint
 }
@@ -31,7 +33,6 @@ type MadeKey = KeyRecord & { key: string }
 /** What a key inherits from the one that it succeeds. */
 type Heir = Pick<KeyRow, 'project_id' | 'name' | 'kind' | 'created_by'> & { expires_at: bigint | number | null }
 
-const PREFIX: Readonly<Record<KeyKind, string>> = { key: 'mgw_', publishable: 'mgw_pk_', session: 'mgw_es_' }
 /** Field notes section 6. */
 const SESSION_MS = 900_000
 /** Who makes what nobody asked for. */
@@ -39,7 +40,7 @@ const GATEWAY: Actor = 'gateway'
 
 const KEY_ROWS = `
   SELECT keys.id, keys.project_id, projects.org_id, keys.name, keys.kind, keys.preview, keys.created_by,
-    keys.created_at, keys.expires_at, keys.revoked_at, projects.name AS project, organizations.name AS organization,
+    keys.created_at, keys.expires_at, keys.revoked_at, keys.parent_id, projects.name AS project, organizations.name AS organization,
     members.email AS creator,
     (SELECT coalesce(sum(cost), 0) FROM usage_hourly WHERE key_id = keys.id) AS spent,
     EXISTS (SELECT 1 FROM budgets WHERE subject = keys.id) AS limited
@@ -47,6 +48,10 @@ const KEY_ROWS = `
   JOIN projects ON projects.id = keys.project_id
   JOIN organizations ON organizations.id = projects.org_id
   LEFT JOIN members ON members.id = keys.created_by`
+
+const LISTED = `
+  parent_id IS NULL
+  AND keys.rowid > CASE WHEN @after IS NULL THEN 0 ELSE (SELECT rowid FROM keys WHERE id = @after) END`
 
 export class SqliteAccounts implements AccountStore {
   readonly #changes: Changes
@@ -60,8 +65,8 @@ export class SqliteAccounts implements AccountStore {
   readonly #updateKey: Statement
   readonly #revoke: Statement
   readonly #keyById: Statement<[string], KeyRow>
-  readonly #keys: Statement<[], KeyRow>
-  readonly #keysOfProject: Statement<[string], KeyRow>
+  readonly #keys: Statement<PageRow, KeyRow>
+  readonly #keysOfProject: Statement<PageRow & { project: string }, KeyRow>
 
   constructor(db: Sqlite, changes: Changes) {
     this.#changes = changes
@@ -81,9 +86,13 @@ export class SqliteAccounts implements AccountStore {
     this.#updateKey = db.prepare('UPDATE keys SET name = @name, expires_at = @expiresAt WHERE id = @id')
     this.#revoke = db.prepare('UPDATE keys SET revoked_at = @now WHERE id = @id AND revoked_at IS NULL')
     this.#keyById = db.prepare<[string], KeyRow>(`${KEY_ROWS} WHERE keys.id = ?`).safeIntegers()
-    this.#keys = db.prepare<[], KeyRow>(`${KEY_ROWS} ORDER BY keys.created_at, keys.rowid`).safeIntegers()
+    this.#keys = db
+      .prepare<PageRow, KeyRow>(`${KEY_ROWS} WHERE ${LISTED} ORDER BY keys.rowid LIMIT @limit`)
+      .safeIntegers()
     this.#keysOfProject = db
-      .prepare<[string], KeyRow>(`${KEY_ROWS} WHERE keys.project_id = ? ORDER BY keys.created_at, keys.rowid`)
+      .prepare<PageRow & { project: string }, KeyRow>(
+        `${KEY_ROWS} WHERE keys.project_id = @project AND ${LISTED} ORDER BY keys.rowid LIMIT @limit`,
+      )
       .safeIntegers()
   }
 
@@ -117,9 +126,10 @@ export class SqliteAccounts implements AccountStore {
     })
   }
 
-  async listKeys(project?: string): Promise<KeyRecord[]> {
-    const { directory } = this.#changes
-    const rows = project === undefined ? this.#keys.all() : this.#keysOfProject.all(directory.project(project).id)
+  async listKeys(project?: string, page?: Page): Promise<KeyRecord[]> {
+    const part = pageOf(page)
+    const of = project === undefined ? undefined : this.#changes.directory.project(project).id
+    const rows = of === undefined ? this.#keys.all(part) : this.#keysOfProject.all({ ...part, project: of })
     return rows.map(row => this.#record(row))
   }
 
@@ -141,6 +151,7 @@ export class SqliteAccounts implements AccountStore {
   rollKey(id: string, actor: Actor = GATEWAY): Promise<MadeKey> {
     return this.#changes.run(() => {
       const old = this.#key(id)
+      if (old.parent_id !== null) throw errors.badRequest(`"${id}" is a session: its key begins another one.`)
       const was = this.#record(old)
       if (was.status !== 'active') {
         throw errors.badRequest(`The key "${id}" is ${was.status}: create a new one instead.`)
@@ -158,10 +169,7 @@ export class SqliteAccounts implements AccountStore {
   /** Within a transaction. */
   #create({ project_id, name, kind, created_by, expires_at }: Heir): { id: string; key: string } {
     const id = shortId()
-    const key = `${PREFIX[kind]}${randomBytes(32).toString('base64url')}`
-    const hash = createHash('sha256').update(key).digest('hex')
-    // Prefix and first characters in one piece would be eight characters of the key.
-    const preview = `${PREFIX[kind]}…${key.slice(-4)}`
+    const { key, hash, preview } = newSecret(kind)
     const facts = { id, project: project_id, name, kind, hash, preview, createdBy: created_by }
     this.#addKey.run({ ...facts, now: this.#changes.now(), expiresAt: expires_at })
     return { id, key }
@@ -195,7 +203,7 @@ export class SqliteAccounts implements AccountStore {
       createdBy: row.creator,
       createdAt: iso(row.created_at),
       expiresAt: row.expires_at === null ? null : iso(row.expires_at),
-      limits: row.limited ? this.#limits.of('key', row.id) : [],
+      limits: row.limited ? this.#limits.of(row.id) : [],
       spent: row.spent,
     }
   }

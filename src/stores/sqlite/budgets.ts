@@ -88,25 +88,28 @@ export class Budgets implements Participant {
 
 /** Reads limits outside of transactions. */
 export class BudgetReader {
-  readonly #of: Statement<[string | null, string | null], BudgetRow>
+  readonly #of: Statement<(string | null)[], BudgetRow>
 
   constructor(db: Sqlite) {
     this.#of = db
-      .prepare<[string | null, string | null], BudgetRow>(
-        `SELECT ${COLUMNS} FROM budgets WHERE subject IN (?, ?) ORDER BY kind DESC, period = 'total' DESC`,
+      .prepare<(string | null)[], BudgetRow>(
+        `SELECT ${COLUMNS} FROM budgets WHERE subject IN (?, ?, ?) ORDER BY kind DESC, period = 'total' DESC`,
       )
       .safeIntegers()
   }
 
-  /** The limits of a key and of the member who made it, the member's first. */
-  of(keyId: string | null, memberId: string | null, now: number): BudgetState[] {
-    return this.#of.all(keyId, memberId).map(row => {
+  /** The limits of up to three subjects: a session's first, then a member's, then a key's. */
+  of([one = null, two = null, three = null]: readonly (string | null)[], now: number): BudgetState[] {
+    return this.#of.all(one, two, three).map(row => {
       roll(row, now)
       const { id, kind, amount, period, zone, spent, held } = row
       return { id, of: kind, limit: amount, period, zone, spent, held, resetsAt: endOf(row, now) }
     })
   }
 }
+
+/** A limit without what is spent of it. */
+export const budgetOf = ({ id, of, limit, period, zone }: Budget): Budget => ({ id, of, limit, period, zone })
 
 /** In a new period nothing is spent yet; what is held then will be charged in it. */
 function roll(row: BudgetRow, now: number): void {

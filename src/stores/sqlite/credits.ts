@@ -7,6 +7,7 @@ import type { Actor, CreditInput, CreditStore, DiscountRecord, LedgerEntry } fro
 import type { Changes } from './changes.ts'
 import type { Named } from './directory.ts'
 import type { Sqlite } from './open.ts'
+import { ALL } from './page.ts'
 
 interface EntryRow {
   request_id: string
@@ -43,10 +44,10 @@ export class SqliteCredits implements CreditStore {
   readonly #take: Statement
   readonly #balance: Statement<[string], Balance>
   readonly #entry: Statement<[string, string], EntryRow>
-  readonly #entries: Statement<[string], EntryRow>
+  readonly #entries: Statement<[org: string, limit: number, offset: number], EntryRow>
   readonly #setDiscount: Statement
   readonly #dropDiscount: Statement
-  readonly #discounts: Statement<{ org: string | null }, DiscountRow>
+  readonly #discounts: Statement<{ org: string | null; limit: number; offset: number }, DiscountRow>
 
   constructor(db: Sqlite, changes: Changes) {
     this.#changes = changes
@@ -65,9 +66,9 @@ export class SqliteCredits implements CreditStore {
       .safeIntegers()
     this.#entry = db.prepare<[string, string], EntryRow>(`${ENTRIES} WHERE request_id = ? AND kind = ?`).safeIntegers()
     this.#entries = db
-      .prepare<[string], EntryRow>(
-        `${ENTRIES} WHERE org_id = ? AND kind NOT IN ('charge', 'plan') ORDER BY ledger.created_at DESC LIMIT 1000`,
-      )
+      .prepare<[string, number, number], EntryRow>(`
+        ${ENTRIES} WHERE org_id = ? AND kind NOT IN ('charge', 'plan')
+        ORDER BY ledger.created_at DESC, request_id, kind LIMIT ? OFFSET ?`)
       .safeIntegers()
     this.#setDiscount = db.prepare(`
       INSERT INTO discounts (org_id, provider, model, millionths) VALUES (@org, @provider, @model, @millionths)
@@ -79,7 +80,7 @@ export class SqliteCredits implements CreditStore {
       SELECT organizations.name AS organization, provider, model, millionths
       FROM discounts LEFT JOIN organizations ON organizations.id = discounts.org_id
       WHERE @org IS NULL OR discounts.org_id IN ('', @org)
-      ORDER BY discounts.org_id, provider, model`)
+      ORDER BY discounts.org_id, provider, model LIMIT @limit OFFSET @offset`)
   }
 
   add(input: CreditInput, actor: Actor): Promise<LedgerEntry> {
@@ -100,8 +101,8 @@ export class SqliteCredits implements CreditStore {
     return this.#balance.get(this.#changes.directory.organization(organization).id)!
   }
 
-  async entries(organization: string): Promise<LedgerEntry[]> {
-    return this.#entries.all(this.#changes.directory.organization(organization).id).map(entryOf)
+  async entries(organization: string, limit = ALL, offset = 0): Promise<LedgerEntry[]> {
+    return this.#entries.all(this.#changes.directory.organization(organization).id, limit, offset).map(entryOf)
   }
 
   discount(input: DiscountRecord, actor: Actor): Promise<DiscountRecord> {
@@ -109,7 +110,7 @@ export class SqliteCredits implements CreditStore {
       const { organization, provider, model, millionths } = input
       const org = organization === null ? null : this.#changes.directory.organization(organization)
       const key = { org: org?.id ?? '', provider: provider ?? '', model: model ?? '' }
-      const all = this.#discounts.all({ org: org?.id ?? '' }).map(discountOf)
+      const all = this.#discounts.all({ org: org?.id ?? '', limit: ALL, offset: 0 }).map(discountOf)
       const name = org?.name ?? null
       const was = all.find(one => one.organization === name && one.provider === provider && one.model === model)
       if (millionths > 0) this.#setDiscount.run({ ...key, millionths })
@@ -121,9 +122,9 @@ export class SqliteCredits implements CreditStore {
     })
   }
 
-  async discounts(organization?: string): Promise<DiscountRecord[]> {
+  async discounts(organization?: string, limit = ALL, offset = 0): Promise<DiscountRecord[]> {
     const org = organization === undefined ? null : this.#changes.directory.organization(organization).id
-    return this.#discounts.all({ org }).map(discountOf)
+    return this.#discounts.all({ org, limit, offset }).map(discountOf)
   }
 
   /** A reference is booked once: who books it again is told of the first time. Throws when that was another booking. */

@@ -1,6 +1,15 @@
 /** All stores of one node, on one database file. */
 import { dirname, join } from 'node:path'
-import type { AccountStores, KeyStore, Ledger, PolicyStores, Probe, UsageStore } from '../../core/ports.ts'
+import type { Money } from '../../core/money.ts'
+import type {
+  AccountStores,
+  KeyStore,
+  Ledger,
+  PolicyStores,
+  Probe,
+  SessionStore,
+  UsageStore,
+} from '../../core/ports.ts'
 import { Keyring } from '../keyring.ts'
 import { SqliteAccounts } from './accounts.ts'
 import { Changes, SqliteAudit } from './changes.ts'
@@ -19,6 +28,7 @@ import { SqliteRules } from './policy-rules.ts'
 import { SqliteProjects } from './projects.ts'
 import { SqliteProviderKeys } from './provider-keys.ts'
 import { Retention } from './retention.ts'
+import { SqliteSessions } from './sessions.ts'
 import { SqliteUsage } from './usage.ts'
 import { Writer } from './writer.ts'
 
@@ -27,9 +37,12 @@ export { StoreError } from './open.ts'
 export interface Stores extends Probe, AccountStores {
   readonly policies: PolicyStores
   readonly keys: KeyStore
+  readonly sessions: SessionStore
   readonly ledger: Ledger
   readonly usage: UsageStore
   readonly retention: Retention
+  /** By how much all balances together that may not fall below zero have done so. Throws when it cannot be read. */
+  overdraft(): Money
   /** Throws when the database cannot be read, or could not be written the last time. */
   ping(): void
   /** Resolves when all that was asked before is durable and the file is closed. */
@@ -47,6 +60,10 @@ export interface StoreOptions {
 
 /** Where the master keys of a database stand when the environment gives none. */
 export const keyFile = (path: string): string => join(dirname(path), 'master.key')
+
+const OVERDRAFT = `
+  SELECT coalesce(-sum(balance), 0) FROM balances JOIN organizations ON organizations.id = org_id
+  WHERE balance < 0 AND account = 'prepaid'`
 
 const emit = (error: unknown): void => process.emitWarning(error instanceof Error ? error : String(error))
 
@@ -68,8 +85,10 @@ export function openStores(path: string, options: StoreOptions = {}): Stores {
   const changes = new Changes(db, writer, { now, onKeyChange })
   const ledger = new SqliteLedger(db, writer, { now, warn, spool: path === ':memory:' ? undefined : dirname(path) })
   const read = db.prepare('SELECT count(*) FROM sqlite_schema')
+  const overdraft = db.prepare<[], Money>(OVERDRAFT).pluck().safeIntegers()
   return {
     keys,
+    sessions: new SqliteSessions(db, writer, now),
     ledger,
     accounts: new SqliteAccounts(db, changes),
     organizations: new SqliteOrganizations(db, changes),
@@ -89,6 +108,7 @@ export function openStores(path: string, options: StoreOptions = {}): Stores {
     },
     usage: new SqliteUsage(db),
     retention: new Retention(db, writer),
+    overdraft: () => overdraft.get()!,
     ping() {
       read.get()
       if (writer.fault !== undefined) throw writer.fault

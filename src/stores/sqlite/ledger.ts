@@ -2,11 +2,11 @@
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import type { Money } from '../../core/money.ts'
-import type { Exhausted, Funds, Hold, HoldRequest, Ledger, RequestRow } from '../../core/ports.ts'
+import type { Exhausted, Funds, Hold, HoldRequest, Ledger, Progress, RequestRow } from '../../core/ports.ts'
 import { Balances } from './balances.ts'
 import { Budgets } from './budgets.ts'
 import type { Sqlite } from './open.ts'
-import { type OpenHold, type Orphan, orphanRow } from './orphan.ts'
+import { type OpenHold, type Orphan, orphanRow, written } from './orphan.ts'
 import { type OwnerOptions, Owners } from './owners.ts'
 import { RequestLog } from './requests.ts'
 import { Spool } from './spool.ts'
@@ -35,6 +35,7 @@ export class SqliteLedger implements Ledger {
   readonly #owners: Owners
   readonly #spool: Spool
   readonly #insertHold: Statement
+  readonly #progress: Statement
   readonly #closeHold: Statement<[string], OpenHold>
   readonly #closeHoldOf: Statement<[string], OpenHold>
   readonly #orphan: Statement<{ living: string; before: number }, Orphan>
@@ -52,6 +53,7 @@ export class SqliteLedger implements Ledger {
       INSERT INTO holds (id, org_id, project_id, key_id, request_id, caller_id, endpoint, requested_model, model,
         provider, amount, owner, created_at, expires_at, funds, budgets)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+    this.#progress = db.prepare('UPDATE holds SET progress = ? WHERE id = ?')
     const closed = 'RETURNING org_id, amount, funds, budgets'
     this.#closeHold = db.prepare<[string], OpenHold>(`DELETE FROM holds WHERE id = ? ${closed}`).safeIntegers()
     this.#closeHoldOf = db
@@ -125,6 +127,10 @@ export class SqliteLedger implements Ledger {
     })
   }
 
+  checkpoint(hold: Hold, progress: Progress): Promise<void> {
+    return this.#write('committed', () => void this.#progress.run(written(progress), hold.id))
+  }
+
   record(row: RequestRow): Promise<void> {
     return this.#write('committed', () => {
       this.#log.add(row, { cost: row.cost === null ? null : 0n, funds: 'credits', charged: 0n })
@@ -160,8 +166,9 @@ export class SqliteLedger implements Ledger {
       const now = this.#options.now()
       const orphans = this.#orphan.all({ living: JSON.stringify(this.#owners.living()), before: now - GRACE_MS })
       for (const orphan of orphans) {
-        this.#release(orphan, 0n, 0n, now)
-        this.#log.add(orphanRow(orphan), { cost: 0n, funds: orphan.funds, charged: 0n })
+        // Another attempt of it, or another process, may have ended it.
+        if (this.#log.has(orphan.request_id)) this.#release(orphan, 0n, 0n, now)
+        else this.#settle(orphan, orphanRow(orphan))
       }
       this.#owners.keepOnly(this.#owners.living())
       return orphans.length

@@ -1,4 +1,4 @@
-/** Limits of keys and members, as the operator sets them. What is spent of them is kept by `budgets.ts`. */
+/** Limits of what may be spent, as they are set. What is spent of them is kept by `budgets.ts`. */
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import { shortId } from '../../core/id.ts'
@@ -19,6 +19,7 @@ export class Limits {
   readonly #spent: Statement<{ key: string | null; member: string | null; from: number }, Money>
   readonly #adopt: Statement<{ id: string; key: string | null; member: string | null }, Money>
   readonly #move: Statement
+  readonly #forget: Statement
 
   constructor(db: Sqlite, now: () => number) {
     this.#now = now
@@ -44,12 +45,11 @@ export class Limits {
       .pluck()
       .safeIntegers()
     this.#move = db.prepare('UPDATE budgets SET subject = ? WHERE subject = ?')
+    this.#forget = db.prepare('DELETE FROM budgets WHERE subject = ?')
   }
 
-  /** The limits of a key or a member. */
-  of(kind: Budget['of'], subject: string): LimitRecord[] {
-    const [key, member] = kind === 'key' ? [subject, null] : [null, subject]
-    return this.#reader.of(key, member, this.#now()).map(({ period, limit, spent, zone, resetsAt }) => ({
+  of(subject: string): LimitRecord[] {
+    return this.#reader.of([subject], this.#now()).map(({ period, limit, spent, zone, resetsAt }) => ({
       period,
       limit,
       spent,
@@ -64,19 +64,27 @@ export class Limits {
     else this.#deleteSlot.run(subject, change.drop === 'total' ? 1 : 0)
   }
 
+  /** Within a transaction: the subject has no limits any more. */
+  forget(subject: string): void {
+    this.#forget.run(subject)
+  }
+
   /** Within a transaction: all limits, with what is spent of them, are another's from now on. */
   move(from: string, to: string): void {
     this.#move.run(to, from)
   }
 
-  /** One of the same period and zone is only raised or lowered. */
+  /**
+   * One of the same period and zone is only raised or lowered. What a key or a member has spent before a limit is set
+   * counts against it; of a provider key only what is spent from then on does.
+   */
   #set(kind: Budget['of'], subject: string, { amount, zone = 'UTC', ...input }: LimitInput): void {
     const period: Budget['period'] = input.period ?? 'total'
     if (!isZone(zone))
       throw errors.invalidParameters(`"${zone}" is no IANA time zone, such as "Europe/Berlin".`, 'zone')
     const now = this.#now()
-    const [key, member] = kind === 'key' ? [subject, null] : [null, subject]
-    const old = this.#reader.of(key, member, now).find(one => (one.period === 'total') === (period === 'total'))
+    const [key, member] = [kind === 'key' ? subject : null, kind === 'member' ? subject : null]
+    const old = this.#reader.of([subject], now).find(one => (one.period === 'total') === (period === 'total'))
     if (old && old.period === period && old.zone === zone) {
       this.#update.run(amount, old.id)
       return

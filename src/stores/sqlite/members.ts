@@ -2,10 +2,11 @@
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import { shortId } from '../../core/id.ts'
-import type { Actor, MemberChanges, MemberRecord, MemberStore, Role } from '../../core/ports.ts'
+import type { Actor, MemberChanges, MemberRecord, MemberStore, Page, Role } from '../../core/ports.ts'
 import type { Changes } from './changes.ts'
 import { Limits } from './limits.ts'
 import type { Sqlite } from './open.ts'
+import { type PageRow, pageOf } from './page.ts'
 
 interface MemberRow {
   id: string
@@ -38,7 +39,7 @@ export class SqliteMembers implements MemberStore {
   readonly #remove: Statement
   readonly #owners: Statement<[string], number>
   readonly #byId: Statement<[string], MemberRow>
-  readonly #list: Statement<{ org: string | null }, MemberRow>
+  readonly #list: Statement<PageRow & { org: string | null }, MemberRow>
 
   constructor(db: Sqlite, changes: Changes) {
     this.#changes = changes
@@ -62,9 +63,11 @@ export class SqliteMembers implements MemberStore {
       )
       .pluck()
     this.#byId = db.prepare(`${ROWS} WHERE members.id = ?`)
-    this.#list = db.prepare(
-      `${ROWS} WHERE removed_at IS NULL AND (@org IS NULL OR org_id = @org) ORDER BY org_id, members.rowid`,
-    )
+    this.#list = db.prepare(`
+      ${ROWS}
+      WHERE removed_at IS NULL AND (@org IS NULL OR org_id = @org)
+        AND members.rowid > CASE WHEN @after IS NULL THEN 0 ELSE (SELECT rowid FROM members WHERE id = @after) END
+      ORDER BY members.rowid LIMIT @limit`)
   }
 
   add(input: Parameters<MemberStore['add']>[0], actor: Actor): Promise<MemberRecord> {
@@ -82,9 +85,9 @@ export class SqliteMembers implements MemberStore {
     })
   }
 
-  async list(organization?: string): Promise<MemberRecord[]> {
+  async list(organization?: string, page?: Page): Promise<MemberRecord[]> {
     const org = organization === undefined ? null : this.#changes.directory.organization(organization).id
-    return this.#list.all({ org }).map(row => this.#record(row))
+    return this.#list.all({ org, ...pageOf(page) }).map(row => this.#record(row))
   }
 
   update(organization: string, member: string, changes: MemberChanges, actor: Actor): Promise<MemberRecord> {
@@ -150,7 +153,7 @@ export class SqliteMembers implements MemberStore {
       email: row.email,
       role: row.role,
       projects: row.all_projects !== 0 ? null : (JSON.parse(row.projects) as string[]),
-      limits: this.#limits.of('member', row.id),
+      limits: this.#limits.of(row.id),
       createdAt: new Date(row.created_at).toISOString(),
     }
   }

@@ -7,5 +7,6 @@ import { step as start } from './migrations/1-start.ts'
 import { step as trees } from './migrations/2-trees.ts'
 import { step as accounts } from './migrations/3-accounts.ts'
 import { step as policy } from './migrations/4-policy.ts'
+import { step as narrowing } from './migrations/5-narrowing.ts'
 
-export const migrations: readonly string[] = [start, trees, accounts, policy]
+export const migrations: readonly string[] = [start, trees, accounts, policy, narrowing]

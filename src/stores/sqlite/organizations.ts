@@ -3,9 +3,10 @@ import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import { shortId } from '../../core/id.ts'
 import type { PlanName } from '../../core/plan.ts'
-import type { Actor, OrganizationChanges, OrganizationRecord, OrganizationStore } from '../../core/ports.ts'
+import type { Actor, OrganizationChanges, OrganizationRecord, OrganizationStore, Page } from '../../core/ports.ts'
 import type { Changes } from './changes.ts'
 import type { Sqlite } from './open.ts'
+import { type PageRow, pageOf } from './page.ts'
 
 interface OrganizationRow {
   id: string
@@ -26,7 +27,7 @@ export class SqliteOrganizations implements OrganizationStore {
   readonly #update: Statement
   readonly #named: Statement<[string], number>
   readonly #byId: Statement<[string], OrganizationRow>
-  readonly #list: Statement<[], OrganizationRow>
+  readonly #list: Statement<PageRow, OrganizationRow>
 
   constructor(db: Sqlite, changes: Changes) {
     this.#changes = changes
@@ -38,7 +39,11 @@ export class SqliteOrganizations implements OrganizationStore {
     )
     this.#named = db.prepare<[string], number>('SELECT count(*) FROM organizations WHERE ? IN (name, id)').pluck()
     this.#byId = db.prepare(`${ROWS} WHERE organizations.id = ?`)
-    this.#list = db.prepare(`${ROWS} ORDER BY created_at, organizations.rowid`)
+    this.#list = db.prepare(`
+      ${ROWS}
+      WHERE organizations.rowid >
+        CASE WHEN @after IS NULL THEN 0 ELSE (SELECT rowid FROM organizations WHERE id = @after) END
+      ORDER BY organizations.rowid LIMIT @limit`)
   }
 
   create(input: OrganizationChanges & { readonly name: string }, actor: Actor): Promise<OrganizationRecord> {
@@ -53,8 +58,8 @@ export class SqliteOrganizations implements OrganizationStore {
     })
   }
 
-  async list(): Promise<OrganizationRecord[]> {
-    return this.#list.all().map(recordOf)
+  async list(page?: Page): Promise<OrganizationRecord[]> {
+    return this.#list.all(pageOf(page)).map(recordOf)
   }
 
   update(organization: string, changes: OrganizationChanges, actor: Actor): Promise<OrganizationRecord> {

@@ -1,5 +1,6 @@
 /** Holds whose process is gone, and the rows that become of them. */
-import type { Funds, RequestRow } from '../../core/ports.ts'
+import type { Funds, Progress, RequestRow } from '../../core/ports.ts'
+import type { Usage } from '../../core/usage.ts'
 
 /** What is held, as its end finds it. */
 export interface OpenHold {
@@ -20,9 +21,25 @@ export interface Orphan extends OpenHold {
   readonly model: string | null
   readonly provider: string | null
   readonly created_at: bigint
+  /** As `written` has it; null when nothing was noted. */
+  readonly progress: string | null
 }
 
-/** All that is known of a request whose process died: who asked, for what, and when. */
+interface Written {
+  readonly usage: Usage
+  /** An amount that numbers may not hold. */
+  readonly cost: string | null
+}
+export const written = ({ usage, cost }: Progress): string =>
+  JSON.stringify({ usage, cost: cost === null ? null : String(cost) } satisfies Written)
+
+function read(progress: string | null): Progress {
+  if (progress === null) return { usage: {}, cost: 0n }
+  const { usage, cost } = JSON.parse(progress) as Written
+  return { usage, cost: cost === null ? null : BigInt(cost) }
+}
+
+/** All that is known of a request whose process died: who asked, for what, when, and what it had come to. */
 export const orphanRow = (orphan: Orphan): RequestRow => ({
   id: orphan.request_id,
   requestId: orphan.caller_id,
@@ -38,14 +55,13 @@ export const orphanRow = (orphan: Orphan): RequestRow => ({
   status: 0,
   outcome: 'orphaned',
   errorCode: null,
-  streamed: false,
+  streamed: orphan.progress !== null,
   cached: false,
   attempts: 1,
   durationMs: 0,
   ttftMs: null,
-  usage: {},
-  estimated: false,
-  cost: 0n,
+  ...read(orphan.progress),
+  estimated: orphan.progress !== null,
   storage: 0n,
   discount: 0,
   tier: null,

@@ -6,6 +6,7 @@ import type { Compliance } from '../../core/policy.ts'
 import type { Actor, ComplianceStore, ManifestRecord, ManifestStore } from '../../core/ports.ts'
 import type { Changes } from './changes.ts'
 import type { Sqlite } from './open.ts'
+import { ALL } from './page.ts'
 
 /** They are linked within one turn of the event loop. */
 const MAX_MANIFESTS = 10
@@ -73,7 +74,7 @@ export class SqliteManifests implements ManifestStore {
   readonly #put: Statement
   readonly #delete: Statement
   readonly #get: Statement<[string, string], ManifestRow>
-  readonly #list: Statement<{ org: string | null }, ManifestRow>
+  readonly #list: Statement<{ org: string | null; limit: number; offset: number }, ManifestRow>
   readonly #count: Statement<[string], number>
 
   constructor(db: Sqlite, changes: Changes) {
@@ -83,7 +84,8 @@ export class SqliteManifests implements ManifestStore {
       ON CONFLICT (org_id, provider) DO UPDATE SET manifest = excluded.manifest`)
     this.#delete = db.prepare('DELETE FROM manifests WHERE org_id = ? AND provider = ?')
     this.#get = db.prepare(`${MANIFESTS} WHERE org_id = ? AND provider = ?`)
-    this.#list = db.prepare(`${MANIFESTS} WHERE @org IS NULL OR org_id = @org ORDER BY organization, provider`)
+    this.#list = db.prepare(`
+      ${MANIFESTS} WHERE @org IS NULL OR org_id = @org ORDER BY organization, provider LIMIT @limit OFFSET @offset`)
     this.#count = db.prepare<[string], number>('SELECT count(*) FROM manifests WHERE org_id = ?').pluck()
   }
 
@@ -96,9 +98,9 @@ export class SqliteManifests implements ManifestStore {
     })
   }
 
-  async list(organization?: string): Promise<ManifestRecord[]> {
+  async list(organization?: string, limit = ALL, offset = 0): Promise<ManifestRecord[]> {
     const org = organization === undefined ? null : this.#changes.directory.organization(organization).id
-    return this.#list.all({ org }).map(recordOf)
+    return this.#list.all({ org, limit, offset }).map(recordOf)
   }
 
   remove(organization: string, provider: string, actor: Actor): Promise<ManifestRecord> {

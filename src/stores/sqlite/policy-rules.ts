@@ -1,12 +1,13 @@
-/** Rules of organizations and keys, as the operator changes them. */
+/** Rules of organizations, members and keys, as the operator changes them. */
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import { shortId } from '../../core/id.ts'
 import type { RuleType, RuleValue } from '../../core/policy.ts'
-import type { Actor, RuleRecord, RuleScope, RuleStore } from '../../core/ports.ts'
+import type { Actor, Page, RuleRecord, RuleScope, RuleStore } from '../../core/ports.ts'
 import { ruleValue } from '../../core/rule-value.ts'
 import type { Changes } from './changes.ts'
 import type { Sqlite } from './open.ts'
+import { type PageRow, pageOf } from './page.ts'
 
 const MAX_RULES = 200
 
@@ -15,6 +16,7 @@ interface RuleRow {
   org_id: string
   organization: string
   key_id: string | null
+  email: string | null
   type: string
   value: string
   active: number
@@ -22,12 +24,16 @@ interface RuleRow {
 }
 interface Scope {
   org: string | null
+  member: string | null
   key: string | null
 }
 
 const RULES = `
-  SELECT rules.id, org_id, organizations.name AS organization, key_id, type, value, active, rules.created_at
-  FROM rules JOIN organizations ON organizations.id = rules.org_id`
+  SELECT rules.id, rules.org_id, organizations.name AS organization, key_id, members.email, type, value, active,
+    rules.created_at
+  FROM rules
+  JOIN organizations ON organizations.id = rules.org_id
+  LEFT JOIN members ON members.id = rules.member_id`
 
 export class SqliteRules implements RuleStore {
   readonly #changes: Changes
@@ -36,25 +42,28 @@ export class SqliteRules implements RuleStore {
   readonly #delete: Statement
   readonly #move: Statement
   readonly #byId: Statement<[string], RuleRow>
-  readonly #list: Statement<Scope, RuleRow>
+  readonly #list: Statement<Scope & PageRow, RuleRow>
   readonly #count: Statement<[string], number>
   readonly #orgOfKey: Statement<[string], string>
 
   constructor(db: Sqlite, changes: Changes) {
     this.#changes = changes
     this.#insert = db.prepare(`
-      INSERT INTO rules (id, org_id, key_id, type, value, created_at)
-      VALUES (@id, @org, @key, @type, @value, @now)`)
+      INSERT INTO rules (id, org_id, member_id, key_id, type, value, created_at)
+      VALUES (@id, @org, @member, @key, @type, @value, @now)`)
     this.#setStatus = db.prepare('UPDATE rules SET active = ? WHERE id = ?')
     this.#delete = db.prepare('DELETE FROM rules WHERE id = ?')
     this.#move = db.prepare('UPDATE rules SET key_id = ? WHERE key_id = ?')
     this.#byId = db.prepare(`${RULES} WHERE rules.id = ?`)
     this.#list = db.prepare(`
-      ${RULES} WHERE (@org IS NULL OR org_id = @org) AND (@key IS NULL OR key_id = @key) ORDER BY rules.id`)
+      ${RULES}
+      WHERE (@org IS NULL OR rules.org_id = @org) AND (@member IS NULL OR member_id = @member)
+        AND (@key IS NULL OR key_id = @key) AND rules.id > coalesce(@after, '')
+      ORDER BY rules.id LIMIT @limit`)
     this.#count = db.prepare<[string], number>('SELECT count(*) FROM rules WHERE org_id = ?').pluck()
     this.#orgOfKey = db
       .prepare<[string], string>(
-        'SELECT org_id FROM keys JOIN projects ON projects.id = keys.project_id WHERE keys.id = ?',
+        'SELECT org_id FROM keys JOIN projects ON projects.id = project_id WHERE keys.id = ? AND parent_id IS NULL',
       )
       .pluck()
   }
@@ -65,19 +74,19 @@ export class SqliteRules implements RuleStore {
   ): Promise<RuleRecord> {
     const checked = ruleValue(type, value)
     return this.#changes.run(() => {
-      const { org, key } = this.#scope(scope)
+      const { org, member, key } = this.#scope(scope)
       if (org === null) throw errors.invalidParameters('A rule needs an organization or a key.', 'organization')
       if (this.#count.get(org)! >= MAX_RULES) {
         throw errors.badRequest(`An organization may have ${MAX_RULES} rules; one rule may hold many entries.`)
       }
       const id = shortId()
-      this.#insert.run({ id, org, key, type, value: JSON.stringify(checked), now: this.#changes.now() })
+      this.#insert.run({ id, org, member, key, type, value: JSON.stringify(checked), now: this.#changes.now() })
       return this.#noted('iam.add', actor, undefined, this.#row(id))
     })
   }
 
-  async list(scope: RuleScope): Promise<RuleRecord[]> {
-    return this.#list.all(this.#scope(scope)).map(recordOf)
+  async list(scope: RuleScope, page?: Page): Promise<RuleRecord[]> {
+    return this.#list.all({ ...this.#scope(scope), ...pageOf(page) }).map(recordOf)
   }
 
   setStatus(
@@ -106,12 +115,18 @@ export class SqliteRules implements RuleStore {
     this.#move.run(to, from)
   }
 
-  /** The organization of a key, where only a key is given. Throws a 404. */
-  #scope({ organization, key }: RuleScope): Scope {
-    const org = organization === undefined ? null : this.#changes.directory.organization(organization).id
-    if (key === undefined) return { org, key: null }
+  /** The organization of a key, where only a key is given. Throws a 404, or a 400 for a member of nowhere. */
+  #scope({ organization, member, key }: RuleScope): Scope {
+    const { directory } = this.#changes
+    const org = organization === undefined ? null : directory.organization(organization).id
+    if (member !== undefined) {
+      if (org === null) throw errors.invalidParameters('A member is one of an organization: name it.', 'organization')
+      if (key !== undefined) throw errors.invalidParameters('Name a member or a key, not both.', 'key')
+      return { org, member: directory.member(org, member).id, key: null }
+    }
+    if (key === undefined) return { org, member: null, key: null }
     const owner = this.#orgOfKey.get(key)
-    if (owner !== undefined && (org === null || org === owner)) return { org: owner, key }
+    if (owner !== undefined && (org === null || org === owner)) return { org: owner, member: null, key }
     throw errors.notFound(`There is no key with the id "${key}"${org === null ? '' : ` in "${organization}"`}.`)
   }
 
@@ -135,6 +150,7 @@ const recordOf = (row: RuleRow): RuleRecord => ({
   id: row.id,
   organization: row.organization,
   key: row.key_id,
+  member: row.email,
   type: row.type as RuleType,
   value: JSON.parse(row.value) as RuleValue,
   status: row.active === 1 ? 'active' : 'inactive',

@@ -3,6 +3,7 @@ import type { Statement } from 'better-sqlite3'
 import { LRUCache } from 'lru-cache'
 import { errors } from '../../core/error.ts'
 import type { Compliance, PolicyFacts, Rule, RuleType, RuleValue, SealedKey } from '../../core/policy.ts'
+import { BudgetReader, budgetOf } from './budgets.ts'
 import type { Sqlite } from './open.ts'
 
 const MAX_ORGANIZATIONS = 10_000
@@ -18,6 +19,7 @@ interface PolicyRow {
 interface RuleRow {
   id: string
   key_id: string | null
+  member_id: string | null
   type: string
   value: string
 }
@@ -29,6 +31,8 @@ interface KeyRow {
   master_key: string
   nonce: Buffer
   ciphertext: Buffer
+  models: string | null
+  limited: number
 }
 
 interface Known {
@@ -41,6 +45,7 @@ export class PolicyReader {
   readonly #policy: Statement<[string], PolicyRow>
   readonly #rules: Statement<[string], RuleRow>
   readonly #keys: Statement<[string], KeyRow>
+  readonly #budgets: BudgetReader
   readonly #manifests: Statement<[string], string>
   readonly #dataVersion: Statement<[], number>
   readonly #clock: () => number
@@ -53,10 +58,14 @@ export class PolicyReader {
   /** `clock` is monotonic, in milliseconds. */
   constructor(db: Sqlite, clock: () => number = () => performance.now()) {
     this.#policy = db.prepare('SELECT version, compliance FROM policies WHERE org_id = ?')
-    this.#rules = db.prepare('SELECT id, key_id, type, value FROM rules WHERE org_id = ? AND active = 1 ORDER BY id')
+    this.#budgets = new BudgetReader(db)
+    this.#rules = db.prepare(
+      'SELECT id, key_id, member_id, type, value FROM rules WHERE org_id = ? AND active = 1 ORDER BY id',
+    )
     this.#keys = db.prepare(`
-      SELECT id, provider, label, fingerprint, master_key, nonce, ciphertext FROM provider_keys
-      WHERE org_id = ? ORDER BY id`)
+      SELECT id, provider, label, fingerprint, master_key, nonce, ciphertext, models,
+        EXISTS (SELECT 1 FROM budgets WHERE subject = provider_keys.id) AS limited
+      FROM provider_keys WHERE org_id = ? ORDER BY id`)
     this.#manifests = db.prepare<[string], string>(
       'SELECT manifest FROM manifests WHERE org_id = ? ORDER BY created_at, provider',
     )
@@ -103,8 +112,18 @@ export class PolicyReader {
       version,
       rules: this.#rules.all(orgId).map(ruleOf),
       compliance: compliance === null ? undefined : (JSON.parse(compliance) as Compliance),
-      keys: this.#keys.all(orgId).map(row => keyOf(orgId, row)),
+      keys: this.#keys.all(orgId).map(row => this.#key(orgId, row)),
       manifests: this.#manifests.all(orgId),
+    }
+  }
+
+  #key(orgId: string, row: KeyRow): SealedKey {
+    const { id, provider, label, fingerprint, master_key: version, nonce, ciphertext } = row
+    const budgets = row.limited ? this.#budgets.of([id], 0) : []
+    return {
+      ...{ id, orgId, provider, label, fingerprint, sealed: { version, nonce, ciphertext } },
+      models: row.models === null ? undefined : (JSON.parse(row.models) as string[]),
+      budgets: budgets.map(budgetOf),
     }
   }
 
@@ -137,13 +156,5 @@ const ruleOf = (row: RuleRow): Rule => ({
   id: row.id,
   type: row.type as RuleType,
   keyId: row.key_id ?? undefined,
-})
-
-const keyOf = (orgId: string, row: KeyRow): SealedKey => ({
-  id: row.id,
-  orgId,
-  provider: row.provider,
-  label: row.label,
-  fingerprint: row.fingerprint,
-  sealed: { version: row.master_key, nonce: row.nonce, ciphertext: row.ciphertext },
+  memberId: row.member_id ?? undefined,
 })

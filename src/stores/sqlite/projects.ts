@@ -2,9 +2,10 @@
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import { shortId } from '../../core/id.ts'
-import type { Actor, ProjectChanges, ProjectMode, ProjectRecord, ProjectStore } from '../../core/ports.ts'
+import type { Actor, Page, ProjectChanges, ProjectMode, ProjectRecord, ProjectStore } from '../../core/ports.ts'
 import type { Changes } from './changes.ts'
 import type { Sqlite } from './open.ts'
+import { type PageRow, pageOf } from './page.ts'
 
 interface ProjectRow {
   id: string
@@ -28,7 +29,7 @@ export class SqliteProjects implements ProjectStore {
   readonly #update: Statement
   readonly #named: Statement<[string, string], number>
   readonly #byId: Statement<[string], ProjectRow>
-  readonly #list: Statement<{ org: string | null }, ProjectRow>
+  readonly #list: Statement<PageRow & { org: string | null }, ProjectRow>
 
   constructor(db: Sqlite, changes: Changes) {
     this.#changes = changes
@@ -42,7 +43,11 @@ export class SqliteProjects implements ProjectStore {
       .prepare<[string, string], number>('SELECT count(*) FROM projects WHERE org_id = ? AND name = ?')
       .pluck()
     this.#byId = db.prepare(`${ROWS} WHERE projects.id = ?`)
-    this.#list = db.prepare(`${ROWS} WHERE @org IS NULL OR org_id = @org ORDER BY projects.created_at, projects.rowid`)
+    this.#list = db.prepare(`
+      ${ROWS}
+      WHERE (@org IS NULL OR org_id = @org)
+        AND projects.rowid > CASE WHEN @after IS NULL THEN 0 ELSE (SELECT rowid FROM projects WHERE id = @after) END
+      ORDER BY projects.rowid LIMIT @limit`)
   }
 
   create(input: Parameters<ProjectStore['create']>[0], actor: Actor): Promise<ProjectRecord> {
@@ -59,9 +64,9 @@ export class SqliteProjects implements ProjectStore {
     })
   }
 
-  async list(organization?: string): Promise<ProjectRecord[]> {
+  async list(organization?: string, page?: Page): Promise<ProjectRecord[]> {
     const org = organization === undefined ? null : this.#changes.directory.organization(organization).id
-    return this.#list.all({ org }).map(recordOf)
+    return this.#list.all({ org, ...pageOf(page) }).map(recordOf)
   }
 
   update(project: string, changes: ProjectChanges, actor: Actor): Promise<ProjectRecord> {

@@ -2,10 +2,20 @@
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import { shortId } from '../../core/id.ts'
-import type { Actor, NewProviderKey, ProviderKeyRecord, ProviderKeyStore, Reencryption } from '../../core/ports.ts'
+import type {
+  Actor,
+  NewProviderKey,
+  Page,
+  ProviderKeyChanges,
+  ProviderKeyRecord,
+  ProviderKeyStore,
+  Reencryption,
+} from '../../core/ports.ts'
 import { type Keyring, KeyringError, placeOf } from '../keyring.ts'
 import type { Changes } from './changes.ts'
+import { Limits } from './limits.ts'
 import type { Sqlite } from './open.ts'
+import { type PageRow, pageOf } from './page.ts'
 
 const MAX_KEYS = 100
 /** Keys that one transaction of a re-encryption takes: it must not hold up requests. */
@@ -19,6 +29,7 @@ interface KeyRow {
   label: string
   fingerprint: string
   master_key: string
+  models: string | null
   created_at: number
 }
 interface SealedRow {
@@ -31,17 +42,19 @@ interface SealedRow {
 }
 
 const KEYS = `
-  SELECT provider_keys.id, org_id, organizations.name AS organization, provider, label, fingerprint, master_key,
+  SELECT provider_keys.id, org_id, organizations.name AS organization, provider, label, fingerprint, master_key, models,
     provider_keys.created_at
   FROM provider_keys JOIN organizations ON organizations.id = provider_keys.org_id`
 
 export class SqliteProviderKeys implements ProviderKeyStore {
   readonly #changes: Changes
   readonly #keyring: () => Keyring
+  readonly #limits: Limits
   readonly #insert: Statement
+  readonly #update: Statement
   readonly #delete: Statement
   readonly #byId: Statement<[string], KeyRow>
-  readonly #list: Statement<{ org: string | null }, KeyRow>
+  readonly #list: Statement<PageRow & { org: string | null }, KeyRow>
   readonly #count: Statement<[string], number>
   readonly #stale: Statement<{ version: string; after: string; limit: number }, SealedRow>
   readonly #reseal: Statement
@@ -51,12 +64,18 @@ export class SqliteProviderKeys implements ProviderKeyStore {
   constructor(db: Sqlite, changes: Changes, keyring: () => Keyring) {
     this.#changes = changes
     this.#keyring = keyring
+    this.#limits = new Limits(db, changes.now)
     this.#insert = db.prepare(`
-      INSERT INTO provider_keys (id, org_id, provider, label, fingerprint, master_key, nonce, ciphertext, created_at)
-      VALUES (@id, @org, @provider, @label, @fingerprint, @version, @nonce, @ciphertext, @now)`)
+      INSERT INTO provider_keys
+        (id, org_id, provider, label, fingerprint, master_key, nonce, ciphertext, models, created_at)
+      VALUES (@id, @org, @provider, @label, @fingerprint, @version, @nonce, @ciphertext, @models, @now)`)
+    this.#update = db.prepare('UPDATE provider_keys SET label = @label, models = @models WHERE id = @id')
     this.#delete = db.prepare('DELETE FROM provider_keys WHERE id = ?')
     this.#byId = db.prepare(`${KEYS} WHERE provider_keys.id = ?`)
-    this.#list = db.prepare(`${KEYS} WHERE @org IS NULL OR org_id = @org ORDER BY provider_keys.id`)
+    this.#list = db.prepare(`
+      ${KEYS}
+      WHERE (@org IS NULL OR org_id = @org) AND provider_keys.id > coalesce(@after, '')
+      ORDER BY provider_keys.id LIMIT @limit`)
     this.#count = db.prepare<[string], number>('SELECT count(*) FROM provider_keys WHERE org_id = ?').pluck()
     this.#stale = db.prepare(`
       SELECT id, org_id, provider, master_key, nonce, ciphertext FROM provider_keys
@@ -68,7 +87,7 @@ export class SqliteProviderKeys implements ProviderKeyStore {
   }
 
   async add(input: NewProviderKey, actor: Actor): Promise<ProviderKeyRecord> {
-    const { organization, provider, label, secret, fingerprint } = input
+    const { organization, provider, label, secret, fingerprint, models = null, limit } = input
     const keyring = this.#ring()
     return this.#changes.run(() => {
       const org = this.#changes.directory.organization(organization).id
@@ -76,24 +95,49 @@ export class SqliteProviderKeys implements ProviderKeyStore {
         throw errors.badRequest(`An organization may have ${MAX_KEYS} provider keys.`)
       const id = shortId()
       const sealed = keyring.seal(secret, placeOf({ orgId: org, provider, id }))
-      this.#insert.run({ id, org, provider, label, fingerprint, ...sealed, now: this.#changes.now() })
+      const facts = { id, org, provider, label, fingerprint, models: written(models) }
+      this.#insert.run({ ...facts, ...sealed, now: this.#changes.now() })
+      if (limit) this.#limits.change('provider-key', id, { set: limit })
       const row = this.#row(id)
-      const became = recordOf(row)
+      const became = this.#record(row)
       this.#note('provider-keys.add', actor, row, undefined, became)
       return became
     })
   }
 
-  async list(organization?: string): Promise<ProviderKeyRecord[]> {
+  async list(organization?: string, page?: Page): Promise<ProviderKeyRecord[]> {
     const org = organization === undefined ? null : this.#changes.directory.organization(organization).id
-    return this.#list.all({ org }).map(recordOf)
+    return this.#list.all({ org, ...pageOf(page) }).map(row => this.#record(row))
+  }
+
+  update(
+    id: string,
+    organization: string | undefined,
+    { label, models, limit }: ProviderKeyChanges,
+    actor: Actor,
+  ): Promise<ProviderKeyRecord> {
+    return this.#changes.run(() => {
+      const row = this.#row(id, organization)
+      const was = this.#record(row)
+      // Also when nothing but a limit changes: that makes another version of the policy.
+      this.#update.run({
+        id,
+        label: label ?? row.label,
+        models: models === undefined ? row.models : written(models),
+      })
+      if (limit) this.#limits.change('provider-key', id, limit)
+      const became = this.#record(this.#row(id))
+      this.#note('provider-keys.update', actor, row, was, became)
+      return became
+    })
   }
 
   remove(id: string, organization: string | undefined, actor: Actor): Promise<ProviderKeyRecord> {
     return this.#changes.run(() => {
       const row = this.#row(id, organization)
+      const was = this.#record(row)
+      this.#limits.forget(id)
       this.#delete.run(id)
-      const was = recordOf(row)
       this.#note('provider-keys.remove', actor, row, was, undefined)
       return was
     })
@@ -153,6 +197,20 @@ export class SqliteProviderKeys implements ProviderKeyStore {
     throw errors.notFound(`There is no provider key with the id "${id}"${where}.`)
   }
 
+  #record(row: KeyRow): ProviderKeyRecord {
+    return {
+      id: row.id,
+      organization: row.organization,
+      provider: row.provider,
+      label: row.label,
+      fingerprint: row.fingerprint,
+      keyVersion: row.master_key,
+      models: row.models === null ? null : (JSON.parse(row.models) as string[]),
+      limits: this.#limits.of(row.id),
+      createdAt: new Date(row.created_at).toISOString(),
+    }
+  }
+
   #note(action: string, actor: Actor, row: KeyRow, was: unknown, became: unknown): void {
     this.#changes.note({ actor, action, organization: row.org_id, subject: row.id, was, became })
   }
@@ -167,12 +225,4 @@ function attempt<T>(work: () => T): T {
   }
 }
 
-const recordOf = (row: KeyRow): ProviderKeyRecord => ({
-  id: row.id,
-  organization: row.organization,
-  provider: row.provider,
-  label: row.label,
-  fingerprint: row.fingerprint,
-  keyVersion: row.master_key,
-  createdAt: new Date(row.created_at).toISOString(),
-})
+const written = (models: readonly string[] | null): string | null => models && JSON.stringify(models)

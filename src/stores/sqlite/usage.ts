@@ -3,6 +3,7 @@ import type { Statement } from 'better-sqlite3'
 import { formatMoney } from '../../core/money.ts'
 import type { UsageGroup, UsageQuery, UsageStore, UsageTotals } from '../../core/ports.ts'
 import type { Sqlite } from './open.ts'
+import { ALL } from './page.ts'
 import { hourOf } from './requests.ts'
 
 type SumRow = Readonly<Record<keyof UsageTotals, bigint>>
@@ -12,6 +13,10 @@ interface Scope {
   key: string | null
   from: number
   to: number
+}
+interface Part {
+  limit: number
+  offset: number
 }
 
 const SUMS = `
@@ -98,7 +103,7 @@ const rules: readonly (readonly [left: string, right: string, show: Show, saysLe
 
 export class SqliteUsage implements UsageStore {
   readonly #totals: Statement<Scope, SumRow>
-  readonly #groups: Readonly<Record<UsageGroup, Statement<Scope, SumRow & { id: string }>>>
+  readonly #groups: Readonly<Record<UsageGroup, Statement<Scope & Part, SumRow & { id: string }>>>
   readonly #facts: Statement<[], FactRow>
   readonly #limits: Statement<[], { id: string; held: bigint; open: bigint }>
 
@@ -106,9 +111,9 @@ export class SqliteUsage implements UsageStore {
     this.#totals = db.prepare<Scope, SumRow>(`SELECT ${SUMS} ${IN_SCOPE}`).safeIntegers()
     const by = (group: UsageGroup) =>
       db
-        .prepare<Scope, SumRow & { id: string }>(
+        .prepare<Scope & Part, SumRow & { id: string }>(
           `SELECT coalesce(nullif(${dimensions[group]}, ''), 'unknown') AS id, ${SUMS} ${IN_SCOPE}
-          GROUP BY 1 ORDER BY cost DESC, requests DESC, id`,
+          GROUP BY 1 ORDER BY cost DESC, requests DESC, id LIMIT @limit OFFSET @offset`,
         )
         .safeIntegers()
     this.#groups = { provider: by('provider'), model: by('model'), app: by('app'), api_key: by('api_key') }
@@ -121,9 +126,14 @@ export class SqliteUsage implements UsageStore {
     return totalsOf(this.#totals.get(scopeOf(query))!)
   }
 
-  /** The costliest first. What a request did not name is `unknown`. */
-  async breakdown(query: UsageQuery, by: UsageGroup): Promise<(UsageTotals & { id: string })[]> {
-    return this.#groups[by].all(scopeOf(query)).map(row => ({ id: row.id, ...totalsOf(row) }))
+  /** What a request did not name is `unknown`. */
+  async breakdown(
+    query: UsageQuery,
+    by: UsageGroup,
+    limit = ALL,
+    offset = 0,
+  ): Promise<(UsageTotals & { id: string })[]> {
+    return this.#groups[by].all({ ...scopeOf(query), limit, offset }).map(row => ({ id: row.id, ...totalsOf(row) }))
   }
 
   async check(): Promise<string[]> {

@@ -1,0 +1,57 @@
+/** `POST /v1/sessions`: a key begins the session of an end user, who gets a secret of their own (field notes section 6). */
+import { json } from '../codecs/json.ts'
+import { validator } from '../codecs/validate.ts'
+import { type Endpoint, value } from '../core/endpoint.ts'
+import { errors } from '../core/error.ts'
+import { parseMoney } from '../core/money.ts'
+import { s } from '../core/schema.ts'
+
+const DEFAULT_SECONDS = 900
+const MAX_SECONDS = 86_400
+
+const name = s.string({ minLength: 1, maxLength: 200 })
+const amount = s.string({ pattern: '^\\d{1,9}(\\.\\d{1,9})?$' })
+
+/** `maxSpend` is USD; what neither it nor `models` says is left to the limits and rules of the key. */
+const request = s.open({
+  customer: s.either(name, s.open({ externalId: name, email: s.optional(s.string({ maxLength: 254 })) })),
+  scope: s.optional(
+    s.open({
+      models: s.optional(s.array(s.string({ minLength: 1, maxLength: 256 }), { minItems: 1, maxItems: 1000 })),
+      maxSpend: s.optional(s.either(amount, s.number({ minimum: 0, maximum: 999_999_999 }))),
+    }),
+  ),
+  ttlSeconds: s.optional(s.integer({ minimum: 1, maximum: MAX_SECONDS })),
+})
+const validate = validator(request)
+
+export const sessions: Endpoint = {
+  name: 'sessions',
+  method: 'POST',
+  path: '/v1/sessions',
+  chain: 'local',
+  codec: { ...json, prepare: validate.prepare },
+  bodyLimit: 64 * 1024,
+  async serve(ex, { sessions, now }) {
+    const { principal } = ex
+    if (!principal) throw errors.noCredentials()
+    if (principal.kind !== 'key') throw errors.forbidden('Only regular gateway API keys may begin sessions.')
+    const { customer, scope = {}, ttlSeconds = DEFAULT_SECONDS } = validate(await ex.body())
+    const { maxSpend, models } = scope
+    const limit =
+      maxSpend === undefined ? undefined : parseMoney(typeof maxSpend === 'string' ? maxSpend : fixed(maxSpend))
+    const expiresAt = Math.min(now() + ttlSeconds * 1000, principal.expiresAt ?? Number.POSITIVE_INFINITY)
+    const who = typeof customer === 'string' ? customer : customer.externalId
+    const { id, key } = await sessions.begin({ principal, customer: who, models, limit, expiresAt })
+    return value({
+      id,
+      sessionToken: key,
+      customer: who,
+      scope: { models: models ?? null, maxSpend: maxSpend === undefined ? null : String(maxSpend) },
+      expiresAt: new Date(expiresAt).toISOString(),
+    })
+  },
+}
+
+/** Without an exponent, and without what lies below a nano-dollar. */
+const fixed = (usd: number): string => usd.toFixed(9)

@@ -1,0 +1,111 @@
+/** What comparing and looking up secrets may tell of them: nothing. */
+import { createHash, randomBytes } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+import ts from 'typescript'
+import { SqliteKeys } from '../../src/stores/sqlite/keys.ts'
+import { openDatabase } from '../../src/stores/sqlite/open.ts'
+import { sqliteSubject } from '../stores/subject.ts'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+/** Names of what must not be compared character by character. */
+const SECRET = /(^|\.)(given|expected|secret|token|apiKey|bearer|password|hmac|mac)$/i
+const EQUALITY = new Set([
+  ts.SyntaxKind.EqualsEqualsToken,
+  ts.SyntaxKind.EqualsEqualsEqualsToken,
+  ts.SyntaxKind.ExclamationEqualsToken,
+  ts.SyntaxKind.ExclamationEqualsEqualsToken,
+])
+/** Both sides of it came with one request. */
+const ofOneRequest = new Set(['bearer !== apiKey', 'apiKey !== value'])
+const isTold = (node: ts.Expression) =>
+  ts.isLiteralExpression(node) || node.getText() === 'undefined' || ts.isTypeOfExpression(node)
+
+t.test('AT-03 secrets are compared by digests of one length, in one time, or not at all', async t => {
+  const found: string[] = []
+  const calls: string[] = []
+  const files = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter(name =>
+    name.endsWith('.ts'),
+  )
+  for (const file of files) {
+    const source = ts.createSourceFile(
+      file,
+      readFileSync(join(root, 'src', file), 'utf8'),
+      ts.ScriptTarget.ES2023,
+      true,
+    )
+    const walk = (node: ts.Node): void => {
+      if (ts.isBinaryExpression(node) && EQUALITY.has(node.operatorToken.kind)) {
+        const sides = [node.left, node.right]
+        const text = node.getText()
+        if (!sides.some(isTold) && sides.some(side => SECRET.test(side.getText())) && !ofOneRequest.has(text)) {
+          found.push(`${file}: ${text}`)
+        }
+      }
+      if (ts.isCallExpression(node) && node.expression.getText() === 'timingSafeEqual') {
+        calls.push(node.arguments.map(argument => argument.getText()).join())
+      }
+      ts.forEachChild(node, walk)
+    }
+    walk(source)
+  }
+  t.strictSame(found, [])
+  t.strictSame(calls, ['digest(given),expected'], 'what it is given is of one length, or it would throw')
+})
+
+t.test('AT-04 how long a wrong key takes does not tell how much of it is right', async t => {
+  const subject = sqliteSubject(t)
+  const { projectId } = await subject.organization('open', 0n)
+  const { key } = await subject.accounts.createKey({ project: projectId, name: 'k' })
+  const db = openDatabase(subject.path)
+  t.teardown(() => db.close())
+  const shared = [0, 8, 24]
+  const median = (times: number[]) => times.sort((a, b) => a - b)[times.length >> 1]!
+  /** Of each length of what is shared, in turn, so that whatever else the machine does meets all alike. */
+  const round = (): number[] => {
+    const keys = new SqliteKeys(db)
+    const times = shared.map((): number[] => [])
+    for (let n = 0; n < 7000; n++) {
+      const at = n % shared.length
+      const length = 'mgw_'.length + shared[at]!
+      const wrong =
+        key.slice(0, length) +
+        randomBytes(40)
+          .toString('base64url')
+          .slice(0, key.length - length)
+      const start = process.hrtime.bigint()
+      const principal = keys.find(sha256(wrong))
+      times[at]!.push(Number(process.hrtime.bigint() - start))
+      if (principal) throw new Error('a wrong key was taken')
+    }
+    return times.map(median)
+  }
+  // What leaked would do so in every round; what a busy machine does, does not.
+  let best = Number.POSITIVE_INFINITY
+  for (let rounds = 0; rounds < 8 && best >= 0.05; rounds++) {
+    const medians = round()
+    best = Math.min(best, Math.max(...medians) / Math.min(...medians) - 1)
+  }
+  t.ok(best < 0.05, `the medians differ by ${(best * 100).toFixed(1)} %`)
+})
+
+t.test('AT-19 a flood of wrong keys takes a bounded room, and pushes no right one out', async t => {
+  const subject = sqliteSubject(t)
+  const { keyId } = await subject.organization('open', 0n)
+  const db = openDatabase(subject.path)
+  let now = 0
+  const keys = new SqliteKeys(db, { clock: () => now })
+  t.match(keys.find(keyId), { keyId })
+  let taken = 0
+  for (let n = 0; n < 25_000; n++) if (keys.find(sha256(`wrong-${n}`))) taken++
+  t.equal(taken, 0)
+  db.close()
+  now = 1000
+  t.match(keys.find(keyId), { keyId }, 'it is still in memory')
+  t.equal(keys.find(sha256('wrong-24999')), undefined, 'so are the last of the wrong ones')
+  t.throws(() => keys.find(sha256('wrong-0')), { status: 503, code: 'store_unavailable' })
+})
