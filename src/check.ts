@@ -35,5 +35,5 @@ export async function checkConfig(path: string): Promise<CheckSummary> {
   }
 }
 
-/** Filters take their ports when they are made, and use them when they serve, which a check never does. */
-const services = {} as Services
+/** Filters take their ports when they are made, and use them when they serve, which a check never does: all are inert. */
+const services = new Proxy({} as Services, { get: () => Object.freeze({}) })

@@ -29,6 +29,8 @@ const OWN_PLUGINS: Record<string, Plugin> = {
   voyage,
   jina,
 }
+/** A module may do something when it is loaded, but not for ever: nothing else is reloaded meanwhile. */
+const LOAD_MS = 5_000
 const MODULE = /(?<!\.d)\.(js|mjs|ts)$/
 
 /** Plugin code is loaded once for each file: a module cannot be unloaded, so a changed one needs a restart. */
@@ -80,7 +82,7 @@ export class Registry {
 async function importPlugin(path: string, digest: string): Promise<Plugin> {
   let module: { plugin?: Plugin }
   try {
-    module = (await import(`${pathToFileURL(path).href}?${digest}`)) as { plugin?: Plugin }
+    module = await inTime(import(`${pathToFileURL(path).href}?${digest}`) as Promise<{ plugin?: Plugin }>)
   } catch (cause) {
     throw new Error(`${path}: the plugin cannot be loaded: ${cause instanceof Error ? cause.message : cause}`, {
       cause,
@@ -88,4 +90,16 @@ async function importPlugin(path: string, digest: string): Promise<Plugin> {
   }
   if (!module.plugin) throw new Error(`${path}: a plugin must export "plugin", an object with "wires" or "filters"`)
   return module.plugin
+}
+
+async function inTime<T>(loading: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`it takes longer than ${LOAD_MS / 1000} s`)), LOAD_MS)
+  })
+  try {
+    return await Promise.race([loading, late])
+  } finally {
+    clearTimeout(timer)
+  }
 }

@@ -117,9 +117,10 @@ export class ChatDecoder implements Decoder {
   /** Of an event that held one text and nothing else, the next ones need only their text to be read. */
   #learn(data: string, chunk: Json, [event, more]: readonly Event[]): void {
     if (event?.type !== 'text' || more !== undefined || isObject(chunk.usage)) return
-    const [choice] = chunk.choices as Json[]
-    const { delta, logprobs, finish_reason: reason } = choice!
-    if ((chunk.choices as Json[]).length > 1 || logprobs != null || reason != null || !isObject(delta)) return
+    const [choice, ...others] = chunk.choices as unknown[]
+    if (others.length > 0 || !isObject(choice)) return
+    const { delta, logprobs, finish_reason: reason } = choice
+    if (logprobs != null || reason != null || !isObject(delta)) return
     const { content, role: _, ...rest } = delta
     if (content !== event.text || Object.values(rest).some(value => value != null)) return
     if (this.#repeated.learn(data, content)) this.#speaker = this.#choices[event.choice]

@@ -35,6 +35,13 @@ const filterEntry = called(
 const chain = s.array(filterEntry, { minItems: 1 })
 export type ChainEntry = Infer<typeof filterEntry>
 
+const someWorkers = 'a number of processes from 1 to 256, or "auto"'
+/** Processes that serve; `auto` is one for each core. */
+const workers = s.either(
+  called(someWorkers, s.integer({ minimum: 1, maximum: 256 })),
+  called(someWorkers, s.enum('auto')),
+)
+
 /** `config/gateway.yaml`. `server` and `stores` are read at start, the rest on every reload. */
 export const gatewayFile = s.object({
   server: s.object({
@@ -51,6 +58,7 @@ export const gatewayFile = s.object({
     max_connections: s.default(s.integer({ minimum: 1 }), 10_000),
     buffer: s.default(s.size(), '256MiB'),
     fetch_from: s.optional(s.array(origin)),
+    workers: s.default(workers, 1),
   }),
   /** `keep_requests`: how long request rows are kept; for ever when it is not set. */
   stores: s.object({ sqlite: text, keep_requests: s.optional(s.duration()) }),

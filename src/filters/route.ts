@@ -10,6 +10,7 @@ import { Course } from '../routing/course.ts'
 import { Health } from '../routing/health.ts'
 import { errorType, exhausted } from '../routing/outcome.ts'
 import { type Settings, settings } from '../routing/settings.ts'
+import { standingOf } from '../routing/standing.ts'
 
 export const route: FilterFactory<Settings> = {
   name: 'route',
@@ -18,6 +19,7 @@ export const route: FilterFactory<Settings> = {
   gives: ['target'],
   repeats: true,
   create(options, services) {
+    const standing = standingOf(services.circuits)
     const chooser = new Chooser(options, services)
     const health = new Health(options, services)
     const budgets = new Budgets(options)
@@ -25,7 +27,7 @@ export const route: FilterFactory<Settings> = {
       async handle(ex, next) {
         await ex.input()
         const choice = chooser.choose(ex)
-        const course = new Course(choice, services.circuits)
+        const course = new Course(choice, standing)
         let step = course.next()!
         const budget = budgets.of(step.target)
         budget.earn()
@@ -33,7 +35,7 @@ export const route: FilterFactory<Settings> = {
         for (let renewed = false; ; ) {
           const began = performance.now()
           ex.target = step.target
-          health.began(step)
+          const waits = health.began(step, ex)
           try {
             const reply = await next()
             health.answered(step)
@@ -41,6 +43,7 @@ export const route: FilterFactory<Settings> = {
             ex.attempts.push(new Answered(ex, step, reply.status))
             return reply
           } catch (thrown) {
+            health.gaveUp(step, waits)
             const error = asError(thrown)
             if (error.upstreamStatus !== undefined) {
               const { target } = step
@@ -58,7 +61,8 @@ export const route: FilterFactory<Settings> = {
               continue
             }
             const whose = health.failed(step, error, performance.now() - began)
-            if (whose !== 'throttle' && whose !== 'credential') course.failed(step)
+            // 402 is about a credential, too: the organization's own key has reached a limit.
+            if (whose !== 'throttle' && whose !== 'credential' && error.status !== 402) course.failed(step)
           }
           const following = failures.length < options.attempts ? course.next() : undefined
           if (!following || isLate(ex, following) || !(course.isSound(following) || budget.take())) break

@@ -1,6 +1,7 @@
 /** The end of a listener: nobody is turned away while somebody still sends, and nobody is cut off in silence. */
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
+import { setImmediate as turn } from 'node:timers/promises'
 
 /** Milliseconds. */
 export interface DrainTimes {
@@ -29,15 +30,19 @@ const LINGER_MS = 1_000
 export async function drain(listener: Drained, times: DrainTimes, hurried: Promise<void>): Promise<void> {
   const { server } = listener
   await within(hurried, times.delay)
+  // Requests that have come are read first: a connection that carries one is not idle.
+  await turn()
+  // `close` would call it, and cut off answers that are complete but not taken yet.
+  server.closeIdleConnections = () => {}
   const closed = new Promise<void>(resolve => server.close(() => resolve()))
   // Sockets that never sent a byte, or went idle after close(), keep a server open.
   const closeIdle = () => {
     for (const socket of listener.idleSockets()) socket.destroySoon()
   }
   closeIdle()
-  const sweep = setInterval(closeIdle, SWEEP_MS)
+  const sweep = setInterval(() => setImmediate(closeIdle), SWEEP_MS)
   const finished = listener.finished()
-  await within(Promise.race([finished, hurried]), times.drain)
+  await within(Promise.race([Promise.all([finished, closed]), hurried]), times.drain)
   listener.abortAll()
   await within(finished, HARD_MS)
   closeIdle()

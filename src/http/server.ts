@@ -48,11 +48,14 @@ export class Listener {
   readonly #server: Server
   readonly #options: ListenerOptions
   readonly #flights: Flights
-  readonly #sockets = new Set<Socket>()
+  /** With the number of requests that each has carried. */
+  readonly #sockets = new Map<Socket, number>()
   readonly #closesConnections = new Threshold(FULL.keepAlive, FULL.keepAlive - FULL.slack)
   readonly #refusesConnections = new Threshold(FULL.accept, FULL.accept - FULL.slack)
   /** Every answer is its connection's last. */
   #lastAnswers = false
+  /** Not the server's own limit: beyond that, a primary of workers would offer a connection to them again and again. */
+  #maxConnections: number
   #address = ''
   #draining = false
   #hurry: () => void = () => {}
@@ -72,15 +75,18 @@ export class Listener {
       requireHostHeader: false,
     })
     this.#server.maxHeadersCount = headerCountLimit
-    this.#server.maxRequestsPerSocket = MAX_REQUESTS_PER_SOCKET
-    this.#server.maxConnections = maxConnections
     const serve = (req: IncomingMessage, res: ServerResponse) => void this.#serve(req, res)
     this.#server.on('request', serve)
     this.#server.on('checkContinue', serve)
-    this.#server.on('checkExpectation', (req, res) => this.#refuse(req, res, expectation()))
+    this.#server.on('checkExpectation', (req, res) => this.#refuse(req, res, expectation(), true))
     this.#server.on('clientError', (cause, socket: Socket) => answerBroken(cause, socket, this.#flights.on(socket)))
+    this.#maxConnections = maxConnections
     this.#server.on('connection', (socket: Socket) => {
-      this.#sockets.add(socket)
+      if (this.#sockets.size >= this.#maxConnections) {
+        socket.destroy()
+        return
+      }
+      this.#sockets.set(socket, 0)
       socket.once('close', () => this.#sockets.delete(socket))
     })
   }
@@ -150,7 +156,7 @@ export class Listener {
   /** Connections that carry no request: idle, never used, or with half a head. */
   *#idleSockets(): Iterable<Socket> {
     const busy = new Set(this.#flights.list.map(({ sink }) => sink.socket))
-    for (const socket of this.#sockets) if (!busy.has(socket) && !isClosing(socket)) yield socket
+    for (const socket of this.#sockets.keys()) if (!busy.has(socket) && !isClosing(socket)) yield socket
   }
 
   #abortAll(): void {
@@ -160,15 +166,23 @@ export class Listener {
     }
   }
 
+  /** Counts a request of a connection; how many it may still carry, below 0 for one too many. */
+  #left(socket: Socket): number {
+    const carried = (this.#sockets.get(socket) ?? 0) + 1
+    if (this.#sockets.has(socket)) this.#sockets.set(socket, carried)
+    return MAX_REQUESTS_PER_SOCKET - carried
+  }
+
   #watchMemory(): void {
     const memory = this.#options.load.memory()
     this.#lastAnswers = this.#closesConnections.isOver(memory)
-    // One, because 0 means that there is no limit.
-    this.#server.maxConnections = this.#refusesConnections.isOver(memory) ? 1 : this.#options.maxConnections
+    this.#maxConnections = this.#refusesConnections.isOver(memory) ? 0 : this.#options.maxConnections
   }
 
   async #serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    if (isClosing(req.socket)) return
+    const left = this.#left(req.socket)
+    if (left < 0 || isClosing(req.socket)) return
+    const last = left === 0 || this.#draining || this.#lastAnswers
     const { current, room, writeStall, log } = this.#options
     const snapshot = current()
     const url = req.url ?? ''
@@ -181,7 +195,7 @@ export class Listener {
       if (!route) throw errors.notFound(`There is no endpoint ${path.slice(0, 200)}.`)
       if ('allow' in route) throw errors.methodNotAllowed(req.method ?? '', route.allow)
     } catch (thrown) {
-      this.#refuse(req, res, asError(thrown))
+      this.#refuse(req, res, asError(thrown), last)
       return
     }
 
@@ -201,7 +215,7 @@ export class Listener {
     res.on('close', () => {
       if (!res.writableFinished) signal.abort(errors.aborted())
     })
-    const sink = new HttpSink(req, res, ex.id, this.#draining || this.#lastAnswers, writeStall)
+    const sink = new HttpSink(req, res, ex.id, last, writeStall)
     const flight = this.#flights.enter(ex, signal, sink, intake)
     try {
       await pump(route, ex, sink)
@@ -214,13 +228,13 @@ export class Listener {
     }
   }
 
-  /** An answer outside every chain: the request never became an exchange. */
-  #refuse(req: IncomingMessage, res: ServerResponse, error: GatewayError): void {
+  /** An answer outside every chain: the request never became an exchange. `last` ends the connection in any case. */
+  #refuse(req: IncomingMessage, res: ServerResponse, error: GatewayError, last: boolean): void {
     this.#options.metrics.refusal('http', error.code ?? 'internal')
     if (error.status === 500) this.#options.log.error({ err: error.cause }, 'a request could not be read')
     const { message, type, param, code } = error
     const body = JSON.stringify({ error: { message, type, param, code } })
-    const close = (error.status !== 404 && error.status !== 405) || !req.complete || this.#draining
+    const close = last || (error.status !== 404 && error.status !== 405) || !req.complete
     const given = req.headers['x-request-id']
     res.writeHead(error.status, {
       ...error.headers,

@@ -6,6 +6,7 @@ import type { Order } from './course.ts'
 import { plan } from './plan.ts'
 import { type Group, groupsOf, type Ranked, Ranking, strategyOf } from './ranking.ts'
 import type { Settings } from './settings.ts'
+import { type Standing, standingOf } from './standing.ts'
 import { preferenceKey, sessionKey } from './sticky.ts'
 
 export interface Choice extends Order {
@@ -20,11 +21,13 @@ export class Chooser {
   readonly #settings: Settings
   readonly #known: Knowledge
   readonly #ranking: Ranking
+  readonly #standing: Standing
 
   constructor(settings: Settings, known: Knowledge) {
     this.#settings = settings
     this.#known = known
     this.#ranking = new Ranking(settings, known.measurements)
+    this.#standing = standingOf(known.circuits)
   }
 
   /** Throws the 4xx that says why nobody can serve the request. */
@@ -89,7 +92,10 @@ export class Chooser {
     const best = ranked.find(one => this.#isUp(one))
     if (!enabled || !best) return { ranked, reason: 'weighted-score' }
     const { model } = best.candidate.mapping
-    const key = preferenceKey(model, strategyOf(ex), ex.streaming)
+    const owner = ranked.find(one => ownerOf(one) !== undefined)
+    const shared = preferenceKey(model, strategyOf(ex), ex.streaming)
+    // Who has offers of its own has a preference of its own: others could not follow it.
+    const key = owner ? `${shared} ${ownerOf(owner)}` : shared
     const preferred = this.#holder(key, ranked, uptime)
     if (preferred && preferred.score.total <= best.score.total + margin) {
       return { ranked: led(preferred, ranked), reason: 'stable-preferred' }
@@ -113,9 +119,8 @@ export class Chooser {
 
   /** Neither it nor all of its credentials are left alone. */
   #isUp({ candidate, targets }: Group): boolean {
-    const { circuits } = this.#known
-    if (circuits.state(candidate.key) === 'open') return false
-    return targets.some(target => circuits.state(stepOf(target).key) !== 'open')
+    if (this.#standing.state(candidate.key) === 'open') return false
+    return targets.some(target => this.#standing.state(stepOf(target).key) !== 'open')
   }
 
   /** Percent; all that is known of those who were hardly tried. */
@@ -123,6 +128,9 @@ export class Chooser {
     return this.#ranking.uptime(this.#ranking.read(candidate)) ?? this.#settings.thresholds.default_uptime
   }
 }
+
+/** Whose own provider it is; undefined for everybody's. */
+const ownerOf = ({ candidate }: Group) => candidate.mapping.provider.owner
 
 /** The same candidates, with one of them in front. */
 const led = (one: Ranked, all: readonly Ranked[]): Ranked[] => [one, ...all.filter(other => other !== one)]

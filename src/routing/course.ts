@@ -1,8 +1,8 @@
 /** The targets of one request, each at most once, the most promising of those that are left first. */
-import type { Circuits } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
 import { type Candidate, type Step, stepOf } from './candidate.ts'
 import { ownFirst } from './policy.ts'
+import type { Standing } from './standing.ts'
 
 /** Whom to ask first, and whether anybody else. */
 export interface Order {
@@ -13,19 +13,19 @@ export interface Order {
 }
 
 export class Course {
-  readonly #circuits: Circuits
+  readonly #standing: Pick<Standing, 'state' | 'failing'>
   readonly #failover: boolean
   #left: Step[] = []
   /** Candidates that have failed this request, whoever's the credential was. */
   readonly #failed: Candidate[] = []
 
-  constructor({ ranked, failover }: Order, circuits: Circuits) {
-    this.#circuits = circuits
+  constructor({ ranked, failover }: Order, standing: Pick<Standing, 'state' | 'failing'>) {
+    this.#standing = standing
     this.#failover = failover
     for (const { targets } of ownFirst(ranked)) for (const target of targets) this.#left.push(stepOf(target))
   }
 
-  /** Open circuits come last and nobody is left out, so that there is somebody to ask as long as anybody is left. */
+  /** Who is left alone comes last and nobody is left out, so that there is somebody to ask as long as anybody is left. */
   next(): Step | undefined {
     let best: Step | undefined
     let least = Number.POSITIVE_INFINITY
@@ -49,11 +49,11 @@ export class Course {
   /** Whether nothing speaks against a target: to retry there feeds no outage. */
   isSound(step: Step): boolean {
     const { candidate, key } = step
-    return !this.#failed.includes(candidate) && !this.#circuits.failing(candidate.key) && !this.#circuits.failing(key)
+    return !this.#failed.includes(candidate) && !this.#standing.failing(candidate.key) && !this.#standing.failing(key)
   }
 
   #doubt({ candidate, key }: Step): number {
     if (this.#failed.includes(candidate)) return 2
-    return this.#circuits.state(candidate.key) === 'open' || this.#circuits.state(key) === 'open' ? 1 : 0
+    return this.#standing.state(candidate.key) === 'open' || this.#standing.state(key) === 'open' ? 1 : 0
   }
 }

@@ -14,6 +14,7 @@ import { groupsOf, type Ranked, Ranking } from './ranking.ts'
 import { capable } from './requirements.ts'
 import { resolve } from './resolve.ts'
 import type { Settings } from './settings.ts'
+import { standingOf } from './standing.ts'
 
 type Memory = Pick<Services, 'measurements' | 'circuits' | 'pins'>
 
@@ -23,7 +24,7 @@ export function explainRoute(snapshot: Snapshot, memory: Memory, question: Route
   const ex = exchangeFor(snapshot, route, question)
   const pins = { get: (key: string) => memory.pins.get(key), set() {} }
   const choice = new Chooser(settings, { ...memory, pins, random: () => 1 }).choose(ex)
-  const course = new Course(choice, memory.circuits)
+  const course = new Course(choice, standingOf(memory.circuits))
   const places: string[] = []
   for (let step = course.next(); step; step = course.next()) {
     if (!places.includes(step.candidate.key)) places.push(step.candidate.key)
@@ -84,7 +85,7 @@ function explained(
     uptime: facts.uptime ?? null,
     throughput: facts.throughput ?? null,
     latency: facts.latency ?? null,
-    circuit: circuits.state(candidate.key),
+    circuit: standingOf(circuits).state(candidate.key),
     openMs: Math.ceil(circuits.openMs(candidate.key)),
     terms,
     base,

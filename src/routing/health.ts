@@ -4,6 +4,7 @@ import type { Exchange } from '../core/exchange.ts'
 import type { CircuitPolicy, History, Sample, Services } from '../core/ports.ts'
 import type { Step } from './candidate.ts'
 import { circuitPolicyOf, historyOf, type Settings } from './settings.ts'
+import { type Standing, standingOf } from './standing.ts'
 import { type Blame, blame } from './verdict.ts'
 
 export class Health {
@@ -11,21 +12,32 @@ export class Health {
   readonly #settings: Settings
   readonly #policy: CircuitPolicy
   readonly #history: History
+  readonly #standing: Standing
 
   constructor(settings: Settings, services: Pick<Services, 'measurements' | 'circuits' | 'log'>) {
     this.#services = services
     this.#settings = settings
     this.#policy = circuitPolicyOf(settings)
     this.#history = historyOf(settings)
+    this.#standing = standingOf(services.circuits)
   }
 
-  began({ candidate, key }: Step): void {
+  /** Gives back what `gaveUp` wants. */
+  began(step: Step, ex: Exchange): number {
+    const { candidate, key } = step
     this.#services.circuits.begin(candidate.key)
     this.#services.circuits.begin(key)
+    return isStreamed(step, ex) ? this.#standing.began(candidate.key, this.#patience(candidate.key)) : 0
+  }
+
+  /** Nobody waits any more for the answer of an attempt. */
+  gaveUp({ candidate }: Step, began: number): void {
+    this.#standing.ended(candidate.key, began)
   }
 
   /** An answer has begun; how good it is, `ended` tells. */
   answered({ candidate, key }: Step): void {
+    this.#standing.answered(candidate.key)
     this.#services.circuits.succeeded(candidate.key)
     this.#services.circuits.succeeded(key)
   }
@@ -72,6 +84,12 @@ export class Health {
     }
   }
 
+  /** Milliseconds after which the first piece of a stream is late, by what is usual. */
+  #patience(key: string): number {
+    const usual = this.#services.measurements.read(key, this.#history)?.latency
+    return Math.max(LATE_MS, LATE_FACTOR * (usual ?? this.#settings.thresholds.default_latency))
+  }
+
   /** Too large a share of the last minute's attempts failed; the one that is judged is not counted yet. */
   #isBreaking(key: string): boolean {
     const { ratio, min_requests } = this.#settings.circuit
@@ -93,12 +111,16 @@ function inTime({ target }: Step, { code, upstreamStatus }: GatewayError, ms: nu
 
 /** What a timer may fire early. */
 const SLACK_MS = 5
+/** A first piece is late when it takes so many times as long as usual, and so long at least. */
+const LATE_FACTOR = 3
+const LATE_MS = 1000
 
-function speedOf(
-  { target }: Step,
-  { marks, streaming, usage, outcome }: Exchange,
-): Pick<Sample, 'firstTokenMs' | 'tokensPerSecond'> {
-  const streamed = streaming && target.mapping.supports.has('streaming')
+const isStreamed = ({ target }: Step, { streaming }: Exchange): boolean =>
+  streaming && target.mapping.supports.has('streaming')
+
+function speedOf(step: Step, ex: Exchange): Pick<Sample, 'firstTokenMs' | 'tokensPerSecond'> {
+  const { marks, usage, outcome } = ex
+  const streamed = isStreamed(step, ex)
   const seconds = ((streamed ? marks.end : marks.answered) - marks.sent) / 1000
   const tokens = usage.completion ?? 0
   return {

@@ -19,5 +19,6 @@ export function exhausted(failures: readonly GatewayError[]): GatewayError {
   if (all(error => error.status === 529 && error.upstreamStatus === undefined)) return last
   if (all(error => error.code === 'fetch_failed')) return last
   if (all(error => error.status === 404)) return last
+  if (all(error => error.status === 402 && error.upstreamStatus === undefined)) return last
   return errors.allProvidersFailed(last.message)
 }

@@ -1,8 +1,8 @@
 /** Which targets may serve a request, in the order in which they are tried. */
-import type { Mapping, Model } from '../core/catalog.ts'
+import type { Credential, Mapping, Model } from '../core/catalog.ts'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { isFree } from '../core/offer.ts'
+import { isFree, namesOf } from '../core/offer.ts'
 import { operationOf } from '../core/operation.ts'
 import type { ChatRequest, Op, Ops } from '../core/ops.ts'
 import type { Target } from '../core/translator.ts'
@@ -126,6 +126,10 @@ function byPriorityAndPrice(a: Mapping, b: Mapping): number {
   return Number.isNaN(difference) || difference === 0 ? (a.provider.id < b.provider.id ? -1 : 1) : difference
 }
 
+/** Whether a credential may be used for a mapping. */
+const isFor = (mapping: Mapping) => (credential: Credential | undefined) =>
+  !credential?.models || namesOf(mapping).some(name => credential.models!.includes(name))
+
 const standingTargets = new WeakMap<Credentials, WeakMap<Mapping, Map<Op, readonly Target[]>>>()
 
 /** One target for each region and credential. */
@@ -145,7 +149,7 @@ function targets(mapping: Mapping, op: Op, credentials: Credentials): readonly T
     const { provider, price } = mapping
     const translator = mapping.wires.get(op)!
     known = candidatesOf(mapping).flatMap(({ region, baseUrl }) =>
-      credentials.map(credential => ({
+      credentials.filter(isFor(mapping)).map(credential => ({
         mapping,
         provider,
         credential,

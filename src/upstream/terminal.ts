@@ -50,11 +50,18 @@ function send(transport: Transport, ex: Exchange, target: Target): Promise<Incom
   const { provider } = target
   const { timeouts } = provider
   const remainingMs = () => timeouts.total - (performance.now() - ex.marks.start)
+  const fresh = isAgain(ex, target)
   const call = (signed: Outgoing) =>
-    transport.send({ ...signed, provider, timeouts, remainingMs: remainingMs(), signal: ex.signal })
+    transport.send({ ...signed, provider, timeouts, remainingMs: remainingMs(), signal: ex.signal, fresh })
   const signed = sign(target, request, ex.id, JSON.stringify(request.body))
   return signed instanceof Promise ? waitFor(signed, remainingMs(), ex.signal).then(call) : call(signed)
 }
+
+/** Nobody is asked twice, but for whose socket had gone stale. */
+const isAgain = ({ attempts }: Exchange, { mapping, credential, region }: Target): boolean =>
+  attempts.some(
+    ({ target }) => target.mapping === mapping && target.credential === credential && target.region === region,
+  )
 
 /** One answer as its events. An iterator by hand: a generator costs three more turns of the queue for each batch. */
 class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {

@@ -28,6 +28,8 @@ export interface Call {
   /** Milliseconds that remain of the request's total time. */
   readonly remainingMs: number
   readonly signal: Cancellation
+  /** On a socket of its own, since one that had been open before was not there any more. */
+  readonly fresh?: boolean
 }
 
 interface PoolEntry {
@@ -69,7 +71,7 @@ export class Transport {
     }
     if (open.count >= concurrency) return Promise.reject(errors.providerBusy(id))
     const guarded = owner !== undefined && !this.#allowPrivate
-    const { pool, prefix } = this.#pool(call.baseUrl, call.timeouts.connect, guarded)
+    const { pool, prefix } = this.#pool(call.baseUrl, call.timeouts.connect, guarded, call.fresh === true)
     const incoming = new Incoming(call, open)
     pool.dispatch({ method: 'POST', path: prefix + call.path, headers: call.headers, body: call.body }, incoming)
     return incoming.head
@@ -80,8 +82,8 @@ export class Transport {
     this.#pools.clear()
   }
 
-  #pool(baseUrl: string, connectMs: number, guarded: boolean): PoolEntry {
-    const key = `${connectMs} ${guarded} ${baseUrl}`
+  #pool(baseUrl: string, connectMs: number, guarded: boolean, fresh: boolean): PoolEntry {
+    const key = `${connectMs} ${guarded} ${fresh} ${baseUrl}`
     let entry = this.#pools.get(key)
     if (!entry) {
       this.#prune()
@@ -92,7 +94,8 @@ export class Transport {
       const pool = new Pool(origin, {
         // How many there may be is bounded for each provider.
         connections: null,
-        pipelining: 1,
+        // With 0 no socket is kept.
+        pipelining: fresh ? 0 : 1,
         connect: dated(connect),
         keepAliveTimeout: KEEP_ALIVE_MS,
         keepAliveMaxTimeout: KEEP_ALIVE_MS,

@@ -48,7 +48,7 @@ async function start(t: Test): Promise<Admin> {
   return { context, address: listener.address, port, logged, send, command }
 }
 
-t.test('probes and metrics are open, all else wants the token', async t => {
+t.test('AT-20 probes and metrics are open, all else wants the token', async t => {
   const { send } = await start(t)
   const none = {}
   const wrong = { authorization: 'Bearer not-the-token' }
@@ -96,7 +96,7 @@ t.test('an unknown path or command is told what there is', async t => {
   t.match((await command('keys.make')).text, /keys\.create, keys\.list, keys\.update, keys\.revoke, keys\.roll/)
 })
 
-t.test('only names of this machine are accepted as Host, and no Origin', async t => {
+t.test('AT-20 PA-03 only names of this machine are accepted as Host, and no Origin', async t => {
   const { port } = await start(t)
   const ask = async (lines: string, version = '1.1') =>
     (await raw(port, `GET /live HTTP/${version}\r\n${lines}\r\n`, { responses: 1 })).status

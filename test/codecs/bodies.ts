@@ -294,6 +294,11 @@ export const publicUrls: readonly string[] = [
   'data:image/png;base64,iVBO',
   'DATA:IMAGE/JPEG;charset=utf-8;base64,/9j/',
   'data:application/octet-stream;base64,iVBO',
+  'data:image/png;base64,iVB',
+  `data:image/png;base64,iVBO${'A'.repeat(100)}`,
+  'data:image/png;base64,iVBO\nRw0K\n',
+  'data:;base64,iVBO',
+  'data:image/png;name=my%20cat.png;charset="utf-8";base64,iVBO',
 ]
 export const wrongData: readonly string[] = [
   'data:image/svg+xml;base64,PHN2Zz4=',
@@ -301,5 +306,11 @@ export const wrongData: readonly string[] = [
   'data:text/html;base64,PGI+',
   'data:application/pdf;base64,JVBE',
   'data:image/png',
+  'data:image/png,%89PNG',
+  'data:image/png;base64,',
+  'data:image/png;base64,=',
+  'data:image/png;base64,%69VBO',
+  'data:image/png;base64,iVBOR<script>',
+  'data:image/png;base64,!not base64!',
   'data:image/ svg+xml,x',
 ]

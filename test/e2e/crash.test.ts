@@ -5,14 +5,16 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
+import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
+import { figure } from '../helpers/figure.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants, metric } from '../helpers/invariants.ts'
+import { random } from '../helpers/random.ts'
 import { readEvents } from '../helpers/sse.ts'
 import { type Entry, readRecord, type Step, startUpstream } from '../helpers/upstream.ts'
 
-const ROUNDS = 20
+const ROUNDS = Number(process.env.CRASH_ROUNDS ?? 20)
 const CLIENTS = 30
 /** After the load began, in milliseconds. */
 const KILL = { from: 100, to: 500 }
@@ -52,7 +54,7 @@ const gateway = await startGateway(t, {
 })
 
 /** Reads the books as they are on disk, and lets go of them: who keeps them open spares the gateway its recovery. */
-function books<T>(read: (db: Database.Database) => T): T {
+function books<T>(read: (db: Sqlite) => T): T {
   const db = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
   try {
     return read(db)
@@ -71,7 +73,7 @@ interface Row {
   /** Of the ledger; null when nothing was charged. */
   charged: number | null
 }
-const rowsOf = (db: Database.Database) =>
+const rowsOf = (db: Sqlite) =>
   db
     .prepare(`
       SELECT requests.*, -ledger.amount AS charged
@@ -136,17 +138,6 @@ async function readUntil(response: Response, text: string): Promise<void> {
     seen += decoder.decode(value, { stream: true })
     const contents = [...seen.matchAll(/"(?:content|text)":"([^"]*)"/g)].map(match => match[1])
     if (contents.join('').startsWith(text)) return
-  }
-}
-
-/** The same numbers for the same seed: mulberry32. */
-function random(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
 }
 
@@ -295,7 +286,21 @@ function compare(t: Test, rounds: Round[], entries: Entry[], rows: Row[]): void 
   t.strictSame(wrong, { answers: [], charges: [], lost: [] })
   t.equal(sums.orphaned, orphans.length, 'every orphan is a request that was cut short')
   t.ok(sums.whole > 0 && sums.streams > 0 && sums.orphaned > 0, 'the load was mixed, and some of it was cut')
-  t.ok(sums.charged <= total, 'no more was charged than the upstream did')
+  figure(t, { id: 'CS-01', what: 'kills with kill -9', value: rounds.length, unit: '', atLeast: ROUNDS })
+  figure(t, {
+    id: 'CS-01',
+    what: 'charged, of what the upstream did',
+    value: (100 * sums.charged) / total,
+    unit: '%',
+    atMost: 100,
+  })
+  figure(t, {
+    id: 'CS-01',
+    what: 'requests without a charge or an orphan',
+    value: wrong.lost!.length,
+    unit: '',
+    atMost: 0,
+  })
 }
 
 t.test('the gateway that is left is as the first one was', t => checkInvariants(t, gateway, upstream))

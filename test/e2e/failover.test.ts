@@ -1,7 +1,7 @@
 /** Two providers for one model, the first of which fails in every way that it can. */
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
+import { Database } from '../../src/stores/sqlite/driver.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, isErrorBody, metric } from '../helpers/invariants.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'

@@ -1,17 +1,18 @@
 /** Bodies made to hurt are refused at once and hold nobody up; a client's schemas are carried, and never run. */
-import type { Socket } from 'node:net'
+import { once } from 'node:events'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t from 'tap'
 import { chat } from '../helpers/chat.ts'
 import { startGateway } from '../helpers/gateway.ts'
 import { checkInvariants, metric } from '../helpers/invariants.ts'
 import { raw } from '../helpers/raw.ts'
+import { slowness } from '../helpers/slowness.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 const MAX_ANSWER_MS = 100
 const MAX_LAG_MS = 50
 /** A stall of the machine strikes now and then; one that a body causes strikes every time. */
 const TRIES = 8
-const SPIN_MS = 10
 const MB = 1_000_000
 
 const upstream = await startUpstream(t)
@@ -60,18 +61,6 @@ async function timed(body: Buffer, chunked: boolean): Promise<{ status: number; 
   return { status, ms: sent < ms ? ms - sent : ms }
 }
 
-/** How many times longer than alone a process takes at the moment; 1 on a machine with nothing else to do. */
-function slowness(): number {
-  const start = performance.now()
-  const before = process.cpuUsage()
-  let used = 0
-  while (used < SPIN_MS * 1000) {
-    const { user, system } = process.cpuUsage(before)
-    used = user + system
-  }
-  return Math.max(1, (performance.now() - start) / SPIN_MS)
-}
-
 /** How late the gateway's event loop was at most since the last call, in milliseconds. */
 const lagMs = async () => 1000 * metric(await gateway.metrics(), 'gateway_event_loop_lag_seconds', { quantile: '1' })!
 
@@ -94,6 +83,16 @@ for (const { says, body, status, chunked = false } of bodies) {
   })
 }
 
+/** Nobody shall come: what a schema refers to is not fetched. */
+let visits = 0
+const canary = createServer(socket => {
+  visits++
+  socket.destroy()
+}).listen(0, '127.0.0.1')
+await once(canary, 'listening')
+t.teardown(() => canary.close())
+const elsewhere = `http://127.0.0.1:${(canary.address() as AddressInfo).port}/schema.json`
+
 /** Schemas that take a validator for ever, or that no validator compiles. */
 const schemas: Record<string, object> = {
   'a pattern that backtracks': { type: 'string', pattern: '^(a+)+$' },
@@ -102,7 +101,7 @@ const schemas: Record<string, object> = {
     inner => ({ anyOf: [inner, { items: { $ref: '#' } }], uniqueItems: true }),
     { type: 'string', pattern: '(.*a){20}$' },
   ),
-  'words that mean nothing': { type: 'nonsense', $schema: 'http://127.0.0.1:9/schema', format: '(', minLength: -1 },
+  'words that mean nothing': { type: 'nonsense', $schema: elsewhere, $ref: elsewhere, format: '(', minLength: -1 },
 }
 
 for (const [says, value] of Object.entries(schemas)) {
@@ -134,5 +133,25 @@ for (const [says, value] of Object.entries(schemas)) {
     }
   })
 }
+
+t.test('MF-15 a schema of 20,000 properties is carried too', async t => {
+  await upstream.reset()
+  const properties = Object.fromEntries(Array.from({ length: 20_000 }, (_, n) => [`p${n}`, {}]))
+  const tools = [{ type: 'function', function: { name: 'f', parameters: { type: 'object', properties } } }]
+  const messages = [{ role: 'user', content: 'Hi' }]
+  t.equal((await chat(gateway, 'whole', { model: 'test', messages, tools })).status, 200)
+  const [entry] = await upstream.record('a')
+  t.strictSame((entry!.body as { tools: object }).tools, tools)
+})
+
+t.test('MF-15 a schema of 200 levels is refused by its depth, and no reference of any was followed', async t => {
+  let schema: object = { type: 'string' }
+  for (let level = 0; level < 200; level++) schema = { items: schema }
+  const response_format = { type: 'json_schema', json_schema: { name: 'it', schema } }
+  const messages = [{ role: 'user', content: 'Hi' }]
+  const { status, error } = await chat(gateway, 'whole', { model: 'test', messages, response_format })
+  t.match([status, error?.code], [400, 'too_deep'])
+  t.equal(visits, 0)
+})
 
 t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))

@@ -2,20 +2,22 @@
 
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import Database from 'better-sqlite3'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
 import { endpoints } from '../../src/endpoints/index.ts'
+import { Database } from '../../src/stores/sqlite/driver.ts'
+import { figure } from '../helpers/figure.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, isErrorBody } from '../helpers/invariants.ts'
 import { raw } from '../helpers/raw.ts'
+import { readEvents, textOf } from '../helpers/sse.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 type Json = Record<string, unknown>
 
 /** The same cases on every run. */
 const SEED = 20261121
-const CASES = 400
+const CASES = Number(process.env.MALFORMED_CASES ?? 300)
 /** All that a POST route may answer to what nobody means. */
 const allowed = [200, 400, 402, 403, 404, 413, 415, 429, 529]
 
@@ -41,14 +43,12 @@ const group = (name: string, run: (t: Test) => Promise<unknown>) =>
     await checkInvariants(t, gateway, upstream)
   })
 const hits = async () => (await upstream.record()).length
+const post = (body: string) => gateway.post('/v1/chat/completions', body)
 const messages = [{ role: 'user', content: 'Hi' }]
 const question = { model: 'test', messages }
 
 group('MF-06 of a name that stands twice the last counts, for routing, price and log alike', async t => {
-  const response = await gateway.post(
-    '/v1/chat/completions',
-    '{"model":"dear","model":"cheap","messages":[{"role":"user","content":"Four"}]}',
-  )
+  const response = await post('{"model":"dear","model":"cheap","messages":[{"role":"user","content":"Four"}]}')
   t.equal(response.status, 200)
   const { model, usage, metadata } = (await response.json()) as {
     model: string
@@ -59,6 +59,51 @@ group('MF-06 of a name that stands twice the last counts, for routing, price and
   t.strictSame([model, entry!.model, usage.cost], ['cheap', 'cheap-1', 1e-6])
   const row = books.prepare('SELECT model, requested_model AS requested, cost FROM requests WHERE id = ?')
   t.match(row.get(metadata.log_id), { model: 'cheap', requested: 'cheap', cost: 1000 })
+})
+
+group('MF-07 text that is no proper text goes through as it is, and bytes that are no text do not', async t => {
+  for (const text of ['\ud83d', 'a\ude00b', '\0', '\u2028\u2029', '\ufeff', '\u001b[31m']) {
+    for (const stream of [false, true]) {
+      const response = await gateway.chat({ model: 'test', stream, messages: [{ role: 'user', content: text }] })
+      t.equal(response.status, 200)
+      const told = stream
+        ? textOf((await readEvents(response)).data)
+        : ((await response.json()) as { choices: { message: { content: string } }[] }).choices[0]!.message.content
+      t.ok(told === `echo: ${text}`, Buffer.from(text, 'utf16le').toString('hex'))
+    }
+  }
+  const marked = await post(`\ufeff${JSON.stringify(question)}`)
+  t.equal(marked.status, 200, 'a byte order mark')
+  const known = await hits()
+  const body = JSON.stringify(question)
+  for (const bytes of [Buffer.from(body.replace('Hi', '\xff'), 'latin1'), Buffer.from(body, 'utf16le')]) {
+    const lines = ['POST /v1/chat/completions HTTP/1.1', 'Host: g', `Authorization: Bearer ${gateway.key}`]
+    const head = [...lines, 'Content-Type: application/json', `Content-Length: ${bytes.length}`, '', ''].join('\r\n')
+    const result = await raw(gateway.port, [head, bytes], { responses: 1 })
+    t.equal(result.status, 400)
+    t.match(JSON.parse(result.body), { error: { code: 'invalid_json' } })
+  }
+  t.equal(await hits(), known)
+  for (const line of gateway.stderr().split('\n').filter(Boolean)) t.doesNotThrow(() => JSON.parse(line), 'INV-6')
+})
+
+group('MF-05 keys that would reach a prototype reach nobody, wherever they stand', async t => {
+  const evil = '"__proto__":{"polluted":1},"\\u005f_proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}'
+  const tool = `{"type":"function","function":{"name":"f","parameters":{"type":"object",${evil}}}}`
+  const rows = [
+    `{${evil},"model":"test","messages":[{"role":"user","content":"Hi"}]}`,
+    `{"model":"test","metadata":{${evil}},"messages":[{"role":"user","content":"Hi",${evil}}]}`,
+    `{"model":"test","tools":[${tool}],"messages":[{"role":"user","content":"Hi"}]}`,
+    `{"model":"test","image_config":{${evil}},"messages":[{"role":"user","content":"Hi"}]}`,
+  ]
+  for (const body of rows) {
+    const response = await post(body)
+    t.ok([200, 400].includes(response.status), `${response.status}: ${body.slice(0, 60)}`)
+    await response.text()
+  }
+  const clean = await gateway.chat(question)
+  t.equal(clean.status, 200)
+  for (const { body } of await upstream.record('a')) t.notMatch(JSON.stringify(body), 'polluted')
 })
 
 group('MF-11 unknown parameters change nothing, and reach no provider', async t => {
@@ -106,6 +151,8 @@ group('MF-18 data URLs are those of images, whatever they say', async t => {
     ['data:application/pdf;base64,JVBERi0=', 400],
     ['data:', 400],
     ['data:image/png', 400],
+    ['data:image/png,%89PNG', 400],
+    ['data:image/png;base64,!!!', 400],
   ]
   for (const [url, status] of rows) {
     const content = [{ type: 'image_url', image_url: { url } }]
@@ -115,7 +162,7 @@ group('MF-18 data URLs are those of images, whatever they say', async t => {
     if (status !== 200) t.ok(isErrorBody(answer))
   }
   const huge = JSON.stringify({ ...question, x: `data:image/png;base64,${'A'.repeat(40_000_000)}` })
-  t.equal((await gateway.chat(huge).catch(() => ({ status: 413 }))).status, 413)
+  t.equal((await post(huge).catch(() => ({ status: 413 }))).status, 413)
 })
 
 const legal: Json[] = [
@@ -154,4 +201,5 @@ group(`MF-16 ${CASES} bodies that may be anything get no 500 from any route`, as
     }),
   )
   t.strictSame(wrong.slice(0, 5), [])
+  figure(t, { id: 'MF-16', what: 'bodies that may be anything', value: CASES * routes.length, unit: '' })
 })

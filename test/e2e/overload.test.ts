@@ -3,8 +3,8 @@ import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
+import { Database } from '../../src/stores/sqlite/driver.ts'
 import { type Gateway, startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, isErrorBody, metric } from '../helpers/invariants.ts'
 import { raw } from '../helpers/raw.ts'
@@ -15,6 +15,7 @@ const IN_FLIGHT = 50
 const QUEUE = 20
 const CONCURRENCY = 10
 const WAIT_MS = 200
+const STALL_MS = 700
 /** For bodies, each of which is kept twice: as it was read and as it was sent. */
 const BUFFER_MIB = 64
 
@@ -34,7 +35,7 @@ const gateway = await startGateway(t, {
     ...serve('large', ['large']),
   },
   config: {
-    server: { max_connections: 300, buffer: `${BUFFER_MIB}MiB` },
+    server: { max_connections: 300, buffer: `${BUFFER_MIB}MiB`, write_stall: `${STALL_MS}ms` },
     // A machine that is busy with other things is not judged here.
     endpoints: {
       chat: { admission: { in_flight: IN_FLIGHT, queue: QUEUE, wait: '60s', lag: '60s' } },
@@ -219,6 +220,29 @@ group('OB-09 bodies take a bounded room, and who finds none is sent away before 
   t.equal(again.status, 200, 'the room is given back')
   await again.text()
 })
+
+group(
+  'OB-01 a client that takes nothing for too long is cut off, its provider is told, and what was sent is paid',
+  async t => {
+    const text = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: 'x'.repeat(16_000) } }] })}\n\n`
+    await upstream.script('large', [{ raw: [{ text, times: 1e9 }] }])
+    const body = JSON.stringify({ model: 'large', stream: true, messages: [{ role: 'user', content: 'Hi' }] })
+    const head = ['POST /v1/chat/completions HTTP/1.1', 'Host: g', `Authorization: Bearer ${gateway.key}`]
+    head.push('Content-Type: application/json', 'x-request-id: stalled', `Content-Length: ${body.length}`, '', body)
+    const socket = connect(gateway.port, '127.0.0.1')
+    socket.on('error', () => undefined).write(head.join('\r\n'))
+    await once(socket, 'readable')
+    const start = performance.now()
+    const [entry] = await upstream.record('large', { ended: 1 })
+    const ms = performance.now() - start
+    t.equal(entry!.outcome, 'aborted')
+    t.ok(ms > STALL_MS - 100 && ms < STALL_MS + 2000, `after ${Math.round(ms)} ms`)
+    await until('in_flight', 0)
+    const row = books.prepare("SELECT outcome, cost > 0 AS paid FROM requests WHERE request_id = 'stalled'").get()
+    t.strictSame(row, { outcome: 'aborted', paid: 1 })
+    socket.destroy()
+  },
+)
 
 group('OB-03 connections above the limit are closed at once, and the admin listener still answers', async t => {
   const sockets: Socket[] = []

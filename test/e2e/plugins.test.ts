@@ -1,4 +1,5 @@
 /** An operator's own modules: a wire and a filter, loaded at start and when they appear, never silently replaced. */
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { startGateway } from '../helpers/gateway.ts'
@@ -90,12 +91,36 @@ t.test('CF-07 a module that cannot be loaded is refused by name, and what ran go
     ['broken.mjs', 'export const plugin = {', /broken\.mjs: the plugin cannot be loaded/],
     ['empty.mjs', 'export const x = 1', /empty\.mjs: a plugin must export "plugin"/],
     ['twice.mjs', WIRE, /twice\.mjs: the wire "acme\.shout" exists already/],
+    ['throws.mjs', 'throw new Error("no luck")', /throws\.mjs: the plugin cannot be loaded: no luck/],
+    ['rejects.mjs', 'await Promise.reject(new Error("no luck"))', /rejects\.mjs: the plugin cannot be loaded: no luck/],
+    ['hangs.mjs', 'await new Promise(() => {})', /hangs\.mjs: the plugin cannot be loaded: it takes longer than 5 s/],
   ] as const) {
     await gateway.writeFile(`my-plugins/${name}`, text)
+    const start = performance.now()
     const refused = await gateway.admin('POST', '/reload')
+    t.ok(performance.now() - start < 8000)
     t.not(refused.status, 200)
     t.match(((await refused.json()) as { error: { message: string } }).error.message, why)
     t.strictSame(await said(), ['two', 'HELLO'])
     await gateway.writeFile(`my-plugins/${name}`, 'export const plugin = {}\n')
+    t.match(await reload(), { restartNeeded: [] }, 'mended, it is loaded')
   }
+})
+
+t.test('CF-07 a filter that cannot be made is refused where it stands, and what ran goes on', async t => {
+  const settings = await readFile(gateway.configPath, 'utf8')
+  const filter = FILTER.replace("'stamp'", "'thrower'").replace(
+    'create: ({ word }) => ({',
+    'create: () => { throw new Error("no luck") }, x: () => ({',
+  )
+  await gateway.writeFile('my-plugins/thrower.mjs', filter)
+  t.match(await reload(), { restartNeeded: [] })
+  await gateway.writeFile('config/gateway.yaml', settings.replace('- stamp:', '- thrower:'))
+  const refused = await gateway.admin('POST', '/reload')
+  t.equal(refused.status, 400)
+  const { error } = (await refused.json()) as { error: { message: string } }
+  t.match(error.message, /^config\/gateway\.yaml:\d+:\d+: filter "thrower" cannot be made: no luck$/)
+  t.strictSame(await said(), ['two', 'HELLO'])
+  await gateway.writeFile('config/gateway.yaml', settings)
+  t.equal((await gateway.admin('POST', '/reload')).status, 200)
 })

@@ -176,6 +176,12 @@ group('PA-12 pipelined requests are answered in order, each by its own credentia
     mixed.responses.map(({ status }) => status),
     [401, 200, 200],
   )
+  const [limit, more] = [1000, 5]
+  const patient = await send(get('/').repeat(limit + more))
+  const answers = patient.responses.filter(({ status }) => status === 200)
+  t.equal(answers.length, limit, 'a connection carries a thousand requests')
+  t.equal(answers.at(-1)?.headers.connection, 'close')
+  t.not(patient.closed, null)
 })
 
 group('PA-13 what is no request after one that is gets 400, behind the answer to that', async t => {
@@ -278,6 +284,36 @@ group('SI-08, SI-09 names and ids of a client reach no log, header or metric as 
     entries.every(entry => !JSON.stringify(entry.headers).includes('fake')),
     'SI-12 nor the provider',
   )
+})
+
+group('SI-19, SI-20 names that every object has lead nowhere, and metrics are not for the public', async t => {
+  for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty', '__defineGetter__']) {
+    for (const path of [`/${name}`, `/v1/${name}`, `/v1/models/${name}/x`]) {
+      t.equal((await send(get(path, bearer), 1)).status, 404, path)
+    }
+    t.equal((await send(get(`/v1/models?${name}=1&x[${name}]=1`, bearer), 1)).status, 200)
+    t.equal((await send(get('/v1/models', bearer, `${name}: 1`), 1)).status, 200)
+    const tools = [{ type: 'function', function: { name, parameters: {} } }]
+    const asks = (fields: object) => {
+      const text = JSON.stringify({ model: 'test', messages: [{ role: 'user', content: 'Hi' }], ...fields })
+      return send(post(bearer, `Content-Length: ${text.length}`) + text, 1)
+    }
+    await upstream.script('a', [{ toolCalls: [{ name }] }])
+    const called = JSON.parse((await asks({ tools })).body) as {
+      choices: { message: { tool_calls: { function: { name: string } }[] } }[]
+    }
+    t.equal(called.choices[0]!.message.tool_calls[0]!.function.name, name)
+    await upstream.script('a', [{}])
+    t.equal((await asks({ model: `${name}/test` })).status, 404)
+    t.equal((await asks({ routing: name })).status, 400)
+    t.equal((await asks({ response_format: { type: name } })).status, 400)
+  }
+  for (const path of ['/metrics', '/live', '/ready', '/config', '/reload', '/drain', '/commands/status']) {
+    t.equal((await send(get(path, bearer), 1)).status, 404, path)
+  }
+  const start = performance.now()
+  const text = await gateway.metrics()
+  t.ok(text.length < 1_000_000 && performance.now() - start < 500)
 })
 
 group('SI-12 headers of a client, and of one hop, stay here', async t => {

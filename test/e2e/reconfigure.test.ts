@@ -1,6 +1,6 @@
 /** Configuration that changes, or is wrong, at a bad moment: what runs goes on as it began, and nothing is left open. */
 import { existsSync } from 'node:fs'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -11,10 +11,14 @@ import { Child } from '../helpers/child.ts'
 import { manifest, startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, metric } from '../helpers/invariants.ts'
 import { raw } from '../helpers/raw.ts'
+import { slowness } from '../helpers/slowness.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 const STREAMS = 20
+const MAX_LAG_MS = 50
+/** A stall of the machine strikes now and then; one that a file causes strikes every time. */
+const TRIES = 6
 const chunks = ['One ', 'two ', 'six ', 'ten ']
 const priced = (prompt: string) => [{ ...testMapping, pricing: { prompt, completion: '0' } }]
 
@@ -43,6 +47,9 @@ const reload = async () => {
   const body = (await response.json()) as { error?: { message: string } }
   return { status: response.status, message: body.error?.message ?? '' }
 }
+/** Reading the metrics would begin a new measurement of the lag. */
+const inForce = async () =>
+  ((await (await gateway.admin('POST', '/commands/status', {})).json()) as { configVersion: string }).configVersion
 const version = async () => /gateway_config_info\{version="(\w+)"\}/.exec(await gateway.metrics())![1]
 
 group('CF-06 streams of a provider that is taken away finish, and new requests do not find it', async t => {
@@ -97,6 +104,44 @@ group('CF-09 a request costs what it cost when it was admitted', async t => {
   await upstream.release('a')
   t.equal(await costOf(await running), 0.001)
 })
+
+/** A file of so many bytes of models, which is the largest part of any configuration. */
+function large(bytes: number, name: string): string {
+  const models: string[] = []
+  for (let size = 0; size < bytes; size += models.at(-1)!.length) {
+    const id = `model-${models.length}`
+    models.push(`  - { id: ${id}, name: ${name}, family: test, input: [text], output: [text], max_output: 4096 }\n`)
+  }
+  return `models:\n${models.join('')}`
+}
+
+group(
+  'CF-16 a large file is parsed without keeping anybody waiting, and one with a fault is refused at its place',
+  async t => {
+    const lags: number[] = []
+    while (lags.length < TRIES && !lags.some(ms => ms < MAX_LAG_MS)) {
+      const [before, old] = [slowness(), await inForce()]
+      const path = join(gateway.dir, 'config/models.d/large.yaml')
+      const text = large(900_000, `L${lags.length}`)
+      await gateway.metrics()
+      await writeFile(path, text)
+      while ((await inForce()) === old) await sleep(20)
+      const lag = metric(await gateway.metrics(), 'gateway_event_loop_lag_seconds', { quantile: '1' })!
+      lags.push((1000 * lag) / Math.max(before, slowness()))
+    }
+    t.ok(
+      lags.some(ms => ms < MAX_LAG_MS),
+      `others waited for ${lags.map(Math.round).join(', ')} ms of a free machine`,
+    )
+    t.match(await (await ask('model-1')).json(), { error: { code: 'model_not_supported' } }, 'it is known')
+    await gateway.writeFile('config/models.d/large.yaml', `${large(100_000, 'L')}  - { id: "x\n`)
+    const { status, message } = await reload()
+    t.equal(status, 400)
+    t.match(message, /^config\/models\.d\/large\.yaml:\d{3,}:\d+: /)
+    await rm(join(gateway.dir, 'config/models.d/large.yaml'))
+    t.equal((await reload()).status, 200)
+  },
+)
 
 group('CF-10 what only a restart can change is refused by name, and stays', async t => {
   const before = await version()

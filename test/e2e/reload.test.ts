@@ -1,13 +1,12 @@
 /** Configuration that changes under traffic, and metrics that strange names do not grow. */
 import { spawnSync } from 'node:child_process'
-import { once } from 'node:events'
 import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { WebSocket } from 'undici'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, metric } from '../helpers/invariants.ts'
+import { inspected, memory } from '../helpers/memory.ts'
 import { raw } from '../helpers/raw.ts'
 import { readEvents } from '../helpers/sse.ts'
 import { startUpstream } from '../helpers/upstream.ts'
@@ -26,7 +25,7 @@ await upstream.script('extra', [{ usage: { prompt: 100, completion: 10 } }])
 const gateway = await startGateway(t, {
   providers: { steady: { base_url: upstream.url('steady'), models: [testMapping] } },
   models: [model('test'), model('spare')],
-  env: { NODE_OPTIONS: '--inspect=127.0.0.1:0' },
+  env: inspected,
   // A machine that is busy with other things is not judged here.
   config: { endpoints: { chat: { ratelimit: { rpm: 1_000_000 }, admission: { lag: '60s' } } } },
 })
@@ -180,18 +179,6 @@ t.test('CF-01 a broken file is refused with its place and a suggestion, and traf
   t.ok(answers > 100)
 })
 
-/** Memory once nothing runs and the garbage is gone, in MiB. */
-async function memory(): Promise<{ heap: number; rss: number }> {
-  const url = /Debugger listening on (\S+)/.exec(gateway.stderr())![1]!
-  const inspector = new WebSocket(url)
-  await once(inspector, 'open')
-  inspector.send(JSON.stringify({ id: 1, method: 'HeapProfiler.collectGarbage' }))
-  await once(inspector, 'message')
-  inspector.close()
-  const heap = metric(await gateway.metrics(), 'nodejs_heap_size_used_bytes')!
-  return { heap: heap / 2 ** 20, rss: (await gateway.rss()) / 2 ** 20 }
-}
-
 /** Reloads while eight clients ask: prices of 1 and 3 USD in turn. */
 async function reloadUnderLoad(t: Test, times: number): Promise<number[]> {
   const traffic = load(8)
@@ -210,9 +197,9 @@ t.test(`CF-04, CF-05 ${RELOADS} reloads under load fail no request, and leave no
   const version = async () => /gateway_config_info\{version="(\w+)"\}/.exec(await gateway.metrics())![1]
   const first = await version()
   await reloadUnderLoad(t, WARM)
-  const warm = await memory()
+  const warm = await memory(gateway)
   t.strictSame(await reloadUnderLoad(t, RELOADS - WARM), [0.00012, 0.00032], 'every answer has the price of a version')
-  const end = await memory()
+  const end = await memory(gateway)
   t.comment(JSON.stringify({ warm, end }))
   t.ok(end.heap - warm.heap < MARGIN.heap, `the heap grew by less than ${MARGIN.heap} MiB`)
   t.ok(end.rss - warm.rss < MARGIN.rss, `the process grew by less than ${MARGIN.rss} MiB`)

@@ -1,10 +1,12 @@
 /** The end of the process: readiness first, then what runs, then the books; nobody is cut off in silence. */
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import Database from 'better-sqlite3'
 import t, { type Test } from 'tap'
+import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
+import { figure } from '../helpers/figure.ts'
 import { type Gateway, startGateway } from '../helpers/gateway.ts'
 import { metric } from '../helpers/invariants.ts'
 import { raw } from '../helpers/raw.ts'
@@ -13,6 +15,7 @@ import { type Step, startUpstream, type Upstream } from '../helpers/upstream.ts'
 
 const STREAMS = 50
 const WAITING = 20
+const LEAVING = 20
 const DELAY_MS = 300
 const chunks = ['One ', 'two ', 'six ', 'ten ', 'and ', 'more', ' of ', 'it. ']
 
@@ -23,6 +26,7 @@ async function pair(t: Test, server: object, step: Step = {}): Promise<{ gateway
   const gateway = await startGateway(t, {
     providers: { a: { base_url: upstream.url('a') } },
     config: { server, endpoints: { chat: { admission: { lag: '60s' } } } },
+    env: { NODE_OPTIONS: `--require ${join(import.meta.dirname, '../helpers/ending.cjs')}` },
   })
   return { gateway, upstream }
 }
@@ -30,7 +34,7 @@ const ask = (gateway: Gateway, stream: boolean) =>
   gateway.chat({ model: 'test', stream, messages: [{ role: 'user', content: 'Hi' }] })
 
 /** The books after the end: nothing is held, and every row is what it should be. */
-function books<T>(gateway: Gateway, read: (db: Database.Database) => T): T {
+function books<T>(gateway: Gateway, read: (db: Sqlite) => T): T {
   const db = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
   try {
     return read(db)
@@ -80,10 +84,12 @@ t.test('SD-01 with 50 streams and 20 that wait, all end properly after SIGTERM, 
   t.equal(metric(await gateway.metrics(), 'gateway_requests_in_flight'), STREAMS + WAITING)
 
   await upstream.release('a')
+  let whole = 0
   for (const response of streams) {
     const { data, terminator, broken } = await readEvents(response)
-    t.strictSame([textOf(data), terminator, broken], [chunks.join(''), '[DONE]', false])
+    if (t.strictSame([textOf(data), terminator, broken], [chunks.join(''), '[DONE]', false])) whole++
   }
+  figure(t, { id: 'SD-01', what: 'streams that end properly after SIGTERM', value: whole, unit: '', atLeast: STREAMS })
   for (const answer of waiting) {
     const response = await answer
     t.strictSame([response.status, response.headers.get('connection')], [200, 'close'])
@@ -95,6 +101,27 @@ t.test('SD-01 with 50 streams and 20 that wait, all end properly after SIGTERM, 
   t.equal(gateway.stderr(), '')
   t.strictSame(rowsOf(gateway), [{ code: null, count: STREAMS + WAITING, paid: STREAMS + WAITING }])
   t.equal(heldOf(gateway), 0)
+})
+
+t.test('SD-01 an answer that its client has yet to take is not cut off by the end', async t => {
+  const size = 16 * 1024 * 1024
+  const { gateway, upstream } = await pair(t, { drain: '30s' }, { text: 'x'.repeat(size) })
+  const socket = connect(gateway.port, '127.0.0.1').pause()
+  t.teardown(() => socket.destroy())
+  const body = JSON.stringify({ model: 'test', messages: [{ role: 'user', content: 'Hi' }] })
+  const lines = ['POST /v1/chat/completions HTTP/1.1', 'Host: g', `Authorization: Bearer ${gateway.key}`]
+  socket.write([...lines, 'Content-Type: application/json', `Content-Length: ${body.length}`, '', body].join('\r\n'))
+  await upstream.record('a', { ended: 1 })
+  while (metric(await gateway.metrics(), 'gateway_requests_in_flight') !== 0) await sleep(10)
+  const exit = gateway.kill('SIGTERM')
+  while ((await gateway.admin('GET', '/ready').catch(() => undefined))?.status === 200);
+  // Longer than the last words of a connection may take.
+  await sleep(1500)
+  let taken = 0
+  for await (const chunk of socket) taken += (chunk as Buffer).length
+  t.ok(taken > size, `${taken} bytes came`)
+  t.equal(await exit, 0)
+  t.strictSame(rowsOf(gateway), [{ code: null, count: 1, paid: 1 }])
 })
 
 t.test(
@@ -155,31 +182,42 @@ t.test('SD-03 a second signal waits for no client, SIGINT is as SIGTERM, and SIG
   t.equal(heldOf(gateway), 0)
 })
 
-t.test('SD-05, SD-08 what was answered stands in the books after the end, and the log is folded into them', async t => {
-  const { gateway, upstream } = await pair(t, { drain: '10s' })
-  const served = async (n: number): Promise<boolean> => {
-    const response = await ask(gateway, n % 2 === 0)
-    return !(await response.text()).includes('"error":') && response.status === 200
-  }
-  const answers = Array.from({ length: 300 }, (_, n) => served(n))
-  await upstream.record('a', { requests: 50 })
-  const exit = gateway.kill('SIGTERM')
-  const whole = (await Promise.allSettled(answers)).filter(end => end.status === 'fulfilled' && end.value).length
-  t.equal(await exit, 0)
-  const kept = books(gateway, db =>
-    db.prepare("SELECT count(*) FROM requests WHERE outcome = 'ok'").pluck().get(),
-  ) as number
-  t.ok(kept >= whole && whole >= 50, `${whole} answers, ${kept} rows`)
-  t.equal(heldOf(gateway), 0)
-  await gateway.restart()
-  t.strictSame(await (await gateway.admin('POST', '/commands/usage.check')).json(), { differences: [] })
-  const orphaned = books(gateway, db =>
-    db.prepare("SELECT count(*) FROM requests WHERE outcome = 'orphaned'").pluck().get(),
-  )
-  t.equal(orphaned, 0)
-  t.equal((await ask(gateway, false)).status, 200, 'SD-06 and it starts again')
-  t.equal(await gateway.kill('SIGTERM'), 0)
-})
+t.test(
+  'SD-05, SD-07, SD-08 what was answered or left stands in the books after the end, and nothing stays open',
+  async t => {
+    const { gateway, upstream } = await pair(t, { drain: '10s' })
+    await upstream.script('a', [...Array.from({ length: LEAVING }, () => ({ chunks, hold: 4 })), {}])
+    const clients = Array.from({ length: LEAVING }, () => new AbortController())
+    const body = { model: 'test', stream: true, messages: [{ role: 'user', content: 'Hi' }] }
+    const left = await Promise.all(clients.map(({ signal }) => gateway.chat(body, {}, signal)))
+    await upstream.record('a', { requests: LEAVING, chunks: 4 })
+    const served = async (n: number): Promise<boolean> => {
+      const response = await ask(gateway, n % 2 === 0)
+      return !(await response.text()).includes('"error":') && response.status === 200
+    }
+    const answers = Array.from({ length: 300 }, (_, n) => served(n))
+    await upstream.record('a', { requests: LEAVING + 50 })
+    const exit = gateway.kill('SIGTERM')
+    // Nobody waits any more for what becomes of these.
+    for (const client of clients) client.abort()
+    for (const response of left) await t.rejects(response.text())
+    const whole = (await Promise.allSettled(answers)).filter(end => end.status === 'fulfilled' && end.value).length
+    t.equal(await exit, 0)
+    t.match(gateway.stdout(), 'nothing is left to do', 'it ends by itself')
+    t.notOk(existsSync(join(gateway.dir, 'data/gateway.db-wal')), 'the log is folded into the database')
+    const count = (outcome: string) =>
+      books(gateway, db => db.prepare('SELECT count(*) FROM requests WHERE outcome = ?').pluck().get(outcome)) as number
+    t.ok(count('ok') >= whole && whole >= 50, `${whole} answers, ${count('ok')} rows`)
+    const cancelled = (rowsOf(gateway) as { code: string | null }[]).filter(({ code }) => code === 'request_cancelled')
+    t.strictSame(cancelled, [{ code: 'request_cancelled', count: LEAVING, paid: LEAVING }])
+    t.equal(heldOf(gateway), 0)
+    await gateway.restart()
+    t.strictSame(await (await gateway.admin('POST', '/commands/usage.check')).json(), { differences: [] })
+    t.equal(count('orphaned'), 0)
+    t.equal((await ask(gateway, false)).status, 200, 'and it starts again')
+    t.equal(await gateway.kill('SIGTERM'), 0)
+  },
+)
 
 t.test('SD-06 a signal in the middle of a reload, or of the start, ends cleanly', async t => {
   const { gateway, upstream } = await pair(t, { drain: '3s' })

@@ -1,29 +1,26 @@
 /** Providers that cannot be reached, or that answer what nobody should: what becomes of it, at what cost. */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, readFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createServer as createSecure } from 'node:tls'
+import { createServer as createSecure, type TlsOptions } from 'node:tls'
 import t, { type Test } from 'tap'
 import { Child } from '../helpers/child.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
-import { checkInvariants, isErrorBody } from '../helpers/invariants.ts'
+import { checkInvariants, isErrorBody, metric } from '../helpers/invariants.ts'
 import { closedPort, type Step, startUpstream } from '../helpers/upstream.ts'
 
 type Json = Record<string, unknown>
 
 const MIB = 2 ** 20
 const CONNECT_MS = 500
+const REQUESTS = 400
 const timeouts = { connect: `${CONNECT_MS}ms`, first_event: '2s', idle: '2s', total: '10s' }
 
 /** A listener that speaks no HTTP; `seen` is what it was sent. */
-async function listener(
-  t: Test | typeof import('tap').t,
-  serve: (socket: Socket) => void,
-  secure?: { key: Buffer; cert: Buffer },
-) {
+async function listener(t: Test | typeof import('tap').t, serve: (socket: Socket) => void, secure?: TlsOptions) {
   const seen: Buffer[] = []
   const handle = (socket: Socket) => {
     socket.on('error', () => undefined).on('data', (chunk: Buffer) => seen.push(chunk))
@@ -36,25 +33,49 @@ async function listener(
   return { port: (server.address() as { port: number }).port, text: () => Buffer.concat(seen).toString('latin1') }
 }
 
-/** Certificates that nobody should trust. */
-function certificate(...more: string[]): { key: Buffer; cert: Buffer } {
-  const folder = mkdtempSync(join(tmpdir(), 'tls-'))
-  const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')]
-  const request = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
-  execFileSync('openssl', [...request, '-keyout', key, '-out', cert, ...more], { stdio: 'ignore' })
-  return { key: readFileSync(key), cert: readFileSync(cert) }
+const tls = mkdtempSync(join(tmpdir(), 'tls-'))
+t.teardown(() => rmSync(tls, { recursive: true }))
+const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
+const openssl = (...args: string[]) => execFileSync('openssl', args, { cwd: tls, stdio: 'ignore' })
+openssl('req', '-x509', ...curve, '-keyout', 'ca.key', '-out', 'ca.pem', '-subj', '/CN=authority')
+
+/** A certificate of an authority that the gateway trusts, for so many days from now, or of nobody but itself. */
+function certificate(name: string, san: string, days?: number): { key: Buffer; cert: Buffer } {
+  const [key, cert] = [`${name}.key`, `${name}.pem`]
+  const asked = ['req', ...curve, '-keyout', key, '-subj', `/CN=${name}`, '-addext', `subjectAltName=${san}`]
+  if (days === undefined) openssl(...asked, '-x509', '-out', cert)
+  else {
+    openssl(...asked, '-new', '-out', `${name}.csr`)
+    const signed = ['-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-copy_extensions', 'copyall']
+    openssl('x509', '-req', '-in', `${name}.csr`, ...signed, '-days', String(days), '-out', cert)
+  }
+  return { key: readFileSync(join(tls, key)), cert: readFileSync(join(tls, cert)) }
 }
 
 const upstream = await startUpstream(t)
 const refused = `http://127.0.0.1:${await closedPort()}/v1`
-const hello = (socket: Socket) => socket.end('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}')
+const chat = {
+  id: 'x',
+  object: 'chat.completion',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }],
+}
+const text = JSON.stringify(chat)
+const answered = `HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`
+const hello = (socket: Socket) => socket.once('data', () => socket.end(answered))
+const here = 'IP:127.0.0.1'
 const plain = await listener(t, hello)
-const selfSigned = await listener(
-  t,
-  hello,
-  certificate('-subj', '/CN=127.0.0.1', '-addext', 'subjectAltName=IP:127.0.0.1'),
-)
-const otherName = await listener(t, hello, certificate('-subj', '/CN=example.com', '-days', '1'))
+const trusted = await listener(t, hello, certificate('good', here, 2))
+const untrusted = {
+  selfsigned: await listener(t, hello, certificate('self', here)),
+  othername: await listener(t, hello, certificate('other', 'DNS:provider.example', 2)),
+  expired: await listener(t, hello, certificate('expired', here, -1)),
+  ancient: await listener(t, hello, {
+    ...certificate('ancient', here, 2),
+    minVersion: 'TLSv1',
+    maxVersion: 'TLSv1',
+    ciphers: 'DEFAULT@SECLEVEL=0',
+  }),
+}
 const hole = await blackHole()
 
 /** A port whose connections are never taken: its process is stopped, and its queue is full. */
@@ -72,25 +93,23 @@ async function blackHole(): Promise<number> {
   return port
 }
 
-const unreachable: Record<string, { says: string; url: string; refusedAt?: number }> = {
+const unreachable: Record<string, { says: string; url: string }> = {
   refused: { says: 'refuses the connection', url: refused },
   nowhere: { says: 'has a name that does not exist', url: 'https://provider.invalid/v1' },
+  unnamed: { says: 'has a name server that fails', url: 'https://fails.example/v1' },
+  silent: { says: 'has a name server that never answers', url: 'https://hangs.example/v1' },
   plain: { says: 'speaks no TLS where it should', url: `https://127.0.0.1:${plain.port}/v1` },
-  selfsigned: { says: 'signed its certificate itself', url: `https://127.0.0.1:${selfSigned.port}/v1` },
-  othername: { says: 'shows the certificate of another', url: `https://127.0.0.1:${otherName.port}/v1` },
+  selfsigned: { says: 'signed its certificate itself', url: `https://127.0.0.1:${untrusted.selfsigned.port}/v1` },
+  othername: { says: 'shows the certificate of another', url: `https://127.0.0.1:${untrusted.othername.port}/v1` },
+  expired: { says: 'shows a certificate that has expired', url: `https://127.0.0.1:${untrusted.expired.port}/v1` },
+  ancient: { says: 'speaks TLS 1.0', url: `https://127.0.0.1:${untrusted.ancient.port}/v1` },
   hole: { says: 'takes no connection', url: `http://127.0.0.1:${hole}/v1` },
 }
 
 const json = (body: unknown): Step => ({ raw: [JSON.stringify(body)], headers: { 'content-type': 'application/json' } })
 const http = (...lines: string[]): Step => ({ socket: [`${lines.join('\r\n')}\r\n\r\n`] })
-const chat = {
-  id: 'x',
-  object: 'chat.completion',
-  choices: [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }],
-}
-const text = JSON.stringify(chat)
-/** What is no answer; `stream` tells that it is none to a stream either. */
-const answers: { says: string; step: Step; status?: number }[] = [
+/** What is no answer. */
+const answers: { says: string; step: Step }[] = [
   { says: '204', step: { status: 204 } },
   { says: '301', step: { status: 301, headers: { location: '/a/v1/chat/completions' } } },
   { says: '101', step: http('HTTP/1.1 101 Switching Protocols', 'Connection: Upgrade', 'Upgrade: x') },
@@ -135,6 +154,29 @@ const answers: { says: string; step: Step; status?: number }[] = [
   { says: 'another protocol', step: { socket: ['SSH-2.0-OpenSSH_9.2\r\n'] } },
 ]
 
+/** What blames the caller, and what the caller is told. */
+const blaming: Record<string, number> = { 400: 400, 413: 413, 415: 415, 422: 400 }
+
+/** Answers, and closes all connections that are idle again and again: now and then just as one is used. */
+const idle = new Set<Socket>()
+const brief = await listener(t, socket => {
+  socket.once('close', () => idle.delete(socket))
+  let rest = ''
+  socket.on('data', chunk => {
+    idle.delete(socket)
+    rest += chunk.toString('latin1')
+    const [, length] = /content-length: (\d+)\r\n/i.exec(rest) ?? []
+    if (length === undefined || rest.length < rest.indexOf('\r\n\r\n') + 4 + Number(length)) return
+    rest = ''
+    socket.write(answered)
+    idle.add(socket)
+  })
+})
+const closing = setInterval(() => {
+  for (const socket of idle) socket.destroy()
+}, 7)
+t.teardown(() => clearInterval(closing))
+
 const serve = (id: string, base_url: string, model: string, priority: number) => ({
   [id]: { base_url, timeouts, priority, models: [{ ...testMapping, model, id: `${id}-1` }] },
 })
@@ -152,8 +194,21 @@ const gateway = await startGateway(t, {
       serve(`bad${n}`, upstream.url(`wrong${n}`), `pair${n}`, 2),
       serve(`good${n}`, upstream.url('good'), `pair${n}`, 1),
     ]),
+    ...Object.keys(blaming).flatMap(status => [
+      serve(`a${status}`, upstream.url(`a${status}`), `blame${status}`, 2),
+      serve(`b${status}`, upstream.url('good'), `blame${status}`, 1),
+    ]),
     serve('early', upstream.url('early'), 'early', 1),
+    serve('trusted', `https://127.0.0.1:${trusted.port}/v1`, 'trusted', 1),
+    serve('brief', `http://127.0.0.1:${brief.port}/v1`, 'brief', 1),
+    serve('slow1', upstream.url('slow1'), 'slow', 2),
+    serve('slow2', upstream.url('slow2'), 'slow', 1),
   ),
+  env: {
+    NODE_OPTIONS: `--require ${join(import.meta.dirname, '../helpers/names.cjs')}`,
+    NODE_EXTRA_CA_CERTS: join(tls, 'ca.pem'),
+    NAMES: JSON.stringify({ 'hangs.example': 'hangs', 'fails.example': 'fails' }),
+  },
   // A machine that is busy with other things is not judged here.
   config: { endpoints: { chat: { ratelimit: { rpm: 100_000 }, admission: { lag: '60s' } } } },
 })
@@ -163,7 +218,7 @@ const usedBy = async (response: Response) =>
   ((await response.json()) as { metadata: { used_provider: string; routing: Json[] } }).metadata
 
 for (const [id, { says, url }] of Object.entries(unreachable)) {
-  const group = { refused: 'UF-01', nowhere: 'UF-02', hole: 'UF-04' }[id] ?? 'UF-03'
+  const group = { refused: 'UF-01', nowhere: 'UF-02', unnamed: 'UF-02', silent: 'UF-02', hole: 'UF-04' }[id] ?? 'UF-03'
   t.test(`${group} a provider that ${says} is not reached in time, and another one answers`, async t => {
     const start = performance.now()
     const alone = await ask(`${id}-alone`)
@@ -182,8 +237,95 @@ for (const [id, { says, url }] of Object.entries(unreachable)) {
   })
 }
 
-t.test('UF-03 no key is sent before the certificate is good', async t => {
-  for (const { text } of [plain, selfSigned, otherName]) t.notMatch(text(), /sk-upstream|authorization|POST/i)
+t.test('UF-03 no key is sent before the certificate is good, and one that is good is taken', async t => {
+  for (const { text } of [plain, ...Object.values(untrusted)]) t.notMatch(text(), /sk-upstream|authorization|POST/i)
+  t.equal((await ask('trusted')).status, 200)
+  t.match(trusted.text(), /authorization: Bearer sk-upstream/i)
+})
+
+/** The least of a few durations in milliseconds: the machine may be busy with other things. */
+async function least(run: () => Promise<unknown>, tries = 4): Promise<number> {
+  let ms = Number.POSITIVE_INFINITY
+  for (let n = 0; n < tries; n++) {
+    const start = performance.now()
+    await run()
+    ms = Math.min(ms, performance.now() - start)
+  }
+  return ms
+}
+
+t.test(
+  'UF-01 a refused connection is told at once, without a pause or a second try, or costs another one no time',
+  async t => {
+    for (const [model, status] of [
+      ['refused-alone', 502],
+      ['refused-pair', 200],
+    ] as const) {
+      const ms = await least(async () => {
+        const response = await ask(model)
+        t.equal(response.status, status)
+        await response.text()
+      })
+      t.ok(ms < 50, `${model}: ${ms.toFixed(1)} ms`)
+    }
+  },
+)
+
+t.test('UF-02 two hundred who wait for a name that never comes keep nobody else waiting', async t => {
+  const waiting = Array.from({ length: 200 }, () => ask('silent-alone'))
+  const times: number[] = []
+  for (let n = 0; n < 20; n++) times.push(await least(async () => (await ask('trusted')).text(), 1))
+  t.ok(times.sort((a, b) => a - b)[10]! < 200, `${times.map(Math.round).join(' ')} ms`)
+  const statuses = await Promise.all(waiting.map(async answer => (await answer).status))
+  t.ok(
+    statuses.every(status => status === 502 || status === 529),
+    [...new Set(statuses)].join(),
+  )
+})
+
+t.test(
+  'UF-07 what the caller is to blame for is told to it, costs no retry, and speaks against no provider',
+  async t => {
+    for (const [status, told] of Object.entries(blaming)) {
+      await upstream.script(`a${status}`, [{ status: Number(status) }])
+      for (let n = 0; n < 6; n++) {
+        const response = await ask(`blame${status}`)
+        t.equal(response.status, told, status)
+        t.ok(isErrorBody(await response.json()))
+      }
+      t.equal((await upstream.record(`a${status}`)).length, 6)
+      const explained = await gateway.admin('POST', '/commands/route.explain', { model: `blame${status}` })
+      t.match(await explained.json(), {
+        choice: `a${status}/blame${status}`,
+        candidates: [{ circuit: 'closed', requests: 0 }],
+      })
+    }
+  },
+)
+
+t.test('UF-13 a provider that closes its idle sockets as they are used again costs no client an answer', async t => {
+  const statuses = new Map<number, number>()
+  let left = REQUESTS
+  const client = async () => {
+    while (left-- > 0) {
+      const response = await ask('brief')
+      statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1)
+      await response.text()
+    }
+  }
+  await Promise.all(Array.from({ length: 8 }, client))
+  t.strictSame([...statuses], [[200, REQUESTS]])
+  const broken = metric(await gateway.metrics(), 'gateway_attempts_total', {
+    provider: 'brief',
+    outcome: 'network_error',
+  })
+  t.ok(broken! > 0, `${broken} attempts met a socket that had just been closed`)
+})
+
+t.test('UF-19 nobody else is asked while a provider thinks', async t => {
+  await upstream.script('slow1', [{ delayMs: 1000 }])
+  t.equal((await usedBy(await ask('slow'))).used_provider, 'slow1')
+  t.strictSame([(await upstream.record('slow1')).length, (await upstream.record('slow2')).length], [1, 0])
 })
 
 for (const [n, { says, step }] of answers.entries()) {
@@ -196,7 +338,7 @@ for (const [n, { says, step }] of answers.entries()) {
     t.match(body, { error: { type: 'upstream_error' } })
     t.ok(isErrorBody(body))
     const grown = ((await gateway.rss()) - before) / MIB
-    t.ok(grown < 150, `${Math.round(grown)} MiB`)
+    t.ok(grown < 64, `${Math.round(grown)} MiB`)
     const pair = await ask(`pair${n}`)
     t.equal(pair.status, 200)
     t.equal((await usedBy(pair)).used_provider, `good${n}`)

@@ -243,6 +243,61 @@ t.test('a provider that fails one time in five is left too, by its share of the 
   t.equal(tries, 20)
 })
 
+t.test('OB-08 a provider that falls silent is left before any deadline, and back with its first answer', async t => {
+  const memory = new Memory()
+  const filter = route.create(settingsOf({ exploration: 0 }), memory as never)
+  let offset = 0
+  const { now } = performance
+  t.intercept(performance, 'now', { value: () => now.call(performance) + offset })
+  let stalls = false
+  const held: (() => void)[] = []
+  const ask = (stream: boolean) => {
+    const ex = asking(row('a', 'b'), { stream })
+    const next = async () => {
+      ex.marks.sent = performance.now()
+      if (stalls && ex.target!.provider.id === 'a') await new Promise<void>(resolve => held.push(resolve))
+      ex.marks.answered = ex.marks.sent + 400
+      return { status: 200, headers: [], events: [] as never }
+    }
+    const answer = filter.handle!(ex, next).then(() => {
+      Object.assign(ex, { outcome: 'ok' })
+      ex.marks.end = performance.now()
+      filter.finish!(ex, true)
+    })
+    const by = new Promise<string>(resolve => setImmediate(() => resolve(ex.target!.provider.id)))
+    return { answer, by, signal: ex.signal }
+  }
+  for (let count = 0; count < 20; count++) await ask(true).answer
+  stalls = true
+  const waiting: Promise<void>[] = []
+  const tried: string[] = []
+  for (let count = 0; count < 100; count++) {
+    offset += 200
+    const { answer, by } = ask(true)
+    tried.push(await by)
+    if (tried.at(-1) === 'a') waiting.push(answer)
+    else await answer
+  }
+  // Three times 400 ms.
+  const attempts = tried.filter(by => by === 'a').length
+  t.ok(attempts >= 5 && attempts <= 7, `${attempts} of a hundred in twenty seconds`)
+  t.strictSame(tried.slice(-90), Array(90).fill('b'))
+  t.equal(memory.circuits.state('a/m'), 'closed', 'it has failed nobody yet')
+  held.shift()!()
+  await waiting.shift()
+  stalls = false
+  t.equal(await ask(true).by, 'a')
+  for (const go of held) go()
+  await Promise.all(waiting)
+
+  stalls = true
+  const whole = Array.from({ length: 10 }, () => ask(false))
+  await Promise.all(whole.map(({ by }) => by))
+  offset += 60_000
+  t.equal(await ask(false).by, 'a', 'a whole answer may take as long as it takes')
+  for (const go of held) go()
+})
+
 t.test('UF-16 the only candidate is asked even when its circuit is open', async t => {
   const { memory, ask, asked, world } = filterOf()
   world.a = status(500)

@@ -1,8 +1,10 @@
 /**
  * Loaded before a gateway (`--require`), it answers for the name servers: `NAMES` holds addresses by name, as JSON,
- * each name's a list of answers of which the last stays. Other names do not exist.
+ * each name's a list of answers of which the last stays. In place of a list, `hangs` is never answered and `fails` is
+ * the failure of a name server. Other names do not exist.
  */
 const dns = require('node:dns')
+const { syncBuiltinESMExports } = require('node:module')
 
 const answers = JSON.parse(process.env.NAMES ?? '{}')
 function addressesOf(name) {
@@ -26,7 +28,13 @@ for (const [method, wanted] of [
 const { lookup } = dns
 dns.lookup = (name, options, done) => {
   if (!answers[name]) return lookup(name, options, done)
+  if (answers[name] === 'hangs') return
+  if (answers[name] === 'fails') {
+    process.nextTick(done, Object.assign(new Error(`getaddrinfo EAI_AGAIN ${name}`), { code: 'EAI_AGAIN' }))
+    return
+  }
   const [address] = addressesOf(name)
   if (options.all) process.nextTick(done, null, [{ address, family: family(address) }])
   else process.nextTick(done, null, address, family(address))
 }
+syncBuiltinESMExports()

@@ -129,6 +129,28 @@ t.test('a body may be as large as the limit, and no larger', async t => {
   t.ok(endless.req.isPaused() && endless.req.listenerCount('data') === 0, 'the rest is not read')
 })
 
+t.test('PA-15 a body that comes slower than 1 KiB a second is not waited for, after ten seconds', async t => {
+  const rows: [says: string, seconds: number, bytesPerSecond: number, cut: boolean][] = [
+    ['a trickle at first', 10, 100, false],
+    ['a trickle', 10.1, 100, true],
+    ['just too slow', 11, 1000, true],
+    ['just fast enough', 60, 1025, false],
+    ['longer than a body may take', 121, 100_000, true],
+  ]
+  for (const [says, seconds, rate, cut] of rows) {
+    const body = intake()
+    const failed: GatewayError[] = []
+    body.begin(0, error => failed.push(error))
+    body.got(Math.ceil(seconds * rate))
+    body.check(seconds * 1000, 120_000)
+    t.match(failed, cut ? [{ status: 408 }] : [], says)
+    t.equal(failed.length, cut ? 1 : 0, says)
+    t.equal(body.reading, !cut)
+    body.check(1e9, 120_000)
+    t.equal(failed.length, 1, 'and it is told once')
+  }
+})
+
 t.test('a client that waits is told to go on once its headers are good', async t => {
   const waiting = { ...JSON_TYPE, expect: '100-continue' }
   const good = request(['{}'], waiting)

@@ -153,39 +153,78 @@ t.test('preferences are kept apart by strategy, and nobody who may use fewer pro
   t.equal(memory.pins.get('model m auto'), 'a/m')
 })
 
-t.test('a session stays with who answered it, by x-session-id, prompt_cache_key and user in this order', async t => {
-  const catalog = offers([provider('a'), priced('1')], [provider('b'), priced('1.1')])
-  const { memory, chooser, choose } = chooserOf({ exploration: 0 })
-  const rows: [headers: Record<string, string>, request: object][] = [
-    [{ 'x-session-id': 'one' }, { prompt_cache_key: 'other', user: 'other' }],
-    [{}, { prompt_cache_key: 'two', user: 'other' }],
-    [{ 'x-session-id': '' }, { user: 'three' }],
-  ]
-  for (const [headers, request] of rows) {
-    const says = JSON.stringify([headers, request])
-    const first = choose(asking(catalog, request, { headers }))
-    t.not(first.reason, 'session-sticky', says)
-    chooser.keep(first, first.ranked[1]!.candidate)
-    t.strictSame(told(choose(asking(catalog, request, { headers }))), ['b/m', 'session-sticky'], says)
-  }
-  t.not(choose(asking(catalog, { user: 'four' })).reason, 'session-sticky')
-  t.not(choose(asking(catalog)).reason, 'session-sticky')
-  const other = { ...asking(catalog).principal!, projectId: 'project-2' }
-  t.not(choose(asking(catalog, {}, { ...session('one'), principal: other })).reason, 'session-sticky', 'of one project')
-  const long = 'x'.repeat(100_000)
-  const choice = choose(asking(catalog, { user: long }))
-  t.ok(choice.session!.key.length < 200, 'names of any length take little room')
-  t.not(choice.session!.key, choose(asking(catalog, { user: `${long}y` })).session!.key)
+t.test(
+  "an organization's own offer is preferred by that organization, and keeps nobody else from a preference",
+  async t => {
+    const shared: Offer[] = [
+      [provider('a'), priced('2')],
+      [provider('b'), priced('2.1')],
+    ]
+    const { choose } = chooserOf({ exploration: 0 })
+    const ask = (catalog: Catalog) => told(choose(asking(catalog)))
+    const own = ['org-1', 'org-2'].map(owner =>
+      offers([provider('own', { owner, auth: { scheme: 'none' } }), priced('1')], ...shared),
+    )
+    for (const catalog of [own[0]!, own[1]!]) {
+      t.equal(ask(catalog)[1], 'weighted-score')
+      t.equal(ask(catalog)[1], 'stable-preferred')
+    }
+    t.strictSame(ask(own[0]!), ['org-1:own/m', 'stable-preferred'])
+    const all = offers(...shared)
+    t.strictSame(
+      [ask(all), ask(all)],
+      [
+        ['a/m', 'weighted-score'],
+        ['a/m', 'stable-preferred'],
+      ],
+    )
+  },
+)
 
-  memory.time += 3_599_999
-  const again = choose(asking(catalog, {}, session('one')))
-  t.equal(again.reason, 'session-sticky')
-  chooser.keep(again, again.ranked[1]!.candidate)
-  memory.time += 3_599_999
-  t.strictSame(told(choose(asking(catalog, {}, session('one')))), ['b/m', 'session-sticky'], 'every answer prolongs it')
-  memory.time += 2
-  t.not(choose(asking(catalog, {}, session('one'))).reason, 'session-sticky')
-})
+t.test(
+  'AT-10 a session stays with who answered it, by x-session-id, prompt_cache_key and user in this order',
+  async t => {
+    const catalog = offers([provider('a'), priced('1')], [provider('b'), priced('1.1')])
+    const { memory, chooser, choose } = chooserOf({ exploration: 0 })
+    const rows: [headers: Record<string, string>, request: object][] = [
+      [{ 'x-session-id': 'one' }, { prompt_cache_key: 'other', user: 'other' }],
+      [{}, { prompt_cache_key: 'two', user: 'other' }],
+      [{ 'x-session-id': '' }, { user: 'three' }],
+    ]
+    for (const [headers, request] of rows) {
+      const says = JSON.stringify([headers, request])
+      const first = choose(asking(catalog, request, { headers }))
+      t.not(first.reason, 'session-sticky', says)
+      chooser.keep(first, first.ranked[1]!.candidate)
+      t.strictSame(told(choose(asking(catalog, request, { headers }))), ['b/m', 'session-sticky'], says)
+    }
+    t.not(choose(asking(catalog, { user: 'four' })).reason, 'session-sticky')
+    t.not(choose(asking(catalog)).reason, 'session-sticky')
+    const other = { ...asking(catalog).principal!, projectId: 'project-2' }
+    t.not(
+      choose(asking(catalog, {}, { ...session('one'), principal: other })).reason,
+      'session-sticky',
+      'of one project',
+    )
+    const long = 'x'.repeat(100_000)
+    const choice = choose(asking(catalog, { user: long }))
+    t.ok(choice.session!.key.length < 200, 'names of any length take little room')
+    t.not(choice.session!.key, choose(asking(catalog, { user: `${long}y` })).session!.key)
+
+    memory.time += 3_599_999
+    const again = choose(asking(catalog, {}, session('one')))
+    t.equal(again.reason, 'session-sticky')
+    chooser.keep(again, again.ranked[1]!.candidate)
+    memory.time += 3_599_999
+    t.strictSame(
+      told(choose(asking(catalog, {}, session('one')))),
+      ['b/m', 'session-sticky'],
+      'every answer prolongs it',
+    )
+    memory.time += 2
+    t.not(choose(asking(catalog, {}, session('one'))).reason, 'session-sticky')
+  },
+)
 
 t.test('a session leaves a provider that is down, and fails over unless that is turned off', async t => {
   const catalog = offers([provider('a'), priced('1')], [provider('b'), priced('1.1')])
