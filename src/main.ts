@@ -34,7 +34,7 @@ async function main(): Promise<void> {
     const log = createLog(logLevel(env.GATEWAY_LOG_LEVEL))
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop())
     gateway = await startGateway({ config, env, log, onDrain: stopOnce })
-    process.on('SIGHUP', () => void gateway?.manager.reload().catch(() => undefined))
+    process.on('SIGHUP', () => void gateway?.reload().catch(() => undefined))
     if (signals > 0) return await end(gateway)
     for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
       process.on(event, (err: unknown) => {
@@ -91,8 +91,7 @@ async function end(gateway: Gateway): Promise<void> {
   setTimeout(() => process.exit(), FORGOTTEN_MS).unref()
 }
 
-function announce({ listen, admin, manager, firstKey }: Gateway, config: string): void {
-  const { catalog } = manager.current
+function announce({ listen, admin, catalog, firstKey }: Gateway, config: string): void {
   const providers = [...catalog.providers.values()]
   const live = providers.filter(({ auth, credentials }) => auth.scheme === 'none' || credentials.length > 0)
   const lines = [

@@ -25,6 +25,7 @@ const rules: Record<string, readonly string[]> = {
   admin: ['core'],
   telemetry: ['core'],
   demo: ['core'],
+  workers: ['core', 'stores'],
   filters: ['core', 'routing'],
   endpoints: ['core', 'codecs'],
 }

@@ -1,5 +1,5 @@
 /** Metric families over prom-client, cheap to feed from the hot path. */
-import { Counter, Histogram, type Registry, Summary } from 'prom-client'
+import { type Aggregator, Counter, Histogram, type Registry, Summary } from 'prom-client'
 import type { Lag } from './lag.ts'
 import { SERIES_LIMIT, Series } from './series.ts'
 
@@ -12,6 +12,8 @@ export interface Family {
   readonly closed: readonly string[]
   /** Labels that a fold replaces by `other`; they follow the closed ones in `of(...)`. */
   readonly open?: readonly string[]
+  /** What becomes of the values of several processes. */
+  readonly aggregator?: Aggregator
 }
 
 /** One counter series. What is no finite, non-negative number is left out rather than thrown at a request. */
@@ -33,13 +35,17 @@ class Count {
 }
 
 /** Counting is one addition; prom-client is handed the sums when it is scraped. */
-export function counter(registry: Registry, { name, help, closed, open = [] }: Family): Series<Count> {
+export function counter(
+  registry: Registry,
+  { name, help, closed, open = [], aggregator = 'sum' }: Family,
+): Series<Count> {
   const labelNames = [...closed, ...open]
   const series = new Series(values => new Count(labelNames, values), closed.length)
   new Counter({
     name,
     help,
     labelNames,
+    aggregator,
     registers: [registry],
     collect() {
       this.reset()

@@ -13,12 +13,16 @@ export function logLevel(value: string | undefined): LogLevel {
   return level
 }
 
-/** Writes are synchronous: the last line before a crash is the one that is wanted. */
-export function createLog(level: LogLevel, to: DestinationStream = destination({ dest: 2, sync: true })): Log {
+/** Writes are synchronous: the last line before a crash is the one that is wanted. Every line has the fields of `base`. */
+export function createLog(
+  level: LogLevel,
+  to: DestinationStream = destination({ dest: 2, sync: true }),
+  base: object | null = null,
+): Log {
   const logger = pino(
     {
       level,
-      base: null,
+      base,
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: label => ({ level: label }) },
       // Errors come redacted; pino's own serializer would take them for errors again and drop what it does not know.

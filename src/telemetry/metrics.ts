@@ -1,8 +1,9 @@
 /** The metrics port over prom-client, with a registry of its own: two gateways in one process do not mix. */
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import { type Aggregator, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { Metrics } from '../core/ports.ts'
 import { counter, histogram, LagSummary } from './families.ts'
 import type { Lag } from './lag.ts'
+import type { MetricFamily } from './merge.ts'
 
 /** Own time starts at 50 µs, because that is what the gateway adds to a request that it only passes on. */
 const OVERHEAD_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5]
@@ -83,6 +84,7 @@ export class PrometheusMetrics implements Metrics {
     name: 'gateway_config_reloads_total',
     help: 'Loads of the configuration by result.',
     closed: ['result'],
+    aggregator: 'first',
   })
   readonly #reloadOk = this.#gauge(
     'gateway_config_reload_successful',
@@ -155,22 +157,45 @@ export class PrometheusMetrics implements Metrics {
     this.#config.set({ version }, 1)
   }
 
+  /** `read` answers in USD; what it throws leaves the value of before. */
+  overdraft(read: () => number): void {
+    let last = 0
+    const help = 'By how much prepaid balances have fallen below zero, because answers cost more than was reserved.'
+    const level = () => {
+      try {
+        last = read()
+      } catch {
+        // The health of the database is told elsewhere.
+      }
+      return last
+    }
+    this.#level('gateway_overdraft_usd', help, level, 'first')
+  }
+
   /** The exposition in Prometheus' text format. */
   text(): Promise<string> {
     return this.#registry.metrics()
   }
 
+  /** The same for `merge`. */
+  async families(): Promise<MetricFamily[]> {
+    // Its type has a number where there is a word.
+    return (await this.#registry.getMetricsAsJSON()) as unknown as MetricFamily[]
+  }
+
+  /** Of all processes of a gateway, the first one's counts. */
   #gauge(name: string, help: string, labelNames: string[] = []) {
-    return new Gauge({ name, help, labelNames, registers: [this.#registry] })
+    return new Gauge({ name, help, labelNames, registers: [this.#registry], aggregator: 'first' })
   }
 
   /** A gauge that is read when it is scraped. */
-  #level(name: string, help: string, read: () => number): void {
+  #level(name: string, help: string, read: () => number, aggregator: Aggregator = 'sum'): void {
     const registers = [this.#registry]
     new Gauge({
       name,
       help,
       registers,
+      aggregator,
       collect() {
         this.set(read())
       },

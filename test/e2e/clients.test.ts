@@ -1,9 +1,12 @@
 /** The official OpenAI client, unmodified, against both provider wires and the demo. */
 import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import OpenAI from 'openai'
 import t from 'tap'
 import { parse, stringify } from 'yaml'
+import { Child } from '../helpers/child.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { type Step, startUpstream } from '../helpers/upstream.ts'
@@ -294,6 +297,24 @@ t.test('the curl line of the first start works as printed, also streamed', async
   t.match(JSON.parse(execFileSync('sh', ['-c', line], { encoding: 'utf8' })), { object: 'chat.completion' })
   const streamed = execFileSync('sh', ['-c', line.replace('"model"', '"stream":true,"model"')], { encoding: 'utf8' })
   t.match(streamed, /data: \[DONE\]\n\n$/)
+})
+
+t.test('a start that fails makes no key that nobody is shown: the next one prints it', async t => {
+  const script = fileURLToPath(new URL('../../bin/gateway.js', import.meta.url))
+  const start = async (listen: string) => {
+    const server = { listen, admin: '127.0.0.1:0' }
+    const settings = { ...parse(shipped('config/gateway.yaml')), server, stores: { sqlite: '../data/first.db' } }
+    await gateway.writeFile('config/first.yaml', stringify(settings))
+    const args = ['--config', join(gateway.dir, 'config/first.yaml')]
+    return new Child(script, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  }
+  const refused = await start(`127.0.0.1:${gateway.port}`)
+  t.equal(await refused.exited, 1)
+  t.match(refused.stderr, /is in use/)
+  const second = await start('127.0.0.1:0')
+  t.teardown(() => second.kill('SIGTERM'))
+  while (second.running && !second.stdout.includes('curl ')) await new Promise(resolve => setTimeout(resolve, 10))
+  t.match(second.stdout, /Your API key, shown only this once:\n\n {2}mgw_/)
 })
 
 t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))

@@ -1,22 +1,13 @@
 /** Sliding-window counters of one process. */
 import { LRUCache } from 'lru-cache'
 import type { Counters, Quota } from '../../core/ports.ts'
+import { SlidingWindow } from './window.ts'
 
-/** A window is cut into at most so many buckets; a unit counts up to one bucket longer than the window, never shorter. */
-const BUCKETS = 60
 const MAX_KEYS = 10_000
-
-/** The units of one key. Bucket number b stands in slot b modulo the length, which is what a window can touch. */
-interface Window {
-  readonly units: Uint32Array
-  sum: number
-  /** No unit is in an older bucket. */
-  oldest: number
-}
 
 export class MemoryCounters implements Counters {
   readonly #now: () => number
-  readonly #windows = new LRUCache<string, Window>({ max: MAX_KEYS })
+  readonly #windows = new LRUCache<string, SlidingWindow>({ max: MAX_KEYS })
   /** Places that are taken; a key with none is not there. */
   readonly #taken = new Map<string, number>()
 
@@ -27,22 +18,20 @@ export class MemoryCounters implements Counters {
 
   /** In no span of `windowMs` are more than `limit` units admitted. A key counts apart for each `windowMs`. */
   take(key: string, limit: number, windowMs: number): Quota {
-    const width = Math.max(1, Math.ceil(windowMs / BUCKETS))
-    const now = Math.floor(this.#now())
-    const window = this.#window(`${windowMs} ${key}`, Math.ceil(windowMs / width) + 1)
-    const span = window.units.length
-    const bucket = Math.max(window.oldest, Math.floor(now / width))
-    expire(window, bucket)
-    const allowed = window.sum < limit
-    if (allowed) {
-      const slot = bucket % span
-      window.units[slot] = window.units[slot]! + 1
-      window.sum++
+    const name = `${windowMs} ${key}`
+    let window = this.#windows.get(name)
+    if (!window) {
+      window = new SlidingWindow(windowMs)
+      this.#windows.set(name, window)
     }
+    const now = Math.floor(this.#now())
+    const bucket = window.advance(now)
+    const allowed = window.sum < limit
+    if (allowed) window.add(bucket, 1)
     return {
       allowed,
       remaining: Math.max(0, limit - window.sum),
-      resetMs: Math.max(0, (window.oldest + span) * width - now),
+      resetMs: Math.max(0, window.leavesAt - now),
     }
   }
 
@@ -58,26 +47,4 @@ export class MemoryCounters implements Counters {
     if (taken > 1) this.#taken.set(key, taken - 1)
     else this.#taken.delete(key)
   }
-
-  #window(key: string, span: number): Window {
-    const known = this.#windows.get(key)
-    if (known) return known
-    const fresh: Window = { units: new Uint32Array(span), sum: 0, oldest: 0 }
-    this.#windows.set(key, fresh)
-    return fresh
-  }
-}
-
-/** Drops what has left the window that ends in `bucket`. Each bucket is passed once, so a take costs O(1) on average. */
-function expire(window: Window, bucket: number): void {
-  const span = window.units.length
-  while (window.sum > 0) {
-    const slot = window.oldest % span
-    const units = window.units[slot]!
-    if (units > 0 && window.oldest > bucket - span) return
-    window.sum -= units
-    window.units[slot] = 0
-    window.oldest++
-  }
-  window.oldest = bucket
 }

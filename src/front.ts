@@ -1,0 +1,51 @@
+/** Who serves the public port: this process, or workers that it leads. */
+import type { AdminContext } from './admin/context.ts'
+import { drainTimes, listenerOf, type Parts, warmUp } from './parts.ts'
+import { explainRoute } from './routing/explain.ts'
+import { version } from './version.ts'
+
+export interface Front extends Pick<AdminContext, 'explainRoute' | 'metrics' | 'state'> {
+  /** `host:port` as it came to be; empty until `listen` has resolved. */
+  readonly address: string
+  /** Rejects with what the operating system says of the address. */
+  listen(): Promise<void>
+  /** Reads the configuration again. Rejects with a ConfigError, and then nothing changed. */
+  reload: AdminContext['reload']
+  /** Lets what runs end. */
+  drain(): Promise<void>
+  /** A drain that runs waits for no client any more. */
+  hurry(): void
+}
+
+export function ownFront(parts: Parts): Front {
+  const { manager, metrics, services } = parts
+  const listener = listenerOf(parts)
+  return {
+    get address() {
+      return listener.address
+    },
+    metrics,
+    async listen() {
+      await listener.listen()
+      warmUp(parts)
+    },
+    reload: () => manager.reload(),
+    state: () => ({
+      ...processState(parts),
+      listen: listener.address,
+      ready: listener.accepting,
+      inFlight: listener.inFlight,
+    }),
+    explainRoute: question => explainRoute(manager.current, services, question),
+    drain: () => listener.drain(drainTimes(parts)),
+    hurry: () => listener.hurry(),
+  }
+}
+
+/** What this process knows of itself. */
+export const processState = ({ reloads }: Parts) => ({
+  version,
+  uptimeMs: Date.now() - reloads.startedAt,
+  pid: process.pid,
+  lastReload: reloads.last,
+})

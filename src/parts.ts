@@ -1,0 +1,212 @@
+/** What every process of a gateway is made of, whether it serves by itself, leads workers, or is one of them. */
+import { dirname, resolve } from 'node:path'
+import { ConfigManager, type ReloadResult } from './config/manager.ts'
+import type { GatewayFile } from './config/schema.ts'
+import type { Policies } from './core/policy.ts'
+import type { Log, Services } from './core/ports.ts'
+import { ByteRoom } from './core/room.ts'
+import { Listener } from './http/server.ts'
+import { OrganizationPolicies, type PolicyParts } from './policies.ts'
+import { Registry } from './registry.ts'
+import { Keyring } from './stores/keyring.ts'
+import { MemoryCache } from './stores/memory/cache.ts'
+import { MemoryCircuits } from './stores/memory/circuits.ts'
+import { MemoryCounters } from './stores/memory/counters.ts'
+import { MemoryMeasurements } from './stores/memory/measurements.ts'
+import { MemoryPins } from './stores/memory/pins.ts'
+import { keyFile, openStores, type Stores } from './stores/sqlite/index.ts'
+import { Lag } from './telemetry/lag.ts'
+import { Memory } from './telemetry/memory.ts'
+import { PrometheusMetrics } from './telemetry/metrics.ts'
+import { ImageFetcher } from './upstream/image.ts'
+import { terminal } from './upstream/terminal.ts'
+import { Transport } from './upstream/transport.ts'
+import { version } from './version.ts'
+
+const DEFAULT_LISTEN = '127.0.0.1:8080'
+const DEFAULT_DRAIN_MS = 30_000
+const ORPHAN_SWEEP_MS = 5_000
+/** Of a dollar. */
+const NANO = 1e9
+
+/** What is open, to be closed in reverse order. */
+export class Open {
+  readonly #closers: (() => unknown)[] = []
+
+  add(close: () => unknown): void {
+    this.#closers.push(close)
+  }
+
+  async close(): Promise<void> {
+    for (let close = this.#closers.pop(); close; close = this.#closers.pop()) await close()
+  }
+}
+
+/** Resolves with what `assemble` has put together. When it rejects, nothing is left open. */
+export async function assembled<T>(assemble: (open: Open) => Promise<T>): Promise<T> {
+  const open = new Open()
+  try {
+    return await assemble(open)
+  } catch (thrown) {
+    await open.close()
+    throw thrown
+  }
+}
+
+export interface PartsOptions {
+  /** Path of `gateway.yaml`. */
+  readonly config: string
+  /** With the address of the simulated provider. */
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly log: Log
+  /** In place of what counts for this process alone. */
+  readonly shared?: Partial<Pick<Services, 'counters' | 'circuits' | 'pins'>>
+}
+
+export interface Parts {
+  readonly file: GatewayFile
+  readonly log: Log
+  /** Path of the database. */
+  readonly database: string
+  readonly stores: Stores
+  readonly services: Services
+  readonly metrics: PrometheusMetrics
+  readonly lag: Lag
+  readonly policies: OrganizationPolicies
+  readonly policyParts: PolicyParts
+  readonly registry: Registry
+  /** Not started. */
+  readonly manager: ConfigManager
+  readonly reloads: Reloads
+}
+
+/** Throws a StoreError. `open` is told of all that must be closed. */
+export async function openParts(file: GatewayFile, options: PartsOptions, open: Open): Promise<Parts> {
+  const { config, env, log, shared } = options
+  const database = resolve(dirname(resolve(config)), file.stores.sqlite)
+  const registry = new Registry()
+  const stores = openStores(database, {
+    warn: err => log.warn({ err }, 'a store task failed and is tried again'),
+    keyring: () => keyring,
+  })
+  open.add(() => stores.close())
+  const keyring = new Keyring({ given: env.GATEWAY_MASTER_KEY, file: keyFile(database) })
+  const missing = (await stores.policies.providerKeys.keyVersions()).filter(name => !keyring.versions.includes(name))
+  if (missing.length > 0) log.error({ missing }, 'master keys are missing: provider keys under them cannot be used')
+  const lag = new Lag()
+  open.add(() => lag.close())
+  const memory = new Memory()
+  open.add(() => memory.close())
+  const load = { lagMs: () => lag.lagMs(), memory: () => memory.share }
+  const metrics = new PrometheusMetrics({ version, lag })
+  metrics.overdraft(() => Number(stores.overdraft()) / NANO)
+  const allowPrivate = env.GATEWAY_ALLOW_PRIVATE_PROVIDERS === 'true'
+  const transport = new Transport({ allowPrivate })
+  open.add(() => transport.close())
+
+  const { wires, filters, endpoints } = registry
+  const policyParts = { stores: stores.policies, keyring, log, wires, endpoints, allowPrivate }
+  const policies = new OrganizationPolicies(policyParts)
+  const room = new ByteRoom(file.server.buffer, load)
+  const media = new ImageFetcher({ allowed: file.server.fetch_from ?? [] })
+  const services = { ...servicesOf(stores, policies, { metrics, load, log, room, media }), ...shared }
+  const reloads = new Reloads(metrics, log)
+  const manager = new ConfigManager({
+    path: config,
+    env,
+    registries: { wires, filters, endpoints, services, terminal: terminal(transport) },
+    loadPlugins: plugins => registry.load(plugins),
+    onResult: result => reloads.note(result),
+  })
+  return { file, log, database, stores, services, metrics, lag, policies, policyParts, registry, manager, reloads }
+}
+
+type ProcessServices = Pick<Services, 'metrics' | 'load' | 'log' | 'room' | 'media'>
+
+const servicesOf = (stores: Stores, policies: Policies, process: ProcessServices): Services => ({
+  version,
+  database: stores,
+  redis: undefined,
+  keys: stores.keys,
+  sessions: stores.sessions,
+  policies,
+  ledger: stores.ledger,
+  counters: new MemoryCounters(),
+  cache: new MemoryCache(),
+  ...process,
+  measurements: new MemoryMeasurements(),
+  circuits: new MemoryCircuits(),
+  pins: new MemoryPins(),
+  random: Math.random,
+  now: Date.now,
+})
+
+/** The public listener, as `server` describes it. It does not listen yet. */
+export function listenerOf({ file: { server }, services, manager }: Parts): Listener {
+  const { room, load, metrics, log } = services
+  return new Listener({
+    listen: server.listen ?? DEFAULT_LISTEN,
+    pace: { heartbeat: server.heartbeat, hold: server.hold, request: server.request_timeout },
+    headerTimeout: server.header_timeout,
+    writeStall: server.write_stall,
+    maxConnections: server.max_connections,
+    current: () => manager.current,
+    ...{ room, load, metrics, log },
+  })
+}
+
+/** What the first request would wait for otherwise. The lag so far was the start's. */
+export function warmUp({ registry, lag }: Parts): void {
+  for (const { codec } of registry.endpoints) codec.prepare?.()
+  lag.forget()
+}
+
+export const drainTimes = ({ file: { server } }: Parts) => ({
+  delay: server.drain_delay,
+  drain: server.drain ?? DEFAULT_DRAIN_MS,
+})
+
+/** Looks for the requests of processes that have ended, now and then, until `open` is closed. */
+export function sweepRegularly({ stores: { ledger }, log }: Parts, open: Open): void {
+  const sweep = async () => {
+    try {
+      const orphans = await ledger.recover()
+      if (orphans > 0) log.warn({ orphans }, 'requests of a process that ended are listed as orphaned')
+    } catch (err) {
+      log.warn({ err }, 'orphaned requests could not be looked for')
+    }
+  }
+  const timer = setInterval(() => void sweep(), ORPHAN_SWEEP_MS)
+  timer.unref()
+  open.add(() => clearInterval(timer))
+}
+
+/** Remembers how the last load of the configuration ended, and tells metrics and log. */
+export class Reloads {
+  readonly #metrics: PrometheusMetrics
+  readonly #log: Log
+  readonly startedAt = Date.now()
+  last: { ok: boolean; at: number; error?: string } = { ok: true, at: this.startedAt }
+
+  constructor(metrics: PrometheusMetrics, log: Log) {
+    this.#metrics = metrics
+    this.#log = log
+  }
+
+  started(running: string): void {
+    this.#metrics.reload('changed', running, this.startedAt)
+  }
+
+  note(result: ReloadResult): void {
+    const { at, version: running } = result
+    this.#metrics.reload(result.ok ? (result.changed ? 'changed' : 'unchanged') : 'failed', running, at)
+    this.last = result.ok ? { ok: true, at } : { ok: false, at, error: String(result.error) }
+    if (!result.ok) this.#log.error({ running }, `the new configuration is refused: ${result.error}`)
+    else if (result.restartNeeded.length > 0) {
+      this.#log.warn(
+        { files: result.restartNeeded },
+        'restart needed: these plugins have changed since they were loaded',
+      )
+    } else if (result.changed) this.#log.info({ running }, 'the new configuration is in force')
+  }
+}

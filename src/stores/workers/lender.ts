@@ -1,0 +1,131 @@
+/**
+ * Counts for all workers. A worker that has much to do gets more than it needs and spends that by itself; what it has
+ * left over is asked back before anybody is refused.
+ */
+import { LRUCache } from 'lru-cache'
+import { MemoryCounters } from '../memory/counters.ts'
+import { SlidingWindow } from '../memory/window.ts'
+import { type Ask, type Lending, type Loan, systemClock, type Unused } from './lending.ts'
+
+const MAX_KEYS = 10_000
+/** Beyond its need a worker gets its share of what is left, divided by this: so nobody has much left over. */
+const CAUTION = 4
+/** How long a worker may take to give back; what it gives back later still counts. */
+const RECALL_MS = 250
+
+/** What a worker has left over of a key; empty when it has nothing. Rejects when the worker has ended. */
+export type Recall = (key: string, windowMs: number) => Promise<Unused | undefined>
+
+export class Lender {
+  readonly #now: () => number
+  readonly #pots = new LRUCache<string, Pot>({ max: MAX_KEYS })
+  readonly #places = new MemoryCounters()
+  #borrowers = 0
+
+  constructor(now: () => number = systemClock) {
+    this.#now = now
+  }
+
+  /** For one worker. After `end`, its places are free; units that it had left over stay counted. */
+  borrower(recall: Recall): Lending & { end(): void } {
+    const inside = new Map<string, number>()
+    const leave = (key: string) => {
+      const count = inside.get(key) ?? 0
+      if (count === 0) return
+      inside.set(key, count - 1)
+      if (count === 1) inside.delete(key)
+      this.#places.leave(key)
+    }
+    this.#borrowers++
+    return {
+      take: ask => {
+        const pot = this.#pot(ask.key, ask.windowMs)
+        if (ask.unused) pot.giveBack(ask.unused)
+        pot.holders.delete(recall)
+        return this.#lend(pot, ask, recall)
+      },
+      giveBack: (key, windowMs, unused) => this.#pot(key, windowMs).giveBack(unused),
+      enter: (key, limit) => {
+        const entered = this.#places.enter(key, limit)
+        if (entered) inside.set(key, (inside.get(key) ?? 0) + 1)
+        return entered
+      },
+      leave,
+      end: () => {
+        this.#borrowers--
+        for (const [key, count] of inside) for (let i = 0; i < count; i++) this.#places.leave(key)
+        inside.clear()
+      },
+    }
+  }
+
+  #lend(pot: Pot, ask: Ask, recall: Recall): Loan | Promise<Loan> {
+    const { limit, need, more } = ask
+    const { window } = pot
+    const bucket = window.advance(Math.floor(this.#now()))
+    const free = Math.max(0, limit - window.sum)
+    const recalled = free < need && pot.recall()
+    if (recalled) return recalled.then(() => this.#lend(pot, ask, recall))
+    const spare = Math.min(more, Math.floor((free - need) / (CAUTION * this.#borrowers)))
+    const units = free < need ? free : need + spare
+    window.add(bucket, units)
+    if (units > need) pot.holders.add(recall)
+    return { units, bucket, free: free - units, leavesAt: window.leavesAt }
+  }
+
+  #pot(key: string, windowMs: number): Pot {
+    const name = `${windowMs} ${key}`
+    let pot = this.#pots.get(name)
+    if (!pot) {
+      pot = new Pot(key, windowMs)
+      this.#pots.set(name, pot)
+    }
+    return pot
+  }
+}
+
+class Pot {
+  readonly window: SlidingWindow
+  /** Who may have something left over. */
+  readonly holders = new Set<Recall>()
+  readonly #key: string
+  readonly #windowMs: number
+  #recalling: Promise<unknown> | undefined
+
+  constructor(key: string, windowMs: number) {
+    this.#key = key
+    this.#windowMs = windowMs
+    this.window = new SlidingWindow(windowMs)
+  }
+
+  giveBack({ bucket, units }: Unused): void {
+    this.window.remove(bucket, units)
+  }
+
+  /** Resolves when all that is left over is back; undefined when there is none. */
+  recall(): Promise<unknown> | undefined {
+    if (this.#recalling) return this.#recalling
+    if (this.holders.size === 0) return undefined
+    const asked = [...this.holders]
+    // Who borrows while this is under way is a holder again.
+    this.holders.clear()
+    this.#recalling = Promise.all(asked.map(recall => this.#recall(recall))).finally(() => {
+      this.#recalling = undefined
+    })
+    return this.#recalling
+  }
+
+  async #recall(recall: Recall): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>(resolve => {
+      timer = setTimeout(resolve, RECALL_MS)
+    })
+    // Of a worker that has ended, what it had left over is not known.
+    const back = recall(this.#key, this.#windowMs).then(
+      unused => unused && this.giveBack(unused),
+      () => undefined,
+    )
+    await Promise.race([back, late])
+    clearTimeout(timer)
+  }
+}

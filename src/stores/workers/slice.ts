@@ -1,0 +1,116 @@
+/** One key's units as a worker has borrowed them. */
+import type { Quota } from '../../core/ports.ts'
+import { bucketMs } from '../memory/window.ts'
+import type { Lending, Loan, Unused } from './lending.ts'
+
+/** Of the units of one bucket, the share that the next bucket begins with. */
+const CARRIED = 1 / 8
+/** So many times in one bucket it asks for what it needs and no more: who comes rarely is counted one by one. */
+const SINGLE_ASKS = 4
+const MAX_MORE = 1024
+
+interface Waiter {
+  readonly limit: number
+  resolve(quota: Quota): void
+  reject(reason: unknown): void
+}
+
+export class Slice {
+  readonly key: string
+  readonly windowMs: number
+  readonly #width: number
+  readonly #lending: Lending
+  readonly #now: () => number
+  /** In the order in which they came. */
+  readonly #waiting: Waiter[] = []
+  #limit = 0
+  #loan: Loan = { units: 0, bucket: -1, free: 0, leavesAt: 0 }
+  #units = 0
+  /** The last loan was less than what was needed. */
+  #refused = false
+  #asked = { bucket: -1, times: 0, units: 0, before: 0 }
+
+  constructor(key: string, windowMs: number, lending: Lending, now: () => number) {
+    this.key = key
+    this.windowMs = windowMs
+    this.#width = bucketMs(windowMs)
+    this.#lending = lending
+    this.#now = now
+  }
+
+  take(limit: number): Quota | Promise<Quota> {
+    if (this.#waiting.length === 0 && limit === this.#limit) {
+      if (this.#units > 0 && this.#bucket() === this.#loan.bucket) return this.#admit()
+      if (this.#refused && this.#now() < this.#loan.leavesAt) return this.#refuse()
+    }
+    return new Promise((resolve, reject) => {
+      if (this.#waiting.push({ limit, resolve, reject }) === 1) void this.#ask()
+    })
+  }
+
+  /** Units that are left over. */
+  get left(): number {
+    return this.#units
+  }
+
+  /** Gives up what is left over: whoever calls it gives it back. With `stale`, only what can not be used any more. */
+  drop({ stale = false } = {}): Unused | undefined {
+    if (this.#units === 0 || (stale && this.#bucket() === this.#loan.bucket)) return undefined
+    const unused = { bucket: this.#loan.bucket, units: this.#units }
+    this.#units = 0
+    return unused
+  }
+
+  async #ask(): Promise<void> {
+    const waiting = this.#waiting
+    try {
+      while (waiting.length > 0) {
+        const { limit } = waiting[0]!
+        const other = waiting.findIndex(waiter => waiter.limit !== limit)
+        const need = other < 0 ? waiting.length : other
+        const { key, windowMs } = this
+        const loan = await this.#lending.take({ key, windowMs, limit, need, more: this.#more(), unused: this.drop() })
+        this.#limit = limit
+        this.#loan = loan
+        this.#units = loan.units
+        this.#refused = loan.units < need
+        for (const { resolve } of waiting.splice(0, need)) resolve(this.#units > 0 ? this.#admit() : this.#refuse())
+        while (this.#units > 0 && waiting[0]?.limit === limit && this.#bucket() === loan.bucket) {
+          waiting.shift()!.resolve(this.#admit())
+        }
+      }
+    } catch (thrown) {
+      for (const { reject } of waiting.splice(0)) reject(thrown)
+    }
+  }
+
+  #admit(): Quota {
+    this.#units--
+    this.#asked.units++
+    return { allowed: true, remaining: this.#loan.free + this.#units, resetMs: this.#resetMs() }
+  }
+
+  #refuse(): Quota {
+    return { allowed: false, remaining: this.#loan.free, resetMs: this.#resetMs() }
+  }
+
+  #resetMs(): number {
+    return Math.max(0, this.#loan.leavesAt - Math.floor(this.#now()))
+  }
+
+  #bucket(): number {
+    return Math.floor(Math.floor(this.#now()) / this.#width)
+  }
+
+  /** How much beyond the need to ask for: as the last bucket shows it, and twice as much each time that was too little. */
+  #more(): number {
+    const bucket = this.#bucket()
+    if (bucket !== this.#asked.bucket) {
+      const before = bucket === this.#asked.bucket + 1 ? this.#asked.units : 0
+      this.#asked = { bucket, times: 0, units: 0, before }
+    }
+    const times = ++this.#asked.times
+    const doubled = times > SINGLE_ASKS ? 2 ** (times - SINGLE_ASKS) : 0
+    return Math.min(MAX_MORE, Math.max(doubled, Math.floor(this.#asked.before * CARRIED)))
+  }
+}

@@ -1,0 +1,158 @@
+/** One worker of a gateway: serves the public port that it shares with others, as the primary tells it. */
+import cluster from 'node:cluster'
+import { staticDifferences } from './config/effective.ts'
+import { ConfigError } from './config/error.ts'
+import { loadGateway } from './config/load.ts'
+import type { GatewayFile } from './config/schema.ts'
+import type { Log } from './core/ports.ts'
+import { assembled, drainTimes, listenerOf, type Open, openParts, type Parts, sweepRegularly, warmUp } from './parts.ts'
+import { explainRoute } from './routing/explain.ts'
+import { MemoryCircuits } from './stores/memory/circuits.ts'
+import { MemoryPins } from './stores/memory/pins.ts'
+import { SharedCircuits } from './stores/workers/circuits.ts'
+import { LeasedCounters } from './stores/workers/counters.ts'
+import { SharedPins } from './stores/workers/pins.ts'
+import { createLog, logLevel } from './telemetry/log.ts'
+import { Channel } from './workers/channel.ts'
+import type { PrimaryCalls, WorkerCalls } from './workers/protocol.ts'
+
+const FAILED = 1
+/** After everything was closed. */
+const FORGOTTEN_MS = 1_000
+
+const { env } = process
+const startedAt = Date.now()
+const primary: Channel<PrimaryCalls> = new Channel(
+  {
+    send: message => void process.send!(message, undefined, undefined, () => undefined),
+    onMessage: listener => void process.on('message', listener),
+    // Node itself ends a worker whose primary has gone.
+    onClose: () => undefined,
+  },
+  {
+    state: () => worker!.state(),
+    metrics: () => worker!.parts.metrics.families(),
+    reload: async () => (await worker!.parts.manager.reload()).version,
+    explain: question => explainRoute(worker!.parts.manager.current, worker!.parts.services, question),
+    recall: ({ key, windowMs }) => counters.recall(key, windowMs),
+    pins: pins => sharedPins.learn(pins),
+    cool: ({ key, ms }) => circuits.learn(key, ms),
+    drain: () => stop(),
+    hurry: () => worker?.hurry(),
+  } satisfies WorkerCalls,
+)
+const counters = new LeasedCounters({
+  take: ask => primary.call('take', ask, Number.POSITIVE_INFINITY),
+  giveBack: (key, windowMs, unused) => primary.tell('giveBack', { key, windowMs, unused }),
+  enter: (key, limit) => primary.call('enter', { key, limit }, Number.POSITIVE_INFINITY),
+  leave: key => primary.tell('leave', key),
+})
+const circuits = new SharedCircuits(new MemoryCircuits(), (key, ms) => primary.tell('cool', { key, ms }))
+const sharedPins = new SharedPins(new MemoryPins(), pins => primary.tell('pins', pins))
+
+interface Worker {
+  readonly parts: Parts
+  /** `host:port` as it came to be. */
+  readonly listen: string
+  state(): ReturnType<WorkerCalls['state']>
+  stop(): Promise<void>
+  hurry(): void
+}
+
+let worker: Worker | undefined
+let stopping = false
+let signals = 0
+
+// The whole group of processes may be sent a signal; what comes of it is the same as when the primary tells it.
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  process.on(signal, () => {
+    signals++
+    if (signals === 1) stop()
+    else worker?.hurry()
+  })
+}
+process.on('SIGHUP', () => undefined)
+
+void main()
+
+async function main(): Promise<void> {
+  try {
+    const log = createLog(logLevel(env.GATEWAY_LOG_LEVEL), undefined, { worker: process.pid })
+    for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
+      process.on(event, (err: unknown) => {
+        log.error({ err }, `${event}: the worker drains and ends`)
+        process.exitCode = FAILED
+        stop()
+      })
+    }
+    worker = await assembled(open => start(open, log))
+    primary.tell('ready', { listen: worker.listen, configVersion: worker.state().configVersion })
+    if (stopping) await end(worker)
+  } catch (thrown) {
+    process.exitCode = FAILED
+    const { code, port } = thrown as NodeJS.ErrnoException & { port?: number }
+    primary.tell('failed', { message: messageOf(thrown), code, port })
+    leave()
+  }
+}
+
+const messageOf = (thrown: unknown): string =>
+  thrown instanceof Error && !(thrown instanceof ConfigError) ? thrown.message : String(thrown)
+
+async function start(open: Open, log: Log): Promise<Worker> {
+  const { config, demo, fixed } = await primary.call('begin', null)
+  const given = { ...env, GATEWAY_DEMO_URL: demo }
+  const { value: file, source } = await loadGateway(config, { env: given })
+  const changed = staticDifferences(fixed as GatewayFile, file)
+  if (changed.length > 0) {
+    const message = `${changed.join(', ')} cannot change while the gateway runs; restart it, or undo the change`
+    throw source.error(message, changed[0]!.split('.'))
+  }
+  const shared = { counters, circuits, pins: sharedPins }
+  const parts = await openParts(file, { config, env: given, log, shared }, open)
+  const { manager, reloads } = parts
+  await manager.start()
+  reloads.started(manager.current.version)
+  const listener = listenerOf(parts)
+  await listener.listen()
+  open.add(() => listener.drain(drainTimes(parts)))
+  warmUp(parts)
+  sweepRegularly(parts, open)
+  return {
+    parts,
+    listen: listener.address,
+    state: () => ({
+      pid: process.pid,
+      ready: listener.accepting,
+      inFlight: listener.inFlight,
+      configVersion: manager.current.version,
+      uptimeMs: Date.now() - startedAt,
+    }),
+    stop: () => open.close(),
+    hurry: () => listener.hurry(),
+  }
+}
+
+/** Drains and ends, once. */
+function stop(): void {
+  if (stopping) return
+  stopping = true
+  if (worker) void end(worker)
+}
+
+async function end(ending: Worker): Promise<void> {
+  try {
+    await ending.stop()
+  } catch (thrown) {
+    console.error(`gateway: a worker: ${messageOf(thrown)}`)
+    process.exitCode = FAILED
+  }
+  leave()
+}
+
+/** Nothing keeps the process then; a handle that somebody forgot does not either. */
+function leave(): void {
+  counters.close()
+  cluster.worker!.disconnect()
+  setTimeout(() => process.exit(), FORGOTTEN_MS).unref()
+}

@@ -1,0 +1,138 @@
+/** The workers of a gateway: started, started again when they end, asked, and ended. */
+import cluster from 'node:cluster'
+import type { Log } from '../core/ports.ts'
+import { Lender } from '../stores/workers/lender.ts'
+import { PinBoard } from '../stores/workers/pins.ts'
+import type { Beginning, WorkerCalls, WorkerState } from './protocol.ts'
+import { Seat } from './seat.ts'
+
+/** How long a worker may take to tell how it is. */
+const GLANCE_MS = 1_000
+
+export interface PoolOptions {
+  /** The module that a worker runs. */
+  readonly entry: string
+  readonly count: number
+  /** Asked by every worker at its start. */
+  begin(): Beginning
+  /** A worker that was started again serves with this version of the configuration. */
+  onReady(configVersion: string): void
+  /** A worker has ended. */
+  onEnd(pid: number): void
+  readonly log: Log
+}
+
+export class Pool {
+  readonly #seats: readonly Seat[]
+  readonly #log: Log
+  #address = ''
+  #draining = false
+
+  constructor({ entry, count, begin, onReady, onEnd, log }: PoolOptions) {
+    this.#log = log
+    cluster.setupPrimary({ exec: entry, args: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
+    const lender = new Lender()
+    const board = new PinBoard()
+    const seats: Seat[] = []
+    const others = (than?: Seat) => seats.filter(seat => seat.ready && seat !== than)
+    for (let at = 0; at < count; at++) {
+      const seat: Seat = new Seat({
+        ...{ begin, onEnd, lender, log },
+        onReady: ({ listen, configVersion }) => {
+          this.#address = listen
+          seat.tell('pins', board.all())
+          onReady(configVersion)
+        },
+        relay: {
+          // To its sender too, so that all of them see pins in one order.
+          pins: pins => {
+            board.note(pins)
+            for (const { tell } of others()) tell('pins', pins)
+          },
+          cool: circuit => {
+            for (const { tell } of others(seat)) tell('cool', circuit)
+          },
+        },
+      })
+      seats.push(seat)
+    }
+    this.#seats = seats
+  }
+
+  /** `host:port` as it came to be; empty until `start` has resolved. */
+  get address(): string {
+    return this.#address
+  }
+
+  /** Whether anybody serves, and goes on to. */
+  get ready(): boolean {
+    return !this.#draining && this.#seats.some(({ ready }) => ready)
+  }
+
+  /** Whether a worker that serves has this pid. */
+  has(pid: number): boolean {
+    return this.#seats.some(seat => seat.ready && seat.pid === pid)
+  }
+
+  /** Resolves when all serve. Rejects with what keeps one of them from it, and then all have ended. */
+  async start(): Promise<void> {
+    try {
+      await Promise.all(this.#seats.map(seat => seat.start()))
+    } catch (thrown) {
+      await Promise.all(this.#seats.map(seat => seat.kill()))
+      throw thrown
+    }
+  }
+
+  /** Calls all that serve. By the pid of who answered; the log tells of who refused, or did not answer. */
+  async ask<N extends keyof WorkerCalls>(
+    name: N,
+    argument: Parameters<WorkerCalls[N]>[0],
+    patienceMs?: number,
+  ): Promise<Map<number, Awaited<ReturnType<WorkerCalls[N]>>>> {
+    const asked = this.#seats.filter(({ ready }) => ready)
+    const answers = new Map<number, Awaited<ReturnType<WorkerCalls[N]>>>()
+    const ask = async (seat: Seat) => {
+      const { pid } = seat
+      try {
+        answers.set(pid, await seat.call(name, argument, patienceMs))
+      } catch (err) {
+        this.#log.warn({ worker: pid, err }, 'a worker has not done what it was asked for')
+      }
+    }
+    await Promise.all(asked.map(ask))
+    return answers
+  }
+
+  /** Calls one that serves. Rejects when there is none. */
+  askOne<N extends keyof WorkerCalls>(
+    name: N,
+    argument: Parameters<WorkerCalls[N]>[0],
+  ): Promise<Awaited<ReturnType<WorkerCalls[N]>>> {
+    const seat = this.#seats.find(({ ready }) => ready)
+    return seat ? seat.call(name, argument) : Promise.reject(new Error('no worker serves'))
+  }
+
+  /** One for each worker, also for those that start or do not answer. */
+  async states(): Promise<WorkerState[]> {
+    const known = await this.ask('state', null, GLANCE_MS)
+    return this.#seats.map(({ pid, uptimeMs }) => {
+      return known.get(pid) ?? { pid, ready: false, inFlight: 0, configVersion: '', uptimeMs }
+    })
+  }
+
+  /**
+   * Lets what runs end, and with it the workers; who has not ended after `limitMs` is killed. Rejects when one ended
+   * otherwise than well.
+   */
+  async drain(limitMs: number): Promise<void> {
+    this.#draining = true
+    const ends = await Promise.all(this.#seats.map(seat => seat.end(limitMs)))
+    const bad = ends.filter(end => end !== 0)
+    if (bad.length > 0) throw new Error(`a worker ended with ${bad.join(', ')}`)
+  }
+
+  hurry(): void {
+    for (const { tell } of this.#seats) tell('hurry', null)
+  }
+}

@@ -1,0 +1,55 @@
+/** What the primary and its workers ask of each other. */
+import type { ExplainedRoute, RouteQuestion } from '../core/ports.ts'
+import type { Ask, Loan, Unused } from '../stores/workers/lending.ts'
+import type { Pin } from '../stores/workers/pins.ts'
+
+/** What a worker is to do. */
+export interface Beginning {
+  /** Path of `gateway.yaml`. */
+  readonly config: string
+  /** Address of the simulated provider. */
+  readonly demo: string
+  /** The sections `server` and `stores` as the primary runs on them. */
+  readonly fixed: unknown
+}
+
+export interface WorkerState {
+  readonly pid: number
+  /** False while starting and while draining. */
+  readonly ready: boolean
+  readonly inFlight: number
+  readonly configVersion: string
+  readonly uptimeMs: number
+}
+
+/** Served by every worker. */
+export type WorkerCalls = {
+  state(asked: null): WorkerState
+  /** As prom-client has them. */
+  metrics(asked: null): Promise<object[]>
+  /** → the version in force. Rejects when the new configuration is refused. */
+  reload(asked: null): Promise<string>
+  explain(question: RouteQuestion): ExplainedRoute
+  /** Gives up what is left over of a key. */
+  recall(asked: { key: string; windowMs: number }): Unused | undefined
+  pins(pins: readonly Pin[]): void
+  cool(circuit: { key: string; ms: number }): void
+  drain(asked: null): void
+  /** A drain waits for no client any more. */
+  hurry(asked: null): void
+}
+
+/** Served by the primary. */
+export type PrimaryCalls = {
+  begin(asked: null): Beginning
+  /** The worker serves, at `host:port`. */
+  ready(at: { listen: string; configVersion: string }): void
+  /** The worker cannot start, and ends. */
+  failed(why: { message: string; code?: string | undefined; port?: number | undefined }): void
+  take(ask: Ask): Loan | Promise<Loan>
+  giveBack(left: { key: string; windowMs: number; unused: Unused }): void
+  enter(place: { key: string; limit: number }): boolean | Promise<boolean>
+  leave(key: string): void
+  pins(pins: readonly Pin[]): void
+  cool(circuit: { key: string; ms: number }): void
+}

@@ -1,0 +1,326 @@
+/** One gateway of two workers: as exact as one process, reloaded as one, and whole again when a worker ends. */
+import { readFile } from 'node:fs/promises'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { Database } from '../../src/stores/sqlite/driver.ts'
+import { Child } from '../helpers/child.ts'
+import { startGateway, testMapping } from '../helpers/gateway.ts'
+import { checkInvariants, metric } from '../helpers/invariants.ts'
+import { readEvents, textOf } from '../helpers/sse.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+
+type Tree = Record<string, unknown>
+interface Status {
+  ready: boolean
+  pid: number
+  inFlight: number
+  configVersion: string
+  workers: { pid: number; ready: boolean; inFlight: number; configVersion: string }[]
+}
+
+const bin = join(import.meta.dirname, '../../bin')
+const upstream = await startUpstream(t)
+const ratelimit = {
+  rpm: 100_000,
+  rules: [
+    { organizations: ['limited'], rpm: 100 },
+    { organizations: ['crowded'], rpm: 1000, concurrency: 4 },
+  ],
+}
+const config = {
+  server: { workers: 2, drain: '2s' },
+  endpoints: { chat: { ratelimit, admission: { in_flight: 10_000, lag: '60s' } } },
+}
+const providers = { a: { base_url: upstream.url('a'), models: [testMapping] } }
+const gateway = await startGateway(t, { providers, config })
+
+const content = 'What does this cost?'
+const usage = { prompt: Math.ceil(content.length / 4), completion: 10 }
+const request = { model: 'test', max_tokens: usage.completion, messages: [{ role: 'user', content }] }
+const PRICE = 0.000025
+const chunks = ['One ', 'two ', 'six ', 'ten ']
+
+const command = async <T = Tree>(name: string, args: object = {}): Promise<T> => {
+  const response = await gateway.admin('POST', `/commands/${name}`, args)
+  const answer = (await response.json()) as T
+  if (response.status !== 200) throw new Error(`${name}: ${JSON.stringify(answer)}`)
+  return answer
+}
+const status = () => command<Status>('status')
+async function tenant(name: string, credits = '1') {
+  const { id: org } = await command<{ id: string }>('orgs.create', { name })
+  await command('credits.add', { organization: org, amount: credits })
+  const { id: project } = await command<{ id: string }>('projects.create', { organization: org, name: 'web' })
+  const { id, key } = await command<{ id: string; key: string }>('keys.create', { project })
+  return { org, id, as: { authorization: `Bearer ${key}` } }
+}
+/** Sent at once, so that they come over as many connections, and these are dealt out to the workers in turn. */
+const askAll = (count: number, as = {}, body: Tree = request) =>
+  Promise.all(
+    Array.from({ length: count }, async () => {
+      const response = await gateway.chat({ ...body }, as)
+      return { status: response.status, headers: response.headers, text: await response.text() }
+    }),
+  )
+const count = (answers: { status: number }[], status: number) => answers.filter(one => one.status === status).length
+const inFlightOf = async () => (await status()).workers.map(worker => worker.inFlight)
+
+t.test('CC-05 four hundred requests on a limit of a hundred a minute are a hundred', async t => {
+  await upstream.reset()
+  await upstream.script('a', [{ usage }])
+  const { as } = await tenant('limited')
+  const answers = [...(await askAll(3, as)), ...(await askAll(397, as))]
+  t.strictSame([count(answers, 200), count(answers, 429)], [100, 300])
+  t.equal((await upstream.record('a')).length, 100)
+  for (const { status, headers } of answers) {
+    const left = Number(headers.get('ratelimit-remaining'))
+    const told = `"requests";r=${left};t=${headers.get('ratelimit-reset')}`
+    if (headers.get('ratelimit') !== told || headers.get('ratelimit-limit') !== '100') t.fail(headers.get('ratelimit')!)
+    if (status === 429 && (left !== 0 || !headers.get('retry-after'))) t.fail(`${left} left, and refused`)
+    if (status === 200 && !(left >= 0 && left < 100)) t.fail(`${left} left`)
+  }
+  t.equal(answers[0]!.headers.get('ratelimit-remaining')! >= '97', true, 'who comes first has nearly all before it')
+})
+
+t.test('of requests at the same time as many run as may, whichever worker has them', async t => {
+  await upstream.reset()
+  await upstream.script('a', [{ hold: 0, usage }])
+  const { as } = await tenant('crowded')
+  for (let round = 0; round < 2; round++) {
+    const asked = askAll(12, as)
+    await upstream.record('a', { requests: 4 * (round + 1) })
+    while ((await inFlightOf()).reduce((sum, inFlight) => sum + inFlight) > 4);
+    await upstream.release('a')
+    const answers = await asked
+    t.strictSame([count(answers, 200), count(answers, 429)], [4, 8])
+  }
+})
+
+t.test('CC-01 two hundred requests on credit for ten are ten', async t => {
+  await upstream.reset()
+  await upstream.script('a', [{ usage }])
+  const { as, org } = await tenant('poor', (PRICE * 10).toFixed(9))
+  const answers = await askAll(200, as)
+  t.strictSame([count(answers, 200), count(answers, 402)], [10, 190])
+  t.equal((await upstream.record('a')).length, 10)
+  t.match(await command('credits.show', { organization: org }), { held: '0', used: '0.00025' })
+  t.strictSame(await command('usage.check'), { differences: [] })
+})
+
+t.test('AT-05 a revoked key is refused by every worker within a second', async t => {
+  await upstream.reset()
+  const { as, id } = await tenant('short')
+  t.equal(count(await askAll(20, as), 200), 20)
+  await command('keys.revoke', { id })
+  const start = performance.now()
+  while (count(await askAll(20, as), 401) < 20) if (performance.now() - start > 5000) return t.fail('still served')
+  t.ok(performance.now() - start < 1000, `after ${Math.round(performance.now() - start)} ms`)
+})
+
+t.test('CF-08 all workers run on one configuration, or none on the new one', async t => {
+  await upstream.reset()
+  const before = await status()
+  t.match(before, { ready: true, pid: gateway.pid, workers: [{ ready: true }, { ready: true }] })
+  const versions = ({ workers }: Status) => new Set(workers.map(({ configVersion }) => configVersion))
+  t.strictSame(versions(before), new Set([before.configVersion]))
+
+  await gateway.writeProvider('a', { base_url: upstream.url('b'), models: [testMapping] })
+  const reloaded = (await (await gateway.admin('POST', '/reload')).json()) as { version: string }
+  const after = await status()
+  t.not(reloaded.version, before.configVersion)
+  t.strictSame([...versions(after), after.configVersion], [reloaded.version, reloaded.version])
+  t.equal(count(await askAll(20), 200), 20)
+  t.strictSame([(await upstream.record('a')).length, (await upstream.record('b')).length], [0, 20])
+
+  await gateway.writeFile('providers.d/a.yaml', 'provider: a\nname: 7\n')
+  const refused = await gateway.admin('POST', '/reload')
+  t.equal(refused.status, 400)
+  t.match(await refused.text(), /providers\.d\/a\.yaml:\d+:\d+/)
+  t.match(await status(), { ready: true, configVersion: reloaded.version, lastReload: { ok: false } })
+  t.strictSame(versions(await status()), new Set([reloaded.version]))
+  t.equal(count(await askAll(20), 200), 20, 'and goes on with the old one')
+
+  await gateway.writeProvider('a', providers.a)
+  // A saved file is enough.
+  while ((await status()).configVersion !== before.configVersion) await sleep(20)
+  while (!versions(await status()).has(before.configVersion)) await sleep(20)
+  t.equal(metric(await gateway.metrics(), 'gateway_config_info'), 1, 'metrics tell of one version')
+})
+
+t.test('metrics are sums over the workers, and the admin listener answers as that of one process does', async t => {
+  await upstream.reset()
+  const served = async () => metric(await gateway.metrics(), 'gateway_requests_total', { outcome: 'ok' })!
+  const before = await served()
+  t.equal(count(await askAll(40), 200), 40)
+  t.equal((await served()) - before, 40)
+  const text = await gateway.metrics()
+  t.equal(metric(text, 'gateway_build_info'), 1)
+  t.equal(metric(text, 'gateway_requests_in_flight'), 0)
+  const timed = [...text.matchAll(/^gateway_request_duration_seconds_count\{.*outcome="ok".*\} (\d+)$/gm)]
+  t.equal(
+    timed.reduce((sum, [, value]) => sum + Number(value), 0),
+    await served(),
+  )
+  t.ok(metric(text, 'process_resident_memory_bytes')! > 150e6, 'of all processes')
+  t.equal((await gateway.admin('GET', '/ready')).status, 200)
+  t.match(await command('route.explain', { model: 'test' }), { choice: 'a/test', candidates: [{ offer: 'a/test' }] })
+  await t.rejects(command('route.explain', { model: 'nothing' }), /model_not_found/, 'a refusal comes through')
+  t.match(await command('explain', { endpoint: 'chat' }), { endpoint: 'chat' })
+  const token = join(gateway.dir, 'data/admin.token')
+  const args = ['status', '--admin', gateway.adminUrl, '--token-file', token]
+  const ctl = new Child(join(bin, 'gatewayctl.js'), args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  t.equal(await ctl.exited, 0)
+  for (const { pid, configVersion } of (await status()).workers) {
+    t.match(ctl.stdout, new RegExp(`^worker +${pid}, up \\w+, \\d+ in flight, configuration ${configVersion}$`, 'm'))
+  }
+})
+
+t.test('CS-01 a worker that is killed is replaced, and costs those whom it served, and nobody else', async t => {
+  await upstream.reset()
+  await upstream.script('a', [{ chunks, hold: 2, usage }])
+  const { as, org } = await tenant('unlucky')
+  const served = async () => metric(await gateway.metrics(), 'gateway_requests_total')!
+  const before = await served()
+  const streams = await Promise.all(Array.from({ length: 20 }, () => gateway.chat({ ...request, stream: true }, as)))
+  const { workers } = await status()
+  const [victim, other] = workers.map(({ pid }) => pid) as [number, number]
+  const [lost, kept] = workers.map(({ inFlight }) => inFlight) as [number, number]
+  t.ok(lost > 0 && kept > 0, `${lost} and ${kept} streams`)
+  process.kill(victim, 'SIGKILL')
+  while ((await status()).workers.some(worker => worker.pid === victim));
+  t.equal(count(await askAll(20, {}, { ...request, model: 'nothing' }), 404), 20, 'the other one serves meanwhile')
+  await upstream.release('a')
+  const ends = await Promise.all(streams.map(stream => readEvents(stream)))
+  const whole = ends.filter(({ data, terminator }) => terminator === '[DONE]' && textOf(data) === chunks.join(''))
+  t.equal(whole.length, kept)
+  t.equal(ends.filter(({ broken }) => broken).length, lost, 'who is cut off sees it')
+
+  while ((await status()).workers.filter(worker => worker.ready).length < 2) await sleep(20)
+  const after = await status()
+  t.ok(
+    after.ready && after.workers.some(({ pid }) => pid === other) && !after.workers.some(({ pid }) => pid === victim),
+  )
+  t.strictSame(new Set(after.workers.map(({ configVersion }) => configVersion)), new Set([after.configVersion]))
+  t.ok((await served()) >= before, 'no sum falls')
+  await upstream.script('a', [{ usage }])
+  t.equal(count(await askAll(20, as), 200), 20)
+  // The requests of the dead are looked for every five seconds.
+  const held = async () => (await command<{ held: string }>('credits.show', { organization: org })).held
+  for (const start = performance.now(); (await held()) !== '0' && performance.now() - start < 10_000; ) await sleep(50)
+  t.match(await command('credits.show', { organization: org }), {
+    held: '0',
+    used: String(Number((PRICE * (20 + kept)).toFixed(9))),
+  })
+  t.strictSame(await command('usage.check'), { differences: [] })
+  t.match(gateway.stderr(), /"a worker has ended; another one is started"/)
+})
+
+t.test('a worker does not start on other fixed settings than the rest runs on', async t => {
+  const path = 'config/gateway.yaml'
+  const yaml = await readFile(join(gateway.dir, path), 'utf8')
+  t.ok(yaml.includes('drain: 2s'))
+  await gateway.writeFile(path, yaml.replace('drain: 2s', 'drain: 3s'))
+  process.kill((await status()).workers[0]!.pid, 'SIGKILL')
+  while (!gateway.stderr().includes('a worker could not be started')) await sleep(20)
+  t.match(gateway.stderr(), /config\/gateway\.yaml:\d+:\d+: server\.drain cannot change while the gateway runs/)
+  t.equal(count(await askAll(20), 200), 20)
+  await gateway.writeFile(path, yaml)
+  while ((await status()).workers.filter(worker => worker.ready).length < 2) await sleep(20)
+})
+
+t.test('the gateway is as it was', async t => {
+  await checkInvariants(t, gateway, upstream)
+})
+
+const isAlive = (pid: number) => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+t.test('SD-01 all streams of all workers end properly after SIGTERM, and so do all processes', async t => {
+  await upstream.reset()
+  await upstream.script('a', [{ chunks, hold: 2, usage }])
+  const pids = [gateway.pid, ...(await status()).workers.map(({ pid }) => pid)]
+  const streams = await Promise.all(Array.from({ length: 20 }, () => gateway.chat({ ...request, stream: true })))
+  const exit = gateway.kill('SIGTERM')
+  while ((await gateway.admin('GET', '/ready')).status !== 503);
+  t.equal(metric(await gateway.metrics(), 'gateway_requests_in_flight'), 20)
+  await upstream.release('a')
+  for (const stream of streams) {
+    const { data, terminator } = await readEvents(stream)
+    t.strictSame([textOf(data), terminator], [chunks.join(''), '[DONE]'])
+  }
+  t.equal(await exit, 0)
+  t.strictSame(pids.map(isAlive), [false, false, false])
+  const db = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
+  t.equal(db.prepare('SELECT count(*) FROM holds').pluck().get(), 0)
+  db.close()
+})
+
+t.test('SD-02, SD-03 what lasts too long ends with an error, and sooner after a second signal', async t => {
+  await gateway.restart()
+  for (const hurried of [false, true]) {
+    await upstream.reset()
+    await upstream.script('a', [{ chunks, hold: 2 }])
+    const streams = await Promise.all(Array.from({ length: 4 }, () => gateway.chat({ ...request, stream: true })))
+    const at = performance.now()
+    const exit = gateway.kill('SIGTERM')
+    if (hurried) {
+      while ((await gateway.admin('GET', '/ready')).status !== 503);
+      gateway.signal('SIGTERM')
+    }
+    for (const stream of streams) {
+      const { data, terminator } = await readEvents(stream)
+      t.match(data.at(-2), { error: { code: 'server_shutting_down' } })
+      t.equal(terminator, '[DONE]')
+    }
+    const ms = performance.now() - at
+    t.equal(await exit, 0)
+    t.ok(hurried ? ms < 1900 : ms >= 2000, `after ${Math.round(ms)} ms`)
+    await gateway.restart()
+  }
+})
+
+t.test('SD-06 a signal while a worker is being replaced ends all', async t => {
+  const pids = (await status()).workers.map(({ pid }) => pid)
+  process.kill(pids[0]!, 'SIGKILL')
+  while ((await status()).workers.every(({ pid }) => pids.includes(pid)));
+  const at = performance.now()
+  t.equal(await gateway.kill('SIGTERM'), 0)
+  t.ok(performance.now() - at < 10_000, `after ${Math.round(performance.now() - at)} ms`)
+  await gateway.restart()
+})
+
+t.test('workers do not outlive the process that leads them', async () => {
+  const pids = (await status()).workers.map(({ pid }) => pid)
+  await gateway.kill('SIGKILL')
+  const start = performance.now()
+  while (pids.some(isAlive) && performance.now() - start < 2000) await sleep(10)
+  t.strictSame(pids.map(isAlive), [false, false])
+  await gateway.restart()
+  t.equal((await status()).workers.length, 2)
+})
+
+t.test('what keeps workers from starting is told once, and ends the gateway', async t => {
+  const taken = createServer().listen(0, '127.0.0.1')
+  await new Promise(resolve => taken.once('listening', resolve))
+  t.teardown(() => taken.close())
+  const { port } = taken.address() as { port: number }
+  await gateway.writeFile(
+    'config/other.yaml',
+    `server: { listen: '127.0.0.1:${port}', admin: 127.0.0.1:0, workers: 2 }
+stores: { sqlite: ../data/other.db }
+catalog: { models: ./models.d, providers: ../providers.d }
+chains: { inference: [auth, ratelimit, route, translate, billing], local: [{ auth: { optional: true } }] }
+`,
+  )
+  const args = ['--config', join(gateway.dir, 'config/other.yaml')]
+  const child = new Child(join(bin, 'gateway.js'), args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  t.equal(await child.exited, 1)
+  t.match(child.stderr, new RegExp(`^gateway: port ${port} is in use; [^\n]*\n$`))
+})
