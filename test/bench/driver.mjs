@@ -3,7 +3,6 @@ import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Pool } from 'undici'
 
-const PATH = '/v1/chat/completions'
 const SILENCE_MS = 30_000
 /** Held streams that are being opened at the same time. */
 const OPENING = 50
@@ -11,14 +10,17 @@ const OPENING = 50
 /**
  * @typedef {object} Target
  * @property {string} name
- * @property {string} url without the path of chat completions
- * @property {string} model
+ * @property {string} url without a path
+ * @property {Record<string, string | undefined>} models by the wire of their provider; others are not asked for
  * @property {Record<string, string>} headers
  * @property {number} [pid] of the process whose CPU time and memory count; without it they are not told
+ * @property {boolean} [pipes] it answers in the provider's wire
  *
  * @typedef {object} Shot
- * @property {string} body
+ * @property {string} path
+ * @property {Buffer} body
  * @property {(answer: string) => void} check throws for an answer that is not complete and correct
+ * @property {() => void} [onData] called with every piece of the answer
  *
  * @typedef {{ firstMs: number, totalMs: number }} Latency from sending to the first byte of the body, and to its end
  */
@@ -40,8 +42,8 @@ export class Client {
   }
 
   /** Sends one request and checks its answer. @param {Shot} shot @returns {Promise<Latency>} */
-  async shoot({ body, check }) {
-    const { status, text, ...latency } = await new Promise((resolve, reject) => this.#dispatch(body, resolve, reject))
+  async shoot({ check, ...shot }) {
+    const { status, text, ...latency } = await new Promise((resolve, reject) => this.#dispatch(shot, resolve, reject))
     if (status !== 200) throw new Error(`answered ${status}: ${text.slice(0, 500)}`)
     check(text)
     return latency
@@ -49,9 +51,9 @@ export class Client {
 
   /**
    * Opens `count` streams that stay open until `close`; resolves when each has had its first byte, with a function
-   * that tells how many are open still.
+   * that tells how many are open still. What they say is dropped.
    */
-  async hold(body, count) {
+  async hold(shot, count) {
     let left = count
     let open = count
     const work = async () => {
@@ -61,7 +63,7 @@ export class Client {
             open--
             reject(new Error(message ?? `a held stream ended with ${status}: ${text.slice(0, 500)}`))
           }
-          this.#dispatch(body, lose, lose, resolve)
+          this.#dispatch(shot, lose, lose, resolve)
         })
       }
     }
@@ -74,24 +76,26 @@ export class Client {
     return this.#pool.destroy()
   }
 
-  #dispatch(body, onEnd, onError, onFirst) {
+  /** With `onFirst`, the rest of a good answer is dropped. */
+  #dispatch({ path, body, onData }, onEnd, onError, onFirst) {
     const chunks = []
     const start = performance.now()
     let status = 0
     let firstMs = 0
     this.#pool.dispatch(
-      { method: 'POST', path: PATH, headers: this.#headers, body },
+      { method: 'POST', path, headers: this.#headers, body },
       {
         onRequestStart() {},
         onResponseStart(_controller, code) {
           status = code
         },
         onResponseData(_controller, chunk) {
-          if (chunks.length === 0) {
+          if (firstMs === 0) {
             firstMs = performance.now() - start
             if (status === 200) onFirst?.()
           }
-          chunks.push(chunk)
+          if (!onFirst || status !== 200) chunks.push(chunk)
+          onData?.()
         },
         onResponseEnd() {
           onEnd({ status, firstMs, totalMs: performance.now() - start, text: Buffer.concat(chunks).toString() })

@@ -5,7 +5,7 @@
 import { createServer } from 'node:http'
 import { Pool } from 'undici'
 
-const pool = new Pool(process.argv[2], { connections: 1024, pipelining: 1 })
+const pool = new Pool(process.argv[2], { connections: 8192, pipelining: 1 })
 
 async function serve(req, res, text) {
   try {
@@ -32,6 +32,6 @@ const server = createServer((req, res) => {
   req.on('end', () => serve(req, res, Buffer.concat(body).toString()))
 })
 server.keepAliveTimeout = 0
-server.listen({ host: '127.0.0.1', port: 0, backlog: 2048 }, () => {
+server.listen({ host: '127.0.0.1', port: 0, backlog: 4096 }, () => {
   process.send({ url: `http://127.0.0.1:${server.address().port}` })
 })

@@ -1,80 +1,132 @@
 /** Starts the built gateway on the shipped configuration, with ports and stores of its own. */
 import { existsSync } from 'node:fs'
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parse, stringify } from 'yaml'
 
 export const root = fileURLToPath(new URL('../..', import.meta.url))
 const command = join(root, 'bin/gateway.js')
+/** No limit of the shipped configuration may be what is measured. */
 const UNLIMITED = 100_000_000
-const MODEL = 'bench'
+
+/** By the wire of their provider. */
+export const models = { chat: 'bench', messages: 'bench-messages', embeddings: 'bench-embeddings' }
 
 /**
- * A folder with a copy of the shipped configuration: all filters, all models, all providers. With `upstream`, one
- * more provider with one priced model, so that the ledger really charges, and no rate limit that the load could reach.
+ * A folder with a copy of the shipped configuration: all filters but those in `without`, all models, all providers.
+ * With `upstream`, one more provider for each wire, with one priced model, so that the ledger really charges, and no
+ * limit that the load could reach.
  * @param {import('./processes.mjs').Stage} stage
+ * @param {string} [upstream]
+ * @param {{ without?: readonly string[] }} [options]
  * @returns {Promise<string>} the path of `gateway.yaml`
  */
-export async function configure(stage, upstream) {
+export async function configure(stage, upstream, { without = [] } = {}) {
   const folder = await stage.folder()
   await cp(join(root, 'config'), join(folder, 'config'), { recursive: true })
   await cp(join(root, 'providers.d'), join(folder, 'providers.d'), { recursive: true })
   await mkdir(join(folder, 'data'))
   const path = join(folder, 'config/gateway.yaml')
-  const settings = parse(await readFile(path, 'utf8'))
+  const settings = withoutFilters(parse(await readFile(path, 'utf8')), without)
   const own = {
     server: { listen: '127.0.0.1:0', admin: '127.0.0.1:0', drain: '1s' },
     stores: { sqlite: '../data/gateway.db' },
   }
-  await writeFile(path, stringify({ ...(upstream ? withoutLimit(settings) : settings), ...own }))
+  await writeFile(path, stringify({ ...(upstream ? withoutLimits(settings) : settings), ...own }))
   if (upstream) {
-    await writeFile(join(folder, 'providers.d/bench.yaml'), stringify(provider(upstream)))
-    await writeFile(join(folder, 'config/models.d/bench.yaml'), stringify({ models: [model] }))
+    for (const manifest of manifests(upstream)) {
+      await writeFile(join(folder, `providers.d/${manifest.provider}.yaml`), stringify(manifest))
+    }
+    await writeFile(join(folder, 'config/models.d/bench.yaml'), stringify({ models: Object.values(models).map(model) }))
   }
   return path
 }
 
+/** The filters of the chain that inference runs through, as the shipped configuration names them. */
+export async function filterNames() {
+  const { chains } = parse(await readFile(join(root, 'config/gateway.yaml'), 'utf8'))
+  return chains.inference.map(nameOf)
+}
+
 /** Starts the gateway and resolves when it is ready. `nodeArgs` stand before the script. */
-export async function startGateway(stage, config, nodeArgs = []) {
+export async function startGateway(stage, config, nodeArgs = [], env = {}) {
   if (!existsSync(join(root, 'dist/src/main.js')))
     throw new Error('The gateway is not built: run `npm run build` first.')
-  const { listen, key, pid, stop } = await stage.start([...nodeArgs, command, '--config', config], {
-    env: { HOME: config, GATEWAY_READY_FD: '3' },
+  const { listen, admin, key, ...child } = await stage.start([...nodeArgs, command, '--config', config], {
+    env: { HOME: config, GATEWAY_READY_FD: '3', ...env },
     via: 'fd',
   })
   const headers = { authorization: `Bearer ${key}` }
-  return { name: 'gateway', url: `http://${listen}`, model: MODEL, headers, pid, stop }
+  const token = join(dirname(config), '../data/admin.token')
+  const metrics = async () => {
+    const authorization = `Bearer ${(await readFile(token, 'utf8')).trim()}`
+    return (await fetch(`http://${admin}/metrics`, { headers: { authorization } })).text()
+  }
+  return { name: 'gateway', url: `http://${listen}`, models, headers, metrics, ...child }
 }
 
-/** The settings with the rate limit out of reach, wherever a chain or an endpoint sets it; the filter still counts. */
-function withoutLimit(settings) {
-  const raise = filters =>
-    'ratelimit' in filters ? { ...filters, ratelimit: { ...filters.ratelimit, rpm: UNLIMITED } } : filters
-  const chains = mapValues(settings.chains, chain => chain.map(row => (typeof row === 'string' ? row : raise(row))))
-  return { ...settings, chains, endpoints: mapValues(settings.endpoints ?? {}, raise) }
+const nameOf = row => (typeof row === 'string' ? row : Object.keys(row)[0])
+export const mapValues = (map, change) =>
+  Object.fromEntries(Object.entries(map).map(([name, value]) => [name, change(value)]))
+
+/** The settings with the options of filters as `change` makes them, wherever a chain or an endpoint sets them. */
+const withOptions = (settings, change) => ({
+  ...settings,
+  chains: mapValues(settings.chains, chain => chain.map(row => (typeof row === 'string' ? row : change(row)))),
+  endpoints: mapValues(settings.endpoints ?? {}, change),
+})
+
+/** The limits out of reach; the filters still count. */
+const withoutLimits = settings =>
+  withOptions(settings, ({ ...filters }) => {
+    if (filters.ratelimit) filters.ratelimit = { ...filters.ratelimit, rpm: UNLIMITED }
+    if (filters.admission) filters.admission = { ...filters.admission, in_flight: UNLIMITED }
+    return filters
+  })
+
+/** The settings with the chain of inference cut short; the other chains stay as they are. */
+function withoutFilters(settings, names) {
+  if (names.length === 0) return settings
+  const inference = settings.chains.inference.filter(row => !names.includes(nameOf(row)))
+  const left = filters => Object.fromEntries(Object.entries(filters).filter(([name]) => !names.includes(name)))
+  return {
+    ...settings,
+    chains: { ...settings.chains, inference },
+    endpoints: mapValues(settings.endpoints ?? {}, left),
+  }
 }
 
-const mapValues = (map, change) => Object.fromEntries(Object.entries(map).map(([name, value]) => [name, change(value)]))
-
-const provider = upstream => ({
-  provider: 'bench',
-  name: 'Bench',
+const manifest = (upstream, id, more) => ({
+  provider: id,
+  name: id,
   base_url: `${upstream}/v1`,
   // Below the streams that are held open at once, a provider's limit would be what is measured.
   concurrency: 100_000,
   auth: { scheme: 'bearer', secret: 'sk-bench' },
-  wires: { chat: 'openai.chat' },
-  models: [{ model: MODEL, id: 'bench-1', pricing: { prompt: '1.00', completion: '2.00' }, supports: ['streaming'] }],
+  models: [{ model: id, id: `${id}-1`, pricing: { prompt: '1.00', completion: '2.00' }, supports: ['streaming'] }],
+  ...more,
 })
 
-const model = {
-  id: MODEL,
-  name: 'Bench',
+const manifests = upstream => [
+  manifest(upstream, models.chat, { wires: { chat: 'openai.chat' } }),
+  manifest(upstream, models.messages, {
+    wires: { chat: 'anthropic.messages' },
+    auth: { scheme: 'header', header: 'x-api-key', secret: 'sk-bench' },
+  }),
+  manifest(upstream, models.embeddings, {
+    wires: { embeddings: 'openai.embeddings' },
+    models: [{ model: models.embeddings, pricing: { prompt: '1.00' } }],
+  }),
+]
+
+const model = id => ({
+  id,
+  name: id,
   family: 'bench',
   input: ['text'],
-  output: ['text'],
+  output: [id === models.embeddings ? 'embedding' : 'text'],
   context_length: 1_000_000,
-  max_output: 4096,
+  ...(id !== models.embeddings && { max_output: 4096 }),
   stability: 'stable',
-}
+})

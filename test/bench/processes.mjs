@@ -37,7 +37,8 @@ export class Stage {
 
   /**
    * Starts a Node script and resolves with its pid and what it says when it is ready: the message of a helper
-   * (`via: 'ipc'`), or one line of JSON on descriptor 3 (`via: 'fd'`).
+   * (`via: 'ipc'`), or one line of JSON on descriptor 3 (`via: 'fd'`). `tell` sends it a message, `ask`
+   * also resolves with its next one.
    */
   async start(args, { env = {}, via = 'ipc' } = {}) {
     this.#refuseWhenClosed()
@@ -59,7 +60,12 @@ export class Stage {
       if (via === 'ipc') child.once('message', resolve)
       else createInterface({ input: child.stdio[3] }).once('line', line => resolve(JSON.parse(line)))
     }).finally(() => clearTimeout(timer))
-    return { ...ready, pid: child.pid, stop: () => this.#stop(child) }
+    const ask = message =>
+      new Promise((resolve, reject) => {
+        child.once('message', resolve)
+        child.send(message, error => error && reject(error))
+      })
+    return { ...ready, pid: child.pid, tell: message => child.send(message), ask, stop: () => this.#stop(child) }
   }
 
   /** Why a bench failed, as far as its processes know: which of them ended, and what they said. */

@@ -1,30 +1,45 @@
 /** `npm run bench`: what the gateway costs, beside the least that a proxy on Node can cost. */
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { loads, measureLoad, measureMemory, measureStart } from './cases.mjs'
-import { configure, startGateway } from './gateway.mjs'
+import { verdicts } from './bounds.mjs'
+import { measureBeside, measureStart, measureStreams } from './cases.mjs'
+import { measureCounts } from './counts.mjs'
+import { measureFilters } from './filters.mjs'
+import { configure, models, startGateway } from './gateway.mjs'
+import { loads } from './loads.mjs'
+import { measureLoad } from './measure.mjs'
 import { Stage } from './processes.mjs'
 import { profileLoad } from './profile.mjs'
-import { machine, overFloor, render, verdicts } from './report.mjs'
+import { machine, render } from './report.mjs'
+import { measureWorkers } from './workers.mjs'
 
 const usage = `usage: npm run bench -- [options]
 
-  --only CASE      unary, stream, large (100 kB and 1 MB prompts), memory or start; may be repeated
+  --only CASE      may be repeated: unary, stream, messages (a stream of Anthropic's wire), large (100 kB and 1 MB
+                   prompts), embeddings (3 MB), beside (small requests beside 1 MB ones), streams (5,000 open ones:
+                   memory and event-loop lag), start, workers (what a second one brings), filters (what each costs;
+                   only when named), counts (allocations, statements and writes per request; only when named)
   --runs N         alternating runs of each load (5); figures are medians
   --quick          one run with a quarter of the requests: a smoke test; the code has not warmed up
   --prof           where the gateway's time goes under unary and streamed load, in place of measuring
   --top N          how many functions --prof shows (10)
-  --target T       one more server to measure, running already: name=url[#key=K&model=M&pid=P&header=name:value]
-                   (url without /v1/chat/completions; CPU and memory are told when the pid is); may be repeated
+  --target T       one more server to measure, running already:
+                   name=url[#key=K&model=M&messages=M&embeddings=M&pid=P&header=name:value], may be repeated (url
+                   without a path; \`messages\` names a model that it has of the provider's /v1/messages,
+                   \`embeddings\` one of its /v1/embeddings; CPU and memory are told when the pid is)
   --upstream-port N  the port of the simulated provider, for targets that must know it beforehand
   --json           one JSON value on standard output
   --check          exit 1 when a bound is broken`
 
-const CASES = ['unary', 'stream', 'large', 'memory', 'start']
+const CASES = [...new Set(loads.map(({ group }) => group)), 'beside', 'streams', 'start', 'workers']
+const NAMED = ['filters', 'counts']
 const QUICK = 0.25
 const TOP = 10
+const WORKERS = 2
+/** Of a run. */
+const WORKERS_SECONDS = 2
 /** A bench that takes longer than this per run is stuck. */
-const LIMIT_MS = 60_000
+const LIMIT_MS = 120_000
 
 const script = name => fileURLToPath(new URL(name, import.meta.url))
 const options = readOptions()
@@ -59,30 +74,44 @@ async function measure() {
   const results = {}
   // First, while nothing else runs.
   if (only.includes('start')) results.start = await measured('start', () => measureStart(stage, effort))
-  const upstream = await startUpstream()
-  const chosen = loads.filter(({ group }) => only.includes(group))
+  const simulated = await startUpstream()
+  const { url: upstream } = simulated
   const named = options.target.map(readTarget)
-  if (only.includes('memory')) {
+  if (only.includes('counts')) results.counts = await measured('counts', () => measureCounts(stage, simulated))
+  if (only.includes('streams')) {
     const servers = await startServers(upstream)
-    results.memory = []
+    results.streams = []
     for (const server of [...servers, ...named.filter(({ pid }) => pid)]) {
-      results.memory.push(await measured(`memory of ${server.name}`, () => measureMemory(server)))
+      results.streams.push(await measured(`streams of ${server.name}`, () => measureStreams(server, effort)))
     }
     await Promise.all(servers.map(({ stop }) => stop()))
   }
-  if (chosen.length > 0) {
-    const targets = [...(await startServers(upstream)), ...named]
-    results.loads = []
+  const chosen = loads.filter(({ group }) => only.includes(group))
+  if (chosen.length > 0 || only.includes('beside')) {
+    const servers = await startServers(upstream)
+    const targets = [...servers, ...named]
+    if (chosen.length > 0) results.loads = []
     for (const load of chosen) {
       const rows = await measured(load.name, () => measureLoad(load, targets, effort))
-      results.loads.push({ name: load.name, rows: overFloor(rows) })
+      results.loads.push({ name: load.name, rows })
     }
+    if (only.includes('beside')) results.beside = await measured('beside', () => measureBeside(targets, effort))
+    await Promise.all(servers.map(({ stop }) => stop()))
+  }
+  if (only.includes('workers')) {
+    const load = { workers: WORKERS, runs, seconds: WORKERS_SECONDS }
+    results.workers = await measured('workers', () => measureWorkers(stage, load))
+  }
+  if (only.includes('filters')) {
+    const [load] = loads
+    const rows = await measured('filters', () => measureFilters(stage, upstream, load, effort))
+    results.filters = { load: load.name, rows }
   }
   return { ...results, bounds: verdicts(results), machine: machine() }
 }
 
 async function profile() {
-  const upstream = await startUpstream()
+  const { url: upstream } = await startUpstream()
   const profiles = []
   for (const load of loads.filter(({ group }) => only.includes(group))) {
     const config = await configure(stage, upstream)
@@ -92,16 +121,15 @@ async function profile() {
   return { profiles, bounds: [], machine: machine() }
 }
 
-async function startUpstream() {
-  const { url } = await stage.start([script('upstream.mjs'), options['upstream-port'] ?? '0'])
-  return url
+function startUpstream() {
+  return stage.start([script('upstream.mjs'), options['upstream-port'] ?? '0'])
 }
 
 /** The floor, which comes first, and the gateway. */
 async function startServers(upstream) {
   const floor = await stage.start([script('floor.mjs'), upstream])
   const gateway = await startGateway(stage, await configure(stage, upstream))
-  return [{ name: 'floor', model: 'bench', headers: {}, ...floor }, gateway]
+  return [{ name: 'floor', models, headers: {}, pipes: true, ...floor }, gateway]
 }
 
 /** Tells on standard error what is going on. */
@@ -121,7 +149,9 @@ function readTarget(text) {
   const headers = Object.fromEntries(given.getAll('header').map(header => header.split(/:(.*)/s, 2)))
   if (given.has('key')) headers.authorization = `Bearer ${given.get('key')}`
   const pid = Number(given.get('pid')) || undefined
-  return { name, url: origin, model: given.get('model') ?? 'bench', headers, pid }
+  const chat = given.get('model') ?? models.chat
+  const others = { messages: given.get('messages') ?? undefined, embeddings: given.get('embeddings') ?? undefined }
+  return { name, url: origin, models: { chat, ...others }, headers, pid }
 }
 
 function readOptions() {
@@ -145,7 +175,7 @@ function readOptions() {
       process.exit(0)
     }
     for (const name of values.only ?? [])
-      if (!CASES.includes(name)) refuse(`--only ${name}: expected ${CASES.join(', ')}`)
+      if (![...CASES, ...NAMED].includes(name)) refuse(`--only ${name}: expected ${[...CASES, ...NAMED].join(', ')}`)
     for (const name of ['runs', 'top']) {
       if (values[name] !== undefined && !/^[1-9]\d*$/.test(values[name])) refuse(`--${name} takes a positive number`)
     }

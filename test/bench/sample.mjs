@@ -1,12 +1,16 @@
 /** What the load generator asks and the simulated provider answers: about 1.3 kB in, 0.9 kB out, or 64 chunks. */
 
 export const CHUNKS = 64
-/** As the whole prompt: the stream stays open after its first chunk of text. */
-export const HOLD = 'hold'
+/** As the whole prompt: the stream never ends, and has another chunk of text every other second. */
+export const SLOW = 'slow'
+/** As the whole prompt: all chunks of the stream come in one piece. */
+export const BURST = 'burst'
+/** As the whole prompt: the stream's next chunk of text comes when it is asked for. */
+export const STEPPED = 'stepped'
 
 const words =
   'alpha bravo charlie delta echo foxtrot golf hotel india juliett kilo lima mike november oscar papa'.split(' ')
-const pieces = Array.from({ length: CHUNKS }, (_, at) => `${words[at % words.length]} `)
+export const pieces = Array.from({ length: CHUNKS }, (_, at) => `${words[at % words.length]} `)
 /** The text of every answer. */
 export const text = pieces.join('')
 export const usage = { prompt_tokens: 310, completion_tokens: CHUNKS, total_tokens: 310 + CHUNKS }
@@ -81,7 +85,8 @@ export function checkStream(body) {
   check(content, finish, claimed)
 }
 
-function check(content, finish, claimed) {
+/** Throws unless this is the text, the finish reason and the usage of the answer. */
+export function check(content, finish, claimed) {
   if (content !== text) throw new Error(`the answer's text is ${JSON.stringify(content)}`)
   if (finish !== 'stop') throw new Error(`the answer's finish reason is ${finish}`)
   for (const name of ['prompt_tokens', 'completion_tokens']) {

@@ -1,36 +1,90 @@
 /**
- * The simulated provider: `node upstream.mjs [PORT]`. It answers at once, so that what is measured is the proxy's.
- * Sends `{ url }` to its parent.
+ * The simulated provider: `node upstream.mjs [PORT]`. It answers at once, so that what is measured is the proxy's, and
+ * does not parse what it is sent, so that a large prompt keeps nobody waiting here. Sends `{ url }` to its parent, whose
+ * message `step` has every stepped stream go on.
  */
 import { createServer } from 'node:http'
-import { frames, HOLD, whole } from './sample.mjs'
+import { BURST, frames, pieces, SLOW, STEPPED, whole } from './sample.mjs'
+import { answer as vectors } from './sample-embeddings.mjs'
+import { frames as messageFrames } from './sample-messages.mjs'
 
-const HELD_FRAMES = 2
+/** All slow streams have one more chunk in this time, a part of them at every tick. */
+const SLOW_MS = 2_000
+const TICKS = 100
+/** The frame that a slow stream repeats: its first text. */
+const TEXT = 1
 
 const server = createServer((req, res) => {
   const body = []
   req.on('data', chunk => body.push(chunk))
   req.on('end', () => {
-    if (req.method !== 'POST' || !req.url.endsWith('/chat/completions')) return res.writeHead(404).end()
-    const { stream, messages } = JSON.parse(Buffer.concat(body).toString())
-    if (stream)
-      return play(res.writeHead(200, { 'content-type': 'text/event-stream' }), messages.at(-1).content === HOLD)
-    res.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(whole) }).end(whole)
+    const path = /\/(chat\/completions|messages|embeddings)$/.exec(req.url)?.[1]
+    if (req.method !== 'POST' || !path) return res.writeHead(404).end()
+    if (path === 'embeddings') return send(res, vectors)
+    const request = Buffer.concat(body)
+    if (!request.includes('"stream":true')) return send(res, whole)
+    const asks = prompt => request.includes(`"${prompt}"`)
+    res.writeHead(200, { 'content-type': 'text/event-stream' })
+    const all = path === 'messages' ? messageFrames : frames
+    if (asks(BURST)) res.end(all.join(''))
+    else if (asks(STEPPED)) step(res, inSteps(all))
+    else if (asks(SLOW)) trickle(res)
+    else play(res, all)
   })
 })
 
-/** One event per turn of the event loop, as tokens come; a held stream stays open after its first text. */
-function play(res, held, at = 0) {
+const send = (res, body) =>
+  res.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }).end(body)
+
+/** One event per turn of the event loop, as tokens come. */
+function play(res, all, at = 0) {
   if (res.destroyed) return
-  res.write(frames[at])
+  res.write(all[at])
   const next = at + 1
-  if (held && next === HELD_FRAMES) return
-  if (next === frames.length) res.end()
-  else setImmediate(play, res, held, next)
+  if (next === all.length) res.end()
+  else setImmediate(play, res, all, next)
 }
+
+/** What comes before the first text and behind the last one comes with it: each step is one that a client can see. */
+function inSteps(all) {
+  const texts = all
+    .map((frame, at) => (pieces.some(piece => frame.includes(`"${piece}"`)) ? at : -1))
+    .filter(at => at >= 0)
+  return texts.map((at, index) => all.slice(index === 0 ? 0 : at, texts[index + 1]).join(''))
+}
+
+const stepped = new Set()
+
+function step(res, steps) {
+  const [first, ...rest] = steps
+  res.write(first)
+  if (rest.length === 0) res.end()
+  else stepped.add(() => step(res, rest))
+}
+
+process.on('message', () => {
+  const waiting = [...stepped]
+  stepped.clear()
+  for (const go of waiting) go()
+})
+
+const slow = Array.from({ length: TICKS }, () => new Set())
+let opened = 0
+let tick = 0
+
+function trickle(res) {
+  const group = slow[opened++ % TICKS]
+  res.write(frames.slice(0, TEXT + 1).join(''))
+  group.add(res)
+  res.once('close', () => group.delete(res))
+}
+
+setInterval(() => {
+  for (const res of slow[tick++ % TICKS]) res.write(frames[TEXT])
+}, SLOW_MS / TICKS)
 
 // An idle connection that its provider closes first would fail a request now and then, and spoil the figures.
 server.keepAliveTimeout = 0
-server.listen({ host: '127.0.0.1', port: Number(process.argv[2] ?? 0), backlog: 2048 }, () => {
+server.listen({ host: '127.0.0.1', port: Number(process.argv[2] ?? 0), backlog: 4096 }, () => {
   process.send({ url: `http://127.0.0.1:${server.address().port}` })
 })

@@ -1,0 +1,62 @@
+/** Whether a request costs more than it did: counts, which are the same on a busy machine, and one ratio, far off. */
+import { execFile } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import { promisify } from 'node:util'
+import t from 'tap'
+
+interface Results {
+  readonly counts: readonly { readonly name: string; readonly counts: Readonly<Record<string, number>> }[]
+  readonly loads: readonly { readonly rows: readonly { readonly ratio: { readonly median: number } | null }[] }[]
+}
+
+/**
+ * Per request. What V8 allocates was counted on Node 20; another one makes other objects of the same code. Not among
+ * them is how often files are written: threads that wake each other are counted as writes too, and come as they like.
+ */
+const expected: Readonly<Record<string, Readonly<Record<string, number>>>> = {
+  unary: {
+    ...{ allocatedBytes: 112_000, statements: 11, transactions: 2 },
+    ...{ socketWrites: 2, socketBytes: 3_600, fileBytes: 34_000 },
+  },
+  'stream, chunk by chunk': {
+    ...{ allocatedBytes: 670_000, statements: 11.2, transactions: 2 },
+    ...{ socketWrites: 66, socketBytes: 15_000, fileBytes: 36_200 },
+  },
+  'stream, in one piece': {
+    ...{ allocatedBytes: 232_000, statements: 11, transactions: 2 },
+    ...{ socketWrites: 3, socketBytes: 14_700, fileBytes: 33_500 },
+  },
+  'Anthropic stream, chunk by chunk': {
+    ...{ allocatedBytes: 671_000, statements: 11.2, transactions: 2 },
+    ...{ socketWrites: 66, socketBytes: 15_600, fileBytes: 33_600 },
+  },
+}
+const MARGIN = 1.15
+const MARGIN_ELSEWHERE = 1.5
+/** CPU time of a unary request over the floor's; a busy machine moves it by a fifth. */
+const MAX_RATIO = 3.5
+
+const linux = process.platform === 'linux' ? {} : { skip: 'counts are read from /proc' }
+const known = process.version.startsWith('v20.')
+
+t.test('a request costs no more than it did', linux, async t => {
+  const bench = fileURLToPath(new URL('run.mjs', import.meta.url))
+  const args = ['--only', 'counts', '--only', 'unary', '--quick', '--json']
+  // The test runner loads itself into every process that has its environment, and would be counted.
+  const { stdout } = await promisify(execFile)('env', ['-i', process.execPath, bench, ...args])
+  const { counts, loads }: Results = JSON.parse(stdout)
+  t.strictSame(
+    counts.map(({ name }) => name),
+    Object.keys(expected),
+  )
+  for (const { name, counts: found } of counts) {
+    for (const [what, was] of Object.entries(expected[name] ?? {})) {
+      const value = found[what] ?? Number.NaN
+      const margin = known || what !== 'allocatedBytes' ? MARGIN : MARGIN_ELSEWHERE
+      t.ok(value > 0 && value <= was * margin, `${name}: ${what} ${value.toFixed(1)} of ${was}`)
+      if (value < was / MARGIN) t.comment(`${name}: ${what} has fallen to ${value.toFixed(1)}; lower what is expected`)
+    }
+  }
+  const ratio = loads[0]?.rows[1]?.ratio?.median ?? Number.NaN
+  t.ok(ratio <= MAX_RATIO, `unary CPU ${ratio.toFixed(2)} × floor of ${MAX_RATIO}`)
+})

@@ -1,0 +1,73 @@
+/** The kinds of request that are measured, and how much of each. */
+import { checkStream, checkWhole, request } from './sample.mjs'
+import * as embeddings from './sample-embeddings.mjs'
+import { checkMessages } from './sample-messages.mjs'
+
+/**
+ * @typedef {object} Load
+ * @property {string} name
+ * @property {string} group what `--only` takes
+ * @property {'chat' | 'messages' | 'embeddings'} wire of the provider; clients speak OpenAI's
+ * @property {number} slice requests of one slice under saturation
+ * @property {number} concurrency
+ * @property {number} rate requests per second of a run's paced part
+ * @property {number} seconds of a run's paced part
+ * @property {boolean} [stream]
+ * @property {number | string} [prompt] its size in bytes, or itself
+ */
+
+/** @type {Load[]} */
+export const loads = [
+  { name: 'unary', group: 'unary', wire: 'chat', slice: 400, concurrency: 32, rate: 500, seconds: 2 },
+  {
+    name: 'stream of 64',
+    group: 'stream',
+    wire: 'chat',
+    slice: 80,
+    concurrency: 32,
+    rate: 100,
+    seconds: 2,
+    stream: true,
+  },
+  {
+    name: 'Anthropic stream',
+    group: 'messages',
+    wire: 'messages',
+    ...{ slice: 80, concurrency: 32, rate: 100, seconds: 1 },
+    stream: true,
+  },
+  {
+    name: '100 kB prompt',
+    group: 'large',
+    wire: 'chat',
+    ...{ slice: 40, concurrency: 8, rate: 50, seconds: 1 },
+    prompt: 100_000,
+  },
+  {
+    name: '1 MB prompt',
+    group: 'large',
+    wire: 'chat',
+    ...{ slice: 8, concurrency: 4, rate: 10, seconds: 1 },
+    prompt: 1_000_000,
+  },
+  {
+    name: 'embeddings, 3 MB',
+    group: 'embeddings',
+    wire: 'embeddings',
+    ...{ slice: 8, concurrency: 4, rate: 10, seconds: 1 },
+  },
+]
+
+/** The floor pipes what the provider says, so it is asked where the provider says it, and its answers are in that wire. */
+const shapes = {
+  chat: { path: '/v1/chat/completions' },
+  messages: { path: '/v1/chat/completions', piped: { path: '/v1/messages', check: checkMessages } },
+  embeddings: { path: '/v1/embeddings', check: embeddings.checkEmbeddings, request: embeddings.request },
+}
+
+/** What a load sends to a target. @returns {import('./driver.mjs').Shot} */
+export function shotOf({ wire, stream, prompt }, { models, pipes }) {
+  const { path, check = stream ? checkStream : checkWhole, request: compose = request, piped } = shapes[wire]
+  const body = Buffer.from(compose({ model: models[wire], stream, prompt }))
+  return { path, body, check, ...(pipes && piped) }
+}
