@@ -12,6 +12,15 @@ export interface GatewayState {
   /** False while starting and while draining. */
   readonly ready: boolean
   readonly inFlight: number
+  /** When there are several; `pid` is of the process that leads them then. */
+  readonly workers?: readonly {
+    readonly pid: number
+    readonly ready: boolean
+    readonly inFlight: number
+    /** Empty while it starts. */
+    readonly configVersion: string
+    readonly uptimeMs: number
+  }[]
   /** `at` is Unix milliseconds; `error` holds file, line and column. */
   readonly lastReload: { readonly ok: boolean; readonly at: number; readonly error?: string | undefined }
 }
@@ -25,9 +34,9 @@ export interface AdminContext extends AccountStores {
   readonly policies: PolicyAdmin
   readonly usage: UsageStore
   readonly metrics: { text(): Promise<string>; readonly contentType: string }
-  state(): GatewayState
+  state(): GatewayState | Promise<GatewayState>
   /** Throws what such a request would be told. */
-  explainRoute(question: RouteQuestion): ExplainedRoute
+  explainRoute(question: RouteQuestion): ExplainedRoute | Promise<ExplainedRoute>
   /** Starts the drain and returns at once. */
   drain(): void
   /** Throws, with the reason as message, when the database is down. */

@@ -24,7 +24,7 @@ interface Route {
 
 /** The reason goes to everybody who can reach the port, so it names the part that is down and nothing more. */
 async function ready(context: AdminContext): Promise<Answer> {
-  if (!context.state().ready) return json({ status: 'not ready', reason: 'starting or draining' }, 503)
+  if (!(await context.state()).ready) return json({ status: 'not ready', reason: 'starting or draining' }, 503)
   if ((await databaseStatus(context)) !== 'ok')
     return json({ status: 'not ready', reason: 'the database is down' }, 503)
   return json({ status: 'ready' })
@@ -54,9 +54,10 @@ export const routes: Readonly<Record<string, Route>> = {
   '/reload': { method: 'POST', answer: reload },
   '/drain': {
     method: 'POST',
-    answer: context => {
+    async answer(context) {
+      const { inFlight } = await context.state()
       context.drain()
-      return json({ draining: true, inFlight: context.state().inFlight }, 202)
+      return json({ draining: true, inFlight }, 202)
     },
   },
 }
