@@ -1,0 +1,78 @@
+/** Load whose rate does not depend on how fast it is answered. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Pool } from 'undici'
+
+/** How long a client keeps a connection that it does not use. */
+export const IDLE_MS = 500
+
+export interface Answer {
+  /** 0 when there was none. */
+  status: number
+  text: string
+  /** From sending to the last byte. */
+  ms: number
+  /** Why there was none, or not all of it. */
+  error?: string
+}
+
+export interface Clients {
+  /** Sends one request; never rejects. */
+  ask(body: string, path?: string): Promise<Answer>
+  close(): Promise<void>
+}
+
+/** Connections to one address that are kept for a moment and used again; without a number, as many as are needed. */
+export function clients(url: string, key: string, connections: number | null = null): Clients {
+  const pool = new Pool(url, {
+    connections,
+    headersTimeout: 60_000,
+    bodyTimeout: 60_000,
+    keepAliveTimeout: IDLE_MS,
+    keepAliveMaxTimeout: IDLE_MS,
+  })
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${key}` }
+  return {
+    async ask(body, path = '/v1/chat/completions') {
+      const start = performance.now()
+      let status = 0
+      try {
+        const response = await pool.request({ method: 'POST', path, headers, body })
+        status = response.statusCode
+        const text = await response.body.text()
+        return { status, text, ms: performance.now() - start }
+      } catch (error) {
+        return { status, text: '', ms: performance.now() - start, error: String(error) }
+      }
+    },
+    close: () => pool.destroy(),
+  }
+}
+
+const TICK_MS = 5
+
+/**
+ * Calls `send` at `rate` per second for so many milliseconds, or while `given` says so, whether or not earlier calls
+ * have ended; resolves when all have.
+ */
+export async function pace(
+  rate: number,
+  given: number | (() => boolean),
+  send: (n: number) => Promise<unknown>,
+): Promise<void> {
+  const start = performance.now()
+  const elapsed = () => performance.now() - start
+  const lasts = typeof given === 'function' ? given : () => elapsed() < given
+  const running = new Set<Promise<unknown>>()
+  for (let sent = 0; lasts(); ) {
+    for (const due = (elapsed() * rate) / 1000; sent < due; sent++) {
+      const call: Promise<unknown> = send(sent).finally(() => running.delete(call))
+      running.add(call)
+    }
+    await sleep(TICK_MS)
+  }
+  await Promise.all(running)
+}
+
+/** A chat request as JSON text. */
+export const question = (model: string, more: object = {}): string =>
+  JSON.stringify({ model, messages: [{ role: 'user', content: 'Hi' }], ...more })

@@ -1,0 +1,47 @@
+/**
+ * `npm run test:nightly [-- FILE…]`: the checks that are too long for every change, one file after another, and a table
+ * of what they measured. What has a short form in `npm test` is that very file, with more runs.
+ */
+import { spawn } from 'node:child_process'
+import { existsSync, readdirSync } from 'node:fs'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { table } from './table.mjs'
+
+const root = fileURLToPath(new URL('../..', import.meta.url))
+const FILE_SECONDS = 3 * 3600
+
+/** Short forms, and what makes them long. What the environment says already stands. */
+const long = {
+  'test/stores/money-model.test.ts': { MONEY_RUNS: '5000' },
+  'test/e2e/crash.test.ts': { CRASH_ROUNDS: '50' },
+  'test/e2e/malformed.test.ts': { MALFORMED_CASES: '10000' },
+  'test/e2e/patience.test.ts': {},
+  'test/e2e/shutdown.test.ts': {},
+  'test/e2e/routing.test.ts': { OUTAGE_REQUESTS: '5000' },
+}
+const own = readdirSync(join(root, 'test/nightly'))
+  .filter(name => name.endsWith('.nightly.ts'))
+  .map(name => `test/nightly/${name}`)
+
+if (!existsSync(join(root, 'dist/src/main.js'))) throw new Error('The gateway is not built: run `npm run build` first.')
+const files = process.argv.length > 2 ? process.argv.slice(2) : [...Object.keys(long), ...own]
+const folder = await mkdtemp(join(tmpdir(), 'nightly-'))
+const figures = join(folder, 'figures.jsonl')
+const env = { ...Object.assign({}, ...Object.values(long)), ...process.env, NIGHTLY_FIGURES: figures }
+const args = ['--jobs=1', `--timeout=${FILE_SECONDS}`, ...files]
+const tap = spawn(join(root, 'node_modules/.bin/tap'), args, { cwd: root, env, stdio: 'inherit' })
+const code = await new Promise(resolve => tap.once('close', code => resolve(code ?? 1)))
+const text = existsSync(figures) ? await readFile(figures, 'utf8') : ''
+await rm(folder, { recursive: true })
+console.log(
+  table(
+    text
+      .split('\n')
+      .filter(Boolean)
+      .map(line => JSON.parse(line)),
+  ),
+)
+process.exitCode = code
