@@ -71,6 +71,8 @@ const failing: Step[] = [
   { fault: 'html' },
   {},
 ]
+let turn = 0
+
 async function script(): Promise<void> {
   await upstream.script('good', [{ chunks, chunkDelayMs: 5 }])
   await upstream.script('spare', [{ chunks }])
@@ -82,7 +84,6 @@ async function script(): Promise<void> {
 async function fail(): Promise<void> {
   await upstream.script('flaky', [failing[turn++ % failing.length]!])
 }
-let turn = 0
 
 const failures: unknown[] = []
 const done: Record<string, number> = {}
