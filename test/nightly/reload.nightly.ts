@@ -18,6 +18,8 @@ const STREAMS = 50
 const MODULE_RELOADS = 1000
 const MODULE_WARM = 100
 const MODULE_BYTES = 13_000
+/** An even number. */
+const LOOKS = 10
 const MIB = 1024 * 1024
 
 /** Nothing but reloading is looked at. */
@@ -111,7 +113,8 @@ t.test(`CF-05 ${MODULE_RELOADS} reloads with a changed module leave nothing behi
     files: { [MODULE]: wire(0) },
   })
   let reported = 0
-  const series = async () => (await gateway.metrics()).split('\n').length
+  // Not those of the process: a kind of garbage collection that had not been due before adds its lines.
+  const series = async () => (await gateway.metrics()).match(/^gateway_/gm)!.length
   const state = async () => ({ ...(await memory(gateway)), open: await gateway.descriptors(), series: await series() })
   const change = async (from: number, to: number) => {
     for (let n = from; n < to; n++) {
@@ -121,18 +124,28 @@ t.test(`CF-05 ${MODULE_RELOADS} reloads with a changed module leave nothing behi
     }
     return state()
   }
-  const warm = await change(1, MODULE_WARM)
-  const end = await change(MODULE_WARM, MODULE_RELOADS + 1)
-  t.comment(JSON.stringify({ warm, end }))
+  // What is resident moves by some MiB from one look to the next: the middle ones of several are compared.
+  const looks = [await change(1, MODULE_WARM)]
+  const step = (MODULE_RELOADS + 1 - MODULE_WARM) / (LOOKS - 1)
+  for (let at = 1; at < LOOKS; at++) {
+    looks.push(await change(Math.ceil(MODULE_WARM + (at - 1) * step), Math.ceil(MODULE_WARM + at * step)))
+  }
+  t.comment(JSON.stringify(looks))
+  const middle = (of: typeof looks) =>
+    percentile(
+      of.map(({ rss }) => rss).sort((a, b) => a - b),
+      0.5,
+    )
+  const [warm, end] = [looks[0]!, looks.at(-1)!]
+  const rise = middle(looks.slice(-LOOKS / 2)) - middle(looks.slice(0, LOOKS / 2))
   t.equal(reported, MODULE_RELOADS, 'each is told to need a restart')
-  const rest = MODULE_RELOADS - MODULE_WARM
   const told = (what: string, value: number, unit: string, bounds: object) =>
     figure(t, { id: 'CF-05', what, value, unit, ...bounds })
-  told('resident memory per reload', ((end.rss - warm.rss) * MIB) / 1024 / rest, 'KiB', { atMost: 5 })
+  told('resident memory per reload', (rise * MIB) / 1024 / (step * (LOOKS / 2)), 'KiB', { atMost: 5 })
   told('resident memory in all', end.rss - warm.rss, 'MiB', { atMost: 20 })
   told('heap in all', end.heap - warm.heap, 'MiB', { atMost: 2 })
   told('open files', end.open - warm.open, '', { atMost: 5 })
-  told('lines of /metrics', end.series - warm.series, '', { atMost: 5 })
+  told('lines of /metrics', end.series - warm.series, '', { atMost: 0 })
   t.notMatch(gateway.stderr(), /MaxListenersExceeded/)
   t.equal(metric(await gateway.metrics(), 'gateway_config_reload_successful'), 1)
   await checkInvariants(t, gateway)
