@@ -7,6 +7,7 @@ import t, { type Test } from 'tap'
 import { Database } from '../../src/stores/sqlite/driver.ts'
 import { type Gateway, startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, isErrorBody, metric } from '../helpers/invariants.ts'
+import { inspected, memory } from '../helpers/memory.ts'
 import { raw } from '../helpers/raw.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
@@ -42,6 +43,7 @@ const gateway = await startGateway(t, {
       messages: { admission: { in_flight: 2, wait: `${WAIT_MS}ms`, lag: '60s' } },
     },
   },
+  env: inspected,
 })
 const books = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
 t.teardown(() => books.close())
@@ -193,10 +195,10 @@ group('OB-08 a provider that stalls takes its own places, and no others', async 
 group('OB-09 bodies take a bounded room, and who finds none is sent away before a byte is read', async t => {
   const body = `{"model":"large","messages":[{"role":"user","content":"${'x'.repeat(15 * MIB)}"}]}`
   await upstream.script('large', [{ hold: 0 }])
-  const before = await gateway.rss()
+  const before = await memory(gateway)
   const served = Array.from({ length: 2 }, () => gateway.post('/v1/chat/completions', body))
   await upstream.record('large', { requests: 2 })
-  const grown = ((await gateway.rss()) - before) / MIB
+  const grown = (await memory(gateway)).rss - before.rss
   t.comment(`two bodies of 15 MiB: ${Math.round(grown)} MiB`)
   t.ok(grown < 2 * BUFFER_MIB + 32, 'with what is left of reading them, twice the room at most')
   const head = ['POST /v1/chat/completions HTTP/1.1', 'Host: g', `Authorization: Bearer ${gateway.key}`]
