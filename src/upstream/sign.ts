@@ -3,16 +3,16 @@ import type { Auth, Credential, Provider } from '../core/catalog.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
 import { awsSigv4 } from './auth/aws-sigv4.ts'
 import { gcpOauth } from './auth/gcp-oauth.ts'
-import type { Clock, Outgoing, Strategy } from './auth/strategy.ts'
+import { type Clock, type Outgoing, type Strategy, setHeader } from './auth/strategy.ts'
 
 const strategies: { [S in Auth['scheme']]: Strategy<S> } = {
   none: out => out,
   bearer: (out, _auth, { secret }) => {
-    out.headers.authorization = `Bearer ${secret}`
+    setHeader(out.headers, 'authorization', `Bearer ${secret}`)
     return out
   },
   header: (out, auth, { secret }) => {
-    out.headers[auth.header] = secret
+    setHeader(out.headers, auth.header, secret)
     return out
   },
   query: (out, auth, { secret }) => {
@@ -25,16 +25,12 @@ const strategies: { [S in Auth['scheme']]: Strategy<S> } = {
 }
 
 /** Headers that every request to a provider carries, made once per provider. Nothing of the client's is among them. */
-const common = new WeakMap<Provider, Record<string, string>>()
-function commonHeaders(provider: Provider): Record<string, string> {
+const common = new WeakMap<Provider, readonly string[]>()
+function commonHeaders(provider: Provider): readonly string[] {
   let headers = common.get(provider)
   if (!headers) {
-    headers = {
-      'content-type': 'application/json',
-      'accept-encoding': 'identity',
-      'user-agent': 'model-gateway',
-      ...provider.headers,
-    }
+    const own = { 'content-type': 'application/json', 'accept-encoding': 'identity', 'user-agent': 'model-gateway' }
+    headers = Object.entries({ ...own, ...provider.headers }).flat()
     common.set(provider, headers)
   }
   return headers
@@ -55,12 +51,10 @@ export function sign(
 ): Outgoing | Promise<Outgoing> {
   const { region, provider } = target
   const auth = region && provider.auth.scheme === 'aws-sigv4' ? { ...provider.auth, region } : provider.auth
-  const out: Outgoing = {
-    baseUrl: target.baseUrl ?? provider.baseUrl,
-    path: request.path,
-    headers: { ...commonHeaders(provider), ...request.headers, 'x-request-id': requestId },
-    body,
-  }
+  const headers = [...commonHeaders(provider)]
+  for (const name in request.headers) setHeader(headers, name, request.headers[name]!)
+  setHeader(headers, 'x-request-id', requestId)
+  const out: Outgoing = { baseUrl: target.baseUrl ?? provider.baseUrl, path: request.path, headers, body }
   const apply = strategies[auth.scheme] as (
     ...args: [Outgoing, Auth, Credential, Clock]
   ) => Outgoing | Promise<Outgoing>

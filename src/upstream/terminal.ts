@@ -9,9 +9,10 @@ import { waitFor } from './auth/wait.ts'
 import { decoded, type Source } from './encoding.ts'
 import type { Framing } from './framing/framing.ts'
 import { framingFor } from './framing/index.ts'
+import type { Incoming } from './incoming.ts'
 import { retryAfterMs } from './retry-after.ts'
 import { sign } from './sign.ts'
-import type { Incoming, Transport } from './transport.ts'
+import type { Transport } from './transport.ts'
 
 const MAX_ERROR_BYTES = 64 * 1024
 
@@ -51,8 +52,9 @@ function send(transport: Transport, ex: Exchange, target: Target): Promise<Incom
   const { timeouts } = provider
   const remainingMs = () => timeouts.total - (performance.now() - ex.marks.start)
   const fresh = isAgain(ex, target)
-  const call = (signed: Outgoing) =>
-    transport.send({ ...signed, provider, timeouts, remainingMs: remainingMs(), signal: ex.signal, fresh })
+  const { signal } = ex
+  const call = ({ baseUrl, path, headers, body }: Outgoing) =>
+    transport.send({ baseUrl, path, headers, body, provider, timeouts, remainingMs: remainingMs(), signal, fresh })
   const signed = sign(target, request, ex.id, JSON.stringify(request.body))
   return signed instanceof Promise ? waitFor(signed, remainingMs(), ex.signal).then(call) : call(signed)
 }

@@ -14,6 +14,7 @@ import { terminal } from '../../src/upstream/terminal.ts'
 import { Transport } from '../../src/upstream/transport.ts'
 import { exchange, thrown } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'
+import { byName } from './headers.ts'
 
 const BODY = '{"messages":[{"role":"user","content":[{"text":"hi"}]}]}'
 const common = {
@@ -31,18 +32,20 @@ interface Signing {
   at?: number
 }
 
+type Signed = Omit<Outgoing, 'headers'> & { headers: Record<string, string> }
+
 /** Signs at once: a promise is a failure here. */
-function signed(auth: Auth, { request, provider, secret = 'sk 1', body = '{}', at = 0 }: Signing = {}): Outgoing {
+function signed(auth: Auth, { request, provider, secret = 'sk 1', body = '{}', at = 0 }: Signing = {}): Signed {
   const to = target({ provider: { auth, ...provider }, secret })
   const out = sign(to, { path: '/chat', body: {}, ...request }, 'id-1', body, () => at)
   if (out instanceof Promise) throw new Error('signing waits for something')
-  return out
+  return { ...out, headers: byName(out) }
 }
 
 t.test('a request carries what the provider wants, its credential, and nothing else', async t => {
   const query: Auth = { scheme: 'query', parameter: 'k&y' }
   const none: Auth = { scheme: 'none' }
-  const rows: [says: string, out: Outgoing, path: string, headers: object][] = [
+  const rows: [says: string, out: Signed, path: string, headers: object][] = [
     ['none', signed(none), '/chat', {}],
     ['bearer', signed({ scheme: 'bearer' }), '/chat', { authorization: 'Bearer sk 1' }],
     ['header', signed({ scheme: 'header', header: 'x-api-key' }), '/chat', { 'x-api-key': 'sk 1' }],
@@ -50,6 +53,12 @@ t.test('a request carries what the provider wants, its credential, and nothing e
     ['query beside another', signed(query, { request: { path: '/chat?alt=sse' } }), '/chat?alt=sse&k%26y=sk%201', {}],
     ['fixed headers', signed(none, { provider: { headers: { version: '1' } } }), '/chat', { version: '1' }],
     ['headers of the wire', signed(none, { request: { headers: { beta: 'b' } } }), '/chat', { beta: 'b' }],
+    [
+      'the nearest of two that have one name',
+      signed(none, { provider: { headers: { beta: 'a', 'x-request-id': 'x' } }, request: { headers: { beta: 'b' } } }),
+      '/chat',
+      { beta: 'b' },
+    ],
   ]
   for (const [says, out, path, headers] of rows) {
     const sent = { baseUrl: 'http://127.0.0.1:0/v1', path, headers: { ...common, ...headers }, body: '{}' }
@@ -59,9 +68,9 @@ t.test('a request carries what the provider wants, its credential, and nothing e
   const one = target({ provider: { auth: { scheme: 'bearer' }, headers: { version: '1' } }, secret: 'sk-1' })
   const two = { ...one, credential: { ...one.credential!, secret: 'sk-2' } }
   const first = sign(one, { path: '/', body: {}, headers: { beta: 'b' } }, 'id-1', '{}') as Outgoing
-  first.headers.leak = 'x'
-  const { headers } = sign(two, { path: '/', body: {} }, 'id-2', '{}') as Outgoing
-  t.strictSame(headers, { ...common, version: '1', authorization: 'Bearer sk-2', 'x-request-id': 'id-2' })
+  first.headers.push('leak', 'x')
+  const second = sign(two, { path: '/', body: {} }, 'id-2', '{}') as Outgoing
+  t.strictSame(byName(second), { ...common, version: '1', authorization: 'Bearer sk-2', 'x-request-id': 'id-2' })
 })
 
 const KEYS = 'AKIDEXAMPLE:wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY'
@@ -125,7 +134,7 @@ t.test('the key of a day is derived once', async t => {
   const digests = (at: number, region = 'us-east-1') => {
     const before = made
     const to = target({ secret: KEYS }).credential!
-    const out = { baseUrl: 'https://acme.example', path: '/', headers: {}, body: '' }
+    const out = { baseUrl: 'https://acme.example', path: '/', headers: [], body: '' }
     awsSigv4(out, { scheme: 'aws-sigv4', region, service: 'bedrock' }, to, () => at)
     return made - before
   }

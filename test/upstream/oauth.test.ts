@@ -12,6 +12,7 @@ import { terminal } from '../../src/upstream/terminal.ts'
 import { Transport } from '../../src/upstream/transport.ts'
 import { exchange, thrown } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'
+import { byName } from './headers.ts'
 import { account, json, privateKey, tokenEndpoint } from './token-endpoint.ts'
 
 const SECOND = 1000
@@ -33,7 +34,7 @@ async function setup(t: Test, more: Readonly<Record<string, unknown>> = {}) {
   const later = async () => token(await signAt())
   return { endpoint, secret, clock, signAt, now, later }
 }
-const token = ({ headers }: Outgoing) => headers.authorization
+const token = (out: Outgoing) => byName(out).authorization
 const failure = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => 'no failure',
@@ -45,7 +46,8 @@ t.test('a signed claim is traded for a token', async t => {
   const pending = signAt()
   t.ok(pending instanceof Promise)
   const out = await pending
-  t.match(out, { path: '/chat', body: '{}', headers: { authorization: 'Bearer token-1', 'x-request-id': 'id-1' } })
+  t.match(out, { path: '/chat', body: '{}' })
+  t.match(byName(out), { authorization: 'Bearer token-1', 'x-request-id': 'id-1' })
   const [asked] = endpoint.asked
   t.ok(asked?.signed)
   t.strictSame(asked?.header, { alg: 'RS256', typ: 'JWT', kid: 'kid-1' })
@@ -236,7 +238,7 @@ t.test('the address that a customer names is not called', async t => {
     ['platform', account()],
   ] as const) {
     const credential: Credential = { id: 'c', source, secret: text, fingerprint: 'f' }
-    const out: Outgoing = { baseUrl: 'https://acme.example', path: '/', headers: {}, body: '' }
+    const out: Outgoing = { baseUrl: 'https://acme.example', path: '/', headers: [], body: '' }
     await strategy(out, { scheme: 'gcp-oauth', scope: 'all' }, credential, () => START)
   }
   const usual = 'https://oauth2.googleapis.com/token'

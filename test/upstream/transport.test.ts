@@ -5,8 +5,10 @@ import type { Socket } from 'node:net'
 import t, { type Test } from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { GatewayError } from '../../src/core/error.ts'
+import type { Call } from '../../src/upstream/call.ts'
+import type { Incoming } from '../../src/upstream/incoming.ts'
 import { sharedLookup } from '../../src/upstream/names.ts'
-import { type Call, type Incoming, Transport } from '../../src/upstream/transport.ts'
+import { Transport } from '../../src/upstream/transport.ts'
 
 const timeouts = { connect: 1000, firstEvent: 5000, idle: 5000, total: 5000 }
 
@@ -31,7 +33,7 @@ const callTo = (baseUrl: string, owner?: string, concurrency = 2): Call => ({
   provider: { id: 'p', owner, concurrency },
   baseUrl,
   path: '/x',
-  headers: {},
+  headers: [],
   body: '{}',
   timeouts,
   remainingMs: 100_000,

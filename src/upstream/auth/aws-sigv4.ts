@@ -3,7 +3,7 @@ import { createHash, createHmac } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { awsKeys } from '../../core/secret.ts'
 import { upstreamError } from '../../core/upstream-error.ts'
-import type { Strategy } from './strategy.ts'
+import { type Strategy, setHeader } from './strategy.ts'
 
 const ALGORITHM = 'AWS4-HMAC-SHA256'
 const MAX_KEYS = 1000
@@ -18,15 +18,16 @@ export const awsSigv4: Strategy<'aws-sigv4'> = (out, { region, service }, creden
   const { id, secret, session } = parsed.value
   const { headers } = out
   const time = new Date(clock()).toISOString().replace(/[-:]|\.\d+/g, '')
-  headers['x-amz-date'] = time
-  if (session) headers['x-amz-security-token'] = session
+  setHeader(headers, 'x-amz-date', time)
+  if (session) setHeader(headers, 'x-amz-security-token', session)
 
   const { host, pathname } = new URL(out.baseUrl)
   // As `Transport` joins them.
   const [path = '', query = ''] = split(pathname.replace(/\/$/, '') + out.path, '?')
-  const signed: Record<string, string> = { host: headers.host ?? host }
-  for (const [name, value] of Object.entries(headers)) {
-    if (name === 'content-type' || name.startsWith('x-amz-')) signed[name] = value
+  const signed: Record<string, string> = { host }
+  for (let at = 0; at < headers.length; at += 2) {
+    const name = headers[at]!
+    if (name === 'host' || name === 'content-type' || name.startsWith('x-amz-')) signed[name] = headers[at + 1]!
   }
   const names = Object.keys(signed).sort()
   const canonical = [
@@ -42,9 +43,11 @@ export const awsSigv4: Strategy<'aws-sigv4'> = (out, { region, service }, creden
 
   const scope = `${time.slice(0, 8)}/${region}/${service}/aws4_request`
   const signature = hmac(signingKey(scope, secret), [ALGORITHM, time, scope, sha256(canonical)].join('\n'))
-  headers.authorization =
-    `${ALGORITHM} Credential=${id}/${scope}, SignedHeaders=${names.join(';')}, ` +
-    `Signature=${signature.toString('hex')}`
+  setHeader(
+    headers,
+    'authorization',
+    `${ALGORITHM} Credential=${id}/${scope}, SignedHeaders=${names.join(';')}, Signature=${signature.toString('hex')}`,
+  )
   return out
 }
 

@@ -5,7 +5,7 @@ import { serviceAccount } from '../../core/secret.ts'
 import { upstreamError } from '../../core/upstream-error.ts'
 import { AccessToken } from './access-token.ts'
 import { requestToken } from './service-account.ts'
-import type { Outgoing, Strategy } from './strategy.ts'
+import { type Outgoing, type Strategy, setHeader } from './strategy.ts'
 
 const TOKEN_URI = 'https://oauth2.googleapis.com/token'
 const MAX_TOKENS = 1000
@@ -46,6 +46,6 @@ function accessToken({ source, secret }: Credential, scope: string, ask: typeof 
 }
 
 function bear(out: Outgoing, token: string): Outgoing {
-  out.headers.authorization = `Bearer ${token}`
+  setHeader(out.headers, 'authorization', `Bearer ${token}`)
   return out
 }

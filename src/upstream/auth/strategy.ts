@@ -1,13 +1,24 @@
 /** What the strategies of `auth.scheme` work on. */
 import type { Auth, Credential } from '../../core/catalog.ts'
-import type { Call } from '../transport.ts'
+import type { Call } from '../call.ts'
 
 /** A request as it will be sent; a strategy adds the credential to its path or headers. */
 export interface Outgoing {
   readonly baseUrl: string
   path: string
-  readonly headers: Record<string, string>
+  /** Names and values in turn; see `setHeader`. An object of names would be a new kind of object for each provider. */
+  readonly headers: string[]
   readonly body: Call['body']
+}
+
+/** In the place of one that has the same name, as it is spelled. */
+export function setHeader(headers: string[], name: string, value: string): void {
+  for (let at = 0; at < headers.length; at += 2) {
+    if (headers[at] !== name) continue
+    headers[at + 1] = value
+    return
+  }
+  headers.push(name, value)
 }
 
 /** Unix milliseconds. */

@@ -1,0 +1,20 @@
+/** One request to a provider, signed and ready. */
+import type { Cancellation } from '../core/cancel.ts'
+import type { Provider, Timeouts } from '../core/catalog.ts'
+
+export interface Call {
+  /** Whose calls are counted together, and how many of them may be open at the same time. */
+  readonly provider: Pick<Provider, 'id' | 'owner' | 'concurrency'>
+  readonly baseUrl: string
+  /** Added to the path of `baseUrl`. */
+  readonly path: string
+  /** Names and values in turn. */
+  readonly headers: string[]
+  readonly body: string
+  readonly timeouts: Timeouts
+  /** Milliseconds that remain of the request's total time. */
+  readonly remainingMs: number
+  readonly signal: Cancellation
+  /** On a socket of its own, since one that had been open before was not there any more. */
+  readonly fresh?: boolean
+}

@@ -1,0 +1,104 @@
+/** Sockets to providers: one undici pool per origin, kept over reloads. */
+import { buildConnector, Pool } from 'undici'
+import { guardedConnector, nameServers, type Resolve } from './guard.ts'
+import { sharedLookup } from './names.ts'
+
+/** Below the shortest idle time of common providers, so that a stale socket is rarely picked (peers, row 21). */
+const KEEP_ALIVE_MS = 25_000
+const MAX_HEADER_BYTES = 16 * 1024
+/** After that a pool may be given up; its sockets have been idle for long then. */
+const UNUSED_MS = 60_000
+
+/** What decides which sockets may serve a call. */
+export interface Way {
+  readonly baseUrl: string
+  readonly connectMs: number
+  /** To public addresses only. */
+  readonly guarded: boolean
+  /** On a socket of its own. */
+  readonly fresh: boolean
+}
+
+interface Entry {
+  readonly pool: Pool
+  /** Stands before every path. */
+  readonly prefix: string
+  usedAt: number
+}
+
+export class Pools {
+  readonly #entries = new Map<string, Entry>()
+  readonly #lookup = sharedLookup()
+  readonly #resolve: Resolve
+
+  constructor(resolve: Resolve = nameServers()) {
+    this.#resolve = resolve
+  }
+
+  of(way: Way): Pick<Entry, 'pool' | 'prefix'> {
+    const key = `${way.connectMs} ${way.guarded} ${way.fresh} ${way.baseUrl}`
+    let entry = this.#entries.get(key)
+    if (!entry) {
+      this.#prune()
+      entry = this.#open(way)
+      this.#entries.set(key, entry)
+    }
+    entry.usedAt = performance.now()
+    return entry
+  }
+
+  async close(): Promise<void> {
+    await Promise.all([...this.#entries.values()].map(({ pool }) => pool.destroy()))
+    this.#entries.clear()
+  }
+
+  #open({ baseUrl, connectMs, guarded, fresh }: Way): Entry {
+    const { origin, pathname } = new URL(baseUrl)
+    const connect = guarded
+      ? guardedConnector(connectMs, this.#resolve)
+      : buildConnector({ timeout: connectMs, lookup: this.#lookup })
+    const pool = new Pool(origin, {
+      // How many there may be is bounded for each provider.
+      connections: null,
+      // With 0 no socket is kept.
+      pipelining: fresh ? 0 : 1,
+      connect: dated(connect),
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      keepAliveMaxTimeout: KEEP_ALIVE_MS,
+      // Deadlines are our own: undici's restart on every 1xx and count idle time only.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      maxHeaderSize: MAX_HEADER_BYTES,
+    })
+    return { pool, prefix: pathname.replace(/\/$/, ''), usedAt: 0 }
+  }
+
+  /** Gives up the pools of addresses that nobody uses any more: of providers that are gone, or have moved. */
+  #prune(): void {
+    const now = performance.now()
+    for (const [key, { pool, usedAt }] of this.#entries) {
+      const { running, pending } = pool.stats
+      if (now - usedAt < UNUSED_MS || running + pending > 0) continue
+      this.#entries.delete(key)
+      // Nothing is open in it that anybody waits for.
+      pool.destroy().catch(() => undefined)
+    }
+  }
+}
+
+/** When the sockets were connected that ended in these errors; on the monotonic clock. */
+const connectedAt = new WeakMap<Error, number>()
+
+/** Whether the socket that broke with `cause` had been connected before `at`. */
+export const isOlder = (cause: Error, at: number): boolean => (connectedAt.get(cause) ?? Number.POSITIVE_INFINITY) < at
+
+/** Connects, and tells of each socket that breaks how old it was. */
+function dated(connect: buildConnector.connector): buildConnector.connector {
+  return (options, callback) =>
+    connect(options, (...result) => {
+      const [, socket] = result
+      const now = performance.now()
+      socket?.once('error', error => connectedAt.set(error, now))
+      callback(...result)
+    })
+}
