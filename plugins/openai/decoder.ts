@@ -163,7 +163,7 @@ export class ChatDecoder implements Decoder {
     const id = textIn(chunk.id)
     const model = textIn(chunk.model)
     // Calls without an id get one from this, so it must differ from answer to answer.
-    this.#answerId = (id ?? crypto.randomUUID()).replace(/[^A-Za-z0-9]/g, '').slice(-24)
+    this.#answerId = id ?? crypto.randomUUID()
     out.push({ type: 'start', ...(id === undefined ? {} : { id }), ...(model === undefined ? {} : { model }) })
   }
 

@@ -12,11 +12,15 @@ export class Repeated {
   #tail = ''
   #misses = 0
 
-  /** The text of `data`, if `data` is the last event that was learned with another text in its place. */
+  /**
+   * The text of `data`, if `data` is the last event that was learned with another text in its place. Slices, because
+   * `startsWith` of a slice, as `data` is one, looks at each character by itself.
+   */
   textOf(data: string): string | undefined {
     const head = this.#head.length
     const end = data.length - this.#tail.length
-    if (head === 0 || end < head || !data.startsWith(this.#head) || !data.endsWith(this.#tail)) return undefined
+    if (head === 0 || end < head || data.slice(0, head) !== this.#head || data.slice(end) !== this.#tail)
+      return undefined
     const text = data.slice(head, end)
     if (ESCAPED.test(text)) return undefined
     this.#misses = 0

@@ -108,10 +108,13 @@ export class ToolCalls {
     const index = this.#opened++
     call.index = index
     const taken = call.id === undefined || this.#calls.some(other => other !== call && other.id === call.id)
-    const id = taken || call.id === undefined ? `call_${answerId}_${this.#choice}_${index}` : call.id
+    const id = taken || call.id === undefined ? `call_${shortened(answerId)}_${this.#choice}_${index}` : call.id
     return { type: 'tool', choice: this.#choice, index, id, name }
   }
 }
+
+/** As much of an id as another id may hold. */
+const shortened = (id: string): string => id.replace(/[^A-Za-z0-9]/g, '').slice(-24)
 
 /** Whether a delta for the slot of `call` is more of it. */
 function continues(call: Call, id: string | undefined, part: Json, numbered: boolean): boolean {
