@@ -1,5 +1,5 @@
 /** Metric families over prom-client, cheap to feed from the hot path. */
-import { type Aggregator, Counter, Histogram, type Registry, Summary } from 'prom-client'
+import { type Aggregator, Counter, Histogram, type HistogramConfiguration, type Registry, Summary } from 'prom-client'
 import type { Lag } from './lag.ts'
 import { SERIES_LIMIT, Series } from './series.ts'
 
@@ -55,23 +55,81 @@ export function counter(
   return series
 }
 
-/** The children observe seconds; negative ones, which clocks can make, count as 0. */
+/** One histogram series. */
+class Distribution {
+  readonly labels: Readonly<Record<string, string>>
+  readonly #bounds: readonly number[]
+  /** By bucket; the last one is for what is above all bounds. */
+  readonly counts: number[]
+  sum = 0
+
+  constructor(names: readonly string[], values: readonly string[], bounds: readonly number[]) {
+    this.labels = Object.fromEntries(names.map((name, index) => [name, values[index]!]))
+    this.#bounds = bounds
+    this.counts = Array.from({ length: bounds.length + 1 }, () => 0)
+  }
+
+  /** Negative ones, which clocks can make, count as 0. */
+  observe(given: number): void {
+    if (!Number.isFinite(given)) return
+    const seconds = Math.max(0, given)
+    let at = 0
+    while (at < this.#bounds.length && seconds > this.#bounds[at]!) at++
+    this.counts[at]!++
+    this.sum += seconds
+  }
+}
+
+/** prom-client's own observing puts the labels into one text every time. */
+class Distributions extends Histogram {
+  readonly #options: HistogramConfiguration<string> & { readonly buckets: number[] }
+  readonly #children: () => readonly Distribution[]
+
+  constructor(
+    options: HistogramConfiguration<string> & { buckets: number[] },
+    children: () => readonly Distribution[],
+  ) {
+    super(options)
+    this.#options = options
+    this.#children = children
+  }
+
+  /** What both forms of the exposition are made of; prom-client's types do not tell of it. */
+  async getForPromString() {
+    const { name, help } = this.#options
+    return { name, help, type: 'histogram', aggregator: 'sum', values: this.#children().flatMap(this.#lines) }
+  }
+
+  readonly #lines = ({ labels, counts, sum }: Distribution) => {
+    const { name, buckets } = this.#options
+    const line = (suffix: string, value: number, own = {}) => ({
+      labels: own,
+      sharedLabels: labels,
+      value,
+      metricName: name + suffix,
+    })
+    let count = 0
+    const upTo = counts.map((more, at) => {
+      count += more
+      return line('_bucket', count, { le: buckets[at] ?? '+Inf' })
+    })
+    return [...upTo, line('_sum', sum), line('_count', count)]
+  }
+}
+
+/** The children observe seconds. */
 export function histogram(
   registry: Registry,
   { name, help, closed, open = [], buckets }: Family & { readonly buckets: number[] },
-): Series<(seconds: number) => void> {
-  const family = new Histogram({ name, help, labelNames: [...closed, ...open], buckets, registers: [registry] })
-  const linesEach = buckets.length + 3
-  return new Series(
-    values => {
-      const child = family.labels(...values)
-      return seconds => {
-        if (Number.isFinite(seconds)) child.observe(Math.max(0, seconds))
-      }
-    },
+): Series<Distribution> {
+  const labelNames = [...closed, ...open]
+  const series = new Series(
+    values => new Distribution(labelNames, values, buckets),
     closed.length,
-    Math.floor(SERIES_LIMIT / linesEach),
+    Math.floor(SERIES_LIMIT / (buckets.length + 3)),
   )
+  new Distributions({ name, help, labelNames, buckets, registers: [registry] }, () => series.children)
+  return series
 }
 
 /** Quantiles are of the time since the last scrape, 1 being the maximum; `_sum` and `_count` never go back. */

@@ -112,11 +112,11 @@ export class PrometheusMetrics implements Metrics {
   ): void {
     const { endpoint, provider, model, outcome } = labels
     this.#requests.of(endpoint, outcome, provider, model).add(1)
-    this.#duration.of(endpoint, outcome, provider, model)(at.seconds)
+    this.#duration.of(endpoint, outcome, provider, model).observe(at.seconds)
     if (at.firstTokenSeconds !== undefined) {
-      this.#firstToken.of(endpoint, outcome, provider, model)(at.firstTokenSeconds)
+      this.#firstToken.of(endpoint, outcome, provider, model).observe(at.firstTokenSeconds)
     }
-    if (at.overheadSeconds !== undefined) this.#overhead.of(endpoint)(at.overheadSeconds)
+    if (at.overheadSeconds !== undefined) this.#overhead.of(endpoint).observe(at.overheadSeconds)
   }
 
   tokens(provider: string, model: string, kind: string, count: number): void {
