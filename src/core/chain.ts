@@ -53,10 +53,16 @@ export function compile(links: readonly Link[], terminal: (ex: Exchange) => Prom
     const inner = handle
     const run = filter.handle?.bind(filter)
     if (!run) continue
+    const { name, repeats = false } = factory
     handle = ex => {
-      ex.within = factory.name
+      ex.within = name
       ex.depth = index + 1
-      return run(ex, factory.repeats ? () => inner(ex) : once(factory.name, () => inner(ex)))
+      let called = false
+      return run(ex, () => {
+        if (called && !repeats) throw new Error(`filter "${name}" called next() twice`)
+        called = true
+        return inner(ex)
+      })
     }
   }
   const finishers = [...links.entries()].filter(([, link]) => link.filter.finish).reverse()
@@ -73,14 +79,5 @@ export function compile(links: readonly Link[], terminal: (ex: Exchange) => Prom
         }
       }
     },
-  }
-}
-
-function once(name: string, next: () => Promise<Reply>): () => Promise<Reply> {
-  let called = false
-  return () => {
-    if (called) throw new Error(`filter "${name}" called next() twice`)
-    called = true
-    return next()
   }
 }

@@ -58,7 +58,7 @@ export const billing: FilterFactory<Infer<typeof options>> = {
         }
         if (hold && ex.streaming) checkpoints.begin(ex, hold)
         const conclude = (outcome: Outcome) => settle(ex, outcome, hold, storageRate, services)
-        reply.events = charged(ex, reply.events, conclude, async () => release(hold, services))
+        reply.events = new Charged(ex, reply.events, conclude, () => release(hold, services))
         return reply
       },
       finish(ex) {
@@ -98,45 +98,65 @@ const holdFor = (ex: Exchange, amount: Money, now: number): HoldRequest => ({
   allowance: allowanceOf(ex),
 })
 
+type Batch = IteratorResult<readonly Event[]>
+
 /**
  * The answer's events; ends only when the charge for them is durable. Written by hand: a generator around another
  * costs three turns of the queue a batch.
  */
-function charged(
-  ex: Exchange,
-  events: Reply['events'],
-  settle: (outcome: Outcome) => Promise<void>,
-  release: () => Promise<void>,
-): Reply['events'] {
-  const inner = events[Symbol.asyncIterator]()
-  let concluded = false
-  const conclude = async (complete: boolean): Promise<void> => {
-    if (concluded) return
-    concluded = true
-    const outcome: Outcome = complete ? 'ok' : ex.signal.aborted ? 'aborted' : 'error'
-    if (!complete && !(ex.streaming && ex.marks.firstToken > 0)) return release()
-    ex.kept = true
-    await settle(outcome)
+class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
+  readonly #ex: Exchange
+  readonly #inner: AsyncIterator<readonly Event[]>
+  readonly #settle: (outcome: Outcome) => Promise<void>
+  readonly #release: () => Promise<void>
+  #concluded = false
+
+  constructor(
+    ex: Exchange,
+    events: Reply['events'],
+    settle: (outcome: Outcome) => Promise<void>,
+    release: () => Promise<void>,
+  ) {
+    this.#ex = ex
+    this.#inner = events[Symbol.asyncIterator]()
+    this.#settle = settle
+    this.#release = release
   }
-  type Batch = IteratorResult<readonly Event[]>
-  const pass = (result: Batch): Batch | Promise<Batch> =>
-    result.done ? conclude(ex.failure === undefined).then(() => result) : result
-  const fail = (thrown: unknown): Promise<Batch> =>
-    conclude(false).then(() => {
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  next(): Promise<Batch> {
+    return this.#inner.next().then(this.#pass, this.#fail)
+  }
+
+  async return(): Promise<Batch> {
+    try {
+      await this.#inner.return?.()
+    } finally {
+      await this.#conclude(false)
+    }
+    return { done: true, value: undefined }
+  }
+
+  readonly #pass = (result: Batch): Batch | Promise<Batch> =>
+    result.done ? this.#conclude(this.#ex.failure === undefined).then(() => result) : result
+
+  readonly #fail = (thrown: unknown): Promise<Batch> =>
+    this.#conclude(false).then(() => {
       throw thrown
     })
-  const iterator: AsyncIterator<readonly Event[]> = {
-    next: () => inner.next().then(pass, fail),
-    async return() {
-      try {
-        await inner.return?.()
-      } finally {
-        await conclude(false)
-      }
-      return { done: true, value: undefined }
-    },
+
+  async #conclude(complete: boolean): Promise<void> {
+    if (this.#concluded) return
+    this.#concluded = true
+    const ex = this.#ex
+    const outcome: Outcome = complete ? 'ok' : ex.signal.aborted ? 'aborted' : 'error'
+    if (!complete && !(ex.streaming && ex.marks.firstToken > 0)) return this.#release()
+    ex.kept = true
+    await this.#settle(outcome)
   }
-  return { [Symbol.asyncIterator]: () => iterator }
 }
 
 /** A hold that cannot be given back now is given back when it expires; the answer does not depend on it. */

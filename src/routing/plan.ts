@@ -41,16 +41,20 @@ export function plan(ex: Exchange, options: PlanOptions): Target[] {
   const today = Math.floor(ex.at / DAY_MS)
   const asked = models(ex, request, wanted, options)
   const free = wanted.kind === 'auto' && request.free_models_only
-  const offered = asked
-    .flatMap(model => offers(model, op, today))
-    .filter(mapping => (!provider || mapping.provider === provider) && (!free || isFree(mapping)))
+  const offered: Mapping[] = []
+  for (const model of asked) {
+    for (const mapping of offers(model, op, today)) {
+      if ((!provider || mapping.provider === provider) && (!free || isFree(mapping))) offered.push(mapping)
+    }
+  }
   if (offered.length === 0) throw unserved(request.model, wanted, dateOf(today))
 
   const { mappings, unmet } = capable(permitted(ex, offered, request.model), op, request, () => ex.promptTokens)
   if (unmet) throw unmet
-  const live = mappings.flatMap(mapping =>
-    credentialsFor(ex, mapping.provider).flatMap(credentials => targets(mapping, op, credentials)),
-  )
+  const live: Target[] = []
+  for (const mapping of mappings) {
+    for (const credentials of credentialsFor(ex, mapping.provider)) live.push(...targets(mapping, op, credentials))
+  }
   if (live.length === 0) throw uncredentialed(ex, mappings, request.model)
   const payable = live.filter(isPayable)
   if (payable.length === 0) throw errors.unpriced(live[0]!.mapping.model.id, live[0]!.provider.id)
