@@ -8,6 +8,11 @@ import { difference, median, percentile, ratio } from './stats.mjs'
 /** A run goes back and forth between the targets so often, lest the machine's moods hit one of them only. */
 const SLICES = 10
 const PACED_SLICES = 4
+/**
+ * Served before anything is measured: V8 optimizes what runs often, and does so for thousands of requests, in threads
+ * whose time would count. What a process costs in its first seconds is not what it costs.
+ */
+const WARM_SLICES = 40
 /** What a target still does after its last answer belongs to the slice. */
 const REST_MS = 10
 
@@ -22,7 +27,7 @@ export async function measureLoad(load, targets, { runs, scale, latency = true }
   const paced = Math.ceil((load.rate * load.seconds * scale) / PACED_SLICES)
   const probes = targets.filter(({ models }) => models[load.wire]).map(target => new Probe(load, target))
   try {
-    for (const probe of probes) await probe.send(slice * SLICES)
+    for (const probe of probes) await probe.send(slice * WARM_SLICES)
     for (let run = 0; run < runs; run++) {
       for (let at = 0; at < SLICES; at++) for (const probe of inTurn(probes, at)) await probe.saturate(slice)
       if (!latency) continue

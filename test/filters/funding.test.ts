@@ -45,7 +45,7 @@ interface Given {
 async function bill(given: Given = {}) {
   const asked: { hold?: HoldRequest; row?: RequestRow; spooled?: RequestRow } = {}
   const funds = given.credential ? 'byok' : 'credits'
-  const hold: Hold = { id: 'h', orgId: 'org-1', amount: 0n, funds }
+  const hold: Hold = { id: 'h', orgId: 'org-1', amount: 0n, funds, budgets: null }
   const down = errors.billingUnavailable(new Error('disk full'))
   const services = {
     now: () => 5000,

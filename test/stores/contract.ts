@@ -168,7 +168,10 @@ export function ledgerContract(t: Test, make: Make): void {
     await ledger.void(voided)
     await ledger.void(voided)
     await ledger.settle(voided, rowOf(principal, 'c', { cost: 999n }))
-    await ledger.settle({ id: 'never', orgId: principal.orgId, amount: 5n, funds: 'credits' }, rowOf(principal, 'd'))
+    await ledger.settle(
+      { id: 'never', orgId: principal.orgId, amount: 5n, funds: 'credits', budgets: null },
+      rowOf(principal, 'd'),
+    )
     t.same(await ledger.balance(principal.orgId), { balance: 700n, held: 0n, used: 300n })
     t.same(await subject.usage.check(), [])
   })

@@ -37,6 +37,8 @@ export interface Hold {
   readonly orgId: string
   readonly amount: Money
   readonly funds: Funds
+  /** The limits that it counts against from the start, as the ledger writes them; null for none. */
+  readonly budgets: string | null
 }
 
 /** What a running answer has used and cost so far; null while its price is unknown. */
