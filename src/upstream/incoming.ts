@@ -75,12 +75,11 @@ export class Incoming implements Dispatcher.DispatchHandler {
     return this.#arrivals.take()
   }
 
-  /** The first event is here: from now on only silence between chunks is timed, and what comes quickly is gathered. */
+  /** The first event is here: from now on only silence between chunks is timed. */
   committed(): void {
     clearTimeout(this.#phase)
     if (this.#ended || this.#failed) return
     this.#phaseName = 'idle'
-    this.#arrivals.gather()
     const remainingMs = this.#deadline - performance.now()
     this.#phase = setTimeout(() => this.#expire(), Math.max(1, Math.min(this.#idleMs, remainingMs)))
   }
@@ -119,14 +118,13 @@ export class Incoming implements Dispatcher.DispatchHandler {
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#released) return
     if (this.#phaseName === 'idle') this.#phase.refresh()
-    const now = performance.now()
     if (this.#arrivals.bytes + chunk.length > HIGH_WATER && !this.#paused) {
       this.#paused = true
       controller.pause()
     }
-    this.#arrivals.push(chunk, now, this.#paused)
+    this.#arrivals.push(chunk)
     // Silence is for the phase clock; a provider that goes on talking is cut off here.
-    if (now > this.#deadline) this.#fail(errors.upstreamTimeout('total time'))
+    if (performance.now() > this.#deadline) this.#fail(errors.upstreamTimeout('total time'))
   }
 
   onResponseEnd(): void {
