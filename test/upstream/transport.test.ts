@@ -159,3 +159,14 @@ t.test('CF-06 the sockets of an address that nobody uses any more are given up',
   await readAll(await running)
   t.equal((await running).status, 200, 'one that runs is not given up')
 })
+
+t.test('the sockets that are bundled in place of all of undici can be asked for an answer', async t => {
+  const { port, next } = await provider(t)
+  const parts = new URL('../../build/undici.js', import.meta.url).href
+  const { Agent } = (await import(parts)) as typeof import('undici')
+  const agent = new Agent()
+  t.teardown(() => agent.destroy())
+  const answer = agent.request({ origin: `http://127.0.0.1:${port}`, path: '/token', method: 'POST', body: 'a=b' })
+  ;(await next()).end('{"token":1}')
+  t.strictSame(await (await answer).body.json(), { token: 1 })
+})

@@ -1,6 +1,6 @@
 /** Asks a token endpoint for an access token in the name of a service account (RFC 7523, wire/google.md section 1). */
 import { sign } from 'node:crypto'
-import { Agent, request } from 'undici'
+import { Agent } from 'undici'
 import { errors, type GatewayError } from '../../core/error.ts'
 import type { ServiceAccount } from '../../core/secret.ts'
 import { redact, upstreamError } from '../../core/upstream-error.ts'
@@ -49,12 +49,14 @@ function jwt(header: object, claims: object, { key }: ServiceAccount): string {
 
 async function post(url: string, form: Record<string, string>, deadlineMs: number) {
   try {
-    const { statusCode, body } = await request(url, {
+    const { origin, pathname, search } = new URL(url)
+    const { statusCode, body } = await dispatcher.request({
+      origin,
+      path: pathname + search,
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
       body: new URLSearchParams(form).toString(),
       signal: AbortSignal.timeout(deadlineMs),
-      dispatcher,
     })
     return { status: statusCode, text: await body.text() }
   } catch (thrown) {
