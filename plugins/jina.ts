@@ -1,14 +1,7 @@
 /** Jina's embeddings wire, `jina.embeddings` (wire/mistral-cohere-jina-voyage.md section C). */
-import {
-  type EmbeddingRequest,
-  type Plugin,
-  type Target,
-  type Translator,
-  upstreamErrorFrom,
-  type WireRequest,
-} from '../src/plugin.ts'
+import type { EmbeddingRequest, Plugin, Target, WireRequest } from '../src/plugin.ts'
 import { textsOf } from './embeddings/inputs.ts'
-import { openAiForm } from './embeddings/openai-form.ts'
+import { openAiFormWire } from './embeddings/openai-form.ts'
 
 function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
   const { encoding_format: form, dimensions } = request
@@ -23,12 +16,4 @@ function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireR
   }
 }
 
-const embeddings: Translator<'embeddings'> = {
-  op: 'embeddings',
-  wire: 'jina.embeddings',
-  encode,
-  decoder: (_mode, target) => openAiForm(target),
-  error: (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret),
-}
-
-export const plugin = { wires: [embeddings] } satisfies Plugin
+export const plugin = { wires: [openAiFormWire('jina.embeddings', encode)] } satisfies Plugin

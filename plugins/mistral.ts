@@ -3,7 +3,7 @@
  * (wire/mistral-cohere-jina-voyage.md sections A1 to A3 and A5).
  */
 import type { Plugin, Translator } from '../src/plugin.ts'
-import { openAiForm } from './embeddings/openai-form.ts'
+import { openAiFormWire } from './embeddings/openai-form.ts'
 import { MistralDecoder } from './mistral/decode.ts'
 import { encode as encodeEmbeddings } from './mistral/embeddings.ts'
 import { encode } from './mistral/encode.ts'
@@ -17,12 +17,6 @@ const chat: Translator<'chat'> = {
   error,
 }
 
-const embeddings: Translator<'embeddings'> = {
-  op: 'embeddings',
-  wire: 'mistral.embeddings',
-  encode: encodeEmbeddings,
-  decoder: (_mode, target) => openAiForm(target),
-  error,
-}
-
-export const plugin = { wires: [chat, embeddings] as const } satisfies Plugin
+export const plugin = {
+  wires: [chat, openAiFormWire('mistral.embeddings', encodeEmbeddings, error)] as const,
+} satisfies Plugin

@@ -1,14 +1,7 @@
 /** Voyage's embeddings wire, `voyage.embeddings` (wire/mistral-cohere-jina-voyage.md section D). */
-import {
-  type EmbeddingRequest,
-  type Plugin,
-  type Target,
-  type Translator,
-  upstreamErrorFrom,
-  type WireRequest,
-} from '../src/plugin.ts'
+import type { EmbeddingRequest, Plugin, Target, WireRequest } from '../src/plugin.ts'
 import { textsOf } from './embeddings/inputs.ts'
-import { openAiForm } from './embeddings/openai-form.ts'
+import { openAiFormWire } from './embeddings/openai-form.ts'
 
 /** Texts of one request. */
 const MAX_TEXTS = 1000
@@ -28,12 +21,4 @@ function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireR
   }
 }
 
-const embeddings: Translator<'embeddings'> = {
-  op: 'embeddings',
-  wire: 'voyage.embeddings',
-  encode,
-  decoder: (_mode, target) => openAiForm(target),
-  error: (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret),
-}
-
-export const plugin = { wires: [embeddings] } satisfies Plugin
+export const plugin = { wires: [openAiFormWire('voyage.embeddings', encode)] } satisfies Plugin

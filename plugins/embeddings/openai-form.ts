@@ -1,6 +1,5 @@
 /** Answers in the OpenAI form (wire/openai.md section 6), which most providers of embeddings give. */
 import {
-  type Decoder,
   type Embeddings,
   type Event,
   errors,
@@ -10,13 +9,29 @@ import {
   type Json,
   readFault,
   type Target,
+  type Translator,
   upstreamError,
+  upstreamErrorFrom,
 } from '../../src/plugin.ts'
 import { sliceOf } from './slice.ts'
 import { parsed, WholeDecoder } from './whole.ts'
 
-/** Large answers pass as they are; the others are read and put in order. */
-export const openAiForm = (target: Target): Decoder => new WholeDecoder(frame => read(frame, target))
+const plainError: Translator['error'] = (status, body, target) =>
+  upstreamErrorFrom(status, body, target.credential?.secret)
+
+/** A wire that asks in its own way, is answered in this form, and mostly refuses in it. */
+export const openAiFormWire = (
+  wire: string,
+  encode: Translator<'embeddings'>['encode'],
+  error = plainError,
+): Translator<'embeddings'> => ({
+  op: 'embeddings',
+  wire,
+  encode,
+  // Large answers pass as they are; the others are read and put in order.
+  decoder: (_mode, target) => new WholeDecoder(frame => read(frame, target)),
+  error,
+})
 
 function read(frame: Frame, target: Target): Event[] {
   const slice = frame.bytes && sliceOf(frame.bytes)

@@ -62,7 +62,7 @@ export function addIam(program: Command, open: Open): void {
     .action(async ({ org, pricing, pricingType, ...rest }, command: Command) => {
       if (org === undefined && rest.key === undefined) command.error('error: give --org or --key')
       const { admin, print, io, json } = open(command)
-      const args = { organization: org, pricing: pricing ?? pricingType, ...only(rest) }
+      const args = { organization: org, pricing: pricing ?? pricingType, ...rest }
       const rule = await admin.command<AddedRule>('iam.add', args)
       print(rule, ({ id, type }) => `added rule ${id} (${type})\n`)
       if (rule.unknown.length > 0 && !json) io.err(`warning: there is no ${rule.unknown.join(', ')} yet\n`)
@@ -104,23 +104,3 @@ export function addIam(program: Command, open: Open): void {
       print(removed, rule => `removed rule ${rule.id} (${rule.type})\n`)
     })
 }
-
-const only = ({
-  member,
-  key,
-  type,
-  models,
-  providers,
-  maxInputPrice,
-  maxOutputPrice,
-  ipCidrs,
-}: Record<string, unknown>) => ({
-  member,
-  key,
-  type,
-  models,
-  providers,
-  maxInputPrice,
-  maxOutputPrice,
-  ipCidrs,
-})

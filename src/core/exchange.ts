@@ -236,7 +236,7 @@ export class Exchange {
     const { prompt, completion } = usage
     const delivered = this.#told + estimateTokens(this.#unreported)
     if (prompt !== undefined && completion !== undefined && !(cut && delivered > completion)) return false
-    usage.prompt ??= estimateTokens(this.request ? operation.promptCharacters(this.request) : 0)
+    usage.prompt ??= this.promptTokens
     usage.completion = cut ? Math.max(completion ?? 0, delivered) : (completion ?? delivered)
     return true
   }

@@ -5,7 +5,7 @@ import { costOf, type Money, type Price } from '../core/money.ts'
 import { isPremium, type Plan } from '../core/plan.ts'
 import type { Allowance, Exhausted, Principal } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
-import { estimateTokens, type Usage } from '../core/usage.ts'
+import type { Usage } from '../core/usage.ts'
 
 /** With the limits of the caller's own key at the provider, where it has some. */
 export function payerOf(ex: Exchange): Principal {
@@ -68,7 +68,7 @@ export function estimate(ex: Exchange, defaultOutput: number): Money | null {
   const { operation } = ex
   const ceiling = mapping.maxOutput ?? mapping.model.maxOutput ?? defaultOutput
   const usage: Usage = {
-    prompt: estimateTokens(operation.promptCharacters(request)),
+    prompt: ex.promptTokens,
     completion: operation.answerTokens?.(request, defaultOutput, ceiling) ?? 0,
     ...operation.extras?.(request, mapping.model),
   }

@@ -4,7 +4,7 @@ import { AggregatorRegistry } from 'prom-client'
 interface Value {
   /** That of the line, where it is not the family's. */
   readonly metricName?: string
-  readonly labels: Readonly<Record<string, string | number>>
+  readonly labels: Readonly<Partial<Record<string, string | number>>>
   value: number
 }
 /** A metric as prom-client tells it in JSON, and as it goes from process to process. */

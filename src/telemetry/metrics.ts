@@ -179,8 +179,8 @@ export class PrometheusMetrics implements Metrics {
 
   /** The same for `merge`. */
   async families(): Promise<MetricFamily[]> {
-    // Its type has a number where there is a word.
-    return (await this.#registry.getMetricsAsJSON()) as unknown as MetricFamily[]
+    const metrics = await this.#registry.getMetricsAsJSON()
+    return metrics.map(({ type, ...metric }) => ({ ...metric, type: String(type) }))
   }
 
   /** Of all processes of a gateway, the first one's counts. */

@@ -114,7 +114,9 @@ function failure(thrown: unknown): Failure {
   return { ...thrown, name: thrown.name, message, cause: undefined }
 }
 
+const isRefusal = (told: Failure): told is Failure & ErrorInit => told.name === 'GatewayError'
+
 function revived(told: Failure): Error {
-  if (told.name === 'GatewayError') return new GatewayError(told as unknown as ErrorInit)
+  if (isRefusal(told)) return new GatewayError(told)
   return Object.assign(new Error(told.message), told)
 }

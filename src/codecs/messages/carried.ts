@@ -22,7 +22,7 @@ export const carry = (format: string | undefined, block: number | undefined, sea
 export function carried(value: string): Carried | undefined {
   const match = /^([^|:]*)\|(\d*)\|/.exec(value)
   if (!match) return undefined
-  const [head, format, block] = match as unknown as [string, string, string]
+  const [head, format = '', block = ''] = match
   return {
     format: format === '' ? undefined : decoded(format),
     block: block === '' ? undefined : Number(block),
