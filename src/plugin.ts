@@ -20,11 +20,13 @@ export type { Decoder, Frame, Plugin, Target, Translator, WireRequest } from './
 export { guessStatus, readFault, refusals, upstreamError, upstreamErrorFrom } from './core/upstream-error.ts'
 export type { Usage } from './core/usage.ts'
 export {
+  append,
   objectArguments,
   parseDataUrl,
   pathSegment,
   sniffPicture,
   textOf,
   toolArguments,
+  turnOf,
   unanswerable,
 } from './core/wire.ts'

@@ -1,5 +1,5 @@
 /** The turns of a client's own Messages body, as its provider may have them. */
-import { type Target, unseal } from '../../src/plugin.ts'
+import { append, type Target, unseal } from '../../src/plugin.ts'
 import { type Block, textBlock } from './blocks.ts'
 import { toWireName } from './tool-name.ts'
 
@@ -89,11 +89,6 @@ class Turns {
     append(this.#turns, this.#held)
     this.#held = []
   }
-}
-
-/** Unlike `push(...)`, safe for lists of any length. */
-function append<T>(into: T[], items: readonly T[]): void {
-  for (const item of items) into.push(item)
 }
 
 const blocksOf = (content: string | Block[]): Block[] => (typeof content === 'string' ? [textBlock(content)] : content)

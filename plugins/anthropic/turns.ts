@@ -1,5 +1,14 @@
 /** A chat history as the Messages wire wants it: alternating turns, each tool call answered in the very next one. */
-import { errors, type Message, objectArguments, type Target, unanswerable, wellFormed } from '../../src/plugin.ts'
+import {
+  append,
+  errors,
+  type Message,
+  objectArguments,
+  type Target,
+  turnOf,
+  unanswerable,
+  wellFormed,
+} from '../../src/plugin.ts'
 import { type Block, contentBlocks, textBlock } from './blocks.ts'
 import { replayThinking } from './thinking.ts'
 import { toWireName } from './tool-name.ts'
@@ -28,13 +37,7 @@ export function historyOf(messages: readonly Message[], target: Target): { syste
   const drafts: Draft[] = []
   const slots = new Map<string, Slot>()
   const ids = new ToolIds()
-  const draft = (role: Turn['role']): Draft => {
-    const last = drafts.at(-1)
-    if (last?.role === role) return last
-    const next: Draft = { role, content: [], slots: [] }
-    drafts.push(next)
-    return next
-  }
+  const draft = (role: Turn['role']): Draft => turnOf(drafts, role, () => ({ role, content: [], slots: [] }))
 
   messages.forEach((message, i) => {
     const at = `messages[${i}]`
@@ -119,10 +122,7 @@ function toolResult(id: string, message: Message, at: string): Block {
 function alternate(drafts: readonly Draft[]): Turn[] {
   const turns: Turn[] = []
   const add = (role: Turn['role'], content: Block[]) => {
-    const last = turns.at(-1)
-    if (content.length === 0) return
-    if (last?.role === role) append(last.content, content)
-    else turns.push({ role, content })
+    if (content.length > 0) append(turnOf(turns, role, () => ({ role, content: [] })).content, content)
   }
   for (const { role, content, slots } of drafts) {
     add(role, content)
@@ -133,11 +133,6 @@ function alternate(drafts: readonly Draft[]): Turn[] {
   }
   if (turns[0]?.role !== 'user') turns.unshift({ role: 'user', content: [textBlock('.')] })
   return turns
-}
-
-/** Unlike `push(...)`, safe for lists of any length. */
-function append(into: Block[], blocks: readonly Block[]): void {
-  for (const block of blocks) into.push(block)
 }
 
 /** Foreign tool ids in the wire's alphabet, each used once in a request. */

@@ -10,8 +10,3 @@ export interface Turn {
 }
 
 export const textBlock = (text: string): Block => ({ text })
-
-/** Unlike `push(...)`, safe for lists of any length. */
-export function append(into: Block[], blocks: readonly Block[]): void {
-  for (const block of blocks) into.push(block)
-}

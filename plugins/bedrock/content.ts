@@ -1,6 +1,6 @@
 /** Content parts of a chat message as Converse blocks. */
-import { type ContentPart, errors, type Mapping, type Message, parseDataUrl } from '../../src/plugin.ts'
-import { append, type Block, textBlock } from './block.ts'
+import { append, type ContentPart, errors, type Mapping, type Message, parseDataUrl } from '../../src/plugin.ts'
+import { type Block, textBlock } from './block.ts'
 import { cachePoint } from './cache-point.ts'
 import { DocumentNames } from './document-names.ts'
 import { audioBlock, fileBlock, imageBlock } from './media.ts'

@@ -1,8 +1,8 @@
 /** `toolConfig`: the tools and the choice among them (wire/bedrock.md section 2). */
-import type { ChatRequest, Json, Target, Tool } from '../../src/plugin.ts'
+import { append, type ChatRequest, type Json, type Target, type Tool } from '../../src/plugin.ts'
 import { strictSchema } from '../anthropic/schema.ts'
 import { JSON_TOOL } from '../anthropic/tool-name.ts'
-import { append, type Block } from './block.ts'
+import type { Block } from './block.ts'
 import { cachePoint } from './cache-point.ts'
 import { type Family, familyOf } from './family.ts'
 import { toWireName } from './tool-name.ts'

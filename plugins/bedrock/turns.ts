@@ -1,6 +1,6 @@
 /** A chat history as the Converse wire wants it: alternating turns, each tool call answered in the very next one. */
-import { errors, type Message, objectArguments, type Target, unanswerable } from '../../src/plugin.ts'
-import { append, type Block, type Turn, textBlock } from './block.ts'
+import { append, errors, type Message, objectArguments, type Target, turnOf, unanswerable } from '../../src/plugin.ts'
+import { type Block, type Turn, textBlock } from './block.ts'
 import { cachePoint } from './cache-point.ts'
 import { Contents } from './content.ts'
 import { familyOf } from './family.ts'
@@ -36,13 +36,7 @@ export function historyOf(messages: readonly Message[], target: Target): History
   const drafts: Draft[] = []
   const slots = new Map<string, Slot>()
   const toolsUsed = new Set<string>()
-  const draft = (role: Turn['role']): Draft => {
-    const last = drafts.at(-1)
-    if (last?.role === role) return last
-    const next: Draft = { role, content: [], slots: [] }
-    drafts.push(next)
-    return next
-  }
+  const draft = (role: Turn['role']): Draft => turnOf(drafts, role, () => ({ role, content: [], slots: [] }))
 
   messages.forEach((message, i) => {
     const at = `messages[${i}]`
@@ -114,10 +108,7 @@ const resultBlock = (toolUseId: string, content: Block[], otherwise: string): Bl
 function alternate(drafts: readonly Draft[]): Turn[] {
   const turns: Turn[] = []
   const add = (role: Turn['role'], content: Block[]) => {
-    const last = turns.at(-1)
-    if (content.length === 0) return
-    if (last?.role === role) append(last.content, content)
-    else turns.push({ role, content })
+    if (content.length > 0) append(turnOf(turns, role, () => ({ role, content: [] })).content, content)
   }
   for (const { role, content, slots } of drafts) {
     add(role, content)

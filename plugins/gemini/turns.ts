@@ -1,5 +1,6 @@
 /** A chat history as the wire wants it: alternating turns, each turn's calls answered together in the very next one. */
 import {
+  append,
   errors,
   isObject,
   type Json,
@@ -7,6 +8,7 @@ import {
   objectArguments,
   type Target,
   textOf,
+  turnOf,
   unanswerable,
   unseal,
 } from '../../src/plugin.ts'
@@ -44,13 +46,7 @@ export function historyOf(
 ): { system: Part[]; contents: Turn[] } {
   const system: Part[] = []
   const drafts: Draft[] = []
-  const draft = (role: Turn['role']): Draft => {
-    const last = drafts.at(-1)
-    if (last?.role === role) return last
-    const next: Draft = { role, parts: [], slots: [] }
-    drafts.push(next)
-    return next
-  }
+  const draft = (role: Turn['role']): Draft => turnOf(drafts, role, () => ({ role, parts: [], slots: [] }))
 
   messages.forEach((message, i) => {
     const at = `messages[${i}]`
@@ -160,10 +156,7 @@ function responseOf(text: string): Json {
 function alternate(drafts: readonly Draft[], target: Target, callIds: boolean): Turn[] {
   const turns: Turn[] = []
   const add = (role: Turn['role'], parts: Part[]) => {
-    const last = turns.at(-1)
-    if (parts.length === 0) return
-    if (last?.role === role) append(last.parts, parts)
-    else turns.push({ role, parts })
+    if (parts.length > 0) append(turnOf(turns, role, () => ({ role, parts: [] })).parts, parts)
   }
   for (const { role, parts, slots } of drafts) {
     add(role, parts)
@@ -194,9 +187,4 @@ function resultParts(slots: readonly Slot[], multimodal: boolean, callIds: boole
   })
   append(results, behind)
   return results
-}
-
-/** Unlike `push(...)`, safe for lists of any length. */
-function append(into: Part[], parts: readonly Part[]): void {
-  for (const part of parts) into.push(part)
 }

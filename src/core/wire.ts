@@ -54,6 +54,20 @@ export function objectArguments(value: unknown, at: string): Json {
   throw errors.invalidParameters(`${at} must be the text of a JSON object.`, at)
 }
 
+/** The last of `turns` while `role` stays the same, else a new one: wires whose roles must alternate merge messages. */
+export function turnOf<T extends { readonly role: string }>(turns: T[], role: T['role'], begin: () => T): T {
+  const last = turns.at(-1)
+  if (last?.role === role) return last
+  const next = begin()
+  turns.push(next)
+  return next
+}
+
+/** Unlike `push(...)`, safe for lists of any length. */
+export function append<T>(into: T[], items: readonly T[]): void {
+  for (const item of items) into.push(item)
+}
+
 /** 400 for the result of a tool, the message `at` this place, that no earlier call asked for. */
 export function unanswerable({ tool_call_id: id }: Message, at: string): GatewayError {
   const param = `${at}.tool_call_id`
