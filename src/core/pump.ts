@@ -33,7 +33,9 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
       if (started) return
       started = true
       ex.status = reply.status
-      if (!sink.begun) sink.head(reply.status, contentType, reply.headers)
+      if (sink.begun) return
+      const more = reply.status === 200 ? ex.replyHeaders : []
+      sink.head(reply.status, contentType, [...reply.headers, ...more])
     }
     for await (const batch of reply.events) {
       ex.observe(batch)

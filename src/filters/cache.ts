@@ -16,21 +16,23 @@ export const cache: FilterFactory<Infer<typeof options>> = {
   options,
   needs: ['principal'],
   create({ max_entry }, services) {
+    const answer = async (ex: Exchange, ttlMs: number, next: () => Promise<Reply>): Promise<Reply> => {
+      await ex.input()
+      const key = keyOf(ex)
+      const found = services.cache.get(key)
+      const hit = found instanceof Promise ? await found : found
+      if (hit) return replay(ex, hit)
+      const reply = await next()
+      reply.headers.push('x-gateway-cache', 'MISS')
+      return {
+        ...reply,
+        events: record(ex, reply.events, events => store(services, key, ttlMs, max_entry, ex, events)),
+      }
+    }
     return {
-      async handle(ex, next) {
+      handle(ex, next) {
         const ttlMs = ex.policy?.keepsReplies === false ? undefined : ex.principal?.cacheTtlMs
-        if (ttlMs === undefined || ex.header('x-no-cache') === 'true') return next()
-        await ex.input()
-        const key = keyOf(ex)
-        const found = services.cache.get(key)
-        const hit = found instanceof Promise ? await found : found
-        if (hit) return replay(ex, hit)
-        const reply = await next()
-        reply.headers.push('x-gateway-cache', 'MISS')
-        return {
-          ...reply,
-          events: record(ex, reply.events, events => store(services, key, ttlMs, max_entry, ex, events)),
-        }
+        return ttlMs === undefined || ex.header('x-no-cache') === 'true' ? next() : answer(ex, ttlMs, next)
       },
     }
   },

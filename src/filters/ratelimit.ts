@@ -72,15 +72,13 @@ export const ratelimit: FilterFactory<Infer<typeof options>> = {
         ? taken.then(quota => admit(ex, limits, quota, next))
         : admit(ex, limits, taken, next)
     }
-    const admit = async (ex: Exchange, limits: Limits, quota: Quota, next: Next): Promise<Reply> => {
+    const admit = (ex: Exchange, limits: Limits, quota: Quota, next: Next): Promise<Reply> => {
       if (!quota.allowed) {
         const refused = errors.rateLimited(ex.endpoint.path, Math.min(quota.resetMs, WINDOW_MS) / 1000)
         throw refused.with({ headers: { ...asRecord(headers(limits, quota, now())), ...refused.headers } })
       }
       ex.replyHeaders = headers(limits, quota, now())
-      const reply = await next()
-      if (reply.status === 200) reply.headers.push(...ex.replyHeaders)
-      return reply
+      return next()
     }
     return {
       handle(ex, next) {

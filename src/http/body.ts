@@ -27,7 +27,7 @@ export async function readJson(
   if (declared !== undefined) intake.take(declared)
   if (/^100-continue$/i.test(req.headers.expect ?? '')) res.writeContinue()
   const body = await readBytes(req, limit, intake, declared)
-  return body.length > LARGE ? parseInTurns(body) : parse(body)
+  return body.length > LARGE ? await parseInTurns(body) : parse(body)
 }
 
 const rules = { protoAction: 'remove', constructorAction: 'remove' } as const

@@ -10,15 +10,14 @@ const LARGE = 64 * 1024
  * `declared` is the length that the client announced, for which room was taken. Rejects with 408, 413, 499 or 529 as
  * a GatewayError.
  */
-export async function readBytes(
+export function readBytes(
   req: IncomingMessage,
   limit: number,
   intake: Intake,
   declared: number | undefined,
 ): Promise<Buffer> {
   const pieces = new Pieces(declared)
-  await readPieces(req, limit, intake, pieces)
-  return pieces.joined()
+  return readPieces(req, limit, intake, pieces).then(() => pieces.joined())
 }
 
 /** Resolves with nothing: the promise lives as long as the request, and would keep the body. */

@@ -178,6 +178,21 @@ t.test('the pump writes a head with the first output, and says a failure where i
   }
 })
 
+t.test('the headers that a 200 has whoever answers stand on no other answer', async t => {
+  for (const [status, headers] of [
+    [200, ['x-own', '1', 'ratelimit-limit', '5']],
+    [503, ['x-own', '1']],
+  ] as const) {
+    const heads: unknown[] = []
+    const sink = { ...recorder(), head: (...given: unknown[]) => void heads.push(given) }
+    const ex = exchange()
+    ex.replyHeaders = ['ratelimit-limit', '5']
+    const reply = async () => ({ status, headers: ['x-own', '1'], events: eventsOf([text('a')]) })
+    await pump({ ...routeOf(eventsOf()), chain: compile([], reply) }, ex, sink)
+    t.strictSame(heads, [[status, 'stream', headers]])
+  }
+})
+
 /** Gives the batches, tells the log when it is asked for each and when it ends, and waits for `between` before each. */
 async function* told(log: string[], batches: Event[][], between = async () => {}): AsyncGenerator<Event[]> {
   try {

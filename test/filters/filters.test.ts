@@ -139,11 +139,11 @@ t.test('rate limit headers are structured fields, and never negative', async t =
     remaining: fc.nat(600),
     resetMs: fc.oneof(fc.integer({ min: -5000, max: 90_000 }), fc.double({ min: 0, max: 61_000, noNaN: true })),
   })
-  const headersOf = async (taken: Quota | Promise<Quota>, reply = ok()) => {
+  const headersOf = async (taken: Quota | Promise<Quota>) => {
     const ex = exchange({ request, principal })
-    const got = await run(ratelimit, { rpm: 600, rules: [] }, { counters: { take: () => taken } }, ex, reply)
+    const got = await run(ratelimit, { rpm: 600, rules: [] }, { counters: { take: () => taken } }, ex, ok())
     return {
-      headers: (Array.isArray(got.headers) ? byName(got.headers) : got.headers) as Record<string, string>,
+      headers: got instanceof GatewayError ? got.headers : byName(ex.replyHeaders),
       refused: got instanceof GatewayError && got.status === 429,
     }
   }
@@ -168,8 +168,6 @@ t.test('rate limit headers are structured fields, and never negative', async t =
   await t.resolves(fc.assert(holds))
   const later = Promise.resolve({ allowed: true, remaining: 3, resetMs: 1000 })
   t.match((await headersOf(later)).headers, { ratelimit: '"requests";r=3;t=1' }, 'a counter may answer later')
-  const other = await headersOf({ allowed: true, remaining: 3, resetMs: 1000 }, { ...ok(), status: 503 })
-  t.strictSame(other.headers, {}, 'headers stand on 200 and 429 only')
   const taken: unknown[] = []
   const counters = { take: (...args: unknown[]) => taken.push(args) && { allowed: true, remaining: 0, resetMs: 0 } }
   await run(ratelimit, { rpm: 7, rules: [] }, { counters }, exchange({ principal }))

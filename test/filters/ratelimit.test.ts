@@ -32,7 +32,7 @@ function make(options: Partial<Options>, used = '0') {
     Promise.resolve()
       .then(() => filter.handle!(ex, answer))
       .then(
-        reply => ({ status: reply.status, headers: byName(reply.headers) }),
+        reply => ({ status: reply.status, headers: byName(ex.replyHeaders) }),
         (error: GatewayError) => ({ status: error.status, headers: error.headers, message: error.message }),
       )
   const limitOf = async (changes: Partial<Principal>) =>
