@@ -25,6 +25,9 @@ export function value(result: unknown, status = 200): Reply {
   return { status, headers: [], events: only({ type: 'result', value: result }) }
 }
 
+/** A reply that is JSON already. */
+export const written = (bytes: Buffer): Reply => ({ status: 200, headers: [], events: only({ type: 'result', bytes }) })
+
 async function* only<T>(event: T): AsyncGenerator<readonly T[]> {
   yield [event]
 }

@@ -1,7 +1,7 @@
 /** `GET /v1/models`: the catalogue as interface 2.9 shows it. */
 import { json } from '../codecs/json.ts'
 import type { Capability, Catalog, Mapping, Model } from '../core/catalog.ts'
-import { type Endpoint, value } from '../core/endpoint.ts'
+import { type Endpoint, written } from '../core/endpoint.ts'
 import type { Access } from '../core/policy.ts'
 
 const flags = ['include_restricted', 'include_deactivated', 'exclude_deprecated', 'no_training', 'mapped'] as const
@@ -18,7 +18,7 @@ export const models: Endpoint = {
     const query = new URLSearchParams(ex.query)
     const wanted = Object.fromEntries(flags.map(flag => [flag, isOn(query.get(flag))])) as Flags
     const asPublic = wanted.include_restricted || !ex.access
-    const reply = value(
+    const reply = written(
       asPublic
         ? list(ex.snapshot.catalog, undefined, wanted, today(ex.at))
         : list(ex.catalog, ex.access, wanted, today(ex.at)),
@@ -35,10 +35,13 @@ const today = (at: number) => new Date(at).toISOString().slice(0, 10)
 
 /** Those who are denied nothing share what they see. */
 const everybody = {}
-const listings = new WeakMap<object, WeakMap<Catalog, Map<string, object>>>()
+const listings = new WeakMap<object, WeakMap<Catalog, Map<string, Buffer>>>()
 
-/** A listing is made once for those who see the same, a catalogue, a day and a set of flags. */
-function list(catalog: Catalog, access: Access | undefined, wanted: Flags, day: string): object {
+/**
+ * A listing is made once, as JSON, for those who see the same, a catalogue, a day and a set of flags: anybody may ask
+ * for it as often as they like.
+ */
+function list(catalog: Catalog, access: Access | undefined, wanted: Flags, day: string): Buffer {
   const seer = access?.restricted ? access : everybody
   let byCatalog = listings.get(seer)
   if (!byCatalog) {
@@ -53,7 +56,7 @@ function list(catalog: Catalog, access: Access | undefined, wanted: Flags, day: 
   const key = `${day} ${flags.filter(flag => wanted[flag])}`
   let listing = made.get(key)
   if (!listing) {
-    listing = { object: 'list', data: entries(catalog, access, wanted, day) }
+    listing = Buffer.from(JSON.stringify({ object: 'list', data: entries(catalog, access, wanted, day) }))
     made.set(key, listing)
   }
   return listing

@@ -240,7 +240,9 @@ t.test('the listing holds what can be called, and nothing else', async t => {
         if (typeof models.serve === 'string') throw new Error('the catalogue is served locally')
         const reply = await models.serve(listing, undefined as never)
         for await (const [event] of reply.events) {
-          if (event?.type === 'result') return (event.value as { data: { id: string }[] }).data.map(({ id }) => id)
+          if (event?.type !== 'result') continue
+          const { data } = JSON.parse(String(event.bytes)) as { data: { id: string }[] }
+          return data.map(({ id }) => id)
         }
         throw new Error('no listing')
       }
