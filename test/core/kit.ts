@@ -9,6 +9,7 @@ import type { Sink } from '../../src/core/pump.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
 import type { Target } from '../../src/core/translator.ts'
 import { chat } from '../../src/endpoints/chat.ts'
+import { principalOf } from './principal.ts'
 
 export interface ExchangeFacts {
   request?: object
@@ -40,26 +41,7 @@ export function exchange(facts: ExchangeFacts = {}): Exchange {
   return ex
 }
 
-export const principal: Principal = {
-  keyId: 'key-1',
-  keyName: 'default',
-  kind: 'key',
-  projectId: 'project-1',
-  orgId: 'org-1',
-  orgName: 'acme',
-  account: 'prepaid',
-  mode: 'credits',
-  archived: false,
-  expiresAt: undefined,
-  cacheTtlMs: undefined,
-  member: undefined,
-  access: true,
-  budgets: [],
-  plan: undefined,
-  discounts: [],
-  retains: false,
-  since: 0,
-}
+export const principal: Principal = principalOf()
 
 /** Remembers what it is told, one line a call. `slow` answers every write with what the pump must wait for. */
 export function recorder(log: string[] = [], slow?: () => Promise<void>): Sink & { readonly log: string[] } {
@@ -77,10 +59,14 @@ export function recorder(log: string[] = [], slow?: () => Promise<void>): Sink &
 
 export const text = (said: string, choice = 0): Event => ({ type: 'text', choice, text: said })
 
-/** A reply's headers by name. */
+/** Headers that are given as names and values in turn, by their names; throws when one stands there twice. */
 export function byName(headers: readonly string[]): Record<string, string> {
   const record: Record<string, string> = {}
-  for (let at = 0; at < headers.length; at += 2) record[headers[at]!] = headers[at + 1]!
+  for (let at = 0; at < headers.length; at += 2) {
+    const name = headers[at]!
+    if (name in record) throw new Error(`the header "${name}" stands there twice`)
+    record[name] = headers[at + 1]!
+  }
   return record
 }
 

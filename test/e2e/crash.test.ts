@@ -6,7 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
-import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
+import type { Sqlite } from '../../src/stores/sqlite/driver.ts'
+import { readBooks } from '../helpers/books.ts'
 import { figure } from '../helpers/figure.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants, metric } from '../helpers/invariants.ts'
@@ -53,15 +54,7 @@ const gateway = await startGateway(t, {
   config: { endpoints: { chat: { ratelimit: { rpm: 1_000_000 }, admission: { lag: '60s' } } } },
 })
 
-/** Reads the books as they are on disk, and lets go of them: who keeps them open spares the gateway its recovery. */
-function books<T>(read: (db: Sqlite) => T): T {
-  const db = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
-  try {
-    return read(db)
-  } finally {
-    db.close()
-  }
-}
+const books = <T>(read: (db: Sqlite) => T) => readBooks(gateway, read)
 
 interface Row {
   id: string

@@ -1,7 +1,8 @@
 /** What the public listener refuses before anything runs: bodies that are no requests, and abuse of HTTP itself. */
 import t, { type Test } from 'tap'
+import { groupsOf, openBooks } from '../helpers/books.ts'
 import { startGateway } from '../helpers/gateway.ts'
-import { checkInvariants, isErrorBody, metric } from '../helpers/invariants.ts'
+import { isErrorBody, metric } from '../helpers/invariants.ts'
 import { type RawInput, type RawResult, raw } from '../helpers/raw.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
@@ -22,12 +23,7 @@ const gateway = await startGateway(t, {
   },
 })
 
-/** A group of checks; what must hold after every one of them holds. */
-const group = (name: string, run: (t: Test) => Promise<unknown>) =>
-  t.test(name, async t => {
-    await run(t)
-    await checkInvariants(t, gateway, upstream)
-  })
+const group = groupsOf(t, { gateway, upstream, books: openBooks(t, gateway) })
 
 const question = '"model":"test","messages":[{"role":"user","content":"Hi"}]'
 const valid = `{${question}}`

@@ -1,13 +1,11 @@
 /** `POST /v1/embeddings` with the official OpenAI client: forms, sizes, money, failover, the cache and large answers. */
-import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import OpenAI from 'openai'
-import t, { type Test } from 'tap'
-import { Database } from '../../src/stores/sqlite/driver.ts'
+import t from 'tap'
+import { cachingKey, groupsOf, openBooks } from '../helpers/books.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
-import { checkInvariants, metric } from '../helpers/invariants.ts'
+import { metric } from '../helpers/invariants.ts'
 import { type Step, startUpstream } from '../helpers/upstream.ts'
 
 type Tree = Record<string, unknown>
@@ -92,29 +90,9 @@ const gateway = await startGateway(t, {
   },
 })
 const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key, maxRetries: 0 })
-const books = new Database(join(gateway.dir, 'data/gateway.db'))
-t.teardown(() => books.close())
-
-/** A key of a project whose answers are cached. */
-const cachingKey = `mgw_${randomBytes(32).toString('base64url')}`
-books.exec(
-  "INSERT INTO projects (id, org_id, name, cache_ttl_ms, created_at) SELECT 'caching', id, 'caching', 60000, 0 FROM organizations",
-)
-books
-  .prepare(
-    "INSERT INTO keys (id, project_id, name, kind, hash, preview, created_at) VALUES ('caching', 'caching', '', 'key', ?, '', 0)",
-  )
-  .run(createHash('sha256').update(cachingKey).digest('hex'))
-
-/** A group of checks; what must hold after every one of them holds. */
-const group = (name: string, run: (t: Test) => Promise<unknown>) =>
-  t.test(name, async t => {
-    await upstream.reset()
-    await run(t)
-    await checkInvariants(t, gateway, upstream)
-    t.strictSame(await (await gateway.admin('POST', '/commands/usage.check')).json(), { differences: [] })
-    t.strictSame(books.prepare('SELECT * FROM holds').all(), [], 'INV-3: nothing is held')
-  })
+const books = openBooks(t, gateway, { writable: true })
+const caching = { authorization: `Bearer ${cachingKey(books)}` }
+const group = groupsOf(t, { gateway, upstream, books })
 
 const play = (prefix: string, ...steps: Step[]) => upstream.script(prefix, steps)
 let asked = 0
@@ -258,19 +236,18 @@ group('what cannot be served is refused before any provider is asked', async t =
 })
 
 group('an answer is kept and replayed, at no cost', async t => {
-  const key = { authorization: `Bearer ${cachingKey}` }
   const body = { input: 'keep me', encoding_format: 'base64' }
-  const first = await post(body, key)
+  const first = await post(body, caching)
   t.equal(first.headers.get('x-gateway-cache'), 'MISS')
-  const again = await post(body, key)
+  const again = await post(body, caching)
   t.equal(again.headers.get('x-gateway-cache'), 'HIT')
   t.strictSame(await again.json(), await first.json())
   t.match(await row(), { cached: 1, cost: 0, provider: 'first', model: 'vector' })
-  t.equal((await post({ ...body, dimensions: 4 }, key)).headers.get('x-gateway-cache'), 'MISS')
+  t.equal((await post({ ...body, dimensions: 4 }, caching)).headers.get('x-gateway-cache'), 'MISS')
   t.equal((await upstream.record('first')).length, 2)
   const large = { input: 'large', dimensions: 200_000 }
   for (let time = 0; time < 2; time++) {
-    const response = await post(large, key)
+    const response = await post(large, caching)
     t.equal(response.headers.get('x-gateway-cache'), 'MISS', 'what is larger than an entry may be is not kept')
     await response.text()
   }

@@ -1,7 +1,6 @@
 /** Two providers for one model, the first of which fails in every way that it can. */
-import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { Database } from '../../src/stores/sqlite/driver.ts'
+import { openBooks } from '../helpers/books.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, isErrorBody, metric } from '../helpers/invariants.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'
@@ -127,8 +126,7 @@ defeats.forEach(({ a, b }, index) => void offer(idOf('defeat', index), { a: a ==
 for (const id of ['blamed', 'alone']) offer(id, {})
 
 const gateway = await startGateway(t, { providers, config: { endpoints: { chat: { admission: { lag: '60s' } } } } })
-const books = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
-t.teardown(() => books.close())
+const books = openBooks(t, gateway)
 
 /** Plays a step at one provider of a case, from its next request on; a provider that is down plays none. */
 const play = (side: 'a' | 'b', id: string, step: Step | typeof refused) =>

@@ -4,10 +4,10 @@ import { createServer, type ServerResponse } from 'node:http'
 import { createServer as createListener } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import t, { type Test } from 'tap'
-import { Database } from '../../src/stores/sqlite/driver.ts'
+import t from 'tap'
+import { groupsOf, openBooks } from '../helpers/books.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
-import { checkInvariants, isErrorBody } from '../helpers/invariants.ts'
+import { isErrorBody } from '../helpers/invariants.ts'
 import { type Entry, startUpstream } from '../helpers/upstream.ts'
 import { insideHosts } from '../upstream/addresses.ts'
 
@@ -87,19 +87,15 @@ const gateway = await startGateway(t, {
     }),
   },
 })
-const books = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
-t.teardown(() => books.close())
+const books = openBooks(t, gateway)
 
-/** A group of checks; what must hold after every one of them holds. */
-const group = (name: string, run: (t: Test) => Promise<unknown>) =>
-  t.test(name, async t => {
-    await upstream.reset()
-    asked.length = 0
-    await run(t)
-    await checkInvariants(t, gateway, upstream)
-    t.strictSame(books.prepare('SELECT id FROM holds').all(), [], 'INV-3: nothing is held')
-    t.equal(visits, 0, 'nobody connected to the canary')
-  })
+const group = groupsOf(t, {
+  gateway,
+  upstream,
+  books,
+  before: () => asked.splice(0),
+  after: t => t.equal(visits, 0, 'nobody connected to the canary'),
+})
 
 const image = (url: string) => ({ type: 'image_url', image_url: { url } })
 const ask = (model: string, urls: string[], more: Json = {}, signal?: AbortSignal) =>

@@ -1,8 +1,9 @@
 /** What stays apart: tenants' sessions and cached answers, and the gateway's own credentials from everybody. */
 import { createHash } from 'node:crypto'
-import t, { type Test } from 'tap'
+import t from 'tap'
+import { groupsOf, openBooks } from '../helpers/books.ts'
+import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
-import { checkInvariants } from '../helpers/invariants.ts'
 import { fingerprint, startUpstream } from '../helpers/upstream.ts'
 
 type Tree = Record<string, unknown>
@@ -16,8 +17,7 @@ const gateway = await startGateway(t, {
   },
 })
 
-const command = async <T = Tree>(name: string, args: object = {}): Promise<T> =>
-  (await (await gateway.admin('POST', `/commands/${name}`, args)).json()) as T
+const command = commandsOf(gateway)
 let made = 0
 async function tenant(changes: object = {}): Promise<Record<string, string>> {
   const name = `tenant-${++made}`
@@ -41,14 +41,7 @@ async function ask(headers: Record<string, string>, more: Tree = {}): Promise<An
 }
 const providerOf = async (...args: Parameters<typeof ask>) => (await ask(...args)).metadata?.used_provider
 
-/** A group of checks; what must hold after every one of them holds. */
-const group = (name: string, run: (t: Test) => Promise<unknown>) =>
-  t.test(name, async t => {
-    await upstream.reset()
-    await run(t)
-    await checkInvariants(t, gateway, upstream, { secrets: [other] })
-    t.strictSame(await command('usage.check'), { differences: [] })
-  })
+const group = groupsOf(t, { gateway, upstream, books: openBooks(t, gateway), secrets: [other] })
 
 group('AT-10 the same name of a session or a user is another one for another tenant', async t => {
   const [one, two] = [await tenant(), await tenant()]

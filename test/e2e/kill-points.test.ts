@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
+import { readBooks } from '../helpers/books.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { startUpstream } from '../helpers/upstream.ts'
@@ -22,14 +23,7 @@ const gateway = await startGateway(t, {
   ),
 })
 const database = join(gateway.dir, 'data/gateway.db')
-function books<T>(read: (db: Sqlite) => T): T {
-  const db = new Database(database, { readonly: true })
-  try {
-    return read(db)
-  } finally {
-    db.close()
-  }
-}
+const books = <T>(read: (db: Sqlite) => T) => readBooks(gateway, read)
 const noted = () =>
   books(db => db.prepare<[], string>('SELECT progress FROM holds WHERE progress IS NOT NULL').pluck().get())
 const command = async (name: string, args: object = {}) =>

@@ -1,8 +1,9 @@
 /** What keys, members, plans and projects may do, as their callers find out: before a provider is asked anything. */
 import { createHash } from 'node:crypto'
-import t, { type Test } from 'tap'
+import t from 'tap'
+import { groupsOf, openBooks } from '../helpers/books.ts'
+import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
-import { checkInvariants } from '../helpers/invariants.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 type Tree = Record<string, unknown>
@@ -31,12 +32,7 @@ const request = { model: 'test', max_tokens: usage.completion, messages: [{ role
 /** USD, of `request`. */
 const PRICE = 0.000025
 
-const command = async <T = Tree>(name: string, args: object = {}): Promise<T> => {
-  const response = await gateway.admin('POST', `/commands/${name}`, args)
-  const answer = (await response.json()) as T
-  if (response.status !== 200) throw new Error(`${name}: ${JSON.stringify(answer)}`)
-  return answer
-}
+const command = commandsOf(gateway)
 let made = 0
 async function tenant({ credits = '1', key = {} }: { credits?: string; key?: object } = {}) {
   const name = `tenant-${++made}`
@@ -59,14 +55,7 @@ const status = async (response: Promise<Response>) => {
 }
 const keyOf = async ({ as }: As) => ((await (await gateway.get('/v1/key', as)).json()) as { data: Tree }).data
 
-/** A group of checks; what must hold after every one of them holds. */
-const group = (name: string, run: (t: Test) => Promise<unknown>) =>
-  t.test(name, async t => {
-    await upstream.reset()
-    await run(t)
-    await checkInvariants(t, gateway, upstream)
-    t.strictSame(await command('usage.check'), { differences: [] })
-  })
+const group = groupsOf(t, { gateway, upstream, books: openBooks(t, gateway) })
 
 group('CC-01, CC-04 two hundred requests at once on money for ten are ten, whatever bounds them', async t => {
   const enough = (PRICE * 10).toFixed(9)

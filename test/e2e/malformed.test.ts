@@ -1,14 +1,13 @@
 /** Requests that are nearly right: what is read of them is one thing for all who read it, and nothing ends in a 500. */
 
-import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { endpoints } from '../../src/endpoints/index.ts'
-import { Database } from '../../src/stores/sqlite/driver.ts'
+import { groupsOf, openBooks } from '../helpers/books.ts'
 import { figure } from '../helpers/figure.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
-import { checkInvariants, isErrorBody } from '../helpers/invariants.ts'
+import { isErrorBody } from '../helpers/invariants.ts'
 import { raw } from '../helpers/raw.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'
 import { startUpstream } from '../helpers/upstream.ts'
@@ -32,16 +31,9 @@ const gateway = await startGateway(t, {
   providers: { a: { base_url: upstream.url('a'), models: [testMapping, priced('cheap', '1'), priced('dear', '100')] } },
   config: { endpoints: { chat: { ratelimit: { rpm: 1_000_000 } }, messages: { ratelimit: { rpm: 1_000_000 } } } },
 })
-const books = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
-t.teardown(() => books.close())
+const books = openBooks(t, gateway)
 
-/** A group of checks; what must hold after every one of them holds. */
-const group = (name: string, run: (t: Test) => Promise<unknown>) =>
-  t.test(name, async t => {
-    await upstream.reset()
-    await run(t)
-    await checkInvariants(t, gateway, upstream)
-  })
+const group = groupsOf(t, { gateway, upstream, books })
 const hits = async () => (await upstream.record()).length
 const post = (body: string) => gateway.post('/v1/chat/completions', body)
 const messages = [{ role: 'user', content: 'Hi' }]

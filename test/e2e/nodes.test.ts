@@ -2,11 +2,10 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { commandsOf } from '../helpers/commands.ts'
 import { type Gateway, startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { startUpstream } from '../helpers/upstream.ts'
-
-type Tree = Record<string, unknown>
 
 const upstream = await startUpstream(t)
 const endpoints = { chat: { ratelimit: { rpm: 100_000 }, admission: { in_flight: 10_000, lag: '60s' } } }
@@ -21,12 +20,7 @@ const usage = { prompt: Math.ceil(content.length / 4), completion: 10 }
 const request = { model: 'test', max_tokens: usage.completion, messages: [{ role: 'user', content }] }
 const PRICE = 0.000025
 
-const command = async <T = Tree>(name: string, args: object = {}): Promise<T> => {
-  const response = await one.admin('POST', `/commands/${name}`, args)
-  const answer = (await response.json()) as T
-  if (response.status !== 200) throw new Error(`${name}: ${JSON.stringify(answer)}`)
-  return answer
-}
+const command = commandsOf(one)
 let made = 0
 async function tenant(credits: string, key: object = {}) {
   const name = `tenant-${++made}`

@@ -1,12 +1,11 @@
 /** More than there is room for: who is served, who waits, who is sent away, and that others do not feel it. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { Database } from '../../src/stores/sqlite/driver.ts'
+import { groupsOf, openBooks } from '../helpers/books.ts'
 import { type Gateway, startGateway, testMapping } from '../helpers/gateway.ts'
-import { checkInvariants, isErrorBody, metric } from '../helpers/invariants.ts'
+import { isErrorBody, metric } from '../helpers/invariants.ts'
 import { inspected, memory } from '../helpers/memory.ts'
 import { raw } from '../helpers/raw.ts'
 import { startUpstream } from '../helpers/upstream.ts'
@@ -45,19 +44,14 @@ const gateway = await startGateway(t, {
   },
   env: inspected,
 })
-const books = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
-t.teardown(() => books.close())
+const books = openBooks(t, gateway)
 
-/** A group of checks; what must hold after every one of them holds. */
-const group = (name: string, run: (t: Test) => Promise<unknown>) =>
-  t.test(name, async t => {
-    await upstream.reset()
-    await run(t)
-    await checkInvariants(t, gateway, upstream)
-    t.equal(metric(await gateway.metrics(), 'gateway_requests_waiting'), 0, 'INV-2: nobody waits')
-    t.strictSame(await (await gateway.admin('POST', '/commands/usage.check')).json(), { differences: [] })
-    t.strictSame(books.prepare('SELECT id FROM holds').all(), [], 'INV-3: nothing is held')
-  })
+const group = groupsOf(t, {
+  gateway,
+  upstream,
+  books,
+  after: async t => t.equal(metric(await gateway.metrics(), 'gateway_requests_waiting'), 0, 'INV-2: nobody waits'),
+})
 
 const ask = (model = 'test', headers = {}, signal?: AbortSignal) =>
   gateway.chat({ model, messages: [{ role: 'user', content: 'Hi' }] }, headers, signal)
@@ -128,7 +122,7 @@ group('OB-05, OB-06 who leaves the queue, or waits too long, costs nothing and r
 
 /** A key of an organization of its own, as the accounts' commands will make it. */
 async function keyOf(name: string): Promise<{ authorization: string }> {
-  const writer = new Database(join(gateway.dir, 'data/gateway.db'))
+  const writer = openBooks(t, gateway, { writable: true })
   const made = await gateway.admin('POST', '/commands/keys.create', { project: 'default', name })
   const { id, key } = (await made.json()) as { id: string; key: string }
   const columns = (table: string) =>
@@ -141,7 +135,6 @@ async function keyOf(name: string): Promise<{ authorization: string }> {
   copy('organizations', { id: `org-${name}`, name })
   copy('projects', { id: `project-${name}`, org_id: `org-${name}`, name })
   writer.prepare('UPDATE keys SET project_id = ? WHERE id = ?').run(`project-${name}`, id)
-  writer.close()
   return { authorization: `Bearer ${key}` }
 }
 

@@ -2,14 +2,13 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { HttpSink } from '../../src/http/sink.ts'
-import { Database } from '../../src/stores/sqlite/driver.ts'
+import { groupsOf, openBooks } from '../helpers/books.ts'
 import { figure } from '../helpers/figure.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
-import { checkInvariants, isErrorBody, metric } from '../helpers/invariants.ts'
+import { isErrorBody, metric } from '../helpers/invariants.ts'
 import { readEvents } from '../helpers/sse.ts'
 import { type Step, startUpstream } from '../helpers/upstream.ts'
 
@@ -52,17 +51,9 @@ const gateway = await startGateway(t, {
   // A provider that sends as fast as it can keeps the event loop busy; shedding load is not looked at here.
   config: { server: { drain: '300ms' }, endpoints: { chat: { admission: { lag: '30s' } } } },
 })
-const books = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
-t.teardown(() => books.close())
+const books = openBooks(t, gateway)
 
-/** A group of checks; what must hold after every one of them holds. */
-const group = (name: string, run: (t: Test) => Promise<unknown>) =>
-  t.test(name, async t => {
-    await run(t)
-    await checkInvariants(t, gateway, upstream)
-    t.strictSame(await (await gateway.admin('POST', '/commands/usage.check')).json(), { differences: [] })
-    t.strictSame(books.prepare('SELECT id FROM holds').all(), [], 'INV-3: nothing is held')
-  })
+const group = groupsOf(t, { gateway, upstream, books })
 
 const request = (model: string, stream: boolean) => ({ model, stream, messages: [{ role: 'user', content: 'Hi' }] })
 const ask = (model: string, stream: boolean) => gateway.chat(request(model, stream))

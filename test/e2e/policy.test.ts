@@ -159,31 +159,15 @@ group('rules of prices, addresses and compliance hold too', async t => {
   const dear = await ctlJson(t, ['iam', 'add', '--org', one.org, '--type', 'deny_pricing', '--max-output-price', '1.5'])
   await refused(/Model output price exceeds maximum allowed \(2 > 1.5 USD per million tokens\)/)
   await drop(dear.id)
-  const away = await ctlJson(t, [
-    'iam',
-    'add',
-    '--key',
-    one.keyId,
-    '--type',
-    'allow_ip_cidrs',
-    '--ip-cidrs',
-    '192.0.2.0/24',
-  ])
+  const only = (range: string) =>
+    ctlJson(t, ['iam', 'add', '--key', one.keyId, '--type', 'allow_ip_cidrs', '--ip-cidrs', range])
+  const away = await only('192.0.2.0/24')
   await refused(/IP address of the caller is not in the allowed ranges/)
   const forged = { ...as(one), 'x-forwarded-for': '192.0.2.1' }
   t.equal((await gateway.chat('Hi', forged)).status, 403, 'a header is not believed')
   t.equal((await gateway.get('/v1/models', as(one))).status, 403)
   await drop(away.id)
-  const home = await ctlJson(t, [
-    'iam',
-    'add',
-    '--key',
-    one.keyId,
-    '--type',
-    'allow_ip_cidrs',
-    '--ip-cidrs',
-    '127.0.0.0/8',
-  ])
+  const home = await only('127.0.0.0/8')
   t.equal((await ask(one)).status, 200)
   await drop(home.id)
 

@@ -3,8 +3,9 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { groupsOf, openBooks } from '../helpers/books.ts'
 import { startGateway } from '../helpers/gateway.ts'
-import { checkInvariants, isErrorBody, metric } from '../helpers/invariants.ts'
+import { isErrorBody, metric } from '../helpers/invariants.ts'
 import { type RawInput, type RawResult, raw } from '../helpers/raw.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
@@ -20,13 +21,7 @@ const gateway = await startGateway(t, {
   },
 })
 
-/** A group of checks; what must hold after every one of them holds. */
-const group = (name: string, run: (t: Test) => Promise<unknown>) =>
-  t.test(name, async t => {
-    await upstream.reset()
-    await run(t)
-    await checkInvariants(t, gateway, upstream)
-  })
+const group = groupsOf(t, { gateway, upstream, books: openBooks(t, gateway) })
 
 const bearer = `Authorization: Bearer ${gateway.key}`
 const head = (...lines: string[]) => `${lines.map(line => `${line}\r\n`).join('')}\r\n`

@@ -5,11 +5,12 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { stringify } from 'yaml'
+import { groupsOf, openBooks } from '../helpers/books.ts'
 import { Child } from '../helpers/child.ts'
 import { manifest, startGateway, testMapping } from '../helpers/gateway.ts'
-import { checkInvariants, metric } from '../helpers/invariants.ts'
+import { metric } from '../helpers/invariants.ts'
 import { raw } from '../helpers/raw.ts'
 import { slowness } from '../helpers/slowness.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'
@@ -33,13 +34,7 @@ const gateway = await startGateway(t, {
 })
 const settings = await readFile(gateway.configPath, 'utf8')
 
-/** A group of checks; what must hold after every one of them holds. */
-const group = (name: string, run: (t: Test) => Promise<unknown>) =>
-  t.test(name, async t => {
-    await upstream.reset()
-    await run(t)
-    await checkInvariants(t, gateway, upstream)
-  })
+const group = groupsOf(t, { gateway, upstream, books: openBooks(t, gateway) })
 const ask = (model: string, stream = false) =>
   gateway.chat({ model, stream, messages: [{ role: 'user', content: 'Four' }] })
 const reload = async () => {

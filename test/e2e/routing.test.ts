@@ -1,9 +1,8 @@
 /** Routing as clients see it: outages that nobody notices, regions, named providers, deadlines and refusals. */
 import { connect } from 'node:net'
-import { join } from 'node:path'
 import t from 'tap'
 import type { ExplainedRoute } from '../../src/core/ports.ts'
-import { Database } from '../../src/stores/sqlite/driver.ts'
+import { openBooks } from '../helpers/books.ts'
 import { Child } from '../helpers/child.ts'
 import { figure } from '../helpers/figure.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
@@ -71,8 +70,7 @@ const gateway = await startGateway(t, {
     endpoints: { chat: { admission: { lag: '60s' }, ratelimit: { rpm: 1_000_000 }, route: { exploration: 0 } } },
   },
 })
-const books = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
-t.teardown(() => books.close())
+const books = openBooks(t, gateway)
 
 const play = (prefix: string, ...steps: Step[]) => upstream.script(prefix, steps)
 const hits = async (prefix: string) => (await upstream.record(prefix)).length

@@ -1,7 +1,8 @@
 /** Sessions of end users: a key begins them, bounds them, pays for them, and ends them with itself. */
-import t, { type Test } from 'tap'
+import t from 'tap'
+import { groupsOf, openBooks } from '../helpers/books.ts'
+import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
-import { checkInvariants } from '../helpers/invariants.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 type Tree = Record<string, unknown>
@@ -19,12 +20,7 @@ const request = { model: 'test', max_tokens: usage.completion, messages: [{ role
 const PRICE = 0.000023
 const times = (count: number) => (PRICE * count).toFixed(9)
 
-const command = async <T = Tree>(name: string, args: object = {}): Promise<T> => {
-  const response = await gateway.admin('POST', `/commands/${name}`, args)
-  const answer = (await response.json()) as T
-  if (response.status !== 200) throw new Error(`${name}: ${JSON.stringify(answer)}`)
-  return answer
-}
+const command = commandsOf(gateway)
 let made = 0
 async function tenant(key: object = {}) {
   const { id: org } = await command<{ id: string }>('orgs.create', { name: `tenant-${++made}` })
@@ -55,15 +51,12 @@ const status = async (response: Promise<Response>) => {
 }
 const ask = ({ as }: As, more: Tree = {}) => status(gateway.chat({ ...request, ...more }, as))
 
-/** A group of checks; what must hold after every one of them holds. */
-const group = (name: string, run: (t: Test) => Promise<unknown>) =>
-  t.test(name, async t => {
-    await upstream.reset()
-    await upstream.script('a', [{ usage }])
-    await run(t)
-    await checkInvariants(t, gateway, upstream)
-    t.strictSame(await command('usage.check'), { differences: [] })
-  })
+const group = groupsOf(t, {
+  gateway,
+  upstream,
+  books: openBooks(t, gateway),
+  before: () => upstream.script('a', [{ usage }]),
+})
 
 group('a session calls what it was begun for, and its key pays', async t => {
   const who = await tenant()

@@ -4,8 +4,9 @@ import { connect } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { groupsOf, openBooks } from '../helpers/books.ts'
 import { startGateway } from '../helpers/gateway.ts'
-import { checkInvariants, isErrorBody } from '../helpers/invariants.ts'
+import { isErrorBody } from '../helpers/invariants.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
@@ -23,13 +24,7 @@ const gateway = await startGateway(t, {
   env: { NODE_OPTIONS: `--require ${join(import.meta.dirname, '../helpers/strain.cjs')}`, HEAP: heap },
 })
 
-/** A group of checks; what must hold after every one of them holds. */
-const group = (name: string, run: (t: Test) => Promise<unknown>) =>
-  t.test(name, async t => {
-    await upstream.reset()
-    await run(t)
-    await checkInvariants(t, gateway, upstream)
-  })
+const group = groupsOf(t, { gateway, upstream, books: openBooks(t, gateway) })
 
 const ask = (stream = false) =>
   gateway.chat({ model: 'test', stream, messages: [{ role: 'user', content: 'Hi' }] }, { connection: 'close' })

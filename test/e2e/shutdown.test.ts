@@ -5,7 +5,7 @@ import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
+import { readBooks } from '../helpers/books.ts'
 import { figure } from '../helpers/figure.ts'
 import { type Gateway, startGateway } from '../helpers/gateway.ts'
 import { metric } from '../helpers/invariants.ts'
@@ -33,20 +33,12 @@ async function pair(t: Test, server: object, step: Step = {}): Promise<{ gateway
 const ask = (gateway: Gateway, stream: boolean) =>
   gateway.chat({ model: 'test', stream, messages: [{ role: 'user', content: 'Hi' }] })
 
-/** The books after the end: nothing is held, and every row is what it should be. */
-function books<T>(gateway: Gateway, read: (db: Sqlite) => T): T {
-  const db = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
-  try {
-    return read(db)
-  } finally {
-    db.close()
-  }
-}
+/** Rows of the books by their error, and how many of each are paid for. */
 const rowsOf = (gateway: Gateway) =>
-  books(gateway, db =>
+  readBooks(gateway, db =>
     db.prepare('SELECT error_code AS code, count(*) AS count, sum(cost > 0) AS paid FROM requests GROUP BY 1').all(),
   )
-const heldOf = (gateway: Gateway) => books(gateway, db => db.prepare('SELECT count(*) FROM holds').pluck().get())
+const heldOf = (gateway: Gateway) => readBooks(gateway, db => db.prepare('SELECT count(*) FROM holds').pluck().get())
 
 async function socketOf(gateway: Gateway, text = ''): Promise<{ socket: Socket; closed: Promise<number> }> {
   const socket = connect(gateway.port, '127.0.0.1').resume()
@@ -206,7 +198,9 @@ t.test(
     t.match(gateway.stdout(), 'nothing is left to do', 'it ends by itself')
     t.notOk(existsSync(join(gateway.dir, 'data/gateway.db-wal')), 'the log is folded into the database')
     const count = (outcome: string) =>
-      books(gateway, db => db.prepare('SELECT count(*) FROM requests WHERE outcome = ?').pluck().get(outcome)) as number
+      readBooks(gateway, db =>
+        db.prepare('SELECT count(*) FROM requests WHERE outcome = ?').pluck().get(outcome),
+      ) as number
     t.ok(count('ok') >= whole && whole >= 50, `${whole} answers, ${count('ok')} rows`)
     const cancelled = (rowsOf(gateway) as { code: string | null }[]).filter(({ code }) => code === 'request_cancelled')
     t.strictSame(cancelled, [{ code: 'request_cancelled', count: LEAVING, paid: LEAVING }])

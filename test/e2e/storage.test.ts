@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { Database } from '../../src/stores/sqlite/driver.ts'
+import { openBooks } from '../helpers/books.ts'
 import { type Gateway, startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants, isErrorBody } from '../helpers/invariants.ts'
 import { startUpstream } from '../helpers/upstream.ts'
@@ -134,8 +135,7 @@ t.test('rows that are kept for a while only are dropped, and the sums stay', asy
   const gateway = await startGateway(t, { providers, config: { ...config, ...keep } })
   for (let i = 0; i < 3; i++) t.equal((await gateway.chat('Hi')).status, 200)
   await gateway.restart()
-  const books = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
-  t.teardown(() => books.close())
+  const books = openBooks(t, gateway)
   const count = books.prepare<[], number>('SELECT count(*) FROM requests').pluck()
   for (let i = 0; i < 100 && count.get()! > 0; i++) await sleep(20)
   t.equal(count.get(), 0)

@@ -1,14 +1,13 @@
 /** Streams that are silent, broken, endless or strange: what a client sees of them, and what they cost. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
-import t, { type Test } from 'tap'
-import { Database } from '../../src/stores/sqlite/driver.ts'
+import t from 'tap'
+import { groupsOf, openBooks } from '../helpers/books.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
-import { checkInvariants, metric } from '../helpers/invariants.ts'
+import { metric } from '../helpers/invariants.ts'
 import { slowness } from '../helpers/slowness.ts'
 import { type ChatChunk, readEvents, textOf } from '../helpers/sse.ts'
 import { type Piece, type Step, startUpstream } from '../helpers/upstream.ts'
@@ -40,18 +39,9 @@ const gateway = await startGateway(t, {
     endpoints: { chat: { ratelimit: { rpm: 100_000 }, admission: { lag: '60s' } } },
   },
 })
-const books = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
-t.teardown(() => books.close())
+const books = openBooks(t, gateway)
 
-/** A group of checks; what must hold after every one of them holds. */
-const group = (name: string, run: (t: Test) => Promise<unknown>) =>
-  t.test(name, async t => {
-    await upstream.reset()
-    await run(t)
-    await checkInvariants(t, gateway, upstream)
-    t.strictSame(await (await gateway.admin('POST', '/commands/usage.check')).json(), { differences: [] })
-    t.strictSame(books.prepare('SELECT id FROM holds').all(), [], 'INV-3: nothing is held')
-  })
+const group = groupsOf(t, { gateway, upstream, books })
 const play = (prefix: string, ...steps: Step[]) => upstream.script(prefix, steps)
 const ask = (model: string, more: Json = {}, headers = {}) =>
   gateway.chat({ model, stream: true, messages: [{ role: 'user', content: question }], ...more }, headers)

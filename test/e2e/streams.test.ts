@@ -1,11 +1,9 @@
 /** Streams that are poisoned, cut short, or left by their client, and what each of them costs. */
-import { createHash, randomBytes } from 'node:crypto'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { Database } from '../../src/stores/sqlite/driver.ts'
+import { cachingKey, groupsOf, openBooks } from '../helpers/books.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
-import { checkInvariants, isErrorBody, metric } from '../helpers/invariants.ts'
+import { isErrorBody, metric } from '../helpers/invariants.ts'
 import { type ChatChunk, readEvents, textOf } from '../helpers/sse.ts'
 import { type Piece, type Step, startUpstream } from '../helpers/upstream.ts'
 
@@ -40,28 +38,9 @@ const gateway = await startGateway(t, {
     ...serve('second', 'pair'),
   },
 })
-const books = new Database(join(gateway.dir, 'data/gateway.db'))
-t.teardown(() => books.close())
-
-/** A key of a project whose answers are cached. */
-const cachingKey = `mgw_${randomBytes(32).toString('base64url')}`
-books.exec(
-  "INSERT INTO projects (id, org_id, name, cache_ttl_ms, created_at) SELECT 'caching', id, 'caching', 60000, 0 FROM organizations",
-)
-books
-  .prepare(
-    "INSERT INTO keys (id, project_id, name, kind, hash, preview, created_at) VALUES ('caching', 'caching', '', 'key', ?, '', 0)",
-  )
-  .run(createHash('sha256').update(cachingKey).digest('hex'))
-
-/** A group of checks; what must hold after every one of them holds. */
-const group = (name: string, run: (t: Test) => Promise<unknown>) =>
-  t.test(name, async t => {
-    await run(t)
-    await checkInvariants(t, gateway, upstream)
-    t.strictSame(await (await gateway.admin('POST', '/commands/usage.check')).json(), { differences: [] })
-    t.strictSame(books.prepare('SELECT id FROM holds').all(), [], 'INV-3: nothing is held')
-  })
+const books = openBooks(t, gateway, { writable: true })
+const caching = { authorization: `Bearer ${cachingKey(books)}` }
+const group = groupsOf(t, { gateway, upstream, books })
 
 const play = (prefix: string, ...steps: Step[]) => upstream.script(prefix, steps)
 const hits = async (prefix: string) => (await upstream.record(prefix)).length
@@ -151,13 +130,12 @@ const cuts: { says: string; step: Step }[] = [
   { says: 'in good order, without a finish reason', step: { chunks: chunks.slice(0, 5), fault: 'truncate' } },
 ]
 group('SF-01 a stream that ends too early never looks like success, and is charged for what was delivered', async t => {
-  const headers = { authorization: `Bearer ${cachingKey}` }
   for (const { says, step } of cuts) {
     await t.test(says, async t => {
       await play('plain', step)
       const before = await hits('plain')
       for (const round of [1, 2]) {
-        const response = await ask('plain', true, headers)
+        const response = await ask('plain', true, caching)
         t.match([response.status, response.headers.get('x-gateway-cache')], [200, 'MISS'], 'it is not cached')
         const { seen, error, usage, metadata } = await read(response)
         t.strictSame(seen, { text: told, finishes: [], ended: true })
@@ -169,14 +147,14 @@ group('SF-01 a stream that ends too early never looks like success, and is charg
         t.match(rowOf(metadata.log_id), { outcome: 'error', estimated: 1, error_code: error!.code })
         t.equal(await hits('plain'), before + round)
       }
-      const whole = await ask('plain', false, headers)
+      const whole = await ask('plain', false, caching)
       t.equal(whole.status, 502, 'the same answer in one piece is none')
       t.ok(isErrorBody(await whole.json()))
     })
   }
   await play('plain', { chunks })
   for (const cache of ['MISS', 'HIT']) {
-    const response = await ask('plain', true, headers)
+    const response = await ask('plain', true, caching)
     t.equal(response.headers.get('x-gateway-cache'), cache, 'the first that is complete is kept')
     t.strictSame((await read(response)).seen, { text: chunks.join(''), finishes: ['stop'], ended: true })
   }

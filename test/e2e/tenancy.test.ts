@@ -5,12 +5,12 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { commands } from '../../src/admin/commands/index.ts'
 import { endpoints } from '../../src/endpoints/index.ts'
-import { Database } from '../../src/stores/sqlite/driver.ts'
+import { groupsOf, openBooks } from '../helpers/books.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
-import { checkInvariants, isErrorBody } from '../helpers/invariants.ts'
+import { isErrorBody } from '../helpers/invariants.ts'
 import { raw } from '../helpers/raw.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'
 import { startUpstream } from '../helpers/upstream.ts'
@@ -28,8 +28,7 @@ const gateway = await startGateway(t, {
     },
   },
 })
-const books = new Database(join(gateway.dir, 'data/gateway.db'))
-t.teardown(() => books.close())
+const books = openBooks(t, gateway, { writable: true })
 
 interface Tenant {
   org: string
@@ -65,13 +64,11 @@ function tenant(org: string, name: string, cacheTtlMs: number | null = null): Te
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const as = ({ key }: Tenant, headers: Record<string, string> = {}) => ({ authorization: `Bearer ${key}`, ...headers })
 
-/** A group of checks; what must hold after every one of them holds. */
-const group = (name: string, run: (t: Test) => Promise<unknown>) =>
-  t.test(name, async t => {
-    await upstream.reset()
-    await run(t)
-    await checkInvariants(t, gateway, upstream)
-    t.strictSame(await (await gateway.admin('POST', '/commands/usage.check')).json(), { differences: [] })
+const group = groupsOf(t, {
+  gateway,
+  upstream,
+  books,
+  after: t => {
     const wrong = books.prepare(`
       SELECT org_id, balance, held, used FROM balances
       WHERE balance <> (
@@ -80,7 +77,8 @@ const group = (name: string, run: (t: Test) => Promise<unknown>) =>
       OR used <> (SELECT coalesce(-sum(amount), 0) FROM ledger WHERE ledger.org_id = balances.org_id AND kind = 'charge')
       OR held <> 0`)
     t.strictSame(wrong.all(), [], 'INV-3: every balance is the sum of its entries, and nothing is held')
-  })
+  },
+})
 
 const unknown = `mgw_${'A'.repeat(43)}`
 /** Header lines, and the status where it is not 401: that of what is not even HTTP. */

@@ -4,8 +4,9 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { Database } from '../../src/stores/sqlite/driver.ts'
+import { readBooks } from '../helpers/books.ts'
 import { Child } from '../helpers/child.ts'
+import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, metric } from '../helpers/invariants.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'
@@ -42,12 +43,7 @@ const request = { model: 'test', max_tokens: usage.completion, messages: [{ role
 const PRICE = 0.000025
 const chunks = ['One ', 'two ', 'six ', 'ten ']
 
-const command = async <T = Tree>(name: string, args: object = {}): Promise<T> => {
-  const response = await gateway.admin('POST', `/commands/${name}`, args)
-  const answer = (await response.json()) as T
-  if (response.status !== 200) throw new Error(`${name}: ${JSON.stringify(answer)}`)
-  return answer
-}
+const command = commandsOf(gateway)
 const status = () => command<Status>('status')
 async function tenant(name: string, credits = '1') {
   const { id: org } = await command<{ id: string }>('orgs.create', { name })
@@ -257,9 +253,10 @@ t.test('SD-01 all streams of all workers end properly after SIGTERM, and so do a
   }
   t.equal(await exit, 0)
   t.strictSame(pids.map(isAlive), [false, false, false])
-  const db = new Database(join(gateway.dir, 'data/gateway.db'), { readonly: true })
-  t.equal(db.prepare('SELECT count(*) FROM holds').pluck().get(), 0)
-  db.close()
+  t.equal(
+    readBooks(gateway, db => db.prepare('SELECT count(*) FROM holds').pluck().get()),
+    0,
+  )
 })
 
 t.test('SD-02, SD-03 what lasts too long ends with an error, and sooner after a second signal', async t => {

@@ -1,9 +1,9 @@
 /** Another process on the same database: forked by tests, told by messages what to do, and killed at will. */
-import { once } from 'node:events'
 import type { Principal } from '../../src/core/ports.ts'
 import { Database } from '../../src/stores/sqlite/driver.ts'
 import { openStores } from '../../src/stores/sqlite/index.ts'
 import { identity } from '../stores/subject.ts'
+import { obey } from './obey.ts'
 
 export type Order =
   /** Asks for `count` holds at once; answers how many were granted. */
@@ -13,7 +13,7 @@ export type Order =
   /** Opens the store, which migrates it; answers whether that worked. */
   | { do: 'open'; path: string }
 
-async function obey(order: Order): Promise<unknown> {
+async function run(order: Order): Promise<unknown> {
   switch (order.do) {
     case 'hold': {
       const { ledger } = openStores(order.path)
@@ -44,12 +44,4 @@ async function obey(order: Order): Promise<unknown> {
   }
 }
 
-process.on('message', (order: Order) => {
-  obey(order).then(
-    answer => process.send?.(answer),
-    (error: unknown) => process.send?.(`${order.do} failed: ${error}`),
-  )
-})
-process.send?.('ready')
-await once(process, 'disconnect')
-process.exit()
+await obey(run)

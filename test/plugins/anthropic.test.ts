@@ -2,56 +2,32 @@
  * The wire `anthropic.messages`. Its tables are `test/golden/anthropic`: requests with the body that they become,
  * streams with their events, and one `*.table.json` per kind of edge case. Ids such as R3 name known edge cases.
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
 import { fromWireName, toWireName } from '../../plugins/anthropic/tool-name.ts'
 import { plugin } from '../../plugins/anthropic.ts'
-import { GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
-import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Target } from '../../src/core/translator.ts'
-import { mergeUsage, type Usage } from '../../src/core/usage.ts'
+import {
+  anyMessages,
+  checkErrors,
+  checkHistories,
+  checkParameters,
+  checkPrefix,
+  checkRefusals,
+} from './golden-checks.ts'
+import { call, contentOf, errorsOf, hi, type Json, offer, subject, usageOf } from './golden-kit.ts'
 import { decodeAll, deepFreeze, target } from './wire-kit.ts'
 
-type Json = Record<string, unknown>
 interface Turn {
   role: string
   content: Json[]
 }
 
-const wire = plugin.wires[0]!
-const golden = new URL('../golden/anthropic/', import.meta.url)
-const read = (name: string) => readFileSync(new URL(name, golden), 'utf8')
-const names = (ending: string) =>
-  readdirSync(golden).flatMap(name => (name.endsWith(ending) ? [name.slice(0, -ending.length)] : []))
-/** Rows are written by hand, in the shape that their test names. */
-const table = <Row extends Json>(name: string): (Row & { name: string })[] => JSON.parse(read(`${name}.table.json`))
-
-/** A target whose mapping is written as JSON. */
-const offer = (mapping: Json = {}): Target => {
-  const { supports, parameters, ...rest } = mapping as { supports?: never[]; parameters?: string[] }
-  return target({ mapping: { ...rest, supports: new Set(supports), parameters: parameters && new Set(parameters) } })
-}
-const hi = { role: 'user', content: 'Hi' }
-const encode = (request: Json, to = target()) =>
-  wire.encode(deepFreeze({ model: 'acme-large', messages: [hi], ...request }) as unknown as ChatRequest, to, false)
+const wired = subject(plugin.wires[0]!, 'anthropic')
+const { wire, read, names, table, encode, decode } = wired
 const turnsOf = (messages: Json[], to?: Target) => encode({ messages: [...messages] }, to).body.messages as Turn[]
-const call = (id: string, args = '{}') => ({ id, type: 'function', function: { name: 'f', arguments: args } })
-
-/** Decodes payloads; a string stands for itself. */
-const decode = (mode: 'stream' | 'unary', payloads: readonly unknown[]) =>
-  decodeAll(
-    wire.decoder(mode, target()),
-    payloads.map(payload => (typeof payload === 'string' ? payload : JSON.stringify(payload))),
-  )
-const content = (events: Event[]) => events.filter(({ type }) => !['start', 'usage', 'tier'].includes(type))
-const errorsOf = (events: Event[]) => events.flatMap(event => (event.type === 'error' ? [event.error] : []))
-const usageOf = (events: Event[]) => {
-  const usage: Usage = {}
-  for (const event of events) if (event.type === 'usage') mergeUsage(usage, event.usage)
-  return usage
-}
 
 t.test('golden requests are encoded without touching them', async t => {
   for (const name of names('.request.json')) {
@@ -82,10 +58,7 @@ t.test('golden streams give the expected events, also without their final event'
 })
 
 t.test('what the wire cannot carry is refused by name', async t => {
-  type Row = { mapping?: Json; request: Json; param: string; message: string }
-  for (const { name, mapping, request, param, message } of table<Row>('refusals')) {
-    t.throws(() => encode(request, offer(mapping)), { status: 400, param, message, failover: false }, name)
-  }
+  checkRefusals(t, wired)
 })
 
 t.test('histories become alternating turns', async t => {
@@ -95,11 +68,7 @@ t.test('histories become alternating turns', async t => {
 })
 
 t.test('parameters are mapped, clamped or dropped', async t => {
-  // In a row, null stands for a field that must be absent.
-  for (const { name, mapping, request, body } of table<{ mapping?: Json; request: Json; body: Json }>('parameters')) {
-    const sent = encode(request, offer(mapping)).body
-    for (const [field, value] of Object.entries(body)) t.same(sent[field] ?? null, value, `${name}: ${field}`)
-  }
+  await checkParameters(t, wired)
 })
 
 t.test('the manifest decides the API version, and with it whether sampling parameters exist', async t => {
@@ -166,15 +135,11 @@ t.test('a breakpoint ends the same bytes, each time and in a longer conversation
     { role: 'system', content: 'Now' },
   ]
   const tools = ['z', 'a'].map(name => ({ type: 'function', function: { name } }))
-  const prefix = (more: Json[], rest: Json = {}) => {
+  const first = checkPrefix(t, later, (more, rest) => {
     const text = JSON.stringify(encode({ tools, messages: [...messages, ...more], ...rest }).body)
     return text.slice(0, text.lastIndexOf('"cache_control"'))
-  }
-  const first = prefix([])
+  })
   t.ok(first.includes('"content":"ok"'))
-  const all = new Set<string>()
-  for (let i = 0; i < 100; i++) all.add(prefix(later.slice(0, i % 4), i % 2 ? { temperature: 1 } : {}))
-  t.same([...all], [first])
 })
 
 t.test('R19 tool names are spelt in the alphabet of the wire and read back', async t => {
@@ -198,7 +163,7 @@ t.test('R19 tool names are spelt in the alphabet of the wire and read back', asy
 
 t.test('streams that are not plain', async t => {
   for (const { name, payloads, events } of table<{ payloads: unknown[]; events: Event[] }>('streams')) {
-    t.same(content(decode('stream', payloads)), events, name)
+    t.same(contentOf(decode('stream', payloads)), events, name)
   }
   const misnamed = {
     name: 'message_stop',
@@ -227,10 +192,7 @@ t.test('a failure becomes one error event', async t => {
 })
 
 t.test('refusals with a status say whose fault they are', async t => {
-  const to = target({ secret: 'secret-0123456789' })
-  for (const { name, status, body, error } of table<{ status: number; body: unknown; error: Json }>('errors')) {
-    t.match(wire.error(status, typeof body === 'string' ? body : JSON.stringify(body), to), error, name)
-  }
+  checkErrors(t, wired)
 })
 
 t.test('C35 usage includes what the cache gave and took, streamed and whole alike', async t => {
@@ -276,24 +238,6 @@ t.test('C35 usage includes what the cache gave and took, streamed and whole alik
 })
 
 t.test('any history is refused by name, or pairs every call with one result', async t => {
-  const id = fc.constantFrom('a', 'b', 'a|b', 'a_b', 'a_b_2', '', 'é')
-  const words = fc.constantFrom('', ' ', 'x', 'y\n', '\ud83d')
-  const parts = fc.array(
-    words.map(text => ({ type: 'text', text })),
-    { maxLength: 3 },
-  )
-  const spoken = fc.oneof(words, fc.constant(null), parts)
-  const calls = fc.array(
-    fc.tuple(id, fc.constantFrom('{}', '', '{"a":1}')).map(([id, args]) => call(id, args)),
-    {
-      maxLength: 3,
-    },
-  )
-  const message = fc.oneof(
-    fc.record({ role: fc.constantFrom('system', 'developer', 'user', 'assistant'), content: spoken }),
-    fc.record({ role: fc.constant('assistant'), content: spoken, tool_calls: calls }),
-    fc.record({ role: fc.constant('tool'), content: spoken, tool_call_id: id }),
-  )
   /** The first rule of the wire that `turns` break. */
   const fault = (turns: Turn[]): string | undefined => {
     const used: unknown[] = []
@@ -311,22 +255,6 @@ t.test('any history is refused by name, or pairs every call with one result', as
     if (new Set(used).size !== used.length) return 'ids must be unique'
     return results === used.length ? undefined : 'results must be as many as calls'
   }
-  let accepted = 0
-  fc.assert(
-    fc.property(fc.array(message, { minLength: 1, maxLength: 8 }), messages => {
-      let turns: Turn[]
-      try {
-        turns = turnsOf(messages)
-      } catch (thrown) {
-        if (!(thrown instanceof GatewayError)) throw thrown
-        return /^messages\[\d\]\.tool_call_id$/.test(String(thrown.param))
-      }
-      accepted += 1
-      const found = fault(turns)
-      if (found) throw new Error(found)
-      return true
-    }),
-    { numRuns: 1000, seed: 1 },
-  )
-  t.ok(accepted > 200, 'many histories are valid')
+  const histories = anyMessages(['a', 'b', 'a|b', 'a_b', 'a_b_2', '', 'é'], ['', ' ', 'x', 'y\n', '\ud83d'])
+  checkHistories(t, histories, turnsOf, turns => assert.equal(fault(turns), undefined))
 })

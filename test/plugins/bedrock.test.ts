@@ -3,7 +3,6 @@
  * with its events and the same answer whole, and one `*.table.json` per kind of edge case. Ids such as R3 name known
  * edge cases. A frame is `[name, payload]`. What is sent must also pass the rules of the simulated provider.
  */
-import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import t from 'tap'
 import { fromWireName } from '../../plugins/anthropic/tool-name.ts'
@@ -12,14 +11,13 @@ import { plugin } from '../../plugins/bedrock.ts'
 import { GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Fold } from '../../src/core/fold.ts'
-import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Frame, Target, WireRequest } from '../../src/core/translator.ts'
-import { mergeUsage, type Usage } from '../../src/core/usage.ts'
 import { framingFor } from '../../src/upstream/framing/index.ts'
 import { startUpstream } from '../helpers/upstream.ts'
+import { anyCalls, checkErrors, checkParameters, checkPrefix, checkRefusals } from './golden-checks.ts'
+import { call, contentOf, encodeWith, errorsOf, golden, hi, type Json, textOf, usageOf } from './golden-kit.ts'
 import { deepFreeze, target } from './wire-kit.ts'
 
-type Json = Record<string, unknown>
 type Named = [name: string | null, payload: unknown]
 interface Turn {
   role: string
@@ -27,10 +25,8 @@ interface Turn {
 }
 
 const wire = plugin.wires[0]!
-const golden = new URL('../golden/bedrock/', import.meta.url)
-const read = (name: string) => JSON.parse(readFileSync(new URL(name, golden), 'utf8'))
-/** Rows are written by hand, in the shape that their test names. */
-const table = <Row extends Json>(name: string): (Row & { name: string })[] => read(`${name}.table.json`)
+const { read: textIn, names, table } = golden('bedrock')
+const read = (name: string) => JSON.parse(textIn(name))
 const helper = (name: string) => import(new URL(`../helpers/upstream/${name}.mjs`, import.meta.url).href)
 type Rules = { check(headers: Json, body: unknown, keys: string[], url: URL): void }
 const rules: Promise<Rules> = helper('bedrock-rules')
@@ -43,10 +39,8 @@ const offer = (given: Json = {}, provider: Json = {}): Target => {
   return target({ mapping, provider, secret: 'secret-0123456789', ...(model && { model }) })
 }
 const CLAUDE = { externalId: 'us.anthropic.claude-haiku-4-5-20251001-v1:0', supports: ['tools', 'prompt_cache'] }
-const hi = { role: 'user', content: 'Hi' }
-const call = (id: string, args = '{}') => ({ id, type: 'function', function: { name: 'f', arguments: args } })
-const encode = (request: Json, to = offer(), streamed = false) =>
-  wire.encode(deepFreeze({ model: 'acme-large', messages: [hi], ...request }) as unknown as ChatRequest, to, streamed)
+const encode = (request: Json, to = offer(), streamed = false) => encodeWith(wire, request, to, streamed)
+const wired = { wire, table, encode }
 const turnsOf = (messages: Json[], to?: Target) => encode({ messages: [...messages] }, to).body.messages as Turn[]
 
 /** What the simulated provider would refuse of a request; undefined when it takes it. */
@@ -62,19 +56,12 @@ const refusalOf = async ({ path, body }: WireRequest): Promise<string | undefine
 }
 
 const frameOf = ([name, payload]: Named): Frame => ({
-  data: typeof payload === 'string' ? payload : JSON.stringify(payload),
+  data: textOf(payload),
   ...(name !== null && { name }),
 })
 const decode = (frames: readonly Frame[], to = offer(), mode: 'stream' | 'unary' = 'stream'): Event[] => {
   const decoder = wire.decoder(mode, to)
   return [...frames.flatMap(frame => decoder.frame(frame)), ...decoder.end()]
-}
-const content = (events: Event[]) => events.filter(({ type }) => !['start', 'usage', 'tier'].includes(type))
-const errorsOf = (events: Event[]) => events.flatMap(event => (event.type === 'error' ? [event.error] : []))
-const usageOf = (events: Event[]) => {
-  const usage: Usage = {}
-  for (const event of events) if (event.type === 'usage') mergeUsage(usage, event.usage)
-  return usage
 }
 const answerOf = (events: Event[]) => {
   const fold = new Fold()
@@ -83,11 +70,11 @@ const answerOf = (events: Event[]) => {
 }
 
 t.test('golden requests are encoded without touching them, and the provider takes them', async t => {
-  for (const file of readdirSync(golden).filter(name => name.endsWith('.request.json'))) {
-    const { mapping, request } = deepFreeze(read(file))
+  for (const name of names('.request.json')) {
+    const { mapping, request } = deepFreeze(read(`${name}.request.json`))
     const sent = wire.encode(request, offer(mapping), request.stream === true)
-    t.same({ ...sent, body: JSON.parse(JSON.stringify(sent.body)) }, read(file.replace('request', 'body')), file)
-    t.equal(await refusalOf(sent), undefined, file)
+    t.same({ ...sent, body: JSON.parse(JSON.stringify(sent.body)) }, read(`${name}.body.json`), name)
+    t.equal(await refusalOf(sent), undefined, name)
   }
 })
 
@@ -128,10 +115,7 @@ t.test('a stream gives the same events wherever its bytes are cut', async t => {
 })
 
 t.test('what the wire cannot carry is refused by name', async t => {
-  type Row = { mapping?: Json; request: Json; param: string; code: string; message: string }
-  for (const { name, mapping, request, ...refusal } of table<Row>('refusals')) {
-    t.throws(() => encode(request, offer(mapping)), { status: 400, failover: false, ...refusal }, name)
-  }
+  checkRefusals(t, wired, offer)
 })
 
 t.test('histories become alternating turns', async t => {
@@ -142,13 +126,8 @@ t.test('histories become alternating turns', async t => {
 })
 
 t.test('parameters are mapped, clamped or dropped', async t => {
-  // In a row, null stands for a field that must be absent.
-  for (const { name, mapping, request, body } of table<{ mapping?: Json; request: Json; body: Json }>('parameters')) {
-    const sent = encode(request, offer(mapping))
-    for (const [field, value] of Object.entries(body))
-      t.strictSame(sent.body[field] ?? null, value, `${name}: ${field}`)
-    t.equal(await refusalOf(sent), undefined, name)
-  }
+  const taken = async (sent: WireRequest, name: string) => t.equal(await refusalOf(sent), undefined, name)
+  await checkParameters(t, wired, taken, offer)
 })
 
 t.test('a model id is one segment of the address', async t => {
@@ -173,15 +152,11 @@ t.test('a breakpoint ends the same bytes, each time and in a longer conversation
     { role: 'system', content: 'Now' },
   ]
   const tools = ['z', 'a'].map(name => ({ type: 'function', function: { name } }))
-  const prefix = (more: Json[], rest: Json = {}) => {
+  const first = checkPrefix(t, later, (more, rest) => {
     const text = JSON.stringify(encode({ tools, messages: [...messages, ...more], ...rest }, offer(CLAUDE)).body)
     return text.slice(0, text.lastIndexOf('"cachePoint"'))
-  }
-  const first = prefix([])
+  })
   t.ok(first.includes('"ok"'))
-  const all = new Set<string>()
-  for (let i = 0; i < 100; i++) all.add(prefix(later.slice(0, i % 4), i % 2 ? { temperature: 1 } : {}))
-  t.same([...all], [first])
 })
 
 t.test('R19 tool names are spelt in the alphabet of the wire and read back', async t => {
@@ -223,11 +198,11 @@ t.test('R4 ids for Mistral are nine letters and digits, the same in every turn',
 
 t.test('streams and whole answers that are not plain', async t => {
   for (const { name, frames, events } of table<{ frames: Named[]; events: Event[] }>('streams')) {
-    t.same(content(decode(frames.map(frameOf))), events, name)
+    t.same(contentOf(decode(frames.map(frameOf))), events, name)
   }
   for (const { name, payload, events } of table<{ payload: Json; events: Event[] }>('wholes')) {
-    t.same(content(decode([frameOf([null, payload])], offer(), 'unary')), events, name)
-    t.same(content(decode([frameOf([null, payload])])), events, `${name}: S19 also where a stream was expected`)
+    t.same(contentOf(decode([frameOf([null, payload])], offer(), 'unary')), events, name)
+    t.same(contentOf(decode([frameOf([null, payload])])), events, `${name}: S19 also where a stream was expected`)
   }
 })
 
@@ -241,9 +216,7 @@ t.test('a failure becomes one error event, and ends the answer', async t => {
 })
 
 t.test('refusals with a status say whose fault they are', async t => {
-  for (const { name, status, body, error } of table<{ status: number; body: unknown; error: Json }>('errors')) {
-    t.match(wire.error(status, typeof body === 'string' ? body : JSON.stringify(body), offer()), error, name)
-  }
+  checkErrors(t, wired, offer())
 })
 
 t.test('C35 usage includes what the cache gave and took', async t => {
@@ -275,14 +248,10 @@ t.test('any history is refused by name, or taken by the provider', async t => {
   const file = fc.constant({ type: 'file', file: { filename: 'a_b.txt', file_data: 'data:text/plain;base64,YQ==' } })
   const spoken = fc.oneof(words, fc.constant(null), fc.array(part, { maxLength: 3 }))
   const asked = fc.oneof(spoken, fc.array(fc.oneof(part, file), { maxLength: 3 }))
-  const calls = fc.array(
-    fc.tuple(id, fc.constantFrom('{}', '', '{"a":1}')).map(([name, args]) => call(name, args)),
-    { maxLength: 3 },
-  )
   const message = fc.oneof(
     fc.record({ role: fc.constantFrom('system', 'developer', 'assistant'), content: spoken }),
     fc.record({ role: fc.constant('user'), content: asked }),
-    fc.record({ role: fc.constant('assistant'), content: spoken, tool_calls: calls }),
+    fc.record({ role: fc.constant('assistant'), content: spoken, tool_calls: anyCalls(id) }),
     fc.record({ role: fc.constant('tool'), content: asked, tool_call_id: id }),
   )
   const offers = [CLAUDE, { externalId: 'mistral.m' }, { ...CLAUDE, externalId: 'us.amazon.nova-pro-v1:0' }]

@@ -2,66 +2,56 @@
  * The wire `cohere.chat`. Its tables are `test/golden/cohere`: requests with the body that they become, answers as
  * frames with what they show, one event a line. Ids such as C14 name known edge cases.
  */
-import assert from 'node:assert/strict'
-import fc from 'fast-check'
 import t from 'tap'
 import { plugin } from '../../plugins/cohere.ts'
-import { GatewayError } from '../../src/core/error.ts'
 import { Registry } from '../../src/registry.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import {
+  anyMessages,
+  checkCuts,
+  checkErrors,
+  checkFailures,
+  checkHistories,
+  checkParameters,
+  checkPrefix,
+  checkRefusals,
+  failures,
+} from './golden-checks.ts'
+import {
+  type AnswerRow,
   ask,
   call,
-  cuts,
-  decodePieces,
-  decodeWith,
-  encodeWith,
   errorsOf,
-  golden,
   hi,
   type Json,
+  type Mode,
   offer,
+  type RequestRow,
   result,
+  rulesOf,
   show,
+  subject,
   turnOf,
   usageOf,
 } from './golden-kit.ts'
 import { target } from './wire-kit.ts'
 
-interface Row {
-  mapping?: Json
-  request: Json
-  body: Json
-}
-interface Answer {
-  mode?: 'stream' | 'unary'
-  frames: unknown[]
-  shows: string[]
-}
-
-const wire = plugin.wires[0]!
-const { read, table } = golden('cohere')
-const answers = table<Answer>('answers')
+const wired = subject(plugin.wires[0]!, 'cohere')
+const { wire, read, table, decode } = wired
 const thinks = offer({ supports: ['reasoning'] })
-const encode = (request: Json, to = target()) => encodeWith(wire, request, to).body
+const encode = (request: Json, to = target()) => wired.encode(request, to).body
 const turnsOf = (messages: Json[], to = target(), rest: Json = {}) =>
   encode({ ...rest, messages: [...messages] }, to).messages as Json[]
-const decode = (mode: 'stream' | 'unary', frames: readonly unknown[], to = target()) =>
-  decodeWith(wire.decoder(mode, to), frames)
 
-/** What the scripted upstream refuses, as the real provider does. */
-const { check } = (await import(new URL('../helpers/upstream/cohere-rules.mjs', import.meta.url).href)) as {
-  check(headers: Json, body: unknown, keys: string[]): void
-}
-const accepts = (body: Json) => check({ 'content-type': 'application/json' }, JSON.parse(JSON.stringify(body)), [])
+const accepts = await rulesOf('cohere')
 
 t.test('the registry knows the wire', async t => {
   t.equal(new Registry().wires.get('cohere.chat'), wire)
 })
 
 t.test('golden requests are encoded without touching them', async t => {
-  for (const { name, mapping, request, body } of table<Row>('requests')) {
-    const sent = encodeWith(wire, request, offer(mapping), request.stream === true)
+  for (const { name, mapping, request, body } of table<RequestRow>('requests')) {
+    const sent = wired.encode(request, offer(mapping), request.stream === true)
     t.equal(sent.path, '/chat')
     t.strictSame(JSON.parse(JSON.stringify(sent.body)), body, name)
     accepts(sent.body)
@@ -69,12 +59,7 @@ t.test('golden requests are encoded without touching them', async t => {
 })
 
 t.test('parameters are mapped, clamped or dropped', async t => {
-  // In a row, null stands for a field that must be absent.
-  for (const { name, mapping, request, body } of table<Row>('parameters')) {
-    const sent = encode(request, offer(mapping))
-    for (const [field, value] of Object.entries(body)) t.strictSame(sent[field] ?? null, value, `${name}: ${field}`)
-    accepts(sent)
-  }
+  await checkParameters(t, wired, ({ body }) => accepts(body))
 })
 
 t.test('histories become turns in the order of the wire', async t => {
@@ -86,20 +71,17 @@ t.test('histories become turns in the order of the wire', async t => {
 })
 
 t.test('what the wire cannot carry is refused by name', async t => {
-  for (const { name, request, ...refusal } of table<{ request: Json; param: string; message: string }>('refusals')) {
-    t.throws(() => encode(request), { ...refusal, status: 400, failover: false }, name)
-  }
+  checkRefusals(t, wired)
 })
 
 t.test('answers in all forms give the same events', async t => {
-  for (const { name, mode = 'stream', frames, shows } of answers) {
+  for (const { name, mode = 'stream', frames, shows } of table<AnswerRow>('answers')) {
     t.strictSame(decode(mode, frames).map(show), shows, name)
   }
 })
 
 t.test('any way of cutting a stream into bytes gives the same events', async t => {
-  const bytes = Buffer.from(read('stream.sse'))
-  const whole = decodePieces(wire.decoder('stream', target()), [bytes])
+  const whole = checkCuts(t, wire, Buffer.from(read('stream.sse')))
   t.strictSame(whole.map(show), [
     'start 2941521a-b87a -',
     'reasoning 0#0 Hé 🙂',
@@ -114,16 +96,10 @@ t.test('any way of cutting a stream into bytes gives the same events', async t =
     'tool 0.1 args={}',
     'finish 0 tool_calls',
   ])
-  const single = Array.from(bytes, (_, i) => bytes.subarray(i, i + 1))
-  t.strictSame(decodePieces(wire.decoder('stream', target()), single), whole, 'S12, S15 byte by byte')
-  const holds = fc.property(cuts(bytes), pieces => {
-    assert.deepEqual(decodePieces(wire.decoder('stream', target()), pieces), whole)
-  })
-  t.doesNotThrow(() => fc.assert(holds, { numRuns: 100, seed: 1 }))
 })
 
 t.test('an answer is done at its end, at an error, and at the end of a whole body', async t => {
-  const done = (mode: 'stream' | 'unary', data: string) => {
+  const done = (mode: Mode, data: string) => {
     const decoder = wire.decoder(mode, target())
     t.equal(decoder.done, false)
     decoder.frame({ data })
@@ -177,9 +153,7 @@ t.test('usage counts real tokens, streamed and whole alike', async t => {
 
 t.test('refusals with a status say whose fault they are', async t => {
   const to = target({ secret: 'secret-0123456789' })
-  for (const { name, status, body, error } of table<{ status: number; body: unknown; error: Json }>('errors')) {
-    t.match(wire.error(status, typeof body === 'string' ? body : JSON.stringify(body), to), error, name)
-  }
+  checkErrors(t, wired, to)
   const echo = { type: 'message-end', delta: { finish_reason: 'ERROR', error: 'bad secret-0123456789' } }
   t.match(errorsOf(decode('stream', [echo], to)), [{ message: 'bad ***' }], 'E13 inside a stream')
 })
@@ -227,48 +201,19 @@ t.test('the same request always becomes the same bytes, and a longer conversatio
     result('call_1'),
   ]
   const later = [{ role: 'assistant', content: 'Done' }, hi, { role: 'system', content: 'Now' }]
-  const prefix = (more: Json[], rest: Json = {}) => {
+  checkPrefix(t, later, (more, rest) => {
     const text = JSON.stringify(encode({ messages: [...messages, ...more], ...rest }))
     return text.slice(0, text.indexOf('"content":"ok"'))
-  }
-  const first = prefix([])
-  const all = new Set<string>()
-  for (let i = 0; i < 100; i++) all.add(prefix(later.slice(0, i % 4), i % 2 ? { temperature: 1 } : {}))
-  t.strictSame([...all], [first])
+  })
 })
 
 t.test('any history is refused by name, or accepted by the provider', async t => {
-  const id = fc.constantFrom('a', 'b', 'call_1', '')
-  const words = fc.constantFrom('', ' ', 'x', '\ud83d')
-  const parts = fc.array(
-    words.map(text => ({ type: 'text', text })),
-    { maxLength: 3 },
+  checkHistories(
+    t,
+    anyMessages(['a', 'b', 'call_1', ''], ['', ' ', 'x', '\ud83d']),
+    messages => encode({ messages }),
+    accepts,
   )
-  const said = fc.oneof(words, fc.constant(null), parts)
-  const calls = fc.array(
-    fc.tuple(id, fc.constantFrom('{}', '', '{"a":1}')).map(([id, args]) => call(id, args)),
-    { maxLength: 3 },
-  )
-  const message = fc.oneof(
-    fc.record({ role: fc.constantFrom('system', 'developer', 'user', 'assistant'), content: said }),
-    fc.record({ role: fc.constant('assistant'), content: said, tool_calls: calls }),
-    fc.record({ role: fc.constant('tool'), content: said, tool_call_id: id }),
-  )
-  let accepted = 0
-  const holds = fc.property(fc.array(message, { minLength: 1, maxLength: 8 }), messages => {
-    let body: Json
-    try {
-      body = encode({ messages })
-    } catch (thrown) {
-      if (!(thrown instanceof GatewayError)) throw thrown
-      assert.match(String(thrown.param), /^messages\[\d\]\.tool_call_id$/)
-      return
-    }
-    accepts(body)
-    accepted += 1
-  })
-  t.doesNotThrow(() => fc.assert(holds, { numRuns: 1000, seed: 1 }))
-  t.ok(accepted > 200, 'many histories are valid')
 })
 
 t.test('the scripted provider takes what is sent, and its answers come back whole and streamed alike', async t => {
@@ -281,10 +226,7 @@ t.test('the scripted provider takes what is sent, and its answers come back whol
     { toolCalls: 'offered', text: 'Let me see' },
     { toolCalls: 'offered', reasoning: 'Hmm' },
     { toolCalls: 'offered' },
-    { fault: 'truncate' },
-    { fault: 'error-event', afterChunks: 1 },
-    { status: 429 },
-    { fault: 'error-in-200' },
+    ...failures,
   ])
   const plain = { messages: [hi], user: 'u', presence_penalty: -2, top_p: 1, reasoning_effort: 'low' }
   const facts = (events: Awaited<ReturnType<typeof ask>>) => {
@@ -305,11 +247,7 @@ t.test('the scripted provider takes what is sent, and its answers come back whol
   const last = await ask(wire, url, { messages, tools, stream: true }, thinks)
   t.equal(turnOf(last).content, 'tool said: fine', 'its plan and its thinking are accepted')
 
-  const streams = { messages: [hi], stream: true }
-  t.match(errorsOf(await ask(wire, url, streams, thinks)), [{ code: 'upstream_stream_truncated' }])
-  t.match(errorsOf(await ask(wire, url, streams, thinks)), [{ status: 502, message: 'Simulated failure 500.' }])
-  await t.rejects(ask(wire, url, streams, thinks), { code: 'upstream_rate_limited' })
-  t.match(errorsOf(await ask(wire, url, streams, thinks)), [{ message: 'Simulated failure 500.' }])
+  await checkFailures(t, wire, url, thinks)
   const record = await upstream.record('c', { ended: 9 })
   t.strictSame(
     record.flatMap(({ refused }) => refused ?? []),

@@ -3,7 +3,6 @@
  * their events, and one `*.table.json` per kind of edge case. Ids such as C14 name known edge cases.
  */
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import t from 'tap'
 import { plugin } from '../../plugins/gemini.ts'
@@ -11,41 +10,26 @@ import type { Event } from '../../src/core/event.ts'
 import { Fold } from '../../src/core/fold.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Target } from '../../src/core/translator.ts'
-import { mergeUsage, type Usage } from '../../src/core/usage.ts'
 import { JsonFraming } from '../../src/upstream/framing/json.ts'
 import { SseFraming } from '../../src/upstream/framing/sse.ts'
-import { decodeAll, deepFreeze, target } from './wire-kit.ts'
+import { checkErrors } from './golden-checks.ts'
+import { contentOf, decodeWith, errorsOf, golden, type Json, type Mode, usageOf } from './golden-kit.ts'
+import { deepFreeze, target } from './wire-kit.ts'
 
-type Json = Record<string, unknown>
-type Mode = 'stream' | 'unary'
 interface Turn {
   role: string
   parts: Json[]
 }
 
 const [studio, vertex] = plugin.wires
-const golden = new URL('../golden/gemini/', import.meta.url)
-const bytes = (name: string) => readFileSync(new URL(name, golden))
-const table = <Row>(name: string): (Row & { name: string; mode?: Mode })[] =>
-  JSON.parse(bytes(`${name}.table.json`).toString())
+const { read, names, table } = golden('gemini')
 
 /** A model of the third generation. */
 const third = (id = 'acme') =>
   target({ provider: { id }, mapping: { supports: new Set(['reasoning']), reasoningEfforts: ['low', 'high'] } })
 
-/** Decodes payloads; a string stands for itself. */
 const decode = (mode: Mode, payloads: readonly unknown[], to = third()) =>
-  decodeAll(
-    vertex!.decoder(mode, to),
-    payloads.map(payload => (typeof payload === 'string' ? payload : JSON.stringify(payload))),
-  )
-const content = (events: Event[]) => events.filter(({ type }) => !['start', 'usage', 'tier'].includes(type))
-const errorsOf = (events: Event[]) => events.flatMap(event => (event.type === 'error' ? [event.error] : []))
-const usageOf = (events: Event[]) => {
-  const usage: Usage = {}
-  for (const event of events) if (event.type === 'usage') mergeUsage(usage, event.usage)
-  return usage
-}
+  decodeWith(vertex!.decoder(mode, to), payloads)
 /** As it goes through production: bytes in any chunks, framed, decoded. */
 function streamed(chunks: readonly Buffer[], to = third()): Event[] {
   const framing = new SseFraming()
@@ -54,13 +38,11 @@ function streamed(chunks: readonly Buffer[], to = third()): Event[] {
   return [...frames.flatMap(frame => decoder.frame(frame)), ...decoder.end()]
 }
 
-const recordings = readdirSync(golden)
-  .filter(name => name.endsWith('.sse'))
-  .map(file => ({
-    name: file,
-    sse: bytes(file),
-    events: JSON.parse(bytes(file.replace('.sse', '.events.json')).toString()) as Event[],
-  }))
+const recordings = names('.sse').map(name => ({
+  name,
+  sse: Buffer.from(read(`${name}.sse`)),
+  events: JSON.parse(read(`${name}.events.json`)) as Event[],
+}))
 
 t.test('recorded streams give the expected events, however their bytes are cut', async t => {
   for (const { name, sse, events } of recordings) {
@@ -93,15 +75,19 @@ t.test('recorded streams give the same answer as one JSON list, and none when th
 })
 
 t.test('streams that are not plain', async t => {
-  for (const { name, mode = 'stream', payloads, events } of table<{ payloads: unknown[]; events: Event[] }>(
-    'streams',
-  )) {
-    t.same(content(decode(mode, payloads)), events, name)
+  for (const { name, mode = 'stream', payloads, events } of table<{
+    mode?: Mode
+    payloads: unknown[]
+    events: Event[]
+  }>('streams')) {
+    t.same(contentOf(decode(mode, payloads)), events, name)
   }
 })
 
 t.test('a failure becomes one error event, the last', async t => {
-  for (const { name, mode = 'stream', payloads, error } of table<{ payloads: unknown[]; error: Json }>('failures')) {
+  for (const { name, mode = 'stream', payloads, error } of table<{ mode?: Mode; payloads: unknown[]; error: Json }>(
+    'failures',
+  )) {
     const events = decode(mode, payloads)
     t.match(errorsOf(events), [error], name)
     t.equal(errorsOf(events).length, 1, `${name}: reported once`)
@@ -111,9 +97,7 @@ t.test('a failure becomes one error event, the last', async t => {
 
 t.test('refusals with a status say whose fault they are', async t => {
   const to = target({ secret: 'secret-0123456789' })
-  for (const { name, status, body, error } of table<{ status: number; body: unknown; error: Json }>('errors')) {
-    t.match(studio!.error(status, typeof body === 'string' ? body : JSON.stringify(body), to), error, name)
-  }
+  checkErrors(t, { wire: studio!, table }, to)
   const daily = table<{ body: unknown }>('errors').find(({ name }) => name.startsWith('E6'))!
   t.equal(studio!.error(429, JSON.stringify(daily.body), to).retryAfterMs, undefined, 'waiting brings no quota back')
   const echoed = { error: { code: 403, message: 'no secret-0123456789', status: 'PERMISSION_DENIED' } }

@@ -2,17 +2,16 @@
  * What the wires `gemini.generate` and `gemini.vertex` send. Their tables are `test/golden/gemini`: requests with what
  * they become, and one `*.table.json` per kind of edge case. Ids such as R3 name known edge cases.
  */
-import { readdirSync, readFileSync } from 'node:fs'
+import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
 import { fromWireName, toWireName } from '../../plugins/gemini/tool-name.ts'
 import { plugin } from '../../plugins/gemini.ts'
-import { GatewayError } from '../../src/core/error.ts'
-import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Target } from '../../src/core/translator.ts'
-import { deepFreeze, target } from './wire-kit.ts'
+import { anyCalls, checkHistories, checkRefusals } from './golden-checks.ts'
+import { encodeWith, golden, hi, type Json } from './golden-kit.ts'
+import { target } from './wire-kit.ts'
 
-type Json = Record<string, unknown>
 interface Turn {
   role: string
   parts: Json[]
@@ -26,24 +25,15 @@ interface Offer {
 
 const chats = plugin.wires.filter(wire => wire.op === 'chat')
 const wires = new Map(chats.map(wire => [wire.wire, wire]))
-const golden = new URL('../golden/gemini/', import.meta.url)
-const read = (name: string) => JSON.parse(readFileSync(new URL(name, golden), 'utf8'))
-/** Rows are written by hand, in the shape that their test names. */
-const table = <Row>(name: string): (Row & { name: string })[] => read(`${name}.table.json`)
+const { read: textIn, names, table } = golden('gemini')
+const read = (name: string) => JSON.parse(textIn(name))
 
 const offer = ({ mapping = {}, model = {} }: Offer): Target => {
   const { supports, ...rest } = mapping as { supports?: never[] }
   return target({ mapping: { ...rest, supports: new Set(supports) }, model })
 }
-const hi = { role: 'user', content: 'Hi' }
 const encode = (request: Json, to: Target = target(), name = 'gemini.generate') =>
-  wires
-    .get(name)!
-    .encode(
-      deepFreeze({ model: 'acme-large', messages: [hi], ...request }) as unknown as ChatRequest,
-      to,
-      request.stream === true,
-    )
+  encodeWith(wires.get(name)!, request, to, request.stream === true)
 const contentsOf = (messages: Json[], to?: Target) => encode({ messages }, to).body.contents as Turn[]
 const plain = (value: unknown) => JSON.parse(JSON.stringify(value))
 const call = (id: string, args = '{}', signature?: string) => ({
@@ -53,9 +43,8 @@ const call = (id: string, args = '{}', signature?: string) => ({
   ...(signature && { extra_content: { vendor: { thought_signature: signature } } }),
 })
 
-const requests = readdirSync(golden)
-  .filter(name => name.endsWith('.request.json'))
-  .map(file => ({ name: file.replace('.request.json', ''), ...read(file) }) as Offer & { name: string; request: Json })
+type Request = Offer & { name: string; request: Json }
+const requests = names('.request.json').map((name): Request => ({ name, ...read(`${name}.request.json`) }))
 
 t.test('both surfaces are wires of the chat operation', async t => {
   t.same(
@@ -98,11 +87,7 @@ t.test('parameters are mapped or dropped', async t => {
 })
 
 t.test('what the wire cannot carry is refused by name', async t => {
-  for (const { name, request, param, message } of table<{ request: Json; param: string; message: string }>(
-    'refusals',
-  )) {
-    t.throws(() => encode(request), { status: 400, param, message, failover: false }, name)
-  }
+  checkRefusals(t, { table, encode })
   const deep = `{"a":${'['.repeat(300)}${']'.repeat(300)}}`
   const messages = [{ role: 'assistant', tool_calls: [call('a', deep)] }]
   t.throws(() => encode({ messages }), { status: 400, code: 'too_deep' }, 'arguments that nobody measured')
@@ -230,36 +215,16 @@ t.test('any history is refused by name, or pairs every call with one result', as
     [{ type: 'reasoning.text', text: '', signature: 'acme:s', format: 'google-gemini-v1' }],
     [{ type: 'reasoning.encrypted', data: 'acme:s', format: 'google-gemini-v1' }],
   )
-  const calls = fc.array(
-    fc.tuple(id, fc.constantFrom('{}', '', '{"a":1}')).map(([id, args]) => call(id, args)),
-    { maxLength: 3 },
-  )
-  const message = fc.oneof(
+  const message: fc.Arbitrary<Json> = fc.oneof(
     fc.record({ role: fc.constantFrom('system', 'developer', 'user'), content: spoken }),
     fc.record({
       role: fc.constant('assistant'),
       content: spoken,
-      tool_calls: calls,
+      tool_calls: anyCalls(id),
       reasoning_details: details,
     }),
     fc.record({ role: fc.constant('tool'), content: spoken, tool_call_id: id }),
   )
-  let accepted = 0
-  fc.assert(
-    fc.property(fc.array(message, { minLength: 1, maxLength: 8 }), messages => {
-      let contents: Turn[]
-      try {
-        contents = contentsOf(messages as Json[])
-      } catch (thrown) {
-        if (!(thrown instanceof GatewayError)) throw thrown
-        return /^messages\[\d\]\.tool_call_id$/.test(String(thrown.param))
-      }
-      accepted += 1
-      const found = fault(contents)
-      if (found) throw new Error(found)
-      return true
-    }),
-    { numRuns: 1000, seed: 1 },
-  )
-  t.ok(accepted > 200, 'many histories are valid')
+  const histories = fc.array(message, { minLength: 1, maxLength: 8 })
+  checkHistories(t, histories, contentsOf, contents => assert.equal(fault(contents), undefined))
 })

@@ -1,5 +1,5 @@
 /** What the tests of a wire share whose tables stand in `test/golden/<wire>`: rows, events as lines, and replays. */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import type { GatewayError } from '../../src/core/error.ts'
 import type { Event, ReasoningEvent } from '../../src/core/event.ts'
@@ -12,6 +12,19 @@ import { SseFraming } from '../../src/upstream/framing/sse.ts'
 import { decodeAll, deepFreeze, type RawFrame, target } from './wire-kit.ts'
 
 export type Json = Record<string, unknown>
+export type Mode = 'stream' | 'unary'
+/** A row of `requests`: what becomes of a request. */
+export interface RequestRow {
+  mapping?: Json
+  request: Json
+  body: Json
+}
+/** A row of `answers`: what frames show, one event a line. */
+export interface AnswerRow {
+  mode?: Mode
+  frames: unknown[]
+  shows: string[]
+}
 
 export const hi: Json = { role: 'user', content: 'Hi' }
 export const call = (id: string, args = '{}'): Json => ({
@@ -23,15 +36,30 @@ export const result = (id: string, content: unknown = 'ok'): Json => ({ role: 't
 
 /** Reads the files of one folder of `test/golden`. */
 export function golden(folder: string) {
-  const read = (name: string) => readFileSync(new URL(`../golden/${folder}/${name}`, import.meta.url), 'utf8')
+  const at = new URL(`../golden/${folder}/`, import.meta.url)
+  const read = (name: string) => readFileSync(new URL(name, at), 'utf8')
+  /** The files with this ending, without it. */
+  const names = (ending: string) =>
+    readdirSync(at).flatMap(name => (name.endsWith(ending) ? [name.slice(0, -ending.length)] : []))
   /** Rows are written by hand, in the shape that their test names. */
   const table = <Row extends object>(name: string): (Row & { name: string })[] => JSON.parse(read(`${name}.table.json`))
-  return { read, table }
+  return { read, names, table }
+}
+
+/** What the scripted upstream refuses of a body, as the real provider does: throws for one that it does not take. */
+export async function rulesOf(wire: string): Promise<(body: Json) => void> {
+  const rules = new URL(`../helpers/upstream/${wire}-rules.mjs`, import.meta.url)
+  const { check }: { check(headers: Json, body: unknown, keys: string[]): void } = await import(rules.href)
+  return body => check({ 'content-type': 'application/json' }, JSON.parse(JSON.stringify(body)), [])
 }
 
 /** A target whose mapping and provider are written as JSON. */
-export function offer({ supports, ...mapping }: Json = {}, provider: Json = {}): Target {
-  return target({ provider, mapping: { ...mapping, supports: new Set(supports as never[] | undefined) } })
+export function offer(given: Json = {}, provider: Json = {}): Target {
+  const { supports, parameters, ...mapping } = given as { supports?: never[]; parameters?: string[] }
+  return target({
+    provider,
+    mapping: { ...mapping, supports: new Set(supports), parameters: parameters && new Set(parameters) },
+  })
 }
 
 /** Encodes with a frozen input. */
@@ -40,14 +68,24 @@ export function encodeWith(wire: Translator<'chat'>, request: Json, to: Target, 
   return wire.encode(input as unknown as ChatRequest, to, stream)
 }
 
+/** The data of a frame: JSON, or text that stands for itself. */
+export const textOf = (frame: unknown): string => (typeof frame === 'string' ? frame : JSON.stringify(frame))
+
 /** Frames are JSON, or text that stands for itself, or an event with a name and its data as JSON. */
 export function decodeWith(decoder: Decoder, frames: readonly unknown[]): Event[] {
   const raw = frames.map((frame): RawFrame => {
     if (typeof frame === 'string') return frame
     const { event, data } = frame as { event?: string; data?: unknown }
-    return event === undefined ? JSON.stringify(frame) : { name: event, data: JSON.stringify(data) }
+    return event === undefined ? textOf(frame) : { name: event, data: JSON.stringify(data) }
   })
   return decodeAll(decoder, raw)
+}
+
+/** A wire with its folder of `test/golden`, as its tests speak to it. */
+export function subject(wire: Translator<'chat'>, folder: string) {
+  const encode = (request: Json, to = target(), stream = false) => encodeWith(wire, request, to, stream)
+  const decode = (mode: Mode, frames: readonly unknown[], to = target()) => decodeWith(wire.decoder(mode, to), frames)
+  return { ...golden(folder), wire, encode, decode }
 }
 
 /** Sends what a wire encodes, and reads the answer as the gateway does. */
@@ -80,6 +118,10 @@ export const cuts = (bytes: Buffer): fc.Arbitrary<Buffer[]> =>
     .uniqueArray(fc.integer({ min: 1, max: bytes.length - 1 }), { maxLength: 40 })
     .map(at => [0, ...at.sort((a, b) => a - b), bytes.length])
     .map(at => at.slice(1).map((end, i) => bytes.subarray(at[i], end)))
+
+/** The events that say something, without what only accompanies them. */
+export const contentOf = (events: readonly Event[]): Event[] =>
+  events.filter(({ type }) => !['start', 'usage', 'tier'].includes(type))
 
 export const usageOf = (events: readonly Event[]): Usage => {
   const usage: Usage = {}

@@ -3,47 +3,39 @@
  * recorded streams with their events, and one `*.table.json` per kind of edge case. Ids such as E4 name known edge cases.
  */
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import t from 'tap'
 import { plugin } from '../../plugins/openai-responses.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Fold } from '../../src/core/fold.ts'
-import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Target } from '../../src/core/translator.ts'
-import { mergeUsage, type Usage } from '../../src/core/usage.ts'
 import { JsonFraming } from '../../src/upstream/framing/json.ts'
 import { SseFraming } from '../../src/upstream/framing/sse.ts'
+import { checkParameters, checkRefusals } from './golden-checks.ts'
+import {
+  type AnswerRow,
+  call,
+  cuts,
+  errorsOf,
+  hi,
+  type Json,
+  show as lineOf,
+  offer,
+  result,
+  subject,
+  textOf,
+  usageOf,
+} from './golden-kit.ts'
 import { decodeAll, deepFreeze, target } from './wire-kit.ts'
-
-type Json = Record<string, unknown>
 
 /** The same cases on every run. */
 fc.configureGlobal({ seed: 20261201 })
 
-const wire = plugin.wires[0]!
-const golden = new URL('../golden/openai-responses/', import.meta.url)
-const read = (name: string) => readFileSync(new URL(name, golden), 'utf8')
-const names = (ending: string) =>
-  readdirSync(golden).flatMap(name => (name.endsWith(ending) ? [name.slice(0, -ending.length)] : []))
-/** Rows are written by hand, in the shape that their test names. */
-const table = <Row extends Json>(name: string): (Row & { name: string })[] => JSON.parse(read(`${name}.table.json`))
+const wired = subject(plugin.wires[0]!, 'openai-responses')
+const { wire, read, names, table, encode, decode } = wired
 const recordings = names('.sse').map(name => ({ name, sse: read(`${name}.sse`) }))
-
-/** A target whose mapping is written as JSON. */
-const offer = (mapping: Json = {}): Target => {
-  const { supports, parameters, ...rest } = mapping as { supports?: never[]; parameters?: string[] }
-  return target({ mapping: { ...rest, supports: new Set(supports), parameters: parameters && new Set(parameters) } })
-}
-const hi = { role: 'user', content: 'Hi' }
-const encode = (request: Json, to = target()) =>
-  wire.encode(deepFreeze({ model: 'acme-large', messages: [hi], ...request }) as unknown as ChatRequest, to, false)
 const itemsOf = (messages: Json[], to?: Target) => encode({ messages }, to).body.input as Json[]
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value))
-
-const textOf = (frame: unknown) => (typeof frame === 'string' ? frame : JSON.stringify(frame))
-const decode = (mode: 'stream' | 'unary', frames: readonly unknown[], to = target()) =>
-  decodeAll(wire.decoder(mode, to), frames.map(textOf))
 /** As the terminal reads: chunks through the framing, up to the wire's own end. */
 function received(chunks: readonly Buffer[], mode: 'stream' | 'unary' = 'stream'): Event[] {
   const framing = mode === 'stream' ? new SseFraming() : new JsonFraming()
@@ -54,12 +46,6 @@ function received(chunks: readonly Buffer[], mode: 'stream' | 'unary' = 'stream'
   }
   return [...events, ...decoder.end()]
 }
-const usageOf = (events: readonly Event[]) => {
-  const usage: Usage = {}
-  for (const event of events) if (event.type === 'usage') mergeUsage(usage, event.usage)
-  return usage
-}
-const errorsOf = (events: readonly Event[]) => events.flatMap(event => (event.type === 'error' ? [event.error] : []))
 
 /** One event as a line; `start` is left out, for it says the same in every row, and so is the only choice. */
 function show(event: Event): string[] {
@@ -85,18 +71,8 @@ function show(event: Event): string[] {
       return [`native ${event.provider} ${JSON.stringify(event.block)}`]
     case 'finish':
       return [`finish ${event.reason}`]
-    case 'usage':
-      return [
-        `usage ${Object.entries(event.usage)
-          .map(entry => entry.join('='))
-          .join(' ')}`,
-      ]
-    case 'tier':
-      return [`tier ${event.tier}`]
-    case 'error':
-      return [`error ${event.error.status} ${event.error.code}`]
     default:
-      return [JSON.stringify(event)]
+      return [lineOf(event)]
   }
 }
 
@@ -113,18 +89,11 @@ t.test('golden requests are encoded without touching them', async t => {
 })
 
 t.test('parameters are mapped, clamped or dropped', async t => {
-  // In a row, null stands for a field that must be absent.
-  for (const { name, mapping, request, body } of table<{ mapping?: Json; request: Json; body: Json }>('parameters')) {
-    const sent = encode(request, offer(mapping)).body
-    for (const [field, value] of Object.entries(body)) t.strictSame(sent[field] ?? null, value, `${name}: ${field}`)
-  }
+  await checkParameters(t, wired)
 })
 
 t.test('what the wire cannot carry is refused by name', async t => {
-  type Row = { mapping?: Json; request: Json; param: string; message: string }
-  for (const { name, mapping, request, param, message } of table<Row>('refusals')) {
-    t.throws(() => encode(request, offer(mapping)), { status: 400, param, message, failover: false }, name)
-  }
+  checkRefusals(t, wired)
 })
 
 t.test('the same request always becomes the same bytes, and a longer conversation begins with them', async t => {
@@ -142,30 +111,26 @@ t.test('the same request always becomes the same bytes, and a longer conversatio
 })
 
 t.test('R3, R4 every call has one result, by an id that the wire takes', async t => {
-  const call = (id: string) => ({
-    role: 'assistant',
-    tool_calls: [{ id, type: 'function', function: { name: 'f', arguments: '{}' } }],
-  })
-  const result = (id: string, content: string) => ({ role: 'tool', tool_call_id: id, content })
+  const asked = (id: string): Json => ({ role: 'assistant', tool_calls: [call(id)] })
   const pairs = (messages: Json[]) => itemsOf(messages).map(({ type, call_id, output }) => [type, call_id, output])
   const ids = (messages: Json[]) => [...new Set(pairs(messages).map(([, id]) => String(id)))]
 
   t.strictSame(
-    pairs([call('call_abc|fc_1'), result('call_abc|fc_1', 'a')]).map(([, id]) => id),
+    pairs([asked('call_abc|fc_1'), result('call_abc|fc_1', 'a')]).map(([, id]) => id),
     ['call_abc|fc_1', 'call_abc|fc_1'],
   )
   for (const id of ['', 'x'.repeat(65)]) {
-    t.match(ids([call(id), result(id, 'a')]), [/^call_[0-9a-f]{32}$/], 'the same for call and result')
-    t.strictSame(ids([call(id), result(id, 'a')]), ids([call(id), result(id, 'a')]), 'the same each time')
+    t.match(ids([asked(id), result(id, 'a')]), [/^call_[0-9a-f]{32}$/], 'the same for call and result')
+    t.strictSame(ids([asked(id), result(id, 'a')]), ids([asked(id), result(id, 'a')]), 'the same each time')
   }
-  const again = pairs([call('a'), result('a', '1'), call('a'), result('a', '2')])
+  const again = pairs([asked('a'), result('a', '1'), asked('a'), result('a', '2')])
   t.strictSame(
     again.map(([, , output]) => output),
     [undefined, '1', undefined, '2'],
   )
   t.equal(new Set(again.map(([, id]) => id)).size, 2, 'an id that comes again is another call')
   t.strictSame(
-    pairs([call('a'), result('a', '1'), hi, result('a', '2')]),
+    pairs([asked('a'), result('a', '1'), hi, result('a', '2')]),
     [
       ['function_call', 'a', undefined],
       ['function_call_output', 'a', '2'],
@@ -174,7 +139,7 @@ t.test('R3, R4 every call has one result, by an id that the wire takes', async t
     'the last of two results counts',
   )
   t.strictSame(
-    pairs([call('a'), call('b'), result('b', '1')]),
+    pairs([asked('a'), asked('b'), result('b', '1')]),
     [
       ['function_call', 'a', undefined],
       ['function_call_output', 'a', 'No result'],
@@ -205,10 +170,8 @@ t.test('any way of cutting the bytes of a stream gives the same events', async t
     const bytes = Buffer.from(sse)
     const expected = received([bytes])
     t.strictSame(received([...bytes].map(byte => Buffer.of(byte))), expected, `${name}: S15 byte by byte`)
-    const cuts = fc.uniqueArray(fc.integer({ min: 1, max: bytes.length - 1 }), { maxLength: 12 })
-    const holds = fc.property(cuts, at => {
-      const ends = [...at.sort((a, b) => a - b), bytes.length]
-      assert.deepEqual(received(ends.map((end, i) => bytes.subarray(ends[i - 1] ?? 0, end))), expected)
+    const holds = fc.property(cuts(bytes), pieces => {
+      assert.deepEqual(received(pieces), expected)
     })
     t.doesNotThrow(() => fc.assert(holds, { numRuns: 30 }), name)
     const frames = sse.split('\n\n').filter(Boolean)
@@ -240,11 +203,7 @@ t.test('a whole answer says and costs what its stream said', async t => {
 })
 
 t.test('answers of all kinds of servers give the same events', async t => {
-  for (const { name, mode = 'stream', frames, shows } of table<{
-    mode?: 'stream' | 'unary'
-    frames: unknown[]
-    shows: string[]
-  }>('answers')) {
+  for (const { name, mode = 'stream', frames, shows } of table<AnswerRow>('answers')) {
     t.strictSame(decode(mode, frames).flatMap(show), shows, name)
   }
 })

@@ -3,7 +3,6 @@
  * as frames with what they show, one event a line. Ids such as C14 name known edge cases.
  */
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import t from 'tap'
 import { plugin } from '../../plugins/openai.ts'
@@ -12,34 +11,19 @@ import type { Event, ReasoningEvent } from '../../src/core/event.ts'
 import { Fold } from '../../src/core/fold.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Target } from '../../src/core/translator.ts'
+import { type AnswerRow, hi, type Json, show as lineOf, offer, subject, textOf } from './golden-kit.ts'
 import { decodeAll, deepFreeze, type RawFrame, target } from './wire-kit.ts'
 
-type Json = Record<string, unknown>
-interface Row {
-  name: string
-  mode?: 'stream' | 'unary'
-  frames: unknown[]
-  shows: string[]
-}
+const wired = subject(plugin.wires[0]!, 'openai')
+const { wire, names, table, decode } = wired
+const read = (name: string) => JSON.parse(wired.read(name))
+const answers = table<AnswerRow>('answers')
+const requests = names('.request.json').map(name => {
+  const { request, mapping, provider } = read(`${name}.request.json`)
+  return { name, request: deepFreeze(request) as ChatRequest, to: offer(mapping, provider) }
+})
 
-const wire = plugin.wires[0]!
-const golden = new URL('../golden/openai/', import.meta.url)
-const read = (name: string) => JSON.parse(readFileSync(new URL(name, golden), 'utf8'))
-const answers: Row[] = read('answers.table.json')
-const requests = readdirSync(golden)
-  .filter(name => name.endsWith('.request.json'))
-  .map(file => {
-    const { request, mapping, provider } = read(file)
-    const to = target({ provider, mapping: { ...mapping, supports: new Set(mapping?.supports) } })
-    return { name: file.replace('.request.json', ''), request: deepFreeze(request) as ChatRequest, to }
-  })
-
-const hi = { role: 'user', content: 'Hi' }
-const encode = (request: Json, to = target()) =>
-  wire.encode(deepFreeze({ model: 'acme-large', messages: [hi], ...request }) as unknown as ChatRequest, to, false).body
-const textOf = (frame: unknown) => (typeof frame === 'string' ? frame : JSON.stringify(frame))
-const decode = (mode: 'stream' | 'unary', frames: readonly unknown[], to = target()) =>
-  decodeAll(wire.decoder(mode, to), frames.map(textOf))
+const encode = (request: Json, to = target()) => wired.encode(request, to).body
 const errorIn = (events: readonly Event[]): GatewayError | undefined => {
   const last = events.at(-1)
   return last?.type === 'error' ? last.error : undefined
@@ -50,36 +34,14 @@ function show(event: Event): string[] {
   switch (event.type) {
     case 'start':
       return []
-    case 'text':
-    case 'refusal':
-      return [`${event.type} ${event.choice} ${event.text}`]
     case 'reasoning':
       return [showReasoning(event)]
-    case 'tool': {
-      const { choice, index, id, name, args } = event
-      const facts = Object.entries({ id, name, args }).flatMap(([key, value]) =>
-        value === undefined ? [] : `${key}=${value}`,
-      )
-      return [`tool ${choice}.${index} ${facts.join(' ')}`]
-    }
     case 'image':
       return [`image ${event.choice} ${event.url}`]
     case 'source':
       return [`source ${event.choice} ${event.url}${event.title === undefined ? '' : ` ${event.title}`}`]
-    case 'finish':
-      return [`finish ${event.choice} ${event.reason}`]
-    case 'usage':
-      return [
-        `usage ${Object.entries(event.usage)
-          .map(entry => entry.join('='))
-          .join(' ')}`,
-      ]
-    case 'tier':
-      return [`tier ${event.tier}`]
-    case 'error':
-      return [`error ${event.error.status} ${event.error.code}`]
     default:
-      return [JSON.stringify(event)]
+      return [lineOf(event)]
   }
 }
 
@@ -210,9 +172,8 @@ t.test('an answer is done at its terminator, at an error, and at the end of a wh
 })
 
 t.test('an error inside an answer tells what its status would have been', async t => {
-  const faults: { name: string; body: unknown; error: Json }[] = read('faults.table.json')
   const began = { choices: [{ delta: { content: 'a' } }] }
-  for (const { name, body, error } of faults) {
+  for (const { name, body, error } of table<{ body: unknown; error: Json }>('faults')) {
     t.match(errorIn(decode('stream', [body])), error, `${name}, first (E2)`)
     const late = decode('stream', [began, body, began, '[DONE]'])
     t.match(errorIn(late), error, `${name}, after output (E3)`)

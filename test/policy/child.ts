@@ -1,7 +1,7 @@
 /** Another process on the same master keys and database: forked by tests, told what to do, and killed at will. */
-import { once } from 'node:events'
 import { Keyring } from '../../src/stores/keyring.ts'
 import { openStores } from '../../src/stores/sqlite/index.ts'
+import { obey } from '../helpers/obey.ts'
 
 export type Order =
   /** Opens the ring of a file; answers with its version. */
@@ -11,7 +11,7 @@ export type Order =
   /** Adds a rule that denies a model to an organization. */
   | { do: 'deny'; path: string; organization: string; model: string }
 
-async function obey(order: Order): Promise<unknown> {
+async function run(order: Order): Promise<unknown> {
   switch (order.do) {
     case 'ring':
       return new Keyring({ given: undefined, file: order.file }).version
@@ -39,12 +39,4 @@ async function obey(order: Order): Promise<unknown> {
   }
 }
 
-process.on('message', (order: Order) => {
-  obey(order).then(
-    answer => process.send?.(answer),
-    (error: unknown) => process.send?.(`${order.do} failed: ${error}`),
-  )
-})
-process.send?.('ready')
-await once(process, 'disconnect')
-process.exit()
+await obey(run)

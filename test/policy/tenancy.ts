@@ -2,8 +2,9 @@
 import { spawn } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import type { Test } from 'tap'
+import { groupsOf, openBooks } from '../helpers/books.ts'
+import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
-import { checkInvariants } from '../helpers/invariants.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 export type Tree = Record<string, unknown>
@@ -53,8 +54,7 @@ export async function startTenancy(t: Test) {
     env: { GATEWAY_ALLOW_PRIVATE_PROVIDERS: 'true' },
   })
 
-  const command = async <T = Tree>(name: string, args: object = {}): Promise<T> =>
-    (await (await gateway.admin('POST', `/commands/${name}`, args)).json()) as T
+  const command = commandsOf(gateway)
 
   /** Runs `gatewayctl` as an operator would, with `input` on its standard input. */
   async function ctl(args: string[], input = ''): Promise<Ran> {
@@ -102,13 +102,7 @@ export async function startTenancy(t: Test) {
     return { ...((await response.json()) as Answer), status: response.status }
   }
 
-  /** A group of checks; what must hold after every one of them holds. */
-  const group = (name: string, run: (t: Test) => Promise<unknown>) =>
-    t.test(name, async t => {
-      await upstream.reset()
-      await run(t)
-      await checkInvariants(t, gateway, upstream, { secrets: [...good, bad] })
-      t.strictSame(await command('usage.check'), { differences: [] })
-    })
+  const books = openBooks(t, gateway)
+  const group = groupsOf(t, { gateway, upstream, books, secrets: [...good, bad] })
   return { upstream, gateway, command, ctl, ctlJson, tenant, newKey, as, ask, addKey, balance, answer, group }
 }

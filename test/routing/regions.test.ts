@@ -2,8 +2,8 @@
 import t from 'tap'
 import { sign } from '../../src/upstream/sign.ts'
 import { edited, loadIn, mapping, PROVIDER, refusal } from '../config/kit.ts'
+import { byName } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'
-import { byName } from '../upstream/headers.ts'
 
 const load = loadIn(t.testdir({}))
 /** The base configuration with another address, and regions. */
@@ -36,8 +36,8 @@ t.test('a request goes to the address of its region, and is signed for it', asyn
   const request = { path: '/chat', body: {} }
   const away = await sign(there, request, 'id', '{}')
   t.equal(away.baseUrl, 'https://eu.acme.example')
-  t.match(byName(away).authorization, /\/eu-west-1\/bedrock\/aws4_request/)
+  t.match(byName(away.headers).authorization, /\/eu-west-1\/bedrock\/aws4_request/)
   const home = await sign(target({ secret: keys, provider: { auth } }), request, 'id', '{}')
   t.equal(home.baseUrl, target().provider.baseUrl)
-  t.match(byName(home).authorization, /\/us-east-1\/bedrock\/aws4_request/)
+  t.match(byName(home.headers).authorization, /\/us-east-1\/bedrock\/aws4_request/)
 })

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import type { HoldRequest, Principal, RequestRow } from '../../src/core/ports.ts'
 import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { openStores, type Stores } from '../../src/stores/sqlite/index.ts'
+import { principalOf } from '../core/principal.ts'
 
 interface Scope {
   teardown(end: () => unknown): void
@@ -49,26 +50,14 @@ let seeded = 0
 /** Writes an organization, its project, its key and its credits past the ports. */
 export function seed(db: Sqlite, account: Principal['account'], credits: bigint): Principal {
   const n = ++seeded
-  const principal: Principal = {
+  const principal = principalOf({
     keyId: `key-${n}`,
     keyName: 'a key',
-    kind: 'key',
     projectId: `project-${n}`,
     orgId: `org-${n}`,
     orgName: `org-${n}`,
     account,
-    mode: 'credits',
-    archived: false,
-    expiresAt: undefined,
-    cacheTtlMs: undefined,
-    member: undefined,
-    access: true,
-    budgets: [],
-    plan: undefined,
-    discounts: [],
-    retains: false,
-    since: 0,
-  }
+  })
   const { keyId, projectId, orgId } = principal
   db.prepare('INSERT INTO organizations (id, name, account, created_at) VALUES (?, ?, ?, 0)').run(orgId, orgId, account)
   db.prepare('INSERT INTO projects (id, org_id, name, created_at) VALUES (?, ?, ?, 0)').run(projectId, orgId, projectId)

@@ -10,9 +10,8 @@ import type { Outgoing } from '../../src/upstream/auth/strategy.ts'
 import { sign } from '../../src/upstream/sign.ts'
 import { terminal } from '../../src/upstream/terminal.ts'
 import { Transport } from '../../src/upstream/transport.ts'
-import { exchange, thrown } from '../core/kit.ts'
+import { byName, exchange, thrown } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'
-import { byName } from './headers.ts'
 import { account, json, privateKey, tokenEndpoint } from './token-endpoint.ts'
 
 const SECOND = 1000
@@ -34,7 +33,7 @@ async function setup(t: Test, more: Readonly<Record<string, unknown>> = {}) {
   const later = async () => token(await signAt())
   return { endpoint, secret, clock, signAt, now, later }
 }
-const token = (out: Outgoing) => byName(out).authorization
+const token = (out: Outgoing) => byName(out.headers).authorization
 const failure = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => 'no failure',
@@ -47,7 +46,7 @@ t.test('a signed claim is traded for a token', async t => {
   t.ok(pending instanceof Promise)
   const out = await pending
   t.match(out, { path: '/chat', body: '{}' })
-  t.match(byName(out), { authorization: 'Bearer token-1', 'x-request-id': 'id-1' })
+  t.match(byName(out.headers), { authorization: 'Bearer token-1', 'x-request-id': 'id-1' })
   const [asked] = endpoint.asked
   t.ok(asked?.signed)
   t.strictSame(asked?.header, { alg: 'RS256', typ: 'JWT', kid: 'kid-1' })

@@ -1,0 +1,78 @@
+/** The database of a gateway as its tests see it from outside, and groups of checks after which its books are right. */
+import { createHash, randomBytes } from 'node:crypto'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
+import { commandsOf } from './commands.ts'
+import type { Gateway } from './gateway.ts'
+import { checkInvariants } from './invariants.ts'
+import type { Upstream } from './upstream.ts'
+
+type Home = Pick<Gateway, 'dir'>
+
+const pathOf = ({ dir }: Home) => join(dir, 'data/gateway.db')
+
+/** Opens a gateway's database beside it, to read unless `writable`; it is closed when the test ends. */
+export function openBooks(t: Pick<Test, 'teardown'>, gateway: Home, { writable = false } = {}): Sqlite {
+  const books = new Database(pathOf(gateway), { readonly: !writable })
+  t.teardown(() => books.close())
+  return books
+}
+
+/** Reads the books as they are on disk, and lets go of them: who keeps them open spares the gateway its recovery. */
+export function readBooks<T>(gateway: Home, read: (books: Sqlite) => T): T {
+  const books = new Database(pathOf(gateway), { readonly: true })
+  try {
+    return read(books)
+  } finally {
+    books.close()
+  }
+}
+
+/** Writes a project whose answers are cached, as the only one of its name, and returns a key of it. */
+export function cachingKey(books: Sqlite): string {
+  const key = `mgw_${randomBytes(32).toString('base64url')}`
+  books.exec(
+    `INSERT INTO projects (id, org_id, name, cache_ttl_ms, created_at)
+      SELECT 'caching', id, 'caching', 60000, 0 FROM organizations`,
+  )
+  books
+    .prepare(
+      `INSERT INTO keys (id, project_id, name, kind, hash, preview, created_at)
+        VALUES ('caching', 'caching', '', 'key', ?, '', 0)`,
+    )
+    .run(createHash('sha256').update(key).digest('hex'))
+  return key
+}
+
+/** What groups of checks run on, and what their file does more than others. */
+export interface GroupOptions {
+  gateway: Gateway
+  upstream: Upstream
+  books: Sqlite
+  /** More secrets that may stand nowhere. */
+  secrets?: string[]
+  /** Makes ready, after the upstream has forgotten what came before. */
+  before?: () => unknown
+  /** More that must hold after each group. */
+  after?: (t: Test) => unknown
+}
+
+/** A group of checks; what must hold after every one of them holds. */
+export type Group = (name: string, run: (t: Test) => Promise<unknown>) => Promise<unknown>
+
+/** Makes `group`, which after its checks has the invariants hold, the sums agree, and nothing be held any more. */
+export function groupsOf(t: Pick<Test, 'test'>, options: GroupOptions): Group {
+  const { gateway, upstream, books, secrets = [], before, after } = options
+  const command = commandsOf(gateway)
+  return (name, run) =>
+    t.test(name, async t => {
+      await upstream.reset()
+      await before?.()
+      await run(t)
+      await checkInvariants(t, gateway, upstream, { secrets })
+      t.strictSame(await command('usage.check'), { differences: [] })
+      t.strictSame(books.prepare('SELECT * FROM holds').all(), [], 'INV-3: nothing is held')
+      await after?.(t)
+    })
+}
