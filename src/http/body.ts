@@ -6,7 +6,7 @@ import secureJson from 'secure-json-parse'
 import { errors } from '../core/error.ts'
 import type { Intake } from './intake.ts'
 import { readBytes } from './pieces.ts'
-import { ShapeScan, scanShape } from './scan.ts'
+import { ShapeScan } from './scan.ts'
 
 /** Bytes from which a body is read in turns with everybody else's. */
 const LARGE = 1024 * 1024
@@ -34,12 +34,9 @@ const rules = { protoAction: 'remove', constructorAction: 'remove' } as const
 
 function parse(body: Buffer): unknown {
   if (!isUtf8(body)) throw notUtf8()
-  scanShape(body)
-  try {
-    return secureJson.parse(body.toString('utf8', startOf(body)), rules)
-  } catch (cause) {
-    throw notJson(body, cause)
-  }
+  const scan = new ShapeScan(body)
+  scan.run()
+  return freed(parsedOf(body, body.toString('utf8', startOf(body))), scan)
 }
 
 /** The same, letting others go on between its steps. */
@@ -50,15 +47,22 @@ async function parseInTurns(body: Buffer): Promise<unknown> {
   await turn()
   const text = body.toString('utf8', startOf(body))
   await turn()
-  let value: unknown
+  const value = parsedOf(body, text)
+  await turn()
+  return freed(value, scan)
+}
+
+function parsedOf(body: Buffer, text: string): unknown {
   try {
-    value = JSON.parse(text)
+    return JSON.parse(text)
   } catch (cause) {
     throw notJson(body, cause)
   }
-  await turn()
-  return typeof value === 'object' && value !== null ? secureJson.scan(value, rules) : value
 }
+
+/** Without the keys that would reach a prototype. */
+const freed = (value: unknown, { suspicious }: ShapeScan): unknown =>
+  suspicious && typeof value === 'object' && value !== null ? secureJson.scan(value, rules) : value
 
 /** Behind the byte order mark. */
 const startOf = (body: Buffer): number => (body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? 3 : 0)

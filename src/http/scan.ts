@@ -1,21 +1,30 @@
-/** Bounds the shape of a JSON body before it is parsed: `JSON.parse` has no limit of depth or of values. */
+/**
+ * Bounds the shape of a JSON body before it is parsed: `JSON.parse` has no limit of depth or of values. On the way it
+ * notices what may be a key that reaches a prototype, so that nobody has to look for one in all that was parsed.
+ */
 import { errors } from '../core/error.ts'
 
 const MAX_DEPTH = 128
 const MAX_VALUES = 200_000
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
+const UNDERSCORE = 0x5f
+const LOWER_C = 0x63
+const PROTO = Buffer.from('__proto__')
+const CONSTRUCTOR = Buffer.from('constructor')
+/** Of the longer one, were each of its letters escaped (`\u0063`). */
+const MAX_SPELLED = CONSTRUCTOR.length * 6
 
-/** Throws a 400 for a body that nests too deep or holds too many values; leaves syntax to the parser. */
-export function scanShape(body: Buffer): void {
-  new ShapeScan(body).run(Number.POSITIVE_INFINITY)
-}
-
-/** The same in slices, for bodies that would keep everybody else waiting. */
+/**
+ * Throws a 400 for a body that nests too deep or holds too many values; leaves syntax to the parser. In slices, for
+ * bodies that would keep everybody else waiting.
+ */
 export class ShapeScan {
   readonly #body: Buffer
   #at = 0
   #inString = false
+  #stringAt = 0
+  #suspicious = false
   #depth = 0
   #values = 1
 
@@ -23,8 +32,13 @@ export class ShapeScan {
     this.#body = body
   }
 
+  /** Whether `__proto__` or `constructor` may be among the strings, however they are spelled. */
+  get suspicious(): boolean {
+    return this.#suspicious
+  }
+
   /** Goes on for so many steps, each a byte or the rest of a string; true at the end. */
-  run(steps: number): boolean {
+  run(steps = Number.POSITIVE_INFINITY): boolean {
     const body = this.#body
     for (let left = steps; this.#at < body.length; left--) {
       if (left === 0) return false
@@ -38,6 +52,7 @@ export class ShapeScan {
     switch (byte) {
       case QUOTE:
         this.#inString = true
+        this.#stringAt = this.#at
         break
       case 0x7b: // {
       case 0x5b: // [
@@ -65,5 +80,14 @@ export class ShapeScan {
     while (this.#body[close - 1 - backslashes] === BACKSLASH) backslashes++
     this.#inString = backslashes % 2 === 1
     this.#at = close + 1
+    if (!this.#inString) this.#suspicious ||= isSuspicious(this.#body, this.#stringAt, close)
   }
+}
+
+function isSuspicious(body: Buffer, from: number, to: number): boolean {
+  const first = body[from]
+  if (first !== UNDERSCORE && first !== LOWER_C && first !== BACKSLASH) return false
+  if (to - from > MAX_SPELLED) return false
+  const spelled = body.subarray(from, to)
+  return spelled.includes(BACKSLASH) || spelled.equals(PROTO) || spelled.equals(CONSTRUCTOR)
 }
