@@ -9,6 +9,7 @@ import type { Sink } from '../../src/core/pump.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
 import type { Target } from '../../src/core/translator.ts'
 import { chat } from '../../src/endpoints/chat.ts'
+import { models } from '../../src/endpoints/models.ts'
 import { principalOf } from './principal.ts'
 
 export interface ExchangeFacts {
@@ -73,6 +74,16 @@ export function byName(headers: readonly string[]): Record<string, string> {
 /** Batches as a reply's events. */
 export async function* eventsOf(...batches: (readonly Event[])[]): AsyncGenerator<readonly Event[]> {
   yield* batches
+}
+
+/** What a client reads of the catalogue: what JSON leaves out is not there. */
+export async function listingOf<Entry>(ex: Exchange): Promise<Entry[]> {
+  if (typeof models.serve === 'string') throw new Error('the catalogue is served locally')
+  const { events } = await models.serve(ex, undefined as never)
+  for await (const [event] of events) {
+    if (event?.type === 'result') return (JSON.parse(String(event.bytes)) as { data: Entry[] }).data
+  }
+  throw new Error('the catalogue was no result')
 }
 
 /** What `run` throws; fails loudly when it does not. */

@@ -11,7 +11,7 @@ import { Course } from '../../src/routing/course.ts'
 import { plan } from '../../src/routing/plan.ts'
 import { groupsOf } from '../../src/routing/ranking.ts'
 import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
-import { exchange, principal } from '../core/kit.ts'
+import { exchange, listingOf, principal } from '../core/kit.ts'
 import { silent, target } from '../plugins/wire-kit.ts'
 import { policyOf, priced, type Restrictions, rule } from './kit.ts'
 
@@ -237,14 +237,7 @@ t.test('the listing holds what can be called, and nothing else', async t => {
         const listing = exchange({ endpoint: models, query, snapshot: { catalog }, principal })
         listing.policy = ex.policy
         listing.access = ex.access
-        if (typeof models.serve === 'string') throw new Error('the catalogue is served locally')
-        const reply = await models.serve(listing, undefined as never)
-        for await (const [event] of reply.events) {
-          if (event?.type !== 'result') continue
-          const { data } = JSON.parse(String(event.bytes)) as { data: { id: string }[] }
-          return data.map(({ id }) => id)
-        }
-        throw new Error('no listing')
+        return (await listingOf<{ id: string }>(listing)).map(({ id }) => id)
       }
       const callable = (all: readonly string[]) =>
         all.filter(model => {

@@ -9,7 +9,7 @@ import { embeddings } from '../../src/endpoints/embeddings.ts'
 import { models as listing } from '../../src/endpoints/models.ts'
 import { plan } from '../../src/routing/plan.ts'
 import { capable } from '../../src/routing/requirements.ts'
-import { exchange, thrown } from '../core/kit.ts'
+import { exchange, listingOf, thrown } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'
 
 const wire = (op: 'chat' | 'embeddings') => ({ op, wire: `acme.${op}` }) as Translator
@@ -85,14 +85,9 @@ t.test('an embeddings request reads its inputs, and answers with no tokens', asy
 
 t.test('the listing says which parameters of embeddings have an effect', async t => {
   const parametersOf = async (offer: Partial<Mapping>) => {
-    if (typeof listing.serve === 'string') throw new Error('the catalogue is served locally')
     const snapshot = { catalog: catalogOf(['embedding'], offer) }
-    const reply = await listing.serve(exchange({ endpoint: listing, snapshot }), undefined as never)
-    for await (const [event] of reply.events) {
-      const { data } = (event?.type === 'result' ? event.value : {}) as { data: { supported_parameters: string[] }[] }
-      return data[0]?.supported_parameters
-    }
-    throw new Error('the catalogue was no result')
+    const [entry] = await listingOf<{ supported_parameters: string[] }>(exchange({ endpoint: listing, snapshot }))
+    return entry?.supported_parameters
   }
   t.strictSame(await parametersOf({ maxN: 8 }), ['encoding_format', 'dimensions', 'user'])
   t.strictSame(await parametersOf({ parameters: new Set([]) }), ['encoding_format'])

@@ -5,7 +5,7 @@ import { loadFiles } from '../../src/config/load.ts'
 import type { Catalog, Mapping, Model } from '../../src/core/catalog.ts'
 import { models } from '../../src/endpoints/models.ts'
 import { Registry } from '../../src/registry.ts'
-import { exchange } from '../core/kit.ts'
+import { exchange, listingOf } from '../core/kit.ts'
 import { silent, target } from '../plugins/wire-kit.ts'
 
 type Json = Record<string, unknown>
@@ -14,16 +14,8 @@ interface Entry extends Json {
   providers: (Json & { providerId: string })[]
 }
 
-async function list(catalog: Catalog, query = ''): Promise<Entry[]> {
-  if (typeof models.serve === 'string') throw new Error('the catalogue is served locally')
-  const reply = await models.serve(exchange({ endpoint: models, query, snapshot: { catalog } }), undefined as never)
-  for await (const [event] of reply.events) {
-    if (event?.type !== 'result') break
-    // As clients get it: what JSON leaves out is not there.
-    return (JSON.parse(JSON.stringify(event.value)) as { object: 'list'; data: Entry[] }).data
-  }
-  throw new Error('the catalogue was no result')
-}
+const list = (catalog: Catalog, query = '') =>
+  listingOf<Entry>(exchange({ endpoint: models, query, snapshot: { catalog } }))
 
 const decimal = /^\d+(\.\d+)?$/
 const is = {
