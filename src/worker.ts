@@ -5,6 +5,7 @@ import { ConfigError } from './config/error.ts'
 import { loadGateway } from './config/load.ts'
 import type { GatewayFile } from './config/schema.ts'
 import type { Log } from './core/ports.ts'
+import { letHeapGrow } from './heap.ts'
 import { assembled, drainTimes, listenerOf, type Open, openParts, type Parts, sweepRegularly, warmUp } from './parts.ts'
 import { explainRoute } from './routing/explain.ts'
 import { MemoryCircuits } from './stores/memory/circuits.ts'
@@ -76,6 +77,7 @@ process.on('SIGHUP', () => undefined)
 void main()
 
 async function main(): Promise<void> {
+  letHeapGrow()
   try {
     const log = createLog(logLevel(env.GATEWAY_LOG_LEVEL), undefined, { worker: process.pid })
     for (const event of ['uncaughtException', 'unhandledRejection'] as const) {

@@ -6,7 +6,7 @@ import type { Framing } from './framing.ts'
 const MAX_BODY_BYTES = 32 * 1024 * 1024
 
 export class JsonFraming implements Framing {
-  readonly #chunks: Buffer[] = []
+  #chunks: Buffer[] = []
   #size = 0
 
   push(chunk: Buffer): Frame[] {
@@ -18,6 +18,8 @@ export class JsonFraming implements Framing {
 
   end(): Frame[] {
     const whole = this.#chunks.length === 1 ? this.#chunks[0]! : Buffer.concat(this.#chunks)
+    // Whoever holds on to the answer while its client takes it must not keep it twice.
+    this.#chunks = []
     return isBlank(whole) ? [] : [new WholeBody(whole)]
   }
 }
