@@ -3,7 +3,7 @@ import { writeSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { ConfigError } from './config/error.ts'
 import { type Gateway, startGateway } from './gateway.ts'
-import { letHeapGrow } from './heap.ts'
+import { tuneHeap } from './heap.ts'
 import { StoreError } from './stores/sqlite/index.ts'
 import { createLog, logLevel } from './telemetry/log.ts'
 import { version } from './version.ts'
@@ -29,7 +29,7 @@ let signals = 0
 void main()
 
 async function main(): Promise<void> {
-  letHeapGrow()
+  const letGrow = tuneHeap()
   const { env } = process
   const config = readArguments() ?? (env.GATEWAY_CONFIG || 'config/gateway.yaml')
   try {
@@ -46,6 +46,7 @@ async function main(): Promise<void> {
       })
     }
     announce(gateway, config)
+    letGrow()
   } catch (thrown) {
     console.error(explain(thrown, config))
     process.exitCode = thrown instanceof StoreError ? NO_STORE : thrown instanceof ConfigError ? WRONG : FAILED

@@ -5,7 +5,7 @@ import { ConfigError } from './config/error.ts'
 import { loadGateway } from './config/load.ts'
 import type { GatewayFile } from './config/schema.ts'
 import type { Log } from './core/ports.ts'
-import { letHeapGrow } from './heap.ts'
+import { tuneHeap } from './heap.ts'
 import { assembled, drainTimes, listenerOf, type Open, openParts, type Parts, sweepRegularly, warmUp } from './parts.ts'
 import { explainRoute } from './routing/explain.ts'
 import { MemoryCircuits } from './stores/memory/circuits.ts'
@@ -77,7 +77,7 @@ process.on('SIGHUP', () => undefined)
 void main()
 
 async function main(): Promise<void> {
-  letHeapGrow()
+  const letGrow = tuneHeap()
   try {
     const log = createLog(logLevel(env.GATEWAY_LOG_LEVEL), undefined, { worker: process.pid })
     for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
@@ -89,6 +89,7 @@ async function main(): Promise<void> {
     }
     worker = await assembled(open => start(open, log))
     primary.tell('ready', { listen: worker.listen, configVersion: worker.state().configVersion })
+    letGrow()
     if (stopping) await end(worker)
   } catch (thrown) {
     process.exitCode = FAILED
