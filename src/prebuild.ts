@@ -1,8 +1,15 @@
-/** Run by the build: parses YAML files for `src/config/parsed.ts`. */
+/** Run by the build: what a start would do again each time, for `src/config/parsed.ts` and `src/validation/compile.ts`. */
 import { readFile, writeFile } from 'node:fs/promises'
+import { _, Ajv } from 'ajv'
+import standalone from 'ajv/dist/standalone/index.js'
+import { commands } from './admin/commands/index.ts'
+import { checkConfig } from './check.ts'
 import { keyOf } from './config/parsed.ts'
 import { Source } from './config/source.ts'
 import { parseYamlFile } from './config/yaml.ts'
+import { endpoints } from './endpoints/index.ts'
+import { createAjv } from './validation/ajv.ts'
+import { compile, compileWith, keyOf as keyOfSchema } from './validation/compile.ts'
 
 /** Writes the values of `files` to `target`. Throws a ConfigError for a file that is not valid. */
 export async function writeParsed(files: readonly string[], target: string): Promise<void> {
@@ -12,4 +19,20 @@ export async function writeParsed(files: readonly string[], target: string): Pro
     parsed[keyOf(text)] = JSON.stringify(parseYamlFile(new Source(file, text)))
   }
   await writeFile(target, JSON.stringify(parsed))
+}
+
+/** Writes the code of all that requests, commands and the configuration `config` are checked with to `target`. */
+export async function writeValidators(config: string, target: string): Promise<void> {
+  const library = createAjv({ Ajv, _ }, { source: true })
+  const code: Record<string, string> = {}
+  compileWith(json => {
+    const check = library.compile(json)
+    code[keyOfSchema(json)] = standalone.default(library, check)
+    return check
+  })
+  await checkConfig(config)
+  for (const { codec } of endpoints) codec.prepare?.()
+  for (const { args } of Object.values(commands)) compile(args.json)
+  const members = Object.entries(code).map(([key, text]) => `${JSON.stringify(key)}(module, require) {\n${text}\n}`)
+  await writeFile(target, `module.exports = {\n${members.join(',\n')}\n}\n`)
 }

@@ -1,8 +1,8 @@
 /** What `gatewayctl` asks for: named functions of validated arguments, served at `POST /commands/<name>`. */
-import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Actor } from '../core/ports.ts'
 import type { Schema } from '../core/schema.ts'
+import { type Check, compile, type Failure } from '../validation/compile.ts'
 import type { AdminContext } from './context.ts'
 
 export interface Command {
@@ -20,8 +20,7 @@ export function command<Args>(
   return { args, run }
 }
 
-const ajv = new Ajv({ verbose: true })
-const validators = new WeakMap<Schema<unknown>, ValidateFunction>()
+const validators = new WeakMap<Schema<unknown>, Check>()
 
 /**
  * Runs a command on arguments from outside; throws a GatewayError that names the argument when they do not fit.
@@ -36,14 +35,14 @@ export function runCommand(
 ): unknown {
   let validate = validators.get(schema)
   if (!validate) {
-    validate = ajv.compile(schema.json)
+    validate = compile(schema.json)
     validators.set(schema, validate)
   }
   if (!validate(args)) throw misfit(name, schema, validate.errors![0]!)
   return run(args as never, context, actor)
 }
 
-function misfit(name: string, schema: Schema<unknown>, error: ErrorObject): GatewayError {
+function misfit(name: string, schema: Schema<unknown>, error: Failure): GatewayError {
   const known = Object.keys((schema.json.properties as object | undefined) ?? {})
   const takes = `${name} takes ${known.length > 0 ? known.join(', ') : 'no arguments'}`
   const argument = error.instancePath.slice(1)

@@ -1,17 +1,7 @@
 /** Compiles a request schema once, and says what is wrong with a body in a client's words. */
-import { Ajv, type ErrorObject } from 'ajv'
 import { errors } from '../core/error.ts'
 import type { Schema } from '../core/schema.ts'
-
-/** Client requests are never changed, and never checked against anything but our own schemas. */
-const ajv = new Ajv({
-  discriminator: true,
-  ownProperties: true,
-  allowUnionTypes: true,
-  verbose: true,
-  meta: false,
-  validateSchema: false,
-})
+import { type Check, compile, type Failure } from '../validation/compile.ts'
 
 /** What is wrong with a value, and where in it; an empty path is the value itself. */
 export interface Fault {
@@ -29,9 +19,9 @@ export interface Validator<T> {
 }
 
 export function validator<T>(schema: Schema<T>): Validator<T> {
-  let check: ReturnType<typeof ajv.compile> | undefined
+  let check: Check | undefined
   const prepare = () => {
-    check ??= ajv.compile(schema.json)
+    check ??= compile(schema.json)
     return check
   }
   const fault = (body: unknown) => {
@@ -48,8 +38,8 @@ export function validator<T>(schema: Schema<T>): Validator<T> {
 }
 
 /** The deepest fault: in a union the member that fits best is the one that fails last. */
-function explain(faults: ErrorObject[]): Fault {
-  const depth = (fault: ErrorObject) => fault.instancePath.split('/').length
+function explain(faults: Failure[]): Fault {
+  const depth = (fault: Failure) => fault.instancePath.split('/').length
   const deepest = Math.max(...faults.map(depth))
   const own = faults.filter(fault => depth(fault) === deepest && fault.keyword !== 'anyOf' && fault.keyword !== 'oneOf')
   const fault = own.find(({ keyword }) => keyword !== 'type') ?? own[0] ?? faults[0]!
@@ -59,7 +49,7 @@ function explain(faults: ErrorObject[]): Fault {
   return { path, message: describe(fault, own) }
 }
 
-function describe(fault: ErrorObject, all: ErrorObject[]): string {
+function describe(fault: Failure, all: Failure[]): string {
   switch (fault.keyword) {
     case 'required':
       return 'is required'
@@ -79,7 +69,7 @@ function describe(fault: ErrorObject, all: ErrorObject[]): string {
 }
 
 /** The values of `type` that the members of a tagged union name. */
-function tags(fault: ErrorObject): string[] {
+function tags(fault: Failure): string[] {
   const members = (fault.parentSchema as { oneOf?: { properties: { type: { enum: string[] } } }[] }).oneOf ?? []
   return members.flatMap(member => member.properties.type.enum).map(tag => `"${tag}"`)
 }

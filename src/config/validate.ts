@@ -1,9 +1,9 @@
 /** Checks values against schemas, and says in an operator's words what is wrong. */
-import { Ajv, type ErrorObject } from 'ajv'
 import type { JsonSchema, Schema } from '../core/schema.ts'
+import { type Check, compile, type Failure } from '../validation/compile.ts'
+import { examples, type Unit } from '../validation/units.ts'
 import { nearest, unknownName } from './nearest.ts'
 import { type Path, samePath } from './source.ts'
-import { examples, parseUnit, type Unit } from './units.ts'
 
 /** What is wrong with one value of a checked whole. */
 export interface Problem {
@@ -13,35 +13,7 @@ export interface Problem {
   readonly message: string
 }
 
-/** One for the process: compiling costs milliseconds, and an instance keeps what it has compiled, by schema object. */
-const ajv = new Ajv({
-  strict: true,
-  // `s.tagged` requires `type` beside the members that define it.
-  strictRequired: false,
-  allowUnionTypes: true,
-  useDefaults: true,
-  discriminator: true,
-  ownProperties: true,
-  // Our own schemas are checked by tests; compiling their meta-schema would cost a third of the start.
-  meta: false,
-  validateSchema: false,
-  code: { optimize: false },
-  verbose: true,
-})
-ajv.addFormat('date', text => !Number.isNaN(Date.parse(text)) && new Date(text).toISOString().slice(0, 10) === text)
-ajv.addKeyword({
-  keyword: 'unit',
-  schemaType: 'string',
-  metaSchema: { enum: Object.keys(examples) },
-  modifying: true,
-  errors: false,
-  validate(unit: Unit, text: unknown, _schema?: unknown, at?: { parentData: unknown; parentDataProperty: unknown }) {
-    const value = parseUnit(unit, text)
-    if (value === undefined) return false
-    if (at) (at.parentData as Record<string, unknown>)[String(at.parentDataProperty)] = value
-    return true
-  },
-})
+const checks = new WeakMap<JsonSchema, Check>()
 
 /**
  * `value` as its schema types it, with defaults filled in and units turned into numbers IN PLACE; or the first
@@ -52,19 +24,20 @@ export function check<T>(
   value: unknown,
   hidden: readonly Path[] = [],
 ): { readonly value: T } | { readonly problem: Problem } {
-  const validate = ajv.compile(schema.json)
-  if (validate(value)) return { value: value as T }
-  return { problem: explain(mostSpecific(validate.errors ?? []), hidden) }
+  const fits = checks.get(schema.json) ?? compile(schema.json)
+  checks.set(schema.json, fits)
+  if (fits(value)) return { value: value as T }
+  return { problem: explain(mostSpecific(fits.errors ?? []), hidden) }
 }
 
 /** Of the complaints of a union's members, the one that went deepest; else the union's own, which comes last. */
-function mostSpecific(errors: readonly ErrorObject[]): ErrorObject {
-  const depth = ({ instancePath, keyword }: ErrorObject) =>
+function mostSpecific(errors: readonly Failure[]): Failure {
+  const depth = ({ instancePath, keyword }: Failure) =>
     2 * instancePath.split('/').length + (keyword === 'type' || keyword === 'anyOf' ? 0 : 1)
   return errors.reduce((best, error) => (depth(error) >= depth(best) ? error : best))
 }
 
-function explain(error: ErrorObject, hidden: readonly Path[]): Problem {
+function explain(error: Failure, hidden: readonly Path[]): Problem {
   const path = pathOf(error.instancePath)
   const about = (message: string): Problem => ({ path, at: 'value', message })
   const { data, params, parentSchema: rule = {} } = error
@@ -92,7 +65,7 @@ const unknownKey = (path: Path, key: string, known: string[]): Problem => ({
 })
 
 /** What would be right: the schema's own `description` where it has one. */
-function expectation({ keyword, params, message }: ErrorObject, rule: JsonSchema): string {
+function expectation({ keyword, params, message }: Failure, rule: JsonSchema): string {
   if (typeof rule.description === 'string') return rule.description
   if (Array.isArray(rule.enum)) return `one of ${rule.enum.map(value => JSON.stringify(value)).join(', ')}`
   switch (keyword) {

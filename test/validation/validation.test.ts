@@ -1,0 +1,63 @@
+/** Schemas become functions: most at the build, and then they say the same as those that are compiled later. */
+import { createRequire } from 'node:module'
+import t from 'tap'
+import { commands } from '../../src/admin/commands/index.ts'
+import { gatewayFile, modelsFile, providerFile } from '../../src/config/schema.ts'
+import { chatRequest, embeddingRequest } from '../../src/core/ops.ts'
+import { type JsonSchema, s } from '../../src/core/schema.ts'
+import { filters } from '../../src/filters/index.ts'
+import { reach } from '../../src/validation/ajv.ts'
+import { type Check, compile, keyOf, type Made } from '../../src/validation/compile.ts'
+import { type Json, rows, valid } from '../codecs/bodies.ts'
+
+const load = createRequire(import.meta.url)
+const built = load('../../dist/src/validators.cjs') as Record<string, Made>
+function atBuild(json: JsonSchema): Check {
+  const module: { exports: unknown } = { exports: undefined }
+  built[keyOf(json)]!(module, reach(load))
+  return module.exports as Check
+}
+
+t.test('the build holds the code of all that is checked at a start, in requests and in commands', async t => {
+  const schemas = [gatewayFile, modelsFile, providerFile, chatRequest, embeddingRequest]
+  for (const { json } of [...schemas, ...Object.values(commands).map(({ args }) => args)]) {
+    t.ok(keyOf(json) in built, JSON.stringify(json).slice(0, 200))
+  }
+  for (const { name, options } of filters) t.ok(keyOf(options.json) in built, name)
+})
+
+t.test('what the build made finds the same faults, and changes a request as little', async t => {
+  const [early, late] = [atBuild(chatRequest.json), compile(chatRequest.json)]
+  for (const [wrong, , right] of rows) {
+    for (const fields of [wrong, right]) {
+      const body: Json = JSON.parse(JSON.stringify({ ...valid, ...fields }))
+      const before = structuredClone(body)
+      t.equal(early(body), late(body))
+      t.strictSame(early.errors, late.errors)
+      t.strictSame(body, before)
+    }
+  }
+})
+
+t.test('a schema that was not there at the build is compiled', async t => {
+  const { json } = s.object({
+    wait: s.default(s.duration(), '2s'),
+    sizes: s.array(s.either(s.size(), s.integer())),
+    day: s.string({ format: 'date' }),
+  })
+  t.notOk(keyOf(json) in built)
+  const check = compile(json)
+  const value = { sizes: ['2KiB', 7], day: '2026-02-28' }
+  t.ok(check(value))
+  t.strictSame(value, { wait: 2000, sizes: [2048, 7], day: '2026-02-28' })
+  const faults: [value: object, at: string, keyword: string][] = [
+    [{ wait: '2 parsecs', sizes: [], day: '2026-02-28' }, '/wait', 'unit'],
+    [{ wait: 2000, sizes: [], day: '2026-02-28' }, '/wait', 'unit'],
+    [{ sizes: ['7'], day: '2026-02-28' }, '/sizes/0', 'anyOf'],
+    [{ sizes: [], day: '2026-02-30' }, '/day', 'format'],
+  ]
+  for (const [value, instancePath, keyword] of faults) {
+    t.notOk(check(value))
+    t.match(check.errors?.at(-1), { instancePath, keyword, parentSchema: Object })
+  }
+})
