@@ -1,20 +1,17 @@
 /** The chunks of one answer between its socket and its reader. */
 import type { GatewayError } from '../core/error.ts'
 
-interface Waiting {
-  resolve(chunks: Buffer[] | undefined): void
-  reject(error: GatewayError): void
-}
-
 /**
- * A queue with one reader. It ends once, or fails once; what came before is given first. To keep a reader asleep for
- * some milliseconds, so that it gets more at a time, saves no CPU time: a busy process gets chunks together anyhow.
+ * A queue with one reader. It ends once, or fails once; what came before is given first. One read of a socket brings
+ * many chunks, one by one: a reader that waits for the first of them gets them all. To keep a reader asleep for some
+ * milliseconds, so that it gets more at a time, saves no CPU time: a busy process gets chunks together anyhow.
  */
 export class Arrivals {
   readonly #onTaken: () => void
   #chunks: Buffer[] = []
   #bytes = 0
-  #waiting: Waiting | undefined
+  /** Wakes the reader, who looks here when it is awake. */
+  #waiting: (() => void) | undefined
   #ended = false
   #error: GatewayError | undefined
 
@@ -33,9 +30,9 @@ export class Arrivals {
     if (this.#chunks.length > 0) return Promise.resolve(this.#taken())
     if (this.#error) return Promise.reject(this.#error)
     if (this.#ended) return Promise.resolve(undefined)
-    return new Promise((resolve, reject) => {
-      this.#waiting = { resolve, reject }
-    })
+    return new Promise<void>(resolve => {
+      this.#waiting = resolve
+    }).then(this.#given)
   }
 
   push(chunk: Buffer): void {
@@ -56,11 +53,14 @@ export class Arrivals {
 
   #wake(): void {
     const waiting = this.#waiting
-    if (!waiting) return
     this.#waiting = undefined
-    if (this.#chunks.length > 0) waiting.resolve(this.#taken())
-    else if (this.#error) waiting.reject(this.#error)
-    else waiting.resolve(undefined)
+    waiting?.()
+  }
+
+  readonly #given = (): Buffer[] | undefined => {
+    if (this.#chunks.length > 0) return this.#taken()
+    if (this.#error) throw this.#error
+    return undefined
   }
 
   #taken(): Buffer[] {

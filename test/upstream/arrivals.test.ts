@@ -21,6 +21,18 @@ t.test('what came before a failure is given first', async t => {
   await t.rejects(taken, errors.truncated())
 })
 
+t.test('a reader that waits for the first chunk gets all that come with it', async t => {
+  const arrivals = new Arrivals(() => {})
+  const taken = arrivals.take()
+  for (const text of ['a', 'b', 'c']) arrivals.push(Buffer.from(text))
+  t.equal(textOf(await taken), 'abc')
+  const last = arrivals.take()
+  arrivals.push(Buffer.from('d'))
+  arrivals.end()
+  t.equal(textOf(await last), 'd')
+  t.equal(await arrivals.take(), undefined)
+})
+
 t.test('a reader gets every byte once and in order, however they come', async t => {
   const piece = fc.record({ text: fc.string({ minLength: 1 }), pause: fc.boolean() })
   await fc.assert(
