@@ -140,6 +140,18 @@ export class HttpSink implements Sink {
     // `node:http` would give each chunk to the socket in four pieces.
     this.#chunked = this.#res.chunkedEncoding
     this.#res.chunkedEncoding = false
+    this.#sendHead()
+  }
+
+  /**
+   * In one write with what is said next. By itself, because `node:http` keeps it for as long as the answer lasts, in
+   * some sixty pieces unless it is sent as it is; and no head is needed here any more.
+   */
+  #sendHead(): void {
+    this.#headers = []
+    this.#res.cork()
+    this.#res.flushHeaders()
+    process.nextTick(() => this.#res.uncork())
   }
 
   /** False when the client has to take what was said before. */

@@ -107,8 +107,10 @@ export class Incoming implements Dispatcher.DispatchHandler {
     if (this.#failed) controller.abort(errors.aborted())
   }
 
-  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: Headers): void {
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: Headers): void {
     this.#heard = true
+    // Buffers of what `headers` holds, which undici would keep until the answer has ended.
+    Object.assign(controller, { rawHeaders: null })
     if (status < 200) return
     this.status = status
     this.headers = headers

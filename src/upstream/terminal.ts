@@ -33,6 +33,8 @@ export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply>
       const answer = new Answer(incoming, source, framing, target.translator.decoder(mode, target))
       await answer.commit()
       incoming.committed()
+      // Nobody is asked again.
+      ex.outbound = undefined
       ex.marks.answered = performance.now()
       return { status: 200, headers: [], events: answer }
     } catch (thrown) {
