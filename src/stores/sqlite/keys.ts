@@ -5,14 +5,11 @@ import { errors } from '../../core/error.ts'
 import type { Money } from '../../core/money.ts'
 import type { Discount, KeyStatus, KeyStore, Principal, ProjectMode, Role, Subscription } from '../../core/ports.ts'
 import { BudgetReader, budgetOf } from './budgets.ts'
+import { Freshness } from './freshness.ts'
 import type { Sqlite } from './open.ts'
 import { planState, readSubscription, type SubscriptionRow } from './subscriptions.ts'
 
 const MAX_KEYS = 10_000
-/** How long a change of another process may go unseen: with a request's own time it is less than a second. */
-const POLL_MS = 500
-/** How long known keys are served while the database cannot be read. */
-const STALE_MS = 300_000
 
 /** Rows of many columns are lists here, in the order of the query: SQLite's driver takes half as long for them. */
 type KeyRow = [
@@ -101,19 +98,15 @@ export class SqliteKeys implements KeyStore {
   readonly #budgets: BudgetReader
   readonly #subscription: Statement<[string], SubscriptionRow>
   readonly #allDiscounts: Statement<[], DiscountRow>
-  readonly #dataVersion: Statement<[], number>
-  readonly #clock: () => number
+  readonly #freshness: Freshness
   readonly #now: () => number
   readonly #known = new LRUCache<string, Principal>({ max: MAX_KEYS })
   /** Apart from the known, so that guessing does not push them out. */
   readonly #unknown = new LRUCache<string, true>({ max: MAX_KEYS })
   readonly #projects = new LRUCache<string, ProjectFacts>({ max: MAX_KEYS })
   #discounts: readonly DiscountRow[] | undefined
-  #version: number | undefined
-  #polledAt = Number.NEGATIVE_INFINITY
-  #seenAt = Number.NEGATIVE_INFINITY
 
-  constructor(db: Sqlite, { clock = () => performance.now(), now = Date.now }: KeyOptions = {}) {
+  constructor(db: Sqlite, { clock, now = Date.now }: KeyOptions = {}) {
     this.#atOnce = db.transaction((hash: string) => this.#principal(hash))
     this.#find = db.prepare<[string], KeyRow>(KEY).raw()
     this.#project = db.prepare<[string], ProjectRow>(PROJECT).raw()
@@ -126,13 +119,12 @@ export class SqliteKeys implements KeyStore {
       .prepare<[string], Money>('SELECT coalesce(sum(cost), 0) FROM usage_hourly WHERE key_id = ?')
       .pluck()
       .safeIntegers()
-    this.#dataVersion = db.prepare<[], number>('PRAGMA data_version').pluck()
-    this.#clock = clock
+    this.#freshness = new Freshness(db, clock)
     this.#now = now
   }
 
   find(hash: string): Principal | undefined {
-    this.#poll()
+    if (this.#freshness.look() !== 'same') this.clear()
     const known = this.#known.get(hash)
     if (known || this.#unknown.get(hash)) return known
     const principal = this.#read(hash)
@@ -211,21 +203,6 @@ export class SqliteKeys implements KeyStore {
       this.#projects.set(projectId, facts)
     }
     return facts
-  }
-
-  /** A failing read is not reported here: known keys are good for a while, and unknown ones fail by themselves. */
-  #poll(): void {
-    const now = this.#clock()
-    if (now - this.#polledAt < POLL_MS) return
-    this.#polledAt = now
-    try {
-      const version = this.#dataVersion.get()
-      if (version !== this.#version) this.clear()
-      this.#version = version
-      this.#seenAt = now
-    } catch {
-      if (now - this.#seenAt > STALE_MS) this.clear()
-    }
   }
 }
 

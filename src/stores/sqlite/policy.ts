@@ -4,13 +4,10 @@ import { LRUCache } from 'lru-cache'
 import { errors } from '../../core/error.ts'
 import type { Compliance, PolicyFacts, Rule, RuleType, RuleValue, SealedKey } from '../../core/policy.ts'
 import { BudgetReader, budgetOf } from './budgets.ts'
+import { Freshness } from './freshness.ts'
 import type { Sqlite } from './open.ts'
 
 const MAX_ORGANIZATIONS = 10_000
-/** How long a change of another process may go unseen. */
-const POLL_MS = 500
-/** How long what is known is served while the database cannot be read. */
-const STALE_MS = 300_000
 
 interface PolicyRow {
   version: number
@@ -47,16 +44,12 @@ export class PolicyReader {
   readonly #keys: Statement<[string], KeyRow>
   readonly #budgets: BudgetReader
   readonly #manifests: Statement<[string], string>
-  readonly #dataVersion: Statement<[], number>
-  readonly #clock: () => number
+  readonly #freshness: Freshness
   readonly #known = new LRUCache<string, Known>({ max: MAX_ORGANIZATIONS })
   #generation = 0
-  #dataVersionSeen: number | undefined
-  #polledAt = Number.NEGATIVE_INFINITY
-  #seenAt = Number.NEGATIVE_INFINITY
 
   /** `clock` is monotonic, in milliseconds. */
-  constructor(db: Sqlite, clock: () => number = () => performance.now()) {
+  constructor(db: Sqlite, clock?: () => number) {
     this.#policy = db.prepare('SELECT version, compliance FROM policies WHERE org_id = ?')
     this.#budgets = new BudgetReader(db)
     this.#rules = db.prepare(
@@ -70,19 +63,20 @@ export class PolicyReader {
       'SELECT manifest FROM manifests WHERE org_id = ? ORDER BY created_at, provider',
     )
     this.#manifests.pluck()
-    this.#dataVersion = db.prepare<[], number>('PRAGMA data_version').pluck()
-    this.#clock = clock
+    this.#freshness = new Freshness(db, clock)
   }
 
   /** Throws a 503 when the database cannot be read and nothing is known from before. */
   of(orgId: string): PolicyFacts {
-    this.#poll()
+    const seen = this.#freshness.look()
+    if (seen === 'changed') this.#generation++
+    else if (seen === 'lost') this.#known.clear()
     const known = this.#known.get(orgId)
     if (known?.generation === this.#generation) return known.facts
     try {
       return this.#refresh(orgId, known)
     } catch (cause) {
-      if (known && this.#clock() - this.#seenAt <= STALE_MS) return known.facts
+      if (known && !this.#freshness.lost) return known.facts
       throw errors.storeUnavailable(cause)
     }
   }
@@ -124,20 +118,6 @@ export class PolicyReader {
       ...{ id, orgId, provider, label, fingerprint, sealed: { version, nonce, ciphertext } },
       models: row.models === null ? undefined : (JSON.parse(row.models) as string[]),
       budgets: budgets.map(budgetOf),
-    }
-  }
-
-  #poll(): void {
-    const now = this.#clock()
-    if (now - this.#polledAt < POLL_MS) return
-    this.#polledAt = now
-    try {
-      const version = this.#dataVersion.get()
-      if (version !== this.#dataVersionSeen) this.#generation++
-      this.#dataVersionSeen = version
-      this.#seenAt = now
-    } catch {
-      if (now - this.#seenAt > STALE_MS) this.#known.clear()
     }
   }
 }
