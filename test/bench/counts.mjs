@@ -7,7 +7,17 @@ import { shotOf } from './loads.mjs'
 import { BURST, STEPPED } from './sample.mjs'
 
 const counter = fileURLToPath(new URL('count.cjs', import.meta.url))
-const sqlite = createRequire(import.meta.url).resolve('better-sqlite3')
+const { resolve } = createRequire(import.meta.url)
+const sqlite = driver()
+
+/** The one that the gateway takes: see `src/stores/sqlite/driver.ts`. */
+function driver() {
+  try {
+    return resolve('better-sqlite3-napi')
+  } catch {
+    return resolve('better-sqlite3')
+  }
+}
 
 /** When the chunks of a stream come is up to the machine, and with it how many of them share a write: not so here. */
 const cases = [
