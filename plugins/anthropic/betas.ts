@@ -1,5 +1,5 @@
 /** The beta tokens that a body needs (wire/anthropic.md section 2.3). Clients' own headers are not passed on. */
-import { FILES_BETA } from './encode.ts'
+import { FILES_BETA, isFile } from './encode.ts'
 
 type Json = Record<string, unknown>
 type Maybe = Json | null | undefined
@@ -28,10 +28,6 @@ const rules: readonly (readonly [token: string, needed: (body: Json) => boolean]
   ['code-execution-web-tools-2026-02-09', usesTool(tool => tool.type === 'web_search_20260209')],
   [FILES_BETA, ({ messages }) => list(messages).some(message => list(message?.content).some(isFile))],
 ]
-
-function isFile(block: Maybe): boolean {
-  return (block?.source as Maybe)?.type === 'file' || list(block?.content).some(isFile)
-}
 
 /** A comma-separated list; empty when the body needs none. */
 export const betasOf = (body: Json): string =>

@@ -3,7 +3,7 @@ import { type ChatRequest, errors, type Target, type WireRequest } from '../../s
 import { type Block, textBlock } from './blocks.ts'
 import { strictSchema } from './schema.ts'
 import { isAdaptive, type Thinking, thinkingOf } from './thinking.ts'
-import { answerSchema, toolsOf } from './tools.ts'
+import { answerSchema, isForced, toolsOf } from './tools.ts'
 import { historyOf, type Turn } from './turns.ts'
 
 type Json = Record<string, unknown>
@@ -24,6 +24,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const { mapping } = target
   const thinking = thinkingOf(request, mapping)
   const { tools, tool_choice } = toolsOf(request, target, thinking.on)
+  const thought = thinking.thinking ?? (isForced(tool_choice) ? thinking.whenForced : undefined)
   const { system, turns } = historyOf(request.messages, target)
   if (request.response_format?.type === 'json_object') system.push(textBlock(JSON_INSTRUCTION))
   endTurns(turns, !thinking.on && !isAdaptive(mapping))
@@ -38,7 +39,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     messages: turns,
     max_tokens: thinking.maxTokens,
     ...(tool_choice && { tool_choice }),
-    ...(thinking.thinking && { thinking: thinking.thinking }),
+    ...(thought && { thinking: thought }),
     ...(outputConfig && { output_config: outputConfig }),
     ...(!thinking.on && samplingOf(request, target)),
     ...(request.user && { metadata: { user_id: request.user } }),
@@ -106,7 +107,8 @@ function checkBreakpoints(tools: Json[], system: Block[], turns: Turn[]): void {
 
 const usesFiles = (turns: readonly Turn[]): boolean => turns.some(turn => turn.content.some(isFile))
 
-function isFile(block: Maybe): boolean {
+/** Whether a block, or one that it holds, is a file by its id. */
+export function isFile(block: Maybe): boolean {
   const { source, content } = block ?? {}
   return (source as Maybe)?.type === 'file' || (Array.isArray(content) && content.some(isFile))
 }

@@ -1,5 +1,5 @@
 /** Content blocks whose input comes in pieces: client tool calls, structured answers, and blocks with no chat form. */
-import { type Event, toolArguments } from '../../src/plugin.ts'
+import { type Event, textIn, toolArguments } from '../../src/plugin.ts'
 import type { Block } from './blocks.ts'
 import { fromWireName, JSON_TOOL } from './tool-name.ts'
 
@@ -64,7 +64,8 @@ class ToolCall extends Call {
         type: 'tool',
         choice: 0,
         index: this.#index,
-        ...(typeof id === 'string' && id !== '' && { id }),
+        // C15: without an id there is no call, and its name would be lost.
+        id: textIn(id) ?? `call_${crypto.randomUUID().replaceAll('-', '')}`,
         ...(typeof name === 'string' && { name: fromWireName(name) }),
       },
     ]

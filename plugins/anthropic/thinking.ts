@@ -24,9 +24,13 @@ export interface Thinking {
   /** True while the model thinks: sampling parameters, forced tools and prefill are then refused by the wire. */
   readonly on: boolean
   readonly thinking?: Record<string, unknown>
+  /** In the place of `thinking` when a tool is forced: some models think unless they are told not to. */
+  readonly whenForced?: Record<string, unknown>
   readonly effort?: string
   readonly maxTokens: number
 }
+
+const DISABLED = { type: 'disabled' }
 
 /** Adaptive models take an effort and choose their own budget; the others take a budget. */
 export const isAdaptive = (mapping: Mapping): boolean => mapping.reasoningEfforts.length > 0
@@ -45,8 +49,10 @@ export function thinkingOf(request: Readonly<ChatRequest>, mapping: Mapping): Th
         'reasoning.max_tokens',
       )
     }
-    if (!effort) return { on: false, maxTokens }
-    if (effort === 'none') return { on: false, thinking: { type: 'disabled' }, maxTokens }
+    // Who cannot be told not to think always does.
+    if (!effort && !mapping.reasoningEfforts.includes('none')) return { on: true, maxTokens }
+    if (!effort) return { on: false, ...(request.effort == null && { whenForced: DISABLED }), maxTokens }
+    if (effort === 'none') return { on: false, thinking: DISABLED, maxTokens }
     const thinking = { type: 'adaptive', display: 'summarized' }
     return { on: true, thinking, effort: effort === 'minimal' ? 'low' : effort, maxTokens }
   }

@@ -45,15 +45,18 @@ export function toolsOf(request: Readonly<ChatRequest>, target: Target, thinking
   }
   const schema = strict ? undefined : answerSchema(request)
   const others = tools.length
-  if (schema) tools.push(jsonTool(schema))
+  if (schema) tools.push(answerTool(schema))
   if (tools.length === 0) return {}
 
-  let choice = schema ? jsonChoice(request, others > 0) : choiceOf(request.tool_choice, searches)
+  let choice = schema ? answerChoice(request, others > 0) : choiceOf(request.tool_choice, searches)
   const single = request.parallel_tool_calls === false || schema !== undefined
   if (thinking && choice && choice.type !== 'none') choice = { type: 'auto' }
   if (single && choice?.type !== 'none') choice = { ...(choice ?? { type: 'auto' }), disable_parallel_tool_use: true }
   return choice ? { tools, tool_choice: choice } : { tools }
 }
+
+/** Whether a `tool_choice` leaves the model no way but to call a tool. */
+export const isForced = (choice: Json | undefined): boolean => choice?.type === 'any' || choice?.type === 'tool'
 
 function functionTool(tool: Extract<Tool, { type: 'function' }>, canBeStrict: boolean, canDefer: boolean): Json {
   const { name, description, strict } = tool.function
@@ -93,7 +96,8 @@ const approximate = ({ city, region, country, timezone }: Place): Json => ({
   ...(timezone && { timezone }),
 })
 
-function jsonTool(schema: Json): Json {
+/** The tool whose input is an answer by `schema`. */
+export function answerTool(schema: Json): Json {
   const { type = 'object' } = schema
   if (type !== 'object') {
     throw errors.unsupported('The schema of an answer must be of type "object".', 'response_format.json_schema.schema')
@@ -114,7 +118,7 @@ function choiceOf(choice: ChatRequest['tool_choice'], searches: boolean): Json |
 }
 
 /** The answer comes by tool, so some tool must be called: the caller's while they are allowed, else the answer. */
-function jsonChoice({ tool_choice: choice }: Readonly<ChatRequest>, hasOthers: boolean): Json {
+export function answerChoice({ tool_choice: choice }: Readonly<ChatRequest>, hasOthers: boolean): Json {
   if (typeof choice === 'object' && choice?.type === 'function') return choiceOf(choice, false)!
   return hasOthers && choice !== 'none' ? { type: 'any' } : { type: 'tool', name: JSON_TOOL }
 }

@@ -3,10 +3,10 @@ import {
   append,
   errors,
   type Message,
+  OpenCalls,
   objectArguments,
   type Target,
   turnOf,
-  unanswerable,
   wellFormed,
 } from '../../src/plugin.ts'
 import { type Block, contentBlocks, textBlock } from './blocks.ts'
@@ -35,7 +35,7 @@ interface Draft extends Turn {
 export function historyOf(messages: readonly Message[], target: Target): { system: Block[]; turns: Turn[] } {
   const system: Block[] = []
   const drafts: Draft[] = []
-  const slots = new Map<string, Slot>()
+  const slots = new OpenCalls<Slot>(({ block }) => block !== undefined)
   const ids = new ToolIds()
   const draft = (role: Turn['role']): Draft => turnOf(drafts, role, () => ({ role, content: [], slots: [] }))
 
@@ -56,13 +56,14 @@ export function historyOf(messages: readonly Message[], target: Target): { syste
       }
       case 'assistant': {
         const blocks = spoken(message, at, target)
-        if (blocks.length === 0 && !message.tool_calls?.length) break
+        // Thinking alone is no turn: it has to lead to something.
+        if (blocks.every(isThought) && !message.tool_calls?.length) break
         const turn = draft('assistant')
         append(turn.content, blocks)
         message.tool_calls?.forEach((call, j) => {
           const slot: Slot = { id: ids.unique(call.id), block: undefined }
           turn.slots.push(slot)
-          slots.set(call.id, slot)
+          slots.add(call.id, slot, turn)
           const input = objectArguments(call.function.arguments, `${at}.tool_calls[${j}].function.arguments`)
           turn.content.push({ type: 'tool_use', id: slot.id, name: toWireName(call.function.name), input })
         })
@@ -70,8 +71,7 @@ export function historyOf(messages: readonly Message[], target: Target): { syste
       }
       case 'tool':
       case 'function': {
-        const slot = slots.get(message.tool_call_id ?? '')
-        if (!slot) throw unanswerable(message, at)
+        const slot = slots.answeredBy(message, at)
         slot.block = toolResult(slot.id, message, at)
         draft('user')
         break
@@ -81,6 +81,8 @@ export function historyOf(messages: readonly Message[], target: Target): { syste
   return { system, turns: alternate(drafts) }
 }
 
+const isThought = ({ type }: Block): boolean => type === 'thinking' || type === 'redacted_thinking'
+
 /** What the assistant said before its tool calls. Thinking must open the turn. */
 function spoken(message: Message, at: string, target: Target): Block[] {
   const blocks = replayThinking(message, target)
@@ -88,7 +90,8 @@ function spoken(message: Message, at: string, target: Target): Block[] {
     const { provider, ...block } = native as Block
     if (provider === target.provider.id) blocks.push(block as Block)
   }
-  append(blocks, contentBlocks(message.content ?? message.refusal, at))
+  const said = contentBlocks(message.content, at)
+  append(blocks, said.length > 0 ? said : contentBlocks(message.refusal, at))
   return blocks
 }
 

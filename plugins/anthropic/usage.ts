@@ -1,7 +1,17 @@
 /** Token counts of the Messages wire as usage axes (wire/anthropic.md section 3). */
-import { isObject, type Json, type Usage } from '../../src/plugin.ts'
+import { isObject, type Json, listIn, type Usage } from '../../src/plugin.ts'
 
 type Counter = 'input' | 'read' | 'written' | 'written5m' | 'written1h' | 'output' | 'thinking' | 'searches'
+
+type Read = (counts: Json) => unknown
+
+const splitOf = ({ cache_creation: split }: Json): Json => (isObject(split) ? split : {})
+const CACHE: readonly (readonly [Counter, Read])[] = [
+  ['read', counts => counts.cache_read_input_tokens],
+  ['written', counts => counts.cache_creation_input_tokens],
+  ['written5m', counts => splitOf(counts).ephemeral_5m_input_tokens],
+  ['written1h', counts => splitOf(counts).ephemeral_1h_input_tokens],
+]
 
 /**
  * Counts come in parts: the end of a stream may repeat, raise or leave out what its start said. They are cumulative,
@@ -13,15 +23,10 @@ export class UsageMeter {
   /** Takes a `usage` object; returns all that is known since the first. */
   add(report: unknown): Partial<Usage> {
     if (!isObject(report)) return {}
-    const { cache_creation: split, output_tokens_details: details, server_tool_use: served } = report
+    const { output_tokens_details: details, server_tool_use: served } = report
     this.#raise('input', total(report, 'input_tokens'))
     this.#raise('output', total(report, 'output_tokens'))
-    this.#raise('read', report.cache_read_input_tokens)
-    this.#raise('written', report.cache_creation_input_tokens)
-    if (isObject(split)) {
-      this.#raise('written5m', split.ephemeral_5m_input_tokens)
-      this.#raise('written1h', split.ephemeral_1h_input_tokens)
-    }
+    for (const [counter, read] of CACHE) this.#raise(counter, cached(report, read))
     if (isObject(details)) this.#raise('thinking', details.thinking_tokens)
     if (isObject(served)) this.#raise('searches', served.web_search_requests)
     return this.#usage()
@@ -49,15 +54,30 @@ export class UsageMeter {
 
 /** A turn that was compacted on the way reports its parts, and its totals leave the compaction out. */
 function total(report: Json, field: string): unknown {
-  const parts = Array.isArray(report.iterations) ? report.iterations.filter(isObject) : []
+  const parts = partsOf(report)
   const own = parts.filter(part => part.type === 'message' || part.type === 'compaction')
-  if (own.length === 0 || parts.some(part => part.type === 'fallback_message')) return report[field]
+  if (own.length === 0) return report[field]
   let sum = 0
   for (const part of own) {
     const value = part[field]
     if (typeof value === 'number') sum += value
   }
   return sum
+}
+
+/** The same for the cache, of which the parts of a message may tell nothing: they count where there is no total. */
+function cached(report: Json, read: Read): unknown {
+  const whole = read(report)
+  const isTotal = typeof whole === 'number'
+  const others = partsOf(report).filter(({ type }) => type === 'compaction' || (type === 'message' && !isTotal))
+  const counts = [whole, ...others.map(read)].filter(count => typeof count === 'number')
+  return counts.length > 0 ? counts.reduce((sum, count) => sum + count) : undefined
+}
+
+/** Of an answer to which another model fell back, the totals hold. */
+function partsOf({ iterations }: Json): Json[] {
+  const parts = listIn(iterations).filter(isObject)
+  return parts.some(({ type }) => type === 'fallback_message') ? [] : parts
 }
 
 /** The served tier in the words of our clients; undefined for what they have no word for. */

@@ -1,6 +1,6 @@
 /** How a model is made to answer in JSON: by a schema, by a tool whose input is the answer, or by being told to. */
 import { type ChatRequest, type Json, type Mapping, wellFormed } from '../../src/plugin.ts'
-import { strictSchema } from '../anthropic/schema.ts'
+import { strictSchema, toldSchema } from '../anthropic/schema.ts'
 import { familyOf } from './family.ts'
 
 export interface AnswerForm {
@@ -36,7 +36,5 @@ export function answerFormOf(request: Readonly<ChatRequest>, mapping: Mapping, f
   const { type = 'object' } = schema
   const hasTools = mapping.supports.has('tools') && mapping.parameters?.has('tool_choice') !== false
   if (forcible && hasTools && type === 'object') return { toolSchema: { type, ...schema } }
-  return {
-    instruction: `Respond with one JSON value that is valid under this JSON Schema, and with nothing else:\n${JSON.stringify(schema)}`,
-  }
+  return { instruction: toldSchema(schema) }
 }

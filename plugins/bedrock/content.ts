@@ -36,7 +36,8 @@ export class Contents {
     if (Array.isArray(content) && content.some(({ type }) => type !== 'text' && type !== 'refusal')) {
       throw errors.unsupported(`A message of the role "${role}" may hold text only.`, `${at}.content`)
     }
-    return this.blocks(content ?? message.refusal, at)
+    const said = this.blocks(content, at)
+    return said.length > 0 ? said : this.blocks(message.refusal, at)
   }
 
   #part(part: ContentPart, at: string): Block[] {

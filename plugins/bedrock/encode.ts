@@ -37,7 +37,11 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
 
   const { service_tier: tier, user } = request
   const inferenceConfig = inferenceConfigOf(request, target, family, reasoning)
-  const fields: Json = { ...reasoning.fields, ...(tools.nativeChoice && { tool_choice: tools.nativeChoice }) }
+  const fields: Json = {
+    ...reasoning.fields,
+    ...(tools.forced && reasoning.whenForced),
+    ...(tools.nativeChoice && { tool_choice: tools.nativeChoice }),
+  }
   if (form.format) fields.output_config = { ...(fields.output_config as Json), format: form.format }
   const body: Json = {
     ...(tools.toolConfig && { toolConfig: tools.toolConfig }),

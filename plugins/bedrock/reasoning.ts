@@ -8,6 +8,8 @@ export interface Reasoning {
   readonly thinks: boolean
   /** Members of `additionalModelRequestFields`. */
   readonly fields: Json
+  /** The same, beside `fields`, when a tool is forced. */
+  readonly whenForced?: Json
   readonly maxTokens: number | undefined
   /** Whether limit and sampling may be set at all. */
   readonly configurable: boolean
@@ -38,12 +40,13 @@ export function reasoningOf(request: Readonly<ChatRequest>, mapping: Mapping): R
 
 /** Without a limit the wire takes the model's own, so it is sent only when the caller or a budget asks for one. */
 function claude(request: Readonly<ChatRequest>, mapping: Mapping, asked: number | undefined): Reasoning {
-  const { on, thinking, effort: wanted, maxTokens } = thinkingOf(request, mapping)
+  const { on, thinking, whenForced, effort: wanted, maxTokens } = thinkingOf(request, mapping)
   const effort = request.effort ?? wanted
   const hasBudget = thinking?.budget_tokens !== undefined
   return {
     thinks: on,
     fields: { ...(thinking && { thinking }), ...(effort && { output_config: { effort } }) },
+    ...(whenForced && { whenForced: { thinking: whenForced } }),
     maxTokens: hasBudget ? maxTokens : asked,
     configurable: true,
   }

@@ -11,6 +11,8 @@ export interface ToolSettings {
   readonly toolConfig?: Json
   /** The choice in Claude's own words, which alone can forbid parallel calls; it excludes `toolConfig.toolChoice`. */
   readonly nativeChoice?: Json
+  /** True when the model has no way but to call a tool. */
+  readonly forced: boolean
   /** True when tools are declared only because the history needs them: the model must not call any. */
   readonly forbidden: boolean
 }
@@ -24,7 +26,7 @@ interface Circumstances {
   readonly used: ReadonlySet<string>
 }
 
-const NOTHING: ToolSettings = { forbidden: false }
+const NOTHING: ToolSettings = { forced: false, forbidden: false }
 
 /**
  * Tools stand in the caller's order, so that a cached prefix stays what it was. A history with calls in it must
@@ -44,16 +46,18 @@ export function toolsOf(request: Readonly<ChatRequest>, target: Target, at: Circ
     return chosen(offered, choice, request.parallel_tool_calls === false, family)
   }
   if (used.size === 0) return NOTHING
-  return { toolConfig: { tools: offered.length > 0 ? offered : [...used].map(usedTool) }, forbidden: true }
+  const tools = offered.length > 0 ? offered : [...used].map(usedTool)
+  return { toolConfig: { tools }, forced: false, forbidden: true }
 }
 
 function chosen(tools: Block[], choice: Json | undefined, single: boolean, { maker }: Family): ToolSettings {
+  const forced = choice !== undefined && !('auto' in choice)
   if (!single || maker !== 'anthropic') {
-    return { toolConfig: { tools, ...(choice && { toolChoice: choice }) }, forbidden: false }
+    return { toolConfig: { tools, ...(choice && { toolChoice: choice }) }, forced, forbidden: false }
   }
   const [[type, more] = ['auto', {}]] = Object.entries(choice ?? {})
   const nativeChoice = { type, ...(more as Json), disable_parallel_tool_use: true }
-  return { toolConfig: { tools }, nativeChoice, forbidden: false }
+  return { toolConfig: { tools }, nativeChoice, forced, forbidden: false }
 }
 
 function offeredTools(request: Readonly<ChatRequest>, { mapping }: Target, family: Family): Block[] {

@@ -1,5 +1,5 @@
 /** A chat history as the Converse wire wants it: alternating turns, each tool call answered in the very next one. */
-import { append, errors, type Message, objectArguments, type Target, turnOf, unanswerable } from '../../src/plugin.ts'
+import { append, errors, type Message, OpenCalls, objectArguments, type Target, turnOf } from '../../src/plugin.ts'
 import { type Block, type Turn, textBlock } from './block.ts'
 import { cachePoint } from './cache-point.ts'
 import { Contents } from './content.ts'
@@ -34,7 +34,7 @@ export function historyOf(messages: readonly Message[], target: Target): History
   const ids = new ToolIds(familyOf(target.mapping).maker === 'mistral')
   const system: Block[] = []
   const drafts: Draft[] = []
-  const slots = new Map<string, Slot>()
+  const slots = new OpenCalls<Slot>(({ result }) => result !== undefined)
   const toolsUsed = new Set<string>()
   const draft = (role: Turn['role']): Draft => turnOf(drafts, role, () => ({ role, content: [], slots: [] }))
 
@@ -63,7 +63,7 @@ export function historyOf(messages: readonly Message[], target: Target): History
         message.tool_calls?.forEach((call, j) => {
           const slot: Slot = { id: ids.unique(call.id), result: undefined }
           turn.slots.push(slot)
-          slots.set(call.id, slot)
+          slots.add(call.id, slot, turn)
           const name = toWireName(call.function.name)
           toolsUsed.add(name)
           const input = objectArguments(call.function.arguments, `${at}.tool_calls[${j}].function.arguments`)
@@ -73,8 +73,7 @@ export function historyOf(messages: readonly Message[], target: Target): History
       }
       case 'tool':
       case 'function': {
-        const slot = slots.get(message.tool_call_id ?? '')
-        if (!slot) throw unanswerable(message, at)
+        const slot = slots.answeredBy(message, at)
         const point = cachePoint(markOf(message), target.mapping)
         slot.result = [resultBlock(slot.id, outputOf(message, at, contents), 'No output'), ...point]
         draft('user')

@@ -22,14 +22,17 @@ import { usageOf } from './usage.ts'
 const FORMAT = 'cohere-thinking-v1'
 
 /** The wire's finish reasons in the words of a choice; what is not here is a stop. */
-const REASONS: Readonly<Record<string, string>> = {
-  MAX_TOKENS: 'length',
-  ERROR_LIMIT: 'length',
-  TOOL_CALL: 'tool_calls',
-  ERROR_TOXIC: 'content_filter',
-}
+const REASONS: ReadonlyMap<string, string> = new Map([
+  ['MAX_TOKENS', 'length'],
+  ['ERROR_LIMIT', 'length'],
+  ['TOOL_CALL', 'tool_calls'],
+  ['ERROR_TOXIC', 'content_filter'],
+])
 /** Finish reasons that tell of a failure, with the status that it would have had. */
-const FAILURES: Readonly<Record<string, number>> = { ERROR: 502, TIMEOUT: 504 }
+const FAILURES: ReadonlyMap<string, number> = new Map([
+  ['ERROR', 502],
+  ['TIMEOUT', 504],
+])
 
 const NONE: Json = {}
 const objectIn = (value: unknown): Json => (isObject(value) ? value : NONE)
@@ -164,13 +167,13 @@ export class CohereDecoder implements Decoder {
     const usage = usageOf(report)
     if (usage) out.push({ type: 'usage', usage })
     const reason = textIn(given)
-    const status = reason === undefined ? undefined : FAILURES[reason]
+    const status = reason === undefined ? undefined : FAILURES.get(reason)
     if (status !== undefined) {
       const message = textIn(error) ?? `the provider ended its answer with "${reason}"`
       this.#fail(upstreamError(status, { message }, this.#target.credential?.secret), out)
       return
     }
-    if (reason !== undefined) this.#choice.finish(REASONS[reason] ?? 'stop')
+    if (reason !== undefined) this.#choice.finish(REASONS.get(reason) ?? 'stop')
     const fault = this.#choice.close(out)
     if (fault) this.#fail(fault, out)
     this.done = true

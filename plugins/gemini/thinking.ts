@@ -11,6 +11,8 @@ const BUDGETS: Readonly<Record<ReasoningEffort, number>> = {
   xhigh: 65_536,
   max: 65_536,
 }
+/** The least budget of a model whose thinking cannot be turned off. */
+const LEAST_BUDGET = 128
 const LEVELS = ['minimal', 'low', 'medium', 'high']
 
 /**
@@ -31,9 +33,12 @@ export function thinkingOf(request: Readonly<ChatRequest>, mapping: Mapping): Js
   const effort = request.reasoning?.effort ?? request.reasoning_effort
   if (effort == null) return { includeThoughts: true }
   const includeThoughts = effort !== 'none'
-  if (!takesLevels(mapping)) return { includeThoughts, thinkingBudget: BUDGETS[effort] }
+  if (!takesLevels(mapping))
+    return { includeThoughts, thinkingBudget: includeThoughts ? BUDGETS[effort] : leastBudget(mapping) }
   return { includeThoughts, thinkingLevel: effort === 'none' ? lowestLevel(mapping) : effort.toUpperCase() }
 }
+
+const leastBudget = ({ externalId }: Mapping): number => (externalId.includes('gemini-2.5-pro') ? LEAST_BUDGET : 0)
 
 const lowestLevel = ({ reasoningEfforts }: Mapping): string =>
   (LEVELS.find(level => reasoningEfforts.includes(level)) ?? 'minimal').toUpperCase()

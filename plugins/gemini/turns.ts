@@ -111,7 +111,8 @@ const reminder = ({ text }: Part): Part => ({ text: `<system-reminder>${text}</s
 
 /** What the assistant said before its calls. Pictures of our own answers may come back in the field that gave them. */
 function spoken(message: Message & { images?: unknown }, at: string, target: Target): Part[] {
-  const parts = contentParts(message.content ?? message.refusal, at, target)
+  const said = contentParts(message.content, at, target)
+  const parts = said.length > 0 ? said : contentParts(message.refusal, at, target)
   const { model, supports } = target.mapping
   const sees = supports.has('vision') || model.output.includes('image')
   for (const image of sees && Array.isArray(message.images) ? message.images : []) {

@@ -1,11 +1,11 @@
 /** A chat history with each tool result beside its call, for wires that want them in pairs (edge case R3). */
-import { type Message, type ToolCall, unanswerable } from '../../src/plugin.ts'
+import { type Message, OpenCalls, type ToolCall } from '../../src/plugin.ts'
 
 /** A call and its answer. */
 export interface Answered {
   readonly call: ToolCall
   /** Which one of the calls of its message that have the same id; 0 for the first. */
-  readonly copy: number
+  copy: number
   /** Unset for a call that nobody answered. */
   result: Message | undefined
   /** The path of `result`, for errors. */
@@ -30,25 +30,21 @@ export const NO_RESULT = 'No result'
  */
 export function pairResults(messages: readonly Message[]): Step[] {
   const steps: Step[] = []
-  const open = new Map<string, Answered[]>()
+  const open = new OpenCalls<Answered>(({ result }) => result !== undefined)
   messages.forEach((message, i) => {
     const at = `messages[${i}]`
     if (message.role === 'tool' || message.role === 'function') {
-      const calls = open.get(message.tool_call_id ?? '')
-      if (!calls) throw unanswerable(message, at)
-      const call = calls.find(({ result }) => result === undefined) ?? calls.at(-1)!
+      const call = open.answeredBy(message, at)
       call.result = message
       call.at = at
       return
     }
-    const own = new Map<string, Answered[]>()
-    const calls = ((message.role === 'assistant' && message.tool_calls) || []).map(call => {
-      const alike = own.get(call.id) ?? []
-      const answered: Answered = { call, copy: alike.length, result: undefined, at }
-      own.set(call.id, [...alike, answered])
-      return answered
-    })
-    for (const [id, alike] of own) open.set(id, alike)
+    const calls: Answered[] = []
+    for (const call of (message.role === 'assistant' && message.tool_calls) || []) {
+      const answered: Answered = { call, copy: 0, result: undefined, at }
+      answered.copy = open.add(call.id, answered, calls)
+      calls.push(answered)
+    }
     steps.push({ message, at, calls })
   })
   return steps

@@ -7,6 +7,7 @@ import { sealNamespace } from './replay.ts'
 export class CallItem {
   readonly #answer: Answer
   #id: string | undefined
+  #callId: string | undefined
   #name: string | undefined
   /** Its number in our answer; undefined until the client knows of it. */
   #index: number | undefined
@@ -20,6 +21,11 @@ export class CallItem {
     this.#answer = answer
     answer.place()
     this.#begin(item, out)
+  }
+
+  /** Unset where the wire gives none. */
+  get callId(): string | undefined {
+    return this.#callId
   }
 
   /** True for arguments that belong to no function. */
@@ -36,18 +42,23 @@ export class CallItem {
   done(item: Json, out: Event[]): void {
     this.#begin(item, out)
     const { arguments: args } = item
-    if (!this.#streamed) this.#write(typeof args === 'string' ? args : JSON.stringify(args ?? {}), out)
+    if (!this.#streamed) {
+      this.#streamed = true
+      this.#write(typeof args === 'string' ? args : JSON.stringify(args ?? {}), out)
+    }
     this.close(out)
   }
 
-  /** Gives the arguments that waited (edge cases C17 to C19). */
+  /** Gives the arguments that waited (edge cases C17 to C19); those without a name still wait for it. */
   close(out: Event[]): void {
-    if (this.#state === 'held' && this.#name !== undefined) this.#flush(this.#name, out)
+    if (this.#state === 'held' && this.#name === undefined) return
+    if (this.#state === 'held') this.#flush(this.#name!, out)
     this.#state = 'closed'
   }
 
   #begin(item: Json, out: Event[]): void {
-    this.#id ??= textIn(item.call_id) ?? textIn(item.id)
+    this.#callId ??= textIn(item.call_id)
+    this.#id ??= this.#callId ?? textIn(item.id)
     this.#name ??= textIn(item.name)
     if (this.#name !== undefined && this.#name !== PARALLEL) this.#open(this.#name, item.namespace, out)
   }
@@ -55,7 +66,7 @@ export class CallItem {
   #flush(name: string, out: Event[]): void {
     const wrapped = name === PARALLEL ? wrappedCalls(this.#held) : undefined
     for (const [i, { name, args }] of wrapped?.entries() ?? []) {
-      out.push({ type: 'tool', choice: 0, index: this.#answer.call(), id: `${this.#callId()}_${i}`, name, args })
+      out.push({ type: 'tool', choice: 0, index: this.#answer.call(), id: `${this.#clientId()}_${i}`, name, args })
     }
     if (wrapped) return
     const index = this.#open(name, undefined, out)
@@ -66,7 +77,7 @@ export class CallItem {
     if (this.#index !== undefined) return this.#index
     this.#index = this.#answer.call()
     const signature = sealNamespace(namespace, this.#answer.target)
-    const event = { type: 'tool', choice: 0, index: this.#index, id: this.#callId(), name } as const
+    const event = { type: 'tool', choice: 0, index: this.#index, id: this.#clientId(), name } as const
     out.push(signature === undefined ? event : { ...event, signature })
     return this.#index
   }
@@ -84,7 +95,7 @@ export class CallItem {
   }
 
   /** C15: a call without an id gets one that no other answer has. */
-  #callId(): string {
+  #clientId(): string {
     this.#id ??= `call_${crypto.randomUUID().replaceAll('-', '')}`
     return this.#id
   }

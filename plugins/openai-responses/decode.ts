@@ -16,7 +16,7 @@ import {
 import { Answer } from './answer.ts'
 import { CallItem } from './call.ts'
 import { faultOf } from './fault.ts'
-import { type Item, openItem, ReasoningItem } from './items.ts'
+import { type Item, MessageItem, openItem, ReasoningItem } from './items.ts'
 import { usageOf } from './usage.ts'
 
 /** Events that carry a piece of an item, with the item's type: some servers never announce the item. */
@@ -161,15 +161,43 @@ export class ResponsesDecoder implements Decoder {
   }
 
   #complete(items: readonly unknown[], out: Event[]): void {
-    const streamed = this.#items.size > 0
-    for (const [index, item] of items.entries()) {
-      if (!isObject(item)) continue
-      const known = this.#items.get(index)
-      if (!streamed) this.#item({ output_index: index }, item, out).done(item, out)
-      // Some providers give the encrypted content only here.
-      else if (item.type === 'reasoning' && known instanceof ReasoningItem) known.seal(item, out)
+    if (this.#items.size > 0) this.#supplement(items, out)
+    else {
+      for (const [index, item] of items.entries()) {
+        if (isObject(item)) this.#item({ output_index: index }, item, out).done(item, out)
+      }
     }
     for (const call of this.#calls) call.close(out)
+  }
+
+  /**
+   * What the stream left out. Output indexes have gaps: calls are known again by their ids, and what has none by its
+   * order, where as many came as there are in the end. Nothing is told that may have been told before.
+   */
+  #supplement(items: readonly unknown[], out: Event[]): void {
+    const known = [...this.#items.values()]
+    const spoke = known.some(item => item instanceof MessageItem && item.begun)
+    const thoughts = known.filter(item => item instanceof ReasoningItem)
+    const calls = [...this.#calls]
+    const count = (type: string) => items.filter(item => isObject(item) && item.type === type).length
+    const allThoughts = count('reasoning') === thoughts.length
+    const allCalls = count('function_call') === calls.length
+    const haveIds = calls.every(({ callId }) => callId !== undefined)
+    for (const [index, item] of items.entries()) {
+      if (!isObject(item)) continue
+      const add = () => this.#open({ output_index: `last ${index}` }, item, out).done(item, out)
+      if (item.type === 'reasoning') {
+        const thought = allThoughts ? thoughts.shift() : this.#items.get(index)
+        // Some providers give the encrypted content only here.
+        if (thought instanceof ReasoningItem) thought.seal(item, out)
+      } else if (item.type === 'function_call') {
+        const id = textIn(item.call_id)
+        const at = haveIds ? calls.findIndex(({ callId }) => callId === id) : allCalls ? 0 : -1
+        const [call] = at < 0 ? [] : calls.splice(at, 1)
+        if (call) call.done(item, out)
+        else if (haveIds && id !== undefined) add()
+      } else if (item.type === 'message' && !spoke) add()
+    }
   }
 
   /** The answer ends here, whatever still comes: an `error` event is often followed by `response.failed` (E4). */

@@ -27,7 +27,7 @@ export function openItem(item: Json, answer: Answer, out: Event[]): Item {
   }
 }
 
-class MessageItem implements Item {
+export class MessageItem implements Item {
   readonly #answer: Answer
   readonly #phase: Phase | undefined
   #begun = false
@@ -38,6 +38,11 @@ class MessageItem implements Item {
     this.#answer = answer
     answer.place()
     this.#phase = phase === 'commentary' || phase === 'final_answer' ? phase : undefined
+  }
+
+  /** True once it said anything. */
+  get begun(): boolean {
+    return this.#begun
   }
 
   piece(kind: string, event: Json, out: Event[]): void {

@@ -1,6 +1,6 @@
 /** A chat history as input items: what was said, thought and called, each an item of its own, in its old order. */
 import { createHash } from 'node:crypto'
-import { type Json, type Message, type Target, toolArguments, unanswerable } from '../../src/plugin.ts'
+import { type Json, type Message, OpenCalls, type Target, toolArguments } from '../../src/plugin.ts'
 import { inputOf, outputOf } from './parts.ts'
 import { namespaceOf, withReplayed } from './replay.ts'
 
@@ -34,8 +34,7 @@ export function itemsOf(messages: readonly Message[], target: Target, breakpoint
         break
       case 'tool':
       case 'function': {
-        const call = calls.find(message.tool_call_id)
-        if (!call) throw unanswerable(message, at)
+        const call = calls.answeredBy(message, at)
         const output = inputOf(message.content, at, breakpoints) ?? ''
         if (call.output) call.output.output = output
         else {
@@ -63,7 +62,7 @@ function spoken(message: Message, at: string, target: Target, calls: Calls): Tur
   }
   for (const [j, { id, function: called, extra_content: extra }] of toolCalls.entries()) {
     sayUpTo(j)
-    const call = calls.add(id)
+    const call = calls.add(id, made)
     made.push(call)
     const namespace = namespaceOf(extra?.vendor?.thought_signature, target)
     items.push({
@@ -108,21 +107,21 @@ const MAX_CALL_ID = 64
 
 /** The calls of a conversation by the client's ids, of which other providers make longer ones, or the same again. */
 class Calls {
-  readonly #latest = new Map<string, Call>()
+  readonly #open = new OpenCalls<Call>(({ output }) => output !== undefined)
   readonly #counts = new Map<string, number>()
 
   /** The wire's id depends only on what came before, so that a growing conversation keeps its bytes. */
-  add(id: string): Call {
+  add(id: string, turn: object): Call {
     const count = this.#counts.get(id) ?? 0
     this.#counts.set(id, count + 1)
     const fits = id !== '' && id.length <= MAX_CALL_ID && count === 0
     const call: Call = { id: fits ? id : hashed(`${count}:${id}`), output: undefined }
-    this.#latest.set(id, call)
+    this.#open.add(id, call, turn)
     return call
   }
 
-  find(id: string | undefined): Call | undefined {
-    return id === undefined ? undefined : this.#latest.get(id)
+  answeredBy(message: Message, at: string): Call {
+    return this.#open.answeredBy(message, at)
   }
 }
 

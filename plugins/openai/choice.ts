@@ -35,6 +35,7 @@ export class Choice {
   #tags: ThinkTags | undefined
   #urls: Set<string> | undefined
   #finish: FinishReason | undefined
+  #filtered = false
   #audioWhole = false
   #touched = false
 
@@ -62,6 +63,11 @@ export class Choice {
   /** Keeps the first reason (C9). It is told at the end, because tool calls may still follow it (C21). */
   finish(reason: string): void {
     this.#finish ??= REASONS.get(reason.toLowerCase()) ?? 'stop'
+  }
+
+  /** What it said was cut for its content, whatever reason it gives. */
+  filter(): void {
+    this.#filtered = true
   }
 
   /** Reads a delta, or a whole message, which has the same fields. */
@@ -117,6 +123,7 @@ export class Choice {
 
   /** C10: who calls tools has not stopped. C12: who gave no reason has, unless a call is there to be made. */
   #reason(): FinishReason {
+    if (this.#filtered) return 'content_filter'
     if (this.#finish === undefined) return this.#tools.anyComplete ? 'tool_calls' : 'stop'
     return this.#finish === 'stop' && !this.#tools.empty ? 'tool_calls' : this.#finish
   }

@@ -192,12 +192,16 @@ export class ChatDecoder implements Decoder {
     else this.#fail(upstreamError(status, { message: `the provider ended its answer with "${reason}"` }), out)
   }
 
-  /** What stands beside the choices: the served tier, and citations, which belong to the first choice. */
+  /** What stands beside the choices: the served tier, whether they were filtered, and citations, which belong to the first choice. */
   #extras(chunk: Json, out: Event[]): void {
     const { service_tier: tier, search_results: results, citations, web_search: found } = chunk
     if (typeof tier === 'string' && tier !== '' && tier !== this.#tier) {
       this.#tier = tier
       out.push({ type: 'tier', tier })
+    }
+    // One provider tells so that it filtered; the reasons that it gives are ordinary ones.
+    if (chunk.input_sensitive === true || chunk.output_sensitive === true) {
+      for (const choice of this.#choices) choice?.filter()
     }
     if (results !== undefined) this.#cite(results, out)
     if (citations !== undefined) this.#cite(citations, out)

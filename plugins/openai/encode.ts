@@ -1,5 +1,6 @@
 /** Chat requests of the chat completions wire. Provider differences are data, applied to the body afterwards. */
 import { type ChatRequest, errors, type Json, type Target, type Tool, type WireRequest } from '../../src/plugin.ts'
+import { toldSchema } from '../anthropic/schema.ts'
 import { encodeMessage } from './messages.ts'
 
 /** Parameters that mean the same on both sides. */
@@ -25,6 +26,11 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     messages: request.messages.map(message => encodeMessage(message, target, breakpoints)),
   }
   for (const name of SAME) if (request[name] != null) body[name] = request[name]
+  const schema = untakenSchema(request, target)
+  if (schema) {
+    body.response_format = { type: 'json_object' }
+    body.messages = told(body.messages as Json[], toldSchema(schema))
+  }
 
   const maxTokens = request.max_completion_tokens ?? request.max_tokens
   if (maxTokens != null) body.max_tokens = maxTokens
@@ -49,6 +55,19 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     body.stream_options = { include_usage: true }
   }
   return { path: '/chat/completions', body }
+}
+
+/** The schema of an answer for a model that writes JSON, but by no schema. */
+function untakenSchema({ response_format: format }: Readonly<ChatRequest>, { mapping }: Target): Json | undefined {
+  if (format?.type !== 'json_schema') return undefined
+  const { supports } = mapping
+  return supports.has('json_output') && !supports.has('structured_outputs') ? format.json_schema.schema : undefined
+}
+
+/** Behind the leading system messages: some providers take none further on. */
+function told(messages: readonly Json[], text: string): Json[] {
+  const first = messages.findIndex(({ role }) => role !== 'system')
+  return messages.toSpliced(first < 0 ? messages.length : first, 0, { role: 'system', content: text })
 }
 
 /** Efforts are never downgraded; but a model that cannot reason is not told not to. */

@@ -1,5 +1,5 @@
 /** Messages as this wire's providers take them: OpenAI's fields and no others. */
-import { type ContentPart, type Json, type Message, type Target, textOf } from '../../src/plugin.ts'
+import type { ContentPart, Json, Message, Target } from '../../src/plugin.ts'
 import { replayDetails } from './reasoning-details.ts'
 
 /**
@@ -29,12 +29,16 @@ export function encodeMessage(message: Message, target: Target, breakpoints: boo
   return out
 }
 
-/** C8: only users say something that is not text, and several providers take the texts of others as strings only. */
+/** C8: only users say something that is not words, and several providers take the words of others as strings only. */
 function contentOf({ role, content }: Message, breakpoints: boolean): string | Json[] | null | undefined {
   if (!Array.isArray(content)) return content
-  const plain = role !== 'user' && content.every(part => part.type === 'text' && !(breakpoints && marked(part)))
-  return plain ? textOf(content) : content.map(part => encodePart(part, breakpoints))
+  const words = role === 'user' ? [] : content.flatMap(part => (breakpoints && marked(part) ? [] : wordsOf(part)))
+  const isPlain = role !== 'user' && words.length === content.length
+  return isPlain ? words.join('') : content.map(part => encodePart(part, breakpoints))
 }
+
+const wordsOf = (part: ContentPart): string[] =>
+  part.type === 'text' ? [part.text] : part.type === 'refusal' ? [part.refusal] : []
 
 const marked = (part: ContentPart) => 'prompt_cache_breakpoint' in part && part.prompt_cache_breakpoint !== undefined
 

@@ -1,16 +1,18 @@
 /** What a picture's first bytes prove about its type: whoever declares it may be wrong (edge case R1). */
 
-const SIGNS: readonly [RegExp, string][] = [
+const SIGNS = [
   [/^\x89PNG/, 'image/png'],
   [/^\xff\xd8\xff/, 'image/jpeg'],
   [/^GIF8/, 'image/gif'],
   [/^RIFF.{4}WEBP/s, 'image/webp'],
-]
+] as const
+export type PictureType = (typeof SIGNS)[number][1]
+
 /** Bytes that are enough to tell. */
 export const PICTURE_HEAD = 12
 
 /** The media type of a picture that begins so; undefined for what is none. */
-export function pictureType(head: Buffer): string | undefined {
+export function pictureType(head: Buffer): PictureType | undefined {
   const text = head.toString('latin1', 0, PICTURE_HEAD)
   return SIGNS.find(([sign]) => sign.test(text))?.[1]
 }

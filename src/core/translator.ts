@@ -5,9 +5,6 @@ import type { Event } from './event.ts'
 import type { Price } from './money.ts'
 import type { Op, Ops } from './ops.ts'
 
-/** How bytes become frames; each is a strategy of `src/upstream/framing`. */
-export type FramingName = 'sse' | 'json'
-
 /** One unit of a framed answer: an SSE event's data, or one whole JSON body. */
 export interface Frame {
   readonly data: string

@@ -2,6 +2,10 @@
 import { errors, type GatewayError } from './error.ts'
 import { isObject, type Json } from './json.ts'
 import type { Message } from './ops.ts'
+import { PICTURE_HEAD, type PictureType, pictureType } from './picture.ts'
+
+/** Of base64: four characters hold three bytes. */
+const HEAD_LENGTH = (PICTURE_HEAD / 3) * 4
 
 /** The text of a message: its string, or its text parts joined. */
 export function textOf(content: Message['content']): string {
@@ -35,7 +39,8 @@ export function toolArguments(value: unknown): string {
   if (!value.startsWith('"')) return value
   try {
     const inner: unknown = JSON.parse(value)
-    if (typeof inner === 'string' && typeof JSON.parse(inner) === 'object') return inner
+    if (inner === '' || inner === 'null') return '{}'
+    if (typeof inner === 'string' && isObject(JSON.parse(inner))) return inner
   } catch {
     // Not encoded twice: the text stands as it is.
   }
@@ -75,15 +80,9 @@ export function unanswerable({ tool_call_id: id }: Message, at: string): Gateway
   return errors.invalidParameters(`${wrong}; it must be the id of one of the assistant's tool_calls.`, param)
 }
 
-/** The media type that the first bytes of a picture prove, whatever its URL declares (edge case R1). */
-export function sniffPicture(base64: string): 'image/png' | 'image/jpeg' | 'image/gif' | 'image/webp' | undefined {
-  const head = Buffer.from(base64.slice(0, 16), 'base64').toString('latin1')
-  if (head.startsWith('\x89PNG')) return 'image/png'
-  if (head.startsWith('\xff\xd8\xff')) return 'image/jpeg'
-  if (head.startsWith('GIF8')) return 'image/gif'
-  if (head.startsWith('RIFF') && head.slice(8, 12) === 'WEBP') return 'image/webp'
-  return undefined
-}
+/** The media type that the first bytes of a picture prove, whatever its URL declares; undefined for what is none. */
+export const sniffPicture = (base64: string): PictureType | undefined =>
+  pictureType(Buffer.from(base64.slice(0, HEAD_LENGTH), 'base64'))
 
 /** A model id as one segment of a URL path; throws a RangeError for names that would leave it. */
 export function pathSegment(id: string): string {
@@ -91,4 +90,33 @@ export function pathSegment(id: string): string {
     throw new RangeError(`"${id}" cannot be part of an address`)
   }
   return encodeURIComponent(id)
+}
+
+/**
+ * Calls that wait for their results. An id may come again, also within a turn: a result goes to the latest turn that
+ * calls by its id, and there to the first call without one; the last takes what comes after them all (R3, R4).
+ */
+export class OpenCalls<Call> {
+  readonly #isAnswered: (call: Call) => boolean
+  readonly #latest = new Map<string, { turn: object; calls: Call[] }>()
+
+  constructor(isAnswered: (call: Call) => boolean) {
+    this.#isAnswered = isAnswered
+  }
+
+  /** `turn` is an object that only the calls of one turn share. Returns how many of them had the same id before. */
+  add(id: string, call: Call, turn: object): number {
+    const latest = this.#latest.get(id)
+    if (latest?.turn === turn) return latest.calls.push(call) - 1
+    this.#latest.set(id, { turn, calls: [call] })
+    return 0
+  }
+
+  /** Throws 400 for a result, the message `at` this place, that no call asked for. */
+  answeredBy(message: Message, at: string): Call {
+    const calls = this.#latest.get(message.tool_call_id ?? '')?.calls
+    const call = calls?.find(call => !this.#isAnswered(call)) ?? calls?.at(-1)
+    if (call === undefined) throw unanswerable(message, at)
+    return call
+  }
 }

@@ -188,6 +188,52 @@ t.test('Claude on Vertex has its model in the address and its version in the bod
   t.throws(() => vertex!.encode(request, target({ mapping: { externalId: '..' } }), false), RangeError)
 })
 
+t.test('a body for Vertex has neither strict tools nor a form of the answer', async t => {
+  const schema = { type: 'object', properties: { a: { type: 'string' } } }
+  const tool = { name: 'f', input_schema: schema }
+  const answer = {
+    name: 'json_answer',
+    description: 'Gives the final answer. The answer must be given by calling this tool, never as text.',
+    input_schema: schema,
+  }
+  const format = { type: 'json_schema', schema }
+  const chosen = (type: string, name?: string) => ({ type, ...(name && { name }), disable_parallel_tool_use: true })
+  const adaptive = ['none', 'low'] as const
+  const rows: [name: string, fields: Json, expected: Json, reasoningEfforts?: typeof adaptive][] = [
+    ['strict tools', { tools: [{ ...tool, strict: true }] }, { tools: [tool] }],
+    ['an effort stays', { output_config: { effort: 'low' } }, { output_config: { effort: 'low' } }],
+    [
+      'the answer comes by a tool',
+      { output_config: { format } },
+      { tools: [answer], tool_choice: chosen('tool', 'json_answer') },
+    ],
+    [
+      'beside an effort and tools of its own',
+      { output_config: { effort: 'low', format }, tools: [tool] },
+      { output_config: { effort: 'low' }, tools: [tool, answer], tool_choice: chosen('any') },
+    ],
+    [
+      'no tool is forced where the model thinks',
+      { output_config: { format }, thinking: { type: 'enabled', budget_tokens: 1024 } },
+      { thinking: { type: 'enabled', budget_tokens: 1024 }, tools: [answer], tool_choice: chosen('auto') },
+    ],
+    ['nor where it may', { output_config: { format } }, { tools: [answer], tool_choice: chosen('auto') }, adaptive],
+    [
+      'but where it must not',
+      { output_config: { format }, thinking: { type: 'disabled' } },
+      { thinking: { type: 'disabled' }, tools: [answer], tool_choice: chosen('tool', 'json_answer') },
+      adaptive,
+    ],
+  ]
+  for (const [name, fields, expected, reasoningEfforts = []] of rows) {
+    const body = deepFreeze(bodyOf(fields))
+    const at = target({ mapping: { supports: new Set(['structured_outputs']), reasoningEfforts } })
+    const sent = vertex!.native!.encode(body, anthropicMessages.decode(body, exchange()), at, false)
+    const common = { anthropic_version: 'vertex-2023-10-16', max_tokens: 9, messages: [hi] }
+    t.strictSame(sent.body, { ...common, ...expected }, name)
+  }
+})
+
 t.test('answers and errors of Vertex are those of the wire', async t => {
   const frames = [...readFileSync(new URL('thinking-tool.sse', golden), 'utf8').matchAll(/^data: (.*)$/gm)]
   const payloads = frames.map(([, data = '']) => data)

@@ -181,6 +181,14 @@ t.test('streams that are not plain', async t => {
   )
 })
 
+t.test('C15 a call without an id gets one, and keeps its name', async t => {
+  const content = [undefined, '', 7].map(id => ({ type: 'tool_use', id, name: 'f', input: {} }))
+  const events = decode('unary', [{ type: 'message', content, stop_reason: 'tool_use' }])
+  const begun = events.flatMap(event => (event.type === 'tool' && event.name === 'f' ? [event.id ?? ''] : []))
+  t.equal(new Set(begun).size, 3)
+  for (const id of begun) t.match(id, /^call_[0-9a-f]{32}$/)
+})
+
 t.test('a failure becomes one error event', async t => {
   for (const { name, payloads, error } of table<{ payloads: unknown[]; error: Json }>('failures')) {
     const found = errorsOf(decode('stream', payloads))
@@ -233,6 +241,25 @@ t.test('C35 usage includes what the cache gave and took, streamed and whole alik
   ]
   const totals = { input_tokens: 4, output_tokens: 2 }
   t.same(whole({ ...totals, iterations }), { prompt: 14, completion: 5 }, 'a compaction counts')
+  const cached = [
+    {
+      type: 'compaction',
+      input_tokens: 10,
+      output_tokens: 3,
+      cache_read_input_tokens: 5000,
+      cache_creation_input_tokens: 300,
+      cache_creation: { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 200 },
+    },
+    { type: 'message', input_tokens: 4, output_tokens: 2 },
+  ]
+  const given = { ...totals, cache_read_input_tokens: 7, cache_creation_input_tokens: 0 }
+  const all = { input_cache_read: 5007, input_cache_write: 100, input_cache_write_1h: 200, completion: 5 }
+  t.same(whole({ ...given, iterations: cached }), { prompt: 14 + 5007 + 300, ...all }, 'with what the cache gave it')
+  t.same(
+    whole({ ...given, cache_read_input_tokens: null, iterations: cached }),
+    { prompt: 14 + 5000 + 300, ...all, input_cache_read: 5000 },
+    'also where there is no total',
+  )
   const fallback = [...iterations, { type: 'fallback_message' }]
   t.same(whole({ ...totals, iterations: fallback }), { prompt: 4, completion: 2 }, 'beside a fallback the totals hold')
 })

@@ -138,6 +138,14 @@ t.test('R3, R4 every call has one result, by an id that the wire takes', async t
     ],
     'the last of two results counts',
   )
+  const alike = { role: 'assistant', tool_calls: [call('a'), call('a')] }
+  t.strictSame(
+    pairs([asked('a'), alike, result('a', '1'), result('a', '2'), result('a', '3')])
+      .slice(-2)
+      .map(([, , output]) => output),
+    ['1', '3'],
+    'calls of one turn that share an id have a result each',
+  )
   t.strictSame(
     pairs([asked('a'), asked('b'), result('b', '1')]),
     [
