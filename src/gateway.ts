@@ -9,6 +9,7 @@ import { loadGateway } from './config/load.ts'
 import { watchConfig } from './config/watch.ts'
 import type { Catalog } from './core/catalog.ts'
 import type { Log } from './core/ports.ts'
+import { DEMO_URL } from './demo/address.ts'
 import { startDemo } from './demo/server.ts'
 import { type Front, ownFront } from './front.ts'
 import { assembled, type Open, openParts, type Parts, sweepRegularly } from './parts.ts'
@@ -27,7 +28,7 @@ export interface Gateway {
   readonly catalog: Catalog
   /** The key that the first start on an empty store made; shown once. */
   readonly firstKey: string | undefined
-  /** Reads the configuration again. Rejects with a ConfigError, and then nothing changed. */
+  /** Reads the configuration again. Rejects when it is refused, or a worker does not come along. */
   reload(): Promise<unknown>
   /** Finishes what runs, makes everything durable, closes. */
   stop(): Promise<void>
@@ -52,7 +53,7 @@ async function assemble(options: GatewayOptions, open: Open): Promise<Gateway> {
   const { value: file } = await loadGateway(config, options)
   const demo = await startDemo()
   open.add(() => demo.close())
-  const parts = await openParts(file, { config, env: { ...options.env, GATEWAY_DEMO_URL: demo.url }, log }, open)
+  const parts = await openParts(file, { config, env: { ...options.env, [DEMO_URL]: demo.url }, log }, open)
   const { stores, manager, policies, policyParts, reloads } = parts
   await stores.ledger.recover()
   await manager.start()
@@ -75,7 +76,7 @@ async function assemble(options: GatewayOptions, open: Open): Promise<Gateway> {
   await front.listen()
   open.add(() => front.drain())
   // Not before all that keeps a gateway from starting: a key that nobody was shown is lost.
-  const firstKey = await bootstrap(stores)
+  const firstKey = (await stores.accounts.bootstrap())?.key
 
   const unwatch = await watchConfig({
     paths: () => manager.paths,
@@ -105,13 +106,6 @@ const workersOf = (given: number | 'auto'): number => (given === 'auto' ? availa
 async function leadWorkers(parts: Parts, options: PrimaryOptions): Promise<Front> {
   const { workerFront } = await import('./primary.ts')
   return workerFront(parts, options)
-}
-
-/** On an empty store: the default organization and project, and one key of it. */
-async function bootstrap({ accounts }: Stores): Promise<string | undefined> {
-  const project = await accounts.bootstrap()
-  if (project === undefined) return undefined
-  return (await accounts.createKey({ project, name: 'default' })).key
 }
 
 const portsOf = (stores: Stores) => {

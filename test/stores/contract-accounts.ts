@@ -96,6 +96,17 @@ export function memberContract(t: Test, make: Make): void {
     await refusal(t, members.update('a', dev.id, { projects: ['nope'] }, ADA), 404)
   })
 
+  t.test('a project that a member is given goes by its id or its name, whatever it looks like', async t => {
+    const { members, organizations, projects } = await start(t)
+    await organizations.create({ name: 'b' }, ADA)
+    await projects.create({ organization: 'b', name: 'team/api' }, ADA)
+    const { id } = await projects.create({ organization: 'a', name: 'team/api' }, ADA)
+    for (const wanted of [id, 'team/api', 'a/team/api']) {
+      await members.update('a', 'boss@a.example', { projects: ['web'] }, ADA)
+      t.match(await members.update('a', 'boss@a.example', { projects: [wanted] }, ADA), { projects: ['team/api'] })
+    }
+  })
+
   t.test('a project of another organization is none that a member can be given', async t => {
     const { members, organizations, projects } = await start(t)
     await organizations.create({ name: 'b' }, ADA)

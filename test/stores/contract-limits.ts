@@ -257,6 +257,11 @@ export function limitContract(t: Test, make: Make): void {
     const { key } = await subject.sessions.begin({ ...input, expiresAt: subject.clock.now + HOUR })
     await spend(subject, subject.keys.find(sha256(key)) as Principal, 10n)
     t.match(await ask(subject, principal, 0n), { exhausted: 'key' })
+    const expiry = (secret: string) => (subject.keys.find(sha256(secret)) as Principal).expiresAt
+    await subject.accounts.updateKey(made.id, { expiresAt: subject.clock.now + 1 })
+    t.equal(expiry(key), subject.clock.now + 1, 'it ends no later than its key')
+    await subject.accounts.updateKey(made.id, { expiresAt: subject.clock.now + 2 * HOUR })
+    t.equal(expiry(key), subject.clock.now + HOUR)
     await subject.accounts.revokeKey(made.id)
     t.equal(await subject.keys.find(sha256(key)), undefined, 'a session ends with its key')
   })

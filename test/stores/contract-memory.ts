@@ -64,6 +64,8 @@ export function replyCacheContract(
     provider: 'acme',
     model: 'large',
     externalId: 'large-1',
+    requestedModel: 'large',
+    requestedProvider: null,
   })
 
   t.test('a reply is served until its time is over', async t => {

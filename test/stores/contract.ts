@@ -25,12 +25,18 @@ export async function refusal(t: Test, promise: Promise<unknown>, status: number
 export function accountStoreContract(t: Test, make: Make): void {
   t.test('an empty store gets a default organization on an open account, once', async t => {
     const { accounts, keys } = make(t)
-    const project = await accounts.bootstrap()
-    t.type(project, 'string')
+    const { key, ...record } = (await accounts.bootstrap())!
     t.equal(await accounts.bootstrap(), undefined)
-    const { key, ...record } = await accounts.createKey({ project: project!, name: 'first' })
-    t.match(record, { name: 'first', project: 'default', organization: 'default', status: 'active', expiresAt: null })
-    t.match(await keys.find(sha256(key)), { projectId: project, account: 'open', archived: false })
+    t.match(record, { name: 'default', project: 'default', organization: 'default', status: 'active', expiresAt: null })
+    t.match(await keys.find(sha256(key)), { keyId: record.id, account: 'open', archived: false })
+    t.same(await accounts.listKeys('default'), [record])
+  })
+
+  t.test('an organization that is there has its first key, wherever the start was cut short', async t => {
+    const { accounts, organizations } = make(t)
+    const [made] = await Promise.all([accounts.bootstrap(), accounts.bootstrap()])
+    t.equal((await organizations.list()).length, 1)
+    t.match(await accounts.listKeys(), [{ id: made?.id }])
   })
 
   t.test('a key is shown when it is made and never again', async t => {
@@ -38,7 +44,7 @@ export function accountStoreContract(t: Test, make: Make): void {
     await accounts.bootstrap()
     const { key, ...record } = await accounts.createKey({ project: 'default', name: 'app' })
     t.match(key, /^mgw_[A-Za-z0-9_-]{43}$/)
-    t.same(await accounts.listKeys(), [record])
+    t.same((await accounts.listKeys())[1], record)
     t.equal(record.createdAt, new Date(NOON).toISOString())
     t.ok(record.preview.startsWith('mgw_'))
   })
@@ -91,7 +97,7 @@ export function accountStoreContract(t: Test, make: Make): void {
     await accounts.bootstrap()
     const { key } = await accounts.createKey({ project: 'default', name: 'x', expiresAt: NOON + 1000 })
     clock.now = NOON + 1000
-    t.match(await accounts.listKeys('default'), [{ status: 'expired' }])
+    t.match(await accounts.listKeys('default'), [{ status: 'active' }, { status: 'expired' }])
     t.equal((await keys.find(sha256(key)))?.expiresAt, NOON + 1000)
   })
 }
@@ -275,7 +281,7 @@ export function ledgerContract(t: Test, make: Make): void {
     clock.now += 1
     await granted(subject, principal, 'b', 100n)
     t.same((await Promise.all([ledger.recover(), ledger.recover()])).sort(), [0, 1])
-    await ledger.settle(lost, rowOf(principal, 'a', { cost: 400n }))
+    await ledger.void(lost)
     t.same(await ledger.balance(principal.orgId), { balance: 1000n, held: 100n, used: 0n })
     t.match(await usage.totals({ orgId: principal.orgId, from: NOON, to: NOON + HOUR }), {
       requests: 1,
@@ -283,6 +289,54 @@ export function ledgerContract(t: Test, make: Make): void {
       cost: 0n,
     })
     t.same(await usage.check(), [])
+  })
+
+  t.test('CS-05 a request that was taken for an orphan is charged what is missing when it ends, once', async t => {
+    const subject = make(t)
+    const { ledger, usage, clock } = subject
+    for (const [noted, cost, charged, funds] of [
+      [undefined, 400n, 403n, 'credits'],
+      [150n, 400n, 403n, 'credits'],
+      [150n, 100n, 150n, 'credits'],
+      [150n, 400n, 3n, 'byok'],
+    ] as const) {
+      const principal = await subject.organization('prepaid', 1000n)
+      const { orgId } = principal
+      const id = orgId
+      const request = { id: `${id}:0`, request: identity(id), principal, amount: 500n, expiresAt: clock.now }
+      const held = (await ledger.hold({ ...request, byok: funds === 'byok' })) as Hold
+      if (noted) await ledger.checkpoint(held, { usage: { prompt: 100, completion: 7 }, cost: noted })
+      clock.now += 60_001
+      t.equal(await ledger.recover(), 1)
+      const row = rowOf(principal, id, { at: clock.now - HOUR, cost, storage: 3n })
+      await Promise.all([ledger.settle(held, row), ledger.settle(held, row)])
+      await ledger.settle(held, { ...row, cost: 999n })
+      await ledger.spool({ ...row, cost: 999n })
+      t.equal(await ledger.recover(), 0)
+      t.same(await ledger.balance(orgId), { balance: 1000n - charged, held: 0n, used: charged })
+      const query = { orgId, from: NOON - HOUR, to: clock.now + HOUR }
+      const one = { requests: 1, errors: 0, outputTokens: 20, cost, byokCost: funds === 'byok' ? cost : 0n }
+      t.match(await usage.totals(query), one)
+      t.match(await usage.breakdown(query, 'app'), [{ id: 'an-app', ...one }])
+      t.equal((await usage.breakdown(query, 'app')).length, 1)
+      t.equal(await subject.keys.spent(principal.keyId), cost)
+    }
+    t.same(await usage.check(), [])
+  })
+
+  t.test('a request whose failed attempt was taken for an orphan is charged for the one that follows', async t => {
+    const subject = make(t)
+    const { ledger, clock } = subject
+    const principal = await subject.organization('prepaid', 1000n)
+    await granted(subject, principal, 'a', 400n)
+    clock.now += HOUR + 60_001
+    t.equal(await ledger.recover(), 1)
+    const request = { id: 'a:1', request: identity('a'), principal, amount: 100n, expiresAt: clock.now + HOUR }
+    const second = (await ledger.hold(request)) as Hold
+    await ledger.settle(second, rowOf(principal, 'a', { cost: 70n }))
+    await refusal(t, ledger.settle((await ledger.hold(request)) as Hold, rowOf(principal, 'a')), 503)
+    t.same(await ledger.balance(principal.orgId), { balance: 930n, held: 100n, used: 70n })
+    t.same(await subject.usage.check(), [])
   })
 
   t.test('an organization that is not there has nothing', async t => {

@@ -78,6 +78,10 @@ interface Open {
   readonly hold: Hold
   readonly expiresAt: number
   readonly limits: Set<Limit>
+  /** Those that it knew of when it began. */
+  readonly first: ReadonlySet<Limit>
+  /** Recovery took it for lost. */
+  orphaned: boolean
   open: boolean
   lost: boolean
 }
@@ -146,9 +150,11 @@ class Model {
   }
 
   settle(one: Open, cost: bigint, storage: bigint): void {
+    if (!one.orphaned) this.rows++
+    const limits = one.orphaned ? one.first : one.limits
     one.open = false
-    this.rows++
-    for (const limit of one.limits) if (this.limits.includes(limit)) limit.spent += cost
+    one.orphaned = false
+    for (const limit of limits) if (this.limits.includes(limit)) limit.spent += cost
     this.spent.push({ at: this.now, cost })
     const { funds } = one.hold
     const charge = funds === 'credits' ? cost + storage : storage
@@ -223,11 +229,13 @@ async function run(account: Principal['account'], overflow: boolean, commands: r
       const granted = got !== 'insufficient' && 'id' in got ? got : undefined
       assert.equal(granted?.funds, funds)
       const limits = new Set(model.limits)
-      if (granted) model.holds.push({ hold: granted, expiresAt, limits, open: true, lost: false })
+      const first = new Set(limits)
+      const one = { expiresAt, limits, first, orphaned: false, open: true, lost: false }
+      if (granted) model.holds.push({ hold: granted, ...one })
     } else if (it.do === 'settle' && chosen) {
       const row = rowOf(principal(), chosen.hold.id, { at: model.now, cost: it.cost, storage: it.storage })
       await ledger.settle(chosen.hold, row)
-      if (chosen.open) model.settle(chosen, it.cost ?? 0n, it.storage)
+      if (chosen.open || chosen.orphaned) model.settle(chosen, it.cost ?? 0n, it.storage)
     } else if (it.do === 'void' && chosen) {
       await ledger.void(chosen.hold)
       chosen.open = false
@@ -261,7 +269,10 @@ async function run(account: Principal['account'], overflow: boolean, commands: r
     } else if (it.do === 'recover') {
       const lost = model.holds.filter(one => one.open && (one.lost || one.expiresAt + 60_000 < model.now))
       assert.equal(await ledger.recover(), lost.length)
-      for (const one of lost) one.open = false
+      for (const one of lost) {
+        one.open = false
+        one.orphaned = true
+      }
       model.rows += lost.length
     } else if (it.do === 'crash' || it.do === 'restart') {
       if (it.do === 'crash') db.exec("UPDATE owners SET started = 'by somebody else'")

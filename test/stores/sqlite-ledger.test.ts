@@ -1,18 +1,20 @@
 /** What the SQLite ledger promises while many write: group commit, other processes, full disks, crashes. */
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import type { Hold } from '../../src/core/ports.ts'
 import { openStores } from '../../src/stores/sqlite/index.ts'
 import { SqliteLedger } from '../../src/stores/sqlite/ledger.ts'
 import { migrations } from '../../src/stores/sqlite/migrations.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
+import { isAlive, thisProcess } from '../../src/stores/sqlite/owner.ts'
 import { Writer } from '../../src/stores/sqlite/writer.ts'
 import type { Order } from '../helpers/store-child.ts'
-import { hold, integer, NOON, rowOf, seed, sqliteSubject, temporaryFolder } from './subject.ts'
+import { HOUR, hold, integer, NOON, rowOf, seed, sqliteSubject, temporaryFolder } from './subject.ts'
 
 /** Forked once, while the first tests run: starting it takes longer than all it does. */
 const children = [startChild(), startChild()]
@@ -246,10 +248,10 @@ t.test('CS-04 the holds of dead processes become orphans, once, and those of liv
   await hold(subject, principal, 'of nobody', 100n)
   db.prepare("UPDATE holds SET owner = 'closed' WHERE id = 'of nobody'").run()
 
-  t.equal(await ledger.recover(), 5)
+  t.equal(await ledger.recover(), 4)
   t.equal(await ledger.recover(), 0)
-  t.equal(integer(db, 'SELECT count(*) FROM owners'), 3, 'the dead are forgotten')
-  const orphans = ['far and silent', 'gone', 'of nobody', 'restarted', 'silent']
+  t.equal(integer(db, 'SELECT count(*) FROM owners'), 4, 'the dead are forgotten')
+  const orphans = ['far and silent', 'gone', 'of nobody', 'restarted']
   t.same(
     db.prepare('SELECT id, request_id FROM requests ORDER BY id').raw().all(),
     orphans.map(id => [id, `caller-${id}`]),
@@ -272,8 +274,25 @@ t.test('CS-04 the holds of dead processes become orphans, once, and those of liv
       },
     ],
   )
-  t.same(await ledger.balance(principal.orgId), { balance: 1000n, held: 300n, used: 0n })
+  t.same(await ledger.balance(principal.orgId), { balance: 1000n, held: 400n, used: 0n })
   t.same(await subject.usage.check(), [])
+})
+
+t.test('a process of this host lives for as long as the system says so, seen or not', async t => {
+  const owner = thisProcess()
+  t.ok(isAlive({ ...owner, seen_at: NOON - 24 * HOUR }, NOON))
+  t.notOk(isAlive({ ...owner, started: '1', seen_at: NOON }, NOON))
+  t.notOk(isAlive({ ...owner, host: 'elsewhere', seen_at: NOON - 60_001 }, NOON))
+  if (owner.started === '') return
+  // Its parent becomes a program that asks nobody how it ended.
+  const parent = spawn('sh', ['-c', 'read line & echo $!; exec cat <&3'], {
+    stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
+  })
+  t.teardown(() => parent.kill())
+  const pid = Number((await once(parent.stdout!, 'data'))[0])
+  const stat = () => readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]!.split(' ')
+  while (stat()[0] !== 'Z') await setImmediate()
+  t.notOk(isAlive({ ...owner, pid, started: stat()[19]!, seen_at: NOON }, NOON), 'it has ended')
 })
 
 t.test('a store that closes gives its holds up for recovery', async t => {

@@ -190,10 +190,15 @@ t.test('a difference between the books is told in a sentence', async t => {
     rowOf(principal, 'a', { cost: 300n }),
   )
   await hold(subject, principal, 'b', 100n)
+  const folder = temporaryFolder(t)
+  let copies = 0
   const found = async (damage: string) => {
-    db.exec(`BEGIN; ${damage}`)
-    const sentences = await new SqliteUsage(db).check()
-    db.exec('ROLLBACK')
+    const copy = join(folder, `${++copies}.db`)
+    db.prepare('VACUUM INTO ?').run(copy)
+    const damaged = new Database(copy)
+    damaged.exec(damage)
+    const sentences = await new SqliteUsage(damaged).check()
+    damaged.close()
     return sentences.map(sentence => sentence.replace(`Organization ${principal.orgId}: `, ''))
   }
   t.same(await found(''), [])
@@ -208,6 +213,37 @@ t.test('a difference between the books is told in a sentence', async t => {
     '0 USD cost of the request rows, but 0.0000003 USD cost in the hourly sums.',
   ])
   t.equal((await found('DELETE FROM usage_hourly')).length, 2)
+})
+
+t.test('others run while the books are compared, and what they write does not count', async t => {
+  const { ledger, usage, db } = sqliteSubject(t)
+  const principal = seed(db, 'open', 0n)
+  await Promise.all(Array.from({ length: 5000 }, (_, n) => ledger.record(rowOf(principal, `r${n}`))))
+  let turns = 0
+  let ended = false
+  const count = () => {
+    turns++
+    if (turns === 1) db.exec('DELETE FROM usage_hourly')
+    if (!ended) setImmediate(count)
+  }
+  setImmediate(count)
+  t.same(await usage.check(), [])
+  ended = true
+  t.ok(turns >= 5, `${turns} turns`)
+  t.match(await usage.check(), [/5000 request rows, but 0 requests in the hourly sums/])
+})
+
+t.test('a re-encryption names a key that cannot be read once, whatever is written with it', async t => {
+  const subject = sqliteSubject(t)
+  const { orgId } = await subject.organization('prepaid', 0n)
+  const { providerKeys } = subject.policies
+  const key = { organization: orgId, provider: 'acme', label: 'l', secret: 'sk-1234567890', fingerprint: 'f' }
+  const { id } = await providerKeys.add(key, 'test')
+  subject.db.prepare('UPDATE provider_keys SET ciphertext = zeroblob(40)').run()
+  const run = providerKeys.reencrypt(true, 'test')
+  const refused = Promise.allSettled(Array.from({ length: 20 }, () => subject.accounts.revokeKey('nope')))
+  t.same((await run).unreadable, [id])
+  await refused
 })
 
 t.test('AT-02 nothing of a key that could help to guess it is stored', async t => {

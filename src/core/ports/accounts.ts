@@ -144,8 +144,8 @@ export interface KeyChanges {
 }
 /** What makes a start possible, and keys. */
 export interface AccountStore {
-  /** On an empty store: the default organization, project and owner. Returns the project's id when it was made. */
-  bootstrap(): Promise<string | undefined>
+  /** On an empty store, all at once: the default organization, project, owner and key. Returns the key when it was made. */
+  bootstrap(): Promise<(KeyRecord & { key: string }) | undefined>
   /** Returns the secret, which is never shown again. */
   createKey(input: NewKey, actor?: Actor): Promise<KeyRecord & { key: string }>
   /** The oldest first, without the sessions that keys have begun. */

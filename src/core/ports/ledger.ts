@@ -89,11 +89,18 @@ export interface RequestRow {
   readonly tier: string | null
 }
 
-/** Resolved promises mean durable: the transaction is on disk. Rejects with a GatewayError `billing_unavailable`. */
+/**
+ * Resolved promises of `settle` and `recover` mean durable: the transaction is on disk. Those of `hold`, `void`,
+ * `checkpoint` and `record` mean committed, and that of `spool` written: that outlives the process, but not the machine.
+ * All reject with a GatewayError `billing_unavailable`.
+ */
 export interface Ledger {
   /** Reserves atomically: of every limit, and of the credits or the plan. Either all of them have room or none is touched. */
   hold(request: HoldRequest): Promise<Hold | 'insufficient' | Exhausted>
-  /** Charges `row.cost` and gives the rest of the hold back, once: a second settlement of one hold does nothing. */
+  /**
+   * Charges `row.cost` and gives the rest of the hold back, once: a second settlement of one hold does nothing. Where
+   * `recover` has made an orphan of it meanwhile, the row takes the orphan's place and what is missing is charged.
+   */
   settle(hold: Hold, row: RequestRow): Promise<void>
   void(hold: Hold): Promise<void>
   /** Notes what a stream has come to so far: that is charged when nobody is left to settle it. */
@@ -107,7 +114,7 @@ export interface Ledger {
   spool(row: RequestRow): Promise<void>
   readonly canSpool: boolean
   balance(orgId: string): Promise<{ balance: Money; held: Money; used: Money }>
-  /** Turns open holds of dead owners into orphans, charged for what was noted of them; returns how many. */
+  /** Enters spooled rows; turns open holds of dead owners into orphans, charged for what was noted of them: so many. */
   recover(): Promise<number>
   /** Resolves when all that was asked before is durable. */
   flush(): Promise<void>

@@ -96,7 +96,7 @@ export class SqliteAccounts implements AccountStore {
       .safeIntegers()
   }
 
-  bootstrap(): Promise<string | undefined> {
+  bootstrap(): Promise<MadeKey | undefined> {
     return this.#changes.run(() => {
       if (this.#organizations.get() !== 0) return undefined
       const { now } = this.#changes
@@ -107,23 +107,12 @@ export class SqliteAccounts implements AccountStore {
       this.#addMember.run({ id: shortId(), org, email: 'owner@localhost', role: 'owner', now: now() })
       const became = { name: 'default', account: 'open', project: 'default', owner: 'owner@localhost' }
       this.#changes.note({ actor: GATEWAY, action: 'bootstrap', organization: org, subject: org, was: null, became })
-      return project
+      return this.#make({ project, name: 'default' }, GATEWAY)
     })
   }
 
   createKey(input: NewKey, actor: Actor = GATEWAY): Promise<MadeKey> {
-    return this.#changes.run(() => {
-      const { directory, now } = this.#changes
-      const { name, kind = 'key', createdBy, limit } = input
-      const project = directory.project(input.project)
-      const expires_at = input.expiresAt ?? (kind === 'session' ? now() + SESSION_MS : null)
-      const created_by = createdBy === undefined ? null : directory.member(project.org_id, createdBy).id
-      const { id, key } = this.#create({ project_id: project.id, name, kind, created_by, expires_at })
-      if (limit) this.#limits.change('key', id, { set: limit })
-      const became = this.#record(this.#key(id))
-      this.#changes.note({ actor, action: 'keys.create', organization: project.org_id, subject: id, was: null, became })
-      return { ...became, key }
-    })
+    return this.#changes.run(() => this.#make(input, actor))
   }
 
   async listKeys(project?: string, page?: Page): Promise<KeyRecord[]> {
@@ -164,6 +153,20 @@ export class SqliteAccounts implements AccountStore {
       this.#changes.note({ actor, action: 'keys.roll', organization: old.org_id, subject: id, was, became })
       return { ...became, key: next.key }
     })
+  }
+
+  /** Within a transaction. */
+  #make(input: NewKey, actor: Actor): MadeKey {
+    const { directory, now } = this.#changes
+    const { name, kind = 'key', createdBy, limit } = input
+    const project = directory.project(input.project)
+    const expires_at = input.expiresAt ?? (kind === 'session' ? now() + SESSION_MS : null)
+    const created_by = createdBy === undefined ? null : directory.member(project.org_id, createdBy).id
+    const { id, key } = this.#create({ project_id: project.id, name, kind, created_by, expires_at })
+    if (limit) this.#limits.change('key', id, { set: limit })
+    const became = this.#record(this.#key(id))
+    this.#changes.note({ actor, action: 'keys.create', organization: project.org_id, subject: id, was: null, became })
+    return { ...became, key }
   }
 
   /** Within a transaction. */

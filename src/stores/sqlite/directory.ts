@@ -15,6 +15,9 @@ export interface ProjectPlace extends Named {
 interface Wanted {
   wanted: string
 }
+interface WantedOf extends Wanted {
+  org: string
+}
 
 /** How many of what exists a refusal names. */
 const MAX_NAMED = 20
@@ -29,17 +32,22 @@ export class Directory {
   readonly #organizationsOf: Statement<Wanted, Named>
   readonly #projects: Statement<[], ProjectPlace>
   readonly #projectsOf: Statement<Wanted, ProjectPlace>
+  readonly #projectsWithin: Statement<[string], ProjectPlace>
+  readonly #projectsOfWithin: Statement<WantedOf, ProjectPlace>
   readonly #members: Statement<[string], Named>
-  readonly #membersOf: Statement<Wanted & { org: string }, Named>
+  readonly #membersOf: Statement<WantedOf, Named>
   readonly #keys: Statement<[string], string>
 
   constructor(db: Sqlite) {
     this.#organizations = db.prepare(`SELECT id, name FROM organizations ORDER BY created_at, rowid LIMIT ${MAX_NAMED}`)
     this.#organizationsOf = db.prepare('SELECT id, name FROM organizations WHERE @wanted IN (id, name)')
     this.#projects = db.prepare(`${PROJECTS} ORDER BY projects.created_at, projects.rowid LIMIT ${MAX_NAMED}`)
-    this.#projectsOf = db.prepare(
-      `${PROJECTS} WHERE @wanted IN (projects.id, projects.name, organizations.name || '/' || projects.name)`,
+    const called = "@wanted IN (projects.id, projects.name, organizations.name || '/' || projects.name)"
+    this.#projectsOf = db.prepare(`${PROJECTS} WHERE ${called}`)
+    this.#projectsWithin = db.prepare(
+      `${PROJECTS} WHERE org_id = ? ORDER BY projects.created_at, projects.rowid LIMIT ${MAX_NAMED}`,
     )
+    this.#projectsOfWithin = db.prepare(`${PROJECTS} WHERE org_id = @org AND ${called}`)
     const members = 'SELECT id, email AS name FROM members WHERE removed_at IS NULL'
     this.#members = db.prepare(`${members} AND org_id = ? ORDER BY rowid LIMIT ${MAX_NAMED}`)
     this.#membersOf = db.prepare(`${members} AND org_id = @org AND @wanted IN (id, email)`)
@@ -53,8 +61,13 @@ export class Directory {
 
   /** `organization/project` names one, too. */
   project(wanted: string): ProjectPlace {
-    const show = ({ id, name, organization }: ProjectPlace) => `${name} (id ${id}, of ${organization})`
-    return chosen('project', wanted, this.#projectsOf.all({ wanted }), () => this.#projects.all(), show)
+    return chosen('project', wanted, this.#projectsOf.all({ wanted }), () => this.#projects.all(), showProject)
+  }
+
+  /** One of this organization's; those of others are as if they were not there. */
+  projectOf(org: string, wanted: string): ProjectPlace {
+    const found = this.#projectsOfWithin.all({ org, wanted })
+    return chosen('project', wanted, found, () => this.#projectsWithin.all(org), showProject)
   }
 
   key(id: string): string {
@@ -76,6 +89,8 @@ export const namesOf = (directory: Directory): NameStore => ({
   project: async wanted => directory.project(wanted).id,
   key: async id => directory.key(id),
 })
+
+const showProject = ({ id, name, organization }: ProjectPlace) => `${name} (id ${id}, of ${organization})`
 
 /** An id goes before a name, which several may have. */
 function chosen<T extends Named>(

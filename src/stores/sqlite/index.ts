@@ -83,7 +83,7 @@ export function openStores(path: string, options: StoreOptions = {}): Stores {
     reader.changed()
   }
   const changes = new Changes(db, writer, { now, onKeyChange })
-  const ledger = new SqliteLedger(db, writer, { now, warn, spool: path === ':memory:' ? undefined : dirname(path) })
+  const ledger = new SqliteLedger(db, writer, { now, warn, spool: path === ':memory:' ? undefined : path })
   const read = db.prepare('SELECT count(*) FROM sqlite_schema')
   const overdraft = db.prepare<[], Money>(OVERDRAFT).pluck().safeIntegers()
   return {

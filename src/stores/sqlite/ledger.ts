@@ -6,7 +6,7 @@ import type { Exhausted, Funds, Hold, HoldRequest, Ledger, Progress, RequestRow 
 import { Balances } from './balances.ts'
 import { Budgets } from './budgets.ts'
 import type { Sqlite } from './open.ts'
-import { type OpenHold, type Orphan, orphanRow, written } from './orphan.ts'
+import { type HoldOfRequest, type OpenHold, type Orphan, orphanRow, written } from './orphan.ts'
 import { type OwnerOptions, Owners } from './owners.ts'
 import { RequestLog } from './requests.ts'
 import { Spool } from './spool.ts'
@@ -20,9 +20,17 @@ const GRACE_MS = 60_000
 const BATCH = 500
 
 export interface LedgerOptions extends OwnerOptions {
-  /** Where rows are kept that the database cannot take. */
+  /** The database's path: rows that it cannot take are kept in files beside it. */
   readonly spool?: string | undefined
 }
+
+/** What a request takes: of the limits, of the credits, of the plan. */
+interface Bill {
+  readonly cost: Money
+  readonly charge: Money
+  readonly planned: Money
+}
+const NOTHING: Bill = { cost: 0n, charge: 0n, planned: 0n }
 
 /** A hold knows the id of the row that will settle it, so that an orphan gets that very row. */
 export class SqliteLedger implements Ledger {
@@ -38,7 +46,7 @@ export class SqliteLedger implements Ledger {
   readonly #progress: Statement
   readonly #closeAsLeft: Statement
   readonly #closeHold: Statement<[string], OpenHold>
-  readonly #closeHoldOf: Statement<[string], OpenHold>
+  readonly #closeHoldsOf: Statement<[string], HoldOfRequest>
   readonly #orphan: Statement<{ living: string; before: number }, Orphan>
   readonly #charge: Statement
   readonly #balance: Statement<[string], { balance: Money; held: Money; used: Money }>
@@ -58,8 +66,8 @@ export class SqliteLedger implements Ledger {
     this.#closeAsLeft = db.prepare('DELETE FROM holds WHERE id = ? AND budgets IS ?')
     const closed = 'RETURNING org_id, amount, funds, budgets'
     this.#closeHold = db.prepare<[string], OpenHold>(`DELETE FROM holds WHERE id = ? ${closed}`).safeIntegers()
-    this.#closeHoldOf = db
-      .prepare<[string], OpenHold>(`DELETE FROM holds WHERE request_id = ? ${closed}`)
+    this.#closeHoldsOf = db
+      .prepare<[string], HoldOfRequest>(`DELETE FROM holds WHERE request_id = ? ${closed}, provider, created_at`)
       .safeIntegers()
     this.#orphan = db
       .prepare<{ living: string; before: number }, Orphan>(`
@@ -120,13 +128,15 @@ export class SqliteLedger implements Ledger {
     return this.#write('durable', () => {
       const open = this.#close(hold)
       if (open) this.#settle(open, row)
+      // Recovery took the request for lost, which it was not.
+      else if (this.#log.outcomeOf(row.id) === 'orphaned') this.#settle(gone(hold), row)
     })
   }
 
   void(hold: Hold): Promise<void> {
     return this.#write('committed', () => {
       const open = this.#close(hold)
-      if (open) this.#release(open, 0n, 0n, this.#options.now())
+      if (open) this.#release(open, NOTHING, this.#options.now())
     })
   }
 
@@ -156,24 +166,19 @@ export class SqliteLedger implements Ledger {
 
   async recover(): Promise<number> {
     const living = this.#owners.living()
-    const enter = async (rows: readonly RequestRow[]) => {
-      for (let at = 0; at < rows.length; at += BATCH) {
-        await this.#write('durable', () => {
-          for (const row of rows.slice(at, at + BATCH)) this.#enter(row)
-        })
-      }
-    }
-    // First, or an orphan would stand in the place of a row that is known.
-    await this.#spool.drain(living, enter).catch(this.#options.warn)
+    // First, or an orphan would stand for a while in the place of a row that is known.
+    await this.#spool.drain(living, rows => this.#enterAll(rows)).catch(this.#options.warn)
     return this.#write('durable', () => {
       const now = this.#options.now()
-      const orphans = this.#orphan.all({ living: JSON.stringify(this.#owners.living()), before: now - GRACE_MS })
+      // Who has ended since is spared: what it has spooled is entered the next time.
+      const spared = [...living, ...this.#owners.living()]
+      const orphans = this.#orphan.all({ living: JSON.stringify(spared), before: now - GRACE_MS })
       for (const orphan of orphans) {
         // Another attempt of it, or another process, may have ended it.
-        if (this.#log.has(orphan.request_id)) this.#release(orphan, 0n, 0n, now)
+        if (this.#log.outcomeOf(orphan.request_id)) this.#release(orphan, NOTHING, now)
         else this.#settle(orphan, orphanRow(orphan))
       }
-      this.#owners.keepOnly(this.#owners.living())
+      this.#owners.keepOnly(spared)
       return orphans.length
     })
   }
@@ -195,26 +200,66 @@ export class SqliteLedger implements Ledger {
     return this.#closeHold.get(id)
   }
 
-  /** Within a transaction: charges and records what a hold came to. Throws when the request is recorded already. */
+  /**
+   * Within a transaction: charges and records what a hold came to. Of a request that was taken for an orphan, what it
+   * was charged then stays, and what is missing is added. Throws when the request is recorded already.
+   */
   #settle(open: OpenHold, row: RequestRow): void {
-    const { org_id: orgId, funds } = open
-    const now = this.#options.now()
+    const { funds } = open
+    const { storage } = row
     const cost = row.cost ?? 0n
-    const charge = funds === 'credits' ? cost + row.storage : row.storage
-    this.#release(open, cost, row.storage, now)
-    if (charge > 0n) this.#charge.run(orgId, row.id, 'charge', -charge, now)
+    const charge = funds === 'credits' ? cost + storage : storage
     const planned = isPlan(funds) ? cost : 0n
-    if (planned > 0n) this.#charge.run(orgId, row.id, 'plan', -planned, now)
-    if (!this.#log.add(row, { cost: row.cost, funds, charged: charge + planned })) {
-      throw new Error(`Request ${row.id} is recorded already, so it is not charged.`)
+    if (this.#log.add(row, { cost: row.cost, funds, charged: charge + planned })) {
+      this.#take(open, row.id, { cost, charge, planned })
+      return
     }
+    const orphan = this.#log.takeOrphan(row.id)
+    if (!orphan) throw new Error(`Request ${row.id} is recorded already, so it is not charged.`)
+    const [charged, ofPlan] = isPlan(orphan.funds) ? [0n, orphan.charged] : [orphan.charged, 0n]
+    const rest = { cost: rise(orphan.cost, cost), charge: rise(charged, charge), planned: rise(ofPlan, planned) }
+    this.#log.add(row, { cost: row.cost, funds, charged: orphan.charged + rest.charge + rest.planned })
+    this.#take(open, `${row.id}:rest`, rest)
   }
 
-  /** Within a transaction: settles a request whose row was spooled, unless that is done. */
+  /** Within a transaction: ends a hold with what it came to; `id` names the entries in the ledger. */
+  #take(open: OpenHold, id: string, bill: Bill): void {
+    const now = this.#options.now()
+    this.#release(open, bill, now)
+    if (bill.charge > 0n) this.#charge.run(open.org_id, id, 'charge', -bill.charge, now)
+    if (bill.planned > 0n) this.#charge.run(open.org_id, id, 'plan', -bill.planned, now)
+  }
+
+  /** Enters spooled rows; returns those that the database refuses for what they are. Rejects when it cannot be written. */
+  async #enterAll(rows: readonly RequestRow[]): Promise<RequestRow[]> {
+    const refused: RequestRow[] = []
+    for (let at = 0; at < rows.length; at += BATCH) {
+      const batch = rows.slice(at, at + BATCH)
+      // Asked for at once they are one transaction, unless one of them fails.
+      const ends = await Promise.allSettled(batch.map(row => this.#write('durable', () => this.#enter(row))))
+      for (const [i, end] of ends.entries()) {
+        if (end.status === 'fulfilled') continue
+        const row = batch[i]!
+        const { cause } = end.reason as Error
+        if (!this.#writer.refuses(cause)) throw end.reason
+        this.#options.warn(new Error(`The row of request ${row?.id} cannot be entered and is set aside.`, { cause }))
+        refused.push(row)
+      }
+    }
+    return refused
+  }
+
+  /**
+   * Within a transaction: settles a request whose row was spooled, unless that is done. Its caller pays the provider
+   * itself; holds of other attempts are those that could not be given back.
+   */
   #enter(row: RequestRow): void {
-    if (this.#log.has(row.id)) return
-    const open = this.#closeHoldOf.get(row.id)
-    this.#settle(open ?? { org_id: row.orgId, amount: 0n, funds: 'byok', budgets: null }, row)
+    const outcome = this.#log.outcomeOf(row.id)
+    if (outcome !== undefined && outcome !== 'orphaned') return
+    const holds = this.#closeHoldsOf.all(row.id).sort((a, b) => Number(a.created_at - b.created_at))
+    const own = holds.findLast(({ funds, provider }) => funds === 'byok' && provider === row.provider)
+    for (const hold of holds) if (hold !== own) this.#release(hold, NOTHING, this.#options.now())
+    this.#settle(own ?? { org_id: row.orgId, amount: 0n, funds: 'byok', budgets: null }, row)
   }
 
   /** Within a transaction: the plan pays if it can, then credits, if they may. */
@@ -228,10 +273,10 @@ export class SqliteLedger implements Ledger {
   }
 
   /** Within a transaction: gives a hold back, and takes what it came to. */
-  #release({ org_id: orgId, amount, funds, budgets }: OpenHold, cost: Money, storage: Money, now: number): void {
-    if (funds === 'credits') this.#balances.release(orgId, amount, cost + storage)
-    else if (storage > 0n) this.#balances.release(orgId, 0n, storage)
-    if (isPlan(funds)) this.#subscriptions.release(orgId, funds, amount, cost, now)
+  #release({ org_id: orgId, amount, funds, budgets }: OpenHold, { cost, charge, planned }: Bill, now: number): void {
+    if (funds === 'credits') this.#balances.release(orgId, amount, charge)
+    else if (charge > 0n) this.#balances.release(orgId, 0n, charge)
+    if (isPlan(funds)) this.#subscriptions.release(orgId, funds, amount, planned, now)
     if (budgets !== null) this.#budgets.release(JSON.parse(budgets) as string[], amount, cost, now)
   }
 
@@ -245,3 +290,8 @@ export class SqliteLedger implements Ledger {
 }
 
 const isPlan = (funds: Funds): boolean => funds === 'plan' || funds === 'premium'
+
+/** What is left of a hold that has ended: whom it was of, and who pays. */
+const gone = ({ orgId, funds, budgets }: Hold): OpenHold => ({ org_id: orgId, amount: 0n, funds, budgets })
+
+const rise = (from: Money, to: Money): Money => (to > from ? to - from : 0n)

@@ -129,16 +129,9 @@ export class SqliteMembers implements MemberStore {
     if (projects !== undefined) {
       this.#setAccess.run(projects === null ? 1 : 0, id)
       this.#revoke.run(id)
-      for (const project of projects ?? []) this.#grant.run(id, this.#projectOf(org, project))
+      for (const project of projects ?? []) this.#grant.run(id, this.#changes.directory.projectOf(org, project).id)
     }
     if (limit) this.#limits.change('member', id, limit)
-  }
-
-  #projectOf(org: string, wanted: string): string {
-    const { name } = this.#changes.directory.organization(org)
-    const found = this.#changes.directory.project(wanted.includes('/') ? wanted : `${name}/${wanted}`)
-    if (found.org_id !== org) throw errors.badRequest(`The project "${wanted}" is of another organization.`)
-    return found.id
   }
 
   #keepAnOwner({ org_id, role }: MemberRow): void {

@@ -10,6 +10,11 @@ export interface OpenHold {
   /** A JSON array of ids; null for none. */
   readonly budgets: string | null
 }
+/** What is held of a request, as a look at all of its holds finds it. */
+export interface HoldOfRequest extends OpenHold {
+  readonly provider: string | null
+  readonly created_at: bigint
+}
 /** What is held of a request that nobody will end. */
 export interface Orphan extends OpenHold {
   readonly request_id: string

@@ -12,7 +12,7 @@ export interface Owner {
   readonly host: string
 }
 
-/** An owner that has not been seen for so long is dead, wherever it runs. */
+/** An owner that has not been seen for so long is dead where nothing tells better. */
 const SILENCE_MS = 60_000
 
 export const thisProcess = (): Owner => ({
@@ -22,15 +22,21 @@ export const thisProcess = (): Owner => ({
   host: hostname(),
 })
 
-/** Of processes on other hosts only the heartbeat is known. */
+/**
+ * The system's processes tell, however long the database could not be written. Of those on other hosts only the
+ * heartbeat is known; and where a start is not told, a silent one's number may be another process's by now.
+ */
 export function isAlive(owner: Owner & { readonly seen_at: number }, now: number): boolean {
-  if (now - owner.seen_at > SILENCE_MS) return false
-  if (owner.host !== hostname()) return true
+  const silent = now - owner.seen_at > SILENCE_MS
+  if (owner.host !== hostname()) return !silent
   const started = startOf(owner.pid)
-  return started === undefined ? isRunning(owner.pid) : started === owner.started
+  return started === undefined ? !silent && isRunning(owner.pid) : started === owner.started
 }
 
-/** Field 22 of proc_pid_stat(5); the second field is a name in parentheses, which may itself hold spaces and `)`. */
+/**
+ * Field 22 of proc_pid_stat(5); the second field is a name in parentheses, which may itself hold spaces and `)`. '-' for
+ * one that has ended and that its parent has not asked about yet.
+ */
 function startOf(pid: number): string | undefined {
   let stat: string
   try {
@@ -38,7 +44,8 @@ function startOf(pid: number): string | undefined {
   } catch {
     return undefined
   }
-  return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19]
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return fields[0] === 'Z' ? '-' : fields[19]
 }
 
 function isRunning(pid: number): boolean {

@@ -155,7 +155,9 @@ export class SqliteProviderKeys implements ProviderKeyStore {
       const last = rows.at(-1)
       if (!last) break
       after = last.id
-      reencrypted += await this.#changes.run(() => this.#resealAll(rows, keyring, unreadable))
+      const done = await this.#changes.run(() => this.#resealAll(rows, keyring))
+      reencrypted += done.count
+      unreadable.push(...done.unreadable)
     }
     const became = { reencrypted, unreadable, keyVersion: version }
     await this.#changes.run(() => {
@@ -169,8 +171,9 @@ export class SqliteProviderKeys implements ProviderKeyStore {
     return this.#versions.all()
   }
 
-  /** Within a transaction. How many were kept under an older key and are not any more. */
-  #resealAll(rows: readonly SealedRow[], keyring: Keyring, unreadable: string[]): number {
+  /** Within a transaction. How many were kept under an older key and are not any more, and which still are. */
+  #resealAll(rows: readonly SealedRow[], keyring: Keyring): { count: number; unreadable: string[] } {
+    const unreadable: string[] = []
     let count = 0
     for (const { id, org_id: orgId, provider, master_key: was, nonce, ciphertext } of rows) {
       const place = placeOf({ orgId, provider, id })
@@ -182,7 +185,7 @@ export class SqliteProviderKeys implements ProviderKeyStore {
         unreadable.push(id)
       }
     }
-    return count
+    return { count, unreadable }
   }
 
   #ring(): Keyring {

@@ -27,6 +27,29 @@ export interface Payment {
   readonly charged: Money
 }
 
+/** What a row came to that was taken away again. */
+export type Taken = Payment & { readonly cost: Money }
+
+/** The columns of a row that its hourly sum depends on. */
+interface OrphanRow {
+  at: bigint
+  org_id: string
+  project_id: string
+  key_id: string
+  provider: string | null
+  model: string | null
+  source: string | null
+  cached: bigint
+  prompt_tokens: bigint | null
+  completion_tokens: bigint | null
+  cache_read_tokens: bigint | null
+  reasoning_tokens: bigint | null
+  cost: bigint | null
+  funds: Funds
+  charged: bigint
+  storage: bigint
+}
+
 /** What one transaction adds to one row of `usage_hourly`. */
 interface Sum {
   readonly dimensions: readonly [number, string, string, string, string, string, string]
@@ -43,9 +66,12 @@ interface Sum {
   storage: Money
 }
 
+type Dimension = 'at' | 'orgId' | 'projectId' | 'keyId' | 'provider' | 'model' | 'source'
+
 export class RequestLog implements Participant {
   readonly #insert: Statement
-  readonly #exists: Statement<[string], number>
+  readonly #outcome: Statement<[string], RequestRow['outcome']>
+  readonly #takeOrphan: Statement<[string], OrphanRow>
   readonly #upsert: Statement
   /** By its dimensions; a busy hour has many requests in a transaction and few rows. */
   readonly #sums = new Map<string, Sum>()
@@ -53,7 +79,10 @@ export class RequestLog implements Participant {
   constructor(db: Sqlite, writer: Writer) {
     const marks = names.replace(/\w+/g, '?')
     this.#insert = db.prepare(`INSERT INTO requests (${names}) VALUES (${marks}) ON CONFLICT (id) DO NOTHING`)
-    this.#exists = db.prepare<[string], number>('SELECT count(*) FROM requests WHERE id = ?').pluck()
+    this.#outcome = db.prepare<[string], RequestRow['outcome']>('SELECT outcome FROM requests WHERE id = ?').pluck()
+    this.#takeOrphan = db
+      .prepare<[string], OrphanRow>("DELETE FROM requests WHERE id = ? AND outcome = 'orphaned' RETURNING *")
+      .safeIntegers()
     this.#upsert = db.prepare(`
       INSERT INTO usage_hourly (
         hour, org_id, project_id, key_id, provider, model, source,
@@ -94,8 +123,30 @@ export class RequestLog implements Participant {
     return true
   }
 
-  has(id: string): boolean {
-    return this.#exists.get(id) !== 0
+  /** Undefined when there is no such row. */
+  outcomeOf(id: string): RequestRow['outcome'] | undefined {
+    return this.#outcome.get(id)
+  }
+
+  /** Call within a transaction. Takes the row of an orphan away again; undefined when it is none. */
+  takeOrphan(id: string): Taken | undefined {
+    const row = this.#takeOrphan.get(id)
+    if (!row) return undefined
+    const { org_id: orgId, project_id: projectId, key_id: keyId, provider, model, source, funds, charged } = row
+    const sum = this.#sumOf({ at: Number(row.at), orgId, projectId, keyId, provider, model, source })
+    sum.requests--
+    sum.errors--
+    sum.cached -= Number(row.cached)
+    sum.input -= Number(row.prompt_tokens ?? 0n)
+    sum.output -= Number(row.completion_tokens ?? 0n)
+    sum.cacheRead -= Number(row.cache_read_tokens ?? 0n)
+    sum.reasoning -= Number(row.reasoning_tokens ?? 0n)
+    const cost = row.cost ?? 0n
+    sum.cost -= cost
+    if (funds === 'credits') sum.credits -= cost
+    if (funds === 'byok') sum.byok -= cost
+    sum.storage -= row.storage
+    return { cost, funds, charged }
   }
 
   beforeCommit(): void {
@@ -112,7 +163,7 @@ export class RequestLog implements Participant {
     this.#sums.clear()
   }
 
-  #sumOf({ at, orgId, projectId, keyId, provider, model, source }: RequestRow): Sum {
+  #sumOf({ at, orgId, projectId, keyId, provider, model, source }: Pick<RequestRow, Dimension>): Sum {
     const dimensions = [hourOf(at), orgId, projectId, keyId, provider ?? '', model ?? '', source ?? ''] as const
     const key = dimensions.join('\0')
     let sum = this.#sums.get(key)

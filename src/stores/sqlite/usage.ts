@@ -1,8 +1,9 @@
 /** What was consumed, from the hourly sums, and whether rows, sums, ledger and balances agree. */
+import { setImmediate as turn } from 'node:timers/promises'
 import type { Statement } from 'better-sqlite3'
 import { formatMoney } from '../../core/money.ts'
 import type { UsageGroup, UsageQuery, UsageStore, UsageTotals } from '../../core/ports.ts'
-import type { Sqlite } from './open.ts'
+import { Database, type Sqlite } from './driver.ts'
 import { ALL } from './page.ts'
 import { hourOf } from './requests.ts'
 
@@ -45,31 +46,28 @@ const dimensions: Readonly<Record<UsageGroup, string>> = {
   api_key: 'key_id',
 }
 
-/** One sum per organization and source of truth. All in one statement, hence of one moment. */
-const FACTS = `
-  SELECT org_id AS org, 'rows' AS fact, count(*) AS value FROM requests GROUP BY org_id
-  UNION ALL SELECT org_id, 'rowCost', coalesce(sum(cost), 0) FROM requests GROUP BY org_id
-  UNION ALL SELECT org_id, 'rowCharges', sum(charged) FROM requests GROUP BY org_id
-  UNION ALL SELECT org_id, 'rows', requests FROM pruned
-  UNION ALL SELECT org_id, 'rowCost', cost FROM pruned
-  UNION ALL SELECT org_id, 'rowCharges', charged FROM pruned
-  UNION ALL SELECT org_id, 'hourlyRows', sum(requests) FROM usage_hourly GROUP BY org_id
-  UNION ALL SELECT org_id, 'hourlyCost', sum(cost) FROM usage_hourly GROUP BY org_id
-  UNION ALL SELECT org_id, 'entries', sum(amount) FROM ledger WHERE account = 'credits' GROUP BY org_id
-  UNION ALL SELECT org_id, 'charges', -sum(amount) FROM ledger WHERE counter = 'usage' GROUP BY org_id
-  UNION ALL SELECT org_id, 'creditCharges', -sum(amount) FROM ledger WHERE kind = 'charge' GROUP BY org_id
-  UNION ALL SELECT org_id, 'monthCharges', -sum(amount) FROM ledger JOIN subscriptions USING (org_id)
-    WHERE account = 'plan' AND created_at >= month_at GROUP BY org_id
-  UNION ALL SELECT org_id, 'openHolds', sum(amount) FROM holds WHERE funds = 'credits' GROUP BY org_id
-  UNION ALL SELECT org_id, 'planHolds', sum(amount) FROM holds WHERE funds IN ('plan', 'premium') GROUP BY org_id
-  UNION ALL SELECT org_id, 'premiumHolds', sum(amount) FROM holds WHERE funds = 'premium' GROUP BY org_id
-  UNION ALL SELECT org_id, 'balance', balance FROM balances
-  UNION ALL SELECT org_id, 'held', held FROM balances
-  UNION ALL SELECT org_id, 'used', used FROM balances
-  UNION ALL SELECT org_id, 'planUsed', used FROM subscriptions
-  UNION ALL SELECT org_id, 'planHeld', held FROM subscriptions
-  UNION ALL SELECT org_id, 'premiumHeld', premium_held FROM subscriptions
-  ORDER BY org`
+/** What the rows of each source of truth add up to by organization: the names of the sums, and the rows. */
+const sources: readonly (readonly [facts: readonly string[], rows: string])[] = [
+  [['rows', 'rowCost', 'rowCharges'], 'SELECT org_id, 1, coalesce(cost, 0), charged FROM requests'],
+  [['rows', 'rowCost', 'rowCharges'], 'SELECT org_id, requests, cost, charged FROM pruned'],
+  [['hourlyRows', 'hourlyCost'], 'SELECT org_id, requests, cost FROM usage_hourly'],
+  [
+    ['entries', 'charges', 'creditCharges', 'monthCharges'],
+    `SELECT org_id, iif(account = 'credits', amount, 0), iif(counter = 'usage', -amount, 0),
+      iif(kind = 'charge', -amount, 0), iif(account = 'plan' AND created_at >= month_at, -amount, 0)
+    FROM ledger LEFT JOIN subscriptions USING (org_id)`,
+  ],
+  [
+    ['openHolds', 'planHolds', 'premiumHolds'],
+    `SELECT org_id, iif(funds = 'credits', amount, 0), iif(funds IN ('plan', 'premium'), amount, 0),
+      iif(funds = 'premium', amount, 0)
+    FROM holds`,
+  ],
+  [['balance', 'held', 'used'], 'SELECT org_id, balance, held, used FROM balances'],
+  [['planUsed', 'planHeld', 'premiumHeld'], 'SELECT org_id, used, held, premium_held FROM subscriptions'],
+]
+/** Rows that are read before others run: a millisecond or two. */
+const AT_ONCE = 1000
 
 const LIMITS = `
   SELECT id, held, (
@@ -77,16 +75,16 @@ const LIMITS = `
   ) AS open
   FROM budgets WHERE held <> open`
 
-interface FactRow {
-  org: string
-  fact: string
-  value: bigint
-}
-
 const usd = (amount: bigint): string => `${formatMoney(amount)} USD`
 const plain = (count: bigint): string => String(count)
 
 type Show = (value: bigint) => string
+
+interface LimitRow {
+  id: string
+  held: bigint
+  open: bigint
+}
 
 /** Pairs of facts that must be equal, how to show them, and how to say that they are not. */
 const rules: readonly (readonly [left: string, right: string, show: Show, saysLeft: string, saysRight: string])[] = [
@@ -102,23 +100,21 @@ const rules: readonly (readonly [left: string, right: string, show: Show, saysLe
 ]
 
 export class SqliteUsage implements UsageStore {
+  readonly #db: Sqlite
   readonly #totals: Statement<Scope, SumRow>
   readonly #groups: Readonly<Record<UsageGroup, Statement<Scope & Part, SumRow & { id: string }>>>
-  readonly #facts: Statement<[], FactRow>
-  readonly #limits: Statement<[], { id: string; held: bigint; open: bigint }>
 
   constructor(db: Sqlite) {
+    this.#db = db
     this.#totals = db.prepare<Scope, SumRow>(`SELECT ${SUMS} ${IN_SCOPE}`).safeIntegers()
     const by = (group: UsageGroup) =>
       db
         .prepare<Scope & Part, SumRow & { id: string }>(
           `SELECT coalesce(nullif(${dimensions[group]}, ''), 'unknown') AS id, ${SUMS} ${IN_SCOPE}
-          GROUP BY 1 ORDER BY cost DESC, requests DESC, id LIMIT @limit OFFSET @offset`,
+          GROUP BY 1 HAVING sum(requests) > 0 ORDER BY cost DESC, requests DESC, id LIMIT @limit OFFSET @offset`,
         )
         .safeIntegers()
     this.#groups = { provider: by('provider'), model: by('model'), app: by('app'), api_key: by('api_key') }
-    this.#facts = db.prepare<[], FactRow>(FACTS).safeIntegers()
-    this.#limits = db.prepare<[], { id: string; held: bigint; open: bigint }>(LIMITS).safeIntegers()
   }
 
   /** Sums are kept by the hour: the hours of `from` and of `to` count in full, unless `to` is their start. */
@@ -136,24 +132,54 @@ export class SqliteUsage implements UsageStore {
     return this.#groups[by].all({ ...scopeOf(query), limit, offset }).map(row => ({ id: row.id, ...totalsOf(row) }))
   }
 
+  /** Reads every row, and lets others run meanwhile; what they write does not count. */
   async check(): Promise<string[]> {
-    const organizations = new Map<string, Map<string, bigint>>()
-    for (const { org, fact, value } of this.#facts.all()) {
-      const facts = organizations.get(org) ?? new Map<string, bigint>()
-      organizations.set(org, facts.set(fact, (facts.get(fact) ?? 0n) + value))
+    const { name, memory } = this.#db
+    const db = memory ? new Database(this.#db.serialize()) : new Database(name, { readonly: true, timeout: 0 })
+    try {
+      // All that is read until the end is of one moment, that of the first row.
+      db.exec('BEGIN')
+      return await differencesIn(db)
+    } finally {
+      db.close()
     }
-    const differences: string[] = []
-    for (const [org, facts] of organizations) {
-      for (const [left, right, show, saysLeft, saysRight] of rules) {
-        const [a, b] = [facts.get(left) ?? 0n, facts.get(right) ?? 0n]
-        if (a !== b) differences.push(`Organization ${org}: ${show(a)} ${saysLeft}, but ${show(b)} ${saysRight}.`)
-      }
-    }
-    for (const { id, held, open } of this.#limits.all()) {
-      differences.push(`Limit ${id}: ${usd(held)} held, but ${usd(open)} sum of its open holds.`)
-    }
-    return differences
   }
+}
+
+async function differencesIn(db: Sqlite): Promise<string[]> {
+  const organizations = new Map<string, Map<string, bigint>>()
+  for (const [facts, rows] of sources) {
+    for (const [org, sums] of await sumsOf(db, rows)) {
+      const known = organizations.get(org) ?? new Map<string, bigint>()
+      for (const [at, fact] of facts.entries()) known.set(fact, (known.get(fact) ?? 0n) + sums[at]!)
+      organizations.set(org, known)
+    }
+  }
+  const differences: string[] = []
+  for (const org of [...organizations.keys()].sort()) {
+    const facts = organizations.get(org)!
+    for (const [left, right, show, saysLeft, saysRight] of rules) {
+      const [a, b] = [facts.get(left) ?? 0n, facts.get(right) ?? 0n]
+      if (a !== b) differences.push(`Organization ${org}: ${show(a)} ${saysLeft}, but ${show(b)} ${saysRight}.`)
+    }
+  }
+  for (const { id, held, open } of db.prepare<[], LimitRow>(LIMITS).safeIntegers().iterate()) {
+    differences.push(`Limit ${id}: ${usd(held)} held, but ${usd(open)} sum of its open holds.`)
+  }
+  return differences
+}
+
+/** Adds up the columns of rows by the first one of them. */
+async function sumsOf(db: Sqlite, rows: string): Promise<Map<string, bigint[]>> {
+  const all = new Map<string, bigint[]>()
+  let count = 0
+  for (const [org, ...values] of db.prepare<[], [string, ...bigint[]]>(rows).raw().safeIntegers().iterate()) {
+    const sums = all.get(org)
+    if (!sums) all.set(org, values)
+    else for (let at = 0; at < sums.length; at++) sums[at]! += values[at]!
+    if (++count % AT_ONCE === 0) await turn()
+  }
+  return all
 }
 
 const scopeOf = (query: UsageQuery): Scope => ({

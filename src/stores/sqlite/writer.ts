@@ -80,6 +80,9 @@ const codeOf = (error: unknown): string => {
 }
 const isStorageFault = (error: unknown): boolean => STORAGE_FAULT.test(codeOf(error))
 
+/** SQLite's results that speak of the values. */
+const REFUSAL = /^SQLITE_(CONSTRAINT|MISMATCH|TOOBIG|RANGE)/
+
 /** Gathers what the jobs of a transaction change together, and writes it once. */
 export interface Participant {
   /** Writes what was gathered: at the end of the transaction, or sooner when a job reads it. */
@@ -124,6 +127,13 @@ export class Writer {
   /** Why the file could not be written the last time; undefined when it could. */
   get fault(): unknown {
     return this.#fault
+  }
+
+  /** Whether what a write failed with is its own fault, so that it would fail again. */
+  refuses(error: unknown): boolean {
+    // The driver's own errors; of a closed database it throws a TypeError, too.
+    if (error instanceof RangeError || error instanceof TypeError) return this.#db.open
+    return REFUSAL.test(codeOf(error))
   }
 
   /**
