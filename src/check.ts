@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path'
 import { link } from './config/link.ts'
 import { loadFiles, loadGateway } from './config/load.ts'
 import type { Services } from './core/ports.ts'
+import { DEMO_URL } from './demo/address.ts'
 import { Registry } from './registry.ts'
 
 export interface CheckSummary {
@@ -17,13 +18,17 @@ export interface CheckSummary {
 /** Throws a ConfigError whose text starts with `file:line:column`. */
 export async function checkConfig(path: string): Promise<CheckSummary> {
   // The demo's address is known only to a running gateway.
-  const env = { GATEWAY_DEMO_URL: 'http://127.0.0.1:9', ...process.env }
+  const options = { env: { [DEMO_URL]: 'http://127.0.0.1:9', ...process.env }, own: new Set([DEMO_URL]) }
   const registry = new Registry()
-  const { value: file } = await loadGateway(path, { env })
-  if (file.catalog.plugins) await registry.load(resolve(dirname(resolve(path)), file.catalog.plugins))
+  const { value: file, source } = await loadGateway(path, options)
+  if (file.catalog.plugins) {
+    await registry.load(resolve(dirname(resolve(path)), file.catalog.plugins)).catch(thrown => {
+      throw source.error(thrown instanceof Error ? thrown.message : String(thrown), ['catalog', 'plugins'])
+    })
+  }
   const { wires, filters, endpoints } = registry
   const terminal = () => Promise.reject(new Error('nothing is served while configuration is checked'))
-  const { version, catalog } = link(await loadFiles(path, { env }), { wires, filters, endpoints, services, terminal })
+  const { version, catalog } = link(await loadFiles(path, options), { wires, filters, endpoints, services, terminal })
   const mappings = [...catalog.models.values()].flatMap(model => model.mappings)
   const unpriced = mappings.filter(mapping => !mapping.price && mapping.unpriced !== 'allow')
   return {

@@ -9,7 +9,10 @@ export interface Front extends Pick<AdminContext, 'explainRoute' | 'metrics' | '
   readonly address: string
   /** Rejects with what the operating system says of the address. */
   listen(): Promise<void>
-  /** Reads the configuration again. Rejects with a ConfigError, and then nothing changed. */
+  /**
+   * Reads the configuration again. Rejects with a ConfigError, and then nothing changed; or, when a worker does not come
+   * along, with what it says.
+   */
   reload: AdminContext['reload']
   /** Lets what runs end. */
   drain(): Promise<void>

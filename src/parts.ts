@@ -5,6 +5,7 @@ import type { GatewayFile } from './config/schema.ts'
 import type { Policies } from './core/policy.ts'
 import type { Log, Services } from './core/ports.ts'
 import { ByteRoom } from './core/room.ts'
+import { DEMO_URL } from './demo/address.ts'
 import { Listener } from './http/server.ts'
 import { OrganizationPolicies, type PolicyParts } from './policies.ts'
 import { Registry } from './registry.ts'
@@ -114,6 +115,7 @@ export async function openParts(file: GatewayFile, options: PartsOptions, open: 
   const manager = new ConfigManager({
     path: config,
     env,
+    own: new Set([DEMO_URL]),
     registries: { wires, filters, endpoints, services, terminal: terminal(transport) },
     loadPlugins: plugins => registry.load(plugins),
     onResult: result => reloads.note(result),

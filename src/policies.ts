@@ -183,7 +183,7 @@ export function policyAdmin(parts: PolicyParts, policies: Policies, current: () 
       },
     },
     async unknown(organization, { models = [], providers = [] }) {
-      const catalog = await catalogOf(organization)
+      const catalog = organization === undefined ? current() : await catalogOf(organization)
       const refs = new Set([...catalog.providers.values()].flatMap(refsOf).concat('custom'))
       const names = new Set([...catalog.models.values()].flatMap(model => model.mappings.flatMap(namesOf)))
       return [...models.filter(name => !names.has(name)), ...providers.filter(ref => !refs.has(ref))]

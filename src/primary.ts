@@ -21,32 +21,45 @@ export interface PrimaryOptions {
 }
 
 export function workerFront(parts: Parts, { count, config, demo }: PrimaryOptions): Front {
-  const { manager, metrics, file, log } = parts
+  const { manager, metrics, file, log, reloads } = parts
   const pool: Pool = new Pool({
     ...{ entry: ENTRY, count, log },
     begin: () => ({ config, demo, fixed: { server: file.server, stores: file.stores } }),
     onReady: configVersion => {
-      if (pool.ready && configVersion !== manager.current.version) void reload().catch(() => undefined)
+      // It may have taken the place of the one that a reload failed of.
+      const settled = configVersion === manager.current.version && reloads.last.ok
+      if (pool.ready && !settled) void reload().catch(() => undefined)
     },
     onEnd: pid => sums.retire(pid),
   })
   const scrape = async () => {
     const own = await metrics.families()
-    return { own, workers: (await pool.ask('metrics', null)) as ReadonlyMap<number, MetricFamily[]> }
+    const { answers } = await pool.ask('metrics', null)
+    return { own, workers: answers as ReadonlyMap<number, MetricFamily[]> }
   }
   const sums = new Sums(scrape, pid => pool.has(pid))
 
   /** Until all run on one version: files may change between one process' reading and the other's. */
   const reload: Front['reload'] = async () => {
     const result = await manager.reload()
-    const { version } = result
-    for (let round = 1; round <= ROUNDS; round++) {
-      const versions = [...(await pool.ask('reload', null)).values()]
-      if (versions.every(other => other === manager.current.version)) break
-      log.warn({ version, versions, round }, 'not all workers run on one configuration; it is read again')
+    for (let round = 1; ; round++) {
+      const { answers, refusals } = await pool.ask('reload', null)
+      const { version } = manager.current
+      const others = [
+        ...[...refusals].map(([pid, { message }]) => ({ pid, says: message })),
+        ...[...answers].flatMap(([pid, other]) => (other === version ? [] : [{ pid, says: `it runs on ${other}` }])),
+        // Who has ended meanwhile reads it at its next start.
+      ].filter(({ pid }) => pool.has(pid))
+      const [first] = others
+      if (!first) return { ...result, version, changed: version !== result.previous }
+      if (round === ROUNDS) {
+        const error = `worker ${first.pid} does not run on configuration ${version}: ${first.says}`
+        reloads.note({ ok: false, error, version, at: Date.now() })
+        throw new Error(error)
+      }
+      log.warn({ version, others, round }, 'not all workers run on one configuration; it is read again')
       await manager.reload()
     }
-    return { ...result, version: manager.current.version, changed: manager.current.version !== result.previous }
   }
 
   return {

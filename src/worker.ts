@@ -5,6 +5,7 @@ import { ConfigError } from './config/error.ts'
 import { loadGateway } from './config/load.ts'
 import type { GatewayFile } from './config/schema.ts'
 import type { Log } from './core/ports.ts'
+import { DEMO_URL } from './demo/address.ts'
 import { tuneHeap } from './heap.ts'
 import { assembled, drainTimes, listenerOf, type Open, openParts, type Parts, sweepRegularly, warmUp } from './parts.ts'
 import { explainRoute } from './routing/explain.ts'
@@ -104,7 +105,7 @@ const messageOf = (thrown: unknown): string =>
 
 async function start(open: Open, log: Log): Promise<Worker> {
   const { config, demo, fixed } = await primary.call('begin', null)
-  const given = { ...env, GATEWAY_DEMO_URL: demo }
+  const given = { ...env, [DEMO_URL]: demo }
   const { value: file, source } = await loadGateway(config, { env: given })
   const changed = staticDifferences(fixed as GatewayFile, file)
   if (changed.length > 0) {

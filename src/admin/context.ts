@@ -1,4 +1,4 @@
-/** What the operator's side may see and do; `main.ts` provides it. */
+/** What the operator's side may see and do; `gateway.ts` provides it. */
 import type { AccountStores, ExplainedRoute, PolicyAdmin, RouteQuestion, UsageStore } from '../core/ports.ts'
 import type { Snapshot } from '../core/snapshot.ts'
 
@@ -27,7 +27,10 @@ export interface GatewayState {
 
 export interface AdminContext extends AccountStores {
   snapshot(): Snapshot
-  /** Rejects with a message of file, line and column when the new configuration is refused; the old one stays. */
+  /**
+   * Rejects with a message of file, line and column when the new configuration is refused, and the old one stays; or,
+   * when a worker does not come along, with what it says.
+   */
   reload(): Promise<{ changed: boolean; version: string; restartNeeded: readonly string[] }>
   /** The effective configuration, secrets masked. */
   config(): unknown

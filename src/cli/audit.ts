@@ -1,7 +1,6 @@
 /** `gatewayctl audit`. */
-import type { Command } from 'commander'
+import { type Command, InvalidArgumentError } from 'commander'
 import type { AuditEntry } from '../core/ports.ts'
-import { Failure } from './io.ts'
 import type { Open } from './session.ts'
 import { table } from './table.ts'
 
@@ -38,7 +37,7 @@ const showEntries = (entries: readonly AuditEntry[]): string =>
 
 function whole(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
-  throw new Failure(`"${text}" is no whole number above zero`)
+  throw new InvalidArgumentError(`"${text}" is no whole number above zero`)
 }
 
 export function addAudit(program: Command, open: Open): void {

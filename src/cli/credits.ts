@@ -1,6 +1,6 @@
 /** `gatewayctl credits` and `plans`. */
 import { type Command, Option } from 'commander'
-import type { ShownDiscount, ShownEntry } from '../admin/commands/credits.ts'
+import type { GivenDiscount, ShownDiscount, ShownEntry } from '../admin/commands/credits.ts'
 import type { DeclaredPlan, ShownPlan } from '../admin/commands/plans.ts'
 import { planNames } from '../core/plan.ts'
 import { everyPart } from './pages.ts'
@@ -95,9 +95,10 @@ export function addCredits(program: Command, open: Open): void {
     .option('--provider <id>', 'only at this provider')
     .option('--model <id>', 'only of this model')
     .action(async ({ org: organization, ...options }, command) => {
-      const { admin, print } = open(command)
-      const made = await admin.command<ShownDiscount>('credits.discount', { organization, ...options })
+      const { admin, print, io, json } = open(command)
+      const made = await admin.command<GivenDiscount>('credits.discount', { organization, ...options })
       print(made, one => showDiscounts([one]))
+      if (made.unknown.length > 0 && !json) io.err(`warning: there is no ${made.unknown.join(', ')} yet\n`)
     })
 
   credits

@@ -99,7 +99,7 @@ export function addOperation(program: Command, open: Open): void {
     .description('the configuration in force, secrets as ***')
     .action(async (_, command) => {
       const { admin, print } = open(command)
-      const { stringify } = await import('yaml')
+      const { stringify } = await import('./yaml.ts')
       print(await admin.json<unknown>('GET', '/config'), config => stringify(config))
     })
 

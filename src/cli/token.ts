@@ -52,7 +52,7 @@ export const configPath = (option: string | undefined, { env }: Io): string =>
 async function besideDatabase(config: string, env: Io['env']): Promise<string | undefined> {
   const text = await readIfThere(config)
   if (text === undefined) return undefined
-  const { parseDocument } = await import('yaml')
+  const { parseDocument } = await import('./yaml.ts')
   const sqlite = parseDocument(text).getIn(['stores', 'sqlite'])
   if (typeof sqlite !== 'string') return undefined
   const path = sqlite.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (_, name: string) => env[name] ?? '')

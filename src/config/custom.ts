@@ -37,7 +37,8 @@ const FOREIGN_HEADERS =
 /** Throws a ConfigError that names the position. Of a fault with a secret in it, nothing of the secret is shown. */
 export function readManifest(orgId: string, text: string, shared: Catalog, options: CustomOptions): Declaration {
   const source = new Source(NAME, text)
-  if (text.length > MAX_LENGTH) throw source.error(`a manifest may have up to ${MAX_LENGTH} characters`)
+  // `error` would parse all of it for the position.
+  if (text.length > MAX_LENGTH) throw source.errorAt(0, `a manifest may have up to ${MAX_LENGTH} characters`)
   const plain = parseYamlFile(source)
   refuseReferences(plain, source)
   const manifest = JSON.stringify(plain)

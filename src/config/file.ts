@@ -7,7 +7,7 @@ import type { Schema } from '../core/schema.ts'
 import { ConfigError } from './error.ts'
 import { parseFile } from './large.ts'
 import { parsedAtBuild } from './parsed.ts'
-import { type Env, referencedFiles, resolveReferences, systemProblem } from './reference.ts'
+import { type Env, expand, referencedFiles, resolveReferences, systemProblem, unresolved } from './reference.ts'
 import { type Path, Source, samePath } from './source.ts'
 import { check } from './validate.ts'
 import { expandReferences } from './yaml.ts'
@@ -26,7 +26,7 @@ export interface ConfigFile<T> {
   readonly secrets: readonly Path[]
   /** Files that it refers to as `${file:…}`, as absolute paths. */
   readonly references: readonly string[]
-  /** Hash of the effective values, in which secrets count by their fingerprints. */
+  /** Hash of the effective values, in which secrets count by their fingerprints, and `own` variables by their names. */
   readonly digest: string
 }
 
@@ -36,27 +36,43 @@ export const fingerprint = (secret: string): string =>
 
 /** A file's values, not to be changed, with what `mask` makes of each secret; an empty one is none, and stays. */
 export function masked<T>(file: Pick<ConfigFile<T>, 'value' | 'secrets'>, mask: (secret: string) => string): T {
-  if (file.secrets.length === 0) return file.value
-  const copy = structuredClone(file.value)
-  for (const path of file.secrets) {
+  return replaced(
+    file.value,
+    file.secrets.map(path => ({ path, by: mask })),
+  )
+}
+
+/** A copy in which other texts stand at some places. */
+function replaced<T>(value: T, places: readonly { path: Path; by: (text: string) => string }[]): T {
+  if (places.length === 0) return value
+  const copy = structuredClone(value)
+  for (const { path, by } of places) {
     const holder = path.slice(0, -1).reduce<unknown>((value, step) => (value as Record<string, unknown>)[step], copy)
     const values = holder as Record<string, unknown>
     const key = String(path.at(-1))
-    if (values[key] !== '' && values[key] !== undefined) values[key] = mask(String(values[key]))
+    if (values[key] !== '' && values[key] !== undefined) values[key] = by(String(values[key]))
   }
   return copy
+}
+
+export interface LoadOptions {
+  readonly env: Env
+  /** Names of variables with another value at every start: in digests and versions these values do not count. */
+  readonly own?: ReadonlySet<string>
 }
 
 export class FileReader<T> {
   readonly #schema: Schema<T>
   readonly #env: Env
+  readonly #own: ReadonlySet<string>
   /** The one secret of this kind of file; its variables may be unset. */
   readonly #secret: Path | undefined
   readonly #cache = new Map<string, { readonly key: string; readonly file: ConfigFile<T> }>()
 
-  constructor(schema: Schema<T>, env: Env, secret?: Path) {
+  constructor(schema: Schema<T>, { env, own = new Set() }: LoadOptions, secret?: Path) {
     this.#schema = schema
     this.#env = env
+    this.#own = own
     this.#secret = secret
   }
 
@@ -72,19 +88,24 @@ export class FileReader<T> {
     const plain = parsedAtBuild(source.text) ?? (await parseFile(source))
     const { value, expanded } = expandReferences(plain, source, references, this.#secret)
     await turn()
-    const secrets = expanded.filter(at => !OPEN.has(at[0]))
+    const secrets = expanded.map(({ path }) => path).filter(at => !OPEN.has(at[0]))
     if (this.#secret && !secrets.some(at => samePath(at, this.#secret!))) secrets.push(this.#secret)
     const result = check(this.#schema, value, secrets)
     if ('problem' in result) throw source.error(result.problem.message, result.problem.path, result.problem.at)
     await turn()
     await deepFreeze(result.value)
     await turn()
+    const counted = unresolved(references, this.#own)
+    const places = expanded.flatMap(({ path, text }) => {
+      const written = expand(text, counted, () => '')
+      return written === expand(text, references, () => '') ? [] : [{ path, by: () => written }]
+    })
     const file: ConfigFile<T> = {
       source,
       value: result.value,
       secrets,
       references: referencedFiles(references, folder),
-      digest: sha256(JSON.stringify(masked({ value: result.value, secrets }, fingerprint))),
+      digest: sha256(JSON.stringify(masked({ value: replaced(result.value, places), secrets }, fingerprint))),
     }
     this.#cache.set(path, { key, file })
     return file

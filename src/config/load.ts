@@ -3,8 +3,8 @@ import type { Dirent } from 'node:fs'
 import { readdir, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { ConfigError } from './error.ts'
-import { type ConfigFile, FileReader, sha256 } from './file.ts'
-import { type Env, systemProblem } from './reference.ts'
+import { type ConfigFile, FileReader, type LoadOptions, sha256 } from './file.ts'
+import { systemProblem } from './reference.ts'
 import {
   type GatewayFile,
   gatewayFile,
@@ -24,18 +24,16 @@ export interface ConfigFiles {
   readonly version: string
 }
 
-export interface LoadOptions {
-  readonly env: Env
-}
+export type { LoadOptions } from './file.ts'
 
 /** Loads once. Throws a ConfigError. */
 export const loadFiles = (path: string, options: LoadOptions): Promise<ConfigFiles> => new Loader(path, options).load()
 
 /** Only `gateway.yaml`: what must be known before the stores and plugins that linking needs. Throws a ConfigError. */
-export function loadGateway(path: string, { env }: LoadOptions): Promise<ConfigFile<GatewayFile>> {
+export function loadGateway(path: string, options: LoadOptions): Promise<ConfigFile<GatewayFile>> {
   const absolute = resolve(path)
   const name = relative(dirname(dirname(absolute)), absolute)
-  return new FileReader(gatewayFile, env).read(absolute, name)
+  return new FileReader(gatewayFile, options).read(absolute, name)
 }
 
 /** Loads again and again: a file that did not change is read and hashed, not parsed. */
@@ -47,12 +45,12 @@ export class Loader {
   readonly #providers: FileReader<ProviderFile>
   #paths: readonly string[]
 
-  constructor(path: string, { env }: LoadOptions) {
+  constructor(path: string, options: LoadOptions) {
     this.#path = resolve(path)
     this.#folder = dirname(this.#path)
-    this.#gateway = new FileReader(gatewayFile, env)
-    this.#models = new FileReader(modelsFile, env)
-    this.#providers = new FileReader(providerFile, env, ['auth', 'secret'])
+    this.#gateway = new FileReader(gatewayFile, options)
+    this.#models = new FileReader(modelsFile, options)
+    this.#providers = new FileReader(providerFile, options, ['auth', 'secret'])
     this.#paths = [this.#path]
   }
 

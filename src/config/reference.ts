@@ -42,6 +42,15 @@ export function expand(text: string, references: References, problem: (why: stri
   })
 }
 
+/** The same, with the variables of these names as they are written. */
+export const unresolved = (references: References, names: ReadonlySet<string>): References =>
+  new Map(
+    [...references].map(([name, found]) => {
+      const variable = VARIABLE.exec(name)?.[1]
+      return [name, variable !== undefined && names.has(variable) ? { value: `\${${name}}` } : found]
+    }),
+  )
+
 const fileOf = (name: string, folder: string): string | undefined =>
   name.startsWith('file:') && name.length > 5 ? resolve(folder, name.slice(5).trim()) : undefined
 

@@ -7,10 +7,15 @@ const MAX_DEPTH = 64
 /** Aliases that are followed, those within aliases counted each time: what a bomb multiplies. */
 const MAX_ALIASES = 100
 
+/** Where references were expanded, and in what text. */
+export interface Expanded {
+  readonly path: Path
+  readonly text: string
+}
+
 export interface YamlValue {
   readonly value: unknown
-  /** Where a reference was expanded. */
-  readonly expanded: readonly Path[]
+  readonly expanded: readonly Expanded[]
 }
 
 /**
@@ -18,9 +23,9 @@ export interface YamlValue {
  * as an empty text there. Throws a ConfigError.
  */
 export function expandReferences(plain: unknown, source: Source, references: References, optional?: Path): YamlValue {
-  const expanded: Path[] = []
+  const expanded: Expanded[] = []
   const expandAt = (text: string, path: Path): string => {
-    expanded.push(path)
+    expanded.push({ path, text })
     return expand(text, references, (why, unset) => {
       if (unset && optional && samePath(path, optional)) return ''
       throw source.error(why, path)

@@ -22,6 +22,13 @@ export interface PoolOptions {
   readonly log: Log
 }
 
+/** What came of a call, by the pid of the worker. */
+export interface Told<Answer> {
+  readonly answers: ReadonlyMap<number, Answer>
+  /** Also of who did not answer in time, or has ended meanwhile. */
+  readonly refusals: ReadonlyMap<number, Error>
+}
+
 export class Pool {
   readonly #seats: readonly Seat[]
   readonly #log: Log
@@ -84,24 +91,26 @@ export class Pool {
     }
   }
 
-  /** Calls all that serve. By the pid of who answered; the log tells of who refused, or did not answer. */
+  /** Calls all that serve. The log tells of who refused, or did not answer. */
   async ask<N extends keyof WorkerCalls>(
     name: N,
     argument: Parameters<WorkerCalls[N]>[0],
     patienceMs?: number,
-  ): Promise<Map<number, Awaited<ReturnType<WorkerCalls[N]>>>> {
+  ): Promise<Told<Awaited<ReturnType<WorkerCalls[N]>>>> {
     const asked = this.#seats.filter(({ ready }) => ready)
     const answers = new Map<number, Awaited<ReturnType<WorkerCalls[N]>>>()
+    const refusals = new Map<number, Error>()
     const ask = async (seat: Seat) => {
       const { pid } = seat
       try {
         answers.set(pid, await seat.call(name, argument, patienceMs))
       } catch (err) {
         this.#log.warn({ worker: pid, err }, 'a worker has not done what it was asked for')
+        refusals.set(pid, err as Error)
       }
     }
     await Promise.all(asked.map(ask))
-    return answers
+    return { answers, refusals }
   }
 
   /** Calls one that serves. Rejects when there is none. */
@@ -115,7 +124,7 @@ export class Pool {
 
   /** One for each worker, also for those that start or do not answer. */
   async states(): Promise<WorkerState[]> {
-    const known = await this.ask('state', null, GLANCE_MS)
+    const { answers: known } = await this.ask('state', null, GLANCE_MS)
     return this.#seats.map(({ pid, uptimeMs }) => {
       return known.get(pid) ?? { pid, ready: false, inFlight: 0, configVersion: '', uptimeMs }
     })

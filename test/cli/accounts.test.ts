@@ -6,8 +6,11 @@ import { linkPlans, plansEntry } from '../../src/config/plans.ts'
 import { check } from '../../src/config/validate.ts'
 import type { Log, Principal } from '../../src/core/ports.ts'
 import { s } from '../../src/core/schema.ts'
+import { OrganizationPolicies, policyAdmin } from '../../src/policies.ts'
+import { Keyring } from '../../src/stores/keyring.ts'
 import { openStores } from '../../src/stores/sqlite/index.ts'
 import { fakeContext, TOKEN } from '../admin/fake.ts'
+import { fakeRegistries } from '../config/kit.ts'
 import { rowOf } from '../stores/subject.ts'
 
 type Tree = Record<string, unknown>
@@ -26,7 +29,10 @@ async function shell(t: Test) {
   if ('problem' in file) throw new Error(file.problem.message)
   const declared = linkPlans(file.value.plans)
   const shown = { ...fake.snapshot(), plans: declared }
-  const context = Object.assign(fake, stores, { policies: fake.policies, snapshot: () => shown })
+  const keyring = new Keyring({ given: 'a master key that is long enough', file: '' })
+  const parts = { stores: stores.policies, keyring, log, ...fakeRegistries(), allowPrivate: false }
+  const policies = policyAdmin(parts, new OrganizationPolicies(parts), () => shown.catalog)
+  const context = Object.assign(fake, stores, { policies, snapshot: () => shown })
   const listener = await adminListener({ context, token: TOKEN, listen: '127.0.0.1:0', log })
   t.teardown(async () => {
     await listener.close()
@@ -136,6 +142,22 @@ t.test('credits are booked, shown as decimals, refunded and discounted', async t
   t.match((await ctl('credits discounts')).stdout, /acme +all +large +12\.5\n/)
   await json('credits discount --percent 0')
   t.match(await json('credits discounts'), [{ organization: 'acme' }])
+})
+
+t.test('a discount on what does not exist yet is given with a warning', async t => {
+  const { ctl, json } = await shell(t)
+  await json('orgs create --name acme')
+  for (const [line, names] of [
+    ['--org acme --model no-such-model', ['no-such-model']],
+    ['--model no-such-model --provider nobody', ['no-such-model', 'nobody']],
+    ['--org acme --model acme-large --provider live-one', []],
+    ['', []],
+  ] as const) {
+    const discount = `credits discount --percent 5 ${line}`
+    t.match(await json(discount), { percent: '5', unknown: names }, line)
+    const said = names.length === 0 ? '' : `warning: there is no ${names.join(', ')} yet\n`
+    t.match(await ctl(discount), { code: 0, stdout: / 5\n$/, stderr: said }, line)
+  }
 })
 
 t.test('plans are listed as declared, set and shown', async t => {
@@ -259,7 +281,6 @@ t.test('what cannot be is refused in one line, and what is misused shows how', a
     ['plans set --org acme --overflow on', /has no plan; name one/],
     ['plans reset --org acme', /has no plan/],
     ['usage --org nope', /There is no organization "nope"/],
-    ['audit --limit 0', /"0" is no whole number above zero/],
   ]
   for (const [line, message] of refused) {
     const { code, stdout, stderr } = await ctl(line)
@@ -275,6 +296,8 @@ t.test('what cannot be is refused in one line, and what is misused shows how', a
     ['keys create --project web --limit 5 --limit-period year', /Allowed choices are hour, day, week, month/],
     ['credits add --org acme', /required option '--amount <usd>'/],
     ['plans set --org acme --plan gold', /Allowed choices are lite, pro, max, none/],
+    ['audit --limit x', /'--limit <count>' argument 'x' is invalid\. "x" is no whole number above zero/],
+    ['audit --before 0', /'--before <id>' argument '0' is invalid\. "0" is no whole number above zero/],
   ]
   for (const [line, message] of misused) {
     const { code, stderr } = await ctl(line)

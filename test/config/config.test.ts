@@ -267,6 +267,28 @@ t.test('the version follows what is in force, not how it is written', async t =>
   t.equal(new Set([version, ...others]).size, 5)
 })
 
+t.test('the version does not tell of the values of own variables', async t => {
+  const config = folder()
+  const team = (text: string) =>
+    writeFiles(config, { ...base, [PROVIDER]: providerYaml.replace(TEAM, () => JSON.stringify(text)) })
+  const loaded = async (text: string, own: string, other: string) => {
+    const given = { env: { ...env, OWN: own, TEAM: other }, own: new Set(['OWN']) }
+    const { version, providers } = await loadFiles(team(text), given)
+    return [version, providers[0]!.value.headers['X-Team']]
+  }
+  const both = `${ref('OWN')}, ${ref('TEAM')}`
+  const [version, value] = await loaded(both, 'one', 'red')
+  t.equal(value, 'one, red')
+  t.strictSame(await loaded(both, 'two', 'red'), [version, 'two, red'])
+  const others = [
+    await loaded(both, 'one', 'blue'),
+    await loaded(`${both}!`, 'one', 'red'),
+    await loaded(`${ref('OWN:-one')}, ${ref('TEAM')}`, '', 'red'),
+    await loaded('one, red', 'one', 'red'),
+  ]
+  t.equal(new Set([version, ...others.map(([other]) => other)]).size, 5)
+})
+
 t.test('CF-10 what only a restart changes is named', async t => {
   const value = async (from: string, to: string) => (await load(edited(GATEWAY, from, to))).files.gateway.value
   const before = (await load({})).files.gateway.value

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import { Child } from '../helpers/child.ts'
 import { startGateway } from '../helpers/gateway.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
@@ -105,6 +106,17 @@ t.test('CF-07 a module that cannot be loaded is refused by name, and what ran go
     await gateway.writeFile(`my-plugins/${name}`, 'export const plugin = {}\n')
     t.match(await reload(), { restartNeeded: [] }, 'mended, it is loaded')
   }
+})
+
+t.test('CF-07 a check says where a folder of modules is named that does not exist', async t => {
+  const settings = await readFile(gateway.configPath, 'utf8')
+  await gateway.writeFile('config/other.yaml', settings.replace('../my-plugins', '../no-plugins'))
+  const args = ['check', '--config', join(gateway.dir, 'config/other.yaml')]
+  const ctl = new Child(join(import.meta.dirname, '../../bin/gatewayctl.js'), args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  t.equal(await ctl.exited, 1)
+  t.match(ctl.stderr, /config\/other\.yaml:\d+:\d+: ENOENT/)
 })
 
 t.test('CF-07 a filter that cannot be made is refused where it stands, and what ran goes on', async t => {

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import { stringify } from 'yaml'
+import { DEMO_URL } from '../../src/demo/address.ts'
 import { groupsOf, openBooks } from '../helpers/books.ts'
 import { Child } from '../helpers/child.ts'
 import { manifest, startGateway, testMapping } from '../helpers/gateway.ts'
@@ -191,6 +192,28 @@ group('CF-15 a file that would leave the door open is refused', async t => {
   t.equal(await version(), before)
   await gateway.writeFile('config/gateway.yaml', settings)
   t.equal((await reload()).status, 200)
+})
+
+const ctl = fileURLToPath(new URL('../../bin/gatewayctl.js', import.meta.url))
+t.test('CF-14 a configuration has one version, at every start and where it is checked', async t => {
+  const manifest = { base_url: `\${${DEMO_URL}}`, auth: { scheme: 'none' } }
+  const demo = await startGateway(t, { providers: { demo: manifest } })
+  const facts = async () => {
+    const { version, providers } = (await (await demo.admin('GET', '/config')).json()) as {
+      version: string
+      providers: { base_url: string }[]
+    }
+    return { version, url: providers[0]!.base_url }
+  }
+  const before = await facts()
+  await demo.restart()
+  const after = await facts()
+  t.not(after.url, before.url)
+  t.equal(after.version, before.version)
+  const args = ['check', '--json', '--config', demo.configPath]
+  const child = new Child(ctl, args, { env: { HOME: demo.dir }, stdio: ['ignore', 'pipe', 'pipe'] })
+  t.equal(await child.exited, 0)
+  t.match(JSON.parse(child.stdout), { version: before.version })
 })
 
 const command = fileURLToPath(new URL('../../bin/gateway.js', import.meta.url))

@@ -1,5 +1,5 @@
 /** One gateway of two workers: as exact as one process, reloaded as one, and whole again when a worker ends. */
-import { readFile } from 'node:fs/promises'
+import { readFile, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -143,6 +143,57 @@ t.test('CF-08 all workers run on one configuration, or none on the new one', asy
   while ((await status()).configVersion !== before.configVersion) await sleep(20)
   while (!versions(await status()).has(before.configVersion)) await sleep(20)
   t.equal(metric(await gateway.metrics(), 'gateway_config_info'), 1, 'metrics tell of one version')
+})
+
+t.test('CF-08 a worker that refuses the configuration is told of, until it comes along', async t => {
+  const FILTER = `
+import cluster from 'node:cluster'
+import { existsSync } from 'node:fs'
+const refused = new URL('refused', import.meta.url)
+export const plugin = {
+  filters: [{
+    name: 'picky',
+    options: { json: { type: 'object', properties: { word: { type: 'string' } } } },
+    create: () => {
+      if (cluster.isWorker && existsSync(refused)) throw new Error('no luck')
+      return { handle: (_ex, next) => next() }
+    },
+  }],
+}
+`
+  const inference = ['auth', 'ratelimit', { picky: { word: 'one' } }, 'route', 'translate', 'billing', 'telemetry']
+  const picky = await startGateway(t, {
+    providers,
+    config: { server: { workers: 2 }, catalog: { plugins: '../my-plugins' } },
+    files: { 'my-plugins/picky.mjs': FILTER },
+    chains: { inference, local: ['auth', 'ratelimit'] },
+  })
+  const ask = commandsOf(picky)
+  const before = await ask<Status>('status')
+  const settings = await readFile(picky.configPath, 'utf8')
+  await picky.writeFile('my-plugins/refused', '')
+  await picky.writeFile('config/gateway.yaml', settings.replace('one', 'two'))
+  const told = /^worker \d+ does not run on configuration \w+: config\/gateway\.yaml:\d+:\d+: .*"picky".*: no luck/
+  const token = join(picky.dir, 'data/admin.token')
+  const ctl = async (name: string) => {
+    const args = [name, '--admin', picky.adminUrl, '--token-file', token]
+    const child = new Child(join(bin, 'gatewayctl.js'), args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    return { code: await child.exited, stdout: child.stdout, stderr: child.stderr }
+  }
+  t.match(await ctl('reload'), { code: 1, stdout: '', stderr: told })
+  // The saved file is read too, and that is told when the workers have been asked.
+  while (!/^last reload +failed at \S+: worker \d+ does not run/m.test((await ctl('status')).stdout));
+  while (metric(await picky.metrics(), 'gateway_config_reload_successful') !== 0);
+  const after = await ask<Status>('status')
+  t.not(after.configVersion, before.configVersion)
+  for (const { configVersion } of after.workers) t.equal(configVersion, before.configVersion)
+
+  await rm(join(picky.dir, 'my-plugins/refused'))
+  t.match(await ctl('reload'), { code: 0 })
+  const mended = await ask<Status>('status')
+  t.strictSame(new Set(mended.workers.map(({ configVersion }) => configVersion)), new Set([after.configVersion]))
+  t.match(mended, { lastReload: { ok: true } })
+  t.equal(metric(await picky.metrics(), 'gateway_config_reload_successful'), 1)
 })
 
 t.test('metrics are sums over the workers, and the admin listener answers as that of one process does', async t => {

@@ -2,7 +2,7 @@
 import t from 'tap'
 import { GatewayError } from '../../src/core/error.ts'
 import type { Reply } from '../../src/core/filter.ts'
-import type { Policies } from '../../src/core/policy.ts'
+import type { Policies, RuleType } from '../../src/core/policy.ts'
 import type { Services } from '../../src/core/ports.ts'
 import { auth } from '../../src/filters/auth.ts'
 import { errors } from '../../src/plugin.ts'
@@ -47,8 +47,9 @@ t.test('a policy that cannot be had refuses the request', async t => {
 })
 
 t.test('rules about addresses look through proxies that are trusted, and through no others', async t => {
-  const policies = { of: () => policyOf({ rules: [rule('allow_ip_cidrs', { ipCidrs: ['192.0.2.0/24'] })] }) }
-  const rows: [peer: string, forwarded: string | undefined, trusted: string[], status: number][] = [
+  const under = (type: RuleType) => ({ of: () => policyOf({ rules: [rule(type, { ipCidrs: ['192.0.2.0/24'] })] }) })
+  type Row = [peer: string, forwarded: string | undefined, trusted: string[], status: number]
+  const allowed: Row[] = [
     ['192.0.2.9', undefined, [], 200],
     ['::ffff:192.0.2.9', undefined, [], 200],
     ['10.0.0.1', '192.0.2.9', [], 403],
@@ -56,10 +57,22 @@ t.test('rules about addresses look through proxies that are trusted, and through
     ['10.0.0.1', '192.0.2.9, 198.51.100.1', ['10.0.0.0/8'], 403],
     ['', undefined, [], 403],
   ]
-  for (const [peer, forwarded, trusted, status] of rows) {
-    const got = await enter(policies, peer, forwarded, trusted)
-    t.equal(got.status, status, `${peer} ${forwarded}`)
-    if (status === 403) t.equal(got.code, 'permission_denied')
+  const denied: Row[] = [
+    ['192.0.2.9', undefined, [], 403],
+    ['10.0.0.1', '192.0.2.9', [], 200],
+    ['10.0.0.1', '192.0.2.9', ['10.0.0.0/8'], 403],
+    ['10.0.0.1', '192.0.2.9:44321', ['10.0.0.0/8'], 403],
+    ['10.0.0.1', '[::ffff:192.0.2.9]:443', ['10.0.0.0/8'], 403],
+    ['10.0.0.1', '198.51.100.1:44321', ['10.0.0.0/8'], 200],
+    ['10.0.0.1', 'unknown', ['10.0.0.0/8'], 403],
+    ['', undefined, [], 403],
+  ]
+  for (const [type, rows] of [['allow_ip_cidrs', allowed] as const, ['deny_ip_cidrs', denied] as const]) {
+    for (const [peer, forwarded, trusted, status] of rows) {
+      const got = await enter(under(type), peer, forwarded, trusted)
+      t.equal(got.status, status, `${type} ${peer} ${forwarded}`)
+      if (status === 403) t.equal(got.code, 'permission_denied')
+    }
   }
   const wrong = () => auth.create({ optional: false, trusted_proxies: ['proxy.example'] }, {} as Services)
   t.throws(wrong, { message: /"proxy.example" in trusted_proxies is no address/ })

@@ -81,6 +81,13 @@ t.test('faults name their place, and of a secret nothing is repeated', async t =
   }
 })
 
+t.test('a manifest that is too long is not parsed, not even for the place of its first value', async t => {
+  const long = `# Ours\n${text({ name: `"${'x'.repeat(65_536)}"` })}`
+  const error = thrown(() => readManifest('org-1', long, shared, options))
+  t.ok(error instanceof ConfigError)
+  t.match(String(error), /^manifest:1:1: a manifest may have up to 65536 characters/)
+})
+
 t.test('an address that is not public is refused in every spelling, unless the operator allows it', async t => {
   const hosts = `127.0.0.1 127.1 2130706433 0x7f.1 0177.0.0.1 0.0.0.0 127.0.0.1. localhost api.localhost [::1] [::ffff:127.0.0.1]
     [64:ff9b::7f00:1] [fe80::1] [fd00:ec2::254] 100.64.0.1 10.0.0.1 172.16.0.1 192.168.0.1 169.254.169.254

@@ -2,11 +2,14 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { parseAddress } from '../../src/core/address.ts'
+import type { Mapping } from '../../src/core/catalog.ts'
 import { noDemands } from '../../src/core/compliance.ts'
 import { GatewayError } from '../../src/core/error.ts'
+import { isFree } from '../../src/core/offer.ts'
 import type { Compliance, Rule, RuleType, RuleValue } from '../../src/core/policy.ts'
 import { ruleValue } from '../../src/core/rule-value.ts'
 import { thrown } from '../core/kit.ts'
+import { flat, rates } from '../core/prices.ts'
 import { access, type OfferFacts, offer, type Restrictions, rule } from './kit.ts'
 
 fc.configureGlobal({ seed: 20261121 })
@@ -96,7 +99,33 @@ table('prices are of tokens, and one that is not known is above any limit', [
   ['deny_pricing', { pricing: 'free', maxInputPrice: '2.5' }, dear, 'ok'],
 ])
 
-t.test('addresses: what denies wins, and where some are allowed an unknown one is not', async t => {
+t.test('an offer is free when its price is known and zero, however long the prompt', async t => {
+  const none = { prompt: '0', completion: '0' }
+  const tiers = (...prompts: string[]) => ({
+    price: {
+      rates: rates(none),
+      tiers: prompts.map((prompt, n) => ({ above: 1000 * (n + 1), rates: rates({ ...none, prompt }) })),
+    },
+  })
+  const rows: [fields: Partial<Mapping>, free: boolean][] = [
+    [{}, false],
+    [{ price: undefined, pricing: none }, false],
+    [{ price: flat(none), pricing: none }, true],
+    [{ price: flat({ ...none, request: '1' }), pricing: { ...none, request: '1' } }, false],
+    [{ ...tiers('0', '0'), pricing: none }, true],
+    [{ ...tiers('5'), pricing: none }, false],
+    [{ ...tiers('0', '0.1'), pricing: none }, false],
+  ]
+  for (const [fields, free] of rows) {
+    const mapping = { ...offer(), ...fields }
+    const said = JSON.stringify(fields, (_, value) => (typeof value === 'bigint' ? String(value) : value))
+    t.equal(isFree(mapping), free, said)
+    const paidOnly = access({ rules: [rule('allow_pricing', { pricing: 'paid' })] })
+    t.equal(paidOnly.denial(mapping) !== undefined, free, said)
+  }
+})
+
+t.test('addresses: what denies wins, and an unknown one is refused wherever there is a rule', async t => {
   const refused = (restrictions: Restrictions, from: string | undefined) => {
     try {
       access(restrictions).admit(() => (from === undefined ? undefined : parseAddress(from)))
@@ -109,7 +138,9 @@ t.test('addresses: what denies wins, and where some are allowed an unknown one i
   const allow = rule('allow_ip_cidrs', { ipCidrs: ['10.0.0.0/8', '2001:db8::/32'] })
   const more = rule('allow_ip_cidrs', { ipCidrs: ['192.0.2.7'] })
   const deny = rule('deny_ip_cidrs', { ipCidrs: ['10.9.0.0/16'] })
+  const never = rule('deny_ip_cidrs', { ipCidrs: ['198.51.100.0/24'] })
   const outside = 'Access denied: The IP address of the caller is not in the allowed ranges'
+  const unknown = 'Access denied: The IP address of the caller is unknown'
   const denied = `Access denied: The IP address of the caller is in the denied ranges (rule ${deny.id} of the organization).`
   const rows: [Rule[], string | undefined, string][] = [
     [[allow], '10.1.2.3', 'ok'],
@@ -122,7 +153,9 @@ t.test('addresses: what denies wins, and where some are allowed an unknown one i
     [[allow, deny], '10.9.1.1', denied],
     [[deny], '10.9.1.1', denied],
     [[deny], '10.8.1.1', 'ok'],
-    [[deny], undefined, 'ok'],
+    [[deny], undefined, `${unknown} (rule ${deny.id} of the organization).`],
+    [[deny, never], undefined, `${unknown} (rules ${deny.id}, ${never.id} of the organization).`],
+    [[allow, deny], undefined, `${unknown} (rule ${deny.id} of the organization).`],
     [[], undefined, 'ok'],
   ]
   for (const [rules, from, said] of rows) t.equal(refused({ rules }, from), said, `${from}`)

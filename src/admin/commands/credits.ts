@@ -22,6 +22,8 @@ export type ShownEntry = ReturnType<typeof shown>
 const shown = ({ amount, ...rest }: LedgerEntry) => ({ ...rest, amount: formatMoney(amount) })
 
 export type ShownDiscount = ReturnType<typeof shownDiscount>
+/** → with `unknown`: names of models and providers that nobody has whom it is for; they may come later. */
+export type GivenDiscount = ShownDiscount & { readonly unknown: readonly string[] }
 const shownDiscount = ({ millionths, ...rest }: DiscountRecord) => ({
   ...rest,
   percent: formatDecimal(BigInt(millionths), PERCENT_PLACES),
@@ -51,10 +53,13 @@ export const creditCommands: CommandTable = {
   /** Zero percent takes a discount away → the discount. Without an organization it is everybody's. */
   'credits.discount': command(
     s.object({ organization: s.optional(organization), provider: s.optional(text), model: s.optional(text), percent }),
-    async ({ organization = null, provider = null, model = null, percent }, { credits }, actor) => {
+    async ({ percent, ...given }, { credits, policies }, actor): Promise<GivenDiscount> => {
       const millionths = Number(parseDecimal(percent, PERCENT_PLACES))
       if (millionths > WHOLE) throw errors.invalidParameters('Argument "percent" must be at most 100.', 'percent')
-      return shownDiscount(await credits.discount({ organization, provider, model, millionths }, actor))
+      const { organization = null, provider = null, model = null } = given
+      const record = await credits.discount({ organization, provider, model, millionths }, actor)
+      const names = { models: model === null ? [] : [model], providers: provider === null ? [] : [provider] }
+      return { ...shownDiscount(record), unknown: await policies.unknown(given.organization, names) }
     },
   ),
   'credits.discounts': command(

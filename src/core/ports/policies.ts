@@ -133,8 +133,8 @@ export interface PolicyAdmin extends Omit<PolicyStores, 'facts' | 'organizationI
     /** `manifest` is YAML or JSON as in `providers.d`, without a secret. 400 names the position of a fault in it. */
     declare(organization: string, manifest: string, actor: Actor): Promise<DeclaredProvider>
   }
-  /** Those of `names` that the organization has no model or provider of. */
-  unknown(organization: string, names: Pick<RuleValue, 'models' | 'providers'>): Promise<string[]>
+  /** Those of `names` that the organization, or without one the gateway, has no model or provider of. */
+  unknown(organization: string | undefined, names: Pick<RuleValue, 'models' | 'providers'>): Promise<string[]>
 }
 export interface DeclaredProvider {
   readonly organization: string

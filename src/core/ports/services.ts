@@ -25,6 +25,9 @@ export interface CachedReply {
   readonly provider: string
   readonly model: string
   readonly externalId: string
+  /** What its request asked for; another form of it, such as an alias, has an entry of its own. */
+  readonly requestedModel: string
+  readonly requestedProvider: string | null
 }
 export interface ReplyCache {
   get(key: string): Promise<CachedReply | undefined> | CachedReply | undefined

@@ -1,0 +1,29 @@
+/** `gatewayctl` as it is shipped, from a folder that knows nothing of the gateway: what a bundle loads late is there. */
+import { join } from 'node:path'
+import t from 'tap'
+import { Child } from '../helpers/child.ts'
+import { startGateway, upstreamSecret } from '../helpers/gateway.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+
+const bin = join(import.meta.dirname, '../../bin/gatewayctl.js')
+const upstream = await startUpstream(t, { key: upstreamSecret })
+const gateway = await startGateway(t, { providers: { a: { base_url: upstream.url('a') } } })
+
+t.test('the shipped command does what each of its commands loads code for', async t => {
+  const place = ['--admin', gateway.adminUrl, '--config', gateway.configPath]
+  const commands: [args: string[], said: RegExp][] = [
+    [['status', ...place], /^state +ready$/m],
+    [['config', ...place], /^providers:/m],
+    [['config', '--json', ...place], /^\{/],
+    [['reload', ...place], /version [0-9a-f]{12}/],
+    [['keys', 'list', ...place], /default/],
+    [['metrics', ...place], /gateway_requests_total/],
+    [['check', '--config', gateway.configPath], /is valid: version/],
+    [['chat', 'Hello', '--stream', '--model', 'test', '--url', gateway.url, '--key', gateway.key], /\S/],
+  ]
+  for (const [args, said] of commands) {
+    const ctl = new Child(bin, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+    t.equal(await ctl.exited, 0, `${args.join(' ')}: ${ctl.stderr}`)
+    t.match(ctl.stdout, said, args.join(' '))
+  }
+})
