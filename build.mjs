@@ -17,6 +17,7 @@ await build({
     'src/prebuild.ts',
     'src/plugin.ts',
     'src/parse-thread.ts',
+    'src/heal-thread.ts',
   ],
   outdir: 'dist/src',
   bundle: true,

@@ -110,9 +110,13 @@ export function clientAddress(
   const hops = trusted.length > 0 && forwarded ? forwarded.split(',') : []
   // A link-local address comes with its interface: `fe80::1%eth0`.
   let address = parseAddress(peer.split('%', 1)[0]!)
-  while (address && hops.length > 0 && isTrusted(address, trusted)) address = parseAddress(hops.pop()!.trim())
+  while (address && hops.length > 0 && isTrusted(address, trusted)) address = parseHop(hops.pop()!)
   return address
 }
+
+/** Some proxies write the port too: `192.0.2.7:443`, `[2001:db8::1]:443`. */
+const parseHop = (hop: string): Address | undefined =>
+  parseAddress(hop.trim().replace(/^\[([^\]]*)\](?::\d{1,5})?$|^([\d.]+):\d{1,5}$/, '$1$2'))
 
 const isTrusted = (address: Address, trusted: readonly AddressRange[]): boolean =>
   trusted.some(range => inRange(range, address))

@@ -72,7 +72,7 @@ export function count(usage: Usage, rates: Rates, { perImage }: Price): Counted 
  * counted by those may as well be paid by tokens. A search is paid by itself.
  */
 export function isUnknown(
-  { prompt, completion, pages, hours, seconds, pictures, searches }: Counted,
+  { prompt, completion, drawn, pages, hours, seconds, pictures, searches }: Counted,
   rates: Rates,
   perSecond: bigint | undefined,
   perImage: bigint | undefined,
@@ -82,7 +82,9 @@ export function isUnknown(
   const own = [rates.ocr_page, rates.input_audio_hour, perSecond, perImage]
   const flat = rates.request !== undefined || counts.some((amount, at) => amount > 0n && own[at] !== undefined)
   if (flat) return false
-  if ((prompt > 0n && rates.prompt === undefined) || (completion > 0n && rates.completion === undefined)) return true
+  // What was drawn has a rate of its own, or that of the rest.
+  const written = rates.image_output === undefined ? completion : completion - drawn
+  if ((prompt > 0n && rates.prompt === undefined) || (written > 0n && rates.completion === undefined)) return true
   if (prompt > 0n || completion > 0n) return false
   return pages > 0n || hours > 0n || seconds > 0n || (pictures > 0n && rates.image_output === undefined)
 }

@@ -102,7 +102,8 @@ export function costOf(usage: Usage, price: Price | undefined, terms: Terms = {}
   const written = atLeastZero(completion - thinking - drawn - spoken)
 
   const { tierFactors, discount = 0 } = price
-  const tierFactor = (terms.tier !== undefined && tierFactors?.[terms.tier]) || MILLION
+  const { tier = '' } = terms
+  const tierFactor = tierFactors && Object.hasOwn(tierFactors, tier) ? tierFactors[tier]! : MILLION
   const plain = discount === 0 && tierFactor === MILLION && counted.hours === 0n && counted.seconds === 0n
   const left = plain ? 1n : (MILLION - BigInt(discount)) * MILLION * HOUR_MS
   const tokens = plain ? 1n : (left / MILLION) * tierFactor

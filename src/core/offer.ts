@@ -21,8 +21,9 @@ export function namesOf(mapping: Mapping): readonly string[] {
 export const refsOf = ({ id, owner }: Provider): readonly string[] =>
   owner === undefined ? [id] : [id, 'custom', `custom:${id}`]
 
-/** Priced, and zero whatever is counted. */
+/** Priced, and zero whatever is counted and however long the prompt. */
 export function isFree({ price, pricing, pricingBySize: { per_second, per_image } = {} }: Mapping): boolean {
   if (price === undefined) return false
+  if (price.tiers.some(({ rates }) => Object.values(rates).some(rate => rate !== 0n))) return false
   return [pricing, per_second, per_image].every(table => Object.values(table ?? {}).every(usd => usd === '0'))
 }

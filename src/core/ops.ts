@@ -188,7 +188,7 @@ export const chatRequest = s.open({
         image_size: s.optional(s.string()),
         image_quality: s.optional(s.enum('low', 'medium', 'high', 'xhigh', 'max', 'auto')),
         moderation: s.optional(s.enum('auto', 'low')),
-        n: s.optional(s.number()),
+        n: s.optional(s.number({ minimum: 1, maximum: 128 })),
         seed: s.optional(s.number()),
       }),
     ),

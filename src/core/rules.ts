@@ -122,19 +122,18 @@ function offerJudge(rules: readonly Rule[], whose: string) {
   }
 }
 
-/** The reason against an address, or undefined. */
+/** The reason against an address, or undefined. One that is not known may be any that is denied. */
 function addressJudge(rules: readonly Rule[], whose: string) {
-  const ofType = (type: RuleType) =>
-    rules.filter(rule => rule.type === type).map(rule => ({ rule, ranges: rangesOf(rule) }))
+  const ofType = (type: RuleType) => rules.filter(rule => rule.type === type)
   const [denying, allowing] = [ofType('deny_ip_cidrs'), ofType('allow_ip_cidrs')]
+  const ranges = new Map(rules.map(rule => [rule, rangesOf(rule)]))
   return (address: Address | undefined): string | undefined => {
-    const holds = ({ ranges }: { ranges: readonly AddressRange[] }) =>
-      address !== undefined && ranges.some(range => inRange(range, address))
+    if (!address && denying.length > 0) return signed('The IP address of the caller is unknown', denying, whose)
+    const holds = (rule: Rule) => address !== undefined && ranges.get(rule)!.some(range => inRange(range, address))
     const denied = denying.find(holds)
-    if (denied) return signed('The IP address of the caller is in the denied ranges', [denied.rule], whose)
+    if (denied) return signed('The IP address of the caller is in the denied ranges', [denied], whose)
     if (allowing.length === 0 || allowing.some(holds)) return undefined
-    const allowed = allowing.map(({ rule }) => rule)
-    return signed('The IP address of the caller is not in the allowed ranges', allowed, whose)
+    return signed('The IP address of the caller is not in the allowed ranges', allowing, whose)
   }
 }
 

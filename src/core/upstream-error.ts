@@ -46,11 +46,15 @@ function text(message: unknown): string | undefined {
 /** Secrets that a provider echoes (E13): key-like words, bearer values, and the credential that was used. */
 export function redact(message: string, secret?: string): string {
   // Cut last: of a secret that is cut in two, the first part would be shown.
-  return (secret && secret.length >= 8 ? message.replaceAll(secret, '***') : message)
+  return partsOf(secret)
+    .reduce((text, part) => text.replaceAll(part, '***'), message)
     .replace(/\b(?:(?:sk|pk|rk|gsk|xai|mgw|key)[-_]|AIza)[A-Za-z0-9_\-*]{6,}/g, '***')
     .replace(/\bBearer\s+\S+/gi, 'Bearer ***')
     .slice(0, MESSAGE_LIMIT)
 }
+
+/** The whole, and what it is made of: of `ID:SECRET:TOKEN` a provider may echo each by itself. */
+const partsOf = (secret = ''): string[] => [secret, ...secret.split(':')].filter(part => part.length >= 8)
 
 const CREDENTIAL =
   /api[ _-]?key.{0,20}(?:invalid|not valid|incorrect|expired|missing)|invalid.{0,10}api[ _-]?key|API_KEY_INVALID|unauthorized|authentication/i
@@ -72,11 +76,26 @@ const TIMES: [RegExp, number][] = [
   [/timeout|timed out|deadline/i, 504],
 ]
 
+function reading({ type = '', code = '', message }: UpstreamFault) {
+  const words = `${type} ${code} ${message}`
+  return { words, says: (pattern: RegExp) => pattern.test(words) || pattern.test(code) }
+}
+
+/** Whether a 400 is about our account: not one that names a field, and not for words that the caller chose, in quotes. */
+function blamesAccount({ message, ...fault }: UpstreamFault): boolean {
+  if (fault.param !== undefined) return false
+  const { says } = reading({ ...fault, message: message.replace(QUOTED, '') })
+  return says(FUNDS) || says(CREDENTIAL)
+}
+const QUOTED = /(?<!\w)(['"`])[^'"`\n]*\1(?!\w)/g
+
 /** The status that an in-band error would have had (wire/openai.md section 3). */
 export function guessStatus(fault: UpstreamFault): number {
   const numeric = Number(fault.code)
   if (numeric >= 400 && numeric < 600) return numeric
-  const words = `${fault.type ?? ''} ${fault.code ?? ''} ${fault.message}`
+  const { words, says } = reading(fault)
+  if (says(CONTEXT) || says(CONTENT)) return 400
+  if (FUNDS.test(words) && !says(QUOTA)) return 402
   return TIMES.find(([pattern]) => pattern.test(words))?.[1] ?? 500
 }
 
@@ -91,8 +110,7 @@ export function upstreamError(
   retryAfterMs?: number,
 ): GatewayError {
   const message = redact(fault.message, secret)
-  const words = `${fault.type ?? ''} ${fault.code ?? ''} ${fault.message}`
-  const matches = (pattern: RegExp) => pattern.test(words) || pattern.test(fault.code ?? '')
+  const { says } = reading(fault)
   const provider = (as: number, code: string) =>
     new GatewayError({
       status: as,
@@ -116,9 +134,9 @@ export function upstreamError(
   switch (status) {
     case 400:
     case 422:
-      if (matches(CONTEXT)) return caller(400, 'context_length_exceeded')
-      if (matches(CONTENT)) return caller(400, 'content_filter')
-      if (matches(FUNDS) || matches(CREDENTIAL)) return provider(502, 'upstream_credential')
+      if (says(CONTEXT)) return caller(400, 'context_length_exceeded')
+      if (says(CONTENT)) return caller(400, 'content_filter')
+      if (blamesAccount(fault)) return provider(502, 'upstream_credential')
       return caller(400, fault.code ?? null)
     case 413:
       return caller(413, 'request_too_large')
@@ -131,7 +149,7 @@ export function upstreamError(
     case 404:
       return provider(404, 'not_found')
     case 429:
-      return provider(503, matches(QUOTA) ? 'upstream_quota' : 'upstream_rate_limited')
+      return provider(503, says(QUOTA) ? 'upstream_quota' : 'upstream_rate_limited')
     case 408:
     case 504:
     case 524:

@@ -28,12 +28,15 @@ export const axes = [
 export type Axis = (typeof axes)[number]
 export type Usage = Partial<Record<Axis, number>>
 
+/** No answer has more of anything. Above it stands what a broken provider says, which no ledger could hold. */
+const MOST = 1e9
+
 /** Merges a cumulative report into `into`: the larger value of each axis wins, so that repeats never add up. */
 export function mergeUsage(into: Usage, report: Partial<Usage>): void {
   for (const key in report) {
     const axis = key as Axis
     const value = report[axis]
-    if (typeof value === 'number' && value >= 0 && value < Number.MAX_SAFE_INTEGER && value > (into[axis] ?? -1)) {
+    if (typeof value === 'number' && value >= 0 && value <= MOST && value > (into[axis] ?? -1)) {
       into[axis] = value
     }
   }

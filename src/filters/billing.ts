@@ -44,7 +44,9 @@ export const billing: FilterFactory<Infer<typeof options>> = {
         if (amount === null) {
           metrics.unpriced(provider.id, mapping.model.id)
           if (mapping.unpriced !== 'allow' && !isByok(ex)) {
-            throw errors.unpriced(mapping.model.id, provider.id, target.price && 'what is asked of ')
+            const refused = errors.unpriced(mapping.model.id, provider.id, target.price && 'what is asked of ')
+            // Another provider may have the price.
+            throw refused.with({ failover: true })
           }
         }
         const hold = await reserve(holdFor(ex, amount ?? 0n, now()), ledger)

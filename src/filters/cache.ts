@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
-import type { CachedReply, Services } from '../core/ports.ts'
+import type { CachedReply } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 
 const options = s.object({
@@ -24,10 +24,14 @@ export const cache: FilterFactory<Infer<typeof options>> = {
       if (hit) return replay(ex, hit)
       const reply = await next()
       reply.headers.push('x-gateway-cache', 'MISS')
-      return {
-        ...reply,
-        events: record(ex, reply.events, events => store(services, key, ttlMs, max_entry, ex, events)),
+      const keep = (events: readonly Event[], size: number) => {
+        if (!isWorthKeeping(events)) return
+        const entry = entryOf(ex, events)
+        // The commas between the events are not in their own size.
+        const bytes = JSON.stringify({ ...entry, events: [] }).length + size + events.length - 1
+        if (bytes <= max_entry) void services.cache.set(key, entry, bytes, ttlMs)
       }
+      return { ...reply, events: record(ex, reply.events, max_entry, keep) }
     }
     return {
       handle(ex, next) {
@@ -57,7 +61,8 @@ function sorted(request: object = {}): [string, unknown][] {
 
 function replay(ex: Exchange, hit: CachedReply): Reply {
   ex.cached = hit
-  ex.requestedModel ||= ex.request!.model
+  ex.requestedModel = hit.requestedModel
+  ex.requestedProvider = hit.requestedProvider
   return { status: 200, headers: ['x-gateway-cache', 'HIT'], events: once(hit.events) }
 }
 
@@ -65,30 +70,45 @@ async function* once(events: readonly Event[]): AsyncGenerator<readonly Event[]>
   yield events
 }
 
-async function* record(ex: Exchange, events: Reply['events'], done: (events: Event[]) => void): Reply['events'] {
-  const kept: Event[] = []
+/**
+ * Passes an answer on. When it is over and has not failed, `keep` is told its events, in a form that any store can
+ * keep, and the characters of their JSON. Of an answer that becomes larger than `maxBytes` nothing is held any longer.
+ */
+async function* record(
+  ex: Exchange,
+  events: Reply['events'],
+  maxBytes: number,
+  keep: (events: readonly Event[], size: number) => void,
+): Reply['events'] {
+  let kept: Event[] = []
+  let size = 0
   for await (const batch of events) {
-    kept.push(...batch)
+    for (const event of batch) {
+      if (size > maxBytes) break
+      const form = storable(event, maxBytes)
+      size += form ? JSON.stringify(form).length : Infinity
+      if (form) kept.push(form)
+    }
+    if (size > maxBytes) kept = []
     yield batch
   }
-  if (!ex.failure && !ex.signal.aborted) done(kept)
+  if (size <= maxBytes && !ex.failure && !ex.signal.aborted) keep(kept, size)
 }
 
-function store(services: Services, key: string, ttlMs: number, maxBytes: number, ex: Exchange, events: Event[]): void {
-  const { mapping } = ex.target!
-  if (!events.some(({ type }) => type === 'finish' || type === 'result')) return
-  if (events.some(event => event.type === 'finish' && event.reason === 'content_filter')) return
-  if (events.some(event => event.type === 'result' && event.bytes && event.bytes.length > maxBytes)) return
-  const reply = {
-    events: events.map(storable),
-    provider: mapping.provider.id,
-    model: mapping.model.id,
-    externalId: mapping.externalId,
-  }
-  const bytes = JSON.stringify(reply).length
-  if (bytes <= maxBytes) void services.cache.set(key, reply, bytes, ttlMs)
+/** The event in a form that any store can keep; undefined for a failure, and for bytes that are too many. */
+function storable(event: Event, maxBytes: number): Event | undefined {
+  if (event.type === 'error') return undefined
+  if (event.type !== 'result' || !event.bytes) return event
+  return event.bytes.length > maxBytes ? undefined : { ...event, bytes: event.bytes.toString('utf8') }
 }
 
-/** The event in a form that any store can keep. */
-const storable = (event: Event): Event =>
-  event.type === 'result' && event.bytes ? { ...event, bytes: event.bytes.toString('utf8') } : event
+/** An answer that came to its end, and to one that asking again would not better. */
+const isWorthKeeping = (events: readonly Event[]): boolean =>
+  events.some(({ type }) => type === 'finish' || type === 'result') &&
+  !events.some(event => event.type === 'finish' && event.reason === 'content_filter')
+
+function entryOf(ex: Exchange, events: readonly Event[]): CachedReply {
+  const { provider, model, externalId } = ex.target!.mapping
+  const { requestedModel, requestedProvider } = ex
+  return { events, provider: provider.id, model: model.id, externalId, requestedModel, requestedProvider }
+}

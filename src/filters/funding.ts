@@ -57,6 +57,9 @@ export function discounted(target: Target, { discounts }: Principal): Target {
   return found ? { ...target, price: { ...target.price, discount: found.millionths } } : target
 }
 
+/** Tokens of one answer, where nothing is known of its model. */
+const MOST_OUTPUT = 1_000_000
+
 /**
  * What the request may cost at most, as far as that can be told beforehand; nano-USD. Null when something that it asks
  * for has no known price.
@@ -66,7 +69,7 @@ export function estimate(ex: Exchange, defaultOutput: number): Money | null {
   if (!price) return null
   const request = ex.request!
   const { operation } = ex
-  const ceiling = mapping.maxOutput ?? mapping.model.maxOutput ?? defaultOutput
+  const ceiling = mapping.maxOutput ?? mapping.contextLength ?? MOST_OUTPUT
   const usage: Usage = {
     prompt: ex.promptTokens,
     completion: operation.answerTokens?.(request, defaultOutput, ceiling) ?? 0,

@@ -5,16 +5,16 @@ import type { Exchange } from '../core/exchange.ts'
 const CLAUDE_CODE = 'claude.com/claude-code'
 
 /** Other names of known apps. */
-const aliases: Readonly<Record<string, string>> = {
-  'open-code': 'opencode',
-  'roo-cline': 'roo-code',
-  kilo: 'kilo-code',
-  codeium: 'windsurf',
-  copilot: 'github-copilot',
-  hermes: 'hermes-agent',
-  'claude-cli': CLAUDE_CODE,
-  'claude-code': CLAUDE_CODE,
-}
+const aliases: ReadonlyMap<string, string> = new Map([
+  ['open-code', 'opencode'],
+  ['roo-cline', 'roo-code'],
+  ['kilo', 'kilo-code'],
+  ['codeium', 'windsurf'],
+  ['copilot', 'github-copilot'],
+  ['hermes', 'hermes-agent'],
+  ['claude-cli', CLAUDE_CODE],
+  ['claude-code', CLAUDE_CODE],
+])
 
 /** What `User-Agent` or a title say, for apps that send no `x-source`; the first that fits counts. */
 const agents: readonly (readonly [pattern: RegExp, app: string])[] = [
@@ -42,7 +42,7 @@ const agents: readonly (readonly [pattern: RegExp, app: string])[] = [
 
 const NAME = /^[A-Za-z0-9./-]{1,128}$/
 const bare = (text: string): string => text.replace(/^https?:\/\//, '').replace(/^www\./, '')
-const known = (name: string): string => aliases[name.toLowerCase()] ?? name
+const known = (name: string): string => aliases.get(name.toLowerCase()) ?? name
 
 /** Throws the 400 for an `x-source` that cannot be kept. */
 export function checkSource(ex: Exchange): void {
@@ -55,7 +55,7 @@ export function checkSource(ex: Exchange): void {
 export function sourceOf(ex: Exchange): string | null {
   const given = ex.header('x-source')
   if (given && NAME.test(bare(given))) return known(bare(given))
-  return hostOf(ex.header('referer')) ?? agentOf(ex)
+  return hostOf(ex.header('referer') ?? ex.header('http-referer')) ?? agentOf(ex)
 }
 
 function hostOf(referer: string | undefined): string | undefined {

@@ -109,9 +109,12 @@ function whyNot(ex: Exchange, mapping: Mapping): string {
   const op = ex.endpoint.op!
   if (!mapping.wires.has(op)) return `its provider does not speak "${op}"`
   if (mapping.provider.priority <= 0) return 'its provider has priority 0'
+  const today = new Date(ex.at).toISOString().slice(0, 10)
+  if (mapping.deactivatedAt && mapping.deactivatedAt <= today) return 'it is deactivated'
   const { unmet } = capable([mapping], op, ex.request!)
   if (unmet) return unmet.message
   if (!isLive(mapping)) return 'its provider has no credential'
   if (mapping.price === undefined && mapping.unpriced !== 'allow') return 'its price is unknown'
-  return 'it is deactivated'
+  // It could serve the request alone: only a soft row of the requirements has left it out.
+  return 'another provider fits the length or the form of the request better'
 }

@@ -35,11 +35,11 @@ export class Health {
     this.#standing.ended(candidate.key, began)
   }
 
-  /** An answer has begun; how good it is, `ended` tells. */
+  /** An answer has begun: enough of a probe. Failures are forgotten when it is whole, which `ended` tells. */
   answered({ candidate, key }: Step): void {
+    const { circuits } = this.#services
     this.#standing.answered(candidate.key)
-    this.#services.circuits.succeeded(candidate.key)
-    this.#services.circuits.succeeded(key)
+    for (const at of [candidate.key, key]) if (circuits.state(at) !== 'closed') circuits.succeeded(at)
   }
 
   /** There was no answer, and that speaks against nobody. */
@@ -62,6 +62,7 @@ export class Health {
     const late = marks.end - marks.start >= step.target.provider.timeouts.total - SLACK_MS
     const whose = outcome === 'error' && failure && !late ? blame(failure) : 'none'
     if (whose !== 'none') this.#judge(step, whose, failure!)
+    else for (const at of [step.candidate.key, step.key]) this.#services.circuits.succeeded(at)
     const ok = outcome === 'ok' ? true : whose === 'provider' ? false : undefined
     this.#services.measurements.add(step.candidate.key, { ok, ...speedOf(step, ex) })
   }

@@ -49,7 +49,10 @@ export function plan(ex: Exchange, options: PlanOptions): Target[] {
   }
   if (offered.length === 0) throw unserved(request.model, wanted, dateOf(today))
 
-  const { mappings, unmet } = capable(permitted(ex, offered, request.model), op, request, () => ex.promptTokens)
+  const { mappings, unmet } = capable(permitted(ex, offered, request.model), op, request, {
+    promptTokens: () => ex.promptTokens,
+    reachable: mapping => credentialsFor(ex, mapping.provider).some(list => targets(mapping, op, list).some(isPayable)),
+  })
   if (unmet) throw unmet
   const live: Target[] = []
   for (const mapping of mappings) {

@@ -180,19 +180,28 @@ const embeddings: readonly Requirement<EmbeddingRequest>[] = [
 
 const requirements: { readonly [O in Op]: readonly Requirement<Ops[O]>[] } = { chat, embeddings }
 
+interface Circumstances {
+  promptTokens?(): number
+  /** Whether a mapping can be asked at all: who leaves others out by a soft row must be able to take their place. */
+  reachable?(mapping: Mapping): boolean
+}
+
 /** The mappings that can serve the request, or the 400 that says which need no mapping meets. */
 export function capable(
   mappings: readonly Mapping[],
   op: Op,
   request: Ops[Op],
-  promptTokens = () => estimateTokens(operationOf(op).promptCharacters(request)),
+  {
+    promptTokens = () => estimateTokens(operationOf(op).promptCharacters(request)),
+    reachable = () => true,
+  }: Circumstances = {},
 ): { mappings: readonly Mapping[]; unmet?: GatewayError } {
   const rows = requirements[op] as readonly Requirement<Ops[Op]>[]
   let left = mappings
   for (const row of rows) {
     if ((row.soft && left.length < 2) || !row.needed(request)) continue
     const able = left.filter(mapping => row.met(mapping, request, promptTokens))
-    if (able.length > 0) left = able
+    if (row.soft ? able.some(reachable) : able.length > 0) left = able
     else if (!row.soft) return { mappings: able, unmet: unmet(mappings, row, rows, request, promptTokens) }
   }
   return { mappings: left }

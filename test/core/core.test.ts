@@ -21,7 +21,7 @@ t.test('cumulative reports are merged by maximum, and nonsense is ignored', asyn
   const usage: Usage = { prompt: 5, completion: 0 }
   mergeUsage(usage, { prompt: 9, completion: 3 })
   mergeUsage(usage, { prompt: 7, completion: 3, input_cache_read: 0 })
-  for (const wrong of [Number.NaN, -1, -0.5, Infinity, 1e300, '12', null, undefined, {}]) {
+  for (const wrong of [Number.NaN, -1, -0.5, Infinity, 1e300, 1e9 + 1, '12', null, undefined, {}]) {
     mergeUsage(usage, { prompt: wrong, image: wrong } as Usage)
   }
   t.strictSame(usage, { prompt: 9, completion: 3, input_cache_read: 0 })
@@ -131,6 +131,8 @@ t.test('a message shows no secret that a provider echoes, however long it is', a
   t.notMatch(cut, /sk-live/, 'not even the part of a secret that would fit')
   t.equal(redact('x'.repeat(6000)).length, 5000)
   t.equal(redact('a short secret stays', 'short'), 'a short secret stays')
+  const parts = 'AKIAEXAMPLE:wJalrXUtnFEMI:IQoJb3JpZ2lu'
+  t.equal(redact(`AKIAEXAMPLE and IQoJb3JpZ2lu of ${parts}`, parts), '*** and *** of ***')
   t.match(upstreamErrorFrom(401, JSON.stringify({ detail: [{ input: inUse }] }), inUse).message, /"input":"\*\*\*"/)
 })
 
@@ -180,8 +182,13 @@ t.test('an error in an answer has the status that it would have had', async t =>
     ['The service is currently unavailable', 503],
     ['deadline exceeded', 504],
     ['something', 500],
+    ['data_inspection_failed', 400],
+    ['1026', 400],
+    ['1261', 400],
   ]
   for (const [code, status] of rows) t.equal(guessStatus({ message: '', code }), status, code)
+  t.equal(guessStatus({ message: 'prompt is too long: 9 tokens > 8 maximum' }), 400)
+  t.equal(guessStatus({ message: 'insufficient balance', code: '1008' }), 402)
 })
 
 t.test('a data URL is read in every form that clients send', async t => {

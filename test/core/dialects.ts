@@ -104,6 +104,13 @@ const meanings: Dialect[] = [
   ['E12 498', 498, error('capacity'), failed],
   ['E12 499', 499, error('cancelled'), failed],
   ['E12 424', 424, { message: 'model error' }, failed],
+  [
+    'E7 a field of the caller that speaks of billing',
+    400,
+    error("Invalid schema for function 'get_billing_info'", 'invalid_schema', { param: 'tools[0]' }),
+    caller('invalid_schema', { param: 'tools[0]' }),
+  ],
+  ['E7 a name in quotes', 400, error("tool 'authentication' isn't known; 'billing' isn't"), caller(null)],
   ['E14 context_length_exceeded', 400, error('no', 'context_length_exceeded'), tooLong],
   ['E14 exceed_context_size_error', 400, error('no', 400, { type: 'exceed_context_size_error' }), tooLong],
   ['E14 prompt is too long', 400, error('prompt is too long: 9 tokens > 8 maximum'), tooLong],

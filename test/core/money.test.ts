@@ -41,7 +41,9 @@ t.test('a discount is taken off every part, and a service tier multiplies what t
   const tierFactors = { flex: 500_000n, priority: 2_500_000n }
   const flex = { ...half, request: '0.001', webSearch: '0.01', total: '0.014075' }
   t.match(shown(costOf(usage, price({ tierFactors }), { tier: 'flex' })), flex)
-  t.match(shown(costOf(usage, price({ tierFactors }), { tier: 'default' })), all)
+  for (const tier of ['default', 'constructor']) {
+    t.match(shown(costOf(usage, price({ tierFactors }), { tier })), all, tier)
+  }
   const priority = { input: '0.0025', cachedInput: '0.000375', output: '0.0125', total: '0.026375' }
   t.match(shown(costOf(usage, price({ tierFactors }), { tier: 'priority' })), priority)
   t.match(shown(costOf(usage, price({ tierFactors, discount: 100_000 }), { tier: 'priority' })), { total: '0.0237375' })
@@ -97,6 +99,9 @@ t.test('images are drawn at the price of their tokens, as far as those are told'
   t.match(cost({ completion: 1300, image_output: 1290, drawn: 1 }), { imageOutput: '0.0387', output: '0.038725' })
   t.match(cost({ completion: 1290, drawn: 1 }), { imageOutput: '0.0387', output: '0.0387' }, 'all of the answer')
   t.match(cost({ drawn: 2 }), { imageOutput: '0.0672' }, '1120 tokens each')
+  const pictures = flat({ prompt: '0.3', image_output: '30' })
+  t.match(shown(costOf({ completion: 1290, image_output: 1290 }, pictures)), { total: '0.0387' }, 'nothing but pictures')
+  t.equal(costOf({ completion: 1291, image_output: 1290 }, pictures), null, 'words that have no price')
 })
 
 t.test('CC-11 parts sum to the total, which is the exact sum rounded half up once', async t => {

@@ -155,3 +155,24 @@ t.test('MF-15 a schema of 200 levels is refused by its depth, and no reference o
 })
 
 t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))
+
+t.test('an answer that would take long to heal keeps nobody waiting, and comes as it is', async t => {
+  await upstream.reset()
+  const answer = `{${'"'.repeat(160_000)}`
+  await upstream.script('a', [{ text: answer }])
+  const healing = { response_format: { type: 'json_object' }, plugins: [{ id: 'response-healing' }] }
+  const messages = [{ role: 'user', content: 'Hi' }]
+  const whole = chat(gateway, 'whole', { model: 'test', messages, ...healing })
+  let [ended, most] = [false, 0]
+  const done = whole.finally(() => {
+    ended = true
+  })
+  while (!ended) {
+    const began = performance.now()
+    await (await gateway.get('/')).text()
+    most = Math.max(most, performance.now() - began)
+  }
+  t.equal((await done).message.content, answer)
+  // Healing it takes longer than ten seconds.
+  t.ok(most < 1000, `another request took ${most.toFixed(0)} ms`)
+})

@@ -10,6 +10,7 @@ import { parseMoney } from '../../src/core/money.ts'
 import type { RequestRow, Services } from '../../src/core/ports.ts'
 import { billing } from '../../src/filters/billing.ts'
 import { rowOf } from '../../src/filters/row.ts'
+import { sourceOf } from '../../src/filters/source.ts'
 import { eventsOf, exchange, principal, text } from '../core/kit.ts'
 import { flat } from '../core/prices.ts'
 import { target } from '../plugins/wire-kit.ts'
@@ -82,6 +83,18 @@ async function bill(reply: () => Promise<Reply>, { fails, stream = true, mapping
 const answers =
   (...batches: Event[][]) =>
   async (): Promise<Reply> => ({ status: 200, headers: [], events: eventsOf(...batches) })
+
+t.test('every app is told by its name, though the name means something to JavaScript', async t => {
+  const rows: [headers: Record<string, string>, app: string | null][] = [
+    [{ 'x-source': 'constructor' }, 'constructor'],
+    [{ 'x-source': 'toString' }, 'toString'],
+    [{ referer: 'https://constructor/' }, 'constructor'],
+    [{ 'http-referer': 'https://www.myapp.example/page' }, 'myapp.example'],
+    [{ 'x-source': 'Claude-Code' }, 'claude.com/claude-code'],
+    [{}, null],
+  ]
+  for (const [headers, app] of rows) t.equal(sourceOf(exchange({ headers })), app, JSON.stringify(headers))
+})
 
 t.test('a request is charged once: what it used, or what was delivered of it', async t => {
   // 10 tokens of prompt and 100 of completion at 1 and 2 USD a million.

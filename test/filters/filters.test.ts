@@ -1,5 +1,8 @@
 /** Filters, each alone: quirks, limits, the response cache and keys. */
 import { createHash } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import fc from 'fast-check'
 import t from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
@@ -266,6 +269,74 @@ t.test('only a whole answer of bearable size is kept, and replayed to streams an
     t.equal(byName(replay.headers as string[])['x-gateway-cache'], kept ? 'HIT' : 'MISS', says)
     t.strictSame(again.cached?.externalId, kept ? 'acme-large-2026' : undefined, says)
   }
+})
+
+/** An exchange of a project that caches, before it is routed. */
+function asked(model = 'm'): Exchange {
+  const ex = exchange({ request: { ...request, model }, principal: caching, snapshot: { version: 'v' } })
+  ex.input = () => Promise.resolve(ex.chat)
+  return ex
+}
+
+t.test('a replay says of the model that was asked for what the first answer said', async t => {
+  const rows: [model: string, requestedModel: string, requestedProvider: string | null][] = [
+    ['large', 'large', null],
+    ['l', 'large', null],
+    ['acme/l', 'large', 'acme'],
+    ['auto', 'auto', null],
+  ]
+  const { cache: store } = memory()
+  const filter = made(cache, { max_entry: 500 }, { cache: store })
+  for (const [model, ...expected] of rows) {
+    const first = asked(model)
+    const answer = await filter.handle!(first, async () => {
+      const [requestedModel, requestedProvider] = expected
+      Object.assign(first, { requestedModel, requestedProvider, target: target() })
+      return ok([text('a'), finish])
+    })
+    for await (const batch of answer.events) first.observe(batch)
+    const again = asked(model)
+    await run(cache, { max_entry: 500 }, { cache: store }, again)
+    t.ok(again.cached, model)
+    t.strictSame([again.requestedModel, again.requestedProvider], expected, model)
+  }
+})
+
+t.test('of an answer that is too large nothing is held, and all of it passes', async t => {
+  const { entries, cache: store } = memory()
+  const filter = made(cache, { max_entry: 500 }, { cache: store })
+  const answered = (events: Reply['events']) => {
+    const ex = asked()
+    ex.target = target()
+    return filter.handle!(ex, async () => ({ status: 200, headers: [], events }))
+  }
+
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const passed: WeakRef<Event>[] = []
+  async function* long() {
+    for (let n = 0; n < 6; n++) {
+      const batch = [text('a'.repeat(100))]
+      passed.push(new WeakRef(batch[0]!))
+      yield batch
+    }
+  }
+  const events = (await answered(long())).events[Symbol.asyncIterator]()
+  for (let n = 0; n < 6; n++) await events.next()
+  // What a weak reference was made to lives until the turn of the event loop is over.
+  await setImmediate()
+  collect()
+  const fitted = passed.slice(0, 3)
+  t.ok(
+    fitted.every(event => event.deref() === undefined),
+    'not what fitted either',
+  )
+
+  const many = Array<Event>(300_000).fill(text('a'))
+  let count = 0
+  for await (const batch of (await answered(eventsOf(many, [finish]))).events) count += batch.length
+  t.equal(count, many.length + 1, 'a batch may be of any length')
+  t.equal(entries.size, 0)
 })
 
 t.test('a credential is looked up by its hash, and what cannot be told apart is refused', async t => {

@@ -201,7 +201,9 @@ t.test('what has no price is refused on credits, and not to who pays the provide
     t.equal(error?.status, status, says)
     if (status) t.equal(hold, undefined, says)
   }
-  t.match((await bill({ request: search })).error?.message, /price of what is asked of acme\/acme-large is unknown/)
+  const refused = (await bill({ request: search })).error
+  t.match(refused?.message, /price of what is asked of acme\/acme-large is unknown/)
+  t.equal(refused?.failover, true, 'another provider may have the price')
   t.equal((await bill({ mapping: { price: undefined }, credential: own })).hold?.byok, true)
 })
 
@@ -210,6 +212,9 @@ t.test('what is reserved includes what is asked for besides tokens', async t => 
   const picture = { type: 'image_url', image_url: { url: 'https://x.example/a.png' } }
   const reserved = async (given: Given) => formatMoney((await bill({ mapping: { price }, ...given })).hold!.amount)
   t.equal(await reserved({}), '0.003')
+  t.equal(await reserved({ request: { max_tokens: 100_000 } }), '0.201', 'as much as the caller asks for')
+  const small = { mapping: { price, contextLength: 8000 }, request: { max_tokens: 100_000 } }
+  t.equal(await reserved(small), '0.017', 'and the model may write')
   t.equal(await reserved({ request: { web_search: true } }), '0.013')
   t.equal(await reserved({ request: { tools: [{ type: 'web_search', max_uses: 3 }] } }), '0.033009')
   t.equal(await reserved({ request: { tools: [{ type: 'web_search', max_uses: 1000 }] } }), '0.10301', 'within reason')

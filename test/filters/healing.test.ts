@@ -2,7 +2,8 @@
 import t from 'tap'
 import { errors } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
-import { heal, healing } from '../../src/filters/healing.ts'
+import { heal, healAside } from '../../src/filters/heal.ts'
+import { healing } from '../../src/filters/healing.ts'
 import { eventsOf, exchange, text } from '../core/kit.ts'
 
 t.test('JSON is found and repaired, and nothing else is touched', async t => {
@@ -23,7 +24,8 @@ t.test('JSON is found and repaired, and nothing else is touched', async t => {
   ]
   for (const [says, given, healed] of rows) t.equal(heal(given), healed, says)
   const huge = `{"a":"${'x'.repeat(1024 * 1024)}",}`
-  t.equal(heal(huge), huge, 'what would take long stays as it is')
+  t.equal(await healAside(huge), huge, 'what would take long stays as it is')
+  t.equal(await healAside('{a: 1}'), '{"a": 1}')
 })
 
 const asked = { plugins: [{ id: 'response-healing' }], response_format: { type: 'json_object' } }

@@ -26,6 +26,8 @@ function filterOf(options: object = {}) {
   const filter: Filter = route.create(settingsOf({ exploration: 0, ...options }), memory as never)
   const asked: string[] = []
   const world: World = {}
+  /** How the next answers end that have begun; the others are whole. */
+  const broken: GatewayError[] = []
   async function ask(ex: Exchange): Promise<Reply | GatewayError> {
     asked.length = 0
     const next = async () => {
@@ -39,7 +41,8 @@ function filterOf(options: object = {}) {
     }
     try {
       const reply = await filter.handle!(ex, next)
-      ex.outcome = 'ok'
+      ex.failure = broken.shift()
+      ex.outcome = ex.failure ? 'error' : 'ok'
       return reply
     } catch (error) {
       ex.outcome = 'error'
@@ -50,7 +53,7 @@ function filterOf(options: object = {}) {
       filter.finish!(ex, true)
     }
   }
-  return { memory, ask, asked, world }
+  return { memory, ask, asked, world, broken }
 }
 const offers = (...all: Offer[]): Catalog => catalogOf({ m: { offers: all } })
 /** Providers a, b, c …, each dearer than the one before, so that this is their order. */
@@ -104,6 +107,19 @@ t.test('UF-07 what the caller is to blame for ends the request, and speaks again
   }
 })
 const history = { minutes: 60, newest: 1, recent: 5, newestWeight: 1, recentWeight: 1, restWeight: 1 }
+
+t.test('answers that break after they began open the circuit as those do that never begin', async t => {
+  const { memory, ask, broken } = filterOf()
+  const failing = async () => {
+    broken.push(errors.truncated())
+    await ask(asking(row('a')))
+    return memory.circuits.state('a/m')
+  }
+  t.strictSame([await failing(), await failing()], ['closed', 'closed'])
+  await ask(asking(row('a')))
+  for (let count = 0; count < 4; count++) t.equal(await failing(), 'closed', 'a whole answer is a new beginning')
+  t.equal(await failing(), 'open')
+})
 
 t.test('three attempts are made at most, each at another target', async t => {
   const { ask, asked, world } = filterOf()

@@ -3,6 +3,8 @@ import t from 'tap'
 import { linkCatalog } from '../../src/config/catalog.ts'
 import { loadFiles } from '../../src/config/load.ts'
 import type { Catalog, Mapping, Model } from '../../src/core/catalog.ts'
+import type { Exchange } from '../../src/core/exchange.ts'
+import type { Reply } from '../../src/core/filter.ts'
 import { models } from '../../src/endpoints/models.ts'
 import { Registry } from '../../src/registry.ts'
 import { exchange, listingOf } from '../core/kit.ts'
@@ -280,4 +282,18 @@ t.test('a model is free when one offer costs nothing, whatever is counted', asyn
     const [entry] = await list(catalogOf({ m: { offers: [offer] } }))
     t.equal(entry?.free, free)
   }
+})
+
+t.test('a listing is made once a day, and that of a day that is over is not kept', async t => {
+  const snapshot = { catalog: catalogOf({ m: { offers: [{}] } }) }
+  const on = async (day: number) => {
+    const ex = Object.assign(exchange({ endpoint: models, snapshot }), { at: Date.UTC(2026, 0, day) })
+    const { events } = await (models.serve as (ex: Exchange) => Promise<Reply>)(ex)
+    for await (const [event] of events) if (event?.type === 'result') return event.bytes
+    throw new Error('the catalogue was no result')
+  }
+  const first = await on(1)
+  t.equal(await on(1), first)
+  await on(2)
+  t.not(await on(1), first)
 })

@@ -2,6 +2,9 @@
 import t from 'tap'
 import type { Catalog, Credential, Mapping, Model, Provider } from '../../src/core/catalog.ts'
 import { errors, GatewayError } from '../../src/core/error.ts'
+import type { Snapshot } from '../../src/core/snapshot.ts'
+import { chat } from '../../src/endpoints/chat.ts'
+import { explainRoute } from '../../src/routing/explain.ts'
 import { errorType, exhausted } from '../../src/routing/outcome.ts'
 import { plan } from '../../src/routing/plan.ts'
 import { capable } from '../../src/routing/requirements.ts'
@@ -9,6 +12,7 @@ import { resolve } from '../../src/routing/resolve.ts'
 import { exchange, thrown } from '../core/kit.ts'
 import { flat } from '../core/prices.ts'
 import { target } from '../plugins/wire-kit.ts'
+import { Memory, settingsOf } from './kit.ts'
 
 const { translator } = target()
 const credential = (id: string): Credential => ({ id, source: 'platform', secret: `sk-${id}`, fingerprint: `f-${id}` })
@@ -191,6 +195,9 @@ t.test('a wish that some mappings fulfil leaves those, and one that nobody fulfi
     const says = JSON.stringify(wish).slice(0, 80)
     t.strictSame(capable([bare, fits, bare], 'chat', request), { mappings: [fits] }, says)
     t.strictSame(capable([bare, bare], 'chat', request), { mappings: [bare, bare] }, says)
+    const reachable = (mapping: Mapping) => mapping !== fits
+    const all = { mappings: [bare, fits, bare] }
+    t.strictSame(capable(all.mappings, 'chat', request, { reachable }), all, `${says} of one who cannot be asked`)
   }
 })
 
@@ -275,6 +282,40 @@ t.test('who cannot serve a request says why', async t => {
   }
   t.strictSame(planned(catalog, { model: 'acme/m', routing: 'auto' }), ['acme/m'])
   t.strictSame(planned(catalog, { model: 'm', routing: 'price' }), ['acme/m'])
+})
+
+t.test('who is left out of an explanation is told the true reason', async t => {
+  const day = 86_400_000
+  const date = (at: number) => new Date(at).toISOString().slice(0, 10)
+  const [yesterday, today, tomorrow] = [-day, 0, day].map(ms => date(Date.now() + ms)) as [string, string, string]
+  const streams = { supports: new Set(['streaming']) as Mapping['supports'] }
+  const mute = { supports: new Set() as Mapping['supports'] }
+  const better = 'another provider fits the length or the form of the request better'
+  const rows: [says: string, left: Offer, question: object, reason: string | undefined][] = [
+    ['nothing', [provider('b'), streams], {}, undefined],
+    ['a prompt that is too long for it', [provider('b'), { contextLength: 100 }], { prompt: 200 }, better],
+    ['a prompt that is not', [provider('b'), { contextLength: 300 }], { prompt: 200 }, undefined],
+    ['a stream', [provider('b'), mute], { stream: true }, better],
+    [
+      'a stream, though it ends one day',
+      [provider('b'), { ...mute, deactivatedAt: tomorrow }],
+      { stream: true },
+      better,
+    ],
+    ['its end', [provider('b'), { deactivatedAt: yesterday }], {}, 'it is deactivated'],
+    ['its end on this day', [provider('b'), { ...mute, deactivatedAt: today }], { stream: true }, 'it is deactivated'],
+    ['no wire', [provider('b', { wires: new Map() })], {}, 'its provider does not speak "chat"'],
+    ['no priority', [provider('b', { priority: 0 })], {}, 'its provider has priority 0'],
+    ['no credential', [provider('b', { credentials: [] })], {}, 'its provider has no credential'],
+    ['no price', [provider('b'), { price: undefined, unpriced: 'refuse' }], {}, 'its price is unknown'],
+  ]
+  const chain = { links: [{ factory: { name: 'route' }, options: settingsOf({}) }] }
+  for (const [says, left, question, reason] of rows) {
+    const catalog = catalogOf({ m: { model: { output: ['text'] }, offers: [[provider('a'), streams], left] } })
+    const snapshot = { catalog, routes: () => [{ endpoint: chat, chain }] } as unknown as Snapshot
+    const { excluded } = explainRoute(snapshot, new Memory(), { model: 'm', ...question })
+    t.strictSame(excluded, reason === undefined ? [] : [{ offer: 'b/m', reason }], says)
+  }
 })
 
 t.test('auto takes the first model of its list that fits, and its best provider first', async t => {

@@ -1,0 +1,74 @@
+/** How a text becomes JSON, and where: what may take long is done beside the event loop. */
+import { existsSync } from 'node:fs'
+import { Worker } from 'node:worker_threads'
+import { jsonrepair } from 'jsonrepair'
+
+/** Characters that are healed in a few milliseconds, whatever they are: the time grows with the square of them. */
+const SMALL = 8 * 1024
+/** A text that is longer stays as it is. */
+const LARGE = 1024 * 1024
+/** How long a thread may take, and how many there may be; a text that would need more stays as it is. */
+const PATIENCE_MS = 2_000
+const MAX_THREADS = 2
+/** Beside the bundle; absent when the code runs from its sources, where everything is healed here. */
+const THREAD = new URL('./heal-thread.js', import.meta.url)
+
+let threads = 0
+
+/** As `heal`, without keeping others waiting. Never rejects. */
+export async function healAside(text: string): Promise<string> {
+  if (text.length > LARGE || isJson(text)) return text
+  if (text.length <= SMALL || !existsSync(THREAD)) return heal(text)
+  if (threads >= MAX_THREADS) return text
+  threads++
+  const thread = new Worker(THREAD, { workerData: text })
+  const healed = await new Promise<string>(resolve => {
+    const timer = setTimeout(resolve, PATIENCE_MS, text)
+    thread.once('message', resolve)
+    // What breaks a thread, its memory for example, is no reason to lose the answer.
+    thread.once('error', () => resolve(text))
+    thread.once('exit', () => clearTimeout(timer))
+  })
+  await thread.terminate()
+  threads--
+  return healed
+}
+
+/**
+ * Valid JSON as it is; else what stands between the first bracket and its end, freed of a Markdown fence and of words
+ * around it, and repaired (commas, quotes, keys, a missing end). A text that holds no JSON stays as it is.
+ */
+export function heal(text: string): string {
+  if (isJson(text)) return text
+  const fenced = /```(?:json)?\s*\n([\s\S]*?)(?:\n```|$)/i.exec(text)?.[1] ?? text
+  const start = fenced.search(/[{[]/)
+  if (start < 0) return text
+  const body = fenced.slice(start)
+  const end = Math.max(body.lastIndexOf('}'), body.lastIndexOf(']'))
+  const whole = end < 0 ? body : body.slice(0, end + 1)
+  for (const candidate of [whole, body]) {
+    if (isJson(candidate)) return candidate
+    const repaired = repair(candidate)
+    if (repaired !== undefined) return repaired
+  }
+  return text
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function repair(text: string): string | undefined {
+  try {
+    const repaired = jsonrepair(text)
+    return isJson(repaired) ? repaired : undefined
+  } catch {
+    // What cannot be repaired is told as it is.
+    return undefined
+  }
+}
