@@ -37,7 +37,6 @@ async function main(): Promise<void> {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop())
     gateway = await startGateway({ config, env, log, onDrain: stopOnce })
     process.on('SIGHUP', () => void gateway?.reload().catch(() => undefined))
-    if (signals > 0) return await end(gateway)
     for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
       process.on(event, (err: unknown) => {
         log.error({ err }, `${event}: the gateway drains and ends`)
@@ -45,7 +44,9 @@ async function main(): Promise<void> {
         stopOnce()
       })
     }
+    // Also when a signal came meanwhile: a first key is shown now or never.
     announce(gateway, config)
+    if (signals > 0) return await end(gateway)
     letGrow()
   } catch (thrown) {
     console.error(explain(thrown, config))

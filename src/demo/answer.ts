@@ -57,7 +57,7 @@ const thinks = ({ reasoning_effort: effort }: DemoRequest) => effort !== undefin
 
 /** The tool that is asked for, or the first one; none once a result is there. */
 function toolCall({ tools, tool_choice: choice, messages }: DemoRequest, prompt: string): DemoAnswer['tool'] {
-  if (!tools?.length || choice === 'none' || messages.at(-1)?.role === 'tool') return undefined
+  if (!tools?.length || choice === 'none' || hasResult(messages)) return undefined
   const named = typeof choice === 'object' ? choice.function?.name : undefined
   const tool = tools.find(candidate => candidate.function.name === named) ?? tools[0]!
   return {
@@ -69,9 +69,12 @@ function toolCall({ tools, tool_choice: choice, messages }: DemoRequest, prompt:
 function textOf({ response_format: format, messages }: DemoRequest, prompt: string): string {
   if (format?.type === 'json_schema') return JSON.stringify(sample(format.json_schema?.schema, prompt.slice(0, 40)))
   if (format?.type === 'json_object') return JSON.stringify({ simulated: true, prompt })
-  const result = messages.at(-1)?.role === 'tool' ? ` The tool said: ${lastText(messages, 'tool')}` : ''
+  const result = hasResult(messages) ? ` The tool said: ${lastText(messages, 'tool')}` : ''
   return `This is a simulated answer from the demo provider. You said: ${prompt}${result}`
 }
+
+/** Whoever behind it speaks last: clients add reminders of the user's. */
+const hasResult = (messages: Message[]) => messages.some(({ role }) => role === 'tool')
 
 function lastText(messages: Message[], role: string): string {
   const content = messages.findLast(message => message.role === role)?.content

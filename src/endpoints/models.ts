@@ -35,11 +35,17 @@ const today = (at: number) => new Date(at).toISOString().slice(0, 10)
 
 /** Those who are denied nothing share what they see. */
 const everybody = {}
-const listings = new WeakMap<object, WeakMap<Catalog, Map<string, Buffer>>>()
+const listings = new WeakMap<object, WeakMap<Catalog, Listings>>()
+
+/** Those of one day, by their flags. */
+interface Listings {
+  readonly day: string
+  readonly byFlags: Map<string, Buffer>
+}
 
 /**
  * A listing is made once, as JSON, for those who see the same, a catalogue, a day and a set of flags: anybody may ask
- * for it as often as they like.
+ * for it as often as they like. Nobody asks for those of a day that is over.
  */
 function list(catalog: Catalog, access: Access | undefined, wanted: Flags, day: string): Buffer {
   const seer = access?.restricted ? access : everybody
@@ -49,15 +55,15 @@ function list(catalog: Catalog, access: Access | undefined, wanted: Flags, day: 
     listings.set(seer, byCatalog)
   }
   let made = byCatalog.get(catalog)
-  if (!made) {
-    made = new Map()
+  if (made?.day !== day) {
+    made = { day, byFlags: new Map() }
     byCatalog.set(catalog, made)
   }
-  const key = `${day} ${flags.filter(flag => wanted[flag])}`
-  let listing = made.get(key)
+  const key = flags.filter(flag => wanted[flag]).join()
+  let listing = made.byFlags.get(key)
   if (!listing) {
     listing = Buffer.from(JSON.stringify({ object: 'list', data: entries(catalog, access, wanted, day) }))
-    made.set(key, listing)
+    made.byFlags.set(key, listing)
   }
   return listing
 }

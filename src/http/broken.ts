@@ -22,8 +22,10 @@ export function answerBroken(cause: NodeJS.ErrnoException, socket: Socket, fligh
   stopListening(socket)
   const error = errorOf(cause)
   const broken = flights.find(({ sink }) => !sink.received)
-  if (broken?.intake.reading) broken.intake.abort(error)
-  else if (broken) socket.destroy()
+  if (broken?.intake.reading) {
+    broken.sink.endConnection()
+    broken.intake.abort(error)
+  } else if (broken) socket.destroy()
   else if (flights.length > 0) afterAll(socket, flights, error)
   else refuse(socket, error)
 }

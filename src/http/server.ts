@@ -4,24 +4,26 @@ import type { AddressInfo, Socket } from 'node:net'
 import { Cancellation } from '../core/cancel.ts'
 import { asError, errors, GatewayError } from '../core/error.ts'
 import { Exchange } from '../core/exchange.ts'
-import { requestId } from '../core/id.ts'
 import type { Load, Log, Metrics, Room } from '../core/ports.ts'
 import { pump } from '../core/pump.ts'
 import type { Snapshot } from '../core/snapshot.ts'
 import { Threshold } from '../core/threshold.ts'
 import { readJson } from './body.ts'
 import { answerBroken } from './broken.ts'
-import { endLast, isClosing } from './closing.ts'
+import { isClosing } from './closing.ts'
 import { type DrainTimes, drain } from './drain.ts'
 import { checkRequest, headerCountLimit } from './edge.ts'
 import { Flights, type Pace } from './flights.ts'
 import { Intake } from './intake.ts'
+import { refuse } from './refusal.ts'
 import { HttpSink } from './sink.ts'
 
 const MAX_HEADER_BYTES = 16 * 1024
 const CHECK_MS = 1_000
 const KEEP_ALIVE_MS = 75_000
 const MAX_REQUESTS_PER_SOCKET = 1_000
+/** Bytes of an answer from which its provider has to wait for the client. From Node 22 on it would be four times that. */
+const HIGH_WATER = 16 * 1024
 /** Node's own limit of a request's time lies behind ours, which answers in the shape of the endpoint. */
 const SPARE_MS = 5_000
 /** Shares of the heap's limit at which connections are not kept, and at which none is accepted. */
@@ -50,6 +52,8 @@ export class Listener {
   readonly #flights: Flights
   /** With the number of requests that each has carried. */
   readonly #sockets = new Map<Socket, number>()
+  /** On which an answer has waited behind another one. */
+  readonly #pipelined = new WeakSet<Socket>()
   readonly #closesConnections = new Threshold(FULL.keepAlive, FULL.keepAlive - FULL.slack)
   readonly #refusesConnections = new Threshold(FULL.accept, FULL.accept - FULL.slack)
   /** Every answer is its connection's last. */
@@ -71,6 +75,7 @@ export class Listener {
       requestTimeout: Math.max(headerTimeout, pace.request + SPARE_MS),
       connectionsCheckingInterval: Math.min(CHECK_MS, headerTimeout / 4),
       keepAliveTimeout: KEEP_ALIVE_MS,
+      highWaterMark: HIGH_WATER,
       // Asked for by `checkRequest`, so that its absence is answered in our own form.
       requireHostHeader: false,
     })
@@ -87,7 +92,7 @@ export class Listener {
         return
       }
       this.#sockets.set(socket, 0)
-      socket.once('close', () => this.#sockets.delete(socket))
+      socket.once('close', () => this.#closed(socket))
     })
   }
 
@@ -166,6 +171,16 @@ export class Listener {
     }
   }
 
+  /** An answer that waits behind another one has no socket yet, and would not hear of its end. */
+  #closed(socket: Socket): void {
+    this.#sockets.delete(socket)
+    if (!this.#pipelined.has(socket)) return
+    for (const { signal, sink } of this.#flights.on(socket)) {
+      signal.abort(errors.aborted())
+      sink.release()
+    }
+  }
+
   /** Counts a request of a connection; how many it may still carry, below 0 for one too many. */
   #left(socket: Socket): number {
     const carried = (this.#sockets.get(socket) ?? 0) + 1
@@ -215,6 +230,7 @@ export class Listener {
     res.on('close', () => {
       if (!res.writableFinished) signal.abort(errors.aborted())
     })
+    if (!res.socket) this.#pipelined.add(req.socket)
     const sink = new HttpSink(req, res, ex.id, last, writeStall)
     const flight = this.#flights.enter(ex, signal, sink, intake)
     try {
@@ -228,23 +244,10 @@ export class Listener {
     }
   }
 
-  /** An answer outside every chain: the request never became an exchange. `last` ends the connection in any case. */
   #refuse(req: IncomingMessage, res: ServerResponse, error: GatewayError, last: boolean): void {
     this.#options.metrics.refusal('http', error.code ?? 'internal')
     if (error.status === 500) this.#options.log.error({ err: error.cause }, 'a request could not be read')
-    const { message, type, param, code } = error
-    const body = JSON.stringify({ error: { message, type, param, code } })
-    const close = last || (error.status !== 404 && error.status !== 405) || !req.complete
-    const given = req.headers['x-request-id']
-    res.writeHead(error.status, {
-      ...error.headers,
-      'x-request-id': requestId(typeof given === 'string' ? given : undefined),
-      'content-type': 'application/json',
-      'content-length': Buffer.byteLength(body),
-      ...(close && { connection: 'close' }),
-    })
-    if (close) endLast(req, res, body)
-    else res.end(body)
+    refuse(req, res, error, this.#options.current(), last)
   }
 }
 

@@ -92,17 +92,15 @@ export class HttpSink implements Sink {
     if (!this.#res.headersSent) this.#begin()
     if (this.#say(chunk) || this.#res.destroyed || this.#released) return undefined
     return new Promise(resolve => {
-      const { socket } = this.#res
+      const unbound = this.#bound()
       const go = () => {
         this.#wake = undefined
-        socket?.setTimeout(0)
+        unbound()
         this.#res.off('drain', go)
         this.#res.off('close', go)
         resolve()
       }
       this.#wake = go
-      // Counts the time without any progress; `node:http` then destroys the socket.
-      socket?.setTimeout(this.#stallMs)
       this.#res.on('drain', go)
       this.#res.on('close', go)
     })
@@ -123,6 +121,25 @@ export class HttpSink implements Sink {
     const bytes = this.#chunked ? asLastChunk(chunk) : chunk
     if (this.#last) endLast(this.#req, this.#res, bytes)
     else this.#res.end(bytes)
+    // What the kernel has taken already, which nearly always is all, needs no clock.
+    if (this.#res.socket?.writableLength === 0) return
+    // `node:http` then gives the connection the time of an idle one.
+    this.#res.prependOnceListener('finish', this.#bound())
+  }
+
+  /**
+   * Counts the time in which the client takes nothing of what was said; `node:http` then destroys the socket. Behind
+   * another answer it begins with this one's turn. Returns what ends it.
+   */
+  #bound(): () => void {
+    const { socket } = this.#res
+    const begin = (socket: Socket) => socket.setTimeout(this.#stallMs)
+    if (socket) begin(socket)
+    else this.#res.once('socket', begin)
+    return () => {
+      this.#res.off('socket', begin)
+      this.#res.socket?.setTimeout(0)
+    }
   }
 
   /** The socket gets them in one write with the last, which is returned. */

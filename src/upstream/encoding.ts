@@ -19,7 +19,8 @@ const codings: Readonly<Record<string, () => ReturnType<typeof createGunzip>>> =
 }
 
 /** `source` as plain bytes. Throws a GatewayError for a coding that is not known. */
-export function decoded(source: Source, coding: string | undefined): Source {
+export function decoded(source: Source, given: string | undefined): Source {
+  const coding = given?.toLowerCase()
   if (coding === undefined || coding === '' || coding === 'identity') return source
   const make = Object.hasOwn(codings, coding) ? codings[coding] : undefined
   if (!make) throw errors.invalidAnswer(`its content coding is ${JSON.stringify(coding.slice(0, 30))}`)

@@ -158,18 +158,27 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
   }
 }
 
-/** The provider's refusal, read to a bounded length. */
+/** The provider's refusal. Its status says what happened; what can be read of its body says more. */
 async function refusal(incoming: Incoming, ex: Exchange): Promise<GatewayError> {
-  const chunks: Buffer[] = []
+  const body: Buffer[] = []
+  try {
+    await read(decoded(incoming, incoming.header('content-encoding')), body)
+  } catch (thrown) {
+    if (ex.signal.reason) throw thrown
+  }
+  const text = Buffer.concat(body).subarray(0, MAX_ERROR_BYTES).toString('utf8')
+  const error = ex.target!.translator.error(incoming.status, text, ex.target!)
+  const wait = retryAfterMs(name => incoming.header(name), error.message)
+  return wait === undefined ? error : error.with({ retryAfterMs: wait })
+}
+
+/** Adds what comes to `into`, up to a bounded length. */
+async function read(source: Source, into: Buffer[]): Promise<void> {
   let size = 0
-  for (let batch = await incoming.take(); batch && size < MAX_ERROR_BYTES; batch = await incoming.take()) {
+  for (let batch = await source.take(); batch && size < MAX_ERROR_BYTES; batch = await source.take()) {
     for (const chunk of batch) {
-      chunks.push(chunk)
+      into.push(chunk)
       size += chunk.length
     }
   }
-  const body = Buffer.concat(chunks).subarray(0, MAX_ERROR_BYTES).toString('utf8')
-  const error = ex.target!.translator.error(incoming.status, body, ex.target!)
-  const wait = retryAfterMs(name => incoming.header(name), error.message)
-  return wait === undefined ? error : error.with({ retryAfterMs: wait })
 }

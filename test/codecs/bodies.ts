@@ -164,6 +164,8 @@ const options: Row[] = [
   [{ image_config: { moderation: 'x' } }, 'image_config.moderation', { image_config: { moderation: 'low' } }],
   [{ image_config: { aspect_ratio: 1 } }, 'image_config.aspect_ratio', { image_config: { aspect_ratio: '1:1' } }],
   [{ image_config: { seed: 'x' } }, 'image_config.seed', { image_config: { seed: 1, n: 2 } }],
+  [{ image_config: { n: 0 } }, 'image_config.n', { image_config: { n: 1 } }],
+  [{ image_config: { n: 1e18 } }, 'image_config.n', { image_config: { n: 128 } }],
   [{ plugins: [{ id: 'x' }] }, 'plugins[0].id', { plugins: [{ id: 'response-healing' }] }],
 ]
 

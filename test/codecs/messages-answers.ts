@@ -127,6 +127,33 @@ export const answers: (readonly [says: string, events: Event[], content: Json[]]
     ],
     [use('a', { x: 1 }), use('b', { y: {} }), use('c', {}, 'g'), said('done')],
   ],
+  [
+    'C22 text and thinking between the pieces of calls',
+    [
+      tool(0, { id: 'a', name: 'f', args: '' }),
+      text('I '),
+      tool(0, { args: '{"x":"}\\"' }),
+      think('Hm'),
+      tool(1, { id: 'b', name: 'g', args: '{"y":[{}' }),
+      text('look'),
+      text('.'),
+      tool(0, { args: '{","z":{}}' }),
+      tool(1, { args: ']}' }),
+      text(' Done'),
+    ],
+    [
+      use('a', { x: '}"{', z: {} }),
+      said('I '),
+      { type: 'thinking', thinking: 'Hm', signature: '' },
+      use('b', { y: [{}] }, 'g'),
+      said('look. Done'),
+    ],
+  ],
+  [
+    'C22 text behind a call without arguments, in its place',
+    [tool(0, { id: 'a', name: 'f' }), text('x'), tool(1, { id: 'b', name: 'g', args: '{}' }), text('y')],
+    [use('a', {}), said('x'), use('b', {}, 'g'), said('y')],
+  ],
   ['a call without an id', [tool(0, { name: 'f', args: '{}' })], [use('toolu_ID_0', {})]],
   [
     'server tools as they are',

@@ -158,6 +158,24 @@ function interleaved(order: readonly number[]): Event[] {
   return events
 }
 
+t.test('text between the pieces of a call is shown as soon as the call is complete', async t => {
+  const encoder = anthropicMessages.encoder(answering(true))
+  const piece = (args: string): Event => ({ type: 'tool', choice: 0, index: 0, id: 'c', name: 'f', args }) as Event
+  t.match(encoder.write([piece('{"a"'), text('Hello')]), /^(?![\s\S]*Hello)[\s\S]*tool_use/)
+  t.match(encoder.write([piece(':1}')]), /:1\}[\s\S]*content_block_stop[\s\S]*Hello/)
+  t.match(encoder.write([text('you')]), 'you')
+})
+
+t.test('arguments in many pieces, each of which could be the last, are read in linear time', async t => {
+  const encoder = anthropicMessages.encoder(answering(true))
+  const piece = (index: number, args: string): Event =>
+    ({ type: 'tool', choice: 0, index, id: 'c', name: 'f', args }) as Event
+  encoder.write([piece(0, '{"a":['), piece(1, '{}')])
+  const start = performance.now()
+  for (let i = 0; i < 30_000; i++) encoder.write([piece(0, '{"k":"0123456789"},{}'), piece(0, ',')])
+  t.ok(performance.now() - start < 1000, `${Math.round(performance.now() - start)} ms`)
+})
+
 t.test('an answer ends with its reason', async t => {
   for (const [events, reason, stop] of endings) {
     const expected = { stop_sequence: null, stop_details: undefined, ...stop }

@@ -100,7 +100,11 @@ t.test('images are drawn at the price of their tokens, as far as those are told'
   t.match(cost({ completion: 1290, drawn: 1 }), { imageOutput: '0.0387', output: '0.0387' }, 'all of the answer')
   t.match(cost({ drawn: 2 }), { imageOutput: '0.0672' }, '1120 tokens each')
   const pictures = flat({ prompt: '0.3', image_output: '30' })
-  t.match(shown(costOf({ completion: 1290, image_output: 1290 }, pictures)), { total: '0.0387' }, 'nothing but pictures')
+  t.match(
+    shown(costOf({ completion: 1290, image_output: 1290 }, pictures)),
+    { total: '0.0387' },
+    'nothing but pictures',
+  )
   t.equal(costOf({ completion: 1291, image_output: 1290 }, pictures), null, 'words that have no price')
 })
 

@@ -1,9 +1,9 @@
 /** How long the gateway waits for others: for a provider that fails or is late, and for a client that does not read. */
 import { once } from 'node:events'
-import { createServer } from 'node:http'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { HttpSink } from '../../src/http/sink.ts'
 import { groupsOf, openBooks } from '../helpers/books.ts'
 import { figure } from '../helpers/figure.ts'
@@ -22,6 +22,11 @@ const FIRST_EVENT_MS = 500
 const timeouts = { connect: '500ms', first_event: `${FIRST_EVENT_MS}ms`, idle: '500ms', total: '3s' }
 const MIB = 1024 * 1024
 const CLIENTS = 200
+const STALL_MS = 50
+/** For an answer that is taken, however busy the machine is. */
+const TAKEN_MS = 20_000
+/** For the next request of a connection. */
+const IDLE_MS = 5000
 
 /** After each of these statuses the next provider is asked; each has providers without a past. */
 const retried = [408, 409, 429, 500, 502, 503, 504, 529]
@@ -183,6 +188,83 @@ t.test('OB-01 a client that accepts nothing for the time allowed is cut off', as
   t.teardown(() => socket.destroy())
   socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n')
   await once(server, 'close')
+})
+
+type Serve = (sink: HttpSink, req: IncomingMessage, res: ServerResponse) => void
+/** A connection on which `serve` is called with each request, and that does not read yet. */
+async function connection(t: Test, serve: Serve, stallMs = STALL_MS) {
+  const server = createServer({ keepAliveTimeout: IDLE_MS }, (req, res) => {
+    const sink = new HttpSink(req, res, 'id', false, stallMs)
+    sink.head(200, 'application/json', [])
+    serve(sink, req, res)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const socket = connect((server.address() as AddressInfo).port, '127.0.0.1').pause()
+  t.teardown(() => {
+    socket.destroy()
+    server.close()
+  })
+  return socket
+}
+const GET = 'GET / HTTP/1.1\r\nHost: x\r\n\r\n'
+const large = Buffer.alloc(32 * MIB)
+
+t.test('OB-01 a client that does not take the rest of its answer is cut off', async t => {
+  const closed = new Promise<void>(resolve => {
+    void connection(t, (sink, { socket }) => {
+      sink.end(large)
+      if (t.equal(socket.timeout, STALL_MS)) socket.once('close', resolve)
+      else resolve()
+    }).then(socket => socket.write(GET))
+  })
+  await closed
+})
+
+t.test('OB-01 the time for an answer behind another one begins with its turn', async t => {
+  let first: HttpSink | undefined
+  const closed = new Promise<void>(resolve => {
+    void connection(t, (sink, { socket }) => {
+      if (!first) {
+        first = sink
+        return
+      }
+      sink.end(large)
+      t.notOk(socket.timeout)
+      first.end('')
+      socket.once('timeout', () => t.pass('it is over'))
+      socket.once('close', resolve)
+    }).then(socket => socket.write(GET.repeat(2)))
+  })
+  await closed
+})
+
+t.test('OB-01 an answer that is taken leaves its connection with the time of an idle one', async t => {
+  const times: (number | undefined)[] = []
+  const serve: Serve = (sink, { socket: served }, res) => {
+    sink.end(large)
+    times.push(served.timeout)
+    res.once('close', () => {
+      times.push(served.timeout)
+      if (times.length === 2) socket.write(GET)
+      else socket.end()
+    })
+  }
+  const socket = await connection(t, serve, TAKEN_MS)
+  socket.resume().write(GET)
+  await once(socket, 'close')
+  // Newer versions of Node add a second of their own.
+  const kind = (ms = 0) => (ms === TAKEN_MS ? 'answer' : ms >= IDLE_MS ? 'idle' : ms)
+  t.strictSame(times.map(kind), ['answer', 'idle', 'answer', 'idle'])
+})
+
+t.test('OB-01 an answer that is taken at once needs no clock', async t => {
+  const socket = await connection(t, (sink, req) => {
+    sink.end('a')
+    t.notOk(req.socket.timeout)
+    socket.resume().end()
+  })
+  socket.write(GET)
+  await once(socket, 'close')
 })
 
 t.test('OB-01 a client that never reads does not keep the gateway from its end', async t => {

@@ -90,10 +90,33 @@ group('PA-08 a method that a path does not have is told which it has', async t =
     if (allow) t.equal(result.headers.allow, allow)
     t.notMatch(result.body, 'tr4ce', 'nothing is echoed')
   }
+  const ten = await send(`${get('/nothing')}${head('DELETE /v1/models HTTP/1.1', 'Host: g')}`.repeat(5), 10)
+  t.strictSame(
+    ten.responses.map(({ status }) => status),
+    Array.from({ length: 5 }, () => [404, 405]).flat(),
+    'a request without a body does not cost its connection',
+  )
+  const unread = head('POST /nothing HTTP/1.1', 'Host: g', `Content-Length: ${body.length}`) + body
+  checkClosed(t, await send(unread), [404], 'one with a body that nobody reads does')
   checkClosed(t, await send(head('FOO /v1/models HTTP/1.1', 'Host: g')), [400], 'FOO')
   const tunnel = await send(head('CONNECT 127.0.0.1:80 HTTP/1.1', 'Host: g'))
   t.not(tunnel.closed, null, 'CONNECT opens no tunnel')
   t.not(tunnel.status, 200)
+})
+
+group('PA-08 who asks at the address of another wire is refused in the form of that wire', async t => {
+  const rows: [request: string, status: number, type: string][] = [
+    [get('/v1/messages?beta=true'), 405, 'invalid_request_error'],
+    [head('POST /v1/messages HTTP/1.1', 'Host: g', 'x-api-key: a', 'x-api-key: b'), 400, 'invalid_request_error'],
+    [head('POST /v1/messages HTTP/1.1', 'Host: g', 'Expect: x', 'Content-Length: 2'), 417, 'invalid_request_error'],
+  ]
+  for (const [request, status, type] of rows) {
+    const result = await send(request, 1)
+    t.equal(result.status, status)
+    const { error, ...rest } = JSON.parse(result.body) as { error: object }
+    t.strictSame([rest, Object.keys(error)], [{ type: 'error' }, ['type', 'message']], `${status}`)
+    t.match(error, { type })
+  }
 })
 
 group('PA-09 other protocols, and other versions of this one, come to nothing', async t => {
@@ -114,6 +137,12 @@ group('PA-09 other protocols, and other versions of this one, come to nothing', 
       `${protocol}: served as if it had not asked`,
     )
   }
+})
+
+group('PA-10 a client that closes its side within a small body is told, and let go', async t => {
+  const result = await send(socket => socket.end(post(bearer, 'Content-Length: 100') + body.slice(0, 9)))
+  checkClosed(t, result, [400], 'half a body')
+  t.equal(result.headers.connection, 'close')
 })
 
 /** Chunked bodies that are none. */

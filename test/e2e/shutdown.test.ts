@@ -213,6 +213,21 @@ t.test(
   },
 )
 
+t.test('SD-06 a signal in the middle of the first start loses no key: it is shown, and then the end comes', async t => {
+  // As soon as the process listens to signals; the test's runner does so before.
+  const signal = `process.on('newListener', name => {
+    if (name === 'SIGTERM' && /main\\.js/.test(new Error().stack)) setImmediate(process.kill, process.pid, name)
+  })`
+  const gateway = await startGateway(t, {
+    providers: { a: { base_url: 'http://127.0.0.1:9/v1' } },
+    env: { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(signal)}` },
+  })
+  t.match(gateway.key, /^mgw_/)
+  t.equal(await gateway.kill(), 0)
+  t.match(gateway.stdout(), `Your API key, shown only this once:\n\n  ${gateway.key}\n`)
+  t.equal(gateway.stderr(), '')
+})
+
 t.test('SD-06 a signal in the middle of a reload, or of the start, ends cleanly', async t => {
   const { gateway, upstream } = await pair(t, { drain: '3s' })
   for (let round = 0; round < 3; round++) {

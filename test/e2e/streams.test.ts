@@ -1,4 +1,5 @@
 /** Streams that are poisoned, cut short, or left by their client, and what each of them costs. */
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { cachingKey, groupsOf, openBooks } from '../helpers/books.ts'
@@ -303,4 +304,21 @@ group('SF-10 E11 a client that leaves ends the work for it at once, and pays for
       `no ${outcome} of the provider`,
     )
   }
+})
+
+group('SF-10 a client that leaves ends the streams that wait behind another one, too', async t => {
+  // Of the second, the connection has more to send than is kept for it.
+  await play('left', { chunks, hold: 1 }, { chunks: ['x'.repeat(100_000), 'y'], hold: 1 }, { chunks, hold: 1 })
+  const body = JSON.stringify(request('left', true))
+  const lines = ['POST /v1/chat/completions HTTP/1.1', 'Host: gateway', `Authorization: Bearer ${gateway.key}`]
+  lines.push('Content-Type: application/json', `Content-Length: ${body.length}`, '', body)
+  const socket = connect(gateway.port, '127.0.0.1').on('error', () => undefined)
+  socket.resume().write(lines.join('\r\n').repeat(3))
+  await upstream.record('left', { requests: 3, chunks: 1 })
+  socket.destroy()
+  const entries = await upstream.record('left', { ended: 3 })
+  t.match(entries, [{ outcome: 'aborted' }, { outcome: 'aborted' }, { outcome: 'aborted' }])
+  await quiet()
+  const rows = books.prepare('SELECT outcome FROM requests ORDER BY at DESC LIMIT 3').pluck()
+  t.strictSame(rows.all(), ['aborted', 'aborted', 'aborted'])
 })

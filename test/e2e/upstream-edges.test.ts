@@ -1,5 +1,5 @@
 /** Edge cases of connections to providers that only sockets show: E9, E10, and packed streams (S21). */
-import { createDeflate, constants as zlib } from 'node:zlib'
+import { createDeflate, gzipSync, constants as zlib } from 'node:zlib'
 import t from 'tap'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
@@ -95,6 +95,26 @@ t.test('S21 SF-18 a packed stream reaches its client event by event', async t =>
   for (let step = await reader.read(); !step.done; step = await reader.read())
     last += new TextDecoder().decode(step.value)
   t.match(last, /"content":"🙂"[\s\S]*"finish_reason":"stop"[\s\S]*data: \[DONE\]\n\n$/)
+})
+
+t.test('S21 a packed refusal is read, and the caller told what it says', async t => {
+  const error = { message: 'This prompt is too long.', type: 'invalid_request_error', code: 'context_length_exceeded' }
+  const base64 = gzipSync(JSON.stringify({ error })).toString('base64')
+  const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
+  await upstream.script('plain', [{ status: 400, raw: [{ base64 }], headers }])
+  const response = await ask('test', true)
+  t.equal(response.status, 400)
+  t.match(await response.json(), { error: { message: /This prompt is too long/ } })
+})
+
+t.test('a refusal counts by its status when its body is cut short, or packed as nobody can read', async t => {
+  const refusal = (header: string) => `HTTP/1.1 429 Too Many Requests\r\nRetry-After: 7\r\n${header}\r\n\r\n{"error"`
+  for (const header of ['Content-Length: 1000', 'Content-Encoding: zstd', 'Content-Encoding: gzip']) {
+    await upstream.script('plain', [{ socket: [refusal(header)] }])
+    const response = await ask('test', false)
+    t.equal(response.status, 503, header)
+    t.match(await response.json(), { error: { code: 'upstream_rate_limited' } }, header)
+  }
 })
 
 t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))

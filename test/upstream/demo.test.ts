@@ -39,6 +39,11 @@ t.test('an answer follows from the request', async t => {
       { tools, messages: [...hi, called, { role: 'tool', content: '21°' }] },
       { tool: undefined, text: `${said} The tool said: 21°` },
     ],
+    [
+      'a result, and a reminder behind it',
+      { tools, messages: [...hi, called, { role: 'tool', content: '21°' }, user('Go on')] },
+      { tool: undefined, text: `${said.replace('Hi', 'Go on')} The tool said: 21°` },
+    ],
     ['JSON', { response_format: { type: 'json_object' } }, { text: '{"simulated":true,"prompt":"Hi"}' }],
     ['JSON of a schema', { response_format: { type: 'json_schema', json_schema } }, { text: '{"name":"Hi","age":1}' }],
     ['reasoning', { reasoning_effort: 'low' }, { text: said, reasoning: /wrote 2 characters/ }],

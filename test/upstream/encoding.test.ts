@@ -53,6 +53,12 @@ for (const coding of ['gzip', 'deflate', 'br'] as const) {
   })
 }
 
+t.test('S21 the name of a coding has no case', async t => {
+  t.equal(await rest(decoded(source([gzipSync('a')]), 'GZip')), 'a')
+  const from = source([Buffer.from('a')])
+  t.equal(decoded(from, 'Identity'), from)
+})
+
 t.test('S21 what is not packed passes as it is', async t => {
   const from = source([Buffer.from('a')])
   t.equal(decoded(from, undefined), from)

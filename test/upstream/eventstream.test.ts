@@ -149,6 +149,18 @@ t.test('a byte that is wrong is found', t => {
   t.end()
 })
 
+t.test('messages before a broken one are given, whatever chunk they came in', t => {
+  const bad = Buffer.from(VERIFIED)
+  bad[126]! ^= 1
+  for (const next of ['push', 'end'] as const) {
+    const framing = new EventStreamFraming()
+    t.strictSame(framing.push(Buffer.concat([recorded, bad, VERIFIED])), frames)
+    const error = thrown(() => (next === 'push' ? framing.push(VERIFIED) : framing.end()))
+    t.match(error, { code: 'upstream_invalid_response', message: /wrong checksum/ }, next)
+  }
+  t.end()
+})
+
 t.test('what is no message is refused', t => {
   const none = Buffer.alloc(0)
   const text = string(':event-type', 'x')

@@ -8,6 +8,8 @@ import { WebResults } from './web-results.ts'
 const NATIVE_WIRE = 'anthropic.messages'
 
 type ChoiceEvent = Extract<Event, { choice: number }>
+/** What is neither a piece of a call nor the end. */
+type Said = Exclude<ChoiceEvent, { type: 'tool' | 'finish' }>
 /** What the open block is, as far as the next event needs to know. */
 type Open =
   | { readonly type: 'text' }
@@ -24,8 +26,11 @@ export class Blocks {
   readonly #id: string
   #open: Open | undefined
   readonly #tools = new Map<number, PendingTool>()
-  /** Calls that began while the arguments of the open one were not complete: providers may interleave them. */
-  #waiting: PendingTool[] = []
+  /**
+   * Calls that began while the arguments of the open one were not complete, and what else was said meanwhile: providers
+   * may interleave them, and a block that is closed takes no more.
+   */
+  #waiting: (PendingTool | Said)[] = []
   readonly #web: WebResults
   #finish: FinishReason = 'stop'
   #ending: Readonly<Record<string, unknown>> | undefined
@@ -42,6 +47,27 @@ export class Blocks {
   add(event: ChoiceEvent): void {
     // This wire has one choice.
     if (event.choice !== 0) return
+    if (event.type === 'tool') this.#tool(event)
+    else if (event.type === 'finish') {
+      this.#finish = event.reason
+      if (event.ending?.wire === NATIVE_WIRE) this.#ending = event.ending.fields
+    } else if (this.#isOwed) this.#waiting.push(event)
+    else this.#say(event)
+  }
+
+  /** Call it once, after the last event. */
+  end(): void {
+    this.#goOn(true)
+    this.#close()
+    for (const block of this.#web.blocks()) this.#sink.whole(block)
+  }
+
+  /** Whether arguments of the open call are to come. */
+  get #isOwed(): boolean {
+    return this.#open?.type === 'tool' && !this.#open.tool.isComplete
+  }
+
+  #say(event: Said): void {
     switch (event.type) {
       case 'text':
         this.#text(event.text)
@@ -53,9 +79,6 @@ export class Blocks {
       case 'reasoning':
         this.#reasoning(event)
         break
-      case 'tool':
-        this.#tool(event)
-        break
       case 'phase':
         if (this.#open?.type === 'text') this.#close()
         break
@@ -66,20 +89,10 @@ export class Blocks {
         this.#close()
         this.#sink.whole(this.#web.native(event))
         break
-      case 'finish':
-        this.#finish = event.reason
-        if (event.ending?.wire === NATIVE_WIRE) this.#ending = event.ending.fields
-        break
       case 'image':
         // No block of this wire holds an image that an assistant made.
         break
     }
-  }
-
-  /** Call it once, after the last event. */
-  end(): void {
-    this.#close()
-    for (const block of this.#web.blocks()) this.#sink.whole(block)
   }
 
   /** Only where the provider named one. */
@@ -138,18 +151,18 @@ export class Blocks {
   }
 
   #tool(event: ToolEvent): void {
-    const open = this.#open?.type === 'tool' ? this.#open.tool : undefined
     let tool = this.#tools.get(event.index)
-    if (!tool) {
-      tool = new PendingTool(`toolu_${this.#id}_${event.index}`)
-      this.#tools.set(event.index, tool)
-      if (open && !open.isComplete) this.#waiting.push(tool)
-    }
+    const isNew = tool === undefined
+    tool ??= new PendingTool(`toolu_${this.#id}_${event.index}`)
+    if (isNew) this.#tools.set(event.index, tool)
+    // Asked before it is told: the piece may be the last one of the open call.
+    const isOwed = this.#isOwed
     tool.add(event)
-    if (tool === open) {
+    if (this.#open?.type === 'tool' && this.#open.tool === tool) {
       if (event.args) this.#sink.json(event.args)
-      if (this.#waiting.length > 0 && tool.isComplete) this.#next()
-    } else if (!this.#waiting.includes(tool) && !tool.isOpened) this.#openTool(tool)
+      this.#goOn(false)
+    } else if (isNew && isOwed) this.#waiting.push(tool)
+    else if (isNew) this.#openTool(tool)
   }
 
   #openTool(tool: PendingTool): void {
@@ -158,30 +171,24 @@ export class Blocks {
     if (tool.args !== '') this.#sink.json(tool.args)
   }
 
-  /** Opens the calls that wait, up to the first whose arguments are still to come. */
-  #next(): void {
-    for (let tool = this.#waiting.shift(); tool; tool = this.#waiting.shift()) {
-      this.#openTool(tool)
-      if (!tool.isComplete) return
+  /** Writes what waits, up to a call whose arguments are still to come; all of it when none are. */
+  #goOn(isEnd: boolean): void {
+    const waiting = this.#waiting
+    let at = 0
+    for (; at < waiting.length && (isEnd || !this.#isOwed); at++) {
+      const next = waiting[at]!
+      if (next instanceof PendingTool) this.#openTool(next)
+      else this.#say(next)
     }
+    if (at > 0) this.#waiting = waiting.slice(at)
   }
 
   #begin(open: Open): void {
-    if (open.type === 'tool') this.#closeOne()
-    else this.#close()
+    this.#close()
     this.#open = open
   }
 
-  /** Ends the open block, and writes the calls that waited for it. */
   #close(): void {
-    this.#closeOne()
-    for (let tool = this.#waiting.shift(); tool; tool = this.#waiting.shift()) {
-      this.#openTool(tool)
-      this.#closeOne()
-    }
-  }
-
-  #closeOne(): void {
     const open = this.#open
     if (!open) return
     this.#open = undefined

@@ -2,6 +2,9 @@
 import type { ToolEvent } from '../../core/event.ts'
 import type { OpenBlock } from './sink.ts'
 
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+
 export class PendingTool {
   #id: string
   #name = ''
@@ -10,6 +13,11 @@ export class PendingTool {
   args = ''
   /** True once its block has begun. */
   isOpened = false
+  /** Where in that text its end is: how many objects and lists are open, and whether a string is. */
+  #depth = 0
+  #inString = false
+  #escaped = false
+  #begun = false
 
   /** `id` is for a call that comes without one. */
   constructor(id: string) {
@@ -20,17 +28,27 @@ export class PendingTool {
     if (id) this.#id = id
     if (name) this.#name = name
     this.#signature ??= signature
-    this.args += args ?? ''
+    if (!args) return
+    this.args += args
+    this.#follow(args)
   }
 
-  /** True when nothing can follow: no text before the end of a JSON object is one. */
+  /** True when nothing can follow: the object is closed. Until then pieces of it may come, whatever comes between. */
   get isComplete(): boolean {
-    if (!this.args.trimEnd().endsWith('}')) return false
-    try {
-      JSON.parse(this.args)
-      return true
-    } catch {
-      return false
+    return this.#begun && this.#depth === 0
+  }
+
+  /** Each piece is looked at once. */
+  #follow(piece: string): void {
+    for (let at = 0; at < piece.length; at++) {
+      const code = piece.charCodeAt(at)
+      if (this.#escaped) this.#escaped = false
+      else if (code === QUOTE) this.#inString = !this.#inString
+      else if (this.#inString) this.#escaped = code === BACKSLASH
+      else if (isOpening(code)) {
+        this.#begun = true
+        this.#depth += 1
+      } else if (isClosing(code)) this.#depth -= 1
     }
   }
 
@@ -43,3 +61,7 @@ export class PendingTool {
     return { type: 'tool_use', id: this.#id, name: this.#name, input: {}, ...signed }
   }
 }
+
+/** `{` and `[`, `}` and `]`. */
+const isOpening = (code: number): boolean => code === 0x7b || code === 0x5b
+const isClosing = (code: number): boolean => code === 0x7d || code === 0x5d

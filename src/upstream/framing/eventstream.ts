@@ -23,20 +23,29 @@ export class EventStreamFraming implements Framing {
   #size = 0
   /** Bytes that must be there before there is something to read. */
   #wanted = PRELUDE_BYTES
+  /** What is broken behind the frames that were given last. */
+  #broken: unknown
 
+  /** Frames before one that is broken are given; the next call throws. */
   push(chunk: Buffer): Frame[] {
+    if (this.#broken) throw this.#broken
     this.#chunks.push(chunk)
     this.#size += chunk.length
     const frames: Frame[] = []
     if (this.#size < this.#wanted) return frames
     let bytes = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks)
-    while (bytes.length >= this.#wanted) {
-      const length = messageLength(bytes)
-      this.#wanted = length
-      if (bytes.length < length) break
-      frames.push(frameOf(bytes.subarray(0, length)))
-      bytes = bytes.subarray(length)
-      this.#wanted = PRELUDE_BYTES
+    try {
+      while (bytes.length >= this.#wanted) {
+        const length = messageLength(bytes)
+        this.#wanted = length
+        if (bytes.length < length) break
+        frames.push(frameOf(bytes.subarray(0, length)))
+        bytes = bytes.subarray(length)
+        this.#wanted = PRELUDE_BYTES
+      }
+    } catch (thrown) {
+      if (frames.length === 0) throw thrown
+      this.#broken = thrown
     }
     this.#chunks = bytes.length > 0 ? [bytes] : []
     this.#size = bytes.length
@@ -45,6 +54,7 @@ export class EventStreamFraming implements Framing {
 
   /** Throws when the bytes end within a message. */
   end(): Frame[] {
+    if (this.#broken) throw this.#broken
     if (this.#size > 0) throw errors.truncated()
     return []
   }
