@@ -27,6 +27,7 @@ export {
   pathSegment,
   sniffPicture,
   textOf,
+  toldSchema,
   toolArguments,
   turnOf,
   unanswerable,

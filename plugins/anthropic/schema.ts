@@ -33,10 +33,6 @@ export function strictSchema(schema: Json): Json {
   return Object.fromEntries(entries)
 }
 
-/** Tells a model to follow a schema, where nothing makes it. */
-export const toldSchema = (schema: Json): string =>
-  `Respond with one JSON value that is valid under this JSON Schema, and with nothing else:\n${JSON.stringify(schema)}`
-
 const member = (schema: unknown): Json => (isObject(schema) ? strictSchema(schema) : {})
 
 const mapOf = (schemas: Json): Json =>

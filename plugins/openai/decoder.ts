@@ -192,7 +192,10 @@ export class ChatDecoder implements Decoder {
     else this.#fail(upstreamError(status, { message: `the provider ended its answer with "${reason}"` }), out)
   }
 
-  /** What stands beside the choices: the served tier, whether they were filtered, and citations, which belong to the first choice. */
+  /**
+   * What stands beside the choices: the served tier, whether they were filtered, and citations, which belong to the
+   * first choice.
+   */
   #extras(chunk: Json, out: Event[]): void {
     const { service_tier: tier, search_results: results, citations, web_search: found } = chunk
     if (typeof tier === 'string' && tier !== '' && tier !== this.#tier) {

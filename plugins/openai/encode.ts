@@ -1,6 +1,13 @@
 /** Chat requests of the chat completions wire. Provider differences are data, applied to the body afterwards. */
-import { type ChatRequest, errors, type Json, type Target, type Tool, type WireRequest } from '../../src/plugin.ts'
-import { toldSchema } from '../anthropic/schema.ts'
+import {
+  type ChatRequest,
+  errors,
+  type Json,
+  type Target,
+  type Tool,
+  toldSchema,
+  type WireRequest,
+} from '../../src/plugin.ts'
 import { encodeMessage } from './messages.ts'
 
 /** Parameters that mean the same on both sides. */

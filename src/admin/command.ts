@@ -2,7 +2,7 @@
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Actor } from '../core/ports.ts'
 import type { Schema } from '../core/schema.ts'
-import { type Check, compile, type Failure } from '../validation/compile.ts'
+import { compile, type Failure } from '../validation/compile.ts'
 import type { AdminContext } from './context.ts'
 
 export interface Command {
@@ -20,8 +20,6 @@ export function command<Args>(
   return { args, run }
 }
 
-const validators = new WeakMap<Schema<unknown>, Check>()
-
 /**
  * Runs a command on arguments from outside; throws a GatewayError that names the argument when they do not fit.
  * `actor` is who asks, for the audit log.
@@ -33,11 +31,7 @@ export function runCommand(
   context: AdminContext,
   actor: Actor,
 ): unknown {
-  let validate = validators.get(schema)
-  if (!validate) {
-    validate = compile(schema.json)
-    validators.set(schema, validate)
-  }
+  const validate = compile(schema.json)
   if (!validate(args)) throw misfit(name, schema, validate.errors![0]!)
   return run(args as never, context, actor)
 }

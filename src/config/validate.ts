@@ -1,6 +1,6 @@
 /** Checks values against schemas, and says in an operator's words what is wrong. */
 import type { JsonSchema, Schema } from '../core/schema.ts'
-import { type Check, compile, type Failure } from '../validation/compile.ts'
+import { compile, type Failure } from '../validation/compile.ts'
 import { examples, type Unit } from '../validation/units.ts'
 import { nearest, unknownName } from './nearest.ts'
 import { type Path, samePath } from './source.ts'
@@ -13,8 +13,6 @@ export interface Problem {
   readonly message: string
 }
 
-const checks = new WeakMap<JsonSchema, Check>()
-
 /**
  * `value` as its schema types it, with defaults filled in and units turned into numbers IN PLACE; or the first
  * problem. Values at `hidden` paths are not repeated in messages.
@@ -24,8 +22,7 @@ export function check<T>(
   value: unknown,
   hidden: readonly Path[] = [],
 ): { readonly value: T } | { readonly problem: Problem } {
-  const fits = checks.get(schema.json) ?? compile(schema.json)
-  checks.set(schema.json, fits)
+  const fits = compile(schema.json)
   if (fits(value)) return { value: value as T }
   return { problem: explain(mostSpecific(fits.errors ?? []), hidden) }
 }

@@ -92,6 +92,10 @@ export function pathSegment(id: string): string {
   return encodeURIComponent(id)
 }
 
+/** Tells a model to follow a schema, where nothing makes it. */
+export const toldSchema = (schema: Json): string =>
+  `Respond with one JSON value that is valid under this JSON Schema, and with nothing else:\n${JSON.stringify(schema)}`
+
 /**
  * Calls that wait for their results. An id may come again, also within a turn: a result goes to the latest turn that
  * calls by its id, and there to the first call without one; the last takes what comes after them all (R3, R4).

@@ -21,17 +21,30 @@ export async function healAside(text: string): Promise<string> {
   if (text.length <= SMALL || !existsSync(THREAD)) return heal(text)
   if (threads >= MAX_THREADS) return text
   threads++
-  const thread = new Worker(THREAD, { workerData: text })
-  const healed = await new Promise<string>(resolve => {
-    const timer = setTimeout(resolve, PATIENCE_MS, text)
-    thread.once('message', resolve)
+  try {
+    return await inThread(text)
+  } catch {
     // What breaks a thread, its memory for example, is no reason to lose the answer.
-    thread.once('error', () => resolve(text))
-    thread.once('exit', () => clearTimeout(timer))
-  })
-  await thread.terminate()
-  threads--
-  return healed
+    return text
+  } finally {
+    threads--
+  }
+}
+
+async function inThread(text: string): Promise<string> {
+  const thread = new Worker(THREAD, { workerData: text })
+  let timer: NodeJS.Timeout | undefined
+  try {
+    return await new Promise<string>((resolve, reject) => {
+      timer = setTimeout(resolve, PATIENCE_MS, text)
+      thread.once('message', resolve)
+      thread.once('error', reject)
+      thread.once('exit', () => resolve(text))
+    })
+  } finally {
+    clearTimeout(timer)
+    await thread.terminate()
+  }
 }
 
 /**

@@ -33,13 +33,21 @@ export function compileWith(compile: typeof compileNew): void {
   compileNew = compile
 }
 
-/** The function for a schema; call once and keep it. Throws for a schema that is none. */
+const known = new WeakMap<JsonSchema, Check>()
+
+/** The function for a schema, made once for each schema object. Throws for a schema that is none. */
 export function compile(json: JsonSchema): Check {
+  const check = known.get(json) ?? make(json)
+  known.set(json, check)
+  return check
+}
+
+function make(json: JsonSchema): Check {
   built ??= readBuilt()
-  const make = built[keyOf(json)]
-  if (!make) return compileNew(json)
+  const prepared = built[keyOf(json)]
+  if (!prepared) return compileNew(json)
   const module: { exports: unknown } = { exports: undefined }
-  make(module, reach(load))
+  prepared(module, reach(load))
   return module.exports as Check
 }
 

@@ -30,7 +30,7 @@ export interface Payment {
 /** What a row came to that was taken away again. */
 export type Taken = Payment & { readonly cost: Money }
 
-/** The columns of a row that its hourly sum depends on. */
+/** The columns that `Counted` and `Taken` are made of. */
 interface OrphanRow {
   at: bigint
   org_id: string
@@ -67,6 +67,8 @@ interface Sum {
 }
 
 type Dimension = 'at' | 'orgId' | 'projectId' | 'keyId' | 'provider' | 'model' | 'source'
+/** What of a row its hourly sum depends on. */
+type Counted = Pick<RequestRow, Dimension | 'outcome' | 'cached' | 'usage' | 'storage'>
 
 export class RequestLog implements Participant {
   readonly #insert: Statement
@@ -107,19 +109,7 @@ export class RequestLog implements Participant {
   /** Call within a transaction. Returns false when the row was there already. */
   add(row: RequestRow, payment: Payment): boolean {
     if (this.#insert.run(...valuesOf(row, payment)).changes === 0) return false
-    const sum = this.#sumOf(row)
-    sum.requests++
-    if (row.outcome === 'error' || row.outcome === 'orphaned') sum.errors++
-    if (row.cached) sum.cached++
-    sum.input += count(row.usage.prompt) ?? 0
-    sum.output += count(row.usage.completion) ?? 0
-    sum.cacheRead += count(row.usage.input_cache_read) ?? 0
-    sum.reasoning += count(row.usage.internal_reasoning) ?? 0
-    const cost = payment.cost ?? 0n
-    sum.cost += cost
-    if (payment.funds === 'credits') sum.credits += cost
-    if (payment.funds === 'byok') sum.byok += cost
-    sum.storage += row.storage
+    this.#count(row, payment, 1)
     return true
   }
 
@@ -132,21 +122,35 @@ export class RequestLog implements Participant {
   takeOrphan(id: string): Taken | undefined {
     const row = this.#takeOrphan.get(id)
     if (!row) return undefined
-    const { org_id: orgId, project_id: projectId, key_id: keyId, provider, model, source, funds, charged } = row
-    const sum = this.#sumOf({ at: Number(row.at), orgId, projectId, keyId, provider, model, source })
-    sum.requests--
-    sum.errors--
-    sum.cached -= Number(row.cached)
-    sum.input -= Number(row.prompt_tokens ?? 0n)
-    sum.output -= Number(row.completion_tokens ?? 0n)
-    sum.cacheRead -= Number(row.cache_read_tokens ?? 0n)
-    sum.reasoning -= Number(row.reasoning_tokens ?? 0n)
-    const cost = row.cost ?? 0n
-    sum.cost -= cost
-    if (funds === 'credits') sum.credits -= cost
-    if (funds === 'byok') sum.byok -= cost
-    sum.storage -= row.storage
-    return { cost, funds, charged }
+    const { org_id: orgId, project_id: projectId, key_id: keyId, provider, model, source } = row
+    const { storage, funds, charged } = row
+    const usage: Usage = {
+      prompt: Number(row.prompt_tokens ?? 0n),
+      completion: Number(row.completion_tokens ?? 0n),
+      input_cache_read: Number(row.cache_read_tokens ?? 0n),
+      internal_reasoning: Number(row.reasoning_tokens ?? 0n),
+    }
+    const taken = { cost: row.cost ?? 0n, funds, charged }
+    const dimensions = { at: Number(row.at), orgId, projectId, keyId, provider, model, source }
+    this.#count({ ...dimensions, outcome: 'orphaned', cached: row.cached !== 0n, usage, storage }, taken, -1)
+    return taken
+  }
+
+  /** Adds a row to its hourly sum, or takes it away. */
+  #count(row: Counted, { cost, funds }: Payment, times: 1 | -1): void {
+    const sum = this.#sumOf(row)
+    sum.requests += times
+    if (row.outcome === 'error' || row.outcome === 'orphaned') sum.errors += times
+    if (row.cached) sum.cached += times
+    sum.input += times * (count(row.usage.prompt) ?? 0)
+    sum.output += times * (count(row.usage.completion) ?? 0)
+    sum.cacheRead += times * (count(row.usage.input_cache_read) ?? 0)
+    sum.reasoning += times * (count(row.usage.internal_reasoning) ?? 0)
+    const amount = BigInt(times) * (cost ?? 0n)
+    sum.cost += amount
+    if (funds === 'credits') sum.credits += amount
+    if (funds === 'byok') sum.byok += amount
+    sum.storage += BigInt(times) * row.storage
   }
 
   beforeCommit(): void {
