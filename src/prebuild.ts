@@ -10,6 +10,7 @@ import { parseYamlFile } from './config/yaml.ts'
 import { endpoints } from './endpoints/index.ts'
 import { createAjv } from './validation/ajv.ts'
 import { compile, compileWith, keyOf as keyOfSchema } from './validation/compile.ts'
+import { split } from './validation/split.ts'
 
 /** Writes the values of `files` to `target`. Throws a ConfigError for a file that is not valid. */
 export async function writeParsed(files: readonly string[], target: string): Promise<void> {
@@ -26,7 +27,7 @@ export async function writeValidators(config: string, target: string): Promise<v
   const library = createAjv({ Ajv, _ }, { source: true })
   const code: Record<string, string> = {}
   compileWith(json => {
-    const check = library.compile(json)
+    const check = library.compile(split(json))
     code[keyOfSchema(json)] = standalone.default(library, check)
     return check
   })

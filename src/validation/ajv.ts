@@ -22,6 +22,8 @@ export function createAjv({ Ajv, _ }: Library, { source = false } = {}): Ajv {
     useDefaults: true,
     discriminator: true,
     ownProperties: true,
+    // `split` has made the pieces.
+    inlineRefs: false,
     // Our own schemas are checked by tests.
     meta: false,
     validateSchema: false,

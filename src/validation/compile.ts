@@ -7,6 +7,7 @@ import { createRequire } from 'node:module'
 import type { Ajv, ErrorObject, ValidateFunction } from 'ajv'
 import type { JsonSchema } from '../core/schema.ts'
 import { createAjv, reach } from './ajv.ts'
+import { split } from './split.ts'
 
 /** What one schema says is wrong, as `ajv` words it. */
 export type Failure = ErrorObject
@@ -25,7 +26,7 @@ let built: Readonly<Record<string, Made>> | undefined
 let ajv: Ajv | undefined
 let compileNew = (json: JsonSchema): Check => {
   ajv ??= createAjv(load('ajv') as typeof import('ajv'))
-  return ajv.compile(json)
+  return ajv.compile(split(json))
 }
 
 /** Schemas that were not there at the build are compiled by `compile` from now on. For the build itself. */

@@ -73,6 +73,40 @@ t.test('limits of a database that knew fewer kinds of them stay as they are', as
   t.throws(twice, { code: 'SQLITE_CONSTRAINT_UNIQUE' })
 })
 
+t.test('what requests left stays as it is, and what they add is checked without building a table', async t => {
+  const path = join(temporaryFolder(t), 'gateway.db')
+  const old = openDatabase(path, migrations.slice(0, 5))
+  const tables = ['holds', 'requests'] as const
+  const texts = { outcome: 'orphaned', funds: 'plan' } as Readonly<Record<string, string>>
+  const columnsOf = (table: string) =>
+    old.prepare<[], { name: string; type: string }>(`SELECT name, type FROM pragma_table_info('${table}')`).all()
+  for (const table of tables) {
+    const columns = columnsOf(table)
+    const values = columns.map(({ name, type }, at) => texts[name] ?? (type === 'INTEGER' ? at : name))
+    old.prepare(`INSERT INTO ${table} VALUES (${columns.map(() => '?').join()})`).run(...values)
+  }
+  const before = tables.map(table => old.prepare(`SELECT * FROM ${table}`).all())
+  old.close()
+
+  const db = openDatabase(path)
+  t.teardown(() => db.close())
+  t.strictSame(
+    tables.map(table => db.prepare(`SELECT * FROM ${table}`).all()),
+    before,
+  )
+  for (const table of tables) {
+    const marks = before[tables.indexOf(table)]!.flatMap(row => Object.keys(row as object).map(() => 'NULL'))
+    const steps = db.prepare<[], { opcode: string }>(`EXPLAIN INSERT INTO ${table} VALUES (${marks.join()})`).all()
+    t.notOk(
+      steps.some(({ opcode }) => opcode === 'OpenEphemeral'),
+      table,
+    )
+  }
+  for (const [table, column] of [['holds', 'funds'] as const, ['requests', 'outcome'] as const]) {
+    t.throws(() => db.exec(`UPDATE ${table} SET ${column} = 'other'`), /CHECK constraint failed/)
+  }
+})
+
 t.test('a step that fails leaves the schema of before', async t => {
   const path = join(temporaryFolder(t), 'gateway.db')
   openDatabase(path).close()

@@ -8,5 +8,6 @@ import { step as trees } from './migrations/2-trees.ts'
 import { step as accounts } from './migrations/3-accounts.ts'
 import { step as policy } from './migrations/4-policy.ts'
 import { step as narrowing } from './migrations/5-narrowing.ts'
+import { step as checks } from './migrations/6-checks.ts'
 
-export const migrations: readonly string[] = [start, trees, accounts, policy, narrowing]
+export const migrations: readonly string[] = [start, trees, accounts, policy, narrowing, checks]

@@ -1,6 +1,6 @@
 /**
- * Group commit: whatever asks to write within one tick, or within two milliseconds of a busy process, becomes one
- * transaction. Who must not lose what was written is told when it is on disk, the others when it is committed: that
+ * Group commit: whatever asks to write before a few turns of the event loop pass in which nobody does becomes one
+ * transaction, within ten milliseconds: committing costs more than what is written. Who must not lose what was written is told when it is on disk, the others when it is committed: that
  * outlives the process, but not the machine.
  */
 import type { Statement } from 'better-sqlite3'
@@ -64,10 +64,10 @@ type Explain = (cause: unknown) => Error
 const PATIENCE_MS = 500
 /** On average. Asking costs microseconds, and a busy process leaves the lock free for hardly longer. */
 const RETRY_MS = 3
-/** From so many jobs in a transaction on, the next one gathers for a while: committing costs more than they do. */
-const BUSY_JOBS = 3
-/** Between two transactions of a busy process. */
-const GATHER_MS = 2
+/** So many turns of the event loop in which nobody asks to write end the gathering. */
+const QUIET_TURNS = 3
+/** No write waits longer for others, however many come. */
+const GATHER_MS = 10
 /** Bounds how long one transaction blocks the event loop; the rest follows in the next turn. */
 const MAX_JOBS = 512
 
@@ -105,8 +105,8 @@ export class Writer {
   #unsafe: Job[] = []
   #syncing: Promise<void> | undefined
   #scheduled = false
-  /** When the next transaction may begin, on the monotonic clock. */
-  #notBefore = 0
+  /** When the next transaction begins at the latest, on the monotonic clock. */
+  #latest = 0
   /** Another process writes. */
   #locked = false
   #fault: unknown
@@ -168,20 +168,28 @@ export class Writer {
   #schedule(): void {
     if (this.#scheduled || this.#queue.length === 0) return
     this.#scheduled = true
-    const drain = () => {
-      this.#scheduled = false
-      this.#drain()
-      this.#schedule()
-    }
-    const wait = this.#locked ? RETRY_MS * (0.5 + Math.random()) : this.#notBefore - performance.now()
-    if (wait > 0) setTimeout(drain, wait)
-    else setImmediate(drain)
+    this.#latest = performance.now() + GATHER_MS
+    if (this.#locked) setTimeout(this.#transact, RETRY_MS * (0.5 + Math.random()))
+    else setImmediate(this.#gather, this.#queue.length, 0)
+  }
+
+  /** One turn later: `known` jobs were there before it, and for `quiet` turns no others have come. */
+  readonly #gather = (known: number, quiet: number): void => {
+    const { length } = this.#queue
+    const turns = length > known ? 0 : quiet + 1
+    if (turns < QUIET_TURNS && performance.now() < this.#latest) setImmediate(this.#gather, length, turns)
+    else this.#transact()
+  }
+
+  readonly #transact = (): void => {
+    this.#scheduled = false
+    this.#drain()
+    this.#schedule()
   }
 
   #drain(): void {
     if (!this.#begin()) return
     const jobs = this.#queue.splice(0, MAX_JOBS)
-    this.#notBefore = jobs.length < BUSY_JOBS ? 0 : performance.now() + GATHER_MS
     try {
       for (const job of jobs) job.run()
       this.#commit()
