@@ -19,8 +19,8 @@ export interface OpenCalls {
 }
 
 /**
- * A clock bounds each phase (first event, then idle time between chunks) and with it the total time, which all attempts
- * share. Aborting the signal destroys the socket at once.
+ * A clock bounds each phase (first event, then silence while a reader waits) and with it the total time, which all
+ * attempts share. Aborting the signal destroys the socket at once.
  */
 export class Incoming implements Dispatcher.DispatchHandler {
   status = 0
@@ -35,11 +35,15 @@ export class Incoming implements Dispatcher.DispatchHandler {
   /** On the monotonic clock, as is when the time of all attempts together is over. */
   readonly #began: number
   readonly #deadline: number
-  #phase: NodeJS.Timeout
-  #phaseName: 'first event' | 'idle' = 'first event'
+  #phase: 'first event' | 'idle' = 'first event'
+  /** How long this phase may take from `#since` on. */
+  #patienceMs: number
+  #since: number
+  /** Set once and moved only when it goes off: chunks come a thousand times more often. */
+  #timer: NodeJS.Timeout
   #resolveHead!: (incoming: Incoming) => void
   #rejectHead!: (error: GatewayError) => void
-  readonly #arrivals = new Arrivals(() => this.#resume())
+  readonly #arrivals = new Arrivals(() => this.#taken())
   #controller: Dispatcher.DispatchController | undefined
   #paused = false
   #ended = false
@@ -60,8 +64,10 @@ export class Incoming implements Dispatcher.DispatchHandler {
       this.#rejectHead = reject
     })
     this.#began = performance.now()
+    this.#since = this.#began
     this.#deadline = this.#began + remainingMs
-    this.#phase = setTimeout(() => this.#expire(), Math.max(1, Math.min(timeouts.firstEvent, remainingMs)))
+    this.#patienceMs = timeouts.firstEvent
+    this.#timer = this.#wakeAfter(Math.min(timeouts.firstEvent, timeouts.idle, remainingMs))
     signal.listen(this.#onAbort)
   }
 
@@ -77,11 +83,9 @@ export class Incoming implements Dispatcher.DispatchHandler {
 
   /** The first event is here: from now on only silence between chunks is timed. */
   committed(): void {
-    clearTimeout(this.#phase)
-    if (this.#ended || this.#failed) return
-    this.#phaseName = 'idle'
-    const remainingMs = this.#deadline - performance.now()
-    this.#phase = setTimeout(() => this.#expire(), Math.max(1, Math.min(this.#idleMs, remainingMs)))
+    this.#phase = 'idle'
+    this.#patienceMs = this.#idleMs
+    this.#since = performance.now()
   }
 
   /** Cuts off an unfinished answer. */
@@ -97,8 +101,8 @@ export class Incoming implements Dispatcher.DispatchHandler {
     if (this.#ended || this.#failed) return
     this.#settle()
     this.#released = true
-    this.#phase = setTimeout(() => this.#fail(errors.aborted()), DRAIN_MS)
-    this.#phase.unref()
+    this.#timer = setTimeout(() => this.#fail(errors.aborted()), DRAIN_MS)
+    this.#timer.unref()
     this.#resume()
   }
 
@@ -119,14 +123,11 @@ export class Incoming implements Dispatcher.DispatchHandler {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#released) return
-    if (this.#phaseName === 'idle') this.#phase.refresh()
     if (this.#arrivals.bytes + chunk.length > HIGH_WATER && !this.#paused) {
       this.#paused = true
       controller.pause()
     }
     this.#arrivals.push(chunk)
-    // Silence is for the phase clock; a provider that goes on talking is cut off here.
-    if (performance.now() > this.#deadline) this.#fail(errors.upstreamTimeout('total time'))
   }
 
   onResponseEnd(): void {
@@ -140,17 +141,31 @@ export class Incoming implements Dispatcher.DispatchHandler {
     this.#fail(errors.unreachable(reason(cause), cause).with({ stale }))
   }
 
+  /** The reader has all that there was; if it waits from now on, then for the provider. */
+  #taken(): void {
+    if (this.#phase === 'idle') this.#since = performance.now()
+    this.#resume()
+  }
+
   #resume(): void {
     if (!this.#paused) return
     this.#paused = false
     this.#controller?.resume()
   }
 
-  #expire(): void {
+  #wakeAfter(ms: number): NodeJS.Timeout {
+    return setTimeout(this.#look, Math.max(1, ms))
+  }
+
+  readonly #look = (): void => {
+    const now = performance.now()
     // A reader that does not read is not the provider's silence.
-    if (performance.now() >= this.#deadline) this.#fail(errors.upstreamTimeout('total time'))
-    else if (this.#paused) this.#phase.refresh()
-    else this.#fail(errors.upstreamTimeout(this.#phaseName))
+    if (this.#arrivals.bytes > 0) this.#since = now
+    const remainingMs = this.#deadline - now
+    const patienceMs = this.#since + this.#patienceMs - now
+    if (remainingMs <= 0) this.#fail(errors.upstreamTimeout('total time'))
+    else if (patienceMs <= 0) this.#fail(errors.upstreamTimeout(this.#phase))
+    else this.#timer = this.#wakeAfter(Math.min(patienceMs, remainingMs))
   }
 
   #fail(error: GatewayError): void {
@@ -163,7 +178,7 @@ export class Incoming implements Dispatcher.DispatchHandler {
   }
 
   #settle(): void {
-    clearTimeout(this.#phase)
+    clearTimeout(this.#timer)
     if (!this.#settled) {
       this.#settled = true
       this.#open.count--
