@@ -30,7 +30,7 @@ export async function measureLoad(load, targets, { runs, scale, latency = true }
     for (const probe of probes) await probe.send(slice * WARM_SLICES)
     for (let run = 0; run < runs; run++) {
       for (let at = 0; at < SLICES; at++) for (const probe of inTurn(probes, at)) await probe.saturate(slice)
-      if (!latency) continue
+      if (!latency || paced === 0) continue
       for (const probe of probes) probe.beginPaced()
       for (let at = 0; at < PACED_SLICES; at++) for (const probe of inTurn(probes, at)) await probe.pace(paced)
     }
