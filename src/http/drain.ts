@@ -37,7 +37,8 @@ export async function drain(listener: Drained, times: DrainTimes, hurried: Promi
   const closed = new Promise<void>(resolve => server.close(() => resolve()))
   // Sockets that never sent a byte, or went idle after close(), keep a server open.
   const closeIdle = () => {
-    for (const socket of listener.idleSockets()) socket.destroySoon()
+    // One that was ended goes by itself once its client has taken what was said.
+    for (const socket of listener.idleSockets()) if (!socket.writableEnded) socket.destroySoon()
   }
   closeIdle()
   const sweep = setInterval(() => setImmediate(closeIdle), SWEEP_MS)

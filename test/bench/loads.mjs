@@ -42,7 +42,7 @@ export const loads = [
     name: '100 kB prompt',
     group: 'large',
     wire: 'chat',
-    ...{ slice: 40, concurrency: 8, rate: 50, seconds: 1 },
+    ...{ slice: MANY, concurrency: MANY, rate: 50, seconds: 1 },
     prompt: 100_000,
   },
   {

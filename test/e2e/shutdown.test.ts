@@ -113,6 +113,7 @@ t.test('SD-01 an answer that its client has yet to take is not cut off by the en
   for await (const chunk of socket) taken += (chunk as Buffer).length
   t.ok(taken > size, `${taken} bytes came`)
   t.equal(await exit, 0)
+  t.notMatch(gateway.stderr(), /MaxListenersExceeded/)
   t.strictSame(rowsOf(gateway), [{ code: null, count: 1, paid: 1 }])
 })
 
