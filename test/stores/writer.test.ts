@@ -1,6 +1,7 @@
 /** When a write counts as done: committed for some, on disk for others, and what a disk that fails means. */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { type Disk, LogFile } from '../../src/stores/sqlite/disk.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
@@ -49,6 +50,33 @@ t.test('what only has to be committed waits for no disk; what must last is told 
   disk.calls[0]!.resolve()
   await lasting
   t.same(told, ['hold', 'charge'])
+})
+
+t.test('what is asked for in turns that follow one another shares a transaction', async t => {
+  const { writer, told, write } = subject(t)
+  let transactions = 0
+  writer.join({ beforeCommit: () => void transactions++, undone: () => undefined })
+  const all = []
+  for (let at = 0; at < 5; at++) {
+    all.push(write(`${at}`, 'committed'))
+    await turn()
+  }
+  t.same(told, [])
+  await Promise.all(all)
+  t.equal(transactions, 1)
+
+  // Alone it waits for a few turns, in a stream of others not for their end.
+  let turns = 0
+  void write('alone', 'committed')
+  for (; !told.includes('alone'); turns++) await turn()
+  t.ok(turns < 10, `${turns} turns`)
+  void write('first', 'committed')
+  while (!told.includes('first')) {
+    all.push(write('other', 'committed'))
+    await turn()
+  }
+  t.equal(transactions, 3)
+  await Promise.all(all)
 })
 
 t.test('transactions that end while the disk works share the next call, and none the one that runs', async t => {
