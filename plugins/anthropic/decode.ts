@@ -10,41 +10,15 @@ import {
   seal,
   type Target,
 } from '../../src/plugin.ts'
+import { Repeated } from '../openai/repeated.ts'
 import type { Block } from './blocks.ts'
 import { faultOf } from './fault.ts'
 import { type OpenBlock, openBlock } from './open-block.ts'
+import type { Delta, Message, Payload } from './payload.ts'
 import { FORMAT } from './thinking.ts'
 import { tierOf, UsageMeter } from './usage.ts'
 
-/** What the wire's objects may hold; every field is checked where it is read. */
-interface Payload extends Message {
-  type?: unknown
-  index?: number
-  message?: Message
-  content_block?: Block
-  delta?: Delta
-}
-interface Message {
-  id?: unknown
-  model?: unknown
-  content?: unknown
-  stop_reason?: unknown
-  stop_sequence?: unknown
-  stop_details?: { explanation?: unknown } | null
-  usage?: unknown
-}
-interface Delta {
-  type?: unknown
-  text?: unknown
-  thinking?: unknown
-  signature?: unknown
-  partial_json?: unknown
-  citation?: unknown
-  stop_reason?: unknown
-  stop_sequence?: unknown
-  stop_details?: Message['stop_details']
-}
-
+const textEvent = (text: string): Event => ({ type: 'text', choice: 0, text })
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 
 /** Stop reasons that no finish reason tells apart. */
@@ -66,6 +40,7 @@ export class MessagesDecoder implements Decoder {
   /** Blocks that still gather input, by the wire's block index. */
   readonly #open = new Map<number, OpenBlock>()
   readonly #cited = new Set<string>()
+  readonly #repeated = new Repeated('text')
   #usage = new UsageMeter()
 
   constructor(mode: 'stream' | 'unary', target: Target) {
@@ -75,6 +50,8 @@ export class MessagesDecoder implements Decoder {
 
   frame(frame: Frame): Event[] {
     if (this.done) return []
+    const repeated = this.#repeated.textOf(frame.data)
+    if (repeated) return [textEvent(repeated)]
     let payload: Payload
     try {
       payload = JSON.parse(frame.data)
@@ -86,8 +63,13 @@ export class MessagesDecoder implements Decoder {
     if (!isObject(payload)) return this.#fail(errors.invalidAnswer('it is not a JSON object'))
     const kind = payload.type ?? frame.name
     switch (kind) {
-      case 'content_block_delta':
-        return isObject(payload.delta) ? this.#delta(payload.index ?? 0, payload.delta) : []
+      case 'content_block_delta': {
+        if (!isObject(payload.delta)) return []
+        const events = this.#delta(payload.index ?? 0, payload.delta)
+        // By its name alone nothing could be told from an event of another kind.
+        if (events[0]?.type === 'text' && payload.type) this.#repeated.learn(frame.data, events[0].text)
+        return events
+      }
       case 'content_block_start':
         return isObject(payload.content_block) ? this.#blockStart(payload.index ?? 0, payload.content_block) : []
       case 'content_block_stop':
@@ -184,7 +166,7 @@ export class MessagesDecoder implements Decoder {
         const { text } = delta
         if (typeof text !== 'string' || text === '') return []
         this.#emitted = true
-        return [{ type: 'text', choice: 0, text }]
+        return [textEvent(text)]
       }
       case 'input_json_delta': {
         const json = delta.partial_json

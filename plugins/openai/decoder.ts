@@ -40,7 +40,7 @@ export class ChatDecoder implements Decoder {
   #answerId = ''
   #tier = ''
   #searchesCounted = false
-  readonly #repeated = new Repeated()
+  readonly #repeated = new Repeated('content')
   /** The choice whose text the repeated event tells. */
   #speaker: Choice | undefined
 
