@@ -87,16 +87,16 @@ async function measure() {
     await Promise.all(servers.map(({ stop }) => stop()))
   }
   const chosen = loads.filter(({ group }) => only.includes(group))
-  if (chosen.length > 0 || only.includes('beside')) {
-    const servers = await startServers(upstream)
-    const targets = [...servers, ...named]
-    if (chosen.length > 0) results.loads = []
-    for (const load of chosen) {
-      const rows = await measured(load.name, () => measureLoad(load, targets, effort))
-      results.loads.push({ name: load.name, rows })
-    }
-    if (only.includes('beside')) results.beside = await measured('beside', () => measureBeside(targets, effort))
-    await Promise.all(servers.map(({ stop }) => stop()))
+  if (chosen.length > 0) results.loads = []
+  for (const load of chosen) {
+    const rows = await measured(load.name, () =>
+      between(upstream, named, targets => measureLoad(load, targets, effort)),
+    )
+    results.loads.push({ name: load.name, rows })
+  }
+  if (only.includes('beside')) {
+    const measureIt = targets => measureBeside(targets, effort)
+    results.beside = await measured('beside', () => between(upstream, named, measureIt))
   }
   if (only.includes('workers')) {
     const load = { workers: WORKERS, runs, seconds: WORKERS_SECONDS }
@@ -130,6 +130,14 @@ async function startServers(upstream) {
   const floor = await stage.start([script('floor.mjs'), upstream])
   const gateway = await startGateway(stage, await configure(stage, upstream))
   return [{ name: 'floor', models, headers: {}, pipes: true, ...floor }, gateway]
+}
+
+/** Measures processes of their own: what one load leaves in their heaps is not another one's. */
+async function between(upstream, named, measureIt) {
+  const servers = await startServers(upstream)
+  const results = await measureIt([...servers, ...named])
+  await Promise.all(servers.map(({ stop }) => stop()))
+  return results
 }
 
 /** Tells on standard error what is going on. */
