@@ -29,12 +29,17 @@ function startChild(): { process: ChildProcess; ready: Promise<unknown> } {
 
 async function tell(child: { process: ChildProcess; ready: Promise<unknown> }, order: Order): Promise<unknown> {
   await child.ready
-  const ended = once(child.process, 'exit').then(([code, signal]) => {
+  const over = new AbortController()
+  const ended = once(child.process, 'exit', { signal: over.signal }).then(([code, signal]) => {
     throw new Error(`the other process ended with ${code ?? signal}`)
   })
   const answer = once(child.process, 'message')
   child.process.send(order)
-  return (await Promise.race([answer, ended]))[0]
+  try {
+    return (await Promise.race([answer, ended]))[0]
+  } finally {
+    over.abort()
+  }
 }
 
 /** How many transactions the write-ahead log holds: a frame that ends one carries the size of the database. */
