@@ -1,7 +1,7 @@
 /**
  * Group commit: whatever asks to write before a few turns of the event loop pass in which nobody does becomes one
- * transaction, within ten milliseconds: committing costs more than what is written. Who must not lose what was written is told when it is on disk, the others when it is committed: that
- * outlives the process, but not the machine.
+ * transaction, within ten milliseconds: committing costs more than what is written. Who must not lose what was written
+ * is told when it is on disk, the others when it is committed: that outlives the process, but not the machine.
  */
 import type { Statement } from 'better-sqlite3'
 import type { Disk } from './disk.ts'
