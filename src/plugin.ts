@@ -21,6 +21,7 @@ export { guessStatus, readFault, refusals, upstreamError, upstreamErrorFrom } fr
 export type { Usage } from './core/usage.ts'
 export {
   append,
+  newCallId,
   OpenCalls,
   objectArguments,
   parseDataUrl,

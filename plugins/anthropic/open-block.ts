@@ -1,5 +1,5 @@
 /** Content blocks whose input comes in pieces: client tool calls, structured answers, and blocks with no chat form. */
-import { type Event, textIn, toolArguments } from '../../src/plugin.ts'
+import { type Event, newCallId, textIn, toolArguments } from '../../src/plugin.ts'
 import type { Block } from './blocks.ts'
 import { fromWireName, JSON_TOOL } from './tool-name.ts'
 
@@ -65,7 +65,7 @@ class ToolCall extends Call {
         choice: 0,
         index: this.#index,
         // C15: without an id there is no call, and its name would be lost.
-        id: textIn(id) ?? `call_${crypto.randomUUID().replaceAll('-', '')}`,
+        id: textIn(id) ?? newCallId(),
         ...(typeof name === 'string' && { name: fromWireName(name) }),
       },
     ]

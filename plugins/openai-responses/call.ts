@@ -1,5 +1,5 @@
 /** A function call as it grows. */
-import { type Event, type Json, textIn, toolArguments } from '../../src/plugin.ts'
+import { type Event, type Json, newCallId, textIn, toolArguments } from '../../src/plugin.ts'
 import type { Answer } from './answer.ts'
 import { PARALLEL, wrappedCalls } from './parallel.ts'
 import { sealNamespace } from './replay.ts'
@@ -96,7 +96,7 @@ export class CallItem {
 
   /** C15: a call without an id gets one that no other answer has. */
   #clientId(): string {
-    this.#id ??= `call_${crypto.randomUUID().replaceAll('-', '')}`
+    this.#id ??= newCallId()
     return this.#id
   }
 }

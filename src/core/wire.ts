@@ -92,6 +92,9 @@ export function pathSegment(id: string): string {
   return encodeURIComponent(id)
 }
 
+/** An id for a call that came without one (C15): no other answer has it. */
+export const newCallId = (): string => `call_${crypto.randomUUID().replaceAll('-', '')}`
+
 /** Tells a model to follow a schema, where nothing makes it. */
 export const toldSchema = (schema: Json): string =>
   `Respond with one JSON value that is valid under this JSON Schema, and with nothing else:\n${JSON.stringify(schema)}`

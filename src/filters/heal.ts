@@ -12,13 +12,14 @@ const PATIENCE_MS = 2_000
 const MAX_THREADS = 2
 /** Beside the bundle; absent when the code runs from its sources, where everything is healed here. */
 const THREAD = new URL('./heal-thread.js', import.meta.url)
+const hasThread = existsSync(THREAD)
 
 let threads = 0
 
 /** As `heal`, without keeping others waiting. Never rejects. */
 export async function healAside(text: string): Promise<string> {
   if (text.length > LARGE || isJson(text)) return text
-  if (text.length <= SMALL || !existsSync(THREAD)) return heal(text)
+  if (text.length <= SMALL || !hasThread) return heal(text)
   if (threads >= MAX_THREADS) return text
   threads++
   try {

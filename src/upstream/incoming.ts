@@ -28,7 +28,7 @@ export class Incoming implements Dispatcher.DispatchHandler {
   readonly head: Promise<Incoming>
 
   /** Not the call itself: its body need not be kept until the answer has ended. */
-  readonly #idleMs: number
+  readonly #timeouts: Call['timeouts']
   readonly #signal: Cancellation
   readonly #open: OpenCalls
   #settled = false
@@ -36,8 +36,7 @@ export class Incoming implements Dispatcher.DispatchHandler {
   readonly #began: number
   readonly #deadline: number
   #phase: 'first event' | 'idle' = 'first event'
-  /** How long this phase may take from `#since` on. */
-  #patienceMs: number
+  /** From when on the patience of this phase counts. */
   #since: number
   /** Set once and moved only when it goes off: chunks come a thousand times more often. */
   #timer: NodeJS.Timeout
@@ -55,7 +54,7 @@ export class Incoming implements Dispatcher.DispatchHandler {
 
   /** Counts as one of `open` until nothing is expected of it any more. */
   constructor({ timeouts, remainingMs, signal }: Pick<Call, 'timeouts' | 'remainingMs' | 'signal'>, open: OpenCalls) {
-    this.#idleMs = timeouts.idle
+    this.#timeouts = timeouts
     this.#signal = signal
     this.#open = open
     open.count++
@@ -66,7 +65,6 @@ export class Incoming implements Dispatcher.DispatchHandler {
     this.#began = performance.now()
     this.#since = this.#began
     this.#deadline = this.#began + remainingMs
-    this.#patienceMs = timeouts.firstEvent
     this.#timer = this.#wakeAfter(Math.min(timeouts.firstEvent, timeouts.idle, remainingMs))
     signal.listen(this.#onAbort)
   }
@@ -84,7 +82,6 @@ export class Incoming implements Dispatcher.DispatchHandler {
   /** The first event is here: from now on only silence between chunks is timed. */
   committed(): void {
     this.#phase = 'idle'
-    this.#patienceMs = this.#idleMs
     this.#since = performance.now()
   }
 
@@ -162,7 +159,8 @@ export class Incoming implements Dispatcher.DispatchHandler {
     // A reader that does not read is not the provider's silence.
     if (this.#arrivals.bytes > 0) this.#since = now
     const remainingMs = this.#deadline - now
-    const patienceMs = this.#since + this.#patienceMs - now
+    const { idle, firstEvent } = this.#timeouts
+    const patienceMs = this.#since + (this.#phase === 'idle' ? idle : firstEvent) - now
     if (remainingMs <= 0) this.#fail(errors.upstreamTimeout('total time'))
     else if (patienceMs <= 0) this.#fail(errors.upstreamTimeout(this.#phase))
     else this.#timer = this.#wakeAfter(Math.min(patienceMs, remainingMs))

@@ -38,8 +38,11 @@ const known = new WeakMap<JsonSchema, Check>()
 
 /** The function for a schema, made once for each schema object. Throws for a schema that is none. */
 export function compile(json: JsonSchema): Check {
-  const check = known.get(json) ?? make(json)
-  known.set(json, check)
+  let check = known.get(json)
+  if (!check) {
+    check = make(json)
+    known.set(json, check)
+  }
   return check
 }
 

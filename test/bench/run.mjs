@@ -79,24 +79,24 @@ async function measure() {
   const named = options.target.map(readTarget)
   if (only.includes('counts')) results.counts = await measured('counts', () => measureCounts(stage, simulated))
   if (only.includes('streams')) {
-    const servers = await startServers(upstream)
     results.streams = []
-    for (const server of [...servers, ...named.filter(({ pid }) => pid)]) {
-      results.streams.push(await measured(`streams of ${server.name}`, () => measureStreams(server, effort)))
-    }
-    await Promise.all(servers.map(({ stop }) => stop()))
+    await withServers(upstream, named, async targets => {
+      for (const target of targets.filter(({ pid }) => pid)) {
+        results.streams.push(await measured(`streams of ${target.name}`, () => measureStreams(target, effort)))
+      }
+    })
   }
   const chosen = loads.filter(({ group }) => only.includes(group))
   if (chosen.length > 0) results.loads = []
   for (const load of chosen) {
     const rows = await measured(load.name, () =>
-      between(upstream, named, targets => measureLoad(load, targets, effort)),
+      withServers(upstream, named, targets => measureLoad(load, targets, effort)),
     )
     results.loads.push({ name: load.name, rows })
   }
   if (only.includes('beside')) {
     const measureIt = targets => measureBeside(targets, effort)
-    results.beside = await measured('beside', () => between(upstream, named, measureIt))
+    results.beside = await measured('beside', () => withServers(upstream, named, measureIt))
   }
   if (only.includes('workers')) {
     const load = { workers: WORKERS, runs, seconds: WORKERS_SECONDS }
@@ -133,7 +133,7 @@ async function startServers(upstream) {
 }
 
 /** Measures processes of their own: what one load leaves in their heaps is not another one's. */
-async function between(upstream, named, measureIt) {
+async function withServers(upstream, named, measureIt) {
   const servers = await startServers(upstream)
   const results = await measureIt([...servers, ...named])
   await Promise.all(servers.map(({ stop }) => stop()))

@@ -5,7 +5,8 @@ import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
 import { type Disk, LogFile } from '../../src/stores/sqlite/disk.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
-import { type Safety, Writer } from '../../src/stores/sqlite/writer.ts'
+import type { Safety } from '../../src/stores/sqlite/write.ts'
+import { Writer } from '../../src/stores/sqlite/writer.ts'
 import { temporaryFolder } from './subject.ts'
 
 type Scope = Parameters<typeof temporaryFolder>[0]

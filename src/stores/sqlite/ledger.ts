@@ -11,7 +11,8 @@ import { type OwnerOptions, Owners } from './owners.ts'
 import { RequestLog } from './requests.ts'
 import { Spool } from './spool.ts'
 import { Subscriptions } from './subscriptions.ts'
-import type { Safety, Writer } from './writer.ts'
+import type { Safety } from './write.ts'
+import type { Writer } from './writer.ts'
 
 /** A hold of a living owner is an orphan so long after it expired. */
 const GRACE_MS = 60_000

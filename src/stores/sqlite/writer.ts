@@ -6,62 +6,8 @@
 import type { Statement } from 'better-sqlite3'
 import type { Disk } from './disk.ts'
 import { type Sqlite, StoreError } from './open.ts'
+import { type Explain, type Job, PATIENCE_MS, type Safety, Write } from './write.ts'
 
-interface Job {
-  run(): void
-  done(): void
-  fail(error: unknown): void
-  /** When to give up waiting for another process, on the monotonic clock. */
-  readonly until: number
-  readonly safety: Safety
-}
-
-/** When a write counts as done: once the process, or once the machine, may end without losing it. */
-export type Safety = 'committed' | 'durable'
-
-/** Something to write, and the promise of whoever asked for it. */
-class Write<T> implements Job {
-  readonly #work: () => T
-  readonly #explain: Explain | undefined
-  readonly #resolve: (result: T) => void
-  readonly #reject: (reason: unknown) => void
-  readonly until: number
-  readonly safety: Safety
-  #result: T | undefined
-
-  constructor(
-    work: () => T,
-    safety: Safety,
-    explain: Explain | undefined,
-    resolve: (result: T) => void,
-    reject: (reason: unknown) => void,
-  ) {
-    this.#work = work
-    this.safety = safety
-    this.#explain = explain
-    this.#resolve = resolve
-    this.#reject = reject
-    this.until = performance.now() + PATIENCE_MS
-  }
-
-  run(): void {
-    this.#result = this.#work()
-  }
-
-  done(): void {
-    this.#resolve(this.#result as T)
-  }
-
-  fail(error: unknown): void {
-    this.#reject(this.#explain ? this.#explain(error) : error)
-  }
-}
-
-/** Makes an error of the store one that a caller understands. */
-type Explain = (cause: unknown) => Error
-
-/** How long a write waits for the lock of another process. */
-const PATIENCE_MS = 500
 /** On average. Asking costs microseconds, and a busy process leaves the lock free for hardly longer. */
 const RETRY_MS = 3
 /** So many turns of the event loop in which nobody asks to write end the gathering. */
