@@ -102,7 +102,7 @@ export async function openParts(file: GatewayFile, options: PartsOptions, open: 
   const metrics = new PrometheusMetrics({ version, lag })
   metrics.overdraft(() => Number(stores.overdraft()) / NANO)
   const allowPrivate = env.GATEWAY_ALLOW_PRIVATE_PROVIDERS === 'true'
-  const transport = new Transport({ allowPrivate })
+  const transport = new Transport({ allowPrivate, gatherMs: file.server.gather })
   open.add(() => transport.close())
 
   const { wires, filters, endpoints } = registry

@@ -55,6 +55,7 @@ export const gatewayFile = s.object({
     write_stall: s.default(s.duration(), '60s'),
     heartbeat: s.default(s.duration(), '15s'),
     hold: s.default(s.duration(), '10s'),
+    gather: s.default(s.duration(), '10ms'),
     max_connections: s.default(s.integer({ minimum: 1 }), 10_000),
     buffer: s.default(s.size(), '256MiB'),
     fetch_from: s.optional(s.array(origin)),

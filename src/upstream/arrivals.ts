@@ -1,13 +1,18 @@
 /** The chunks of one answer between its socket and its reader. */
 import type { GatewayError } from '../core/error.ts'
 
+/** How much a reader took at a time. */
+export interface Taken {
+  readonly pieces: number
+  readonly bytes: number
+}
+
 /**
  * A queue with one reader. It ends once, or fails once; what came before is given first. One read of a socket brings
- * many chunks, one by one: a reader that waits for the first of them gets them all. To keep a reader asleep for some
- * milliseconds, so that it gets more at a time, saves no CPU time: a busy process gets chunks together anyhow.
+ * many chunks, one by one: a reader that waits for the first of them gets them all.
  */
 export class Arrivals {
-  readonly #onTaken: () => void
+  readonly #onTaken: (taken: Taken) => void
   #chunks: Buffer[] = []
   #bytes = 0
   /** Wakes the reader, who looks here when it is awake. */
@@ -15,8 +20,8 @@ export class Arrivals {
   #ended = false
   #error: GatewayError | undefined
 
-  /** `onTaken` is called whenever nothing is left in the queue. */
-  constructor(onTaken: () => void) {
+  /** `onTaken` is called whenever all that was in the queue is taken. */
+  constructor(onTaken: (taken: Taken) => void) {
     this.#onTaken = onTaken
   }
 
@@ -65,9 +70,10 @@ export class Arrivals {
 
   #taken(): Buffer[] {
     const chunks = this.#chunks
+    const taken = { pieces: chunks.length, bytes: this.#bytes }
     this.#chunks = []
     this.#bytes = 0
-    this.#onTaken()
+    this.#onTaken(taken)
     return chunks
   }
 }

@@ -2,9 +2,10 @@
 import type { Dispatcher } from 'undici'
 import type { Cancellation } from '../core/cancel.ts'
 import { errors, type GatewayError } from '../core/error.ts'
-import { Arrivals } from './arrivals.ts'
+import { Arrivals, type Taken } from './arrivals.ts'
 import type { Call } from './call.ts'
-import { isOlder } from './pools.ts'
+import type { Gathering } from './gathering.ts'
+import type { Line } from './line.ts'
 
 /** Unread bytes at which a provider is told to wait. */
 const HIGH_WATER = 32 * 1024
@@ -25,6 +26,8 @@ export interface OpenCalls {
 export class Incoming implements Dispatcher.DispatchHandler {
   status = 0
   headers: Headers = {}
+  /** What the request goes out over; undefined until it does. */
+  line: Line | undefined
   readonly head: Promise<Incoming>
 
   /** Not the call itself: its body need not be kept until the answer has ended. */
@@ -42,7 +45,10 @@ export class Incoming implements Dispatcher.DispatchHandler {
   #timer: NodeJS.Timeout
   #resolveHead!: (incoming: Incoming) => void
   #rejectHead!: (error: GatewayError) => void
-  readonly #arrivals = new Arrivals(() => this.#taken())
+  readonly #arrivals = new Arrivals(taken => this.#taken(taken))
+  readonly #gathering: Gathering
+  /** Small pieces are expected, of which several may be read together. */
+  #streams = false
   #controller: Dispatcher.DispatchController | undefined
   #paused = false
   #ended = false
@@ -53,10 +59,15 @@ export class Incoming implements Dispatcher.DispatchHandler {
   readonly #onAbort = () => this.#fail(this.#signal.reason ?? errors.aborted())
 
   /** Counts as one of `open` until nothing is expected of it any more. */
-  constructor({ timeouts, remainingMs, signal }: Pick<Call, 'timeouts' | 'remainingMs' | 'signal'>, open: OpenCalls) {
+  constructor(
+    { timeouts, remainingMs, signal }: Pick<Call, 'timeouts' | 'remainingMs' | 'signal'>,
+    open: OpenCalls,
+    gathering: Gathering,
+  ) {
     this.#timeouts = timeouts
     this.#signal = signal
     this.#open = open
+    this.#gathering = gathering
     open.count++
     this.head = new Promise((resolve, reject) => {
       this.#resolveHead = resolve
@@ -79,8 +90,9 @@ export class Incoming implements Dispatcher.DispatchHandler {
     return this.#arrivals.take()
   }
 
-  /** The first event is here: from now on only silence between chunks is timed. */
-  committed(): void {
+  /** The first event is here: from now on only silence between chunks is timed, and those of a stream are gathered. */
+  committed(streams: boolean): void {
+    this.#streams = streams
     this.#phase = 'idle'
     this.#since = performance.now()
   }
@@ -101,6 +113,8 @@ export class Incoming implements Dispatcher.DispatchHandler {
     this.#timer = setTimeout(() => this.#fail(errors.aborted()), DRAIN_MS)
     this.#timer.unref()
     this.#resume()
+    const socket = this.line?.socket
+    if (socket) this.#gathering.wake(socket)
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -134,14 +148,18 @@ export class Incoming implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
-    const stale = !this.#heard && isOlder(cause, this.#began)
+    const stale = !this.#heard && (this.line?.connectedAt ?? Number.POSITIVE_INFINITY) < this.#began
     this.#fail(errors.unreachable(reason(cause), cause).with({ stale }))
   }
 
   /** The reader has all that there was; if it waits from now on, then for the provider. */
-  #taken(): void {
-    if (this.#phase === 'idle') this.#since = performance.now()
+  #taken(taken: Taken): void {
     this.#resume()
+    if (this.#phase !== 'idle') return
+    const now = performance.now()
+    const socket = this.line?.socket
+    if (this.#streams && !this.#ended && socket) this.#gathering.delivered(socket, taken, now - this.#since, now)
+    this.#since = now
   }
 
   #resume(): void {

@@ -1,6 +1,7 @@
 /** Sockets to providers: one undici pool per origin, kept over reloads. */
-import { buildConnector, Pool } from 'undici'
+import { Pool } from 'undici'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
+import { LineClient, type LineOptions, lineConnector } from './line.ts'
 import { sharedLookup } from './names.ts'
 
 /** Below the shortest idle time of common providers, so that a stale socket is rarely picked (peers, row 21). */
@@ -55,14 +56,15 @@ export class Pools {
   #open({ baseUrl, connectMs, guarded, fresh }: Way): Entry {
     const { origin, pathname } = new URL(baseUrl)
     const connect = guarded
-      ? guardedConnector(connectMs, this.#resolve)
-      : buildConnector({ timeout: connectMs, lookup: this.#lookup })
+      ? guardedConnector(connectMs, this.#resolve, lineConnector)
+      : lineConnector({ timeout: connectMs, lookup: this.#lookup })
     const pool = new Pool(origin, {
       // How many there may be is bounded for each provider.
       connections: null,
       // With 0 no socket is kept.
       pipelining: fresh ? 0 : 1,
-      connect: dated(connect),
+      connect,
+      factory: (origin, options) => new LineClient(origin, options as LineOptions),
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
       // Deadlines are our own: undici's restart on every 1xx and count idle time only.
@@ -84,21 +86,4 @@ export class Pools {
       pool.destroy().catch(() => undefined)
     }
   }
-}
-
-/** When the sockets were connected that ended in these errors; on the monotonic clock. */
-const connectedAt = new WeakMap<Error, number>()
-
-/** Whether the socket that broke with `cause` had been connected before `at`. */
-export const isOlder = (cause: Error, at: number): boolean => (connectedAt.get(cause) ?? Number.POSITIVE_INFINITY) < at
-
-/** Connects, and tells of each socket that breaks how old it was. */
-function dated(connect: buildConnector.connector): buildConnector.connector {
-  return (options, callback) =>
-    connect(options, (...result) => {
-      const [, socket] = result
-      const now = performance.now()
-      socket?.once('error', error => connectedAt.set(error, now))
-      callback(...result)
-    })
 }

@@ -32,7 +32,7 @@ export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply>
       const source = decoded(incoming, incoming.header('content-encoding'))
       const answer = new Answer(incoming, source, framing, target.translator.decoder(mode, target))
       await answer.commit()
-      incoming.committed()
+      incoming.committed(mode === 'stream')
       // Nobody is asked again.
       ex.outbound = undefined
       ex.marks.answered = performance.now()

@@ -1,22 +1,33 @@
 /** Calls to providers: so many at a time for each, over sockets that are kept. */
 import { errors } from '../core/error.ts'
 import type { Call } from './call.ts'
+import { Gathering } from './gathering.ts'
 import type { Resolve } from './guard.ts'
 import { Incoming, type OpenCalls } from './incoming.ts'
+import type { Sending } from './line.ts'
 import { Pools } from './pools.ts'
+
+export interface TransportOptions {
+  /**
+   * An organization's own providers are connected to at public addresses only, whatever their names lead to, unless
+   * private ones are allowed.
+   */
+  readonly allowPrivate?: boolean
+  readonly gatherMs?: number
+  readonly resolve?: Resolve
+}
 
 export class Transport {
   readonly #pools: Pools
   /** By provider. */
   readonly #open = new Map<string, OpenCalls>()
   readonly #allowPrivate: boolean
+  readonly #gathering: Gathering
 
-  /**
-   * An organization's own providers are connected to at public addresses only, whatever their names lead to, unless
-   * private ones are allowed.
-   */
-  constructor({ allowPrivate = false, resolve }: { allowPrivate?: boolean; resolve?: Resolve } = {}) {
+  /** Of a stream, what comes within `gatherMs` of what came before is read together. */
+  constructor({ allowPrivate = false, gatherMs = 0, resolve }: TransportOptions = {}) {
     this.#allowPrivate = allowPrivate
+    this.#gathering = new Gathering(gatherMs)
     this.#pools = new Pools(resolve)
   }
 
@@ -32,8 +43,9 @@ export class Transport {
     if (open.count >= concurrency) return Promise.reject(errors.providerBusy(id))
     const guarded = owner !== undefined && !this.#allowPrivate
     const { pool, prefix } = this.#pools.of({ baseUrl, connectMs: timeouts.connect, guarded, fresh })
-    const incoming = new Incoming(call, open)
-    pool.dispatch({ method: 'POST', path: prefix + path, headers, body }, incoming)
+    const incoming = new Incoming(call, open, this.#gathering)
+    const sending: Sending = { method: 'POST', path: prefix + path, headers, body, caller: incoming }
+    pool.dispatch(sending, incoming)
     return incoming.head
   }
 

@@ -1,5 +1,5 @@
 /** The kinds of request that are measured, and how much of each. */
-import { checkStream, checkWhole, request } from './sample.mjs'
+import { checkStream, checkWhole, PACED, request } from './sample.mjs'
 import * as embeddings from './sample-embeddings.mjs'
 import { checkMessages } from './sample-messages.mjs'
 
@@ -43,6 +43,14 @@ export const loads = [
     rate: 100,
     seconds: 2,
     stream: true,
+  },
+  {
+    name: 'stream of 64, one a millisecond',
+    group: 'stream',
+    wire: 'chat',
+    ...{ slice: 80, concurrency: 32, rate: 100, seconds: 0 },
+    stream: true,
+    prompt: PACED,
   },
   {
     name: 'Anthropic stream',

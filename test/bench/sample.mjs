@@ -3,6 +3,8 @@
 export const CHUNKS = 64
 /** As the whole prompt: the stream never ends, and has another chunk of text every other second. */
 export const SLOW = 'slow'
+/** As the whole prompt: one chunk of the stream a millisecond. */
+export const PACED = 'paced'
 /** As the whole prompt: all chunks of the stream come in one piece. */
 export const BURST = 'burst'
 /** As the whole prompt: the stream's next chunk of text comes when it is asked for. */

@@ -4,7 +4,7 @@
  * message `step` has every stepped stream go on.
  */
 import { createServer } from 'node:http'
-import { BURST, frames, pieces, SLOW, STEPPED, whole } from './sample.mjs'
+import { BURST, frames, PACED, pieces, SLOW, STEPPED, whole } from './sample.mjs'
 import { answer as vectors } from './sample-embeddings.mjs'
 import { frames as messageFrames } from './sample-messages.mjs'
 
@@ -29,20 +29,22 @@ const server = createServer((req, res) => {
     if (asks(BURST)) res.end(all.join(''))
     else if (asks(STEPPED)) step(res, inSteps(all))
     else if (asks(SLOW)) trickle(res)
-    else play(res, all)
+    else play(res, all, asks(PACED) ? setTimeout : setImmediate)
   })
 })
 
 const send = (res, body) =>
   res.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }).end(body)
 
-/** One event per turn of the event loop, as tokens come. */
-function play(res, all, at = 0) {
-  if (res.destroyed) return
-  res.write(all[at])
-  const next = at + 1
-  if (next === all.length) res.end()
-  else setImmediate(play, res, all, next)
+/** One event per turn of the event loop or millisecond, depending on `after`: `setImmediate` or `setTimeout`. */
+function play(res, all, after) {
+  const step = at => {
+    if (res.destroyed) return
+    res.write(all[at])
+    if (at + 1 === all.length) res.end()
+    else after(() => step(at + 1), 1)
+  }
+  step(0)
 }
 
 /** What comes before the first text and behind the last one comes with it: each step is one that a client can see. */

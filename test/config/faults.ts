@@ -16,7 +16,7 @@ const gatewayRows: Row[] = [
     GATEWAY,
     'server: {',
     'server: { <<: {},',
-    '1:11: unknown key "<<"; expected listen, admin, public_url, drain, drain_delay, header_timeout, request_timeout, write_stall, heartbeat, hold, max_connections, buffer, fetch_from, workers',
+    '1:11: unknown key "<<"; expected listen, admin, public_url, drain, drain_delay, header_timeout, request_timeout, write_stall, heartbeat, hold, gather, max_connections, buffer, fetch_from, workers',
   ],
   [
     GATEWAY,

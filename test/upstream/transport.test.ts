@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { GatewayError } from '../../src/core/error.ts'
@@ -158,6 +159,39 @@ t.test('CF-06 the sockets of an address that nobody uses any more are given up',
   answer.end('{}')
   await readAll(await running)
   t.equal((await running).status, 200, 'one that runs is not given up')
+})
+
+t.test('pieces of a stream that come close together are taken together while there is much to do', async t => {
+  const { port, next } = await provider(t)
+  const transport = new Transport({ gatherMs: 200 })
+  t.teardown(() => transport.close())
+  const sent = transport.send(callTo(`http://127.0.0.1:${port}/v1`))
+  const answer = await next()
+  const write = async (text: string) => {
+    await new Promise<void>(resolve => void answer.write(text, () => resolve()))
+    for (let turn = 0; turn < 3; turn++) await setImmediate()
+  }
+  const taken: string[] = []
+  const take = async (incoming: Incoming) => {
+    const pieces = await incoming.take()
+    if (pieces) taken.push(pieces.join(''))
+    return pieces !== undefined
+  }
+  await write('first ')
+  const incoming = await sent
+  await take(incoming)
+  incoming.committed(true)
+  for (let n = 0; n < 17; n++) {
+    await write('.')
+    await take(incoming)
+  }
+  for (const text of ['a', 'b', 'c']) await write(text)
+  await take(incoming)
+  t.strictSame(taken, ['first ', ...Array.from({ length: 17 }, () => '.'), 'abc'])
+  incoming.release()
+  await write('left over')
+  answer.end()
+  t.notOk(await take(incoming))
 })
 
 t.test('the sockets that are bundled in place of all of undici can be asked for an answer', async t => {

@@ -1,0 +1,68 @@
+/** A socket to a provider as its client sees it: how old it is, and that it can rest from reading for a moment. */
+import type { Socket, TcpNetConnectOpts } from 'node:net'
+import { buildConnector, Client, type Dispatcher } from 'undici'
+
+const READ_BYTES = 64 * 1024
+
+/** The socket that a client has at the moment. */
+export interface Line {
+  readonly socket: Socket | undefined
+  /** On the monotonic clock; undefined while the socket connects. */
+  readonly connectedAt: number | undefined
+}
+
+/** What is sent over a line, and whoever waits for the answer: told of the line before a byte is written. */
+export interface Sending extends Dispatcher.DispatchOptions {
+  readonly caller: { line: Line | undefined }
+}
+
+/**
+ * What was read is copied from one place that all sockets read to: Node would allocate 64 KiB for every read, and only
+ * sockets that read this way stop reading when they are told to `pause`.
+ */
+const onread = {
+  buffer: Buffer.allocUnsafeSlow(READ_BYTES),
+  callback(this: Socket, length: number, bytes: Uint8Array): boolean {
+    const copy = Buffer.allocUnsafeSlow(length)
+    copy.set(bytes.subarray(0, length))
+    return this.push(copy)
+  },
+}
+
+/** undici's, for sockets that may rest. */
+export function lineConnector(options: buildConnector.BuildOptions = {}): buildConnector.connector {
+  const all: buildConnector.BuildOptions & Pick<TcpNetConnectOpts, 'onread'> = { ...options, onread }
+  return buildConnector(all)
+}
+
+/** What a pool makes its clients with. */
+export interface LineOptions extends Client.Options {
+  connect: buildConnector.connector
+}
+
+/** One of a pool's clients, which has one socket at a time. */
+export class LineClient extends Client {
+  readonly #line: Line
+
+  constructor(origin: URL, { connect, ...options }: LineOptions) {
+    const line: { -readonly [key in keyof Line]: Line[key] } = { socket: undefined, connectedAt: undefined }
+    super(origin, {
+      ...options,
+      connect: (target, callback) => {
+        line.connectedAt = undefined
+        connect(target, (...result) => {
+          const [, socket] = result
+          line.socket = socket ?? undefined
+          if (socket) line.connectedAt = performance.now()
+          callback(...result)
+        })
+      },
+    })
+    this.#line = line
+  }
+
+  override dispatch(sending: Sending, handler: Dispatcher.DispatchHandler): boolean {
+    sending.caller.line = this.#line
+    return super.dispatch(sending, handler)
+  }
+}
