@@ -5,13 +5,8 @@ import { setFlagsFromString } from 'node:v8'
  * V8 counts buffers against a limit that follows the size of the heap beside them. The gateway's heap is small and its
  * bodies are large: with a few answers of 3 MB at a time V8 marked the whole heap for every fifth of them, which took
  * as much CPU time as everything else. At three times what is alive it hardly ever does, and 5,000 open streams take no
- * more memory.
- *
- * What a start leaves behind would let the space for new objects grow by 10 MB that a gateway without load never needs;
- * it stays as it is until the function that is returned is called. To be called once per process, before its start.
+ * more memory. To be called once per process, before its start.
  */
-export function tuneHeap(): () => void {
+export function tuneHeap(): void {
   setFlagsFromString('--heap-growing-percent=200')
-  setFlagsFromString('--semi-space-growth-factor=1')
-  return () => setFlagsFromString('--semi-space-growth-factor=2')
 }

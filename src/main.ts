@@ -29,7 +29,7 @@ let signals = 0
 void main()
 
 async function main(): Promise<void> {
-  const letGrow = tuneHeap()
+  tuneHeap()
   const { env } = process
   const config = readArguments() ?? (env.GATEWAY_CONFIG || 'config/gateway.yaml')
   try {
@@ -47,7 +47,6 @@ async function main(): Promise<void> {
     // Also when a signal came meanwhile: a first key is shown now or never.
     announce(gateway, config)
     if (signals > 0) return await end(gateway)
-    letGrow()
   } catch (thrown) {
     console.error(explain(thrown, config))
     process.exitCode = thrown instanceof StoreError ? NO_STORE : thrown instanceof ConfigError ? WRONG : FAILED

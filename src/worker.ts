@@ -78,7 +78,7 @@ process.on('SIGHUP', () => undefined)
 void main()
 
 async function main(): Promise<void> {
-  const letGrow = tuneHeap()
+  tuneHeap()
   try {
     const log = createLog(logLevel(env.GATEWAY_LOG_LEVEL), undefined, { worker: process.pid })
     for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
@@ -90,7 +90,6 @@ async function main(): Promise<void> {
     }
     worker = await assembled(open => start(open, log))
     primary.tell('ready', { listen: worker.listen, configVersion: worker.state().configVersion })
-    letGrow()
     if (stopping) await end(worker)
   } catch (thrown) {
     process.exitCode = FAILED
