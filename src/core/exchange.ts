@@ -13,6 +13,7 @@ import type { Principal } from './ports.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Target, WireRequest } from './translator.ts'
 import { estimateTokens, mergeUsage, type Usage } from './usage.ts'
+import type { Body, Verbatim } from './verbatim.ts'
 
 /** One try at one target, as `metadata.routing` shows it. */
 export interface Attempt {
@@ -46,7 +47,7 @@ export interface ExchangeInit {
   /** Of the other end of the connection; '' when it is not known. */
   peer?: string
   /** Reads, bounds and parses the body; called at most once. */
-  body: () => Promise<unknown>
+  body: () => Promise<Body>
 }
 
 export class Exchange {
@@ -77,6 +78,8 @@ export class Exchange {
   requestedProvider: string | null = null
   target: Target | undefined = undefined
   outbound: WireRequest | undefined = undefined
+  /** Long strings of the body, until nobody is asked again. */
+  verbatim: Verbatim | undefined = undefined
   readonly attempts: Attempt[] = []
   readonly usage: Usage = {}
   /** True when any part of `usage` is our estimate. */
@@ -99,7 +102,7 @@ export class Exchange {
   /** True once a row is kept of it. */
   kept = false
 
-  readonly #body: () => Promise<unknown>
+  readonly #body: () => Promise<Body>
   #input: Promise<Ops[Op]> | undefined
   #promptTokens: number | undefined
   #cost: Cost | null | undefined
@@ -129,13 +132,14 @@ export class Exchange {
 
   /** The parsed body as it came, for endpoints without an operation; to be asked for once. */
   body(): Promise<unknown> {
-    return this.#body()
+    return this.#body().then(({ value }) => value)
   }
 
   /** The canonical request: read, bounded, parsed, validated and decoded once, on first use. */
   input(): Promise<Ops[Op]> {
-    this.#input ??= this.#body().then(body => {
-      this.request = this.endpoint.codec.decode(body, this)
+    this.#input ??= this.#body().then(({ value, verbatim }) => {
+      this.verbatim = verbatim
+      this.request = this.endpoint.codec.decode(value, this)
       return this.request
     })
     return this.#input

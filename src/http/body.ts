@@ -4,7 +4,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate as turn } from 'node:timers/promises'
 import secureJson from 'secure-json-parse'
 import { errors } from '../core/error.ts'
+import type { Body } from '../core/verbatim.ts'
 import type { Intake } from './intake.ts'
+import { LongStrings } from './long-strings.ts'
 import { readBytes } from './pieces.ts'
 import { ShapeScan } from './scan.ts'
 
@@ -12,6 +14,10 @@ import { ShapeScan } from './scan.ts'
 const LARGE = 1024 * 1024
 /** Of the scan in one turn; a step takes up to 60 ns. */
 const SCAN_STEPS = 200_000
+/** Of long strings parsed in one turn. */
+const STEP_BYTES = 256 * 1024
+/** Bytes from which a body's long strings are kept as they were written. */
+const VERBATIM = 16 * 1024
 
 /**
  * Throws 400, 408, 413, 415, 499 or 529 as a GatewayError. `res` is told to go on when the client waits for a 100.
@@ -22,7 +28,7 @@ export async function readJson(
   res: ServerResponse,
   limit: number,
   intake: Intake,
-): Promise<unknown> {
+): Promise<Body> {
   const declared = checkHeaders(req, limit)
   if (declared !== undefined) intake.take(declared)
   if (/^100-continue$/i.test(req.headers.expect ?? '')) res.writeContinue()
@@ -32,37 +38,65 @@ export async function readJson(
 
 const rules = { protoAction: 'remove', constructorAction: 'remove' } as const
 
-function parse(body: Buffer): unknown {
+function parse(body: Buffer): Body {
   if (!isUtf8(body)) throw notUtf8()
   const scan = new ShapeScan(body)
   scan.run()
-  return freed(parsedOf(body, body.toString('utf8', startOf(body))), scan)
+  return freed(body.length < VERBATIM || scan.long.length === 0 ? parsed(body) : withLong(body, scan), scan)
 }
 
 /** The same, letting others go on between its steps. */
-async function parseInTurns(body: Buffer): Promise<unknown> {
+async function parseInTurns(body: Buffer): Promise<Body> {
   if (!isUtf8(body)) throw notUtf8()
   const scan = new ShapeScan(body)
   while (!scan.run(SCAN_STEPS)) await turn()
   await turn()
-  const text = body.toString('utf8', startOf(body))
+  const whole = await withLongInTurns(body, scan)
   await turn()
-  const value = parsedOf(body, text)
-  await turn()
-  return freed(value, scan)
+  return freed(whole, scan)
 }
 
-function parsedOf(body: Buffer, text: string): unknown {
+function withLong(body: Buffer, { long }: ShapeScan): Body {
+  const strings = new LongStrings(body, long, startOf(body))
   try {
-    return JSON.parse(text)
+    while (strings.step());
+    return strings.whole(strings.rest())
+  } catch {
+    return parsed(body)
+  }
+}
+
+async function withLongInTurns(body: Buffer, { long }: ShapeScan): Promise<Body> {
+  const strings = new LongStrings(body, long, startOf(body))
+  try {
+    for (let rested = 0; strings.step(); ) {
+      if (strings.at - rested < STEP_BYTES) continue
+      rested = strings.at
+      await turn()
+    }
+    const rest = strings.rest()
+    await turn()
+    return strings.whole(rest)
+  } catch {
+    return parsed(body)
+  }
+}
+
+/** In one piece, which is how an error can be told as it is. */
+function parsed(body: Buffer): Body {
+  try {
+    return { value: JSON.parse(body.toString('utf8', startOf(body))) }
   } catch (cause) {
     throw notJson(body, cause)
   }
 }
 
 /** Without the keys that would reach a prototype. */
-const freed = (value: unknown, { suspicious }: ShapeScan): unknown =>
-  suspicious && typeof value === 'object' && value !== null ? secureJson.scan(value, rules) : value
+function freed(body: Body, { suspicious }: ShapeScan): Body {
+  const { value, verbatim } = body
+  if (!suspicious || typeof value !== 'object' || value === null) return body
+  return { value: secureJson.scan(value, rules), verbatim }
+}
 
 /** Behind the byte order mark. */
 const startOf = (body: Buffer): number => (body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? 3 : 0)

@@ -1,11 +1,14 @@
 /**
  * Bounds the shape of a JSON body before it is parsed: `JSON.parse` has no limit of depth or of values. On the way it
- * notices what may be a key that reaches a prototype, so that nobody has to look for one in all that was parsed.
+ * notices what may be a key that reaches a prototype, so that nobody has to look for one in all that was parsed, and
+ * where the long strings are.
  */
 import { errors } from '../core/error.ts'
 
 const MAX_DEPTH = 128
 const MAX_VALUES = 200_000
+/** Bytes from which a string counts as long. */
+const LONG = 4096
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
 const UNDERSCORE = 0x5f
@@ -25,6 +28,7 @@ export class ShapeScan {
   #inString = false
   #stringAt = 0
   #suspicious = false
+  readonly #long: number[] = []
   #depth = 0
   #values = 1
 
@@ -35,6 +39,11 @@ export class ShapeScan {
   /** Whether `__proto__` or `constructor` may be among the strings, however they are spelled. */
   get suspicious(): boolean {
     return this.#suspicious
+  }
+
+  /** Where the long strings begin and end, in turn, with their quotes; names may be among them. */
+  get long(): readonly number[] {
+    return this.#long
   }
 
   /** Goes on for so many steps, each a byte or the rest of a string; true at the end. */
@@ -80,7 +89,9 @@ export class ShapeScan {
     while (this.#body[close - 1 - backslashes] === BACKSLASH) backslashes++
     this.#inString = backslashes % 2 === 1
     this.#at = close + 1
-    if (!this.#inString) this.#suspicious ||= isSuspicious(this.#body, this.#stringAt, close)
+    if (this.#inString) return
+    this.#suspicious ||= isSuspicious(this.#body, this.#stringAt, close)
+    if (close - this.#stringAt >= LONG) this.#long.push(this.#stringAt - 1, close + 1)
   }
 }
 

@@ -10,7 +10,8 @@ export interface Call {
   readonly path: string
   /** Names and values in turn. */
   readonly headers: string[]
-  readonly body: string
+  /** Text, or what it is in UTF-8. */
+  readonly body: string | Buffer
   readonly timeouts: Timeouts
   /** Milliseconds that remain of the request's total time. */
   readonly remainingMs: number

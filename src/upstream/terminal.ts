@@ -35,6 +35,7 @@ export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply>
       incoming.committed(mode === 'stream')
       // Nobody is asked again.
       ex.outbound = undefined
+      ex.verbatim = undefined
       ex.marks.answered = performance.now()
       return { status: 200, headers: [], events: answer }
     } catch (thrown) {
@@ -57,7 +58,8 @@ function send(transport: Transport, ex: Exchange, target: Target): Promise<Incom
   const { signal } = ex
   const call = ({ baseUrl, path, headers, body }: Outgoing) =>
     transport.send({ baseUrl, path, headers, body, provider, timeouts, remainingMs: remainingMs(), signal, fresh })
-  const signed = sign(target, request, ex.id, JSON.stringify(request.body))
+  const body = ex.verbatim ? ex.verbatim.stringify(request.body) : JSON.stringify(request.body)
+  const signed = sign(target, request, ex.id, body)
   return signed instanceof Promise ? waitFor(signed, remainingMs(), ex.signal).then(call) : call(signed)
 }
 

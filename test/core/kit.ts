@@ -34,7 +34,7 @@ export function exchange(facts: ExchangeFacts = {}): Exchange {
     query: facts.query ?? '',
     signal: facts.signal ?? new Cancellation(),
     peer: facts.peer ?? '',
-    body: facts.body ?? (() => Promise.resolve(facts.request)),
+    body: async () => ({ value: await (facts.body?.() ?? facts.request) }),
   })
   ex.request = facts.request as ChatRequest | undefined
   ex.target = facts.target

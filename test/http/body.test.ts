@@ -24,7 +24,7 @@ function request(chunks: readonly (string | Buffer)[], headers: Record<string, s
 }
 async function outcome({ req, res }: ReturnType<typeof request>, limit = 1_000_000): Promise<unknown> {
   try {
-    return await readJson(req, res, limit, intake())
+    return (await readJson(req, res, limit, intake())).value
   } catch (error) {
     return error instanceof GatewayError ? `${error.status} ${error.code}` : error
   }
@@ -120,6 +120,56 @@ t.test('MF-05 no spelling of such a key is overlooked, wherever it stands', asyn
   await t.resolves(fc.assert(holds, { numRuns: 300 }))
   const large = request([pad, '{"\\u005f_proto__":{"polluted":1},"a":1}'])
   t.equal(JSON.stringify(await outcome(large, 2 * pad.length)), '{"a":1}', 'in a large body')
+})
+
+t.test('long strings of a body are parsed as they are, and kept as they were written', async t => {
+  const long = JSON.stringify('a "quoted" line\n€'.repeat(1000))
+  const spelled = `"${'\\u0061'.repeat(3000)}"`
+  const filler = JSON.stringify('x'.repeat(16 * 1024))
+  const huge = JSON.stringify('y'.repeat(1024 * 1024))
+  const bodies = [
+    `{"a":${long},"b":[${spelled}, {"c":${filler}}],"d":1}`,
+    ` [${long}, ${long},\n${filler}] `,
+    `{${long}: 1, ${filler} : ${long}}`,
+    `{"__proto__":${long},"a":${filler}}`,
+    `{"a":${long},"a":${filler}}`,
+    filler,
+    `\ufeff${filler}`,
+    `{"a":${huge},"b":[${long},${filler}]}`,
+    huge,
+  ]
+  for (const body of bodies) {
+    const expected = secureJson.parse(body.replace('\ufeff', ''), {
+      protoAction: 'remove',
+      constructorAction: 'remove',
+    })
+    const { req, res } = request([body])
+    const { value, verbatim } = await readJson(req, res, 2_000_000, intake())
+    t.equal(JSON.stringify(value), JSON.stringify(expected), `${body.slice(0, 20)}…`)
+    const again = String(verbatim?.stringify(value) ?? JSON.stringify(value))
+    t.equal(JSON.stringify(JSON.parse(again)), JSON.stringify(expected))
+    if (body.startsWith('{"a":') && body.includes(spelled)) t.ok(again.includes(spelled), 'in its own spelling')
+  }
+  for (const [says, broken] of [
+    ['cut', `{"a":${long},"b":${filler}`],
+    ['a control character in a string', `{"a":"${'z'.repeat(20_000)}\n"}`],
+    ['an escape that is none', `{"a":"${'z'.repeat(20_000)}\\x"}`],
+    ['two strings in a row', `{"a":${long}${filler}}`],
+    ['a backslash outside of a string', `{"a":\\${filler}}`],
+    ['no end', `{"a":"${'z'.repeat(20_000)}`],
+  ] as const) {
+    const { req, res } = request([broken])
+    const error = await readJson(req, res, 2_000_000, intake()).catch((error: GatewayError) => error)
+    let expected = ''
+    try {
+      JSON.parse(broken)
+    } catch (cause) {
+      expected = (cause as Error).message
+    }
+    t.match(error, { status: 400, code: 'invalid_json' }, says)
+    const [at] = /position \d+/.exec(expected) ?? ['']
+    t.ok((error as GatewayError).message.includes(at), `${says}: ${(error as GatewayError).message.slice(0, 200)}`)
+  }
 })
 
 t.test('what a parser says of a body does not repeat the body', async t => {

@@ -1,0 +1,119 @@
+/**
+ * Long strings of a request as its client wrote them. To write such a string as JSON takes V8 2 ns for each character,
+ * more than all else that is done with a large request; its bytes are there, and mean the same.
+ */
+
+/** Shorter ones are not looked for. In characters. */
+const LONG = 1024
+/** Strings nearly always go out in the order in which they came in, so that few are looked at to find one. */
+const MAX_LOOKS = 16
+
+/** A body that was parsed, and the long strings in it; nothing where none were kept. */
+export interface Body {
+  readonly value: unknown
+  readonly verbatim?: Verbatim | undefined
+}
+
+export class Verbatim {
+  readonly #texts: string[] = []
+  readonly #written: Buffer[] = []
+
+  /** `written` is `text` as a JSON string in UTF-8, with its quotes. */
+  add(text: string, written: Buffer): void {
+    this.#texts.push(text)
+    this.#written.push(written)
+  }
+
+  /** A value that is made of plain objects, as JSON that means what `JSON.stringify` would say. */
+  stringify(value: unknown): string | Buffer {
+    const holders = new Set<object>()
+    if (!find(value, holders)) return JSON.stringify(value)
+    const out = new Writing(holders, this.#texts, this.#written)
+    out.value(value)
+    return out.joined()
+  }
+}
+
+/** Adds all objects that hold a long string, however deep, to `holders`. Returns whether there is one in `value`. */
+function find(value: unknown, holders: Set<object>): boolean {
+  if (typeof value === 'string') return value.length >= LONG
+  if (typeof value !== 'object' || value === null) return false
+  let found = false
+  if (Array.isArray(value)) for (const item of value) found = find(item, holders) || found
+  else for (const key in value) found = find((value as Record<string, unknown>)[key], holders) || found
+  if (found) holders.add(value)
+  return found
+}
+
+/** One value on its way to bytes: pieces of text, and of what a client wrote. */
+class Writing {
+  readonly #holders: ReadonlySet<object>
+  readonly #texts: readonly string[]
+  readonly #written: readonly Buffer[]
+  readonly #pieces: Buffer[] = []
+  /** What stands behind the last piece. */
+  #text = ''
+  /** Behind the string that was found last. */
+  #next = 0
+
+  constructor(holders: ReadonlySet<object>, texts: readonly string[], written: readonly Buffer[]) {
+    this.#holders = holders
+    this.#texts = texts
+    this.#written = written
+  }
+
+  value(value: unknown): void {
+    if (typeof value === 'string' && value.length >= LONG) this.#string(value)
+    else if (typeof value !== 'object' || value === null || !this.#holders.has(value)) {
+      this.#text += JSON.stringify(value) ?? 'null'
+    } else if (Array.isArray(value)) this.#array(value)
+    else this.#object(value)
+  }
+
+  joined(): string | Buffer {
+    if (this.#pieces.length === 0) return this.#text
+    this.#pieces.push(Buffer.from(this.#text))
+    return Buffer.concat(this.#pieces)
+  }
+
+  #array(items: readonly unknown[]): void {
+    let before = '['
+    for (const item of items) {
+      this.#text += before
+      before = ','
+      this.value(item)
+    }
+    this.#text += ']'
+  }
+
+  #object(members: object): void {
+    let before = '{'
+    for (const [name, member] of Object.entries(members)) {
+      if (member === undefined) continue
+      this.#text += `${before}${JSON.stringify(name)}:`
+      before = ','
+      this.value(member)
+    }
+    this.#text += '}'
+  }
+
+  #string(text: string): void {
+    const at = this.#indexOf(text)
+    if (at < 0) {
+      this.#text += JSON.stringify(text)
+      return
+    }
+    this.#next = at + 1
+    this.#pieces.push(Buffer.from(this.#text), this.#written[at]!)
+    this.#text = ''
+  }
+
+  #indexOf(text: string): number {
+    const { length } = this.#texts
+    for (let look = 0; look < Math.min(length, MAX_LOOKS); look++) {
+      const at = (this.#next + look) % length
+      if (this.#texts[at] === text) return at
+    }
+    return -1
+  }
+}

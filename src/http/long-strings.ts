@@ -1,0 +1,84 @@
+/** Parses a body whose long strings are kept as they were written. */
+import { randomBytes } from 'node:crypto'
+import { type Body, Verbatim } from '../core/verbatim.ts'
+
+/** Stands for a long string while the rest is parsed. Nobody else can write it, and all are equally long. */
+const MARK = randomBytes(12).toString('base64url')
+const DIGITS = 6
+const markOf = (index: number): string => MARK + String(index).padStart(DIGITS, '0')
+const MARK_LENGTH = markOf(0).length
+const COLON = 0x3a
+
+/** The strings one by one and then the rest, so that others can go on in between. */
+export class LongStrings {
+  readonly #body: Buffer
+  readonly #spans: readonly number[]
+  readonly #texts: string[] = []
+  readonly #verbatim = new Verbatim()
+  /** The body with marks in place of what was parsed already. */
+  #before = ''
+  /** What stands before it has been parsed. */
+  #at: number
+  #span = 0
+
+  /** `spans`: where the long strings of `body` begin and end, in turn, with their quotes; `start`: where it begins. */
+  constructor(body: Buffer, spans: readonly number[], start: number) {
+    this.#body = body
+    this.#spans = spans
+    this.#at = start
+  }
+
+  get at(): number {
+    return this.#at
+  }
+
+  /** Parses the next long string; false when there is none. Throws a SyntaxError where the body is not JSON. */
+  step(): boolean {
+    if (this.#span === this.#spans.length) return false
+    const [from, to] = [this.#spans[this.#span++]!, this.#spans[this.#span++]!]
+    if (isName(this.#body, to)) return true
+    const written = this.#body.subarray(from, to)
+    const text = JSON.parse(written.toString()) as string
+    this.#before += `${this.#body.toString('utf8', this.#at, from)}"${markOf(this.#texts.length)}"`
+    this.#at = to
+    this.#texts.push(text)
+    this.#verbatim.add(text, written)
+    return true
+  }
+
+  /** The text of what is left to be parsed once there are no more steps. */
+  rest(): string {
+    return this.#before + this.#body.toString('utf8', this.#at)
+  }
+
+  /** All of the body. Throws a SyntaxError where it is not JSON. */
+  whole(rest: string): Body {
+    const value: unknown = JSON.parse(rest)
+    if (this.#texts.length === 0) return { value }
+    if (typeof value !== 'object' || value === null) return { value: this.#textOf(value) ?? value }
+    this.#restore(value)
+    return { value, verbatim: this.#verbatim }
+  }
+
+  #restore(value: object): void {
+    const members = value as Record<string, unknown>
+    for (const name in members) {
+      const member = members[name]
+      if (typeof member === 'object' && member !== null) this.#restore(member)
+      const text = this.#textOf(member)
+      if (text !== undefined) members[name] = text
+    }
+  }
+
+  #textOf(value: unknown): string | undefined {
+    if (typeof value !== 'string' || value.length !== MARK_LENGTH || !value.startsWith(MARK)) return undefined
+    return this.#texts[Number(value.slice(MARK.length))]
+  }
+}
+
+/** Whether a colon follows: names are looked up, and stay what they are. */
+function isName(body: Buffer, end: number): boolean {
+  let at = end
+  while (body[at] === 0x20 || body[at] === 0x0a || body[at] === 0x0d || body[at] === 0x09) at++
+  return body[at] === COLON
+}
