@@ -153,4 +153,29 @@ for (const [name, body] of requests) {
   })
 }
 
+t.test('long texts arrive as they were sent, on every wire', async t => {
+  await upstream.reset()
+  const texts = ['a "quoted" line\n', 'é€😀 \\ ', 'plain '].map(text => text.repeat(2000).trim())
+  const [rule, question, file] = texts as [string, string, string]
+  const messages = [
+    told('system', rule),
+    user('Hi'),
+    said('Hello'),
+    user([
+      { type: 'text', text: question },
+      { type: 'text', text: file },
+    ]),
+  ]
+  await Promise.all(
+    wires.map(async ({ wire, id }) => {
+      await upstream.script(id, [{ text: 'ok' }])
+      const { status, error } = await chat(gateway, 'whole', { model: id, messages })
+      t.equal(status, 200, `${wire}: ${error?.message}`)
+      const [entry] = await upstream.record(id)
+      const got = JSON.stringify(entry?.body)
+      for (const text of texts) t.ok(got.includes(JSON.stringify(text).slice(1, -1)), `${wire}: ${text.slice(0, 5)}`)
+    }),
+  )
+})
+
 t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))
