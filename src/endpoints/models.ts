@@ -2,6 +2,7 @@
 import { json } from '../codecs/json.ts'
 import type { Capability, Catalog, Mapping, Model } from '../core/catalog.ts'
 import { type Endpoint, written } from '../core/endpoint.ts'
+import { isFree } from '../core/offer.ts'
 import type { Access } from '../core/policy.ts'
 
 const flags = ['include_restricted', 'include_deactivated', 'exclude_deprecated', 'no_training', 'mapped'] as const
@@ -130,12 +131,6 @@ const largest = (numbers: (number | undefined)[]) => Math.max(0, ...numbers.map(
 /** When the last of all offers ends: never, while one has no date. */
 const last = (dates: (string | undefined)[]) => (dates.includes(undefined) ? undefined : dates.sort().at(-1))
 const earlier = (one: string | undefined, other: string | undefined) => [one, other].filter(Boolean).sort()[0]
-
-/** Priced, and zero whatever is counted. */
-function isFree({ pricing, pricingBySize: { per_second, per_image } = {} }: Mapping): boolean {
-  const rates = [pricing, per_second, per_image].flatMap(table => Object.values(table ?? {}))
-  return rates.length > 0 && rates.every(usd => usd === '0')
-}
 
 function mappingOf(mapping: Mapping): object {
   const { supports } = mapping

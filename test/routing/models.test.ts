@@ -8,6 +8,7 @@ import type { Reply } from '../../src/core/filter.ts'
 import { models } from '../../src/endpoints/models.ts'
 import { Registry } from '../../src/registry.ts'
 import { exchange, listingOf } from '../core/kit.ts'
+import { flat, rates } from '../core/prices.ts'
 import { silent, target } from '../plugins/wire-kit.ts'
 
 type Json = Record<string, unknown>
@@ -174,6 +175,7 @@ t.test('an entry joins its mappings, and a mapped one shows its own', async t =>
         {
           contextLength: 20,
           supports: supports('reasoning'),
+          price: flat({ prompt: '0', completion: '0' }),
           pricing: { prompt: '0', completion: '0' },
           parameters: new Set(['temperature']),
           maxN: 1,
@@ -270,13 +272,17 @@ t.test('supported parameters are those that have an effect', async t => {
   }
 })
 
-t.test('a model is free when one offer costs nothing, whatever is counted', async t => {
+t.test('a model is free when one offer costs nothing, whatever is counted and however long the prompt', async t => {
+  const price = flat({ prompt: '0', completion: '0' })
+  const tiers = [{ above: 1000, rates: rates({ prompt: '1' }) }]
   const rows: [offer: Partial<Mapping>, free: boolean][] = [
     [{}, false],
-    [{ pricing: { prompt: '0', completion: '0' } }, true],
-    [{ pricing: { prompt: '0', completion: '0', request: '0.01' } }, false],
-    [{ pricing: { prompt: '0' }, pricingBySize: { per_image: { default: '0.04' } } }, false],
-    [{ pricingBySize: { per_second: { default: '0' } } }, true],
+    [{ pricing: { prompt: '0' } }, false],
+    [{ price, pricing: { prompt: '0', completion: '0' } }, true],
+    [{ price: { ...price, tiers }, pricing: { prompt: '0', completion: '0' } }, false],
+    [{ price, pricing: { prompt: '0', completion: '0', request: '0.01' } }, false],
+    [{ price, pricing: { prompt: '0' }, pricingBySize: { per_image: { default: '0.04' } } }, false],
+    [{ price, pricingBySize: { per_second: { default: '0' } } }, true],
   ]
   for (const [offer, free] of rows) {
     const [entry] = await list(catalogOf({ m: { offers: [offer] } }))
