@@ -28,6 +28,7 @@ export class LongStrings {
     this.#at = start
   }
 
+  /** How far it has come, in bytes. */
   get at(): number {
     return this.#at
   }
@@ -54,27 +55,23 @@ export class LongStrings {
   /** All of the body. Throws a SyntaxError where it is not JSON. */
   whole(rest: string): Body {
     const value: unknown = JSON.parse(rest)
-    if (this.#texts.length === 0) return { value }
-    if (typeof value !== 'object' || value === null) return { value: this.#textOf(value) ?? value }
-    this.#restore(value)
-    return { value, verbatim: this.#verbatim }
+    return this.#texts.length === 0 ? { value } : { value: this.#restored(value), verbatim: this.#verbatim }
   }
 
-  #restore(value: object): void {
-    const members = value as Record<string, unknown>
-    for (const name in members) {
-      const member = members[name]
-      if (typeof member === 'object' && member !== null) this.#restore(member)
-      const text = this.#textOf(member)
-      if (text !== undefined) members[name] = text
+  /** The value with texts in place of marks. */
+  #restored(value: unknown): unknown {
+    if (typeof value === 'string') return isMark(value) ? this.#texts[Number(value.slice(MARK.length))] : value
+    if (typeof value !== 'object' || value === null) return value
+    if (Array.isArray(value)) for (let at = 0; at < value.length; at++) value[at] = this.#restored(value[at])
+    else {
+      const members = value as Record<string, unknown>
+      for (const name in members) members[name] = this.#restored(members[name])
     }
-  }
-
-  #textOf(value: unknown): string | undefined {
-    if (typeof value !== 'string' || value.length !== MARK_LENGTH || !value.startsWith(MARK)) return undefined
-    return this.#texts[Number(value.slice(MARK.length))]
+    return value
   }
 }
+
+const isMark = (text: string): boolean => text.length === MARK_LENGTH && text.startsWith(MARK)
 
 /** Whether a colon follows: names are looked up, and stay what they are. */
 function isName(body: Buffer, end: number): boolean {
