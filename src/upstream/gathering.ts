@@ -17,6 +17,7 @@ const FEW = 16
 export class Gathering {
   readonly #ms: number
   #resting = new Set<Socket>()
+  #nextTick: NodeJS.Timeout | undefined
   /** Deliveries since then. */
   #count = 0
   #since = 0
@@ -37,7 +38,7 @@ export class Gathering {
     }
     if (++this.#count <= FEW || bytes > LARGE) return
     if (pieces === 1 && silenceMs >= this.#ms) return
-    if (this.#resting.size === 0) setTimeout(this.#tick, this.#ms)
+    this.#nextTick ??= setTimeout(this.#tick, this.#ms)
     this.#resting.add(socket)
     socket.pause()
   }
@@ -48,6 +49,7 @@ export class Gathering {
   }
 
   readonly #tick = (): void => {
+    this.#nextTick = undefined
     const rested = this.#resting
     this.#resting = new Set()
     for (const socket of rested) socket.resume()

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import type { Writable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import type { Hold } from '../../src/core/ports.ts'
@@ -289,12 +290,14 @@ t.test('a process of this host lives for as long as the system says so, seen or 
   t.notOk(isAlive({ ...owner, started: '1', seen_at: NOON }, NOON))
   t.notOk(isAlive({ ...owner, host: 'elsewhere', seen_at: NOON - 60_001 }, NOON))
   if (owner.started === '') return
-  // Its parent becomes a program that asks nobody how it ended.
-  const parent = spawn('sh', ['-c', 'read line & echo $!; exec cat <&3'], {
-    stdio: ['ignore', 'pipe', 'ignore', 'pipe'],
+  // It ends when its parent has become a program that asks nobody how it ended; a shell would.
+  const parent = spawn('sh', ['-c', 'read line <&4 & echo $!; exec cat <&3'], {
+    stdio: ['ignore', 'pipe', 'ignore', 'pipe', 'pipe'],
   })
   t.teardown(() => parent.kill())
   const pid = Number((await once(parent.stdout!, 'data'))[0])
+  while (readFileSync(`/proc/${parent.pid}/comm`, 'latin1') !== 'cat\n') await setImmediate()
+  ;(parent.stdio[4] as Writable).end()
   const stat = () => readFileSync(`/proc/${pid}/stat`, 'latin1').split(') ')[1]!.split(' ')
   while (stat()[0] !== 'Z') await setImmediate()
   t.notOk(isAlive({ ...owner, pid, started: stat()[19]!, seen_at: NOON }, NOON), 'it has ended')
