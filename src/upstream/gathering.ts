@@ -5,8 +5,8 @@
 import type { Socket } from 'node:net'
 import type { Taken } from './arrivals.ts'
 
-/** So much at a time has been gathered already, and should not wait. */
-const LARGE = 8 * 1024
+/** Bytes in a millisecond: a stream that brings more is no trickle, and rests would hold it up and save nothing. */
+const MUCH = 1024
 /** So many deliveries in a tick's time cost next to nothing: a process that has little to do keeps nothing waiting. */
 const FEW = 16
 
@@ -27,17 +27,14 @@ export class Gathering {
     this.#ms = ms
   }
 
-  /**
-   * Call it when a reader has taken what had come over this socket, `silenceMs` after what it took before. Lets the
-   * socket rest if more is likely to come meanwhile: what comes after a silence, and by itself, has no companions.
-   */
-  delivered(socket: Socket, { pieces, bytes }: Taken, silenceMs: number, now: number): void {
+  /** Call it when the reader of a stream has taken what had come over its socket. Lets it rest if that may bring more. */
+  delivered(socket: Socket, trickle: Trickle, taken: Taken, now: number): void {
+    const goesOn = trickle.goesOn(taken, now, this.#ms)
     if (now - this.#since > this.#ms) {
       this.#since = now
       this.#count = 0
     }
-    if (++this.#count <= FEW || bytes > LARGE) return
-    if (pieces === 1 && silenceMs >= this.#ms) return
+    if (++this.#count <= FEW || !goesOn) return
     this.#nextTick ??= setTimeout(this.#tick, this.#ms)
     this.#resting.add(socket)
     socket.pause()
@@ -53,5 +50,33 @@ export class Gathering {
     const rested = this.#resting
     this.#resting = new Set()
     for (const socket of rested) socket.resume()
+  }
+}
+
+/** How the pieces of one stream come. */
+export class Trickle {
+  #deliveredAt: number
+  #since: number
+  /** Since then, and in the span of time before. */
+  #bytes = 0
+  #bytesBefore = 0
+
+  constructor(now: number) {
+    this.#deliveredAt = now
+    this.#since = now
+  }
+
+  /** Whether small pieces are likely to come within `ms`: what comes by itself after a silence has no companions. */
+  goesOn({ pieces, bytes }: Taken, now: number, ms: number): boolean {
+    const silence = now - this.#deliveredAt
+    this.#deliveredAt = now
+    if (now - this.#since >= ms) {
+      this.#since = now
+      this.#bytesBefore = this.#bytes
+      this.#bytes = 0
+    }
+    this.#bytes += bytes
+    if (Math.max(this.#bytes, this.#bytesBefore) > MUCH * ms) return false
+    return silence < ms || (pieces > 1 && ms > 0)
   }
 }

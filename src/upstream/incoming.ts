@@ -4,7 +4,7 @@ import type { Cancellation } from '../core/cancel.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import { Arrivals, type Taken } from './arrivals.ts'
 import type { Call } from './call.ts'
-import type { Gathering } from './gathering.ts'
+import { type Gathering, Trickle } from './gathering.ts'
 import type { Line } from './line.ts'
 
 /** Unread bytes at which a provider is told to wait. */
@@ -47,8 +47,8 @@ export class Incoming implements Dispatcher.DispatchHandler {
   #rejectHead!: (error: GatewayError) => void
   readonly #arrivals = new Arrivals(taken => this.#taken(taken))
   readonly #gathering: Gathering
-  /** Small pieces are expected, of which several may be read together. */
-  #streams = false
+  /** Of a stream, whose small pieces may be read together. */
+  #trickle: Trickle | undefined
   #controller: Dispatcher.DispatchController | undefined
   #paused = false
   #ended = false
@@ -92,9 +92,9 @@ export class Incoming implements Dispatcher.DispatchHandler {
 
   /** The first event is here: from now on only silence between chunks is timed, and those of a stream are gathered. */
   committed(streams: boolean): void {
-    this.#streams = streams
     this.#phase = 'idle'
     this.#since = performance.now()
+    if (streams) this.#trickle = new Trickle(this.#since)
   }
 
   /** Cuts off an unfinished answer. */
@@ -156,10 +156,9 @@ export class Incoming implements Dispatcher.DispatchHandler {
   #taken(taken: Taken): void {
     this.#resume()
     if (this.#phase !== 'idle') return
-    const now = performance.now()
+    this.#since = performance.now()
     const socket = this.line?.socket
-    if (this.#streams && !this.#ended && socket) this.#gathering.delivered(socket, taken, now - this.#since, now)
-    this.#since = now
+    if (this.#trickle && !this.#ended && socket) this.#gathering.delivered(socket, this.#trickle, taken, this.#since)
   }
 
   #resume(): void {

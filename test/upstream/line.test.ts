@@ -6,7 +6,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { Pool } from 'undici'
-import { Gathering } from '../../src/upstream/gathering.ts'
+import { Gathering, Trickle } from '../../src/upstream/gathering.ts'
 import { type Line, LineClient, type LineOptions, lineConnector, type Sending } from '../../src/upstream/line.ts'
 
 /** A TLS without certificates. */
@@ -109,7 +109,7 @@ const small = { pieces: 1, bytes: 200 }
 /** Deliveries that make a process a busy one, at time `now`. */
 function busy(gathering: Gathering, now: number) {
   const others = sleeper()
-  for (let n = 0; n < 16; n++) gathering.delivered(others, small, 0, now)
+  for (let n = 0; n < 16; n++) gathering.delivered(others, new Trickle(now), small, now)
   return others.resting
 }
 
@@ -118,28 +118,47 @@ t.test('sockets rest when there is much to do, and go on together', async t => {
   t.equal(busy(gathering, 1000), false, 'a few deliveries keep nothing waiting')
   const [one, two] = [sleeper(), sleeper()]
   const woken = [one.woken(), two.woken()]
-  gathering.delivered(one, small, 1, 1003)
-  gathering.delivered(two, { pieces: 3, bytes: 600 }, 30, 1004)
+  const trickle = new Trickle(1002)
+  gathering.delivered(one, trickle, small, 1003)
+  gathering.delivered(two, new Trickle(970), { pieces: 3, bytes: 600 }, 1004)
   t.equal(one.resting, true, 'more than a few')
   t.equal(two.resting, true, 'also after a silence, when several pieces came')
   await Promise.all(woken)
   t.equal(one.resting || two.resting, false)
-  gathering.delivered(one, small, 1, 1011)
+  gathering.delivered(one, trickle, small, 1011)
   t.equal(one.resting, false, 'a tick later a few deliveries are free again')
 })
 
 t.test('a socket does not rest when nothing is to be gained by it', t => {
   for (const [what, ms, taken, silence] of [
     ['a piece that comes after a silence', 10, small, 10],
-    ['a large piece', 10, { pieces: 1, bytes: 10_000 }, 1],
-    ['nothing is to be gathered', 0, small, 1],
+    ['a large piece', 10, { pieces: 1, bytes: 11_000 }, 1],
+    ['nothing is to be gathered', 0, small, 0],
+    ['nor where several pieces came', 0, { pieces: 2, bytes: 400 }, 0],
   ] as const) {
     const gathering = new Gathering(ms)
     busy(gathering, 1000)
     const socket = sleeper()
-    gathering.delivered(socket, taken, silence, 1000)
+    gathering.delivered(socket, new Trickle(1000 - silence), taken, 1000)
     t.equal(socket.resting, false, what)
   }
+  t.end()
+})
+
+t.test('a stream that brings much does not rest, not for its small pieces either', t => {
+  const gathering = new Gathering(10)
+  const socket = sleeper()
+  const trickle = new Trickle(1002)
+  const rests: number[] = []
+  for (let now = 1002; now < 1100; now++) {
+    busy(gathering, now)
+    const bytes = now >= 1060 ? 200 : now % 3 === 0 ? 60_000 : 3_000
+    gathering.delivered(socket, trickle, { pieces: 2, bytes }, now)
+    if (socket.resting) rests.push(now)
+    gathering.wake(socket)
+  }
+  const little = Array.from({ length: 28 }, (_, at) => 1072 + at)
+  t.strictSame(rests, little, 'until it has brought little for all of a tick')
   t.end()
 })
 
@@ -147,7 +166,7 @@ t.test('a socket whose reader has left reads on at once', t => {
   const gathering = new Gathering(100)
   busy(gathering, 1000)
   const socket = sleeper()
-  gathering.delivered(socket, small, 1, 1000)
+  gathering.delivered(socket, new Trickle(1000), small, 1000)
   t.equal(socket.resting, true)
   gathering.wake(socket)
   t.equal(socket.resting, false)
