@@ -24,6 +24,15 @@ export class Verbatim {
     this.#written.push(written)
   }
 
+  get size(): number {
+    return this.#texts.length
+  }
+
+  /** The text that was added after `index` others. */
+  textAt(index: number): string | undefined {
+    return this.#texts[index]
+  }
+
   /** A value that is made of plain objects, as JSON that means what `JSON.stringify` would say. */
   stringify(value: unknown): string | Buffer {
     const holders = new Set<object>()

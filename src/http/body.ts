@@ -39,43 +39,44 @@ export async function readJson(
 const rules = { protoAction: 'remove', constructorAction: 'remove' } as const
 
 function parse(body: Buffer): Body {
-  if (!isUtf8(body)) throw notUtf8()
-  const scan = new ShapeScan(body)
-  scan.run()
-  return freed(body.length < VERBATIM || scan.long.length === 0 ? parsed(body) : withLong(body, scan), scan)
+  const steps = parsing(body)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+  }
 }
 
 /** The same, letting others go on between its steps. */
 async function parseInTurns(body: Buffer): Promise<Body> {
-  if (!isUtf8(body)) throw notUtf8()
-  const scan = new ShapeScan(body)
-  while (!scan.run(SCAN_STEPS)) await turn()
-  await turn()
-  const whole = await withLongInTurns(body, scan)
-  await turn()
-  return freed(whole, scan)
-}
-
-function withLong(body: Buffer, { long }: ShapeScan): Body {
-  const strings = new LongStrings(body, long, startOf(body))
-  try {
-    while (strings.step());
-    return strings.whole(strings.rest())
-  } catch {
-    return parsed(body)
+  const steps = parsing(body)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+    await turn()
   }
 }
 
-async function withLongInTurns(body: Buffer, { long }: ShapeScan): Promise<Body> {
+/** Yields wherever others may go on. */
+function* parsing(body: Buffer): Generator<undefined, Body> {
+  if (!isUtf8(body)) throw notUtf8()
+  const scan = new ShapeScan(body)
+  while (!scan.run(SCAN_STEPS)) yield
+  yield
+  const whole = body.length < VERBATIM ? parsed(body) : yield* withLong(body, scan)
+  yield
+  return freed(whole, scan)
+}
+
+function* withLong(body: Buffer, { long }: ShapeScan): Generator<undefined, Body> {
   const strings = new LongStrings(body, long, startOf(body))
   try {
     for (let rested = 0; strings.step(); ) {
       if (strings.at - rested < STEP_BYTES) continue
       rested = strings.at
-      await turn()
+      yield
     }
     const rest = strings.rest()
-    await turn()
+    yield
     return strings.whole(rest)
   } catch {
     return parsed(body)

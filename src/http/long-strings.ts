@@ -7,13 +7,11 @@ const MARK = randomBytes(12).toString('base64url')
 const DIGITS = 6
 const markOf = (index: number): string => MARK + String(index).padStart(DIGITS, '0')
 const MARK_LENGTH = markOf(0).length
-const COLON = 0x3a
 
 /** The strings one by one and then the rest, so that others can go on in between. */
 export class LongStrings {
   readonly #body: Buffer
   readonly #spans: readonly number[]
-  readonly #texts: string[] = []
   readonly #verbatim = new Verbatim()
   /** The body with marks in place of what was parsed already. */
   #before = ''
@@ -37,12 +35,10 @@ export class LongStrings {
   step(): boolean {
     if (this.#span === this.#spans.length) return false
     const [from, to] = [this.#spans[this.#span++]!, this.#spans[this.#span++]!]
-    if (isName(this.#body, to)) return true
     const written = this.#body.subarray(from, to)
     const text = JSON.parse(written.toString()) as string
-    this.#before += `${this.#body.toString('utf8', this.#at, from)}"${markOf(this.#texts.length)}"`
+    this.#before += `${this.#body.toString('utf8', this.#at, from)}"${markOf(this.#verbatim.size)}"`
     this.#at = to
-    this.#texts.push(text)
     this.#verbatim.add(text, written)
     return true
   }
@@ -55,12 +51,13 @@ export class LongStrings {
   /** All of the body. Throws a SyntaxError where it is not JSON. */
   whole(rest: string): Body {
     const value: unknown = JSON.parse(rest)
-    return this.#texts.length === 0 ? { value } : { value: this.#restored(value), verbatim: this.#verbatim }
+    return this.#verbatim.size === 0 ? { value } : { value: this.#restored(value), verbatim: this.#verbatim }
   }
 
   /** The value with texts in place of marks. */
   #restored(value: unknown): unknown {
-    if (typeof value === 'string') return isMark(value) ? this.#texts[Number(value.slice(MARK.length))] : value
+    if (typeof value === 'string')
+      return isMark(value) ? this.#verbatim.textAt(Number(value.slice(MARK.length))) : value
     if (typeof value !== 'object' || value === null) return value
     if (Array.isArray(value)) for (let at = 0; at < value.length; at++) value[at] = this.#restored(value[at])
     else {
@@ -72,10 +69,3 @@ export class LongStrings {
 }
 
 const isMark = (text: string): boolean => text.length === MARK_LENGTH && text.startsWith(MARK)
-
-/** Whether a colon follows: names are looked up, and stay what they are. */
-function isName(body: Buffer, end: number): boolean {
-  let at = end
-  while (body[at] === 0x20 || body[at] === 0x0a || body[at] === 0x0d || body[at] === 0x09) at++
-  return body[at] === COLON
-}

@@ -11,6 +11,7 @@ const MAX_VALUES = 200_000
 const LONG = 4096
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
+const COLON = 0x3a
 const UNDERSCORE = 0x5f
 const LOWER_C = 0x63
 const PROTO = Buffer.from('__proto__')
@@ -41,7 +42,7 @@ export class ShapeScan {
     return this.#suspicious
   }
 
-  /** Where the long strings begin and end, in turn, with their quotes; names may be among them. */
+  /** Where the long strings that are no names begin and end, in turn, with their quotes. */
   get long(): readonly number[] {
     return this.#long
   }
@@ -67,6 +68,10 @@ export class ShapeScan {
       case 0x5b: // [
         if (++this.#depth > MAX_DEPTH) throw errors.tooDeep(MAX_DEPTH)
         if (++this.#values > MAX_VALUES) throw errors.tooManyElements(MAX_VALUES)
+        break
+      case COLON:
+        // What it stands behind was a name: those are looked up, and stay what they are.
+        if (this.#long.at(-2) === this.#stringAt - 1) this.#long.length -= 2
         break
       case 0x7d: // }
       case 0x5d: // ]

@@ -18,9 +18,9 @@ export class Gathering {
   readonly #ms: number
   #resting = new Set<Socket>()
   #nextTick: NodeJS.Timeout | undefined
+  #since = 0
   /** Deliveries since then. */
   #count = 0
-  #since = 0
 
   /** `ms` is the longest rest; with 0 nothing is gathered. */
   constructor(ms: number) {
@@ -77,6 +77,6 @@ export class Trickle {
     }
     this.#bytes += bytes
     if (Math.max(this.#bytes, this.#bytesBefore) > MUCH * ms) return false
-    return silence < ms || (pieces > 1 && ms > 0)
+    return silence < ms || pieces > 1
   }
 }
