@@ -54,6 +54,8 @@ t.test('what only has to be committed waits for no disk; what must last is told 
 })
 
 t.test('what is asked for in turns that follow one another shares a transaction', async t => {
+  let now = performance.now()
+  t.intercept(performance, 'now', { value: () => now })
   const { writer, told, write } = subject(t)
   let transactions = 0
   writer.join({ beforeCommit: () => void transactions++, undone: () => undefined })
@@ -71,12 +73,14 @@ t.test('what is asked for in turns that follow one another shares a transaction'
   void write('alone', 'committed')
   for (; !told.includes('alone'); turns++) await turn()
   t.ok(turns < 10, `${turns} turns`)
+  const began = now
   void write('first', 'committed')
-  while (!told.includes('first')) {
+  for (; !told.includes('first'); now++) {
     all.push(write('other', 'committed'))
     await turn()
   }
   t.equal(transactions, 3)
+  t.ok(now - began <= 12, `${now - began} ms`)
   await Promise.all(all)
 })
 
