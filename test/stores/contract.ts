@@ -260,17 +260,6 @@ export function ledgerContract(t: Test, make: Make): void {
     t.same(await subject.usage.check(), [])
   })
 
-  t.test('flush resolves when all that was asked before is done', async t => {
-    const subject = make(t)
-    const principal = await subject.organization('open', 0n)
-    await subject.ledger.flush()
-    const order: string[] = []
-    const asked = ask(subject, principal, 'a', 1n).then(() => order.push('hold'))
-    const flushed = subject.ledger.flush().then(() => order.push('flush'))
-    await Promise.all([asked, flushed])
-    t.same(order, ['hold', 'flush'])
-  })
-
   t.test('holds that nobody ends become orphans a minute after they expired, once', async t => {
     const subject = make(t)
     const { ledger, usage, clock } = subject

@@ -116,6 +116,4 @@ export interface Ledger {
   balance(orgId: string): Promise<{ balance: Money; held: Money; used: Money }>
   /** Enters spooled rows; turns open holds of dead owners into orphans, charged for what was noted of them: so many. */
   recover(): Promise<number>
-  /** Resolves when all that was asked before is durable. */
-  flush(): Promise<void>
 }

@@ -184,10 +184,6 @@ export class SqliteLedger implements Ledger {
     })
   }
 
-  flush(): Promise<void> {
-    return this.#writer.flush()
-  }
-
   /** Ends the heartbeat; holds that are still open belong to nobody then. The database stays open. */
   async close(): Promise<void> {
     this.#owners.stop()
