@@ -21,7 +21,6 @@ const rules: readonly (readonly [token: string, needed: (body: Json) => boolean]
   ['mcp-client-2025-04-04', body => body.mcp_servers != null],
   ['skills-2025-10-02', ({ container }) => (container as Maybe)?.skills != null],
   ['fast-mode-2026-02-01', body => body.speed === 'fast'],
-  ['server-side-fallback-2026-07-01', body => body.fallbacks != null],
   ['task-budgets-2026-03-13', ({ output_config: output }) => (output as Maybe)?.task_budget != null],
   ['advanced-tool-use-2025-11-20', usesTool(tool => tool.input_examples != null || tool.allowed_callers != null)],
   ['web-fetch-2025-09-10', usesTool(tool => tool.type === 'web_fetch_20250910')],

@@ -23,7 +23,7 @@ export function contentBlocks(content: Message['content'], at: string, marks = t
   return blocks
 }
 
-const isVisible = (text: string): boolean => /\S/.test(text)
+export const isVisible = (text: string): boolean => /\S/.test(text)
 
 function partBlock(part: ContentPart, at: string, marks: boolean): Block | undefined {
   switch (part.type) {

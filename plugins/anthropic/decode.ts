@@ -22,7 +22,7 @@ const textEvent = (text: string): Event => ({ type: 'text', choice: 0, text })
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 
 /** Stop reasons that no finish reason tells apart. */
-const BEYOND = new Set(['pause_turn', 'stop_sequence', 'model_context_window_exceeded'])
+const BEYOND = new Set(['pause_turn', 'stop_sequence', 'model_context_window_exceeded', 'compaction'])
 
 /** A whole message takes the path of a stream, so that both give the same events. */
 export class MessagesDecoder implements Decoder {
@@ -208,7 +208,7 @@ export class MessagesDecoder implements Decoder {
     this.#report(report, events)
     const reason = delta?.stop_reason
     if (typeof reason === 'string' && reason !== '') {
-      this.#finish(reason, delta?.stop_details?.explanation, events, delta?.stop_sequence)
+      this.#finish(reason, delta?.stop_details, events, delta?.stop_sequence)
     }
     return events
   }
@@ -221,17 +221,18 @@ export class MessagesDecoder implements Decoder {
     return events
   }
 
-  #finish(stopReason: string, explanation: unknown, events: Event[], sequence: unknown = null): void {
+  #finish(stopReason: string, details: Message['stop_details'], events: Event[], sequence: unknown = null): void {
     if (this.#finished) return
     this.#finished = true
     for (const index of [...this.#open.keys()]) events.push(...this.#blockStop(index))
+    const explanation = details?.explanation
     if (stopReason === 'refusal' && typeof explanation === 'string' && explanation !== '') {
       events.push({ type: 'refusal', choice: 0, text: explanation })
     }
     this.#emitted = true
     const reason = this.#reason(stopReason)
-    const fields = { stop_reason: stopReason, stop_sequence: sequence }
-    const ending = BEYOND.has(stopReason) ? { ending: { wire: 'anthropic.messages', fields } } : {}
+    const fields = { stop_reason: stopReason, stop_sequence: sequence, ...(details && { stop_details: details }) }
+    const ending = BEYOND.has(stopReason) || details ? { ending: { wire: 'anthropic.messages', fields } } : {}
     events.push({ type: 'finish', choice: 0, reason, ...ending })
   }
 

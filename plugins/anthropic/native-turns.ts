@@ -1,6 +1,6 @@
 /** The turns of a client's own Messages body, as its provider may have them. */
 import { append, type Target, unseal } from '../../src/plugin.ts'
-import { type Block, textBlock } from './blocks.ts'
+import { type Block, isVisible, textBlock } from './blocks.ts'
 import { toWireName } from './tool-name.ts'
 
 type Json = Record<string, unknown>
@@ -26,7 +26,7 @@ export function nativeTurns(messages: readonly Json[], target: Target): NativeTu
     const { role, content } = message as { role: string; content: string | Block[] }
     if (role === 'system' || role === 'developer') turns.system({ ...message, role: 'system', content })
     else if (role === 'assistant') {
-      const kept = typeof content === 'string' ? content : assistantBlocks(content, target)
+      const kept = typeof content === 'string' ? (isVisible(content) ? content : []) : assistantBlocks(content, target)
       lost = thinks(content) && !thinks(kept)
       turns.add({ ...message, role, content: kept })
     } else {
@@ -109,6 +109,9 @@ function assistantBlocks(content: readonly Block[], target: Target): Block[] {
       }
       case 'tool_use':
         return [{ ...rest, type: block.type, id: idOf(String(block.id)), name: toWireName(String(block.name)) }]
+      case 'text':
+        // Other providers say such; this one refuses it.
+        return isVisible(String(block.text)) ? [block] : []
       default:
         return typeof provider === 'string' || isMadeBy(made, block.tool_use_id ?? block.id) ? [] : [block]
     }

@@ -2,7 +2,7 @@
  * A client's own Messages body, for a provider of the same wire: only what must change is changed, so that nothing of
  * it is lost (field notes 1.3).
  */
-import type { ChatRequest, Target, WireRequest } from '../../src/plugin.ts'
+import { type ChatRequest, errors, type Target, type WireRequest } from '../../src/plugin.ts'
 import { betasOf } from './betas.ts'
 import type { Block } from './blocks.ts'
 import { acceptsSampling, betaHeader } from './encode.ts'
@@ -38,6 +38,9 @@ export function native(
   target: Target,
   stream: boolean,
 ): WireRequest {
+  if (body.speed === 'fast' && target.credential?.source !== 'byok') {
+    throw errors.unpriced(target.mapping.model.id, target.provider.id, 'fast answers of ').with({ failover: true })
+  }
   const { messages, system, lostThinking } = nativeTurns(body.messages as Json[], target)
   const sent: Json = { ...body, model: target.mapping.externalId, messages }
   for (const name of GATEWAY_ONLY) delete sent[name]
@@ -51,10 +54,20 @@ export function native(
     delete sent.top_k
   }
   if (!acceptsSampling(target, 'top_p')) delete sent.top_p
+  const tier = tierOf(sent.service_tier, target)
+  if (tier === undefined) delete sent.service_tier
+  else sent.service_tier = tier
   if (stream) sent.stream = true
   else delete sent.stream
   const betas = betasOf(sent)
   return { path: '/messages', body: sent, ...(betas !== '' && { headers: betaHeader(target, betas) }) }
+}
+
+/** The endpoint takes the tiers of chat requests too; undefined for those that the wire, or the target, does not know. */
+function tierOf(tier: unknown, { mapping: { parameters } }: Target): string | undefined {
+  if (parameters?.has('service_tier') === false) return undefined
+  if (tier === 'default') return 'standard_only'
+  return tier === 'auto' || tier === 'standard_only' ? tier : undefined
 }
 
 const blocksOf = (system: unknown): unknown[] =>

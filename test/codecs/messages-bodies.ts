@@ -258,6 +258,11 @@ export const histories: (readonly [says: string, messages: Json[], canonical: Js
     [called, ...tools2('1', '2'), { role: 'system', content: 's' }, user('go')],
   ],
   [
+    'what the user adds waits for all results of the turn, too',
+    [calling, user([answer('a', '1'), part('go')]), user([answer('b', '2')]), user('on')],
+    [called, ...tools2('1', '2'), user('go'), user('on')],
+  ],
+  [
     'a system message at the end of results',
     [calling, user([answer('a', '1'), answer('b', '2')]), { role: 'developer', content: 's' }],
     [called, ...tools2('1', '2'), { role: 'developer', content: 's' }],

@@ -6,6 +6,7 @@ import { anthropicMessages } from '../../src/codecs/anthropic-messages.ts'
 import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
+import { upstreamError } from '../../src/core/upstream-error.ts'
 import { messages } from '../../src/endpoints/messages.ts'
 import { SseFraming } from '../../src/upstream/framing/sse.ts'
 import { exchange, principal, text } from '../core/kit.ts'
@@ -196,6 +197,9 @@ t.test('a provider of the same wire is quoted where the reason alone would say l
   t.match(whole([text('a'), ending(stopped)]), stopped)
   t.match(folded(payloads(streamed([[text('a'), ending(stopped)]]))), stopped)
   t.match(whole([text('a'), ending(stopped, 'other')]), { stop_reason: 'end_turn', stop_sequence: null })
+  const refused = { stop_reason: 'refusal', stop_details: { type: 'refusal', category: 'cyber', explanation: null } }
+  t.match(whole([ending(refused)]), refused)
+  t.match(folded(payloads(streamed([[ending(refused)]]))), refused)
 })
 
 t.test('usage leaves out what the cache gave and took, and costs the same streamed and whole', async t => {
@@ -250,6 +254,14 @@ t.test('a failure after the first byte is an error event, and nothing looks comp
   t.equal(encoder.fail(errors.truncated()), `event: error\ndata: ${body}\n\n`)
   t.equal(ex.usage.completion, 2, 'what was delivered is counted')
   t.equal(anthropicMessages.encoder(answering(false)).fail(errors.truncated()), undefined)
+})
+
+t.test('a provider that is too busy is told as such inside a stream, where no status tells it', async t => {
+  const typeOf = (status: number) => {
+    const said = String(anthropicMessages.encoder(answering(true)).fail(upstreamError(status, { message: 'No.' })))
+    return JSON.parse(said.slice(said.indexOf('{'))).error.type
+  }
+  t.strictSame([429, 529, 500, 401].map(typeOf), ['rate_limit_error', 'overloaded_error', 'api_error', 'api_error'])
 })
 
 t.test('each status has its error type', async t => {

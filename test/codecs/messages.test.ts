@@ -113,6 +113,9 @@ t.test('what no provider may be asked is refused where the client wrote it', asy
     ],
     [{ system: Array(5).fill(marked) }, 'invalid_parameters', 'messages'],
     [{ safeguards: {} }, 'model_not_supported', 'safeguards'],
+    [{ fallbacks: [{ model: 'x' }] }, 'model_not_supported', 'fallbacks'],
+    [{ fallbacks: 'default' }, 'model_not_supported', 'fallbacks'],
+    [{ tools: [{ type: 'advisor_20260301', name: 'advisor', model: 'x' }] }, 'model_not_supported', 'tools[0].model'],
   ]
   for (const [fields, code, param] of cases) t.strictSame(facts(refusal(body(fields))), { status: 400, code, param })
 })

@@ -60,8 +60,6 @@ t.test('beta tokens follow from the body, and the manifest keeps its own', async
     [{ container: 'c1' }, undefined],
     [{ container: { skills: [] } }, 'skills-2025-10-02'],
     [{ speed: 'standard' }, undefined],
-    [{ speed: 'fast' }, 'fast-mode-2026-02-01'],
-    [{ fallbacks: [] }, 'server-side-fallback-2026-07-01'],
     [{ output_config: { effort: 'low' } }, undefined],
     [{ output_config: { task_budget: {} } }, 'task-budgets-2026-03-13'],
     [{ tools: [{ name: 'f', input_schema: {}, input_examples: [] }] }, 'advanced-tool-use-2025-11-20'],
@@ -80,7 +78,15 @@ t.test('beta tokens follow from the body, and the manifest keeps its own', async
     )
   }
   const configured = to({ headers: { 'Anthropic-Beta': 'x-1' } })
-  t.strictSame(native(bodyOf({ speed: 'fast' }), configured).headers, { 'Anthropic-Beta': 'x-1,fast-mode-2026-02-01' })
+  const skilled = bodyOf({ container: { skills: [] } })
+  t.strictSame(native(skilled, configured).headers, { 'Anthropic-Beta': 'x-1,skills-2025-10-02' })
+})
+
+t.test('a speed that has no price is for those who pay the provider themselves', async t => {
+  const fast = bodyOf({ speed: 'fast' })
+  t.throws(() => native(fast), { status: 402, code: 'billing_error', failover: true })
+  const own: Target = { ...to(), credential: { secret: 's', fingerprint: 'f', source: 'byok', id: 'k' } }
+  t.strictSame(native(fast, own).headers, { 'anthropic-beta': 'fast-mode-2026-02-01' })
 })
 
 t.test('a name that the client sent comes back as it was', async t => {

@@ -11,8 +11,8 @@ export const headOf = (ex: Exchange) => ({
 })
 
 /** Why it ended. */
-export const endingOf = ({ stopReason, stopSequence, refusal }: Blocks) => ({
+export const endingOf = ({ stopReason, stopSequence, stopDetails }: Blocks) => ({
   stop_reason: stopReason,
   stop_sequence: stopSequence,
-  ...(refusal !== '' && { stop_details: { type: 'refusal', category: null, explanation: refusal } }),
+  ...(stopDetails !== undefined && { stop_details: stopDetails }),
 })

@@ -101,6 +101,13 @@ export class Blocks {
     return typeof sequence === 'string' ? sequence : null
   }
 
+  /** What the provider said of it, or else the refusal's own words. */
+  get stopDetails(): unknown {
+    const details = this.#ending?.stop_details
+    if (details !== undefined) return details
+    return this.refusal === '' ? undefined : { type: 'refusal', category: null, explanation: this.refusal }
+  }
+
   get stopReason(): string {
     if (typeof this.#ending?.stop_reason === 'string') return this.#ending.stop_reason
     switch (this.#finish) {

@@ -12,9 +12,7 @@ import type { MessagesRequest, MessagesTool } from './schema.ts'
 export function decode(body: unknown): ChatRequest {
   refuseOpenAiShape(body)
   const given = checkRequest(body)
-  if (Object.hasOwn(given, 'safeguards')) {
-    throw errors.unsupported('safeguards are not supported here: they need a beta that is not passed on.', 'safeguards')
-  }
+  refuseUnchecked(given)
   const request: ChatRequest = {
     model: given.model,
     messages: [...systemOf(given.system), ...historyOf(given.messages)],
@@ -35,6 +33,21 @@ export function decode(body: unknown): ChatRequest {
   if (isTier(canonical)) request.service_tier = canonical
   checkChat(request)
   return request
+}
+
+/** What the wire has words for, and the gateway must not pass on: which models may be called, and their price, is decided here. */
+function refuseUnchecked(given: MessagesRequest & { safeguards?: unknown; fallbacks?: unknown }): void {
+  if (given.safeguards !== undefined) {
+    throw errors.unsupported('safeguards are not supported here: they need a beta that is not passed on.', 'safeguards')
+  }
+  const another = 'another model, whose access and price would not be checked'
+  if (given.fallbacks != null) {
+    throw errors.unsupported(`fallbacks would let the provider answer with ${another}; use model lists.`, 'fallbacks')
+  }
+  given.tools?.forEach((tool: MessagesTool & { model?: unknown }, i) => {
+    if (tool.type == null || tool.type === 'custom' || tool.model == null) return
+    throw errors.unsupported(`tools[${i}].model would let the provider ask ${another}.`, `tools[${i}].model`)
+  })
 }
 
 const isTier = (tier: string | null | undefined): tier is NonNullable<ChatRequest['service_tier']> =>

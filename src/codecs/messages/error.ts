@@ -19,3 +19,14 @@ export const messagesError = ({ status, message }: GatewayError) => ({
   type: 'error',
   error: { type: typeOf(status), message },
 })
+
+/** Inside a stream no status tells a client when to come back; the provider's own words do (field notes 8). */
+const IN_STREAM: Readonly<Record<string, string>> = {
+  upstream_overloaded: 'overloaded_error',
+  upstream_rate_limited: 'rate_limit_error',
+}
+
+export const streamError = ({ status, code, message }: GatewayError) => ({
+  type: 'error',
+  error: { type: IN_STREAM[code ?? ''] ?? typeOf(status), message },
+})

@@ -5,8 +5,8 @@ import { compact, markOf, partOf, partsOf } from './parts.ts'
 import type { Block, Turn } from './schema.ts'
 
 /**
- * A user turn becomes the results in it, a message each, and then the rest. A system message that interrupts a tool
- * turn moves behind its results, because other wires take nothing between calls and results.
+ * A user turn becomes the results in it, a message each, and then the rest. What interrupts a tool turn moves behind
+ * its results, because other wires take nothing between calls and results.
  */
 export function historyOf(turns: readonly Turn[]): Message[] {
   const messages: Message[] = []
@@ -39,8 +39,9 @@ export function historyOf(turns: readonly Turn[]): Message[] {
         const { results, rest } = userTurn(turn, at)
         for (const result of results) messages.push(result)
         if (!rest) break
-        release()
-        messages.push(rest)
+        // More results may follow in a message of their own.
+        if (isAnswering) held.push(rest)
+        else messages.push(rest)
       }
     }
   })

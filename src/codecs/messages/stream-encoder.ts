@@ -6,7 +6,7 @@ import type { Exchange } from '../../core/exchange.ts'
 import { metadataOf } from '../accounting.ts'
 import { endingOf, headOf } from './answer.ts'
 import { Blocks } from './blocks.ts'
-import { messagesError } from './error.ts'
+import { streamError } from './error.ts'
 import type { BlockSink, OpenBlock } from './sink.ts'
 import { tokensOf, totalsOf } from './usage.ts'
 
@@ -52,7 +52,7 @@ export class StreamEncoder implements Encoder, BlockSink {
   /** The error ends the stream: without `message_stop` no client takes it for a whole answer. */
   fail(error: GatewayError): string {
     this.#ex.completeUsage(true)
-    return `${this.#taken()}event: error\ndata: ${JSON.stringify(messagesError(error))}\n\n`
+    return `${this.#taken()}event: error\ndata: ${JSON.stringify(streamError(error))}\n\n`
   }
 
   open(block: OpenBlock): void {
