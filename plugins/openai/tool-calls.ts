@@ -11,6 +11,9 @@ import {
   toolArguments,
 } from '../../src/plugin.ts'
 
+/** Characters of the arguments of one call. */
+const MAX_ARGS = 32 * 1024 * 1024
+
 interface Call {
   /** The number that the provider uses for it, or its position. */
   readonly slot: number
@@ -21,6 +24,10 @@ interface Call {
   index: number | undefined
   /** All of its arguments so far. */
   args: string
+  /** The first character of its arguments that is no space; undefined until it is there. */
+  opening: string | undefined
+  /** Its arguments so far end like an object. */
+  closed: boolean
   /** Its arguments begin like an object and go out as they come; others wait until they can be repaired. */
   direct: boolean
   /** Its arguments came as an object: nothing can follow. */
@@ -42,7 +49,7 @@ export class ToolCalls {
 
   /** True when one of the calls could be made as it stands. */
   get anyComplete(): boolean {
-    return this.#calls.some(call => call.index !== undefined && (!call.direct || isObjectText(call.args)))
+    return this.#calls.some(call => call.index !== undefined && (!call.direct || isObjectText(call)))
   }
 
   /** Reads `tool_calls` of a delta or message. `answerId` makes ids for calls that have none. */
@@ -78,7 +85,17 @@ export class ToolCalls {
     const slot = index ?? position ?? this.#calls.at(-1)?.slot ?? 0
     const last = this.#calls.findLast(call => call.slot === slot)
     if (last && continues(last, id, part, index !== undefined)) return last
-    const call = { slot, id, name: undefined, index: undefined, args: '', direct: false, whole: false }
+    const call: Call = {
+      slot,
+      id,
+      name: undefined,
+      index: undefined,
+      args: '',
+      opening: undefined,
+      closed: false,
+      direct: false,
+      whole: false,
+    }
     this.#calls.push(call)
     return call
   }
@@ -92,9 +109,16 @@ export class ToolCalls {
         call.whole = true
       }
       call.args += piece
+      if (call.args.length > MAX_ARGS) throw errors.invalidAnswer('the arguments of a tool call are larger than 32 MiB')
+      // Piece by piece: to look at all of a text that grows costs the square of its length.
+      const said = piece.trim()
+      if (said !== '') {
+        call.opening ??= said[0]
+        call.closed = said.endsWith('}')
+      }
     }
     if (call.name === undefined) return
-    if (!call.direct && call.args.trimStart().startsWith('{')) {
+    if (!call.direct && call.opening === '{') {
       call.direct = true
       piece = call.args
     }
@@ -122,18 +146,18 @@ function continues(call: Call, id: string | undefined, part: Json, numbered: boo
   const more = textIn(part.arguments) !== undefined || isObject(part.arguments)
   if (id !== undefined && call.id !== undefined && id !== call.id) {
     // A new id begins a call, except where providers make one up for every piece.
-    return name === undefined && more && !isObjectText(call.args)
+    return name === undefined && more && !isObjectText(call)
   }
   if (name === undefined || call.name === undefined || (id !== undefined && id === call.id)) return true
   if (id !== undefined || (!numbered && name !== call.name)) return false
-  return !(more && (call.whole || isObjectText(call.args)))
+  return !(more && (call.whole || isObjectText(call)))
 }
 
-/** True for the whole text of a JSON object. */
-function isObjectText(text: string): boolean {
-  if (!text.trimEnd().endsWith('}')) return false
+/** True when the arguments are the whole text of a JSON object. */
+function isObjectText({ args, closed }: Call): boolean {
+  if (!closed) return false
   try {
-    return isObject(JSON.parse(text))
+    return isObject(JSON.parse(args))
   } catch {
     return false
   }

@@ -172,7 +172,7 @@ export const providerFile = s.object({
   timeouts: s.default(
     s.object({
       connect: s.default(s.duration(), '5s'),
-      first_event: s.default(s.duration(), '60s'),
+      first_event: s.optional(s.duration()),
       idle: s.default(s.duration(), '120s'),
       total: s.default(s.duration(), '900s'),
     }),

@@ -28,9 +28,21 @@ export type Capability = (typeof capabilities)[number]
 /** Times in milliseconds that bound an upstream attempt. `total` bounds all attempts of a request together. */
 export interface Timeouts {
   readonly connect: number
-  readonly firstEvent: number
+  /** Undefined for what is usual: it depends on what is asked for (see `firstEventMs`). */
+  readonly firstEvent: number | undefined
   readonly idle: number
   readonly total: number
+}
+
+/** A whole answer comes when its last token is there, and who reasons is silent for minutes (reliability C). */
+const FIRST_EVENT_MS = { stream: 60_000, reasoning: 300_000, whole: 600_000 }
+
+/** How long the first event of an answer of `mapping` may take. */
+export function firstEventMs({ provider, supports }: Mapping, streams: boolean): number {
+  const { firstEvent } = provider.timeouts
+  if (firstEvent !== undefined) return firstEvent
+  if (!streams || !supports.has('streaming')) return FIRST_EVENT_MS.whole
+  return supports.has('reasoning') ? FIRST_EVENT_MS.reasoning : FIRST_EVENT_MS.stream
 }
 
 /** How the gateway shows its credential to a provider; the schemes are strategies of `src/upstream/sign.ts`. */

@@ -1,6 +1,6 @@
 /** Replays whole earlier answers to the same request of the same project, while the project wants that. */
 import { createHash } from 'node:crypto'
-import type { Event } from '../core/event.ts'
+import { type Event, isContent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
 import type { CachedReply } from '../core/ports.ts'
@@ -105,6 +105,7 @@ function storable(event: Event, maxBytes: number): Event | undefined {
 /** An answer that came to its end, and to one that asking again would not better. */
 const isWorthKeeping = (events: readonly Event[]): boolean =>
   events.some(({ type }) => type === 'finish' || type === 'result') &&
+  events.some(event => isContent(event) && event.type !== 'finish') &&
   !events.some(event => event.type === 'finish' && event.reason === 'content_filter')
 
 function entryOf(ex: Exchange, events: readonly Event[]): CachedReply {

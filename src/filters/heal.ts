@@ -6,7 +6,7 @@ import { jsonrepair } from 'jsonrepair'
 /** Characters that are healed in a few milliseconds, whatever they are: the time grows with the square of them. */
 const SMALL = 8 * 1024
 /** A text that is longer stays as it is. */
-const LARGE = 1024 * 1024
+export const LARGE = 1024 * 1024
 /** How long a thread may take, and how many there may be; a text that would need more stays as it is. */
 const PATIENCE_MS = 2_000
 const MAX_THREADS = 2
@@ -57,15 +57,54 @@ export function heal(text: string): string {
   const fenced = /```(?:json)?\s*\n([\s\S]*?)(?:\n```|$)/i.exec(text)?.[1] ?? text
   const start = fenced.search(/[{[]/)
   if (start < 0) return text
+  const sound = soundIn(fenced, start)
+  if (sound !== undefined) return sound
   const body = fenced.slice(start)
   const end = Math.max(body.lastIndexOf('}'), body.lastIndexOf(']'))
   const whole = end < 0 ? body : body.slice(0, end + 1)
-  for (const candidate of [whole, body]) {
-    if (isJson(candidate)) return candidate
+  // A text that was cut off has more behind its last bracket than words.
+  for (const candidate of closing(whole, 0) < 0 ? [body, whole] : [whole, body]) {
     const repaired = repair(candidate)
     if (repaired !== undefined) return repaired
   }
   return text
+}
+
+/** Brackets that a text may hold before its JSON; each is looked at up to where it closes. */
+const MAX_STARTS = 32
+
+/** What words in brackets do not hold. */
+const JSON_LIKE = /["':]/
+
+/** The longest JSON that stands whole among words, unless there is some that is broken. */
+function soundIn(text: string, from: number): string | undefined {
+  let best: string | undefined
+  for (let at = from, starts = 0; at >= 0 && starts < MAX_STARTS; starts++) {
+    const end = closing(text, at)
+    const part = end < 0 ? '' : text.slice(at, end + 1)
+    if (isJson(part)) {
+      if (part.length > (best?.length ?? 0)) best = part
+    } else if (end < 0 || JSON_LIKE.test(part)) return undefined
+    const next = text.slice(end + 1).search(/[{[]/)
+    at = next < 0 ? -1 : end + 1 + next
+  }
+  return best
+}
+
+/** Where the bracket at `from` closes; -1 when it does not. */
+function closing(text: string, from: number): number {
+  let depth = 0
+  let quoted = false
+  for (let at = from; at < text.length; at++) {
+    const char = text[at]
+    if (quoted) {
+      if (char === '\\') at++
+      else if (char === '"') quoted = false
+    } else if (char === '"') quoted = true
+    else if (char === '{' || char === '[') depth++
+    else if ((char === '}' || char === ']') && --depth === 0) return at
+  }
+  return -1
 }
 
 function isJson(text: string): boolean {

@@ -3,7 +3,7 @@ import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
 import { s } from '../core/schema.ts'
-import { healAside } from './heal.ts'
+import { healAside, LARGE } from './heal.ts'
 
 export const healing: FilterFactory<object> = {
   name: 'healing',
@@ -27,9 +27,10 @@ function wanted({ endpoint, request, chat }: Exchange): boolean {
   return (asked === 'json_object' || asked === 'json_schema') && !(chat.stream && (chat.n ?? 1) > 1)
 }
 
-/** Holds each choice's text until the choice ends, and tells it in one piece. */
+/** Holds each choice's text until the choice ends, and tells it in one piece; one that is too long to heal is not held. */
 async function* healed(events: Reply['events']): AsyncGenerator<readonly Event[]> {
   const texts = new Map<number, string>()
+  const long = new Set<number>()
   const told = async (choice: number): Promise<Event[]> => {
     const text = texts.get(choice)
     texts.delete(choice)
@@ -38,8 +39,14 @@ async function* healed(events: Reply['events']): AsyncGenerator<readonly Event[]
   for await (const batch of events) {
     const out: Event[] = []
     for (const event of batch) {
-      if (event.type === 'text') texts.set(event.choice, (texts.get(event.choice) ?? '') + event.text)
-      else if (event.type === 'finish') out.push(...(await told(event.choice)), event)
+      if (event.type === 'text' && !long.has(event.choice)) {
+        const text = (texts.get(event.choice) ?? '') + event.text
+        texts.set(event.choice, text)
+        if (text.length <= LARGE) continue
+        long.add(event.choice)
+        texts.delete(event.choice)
+        out.push({ ...event, text })
+      } else if (event.type === 'finish') out.push(...(await told(event.choice)), event)
       else if (event.type === 'error') {
         out.push(...[...texts].map(cut), event)
         texts.clear()

@@ -60,7 +60,7 @@ export const route: FilterFactory<Settings> = {
               health.left(step)
               continue
             }
-            const whose = health.failed(step, error, performance.now() - began)
+            const whose = health.failed(step, ex, error, performance.now() - began)
             // 402 is about a credential, too: the organization's own key has reached a limit.
             if (whose !== 'throttle' && whose !== 'credential' && error.status !== 402) course.failed(step)
           }

@@ -1,4 +1,5 @@
 /** What attempts teach of providers and credentials, each apart from the other. */
+import { firstEventMs } from '../core/catalog.ts'
 import type { GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { CircuitPolicy, History, Sample, Services } from '../core/ports.ts'
@@ -49,8 +50,8 @@ export class Health {
   }
 
   /** There was no answer. `ms` is how long the provider was waited for. */
-  failed(step: Step, error: GatewayError, ms: number): Blame {
-    const whose = inTime(step, error, ms) ? blame(error) : 'none'
+  failed(step: Step, ex: Exchange, error: GatewayError, ms: number): Blame {
+    const whose = inTime(step, ex, error, ms) ? blame(error) : 'none'
     this.#judge(step, whose, error)
     if (whose === 'provider') this.#services.measurements.add(step.candidate.key, { ok: false })
     return whose
@@ -102,11 +103,16 @@ export class Health {
 }
 
 /** False for a deadline that passed because earlier attempts had used up the time. */
-function inTime({ target }: Step, { code, upstreamStatus }: GatewayError, ms: number): boolean {
+function inTime(
+  { target }: Step,
+  { streaming }: Exchange,
+  { code, upstreamStatus }: GatewayError,
+  ms: number,
+): boolean {
   return (
     code !== 'timeout' ||
     upstreamStatus !== 0 ||
-    ms >= Math.min(target.provider.timeouts.firstEvent, target.provider.timeouts.total) - SLACK_MS
+    ms >= Math.min(firstEventMs(target.mapping, streaming), target.provider.timeouts.total) - SLACK_MS
   )
 }
 

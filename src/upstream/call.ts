@@ -12,7 +12,9 @@ export interface Call {
   readonly headers: string[]
   /** Text, or what it is in UTF-8. */
   readonly body: string | Buffer
-  readonly timeouts: Timeouts
+  readonly timeouts: Pick<Timeouts, 'connect' | 'idle'>
+  /** Milliseconds that the first event may take. */
+  readonly firstEventMs: number
   /** Milliseconds that remain of the request's total time. */
   readonly remainingMs: number
   readonly signal: Cancellation

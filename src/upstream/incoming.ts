@@ -31,7 +31,8 @@ export class Incoming implements Dispatcher.DispatchHandler {
   readonly head: Promise<Incoming>
 
   /** Not the call itself: its body need not be kept until the answer has ended. */
-  readonly #timeouts: Call['timeouts']
+  readonly #idleMs: number
+  readonly #firstEventMs: number
   readonly #signal: Cancellation
   readonly #open: OpenCalls
   #settled = false
@@ -60,11 +61,12 @@ export class Incoming implements Dispatcher.DispatchHandler {
 
   /** Counts as one of `open` until nothing is expected of it any more. */
   constructor(
-    { timeouts, remainingMs, signal }: Pick<Call, 'timeouts' | 'remainingMs' | 'signal'>,
+    { timeouts, firstEventMs, remainingMs, signal }: Pick<Call, 'timeouts' | 'firstEventMs' | 'remainingMs' | 'signal'>,
     open: OpenCalls,
     gathering: Gathering,
   ) {
-    this.#timeouts = timeouts
+    this.#idleMs = timeouts.idle
+    this.#firstEventMs = firstEventMs
     this.#signal = signal
     this.#open = open
     this.#gathering = gathering
@@ -76,7 +78,7 @@ export class Incoming implements Dispatcher.DispatchHandler {
     this.#began = performance.now()
     this.#since = this.#began
     this.#deadline = this.#began + remainingMs
-    this.#timer = this.#wakeAfter(Math.min(timeouts.firstEvent, timeouts.idle, remainingMs))
+    this.#timer = this.#wakeAfter(Math.min(firstEventMs, timeouts.idle, remainingMs))
     signal.listen(this.#onAbort)
   }
 
@@ -94,6 +96,11 @@ export class Incoming implements Dispatcher.DispatchHandler {
   committed(streams: boolean): void {
     this.#phase = 'idle'
     this.#since = performance.now()
+    // It was set for the first event, for which there may be more patience.
+    if (!this.#settled) {
+      clearTimeout(this.#timer)
+      this.#timer = this.#wakeAfter(Math.min(this.#idleMs, this.#deadline - this.#since))
+    }
     if (streams) this.#trickle = new Trickle(this.#since)
   }
 
@@ -176,8 +183,7 @@ export class Incoming implements Dispatcher.DispatchHandler {
     // A reader that does not read is not the provider's silence.
     if (this.#arrivals.bytes > 0) this.#since = now
     const remainingMs = this.#deadline - now
-    const { idle, firstEvent } = this.#timeouts
-    const patienceMs = this.#since + (this.#phase === 'idle' ? idle : firstEvent) - now
+    const patienceMs = this.#since + (this.#phase === 'idle' ? this.#idleMs : this.#firstEventMs) - now
     if (remainingMs <= 0) this.#fail(errors.upstreamTimeout('total time'))
     else if (patienceMs <= 0) this.#fail(errors.upstreamTimeout(this.#phase))
     else this.#timer = this.#wakeAfter(Math.min(patienceMs, remainingMs))

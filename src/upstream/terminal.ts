@@ -1,4 +1,5 @@
 /** The end of every inference chain: send, classify, decode, commit. Nothing above it ever sees provider bytes. */
+import { firstEventMs } from '../core/catalog.ts'
 import { asError, errors, type GatewayError } from '../core/error.ts'
 import { type Event, isContent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
@@ -15,6 +16,8 @@ import { sign } from './sign.ts'
 import type { Transport } from './transport.ts'
 
 const MAX_ERROR_BYTES = 64 * 1024
+/** Of an answer that is held here: until it is whole, or until there is anything of it that a client can see. */
+const MAX_HELD_BYTES = 32 * 1024 * 1024
 
 /**
  * Resolves once the first event that a client can see is there (the commit point); until then every failure is a
@@ -31,7 +34,7 @@ export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply>
       const { framing, mode } = framingFor(incoming.header('content-type'), ex.streaming)
       const source = decoded(incoming, incoming.header('content-encoding'))
       const answer = new Answer(incoming, source, framing, target.translator.decoder(mode, target))
-      await answer.commit()
+      await answer.commit(!ex.streaming)
       incoming.committed(mode === 'stream')
       // Nobody is asked again.
       ex.outbound = undefined
@@ -56,8 +59,10 @@ function send(transport: Transport, ex: Exchange, target: Target): Promise<Incom
   const remainingMs = () => timeouts.total - (performance.now() - ex.marks.start)
   const fresh = isAgain(ex, target)
   const { signal } = ex
-  const call = ({ baseUrl, path, headers, body }: Outgoing) =>
-    transport.send({ baseUrl, path, headers, body, provider, timeouts, remainingMs: remainingMs(), signal, fresh })
+  const call = ({ baseUrl, path, headers, body }: Outgoing) => {
+    const patience = { timeouts, firstEventMs: firstEventMs(target.mapping, ex.streaming), remainingMs: remainingMs() }
+    return transport.send({ baseUrl, path, headers, body, provider, ...patience, signal, fresh })
+  }
   const body = ex.verbatim ? ex.verbatim.stringify(request.body) : JSON.stringify(request.body)
   const signed = sign(target, request, ex.id, body)
   return signed instanceof Promise ? waitFor(signed, remainingMs(), ex.signal).then(call) : call(signed)
@@ -91,16 +96,27 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
     return this
   }
 
-  /** Reads up to the first event that a client can see. Throws what fails before it. */
-  async commit(): Promise<void> {
+  /**
+   * Reads up to the first event that a client can see; of an answer that is wanted `whole`, whose client sees nothing
+   * before its end, all of it. Throws what fails before that.
+   */
+  async commit(whole: boolean): Promise<void> {
     const first: Event[] = []
+    let held = 0
+    let seen = false
     while (!this.#ended) {
-      for (const event of this.#decode(await this.#source.take())) {
-        if (event.type === 'error' && !this.#first) throw event.error
-        if (isContent(event)) this.#first = first
+      const chunks = await this.#source.take()
+      for (const { length } of chunks ?? []) held += length
+      if (held > MAX_HELD_BYTES) throw errors.invalidAnswer('it is larger than 32 MiB')
+      for (const event of this.#decode(chunks)) {
+        if (event.type === 'error' && (whole || !seen)) throw event.error
+        if (isContent(event)) seen = true
         first.push(event)
       }
-      if (this.#first) return
+      if (seen && (!whole || this.#ended)) {
+        this.#first = first
+        return
+      }
     }
     throw errors.invalidAnswer('it is empty')
   }

@@ -37,7 +37,7 @@ t.test('models, mappings and providers are joined, with defaults', async t => {
   t.match(acme(snapshot), {
     baseUrl: 'https://api.acme.example/v1',
     headers: { 'x-team': 'team-secret' },
-    timeouts: { connect: 5_000, firstEvent: 60_000, idle: 90_000, total: 900_000 },
+    timeouts: { connect: 5_000, firstEvent: undefined, idle: 90_000, total: 900_000 },
     quirks: { drop: [], rename: {}, default: {}, clamp: {} },
     priority: 1,
   })

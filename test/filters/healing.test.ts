@@ -40,6 +40,19 @@ async function passed(request: object, ...batches: Event[][]): Promise<Event[][]
   return out
 }
 
+t.test('a text that was cut off keeps all that came, and JSON is found among words in brackets', async t => {
+  const cases: [text: string, json: unknown][] = [
+    ['{"a": {"b": 1}, "c": [1, 2], "d": 5', { a: { b: 1 }, c: [1, 2], d: 5 }],
+    ['{"a": "text with } brace", "b": "cut', { a: 'text with } brace', b: 'cut' }],
+    ['{"items": [{"id": 1}, {"id": 2}], "total": 2', { items: [{ id: 1 }, { id: 2 }], total: 2 }],
+    ['Sure [as asked]: {"a": 1}', { a: 1 }],
+    ['The answer is {"a": 1} (see [1]).', { a: 1 }],
+    ['{"a": [1, 2], "b": 3,}', { a: [1, 2], b: 3 }],
+    ["{'a': 'x}', 'b': 2}", { a: 'x}', b: 2 }],
+  ]
+  for (const [text, json] of cases) t.strictSame(JSON.parse(heal(text)), json, text)
+})
+
 t.test('an answer is held until it ends, and told in one piece', async t => {
   const usage: Event = { type: 'usage', usage: { prompt: 1 } }
   const batches = [[text('{"a"')], [text(':1,}'), usage], [finish()]]

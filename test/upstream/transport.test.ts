@@ -11,7 +11,7 @@ import type { Incoming } from '../../src/upstream/incoming.ts'
 import { sharedLookup } from '../../src/upstream/names.ts'
 import { Transport } from '../../src/upstream/transport.ts'
 
-const timeouts = { connect: 1000, firstEvent: 5000, idle: 5000, total: 5000 }
+const timeouts = { connect: 1000, idle: 5000 }
 
 /** A server that holds its answers; `connections` counts who came. */
 async function provider(t: Test) {
@@ -37,6 +37,7 @@ const callTo = (baseUrl: string, owner?: string, concurrency = 2): Call => ({
   headers: [],
   body: '{}',
   timeouts,
+  firstEventMs: 5000,
   remainingMs: 100_000,
   signal: new Cancellation(),
 })
