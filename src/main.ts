@@ -35,8 +35,9 @@ async function main(): Promise<void> {
   try {
     const log = createLog(logLevel(env.GATEWAY_LOG_LEVEL))
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop())
-    gateway = await startGateway({ config, env, log, onDrain: stopOnce })
+    // Before there is a gateway there is nothing to reload: files are read at the start, and once more after it.
     process.on('SIGHUP', () => void gateway?.reload().catch(() => undefined))
+    gateway = await startGateway({ config, env, log, onDrain: stopOnce })
     for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
       process.on(event, (err: unknown) => {
         log.error({ err }, `${event}: the gateway drains and ends`)

@@ -21,10 +21,10 @@ export interface PrimaryOptions {
 }
 
 export function workerFront(parts: Parts, { count, config, demo }: PrimaryOptions): Front {
-  const { manager, metrics, file, log, reloads } = parts
+  const { manager, metrics, log, reloads } = parts
   const pool: Pool = new Pool({
     ...{ entry: ENTRY, count, log },
-    begin: () => ({ config, demo, fixed: { server: file.server, stores: file.stores } }),
+    begin: () => ({ config, demo, files: manager.current.files }),
     onReady: configVersion => {
       // It may have taken the place of the one that a reload failed of.
       const settled = configVersion === manager.current.version && reloads.last.ok

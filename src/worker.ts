@@ -1,9 +1,7 @@
 /** One worker of a gateway: serves the public port that it shares with others, as the primary tells it. */
 import cluster from 'node:cluster'
-import { staticDifferences } from './config/effective.ts'
 import { ConfigError } from './config/error.ts'
-import { loadGateway } from './config/load.ts'
-import type { GatewayFile } from './config/schema.ts'
+import { type ConfigFiles, revived } from './config/load.ts'
 import type { Log } from './core/ports.ts'
 import { DEMO_URL } from './demo/address.ts'
 import { tuneHeap } from './heap.ts'
@@ -103,18 +101,14 @@ const messageOf = (thrown: unknown): string =>
   thrown instanceof Error && !(thrown instanceof ConfigError) ? thrown.message : String(thrown)
 
 async function start(open: Open, log: Log): Promise<Worker> {
-  const { config, demo, fixed } = await primary.call('begin', null)
+  const { config, demo, files: json } = await primary.call('begin', null)
+  const files = revived(json as ConfigFiles)
   const given = { ...env, [DEMO_URL]: demo }
-  const { value: file, source } = await loadGateway(config, { env: given })
-  const changed = staticDifferences(fixed as GatewayFile, file)
-  if (changed.length > 0) {
-    const message = `${changed.join(', ')} cannot change while the gateway runs; restart it, or undo the change`
-    throw source.error(message, changed[0]!.split('.'))
-  }
+  const file = files.gateway.value
   const shared = { counters, circuits, pins: sharedPins }
   const parts = await openParts(file, { config, env: given, log, shared }, open)
   const { manager, reloads } = parts
-  await manager.start()
+  await manager.start(files)
   reloads.started(manager.current.version)
   const listener = listenerOf(parts)
   await listener.listen()

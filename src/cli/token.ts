@@ -1,6 +1,7 @@
 /** Finds the admin token. */
 import { readFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
+import { expand, resolveReferences } from '../config/reference.ts'
 import { errorCode, Failure, type Io } from './io.ts'
 
 const TOKEN_FILE = 'admin.token'
@@ -55,7 +56,7 @@ async function besideDatabase(config: string, env: Io['env']): Promise<string | 
   const { parseDocument } = await import('./yaml.ts')
   const sqlite = parseDocument(text).getIn(['stores', 'sqlite'])
   if (typeof sqlite !== 'string') return undefined
-  const path = sqlite.replace(/\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g, (_, name: string) => env[name] ?? '')
+  const path = expand(sqlite, await resolveReferences(sqlite, dirname(config), env), () => '')
   return join(dirname(resolve(dirname(config), path)), TOKEN_FILE)
 }
 

@@ -1,21 +1,47 @@
 /** A fault of a configuration file, and where it stands. */
 
+/** Both count from 1; a column is a UTF-16 unit. */
+export interface Position {
+  readonly line: number
+  readonly column: number
+}
+
+/** What stands somewhere in a text, to be found by whoever wants to know: in a large one that takes long. */
+export interface Sought {
+  readonly text: string
+  readonly path: readonly (string | number)[]
+  readonly at: 'key' | 'value'
+  find(): Position
+}
+
 export class ConfigError extends Error {
   /** As the operator knows it: relative to the folder that holds the configuration folder. */
   readonly file: string
-  /** Both count from 1; a column is a UTF-16 unit. */
-  readonly line: number
-  readonly column: number
+  #position: Position | Sought
 
-  constructor(file: string, line: number, column: number, message: string, cause?: unknown) {
+  constructor(file: string, position: Position | Sought, message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause })
     this.name = 'ConfigError'
     this.file = file
-    this.line = line
-    this.column = column
+    this.#position = position
+  }
+
+  /** Undefined once it is known where the fault stands. */
+  get sought(): Sought | undefined {
+    return 'find' in this.#position ? this.#position : undefined
+  }
+
+  get position(): Position {
+    if ('find' in this.#position) this.#position = this.#position.find()
+    return this.#position
+  }
+
+  set position(found: Position) {
+    this.#position = found
   }
 
   override toString(): string {
-    return `${this.file}:${this.line}:${this.column}: ${this.message}`
+    const { line, column } = this.position
+    return `${this.file}:${line}:${column}: ${this.message}`
   }
 }

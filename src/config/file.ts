@@ -120,7 +120,7 @@ export class FileReader<T> {
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 async function readText(path: string, name: string): Promise<string> {
-  const refuse = (why: string, cause?: unknown) => new ConfigError(name, 1, 1, why, cause)
+  const refuse = (why: string, cause?: unknown) => new ConfigError(name, { line: 1, column: 1 }, why, cause)
   try {
     const facts = await stat(path)
     if (!facts.isFile()) throw refuse('expected a file')

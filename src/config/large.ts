@@ -1,7 +1,7 @@
 /** Large files are parsed beside the event loop: a millisecond for each kilobyte would keep every stream waiting. */
 import { existsSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
-import { ConfigError } from './error.ts'
+import { ConfigError, type Position, type Sought } from './error.ts'
 import type { Source } from './source.ts'
 import { parseYamlFile } from './yaml.ts'
 
@@ -10,22 +10,44 @@ const LARGE = 32 * 1024
 /** Beside the bundle; absent when the code runs from its sources, where everything is parsed here. */
 const THREAD = new URL('./parse-thread.js', import.meta.url)
 
-/** What the thread answers: values are read from JSON in less time than they are copied. */
+/** What the thread is asked: for the values of a file, or where one of them stands. */
+export interface Asked {
+  readonly name: string
+  readonly text: string
+  readonly place?: Pick<Sought, 'path' | 'at'>
+}
+/** What it answers: values are read from JSON in less time than they are copied. */
 export type Parsed =
   | { readonly json: string }
-  | { readonly fault: { readonly line: number; readonly column: number; readonly message: string } }
+  | { readonly fault: { readonly position: Position; readonly message: string } }
+  | { readonly position: Position }
 
 /** The plain values of a file, references as they stand. Rejects with a ConfigError. */
 export async function parseFile(source: Source): Promise<unknown> {
   if (source.text.length <= LARGE || !existsSync(THREAD)) return parseYamlFile(source)
   const { name, text } = source
-  const parsed = await new Promise<Parsed>((resolve, reject) => {
-    const thread = new Worker(THREAD, { workerData: { name, text } })
+  const parsed = await inThread({ name, text })
+  if ('json' in parsed) return JSON.parse(parsed.json)
+  if ('fault' in parsed) throw new ConfigError(name, parsed.fault.position, parsed.fault.message)
+  throw new Error(`the thread that parses ${name} answered something else`)
+}
+
+/** What was thrown, once it is known where the fault stands. */
+export async function located(thrown: unknown): Promise<unknown> {
+  if (!(thrown instanceof ConfigError)) return thrown
+  const { file, sought } = thrown
+  if (!sought || sought.text.length <= LARGE || !existsSync(THREAD)) return thrown
+  const { text, path, at } = sought
+  // Where the thread fails, it is found here.
+  const found = await inThread({ name: file, text, place: { path, at } }).catch(() => undefined)
+  if (found && 'position' in found) thrown.position = found.position
+  return thrown
+}
+
+const inThread = (asked: Asked): Promise<Parsed> =>
+  new Promise((resolve, reject) => {
+    const thread = new Worker(THREAD, { workerData: asked })
     thread.once('message', resolve)
     thread.once('error', reject)
-    thread.once('exit', () => reject(new Error(`the thread that parses ${name} ended too early`)))
+    thread.once('exit', () => reject(new Error(`the thread that parses ${asked.name} ended too early`)))
   })
-  if ('json' in parsed) return JSON.parse(parsed.json)
-  const { line, column, message } = parsed.fault
-  throw new ConfigError(name, line, column, message)
-}

@@ -13,6 +13,7 @@ import {
   type ProviderFile,
   providerFile,
 } from './schema.ts'
+import { Source } from './source.ts'
 
 export interface ConfigFiles {
   /** Where the relative paths of `gateway.yaml` start; absolute. */
@@ -25,6 +26,13 @@ export interface ConfigFiles {
 }
 
 export type { LoadOptions } from './file.ts'
+
+/** What another process has read, as it came as JSON. */
+export function revived(files: ConfigFiles): ConfigFiles {
+  const revive = <T>(file: ConfigFile<T>) => ({ ...file, source: new Source(file.source.name, file.source.text) })
+  const { gateway, models, providers } = files
+  return { ...files, gateway: revive(gateway), models: models.map(revive), providers: providers.map(revive) }
+}
 
 /** Loads once. Throws a ConfigError. */
 export const loadFiles = (path: string, options: LoadOptions): Promise<ConfigFiles> => new Loader(path, options).load()
@@ -112,7 +120,7 @@ export class Loader {
   }
 
   #refuse(path: string, why: string): ConfigError {
-    return new ConfigError(this.#name(path), 1, 1, why)
+    return new ConfigError(this.#name(path), { line: 1, column: 1 }, why)
   }
 
   #name(path: string): string {

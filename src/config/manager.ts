@@ -1,6 +1,7 @@
 /** Holds the configuration in force, and replaces it by one assignment or not at all. */
 import { resolve } from 'node:path'
 import { staticDifferences } from './effective.ts'
+import { located } from './large.ts'
 import { link, type Registries } from './link.ts'
 import { type ConfigFiles, Loader, type LoadOptions } from './load.ts'
 import type { ConfigSnapshot } from './snapshot.ts'
@@ -52,9 +53,9 @@ export class ConfigManager {
     return this.#loader.paths
   }
 
-  /** Throws a ConfigError. */
-  async start(): Promise<ConfigSnapshot> {
-    const files = await this.#loader.load()
+  /** Reads all files, unless another process has done so and `given` is what came of it. Throws a ConfigError. */
+  async start(given?: ConfigFiles): Promise<ConfigSnapshot> {
+    const files = given ?? (await this.#loader.load())
     await this.#loadPlugins(files)
     this.#current = link(files, this.#options.registries)
     return this.#current
@@ -76,7 +77,8 @@ export class ConfigManager {
       const files = await this.#loader.load()
       restartNeeded = await this.#loadPlugins(files)
       if (files.version !== before.version) this.#replace(before, files)
-    } catch (error) {
+    } catch (thrown) {
+      const error = await located(thrown)
       report({ ok: false, error })
       throw error
     }

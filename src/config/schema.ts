@@ -11,9 +11,10 @@ const modelId = s.string({
   pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$',
   description: 'a model id of letters, digits and ".", "_", ":", "-", such as "acme-large"',
 })
+const port = '(?:\\d{1,4}|[1-5]\\d{4}|6[0-4]\\d{3}|65[0-4]\\d{2}|655[0-2]\\d|6553[0-5])'
 const address = s.string({
-  pattern: '^(\\[[0-9a-fA-F:]+\\]|[^:\\s]+):\\d{1,5}$',
-  description: 'a host and a port, such as "127.0.0.1:8080"',
+  pattern: `^(\\[[0-9a-fA-F:]+\\]|[^:\\s]+):${port}$`,
+  description: 'a host and a port of up to 65535, such as "127.0.0.1:8080"',
 })
 const date = s.string({ format: 'date', description: 'a date such as "2026-01-31"' })
 const url = s.string({ pattern: '^https?://[^\\s]+$', description: 'an address that starts with "https://"' })

@@ -1,6 +1,6 @@
 /** The text of one configuration file, and where in it a value stands. */
 import { type Document, isAlias, isMap, isScalar, isSeq, parseDocument } from 'yaml'
-import { ConfigError } from './error.ts'
+import { ConfigError, type Position } from './error.ts'
 
 /** Keys and indexes from the root of a file to one value. */
 export type Path = readonly (string | number)[]
@@ -26,16 +26,26 @@ export class Source {
 
   /** An error about the character at `offset`. */
   errorAt(offset: number, message: string): ConfigError {
-    const before = this.text.slice(0, offset).split('\n')
-    return new ConfigError(this.name, before.length, before.at(-1)!.length + 1, message)
+    return new ConfigError(this.name, this.#positionOf(offset), message)
   }
 
   /**
    * An error about the value at `path`, or about its key; about its nearest parent when it is absent. The text is
-   * parsed again for it: one error is reported at a time, and positions of all other values are never kept.
+   * parsed again for it, when it is wanted: one error is reported at a time, and positions of all other values are
+   * never kept.
    */
   error(message: string, path: Path = [], at: 'key' | 'value' = 'value'): ConfigError {
-    return this.errorAt(offsetOf(parseYaml(this.text), path, at), message)
+    const { text } = this
+    return new ConfigError(this.name, { text, path, at, find: () => this.find(path, at) }, message)
+  }
+
+  find(path: Path, at: 'key' | 'value'): Position {
+    return this.#positionOf(offsetOf(parseYaml(this.text), path, at))
+  }
+
+  #positionOf(offset: number): Position {
+    const before = this.text.slice(0, offset).split('\n')
+    return { line: before.length, column: before.at(-1)!.length + 1 }
   }
 }
 

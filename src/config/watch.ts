@@ -15,22 +15,32 @@ export interface WatchOptions {
   readonly onError: (thrown: unknown) => void
   /** Milliseconds without a change that must pass before `onChange`. */
   readonly debounceMs?: number
+  /** After which `onChange` is called although changes go on. */
+  readonly maxWaitMs?: number
 }
 
 /** Resolves when changes are seen, with the function that ends it. */
 export async function watchConfig(options: WatchOptions): Promise<() => Promise<void>> {
-  const { paths, onChange, onError, debounceMs = 250 } = options
+  const { paths, onChange, onError, debounceMs = 250, maxWaitMs = 500 } = options
   let timer: NodeJS.Timeout | undefined
   let busy: Promise<void> = Promise.resolve()
   let closed = false
   let touched = new Set<string>()
+  /** Of the first change that nobody has been told of. */
+  let since: number | undefined
 
   const wait = (then: () => Promise<void>) => {
     clearTimeout(timer)
     if (closed) return
-    timer = setTimeout(() => {
-      busy = busy.then(then).catch(onError)
-    }, debounceMs)
+    const now = performance.now()
+    since ??= now
+    timer = setTimeout(
+      () => {
+        since = undefined
+        busy = busy.then(then).catch(onError)
+      },
+      Math.max(0, Math.min(debounceMs, since + maxWaitMs - now)),
+    )
   }
   const note = (path: string) => {
     touched.add(path)
@@ -47,10 +57,10 @@ export async function watchConfig(options: WatchOptions): Promise<() => Promise<
     await onChange()
     const next = await Scope.of(paths())
     if (closed || next.equals(scope)) return
-    const last = watcher
+    // Not after the next one has begun: chokidar shares what watches one path, and with it a folder that is gone.
+    await watcher.close()
     watcher = await open(next, note, onError)
     scope = next
-    await last.close()
     wait(report)
   }
 
@@ -96,20 +106,30 @@ const OURS = /\.(yaml|js|mjs|ts)$/
 class Scope {
   readonly folders: ReadonlySet<string>
   readonly #files: ReadonlySet<string>
+  /** Which folders these are: another one of the same name has to be watched anew. */
+  readonly #inodes: ReadonlySet<string>
 
-  constructor(folders: ReadonlySet<string>, files: ReadonlySet<string>) {
-    this.folders = folders
+  constructor(folders: ReadonlyMap<string, string>, files: ReadonlySet<string>) {
+    this.folders = new Set(folders.keys())
     this.#files = files
+    this.#inodes = new Set([...folders].map(facts => facts.join(' ')))
   }
 
   static async of(paths: readonly string[]): Promise<Scope> {
-    const folders = new Set<string>()
+    const folders = new Map<string, string>()
     const files = new Set<string>()
     for (const path of paths) {
-      const facts = await stat(path).catch(() => undefined)
-      // What is not there yet is awaited where it will appear.
-      if (!facts?.isDirectory()) files.add(path)
-      folders.add(facts?.isDirectory() ? path : dirname(path))
+      // What is not there yet is awaited where it will appear, and so is the folder that it will be in.
+      for (let at = path; ; at = dirname(at)) {
+        const facts = await stat(at).catch(() => undefined)
+        if (facts?.isDirectory()) {
+          // A number may be given again at once.
+          folders.set(at, `${facts.dev}:${facts.ino}:${facts.birthtimeMs}`)
+          break
+        }
+        files.add(at)
+        if (at === dirname(at)) break
+      }
     }
     return new Scope(folders, files)
   }
@@ -123,7 +143,7 @@ class Scope {
 
   equals(other: Scope): boolean {
     const same = (a: ReadonlySet<string>, b: ReadonlySet<string>) => a.size === b.size && [...a].every(p => b.has(p))
-    return same(this.folders, other.folders) && same(this.#files, other.#files)
+    return same(this.#inodes, other.#inodes) && same(this.#files, other.#files)
   }
 }
 

@@ -2,6 +2,7 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
+import { timerMs } from '../core/timer.ts'
 
 /** Milliseconds. */
 export interface DrainTimes {
@@ -57,7 +58,7 @@ export async function drain(listener: Drained, times: DrainTimes, hurried: Promi
 async function within(done: Promise<unknown>, ms: number): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   const elapsed = new Promise(resolve => {
-    timer = setTimeout(resolve, ms)
+    timer = setTimeout(resolve, timerMs(ms))
   })
   await Promise.race([done, elapsed])
   clearTimeout(timer)

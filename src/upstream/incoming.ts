@@ -2,6 +2,7 @@
 import type { Dispatcher } from 'undici'
 import type { Cancellation } from '../core/cancel.ts'
 import { errors, type GatewayError } from '../core/error.ts'
+import { timerMs } from '../core/timer.ts'
 import { Arrivals, type Taken } from './arrivals.ts'
 import type { Call } from './call.ts'
 import { type Gathering, Trickle } from './gathering.ts'
@@ -175,7 +176,7 @@ export class Incoming implements Dispatcher.DispatchHandler {
   }
 
   #wakeAfter(ms: number): NodeJS.Timeout {
-    return setTimeout(this.#look, Math.max(1, ms))
+    return setTimeout(this.#look, timerMs(Math.max(1, ms)))
   }
 
   readonly #look = (): void => {

@@ -9,8 +9,8 @@ export interface Beginning {
   readonly config: string
   /** Address of the simulated provider. */
   readonly demo: string
-  /** The sections `server` and `stores` as the primary runs on them. */
-  readonly fixed: unknown
+  /** The `ConfigFiles` that the primary runs on: those on disk may be faulty meanwhile. */
+  readonly files: unknown
 }
 
 export interface WorkerState {

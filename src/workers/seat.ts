@@ -1,6 +1,7 @@
 /** The place of one worker: who sits there serves until it ends, and then another one takes it. */
 import cluster, { type Worker } from 'node:cluster'
 import type { Log } from '../core/ports.ts'
+import { timerMs } from '../core/timer.ts'
 import type { Lender } from '../stores/workers/lender.ts'
 import { Channel } from './channel.ts'
 import type { Beginning, PrimaryCalls, WorkerCalls } from './protocol.ts'
@@ -70,7 +71,7 @@ export class Seat {
     clearTimeout(this.#timer)
     if (this.pid === 0 || this.#worker!.isDead()) return 0
     this.tell('drain', null)
-    const timer = setTimeout(() => this.#worker?.process.kill('SIGKILL'), limitMs)
+    const timer = setTimeout(() => this.#worker?.process.kill('SIGKILL'), timerMs(limitMs))
     const end = await this.#exited
     clearTimeout(timer)
     return end

@@ -330,7 +330,7 @@ t.test('ready tells which part is missing and no more', async t => {
 t.test('a refused reload says where the fault is', async t => {
   const { send, context } = await start(t)
   t.strictSame((await send('POST', '/reload')).json(), { changed: true, version: 'def456', restartNeeded: [] })
-  context.reloadFault = new ConfigError('config/gateway.yaml', 7, 3, 'unknown key "sever"')
+  context.reloadFault = new ConfigError('config/gateway.yaml', { line: 7, column: 3 }, 'unknown key "sever"')
   const refused = await send('POST', '/reload')
   t.equal(refused.status, 400)
   t.match(refused.json(), { error: { message: 'config/gateway.yaml:7:3: unknown key "sever"', code: 'bad_request' } })

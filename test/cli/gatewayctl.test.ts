@@ -129,7 +129,7 @@ t.test('arguments reach the gateway', async t => {
 
 t.test('a refusal is one line and exit code 1, and an error object under --json', async t => {
   const { ctl, context, admin } = await shell(t)
-  context.reloadFault = new ConfigError('config/gateway.yaml', 7, 3, 'unknown key "sever"\nand more')
+  context.reloadFault = new ConfigError('config/gateway.yaml', { line: 7, column: 3 }, 'unknown key "sever"\nand more')
   context.differences = ['organization default: balance differs by 1', 'request x has no row']
   const closed = `http://127.0.0.1:${await closedPort()}`
   const cases: [string[], RegExp][] = [
@@ -231,6 +231,8 @@ t.test('the token is looked for in the documented order', async t => {
   write('var/prod/admin.token', `${TOKEN}\n`)
   t.equal((await status(['--config', 'etc/gateway.yaml'], { NAME: 'prod' })).code, 0, 'beside the database')
   t.equal((await status([], { GATEWAY_CONFIG: 'etc/gateway.yaml', NAME: 'prod' })).code, 0, 'of GATEWAY_CONFIG')
+  write('etc/gateway.yaml', config(`\${VAR:-../var}/\${NAME}/gateway.db`))
+  t.equal((await status(['--config', 'etc/gateway.yaml'], { NAME: 'prod' })).code, 0, 'with what stands for a variable')
   t.equal((await status()).code, 1)
   write('config/gateway.yaml', config('../elsewhere/gateway.db'))
   t.match((await status()).stderr, /no admin token in .*data\/admin\.token or .*elsewhere\/admin\.token;/)

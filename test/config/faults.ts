@@ -42,7 +42,13 @@ const gatewayRows: Row[] = [
     GATEWAY,
     'listen: 127.0.0.1:0',
     'listen: 8080',
-    '1:19: expected a host and a port, such as "127.0.0.1:8080", got 8080',
+    '1:19: expected a host and a port of up to 65535, such as "127.0.0.1:8080", got 8080',
+  ],
+  [
+    GATEWAY,
+    'listen: 127.0.0.1:0',
+    'listen: 127.0.0.1:65536',
+    '1:19: expected a host and a port of up to 65535, such as "127.0.0.1:8080", got "127.0.0.1:65536"',
   ],
   [GATEWAY, '../data', ref('DATA'), `2:20: a reference inside of braces stands in quotes: "${ref('NAME')}"`],
   [

@@ -130,6 +130,24 @@ group(
       `others waited for ${lags.map(Math.round).join(', ')} ms of a free machine`,
     )
     t.match(await (await ask('model-1')).json(), { error: { code: 'model_not_supported' } }, 'it is known')
+    lags.length = 0
+    while (lags.length < TRIES && !lags.some(ms => ms < MAX_LAG_MS)) {
+      const before = slowness()
+      await gateway.metrics()
+      await gateway.writeFile(
+        'config/models.d/large.yaml',
+        `${large(900_000, 'L')}  - { id: x, name: ${lags.length} }\n`,
+      )
+      const { status, message } = await reload()
+      t.equal(status, 400)
+      t.match(message, /^config\/models\.d\/large\.yaml:\d{4,}:5: missing key "family"/)
+      const lag = metric(await gateway.metrics(), 'gateway_event_loop_lag_seconds', { quantile: '1' })!
+      lags.push((1000 * lag) / Math.max(before, slowness()))
+    }
+    t.ok(
+      lags.some(ms => ms < MAX_LAG_MS),
+      `others waited for ${lags.map(Math.round).join(', ')} ms while a fault was sought`,
+    )
     await gateway.writeFile('config/models.d/large.yaml', `${large(100_000, 'L')}  - { id: "x\n`)
     const { status, message } = await reload()
     t.equal(status, 400)

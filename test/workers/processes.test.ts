@@ -36,7 +36,7 @@ t.test('calls are answered, refused, given up, and lost with the channel', async
     later: async (text: string) => `${text}!`,
     refuse: () => Promise.reject(errors.modelNotFound('x')),
     fault: () => {
-      throw new ConfigError('config/gateway.yaml', 3, 7, 'expected a number')
+      throw new ConfigError('config/gateway.yaml', { line: 3, column: 7 }, 'expected a number')
     },
     busy: () => {
       throw Object.assign(new Error('in use'), { code: 'EADDRINUSE', port: 80 })
