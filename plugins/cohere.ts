@@ -17,7 +17,7 @@ const embeddings: Translator<'embeddings'> = {
   op: 'embeddings',
   wire: 'cohere.embeddings',
   encode: encodeEmbeddings,
-  decoder: (_mode, target) => decoder(target),
+  decoder: (_mode, target, input) => decoder(target, input),
   error,
 }
 

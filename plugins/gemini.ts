@@ -24,7 +24,7 @@ const embeddings = (method: Method): Translator<'embeddings'> => ({
   op: 'embeddings',
   wire: method.wire,
   encode: method.encode,
-  decoder: (_mode, target) => decoder(method, target),
+  decoder: (_mode, target, input) => decoder(method, target, input),
   error,
 })
 

@@ -1,6 +1,6 @@
 /** Cohere's embeddings (wire/mistral-cohere-jina-voyage.md section B3): one list of vectors for each form asked for. */
 import { type Decoder, type EmbeddingRequest, isObject, type Target, type WireRequest } from '../../src/plugin.ts'
-import { textsOf } from '../embeddings/inputs.ts'
+import { textsOf, vectorsWanted } from '../embeddings/inputs.ts'
 import { embeddingsOf, promptTokens, refusal } from '../embeddings/openai-form.ts'
 import { parsed, WholeDecoder } from '../embeddings/whole.ts'
 
@@ -26,7 +26,7 @@ export function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target)
   }
 }
 
-export const decoder = (target: Target): Decoder =>
+export const decoder = (target: Target, input?: Readonly<EmbeddingRequest>): Decoder =>
   new WholeDecoder(frame => {
     const answer = parsed(frame)
     const lists = isObject(answer) ? answer.embeddings : undefined
@@ -35,6 +35,6 @@ export const decoder = (target: Target): Decoder =>
     const { billed_units: billed } = isObject(answer.meta) ? answer.meta : {}
     return [
       ...promptTokens(isObject(billed) && billed.input_tokens),
-      { type: 'result', value: embeddingsOf(Array.isArray(vectors) ? vectors : []) },
+      { type: 'result', value: embeddingsOf(Array.isArray(vectors) ? vectors : [], vectorsWanted(input)) },
     ]
   })

@@ -14,3 +14,10 @@ export function textsOf({ input, model }: Readonly<EmbeddingRequest>, most = Num
   }
   return texts
 }
+
+/** How many vectors an answer must hold; any number when the request is not known. */
+export function vectorsWanted(request: Readonly<EmbeddingRequest> | undefined): number | undefined {
+  const input = request?.input
+  if (input === undefined) return undefined
+  return typeof input === 'string' || typeof input[0] === 'number' ? 1 : input.length
+}

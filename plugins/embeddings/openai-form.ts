@@ -13,6 +13,7 @@ import {
   upstreamError,
   upstreamErrorFrom,
 } from '../../src/plugin.ts'
+import { vectorsWanted } from './inputs.ts'
 import { sliceOf } from './slice.ts'
 import { parsed, WholeDecoder } from './whole.ts'
 
@@ -29,19 +30,20 @@ export const openAiFormWire = (
   wire,
   encode,
   // Large answers pass as they are; the others are read and put in order.
-  decoder: (_mode, target) => new WholeDecoder(frame => read(frame, target)),
+  decoder: (_mode, target, input) => new WholeDecoder(frame => read(frame, target, vectorsWanted(input))),
   error,
 })
 
-function read(frame: Frame, target: Target): Event[] {
+function read(frame: Frame, target: Target, wanted: number | undefined): Event[] {
   const slice = frame.bytes && sliceOf(frame.bytes)
   if (slice) {
+    checkCount(slice.count, wanted)
     const value: Embeddings = { encoding: slice.encoding }
     return [...usageIn(slice.envelope), { type: 'result', value, bytes: slice.data }]
   }
   const answer = parsed(frame)
   if (!isObject(answer) || !Array.isArray(answer.data)) throw refusal(answer, target)
-  return [...usageIn(answer), { type: 'result', value: embeddingsOf(inOrder(answer.data)) }]
+  return [...usageIn(answer), { type: 'result', value: embeddingsOf(inOrder(answer.data), wanted) }]
 }
 
 /** An error in place of an answer (E5). */
@@ -52,10 +54,17 @@ export function refusal(answer: unknown, target: Target) {
 }
 
 /** One encoding for all vectors. Throws the error of an answer whose vectors are none. */
-export function embeddingsOf(vectors: readonly unknown[]): Embeddings {
+export function embeddingsOf(vectors: readonly unknown[], wanted?: number): Embeddings {
+  if (vectors.length > 0) checkCount(vectors.length, wanted)
   if (vectors.length > 0 && vectors.every(isBase64)) return { encoding: 'base64', vectors }
   if (vectors.length > 0 && vectors.every(isNumbers)) return { encoding: 'float', vectors }
   throw errors.invalidAnswer('it holds no vectors')
+}
+
+/** One for each input: callers put them together by their place. */
+function checkCount(count: number, wanted: number | undefined): void {
+  if (wanted === undefined || count === wanted) return
+  throw errors.invalidAnswer(`it holds ${count} vectors for ${wanted} inputs`)
 }
 
 const isBase64 = (vector: unknown): vector is string => typeof vector === 'string' && vector !== ''
@@ -83,5 +92,5 @@ function usageIn({ usage }: Json): Event[] {
 /** A usage event of the first count that says something; none without. */
 export function promptTokens(...counts: readonly unknown[]): Event[] {
   const prompt = counts.find((count): count is number => typeof count === 'number' && count > 0)
-  return prompt === undefined ? [] : [{ type: 'usage', usage: { prompt } }]
+  return prompt === undefined ? [] : [{ type: 'usage', usage: { prompt: Math.ceil(prompt) } }]
 }

@@ -9,6 +9,8 @@ export interface Slice {
   /** The array's bytes, within those that were given. */
   readonly data: Buffer
   readonly encoding: 'float' | 'base64'
+  /** Of its entries. */
+  readonly count: number
   /** The answer with an empty array in place of its data. */
   readonly envelope: Json
 }
@@ -34,7 +36,9 @@ export function sliceOf(bytes: Buffer): Slice | undefined {
   if (open === undefined) return undefined
   let encoding: Slice['encoding'] | undefined
   let at = open
+  let count = 0
   for (let index = 0; index === 0 || bytes[at] === COMMA; index++) {
+    count++
     const begin = afterSpace(bytes, at + 1)
     const end = bytes.indexOf(CLOSE_ENTRY, begin)
     if (bytes[begin] !== OPEN_ENTRY || end < 0) return undefined
@@ -46,7 +50,7 @@ export function sliceOf(bytes: Buffer): Slice | undefined {
   if (encoding === undefined || bytes[at] !== CLOSE_LIST || bytes.length - at > MAX_TAIL) return undefined
   const envelope = parsed(`${bytes.toString('utf8', 0, open)}[]${bytes.toString('utf8', at + 1)}`)
   return isObject(envelope) && Array.isArray(envelope.data) && envelope.data.length === 0
-    ? { data: bytes.subarray(open, at + 1), encoding, envelope }
+    ? { data: bytes.subarray(open, at + 1), encoding, count, envelope }
     : undefined
 }
 

@@ -11,7 +11,7 @@ import {
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
-import { textsOf } from '../embeddings/inputs.ts'
+import { textsOf, vectorsWanted } from '../embeddings/inputs.ts'
 import { embeddingsOf, promptTokens } from '../embeddings/openai-form.ts'
 import { parsed, WholeDecoder } from '../embeddings/whole.ts'
 import { faultOf } from './fault.ts'
@@ -85,13 +85,13 @@ const embedContent: Method = {
 
 export const methods: readonly Method[] = [batch, predict, embedContent]
 
-export const decoder = ({ vectors, tokens }: Method, target: Target): Decoder =>
+export const decoder = ({ vectors, tokens }: Method, target: Target, input?: Readonly<EmbeddingRequest>): Decoder =>
   new WholeDecoder((frame): Event[] => {
     const answer = parsed(frame)
     const fault = faultOf(answer, target)
     if (fault) throw fault
     if (!isObject(answer)) throw errors.invalidAnswer('it is not a JSON object')
-    const { encoding, vectors: found = [] } = embeddingsOf(vectors(answer))
+    const { encoding, vectors: found = [] } = embeddingsOf(vectors(answer), vectorsWanted(input))
     const units = found.map(vector => (typeof vector === 'string' ? vector : unit(vector)))
     return [...promptTokens(tokens(answer)), { type: 'result', value: { encoding, vectors: units } }]
   })

@@ -2,7 +2,10 @@
 import { isObject, type Json, type Usage } from '../../src/plugin.ts'
 
 const NONE: Json = {}
-const count = (value: unknown): number => (typeof value === 'number' && value > 0 ? value : 0)
+const count = (value: unknown): number => (typeof value === 'number' && value > 0 ? Math.ceil(value) : 0)
+/** Undefined where it is not told: then it is estimated (C4). */
+const told = (value: unknown): number | undefined =>
+  typeof value === 'number' && value >= 0 ? count(value) : undefined
 
 /** `input_tokens` includes what the cache gave and took, `output_tokens` the reasoning. Undefined without counts. */
 export function usageOf(response: Json): Partial<Usage> | undefined {
@@ -13,16 +16,15 @@ export function usageOf(response: Json): Partial<Usage> | undefined {
   const written = count(read.cache_write_tokens)
   const reasoning = count(made.reasoning_tokens)
   const searches = searchesOf(response)
-  let prompt = count(report.input_tokens)
-  const completion = count(report.output_tokens)
+  const prompt = told(report.input_tokens)
+  const completion = told(report.output_tokens)
 
   const usage: Partial<Usage> = {}
-  if (prompt > 0 || completion > 0) {
+  if (prompt || completion) {
     // C37: more in the cache than was read at all means that it was counted apart.
-    if (cached + written > prompt) prompt += cached + written
-    usage.prompt = prompt
+    if (prompt !== undefined) usage.prompt = cached + written > prompt ? prompt + cached + written : prompt
     // C35: more reasoning than output means that it was counted apart.
-    usage.completion = reasoning > completion ? completion + reasoning : completion
+    if (completion !== undefined) usage.completion = reasoning > completion ? completion + reasoning : completion
     if (cached > 0) usage.input_cache_read = cached
     if (written > 0) usage.input_cache_write = written
     if (reasoning > 0) usage.internal_reasoning = reasoning

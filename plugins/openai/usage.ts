@@ -3,7 +3,10 @@ import { isObject, type Json, type Usage } from '../../src/plugin.ts'
 
 const NONE: Json = {}
 
-const count = (value: unknown): number => (typeof value === 'number' && value > 0 ? value : 0)
+const count = (value: unknown): number => (typeof value === 'number' && value > 0 ? Math.ceil(value) : 0)
+/** Nothing where it is not told: what one side lacks is estimated (C4), or follows from the sum. */
+const told = (value: unknown): number | undefined =>
+  typeof value === 'number' && value >= 0 ? Math.ceil(value) : undefined
 
 /** The report of a chunk, wherever it stands; a later one replaces an earlier one (C3). */
 export function usageIn(chunk: Json, choice: unknown): Partial<Usage> | undefined {
@@ -28,18 +31,23 @@ function normalise(report: Json): Partial<Usage> | undefined {
     read.cache_write_tokens ?? read.cache_creation_input_tokens ?? report.cache_creation_input_tokens,
   )
   const reasoning = count(made.reasoning_tokens ?? report.reasoning_tokens)
-  let prompt = count(report.prompt_tokens)
-  let completion = count(report.completion_tokens)
-  if (prompt === 0 && completion === 0) return undefined
+  const total = told(report.total_tokens) ?? 0
+  let prompt = told(report.prompt_tokens)
+  let completion = told(report.completion_tokens)
+  if (!prompt && !completion) return undefined
+  if (prompt === undefined && total > completion!) prompt = total - completion!
+  if (completion === undefined && total > prompt!) completion = total - prompt!
 
   // C35: only the sum tells whether reasoning was counted apart; more of it than of everything also does.
-  if (reasoning > completion || (reasoning > 0 && report.total_tokens === prompt + completion + reasoning)) {
-    completion += reasoning
+  if (completion !== undefined && reasoning > 0) {
+    if (reasoning > completion || total === (prompt ?? 0) + completion + reasoning) completion += reasoning
   }
   // C37: more in the cache than was read at all means that it was counted apart.
-  if (cached + written > prompt) prompt += cached + written
+  if (prompt !== undefined && cached + written > prompt) prompt += cached + written
 
-  const usage: Usage = { prompt, completion }
+  const usage: Usage = {}
+  if (prompt !== undefined) usage.prompt = prompt
+  if (completion !== undefined) usage.completion = completion
   if (cached > 0) usage.input_cache_read = cached
   if (written > 0) usage.input_cache_write = written
   if (reasoning > 0) usage.internal_reasoning = reasoning

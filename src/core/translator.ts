@@ -60,7 +60,8 @@ export interface Translator<O extends Op = Op> {
   /** Must not mutate `input`: failover encodes it again. Throws a GatewayError for what the wire cannot carry. */
   encode(input: Readonly<Ops[O]>, target: Target, stream: boolean): WireRequest
   readonly native?: NativeForm<O>
-  decoder(mode: 'stream' | 'unary', target: Target): Decoder
+  /** `input` is what was asked, for wires whose answers are measured by it. */
+  decoder(mode: 'stream' | 'unary', target: Target, input?: Readonly<Ops[O]>): Decoder
   /** An answer with status 400 or above, as our error; never shows a provider's headers or a credential. */
   error(status: number, body: string, target: Target): GatewayError
 }

@@ -54,7 +54,17 @@ export function redact(message: string, secret?: string): string {
 }
 
 /** The whole, and what it is made of: of `ID:SECRET:TOKEN` a provider may echo each by itself. */
-const partsOf = (secret = ''): string[] => [secret, ...secret.split(':')].filter(part => part.length >= 8)
+const partsOf = (secret = ''): string[] => {
+  const parts = [secret, ...secret.split(':')].filter(part => part.length >= 8)
+  // As it stands in an address.
+  return [...parts, ...parts.map(encodeURIComponent)]
+}
+
+/** What a program reads of an error: a name, never a sentence. */
+const NAME = /^[\w.:/-]{1,64}$/
+const nameIn = (told: string | undefined, secret?: string): string | undefined =>
+  told !== undefined && NAME.test(told) && redact(told, secret) === told ? told : undefined
+const PARAM_LIMIT = 200
 
 const CREDENTIAL =
   /api[ _-]?key.{0,20}(?:invalid|not valid|incorrect|expired|missing)|invalid.{0,10}api[ _-]?key|API_KEY_INVALID|unauthorized|authentication/i
@@ -127,7 +137,7 @@ export function upstreamError(
       type: 'invalid_request_error',
       code,
       message,
-      param: fault.param,
+      param: fault.param === undefined ? undefined : redact(fault.param, secret).slice(0, PARAM_LIMIT),
       upstreamStatus: status,
     })
 
@@ -137,7 +147,7 @@ export function upstreamError(
       if (says(CONTEXT)) return caller(400, 'context_length_exceeded')
       if (says(CONTENT)) return caller(400, 'content_filter')
       if (blamesAccount(fault)) return provider(502, 'upstream_credential')
-      return caller(400, fault.code ?? null)
+      return caller(400, nameIn(fault.code, secret) ?? null)
     case 413:
       return caller(413, 'request_too_large')
     case 415:

@@ -45,6 +45,12 @@ function measure(ex: Exchange, { metrics }: Services): void {
   })
 }
 
+/** Our own words: what a provider says may repeat the prompt, or headers (decisions 6). */
+function said(failure: Exchange['failure']): string {
+  if (!failure) return 'request failed'
+  return failure.upstreamStatus ? `the provider answered with status ${failure.upstreamStatus}` : failure.message
+}
+
 function report(ex: Exchange, { log }: Services): void {
   const fields = {
     request_id: ex.id,
@@ -61,6 +67,6 @@ function report(ex: Exchange, { log }: Services): void {
     // An internal error shows nothing to the client, so its cause must stand here.
     err: ex.failure?.status === 500 ? ex.failure.cause : undefined,
   }
-  if (ex.outcome === 'error') log.warn(fields, ex.failure?.message ?? 'request failed')
+  if (ex.outcome === 'error') log.warn(fields, said(ex.failure))
   else log.info(fields, 'request')
 }

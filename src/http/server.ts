@@ -165,8 +165,10 @@ export class Listener {
   }
 
   #abortAll(): void {
-    for (const { signal, sink } of this.#flights.list) {
+    for (const { signal, sink, intake } of this.#flights.list) {
       signal.abort(errors.shuttingDown())
+      // A body that still comes is not waited for.
+      intake.abort(errors.shuttingDown())
       sink.release()
     }
   }

@@ -33,7 +33,8 @@ export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply>
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
       const { framing, mode } = framingFor(incoming.header('content-type'), ex.streaming)
       const source = decoded(incoming, incoming.header('content-encoding'))
-      const answer = new Answer(incoming, source, framing, target.translator.decoder(mode, target))
+      const decoder = target.translator.decoder(mode, target, ex.request)
+      const answer = new Answer(incoming, source, framing, decoder)
       await answer.commit(!ex.streaming)
       incoming.committed(mode === 'stream')
       // Nobody is asked again.

@@ -1,0 +1,125 @@
+/** What comes in part or too slowly: usage, vectors, bodies; and what of a provider's words may be told on. */
+import { createServer, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import Database from 'better-sqlite3'
+import t from 'tap'
+import { startGateway } from '../helpers/gateway.ts'
+import { raw } from '../helpers/raw.ts'
+
+let answer: (res: ServerResponse, url: string) => void = () => {}
+const server = createServer((req, res) => {
+  req.resume()
+  req.on('end', () => answer(res, req.url!))
+})
+await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+t.teardown(() => {
+  server.closeAllConnections()
+  server.close()
+})
+const { port } = server.address() as AddressInfo
+const secret = 'canary+of/a==key'
+const gateway = await startGateway(t, {
+  providers: {
+    q: {
+      base_url: `http://127.0.0.1:${port}/v1`,
+      auth: { scheme: 'query', parameter: 'key', secret },
+      wires: { chat: 'openai.chat', embeddings: 'openai.embeddings' },
+      models: [
+        { model: 'test', id: 'x', pricing: { prompt: '1', completion: '1' }, supports: ['streaming'] },
+        { model: 'emb', id: 'e', pricing: { prompt: '1' } },
+      ],
+    },
+  },
+  models: [
+    { id: 'test', name: 'test', family: 'f', input: ['text'], output: ['text'] },
+    { id: 'emb', name: 'emb', family: 'f', input: ['text'], output: ['embedding'] },
+  ],
+  config: { server: { drain: '500ms', hold: '1s' } },
+})
+const tell = (value: unknown, status = 200) => {
+  answer = res => {
+    res.writeHead(status, { 'content-type': 'application/json' })
+    res.end(JSON.stringify(value))
+  }
+}
+const said = (usage: unknown) => ({
+  id: 'x',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'four and more words' }, finish_reason: 'stop' }],
+  usage,
+})
+
+t.test('C4 what a provider does not count is estimated', async t => {
+  for (const usage of [{ completion_tokens: 3 }, { prompt_tokens: null, completion_tokens: 3 }, { prompt_tokens: 9 }]) {
+    tell(said(usage))
+    const { usage: told } = (await (await gateway.chat('a prompt of some length')).json()) as {
+      usage: { prompt_tokens: number; completion_tokens: number; info?: string }
+    }
+    t.ok(told.prompt_tokens > 0 && told.completion_tokens > 0, JSON.stringify(usage))
+    t.ok(told.info)
+  }
+  tell(said({ completion_tokens: 3, total_tokens: 50 }))
+  t.match(await (await gateway.chat('hi')).json(), { usage: { prompt_tokens: 47, completion_tokens: 3 } })
+})
+
+t.test('an answer without one vector for each input is none', async t => {
+  const vector = (index: number) => ({ object: 'embedding', index, embedding: [1, 2] })
+  for (const [input, count] of [
+    [['a', 'b'], 1],
+    [['a'], 2],
+    ['a', 2],
+    [[[1], [2]], 1],
+  ] as const) {
+    tell({ object: 'list', data: Array.from({ length: count }, (_, index) => vector(index)), usage: {} })
+    t.equal((await gateway.post('/v1/embeddings', { model: 'emb', input })).status, 502, JSON.stringify(input))
+  }
+})
+
+t.test('no error, log line or row carries a secret or a prompt', async t => {
+  const prompt = 'PROMPTCANARY'
+  const leaks = (text: string) => text.includes(secret) || text.includes(encodeURIComponent(secret))
+  for (const status of [400, 403, 500]) {
+    answer = (res, url) => {
+      const message = `cannot POST ${url}: ${prompt}`
+      res.writeHead(status, { 'content-type': 'application/json' })
+      res.end(JSON.stringify({ error: { message, code: `${message} ${secret}`, param: `${message} ${secret}` } }))
+    }
+    t.notOk(leaks(await (await gateway.chat(prompt)).text()), `${status}`)
+  }
+  t.notOk(leaks(gateway.stderr()))
+  t.notMatch(gateway.stderr(), prompt)
+  const db = new Database(`${gateway.dir}/data/gateway.db`, { readonly: true })
+  const rows = JSON.stringify(db.prepare('SELECT * FROM requests').all())
+  db.close()
+  t.notOk(leaks(rows))
+  t.notMatch(rows, prompt)
+})
+
+const body = '{"model":"test","stream":true,"messages":[{"role":"user","content":"Hi"}]}'
+const head = (length: number) =>
+  `POST /v1/chat/completions HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer ${gateway.key}\r\n` +
+  `Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`
+
+t.test('the time for which a status is held begins when the request is here', async t => {
+  answer = res =>
+    void setTimeout(
+      () => res.writeHead(400, { 'content-type': 'application/json' }).end('{"error":{"message":"no"}}'),
+      700,
+    )
+  const { status } = await raw(gateway.port, [head(body.length), body.slice(0, 9), { pauseMs: 1500 }, body.slice(9)], {
+    responses: 1,
+    timeoutMs: 5000,
+  })
+  t.equal(status, 400)
+})
+
+t.test('SD-02 a body that still comes is not waited for at the end', async t => {
+  const slow = Array.from({ length: 60 }, () => ['x'.repeat(2000), { pauseMs: 250 }]).flat()
+  const pending = raw(gateway.port, [head(1_000_000), ...slow], { timeoutMs: 15_000 })
+  await new Promise(resolve => setTimeout(resolve, 300))
+  const begin = Date.now()
+  await gateway.kill()
+  t.ok(Date.now() - begin < 4000, `it took ${Date.now() - begin} ms`)
+  const { status, body: text } = await pending
+  t.equal(status, 503)
+  t.match(text, /server_shutting_down/)
+})
