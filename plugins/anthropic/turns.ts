@@ -59,7 +59,13 @@ export function historyOf(messages: readonly Message[], target: Target): { syste
         // Thinking alone is no turn: it has to lead to something.
         if (blocks.every(isThought) && !message.tool_calls?.length) break
         const turn = draft('assistant')
-        append(turn.content, blocks)
+        // Of a turn that holds any, the first block must be one (field notes 1.3).
+        const moved = turn.content[0] && !isThought(turn.content[0]) ? blocks.filter(isThought) : []
+        turn.content.unshift(...moved)
+        append(
+          turn.content,
+          blocks.filter(block => !moved.includes(block)),
+        )
         message.tool_calls?.forEach((call, j) => {
           const slot: Slot = { id: ids.unique(call.id), block: undefined }
           turn.slots.push(slot)

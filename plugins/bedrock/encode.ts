@@ -53,7 +53,9 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     ...((tier === 'flex' || tier === 'priority') && { serviceTier: { type: tier } }),
     ...(user && { requestMetadata: { user: metadata(user) } }),
   }
-  const path = `/model/${pathSegment(mapping.externalId)}/converse${stream ? '-stream' : ''}`
+  // A whole answer is read as a stream of one piece (S19).
+  const streams = stream && (!tools.toolConfig || family.streamsTools)
+  const path = `/model/${pathSegment(mapping.externalId)}/converse${streams ? '-stream' : ''}`
   return { path, body: wellFormed(body) }
 }
 

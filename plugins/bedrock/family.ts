@@ -9,6 +9,8 @@ export interface Family {
   readonly takesSchemas: boolean
   /** May be forced to call a tool. */
   readonly forcible: boolean
+  /** Streams while it has tools. */
+  readonly streamsTools: boolean
 }
 
 /** The ids are those of the wire, as in `eu.anthropic.claude-…`, or our own, as in `claude-…`. */
@@ -21,6 +23,9 @@ const NEVER_SAMPLES = /claude-(?:opus-4-[78]|(?:opus|sonnet|haiku|fable)-5)/
 const REFUSES_SCHEMAS = /claude-(?:opus-4-[78]|(?:opus|sonnet|fable)-5)/
 /** Models that always think, and a maker that knows no forced choice. */
 const NEVER_FORCED = /claude-(?:opus-5-5|fable-5)|meta\.|^llama/
+
+/** "This model doesn't support tool use in streaming mode." */
+const NEVER_STREAMS_TOOLS = /meta\.|^llama/
 
 const families = new WeakMap<Mapping, Family>()
 
@@ -41,5 +46,6 @@ function read({ externalId, model }: Mapping): Family {
     samples: !NEVER_SAMPLES.test(id),
     takesSchemas: !REFUSES_SCHEMAS.test(id),
     forcible: !NEVER_FORCED.test(id),
+    streamsTools: !NEVER_STREAMS_TOOLS.test(id),
   }
 }

@@ -58,7 +58,10 @@ export function historyOf(messages: readonly Message[], target: Target): History
         // Reasoning alone is no turn: it has to lead to something.
         if (said.length === 0 && !message.tool_calls?.length) break
         const turn = draft('assistant')
-        append(turn.content, replayReasoning(message, target))
+        const thoughts = replayReasoning(message, target)
+        // Of a turn that holds any, the first block must be one (field notes 1.3).
+        if (turn.content[0] && !('reasoningContent' in turn.content[0])) turn.content.unshift(...thoughts)
+        else append(turn.content, thoughts)
         append(turn.content, said)
         message.tool_calls?.forEach((call, j) => {
           const slot: Slot = { id: ids.unique(call.id), result: undefined }

@@ -6,13 +6,14 @@ import {
   type Mapping,
   pathSegment,
   type Target,
+  toldSchema,
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
 import type { Surface } from './surface.ts'
-import { thinkingOf } from './thinking.ts'
+import { takesLevels, thinkingOf } from './thinking.ts'
 import { toolsOf } from './tools.ts'
-import { historyOf } from './turns.ts'
+import { historyOf, isGemma } from './turns.ts'
 
 /** More candidates than this no model of the wire gives. */
 const MAX_CANDIDATES = 8
@@ -33,7 +34,11 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const { mapping } = target
   const { system, contents } = historyOf(request.messages, target, surface.callIds)
   const { tools, toolConfig } = toolsOf(request, mapping, surface)
-  const generationConfig = { ...samplingOf(request, stream), ...outputOf(request, mapping) }
+  // Models before the third generation take no answer format beside tools: they are told of it.
+  const told = tools !== undefined && !takesLevels(mapping) ? instructionOf(request.response_format) : undefined
+  if (told && isGemma(target)) contents[0]!.parts.unshift({ text: `${told}\n\n` })
+  else if (told) system.push({ text: told })
+  const generationConfig = { ...samplingOf(request, stream), ...outputOf(request, mapping, told === undefined) }
   const { body: extras, headers } = surface.extras(request)
   const body: Json = {
     ...(system.length > 0 && { systemInstruction: { parts: system } }),
@@ -76,8 +81,13 @@ function candidatesOf(n: number, stream: boolean): number {
   return n
 }
 
+function instructionOf(format: ChatRequest['response_format']): string | undefined {
+  if (format?.type === 'json_schema') return toldSchema(format.json_schema.schema)
+  return format?.type === 'json_object' ? 'Respond with one JSON object and nothing else.' : undefined
+}
+
 /** What form the answer takes, and how much thinking goes before it. */
-function outputOf(request: Readonly<ChatRequest>, mapping: Mapping): Json {
+function outputOf(request: Readonly<ChatRequest>, mapping: Mapping, formats: boolean): Json {
   const { response_format: format, image_config: image } = request
   const { output } = mapping.model
   const draws = output.includes('image')
@@ -87,8 +97,8 @@ function outputOf(request: Readonly<ChatRequest>, mapping: Mapping): Json {
     ...(image?.image_size && { imageSize: image.image_size }),
   }
   return {
-    ...(format && format.type !== 'text' && { responseMimeType: 'application/json' }),
-    ...(format?.type === 'json_schema' && { responseJsonSchema: format.json_schema.schema }),
+    ...(formats && format && format.type !== 'text' && { responseMimeType: 'application/json' }),
+    ...(formats && format?.type === 'json_schema' && { responseJsonSchema: format.json_schema.schema }),
     ...(draws && { responseModalities: output.includes('text') ? ['TEXT', 'IMAGE'] : ['IMAGE'] }),
     ...(draws && Object.keys(imageConfig).length > 0 && { imageConfig }),
     ...(thinkingConfig && { thinkingConfig }),

@@ -11,6 +11,11 @@ const BUDGETS: Readonly<Record<ReasoningEffort, number>> = {
   xhigh: 65_536,
   max: 65_536,
 }
+/** The largest budgets, by what the models are called (wire/google.md 2.4). */
+const MOST: readonly [RegExp, number][] = [
+  [/gemini-2\.5-pro/, 32_768],
+  [/gemini-2\.5-flash/, 24_576],
+]
 /** The least budget of a model whose thinking cannot be turned off. */
 const LEAST_BUDGET = 128
 const LEVELS = ['minimal', 'low', 'medium', 'high']
@@ -34,9 +39,12 @@ export function thinkingOf(request: Readonly<ChatRequest>, mapping: Mapping): Js
   if (effort == null) return { includeThoughts: true }
   const includeThoughts = effort !== 'none'
   if (!takesLevels(mapping))
-    return { includeThoughts, thinkingBudget: includeThoughts ? BUDGETS[effort] : leastBudget(mapping) }
+    return { includeThoughts, thinkingBudget: includeThoughts ? budgetOf(effort, mapping) : leastBudget(mapping) }
   return { includeThoughts, thinkingLevel: effort === 'none' ? lowestLevel(mapping) : effort.toUpperCase() }
 }
+
+const budgetOf = (effort: ReasoningEffort, { externalId }: Mapping): number =>
+  Math.min(BUDGETS[effort], MOST.find(([pattern]) => pattern.test(externalId))?.[1] ?? Number.POSITIVE_INFINITY)
 
 const leastBudget = ({ externalId }: Mapping): number => (externalId.includes('gemini-2.5-pro') ? LEAST_BUDGET : 0)
 

@@ -97,7 +97,7 @@ export function historyOf(
 }
 
 /** Gemma models know no system instruction: they get it as the beginning of what the user says. */
-const isGemma = ({ mapping }: Target): boolean => mapping.externalId.toLowerCase().startsWith('gemma-')
+export const isGemma = ({ mapping }: Target): boolean => mapping.externalId.toLowerCase().startsWith('gemma-')
 
 function systemParts(message: Message, at: string, target: Target): Part[] {
   const parts = contentParts(message.content, at, target)

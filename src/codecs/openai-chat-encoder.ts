@@ -52,7 +52,11 @@ export class StreamEncoder implements Encoder {
 
   #chunk(event: Extract<Event, { choice: number }>): string {
     if (event.type === 'finish') {
-      return `${this.#replay(event.choice)}${this.#prefix}${event.choice},"delta":{},"finish_reason":"${event.reason}"}]}\n\n`
+      const replay = this.#replay(event.choice)
+      // C5: also of an answer that says nothing; clients refuse a message without a role.
+      const role = this.#begun[event.choice] ? '' : '"role":"assistant","content":null'
+      this.#begun[event.choice] = true
+      return `${replay}${this.#prefix}${event.choice},"delta":{${role}},"finish_reason":"${event.reason}"}]}\n\n`
     }
     if (event.type === 'reasoning' && event.format !== undefined) {
       this.#details[event.choice] ??= []

@@ -6,11 +6,24 @@ import type { Frame } from '../../core/translator.ts'
 import type { Framing } from './framing.ts'
 
 const MAX_EVENT_CHARACTERS = 32 * 1024 * 1024
+const MAX_STRAY_CHARACTERS = 64 * 1024
+
+function isJson(text: string): boolean {
+  if (!/^\s*[[{]/.test(text)) return false
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    return false
+  }
+}
 
 export class SseFraming implements Framing {
   #frames: Frame[] = []
   #first = true
   #overflow = false
+  /** Lines that are of no event: some providers write an error among their events as bare JSON (wire/google.md 4). */
+  #stray = ''
   readonly #text = new StringDecoder('utf8')
   readonly #parser: EventSourceParser
 
@@ -22,6 +35,9 @@ export class SseFraming implements Framing {
       },
       onError: error => {
         if (error.type === 'max-buffer-size-exceeded') this.#overflow = true
+        else if (error.type === 'unknown-field' && this.#stray.length < MAX_STRAY_CHARACTERS) {
+          this.#stray += `${error.line}\n`
+        }
       },
     })
   }
@@ -37,7 +53,9 @@ export class SseFraming implements Framing {
 
   /** Providers rely on their last event being read even when its blank line is missing. */
   end(): Frame[] {
-    return this.#feed(`${this.#text.end()}\n\n`)
+    const frames = this.#feed(`${this.#text.end()}\n\n`)
+    if (isJson(this.#stray)) frames.push({ data: this.#stray })
+    return frames
   }
 
   #feed(text: string): Frame[] {
