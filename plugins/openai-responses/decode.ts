@@ -99,7 +99,7 @@ export class ResponsesDecoder implements Decoder {
       case 'response.completed':
       case 'response.incomplete':
       case 'response.failed':
-        this.#finish(kind.slice('response.'.length), isObject(response) ? response : {}, out)
+        this.#finish(endingOf(kind.slice('response.'.length), response), isObject(response) ? response : {}, out)
         break
       default:
         this.#other(kind, payload, out)
@@ -208,6 +208,12 @@ export class ResponsesDecoder implements Decoder {
 }
 
 const keyOf = (event: Json, item: Json): unknown => event.output_index ?? event.item_id ?? item.id
+
+/** Some servers end every stream with `response.completed`; what the response says of itself is worse, then, and true. */
+function endingOf(event: string, response: unknown): string {
+  const status = isObject(response) ? response.status : undefined
+  return event === 'completed' && (status === 'incomplete' || status === 'failed') ? status : event
+}
 
 /** What makes an ended response a failure. */
 function failureOf(status: string, { error }: Json, target: Target): GatewayError | undefined {

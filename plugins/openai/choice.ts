@@ -110,11 +110,13 @@ export class Choice {
   flush(out: Event[]): void {
     this.#tags?.flush(out)
     this.#details.seal(out)
+    this.#tools.flush(out)
   }
 
   /** Ends the choice; returns an error when what it said makes no answer. */
   close(out: Event[]): GatewayError | undefined {
-    this.flush(out)
+    this.#tags?.flush(out)
+    this.#details.seal(out)
     const error = this.#tools.close(out)
     if (error) return error
     out.push({ type: 'finish', choice: this.#index, reason: this.#reason() })

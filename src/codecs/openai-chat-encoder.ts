@@ -21,6 +21,8 @@ export class StreamEncoder implements Encoder {
   readonly #begun: boolean[] = []
   /** What each choice's reasoning left for its replay; undefined for choices of which nothing needs one. */
   readonly #details: (ReasoningDetail[] | undefined)[] = []
+  /** Its blocks with no OpenAI form, which go back together or not at all. */
+  readonly #native: (object[] | undefined)[] = []
 
   constructor(ex: Exchange) {
     this.#ex = ex
@@ -58,6 +60,11 @@ export class StreamEncoder implements Encoder {
       this.#begun[event.choice] = true
       return `${replay}${this.#prefix}${event.choice},"delta":{${role}},"finish_reason":"${event.reason}"}]}\n\n`
     }
+    if (event.type === 'native') {
+      this.#native[event.choice] ??= []
+      this.#native[event.choice]!.push({ ...event.block, provider: event.provider })
+      return ''
+    }
     if (event.type === 'reasoning' && event.format !== undefined) {
       this.#details[event.choice] ??= []
       addDetail(this.#details[event.choice]!, event)
@@ -71,18 +78,18 @@ export class StreamEncoder implements Encoder {
     return `${this.#prefix}${event.choice},"delta":{${role}${deltaOf(event)}},"finish_reason":null}]}\n\n`
   }
 
-  /** All of a choice's `reasoning_details` at once: clients that add up only known fields keep the last they see. */
+  /** All that a choice wants back, each list at once: clients that add up only known fields keep the last they see. */
   #replay(choice: number): string {
-    const details = this.#details[choice]
-    if (!details) return ''
+    const lists = { reasoning_details: this.#details[choice], provider_native_blocks: this.#native[choice] }
+    if (!lists.reasoning_details && !lists.provider_native_blocks) return ''
     const role = this.#begun[choice] ? '' : '"role":"assistant","content":null,'
     this.#begun[choice] = true
-    return `${this.#prefix}${choice},"delta":{${role}"reasoning_details":${JSON.stringify(details)}},"finish_reason":null}]}\n\n`
+    return `${this.#prefix}${choice},"delta":{${role}${JSON.stringify(lists).slice(1, -1)}},"finish_reason":null}]}\n\n`
   }
 }
 
 /** The members of a delta, without braces. */
-function deltaOf(event: Exclude<Extract<Event, { choice: number }>, { type: 'finish' }>): string {
+function deltaOf(event: Exclude<Extract<Event, { choice: number }>, { type: 'finish' | 'native' }>): string {
   switch (event.type) {
     case 'text':
       return `"content":${JSON.stringify(event.text)}`
@@ -98,8 +105,6 @@ function deltaOf(event: Exclude<Extract<Event, { choice: number }>, { type: 'fin
       return `"images":${JSON.stringify([image(event.url)])}`
     case 'source':
       return `"annotations":${JSON.stringify([citation(event.url, event.title)])}`
-    case 'native':
-      return `"provider_native_blocks":${JSON.stringify([{ ...event.block, provider: event.provider }])}`
   }
 }
 

@@ -43,6 +43,9 @@ export function canonical(body: ChatRequest): ChatRequest {
     request.tools = body.tools
     if (body.tool_choice != null) request.tool_choice = body.tool_choice
     if (body.parallel_tool_calls != null) request.parallel_tool_calls = body.parallel_tool_calls
+  } else if (typeof body.tool_choice === 'object' && body.tool_choice?.type === 'web_search') {
+    // Unlike other choices among no tools it asks for something that would not be done.
+    request.tool_choice = body.tool_choice
   }
   checkChat(request as ChatRequest)
   return request as ChatRequest

@@ -39,7 +39,9 @@ export function validator<T>(schema: Schema<T>): Validator<T> {
 
 /** The deepest fault: in a union the member that fits best is the one that fails last. */
 function explain(faults: Failure[]): Fault {
-  const depth = (fault: Failure) => fault.instancePath.split('/').length
+  // A property that is missing, or tells members apart, lies one level below what it is missed in.
+  const depth = ({ instancePath, keyword }: Failure) =>
+    instancePath.split('/').length + Number(keyword === 'required' || keyword === 'discriminator')
   const deepest = Math.max(...faults.map(depth))
   const own = faults.filter(fault => depth(fault) === deepest && fault.keyword !== 'anyOf' && fault.keyword !== 'oneOf')
   const fault = own.find(({ keyword }) => keyword !== 'type') ?? own[0] ?? faults[0]!

@@ -48,7 +48,7 @@ const toolCall = s.open({
 
 /** Entries that no field of the interface holds in full travel whole: they are another turn's provider data. */
 const reasoningDetail = s.open({
-  type: s.string(),
+  type: s.optional(s.string()),
   text: s.optional(s.nullable(s.string())),
   signature: s.optional(s.nullable(s.string())),
   data: s.optional(s.nullable(s.string())),

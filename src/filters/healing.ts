@@ -31,10 +31,10 @@ function wanted({ endpoint, request, chat }: Exchange): boolean {
 async function* healed(events: Reply['events']): AsyncGenerator<readonly Event[]> {
   const texts = new Map<number, string>()
   const long = new Set<number>()
-  const told = async (choice: number): Promise<Event[]> => {
+  const told = async (choice: number, isAnswer = true): Promise<Event[]> => {
     const text = texts.get(choice)
     texts.delete(choice)
-    return text === undefined ? [] : [{ type: 'text', choice, text: await healAside(text) }]
+    return text === undefined ? [] : [{ type: 'text', choice, text: isAnswer ? await healAside(text) : text }]
   }
   for await (const batch of events) {
     const out: Event[] = []
@@ -46,15 +46,17 @@ async function* healed(events: Reply['events']): AsyncGenerator<readonly Event[]
         long.add(event.choice)
         texts.delete(event.choice)
         out.push({ ...event, text })
-      } else if (event.type === 'finish') out.push(...(await told(event.choice)), event)
-      else if (event.type === 'error') {
+      } else if (event.type === 'finish') {
+        // What is said along with calls is no answer yet, and need not be JSON.
+        out.push(...(await told(event.choice, event.reason !== 'tool_calls')), event)
+      } else if (event.type === 'error') {
         out.push(...[...texts].map(cut), event)
         texts.clear()
       } else out.push(event)
     }
     if (out.length > 0) yield out
   }
-  const rest = (await Promise.all([...texts.keys()].map(told))).flat()
+  const rest = (await Promise.all([...texts.keys()].map(choice => told(choice)))).flat()
   if (rest.length > 0) yield rest
 }
 

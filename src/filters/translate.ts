@@ -1,10 +1,11 @@
 /** Encodes the canonical request to the target's wire. Only prepares: the terminal sends and decodes. */
 
+import { GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import type { Op, Ops } from '../core/ops.ts'
 import { s } from '../core/schema.ts'
-import type { Target } from '../core/translator.ts'
+import type { Target, WireRequest } from '../core/translator.ts'
 import { Images } from './images.ts'
 import { bend } from './quirks.ts'
 
@@ -39,10 +40,16 @@ export const translate: FilterFactory<object> = {
 function encode(ex: Exchange, input: Ops[Op], target: Target): void {
   const stream = ex.streaming && target.mapping.supports.has('streaming')
   const { translator } = target
-  const request =
-    translator.native && ex.native?.wire === translator.native.wire
-      ? translator.native.encode(ex.native.body, input, target, stream)
-      : translator.encode(input, target, stream)
+  let request: WireRequest
+  try {
+    request =
+      translator.native && ex.native?.wire === translator.native.wire
+        ? translator.native.encode(ex.native.body, input, target, stream)
+        : translator.encode(input, target, stream)
+  } catch (thrown) {
+    // What this wire cannot carry another one may.
+    throw thrown instanceof GatewayError && thrown.status === 400 ? thrown.with({ failover: true }) : thrown
+  }
   bend(target.provider, request.body)
   ex.outbound = request
 }

@@ -11,9 +11,13 @@ export function errorType(error: GatewayError): Attempt['errorType'] {
 
 /** The one error for all failed attempts: what they share if they share it, else `all_providers_failed`. */
 export function exhausted(failures: readonly GatewayError[]): GatewayError {
-  const last = failures.at(-1)!
-  if (!last.failover) return last
-  const all = (test: (error: GatewayError) => boolean) => failures.every(test)
+  const final = failures.at(-1)!
+  if (!final.failover) return final
+  // Whose wire cannot carry the request was never asked: what it refused counts only when nobody was.
+  const asked = failures.filter(({ status, upstreamStatus }) => status !== 400 || upstreamStatus !== undefined)
+  const last = asked.at(-1)
+  if (!last) return failures[0]!
+  const all = (test: (error: GatewayError) => boolean) => asked.every(test)
   if (all(error => error.upstreamStatus === 429)) return errors.upstreamRateLimited()
   if (all(error => error.status === 504)) return last
   if (all(error => error.status === 529 && error.upstreamStatus === undefined)) return last

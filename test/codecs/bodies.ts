@@ -45,7 +45,6 @@ const messages: Row[] = [
   [call({}, { arguments: {} }), 'messages[0].tool_calls[0].function.arguments', call({}, { arguments: '' })],
   [said({ reasoning: 7 }), 'messages[0].reasoning', said({ reasoning: null })],
   [said({ reasoning_content: [] }), 'messages[0].reasoning_content', said({ reasoning_content: '' })],
-  [said({ reasoning_details: [{}] }), 'messages[0].reasoning_details[0].type', said({ reasoning_details: [] })],
   [said({ phase: 'end' }), 'messages[0].phase', said({ phase: 'final_answer' })],
   [
     said({ content_before_tool_calls: 1 }),
@@ -186,7 +185,7 @@ const tools: Row[] = [
   [search({ allowed_domains: [1] }), 'tools[0].allowed_domains[0]', search({ allowed_domains: ['a.example'] })],
   [search({ blocked_domains: 'x' }), 'tools[0].blocked_domains', search({ blocked_domains: [] })],
   [{ ...tool({}), tool_choice: 'maybe' }, 'tool_choice', { ...tool({}), tool_choice: 'required' }],
-  [{ ...tool({}), tool_choice: { type: 'x' } }, 'tool_choice', { ...tool({}), tool_choice: 'none' }],
+  [{ ...tool({}), tool_choice: { type: 'x' } }, 'tool_choice.type', { ...tool({}), tool_choice: 'none' }],
   [
     { ...tool({}), tool_choice: { type: 'function', function: {} } },
     'tool_choice.function.name',
