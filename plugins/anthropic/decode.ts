@@ -226,6 +226,8 @@ export class MessagesDecoder implements Decoder {
     this.#finished = true
     for (const index of [...this.#open.keys()]) events.push(...this.#blockStop(index))
     const explanation = details?.explanation
+    // A refusal before any output is free (field notes section 5).
+    const free = stopReason === 'refusal' && !this.#emitted
     if (stopReason === 'refusal' && typeof explanation === 'string' && explanation !== '') {
       events.push({ type: 'refusal', choice: 0, text: explanation })
     }
@@ -233,7 +235,7 @@ export class MessagesDecoder implements Decoder {
     const reason = this.#reason(stopReason)
     const fields = { stop_reason: stopReason, stop_sequence: sequence, ...(details && { stop_details: details }) }
     const ending = BEYOND.has(stopReason) || details ? { ending: { wire: 'anthropic.messages', fields } } : {}
-    events.push({ type: 'finish', choice: 0, reason, ...ending })
+    events.push({ type: 'finish', choice: 0, reason, ...ending, ...(free && { free }) })
   }
 
   /** Calls decide between stop and tool_calls (C10): an answer given by tool is text, not a call. */

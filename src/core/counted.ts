@@ -40,16 +40,21 @@ export function count(usage: Usage, rates: Rates, { perImage }: Price): Counted 
   const has = (rate: bigint | undefined, amount: number | undefined) => (rate === undefined ? 0n : units(amount))
   const completion = units(usage.completion)
   const pictures = units(usage.drawn)
-  const cachedAudio = least(units(usage.input_audio_cache_read), units(usage.input_cache_read))
+  const read = units(usage.input_cache_read)
+  const heard = units(usage.input_audio)
+  // Not all wires tell how much of it was cached: what does not fit into the prompt otherwise was.
+  const overlap = least(atLeastZero(read + heard - units(usage.prompt)), least(read, heard))
+  const told = least(units(usage.input_audio_cache_read), read)
+  const cachedAudio = told > overlap ? told : overlap
   return {
     prompt: units(usage.prompt),
     completion,
-    read: units(usage.input_cache_read),
+    read,
     readAudio: rates.input_audio_cache_read === undefined ? 0n : cachedAudio,
     write5m: has(rates.input_cache_write, usage.input_cache_write),
     write1h: has(rates.input_cache_write_1h ?? rates.input_cache_write, usage.input_cache_write_1h),
     images: units(usage.image),
-    audio: rates.input_audio === undefined ? 0n : atLeastZero(units(usage.input_audio) - cachedAudio),
+    audio: rates.input_audio === undefined ? 0n : atLeastZero(heard - cachedAudio),
     thinking: has(rates.internal_reasoning, usage.internal_reasoning),
     drawn:
       rates.image_output === undefined && perImage === undefined

@@ -50,8 +50,11 @@ export type Event =
   | { type: 'phase'; choice: number; phase: Phase }
   /** A content block with no OpenAI form, replayed only to `provider`. */
   | { type: 'native'; choice: number; provider: string; block: Record<string, unknown> }
-  /** `ending`: what the provider's wire says beyond the reason, for clients who speak that wire. */
-  | { type: 'finish'; choice: number; reason: FinishReason; ending?: Ending }
+  /**
+   * `ending`: what the provider's wire says beyond the reason, for clients who speak that wire. `free`: nothing is
+   * charged for the answer.
+   */
+  | { type: 'finish'; choice: number; reason: FinishReason; ending?: Ending; free?: true }
   /** Cumulative: merged by maximum, never summed. */
   | { type: 'usage'; usage: Partial<Usage> }
   /** The tier that the provider really served. */

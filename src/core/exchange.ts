@@ -12,7 +12,7 @@ import type { Access, Policy } from './policy.ts'
 import type { Principal } from './ports.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Target, WireRequest } from './translator.ts'
-import { estimateTokens, mergeUsage, type Usage } from './usage.ts'
+import { type Axis, estimateTokens, mergeUsage, type Usage } from './usage.ts'
 import type { Body, Verbatim } from './verbatim.ts'
 
 /** One try at one target, as `metadata.routing` shows it. */
@@ -112,6 +112,8 @@ export class Exchange {
   #told = 0
   /** Images of the answer. */
   #pictures = 0
+  #free = false
+  #begun = false
 
   constructor(init: ExchangeInit) {
     const given = init.headers['x-request-id']
@@ -196,6 +198,14 @@ export class Exchange {
         case 'image':
           this.#pictures++
           break
+        case 'start':
+          // Another one before any content: the answer has begun afresh (C30).
+          if (this.#begun && this.marks.firstToken === 0) for (const axis in this.usage) delete this.usage[axis as Axis]
+          this.#begun = true
+          break
+        case 'finish':
+          if (event.free) this.#free = true
+          break
         case 'tier':
           this.servedTier = event.tier
           this.#cost = undefined
@@ -221,7 +231,7 @@ export class Exchange {
   get soFar(): { readonly usage: Usage; readonly cost: Cost | null } {
     const usage = { ...this.usage }
     this.#complete(usage, true)
-    return { usage, cost: costOf(usage, this.target?.price, this.#terms) }
+    return { usage, cost: this.#costOf(usage) }
   }
 
   /** Whether anything had to be estimated. */
@@ -247,9 +257,24 @@ export class Exchange {
 
   /** Cost of the usage so far at the target's price; null while the price is unknown. */
   get cost(): Cost | null {
-    if (this.cached || (this.failure && this.marks.firstToken === 0)) return noCost
-    this.#cost ??= costOf(this.usage, this.target?.price, this.#terms)
+    if (this.cached || this.#free || (this.failure && this.marks.firstToken === 0)) return noCost
+    this.#cost ??= this.#costOf(this.usage)
     return this.#cost
+  }
+
+  /** Where a search has no price and nobody asked for one, the provider's own searching does not make the rest free. */
+  #costOf(usage: Usage): Cost | null {
+    const price = this.target?.price
+    if (!usage.web_search || !price || price.rates.web_search !== undefined || this.#asksForSearch) {
+      return costOf(usage, price, this.#terms)
+    }
+    return costOf({ ...usage, web_search: 0 }, price, this.#terms)
+  }
+
+  get #asksForSearch(): boolean {
+    if (!this.request || !this.endpoint.op) return false
+    const { web_search: searches = 0 } = this.operation.extras?.(this.request, this.target!.mapping.model) ?? {}
+    return searches > 0
   }
 
   get #terms(): Terms {

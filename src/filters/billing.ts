@@ -2,7 +2,7 @@
  * Money around one attempt: reserves before the upstream is called, charges once, before the last byte leaves.
  * An attempt that fails costs nothing; a stream that is cut short is charged for what was delivered.
  */
-import { asError, errors } from '../core/error.ts'
+import { asError, errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange, Outcome } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
@@ -171,15 +171,27 @@ async function release(hold: Hold | undefined, { ledger, log }: Services): Promi
   }
 }
 
-/** Who pays the provider itself is not kept waiting by a ledger that cannot be written. */
-async function keep(row: RequestRow, hold: Hold | undefined, ledger: Ledger): Promise<void> {
+/**
+ * Who pays the provider itself is not kept waiting by a ledger that cannot be written. Others are told of a failure,
+ * and what was `delivered` to them is charged as soon as the ledger can be written (reliability B.10).
+ */
+async function keep(row: RequestRow, hold: Hold | undefined, ledger: Ledger, delivered: boolean): Promise<void> {
   try {
     if (hold) return await ledger.settle(hold, row)
   } catch (thrown) {
-    if (hold?.funds !== 'byok' || !ledger.canSpool) throw thrown
+    if (!ledger.canSpool) throw thrown
+    if (hold?.funds !== 'byok') {
+      // The failure that is told is the first one; without the spool the hold waits for its recovery.
+      if (delivered) await ledger.spool(failed(row, asError(thrown)), hold).catch(() => undefined)
+      throw thrown
+    }
   }
   await ledger.spool(row)
 }
+
+/** The row of an answer that was whole but for its end. */
+const failed = (row: RequestRow, { status, code }: GatewayError): RequestRow =>
+  row.outcome === 'ok' ? { ...row, outcome: 'error', status, errorCode: code } : row
 
 async function settle(
   ex: Exchange,
@@ -191,7 +203,8 @@ async function settle(
   ex.completeUsage(outcome !== 'ok')
   if (ex.principal!.retains) ex.storage = storageOf(ex.usage, storageRate)
   const cost = ex.cost
-  await keep(rowOf(ex, outcome, cost?.total ?? null, now()), hold, ledger)
+  const delivered = ex.streaming && ex.marks.firstToken > 0
+  await keep(rowOf(ex, outcome, cost?.total ?? null, now()), hold, ledger, delivered)
   const { mapping, provider } = ex.target!
   for (const [kind, count] of Object.entries(ex.usage)) metrics.tokens(provider.id, mapping.model.id, kind, count)
   if (cost) metrics.cost(provider.id, mapping.model.id, Number(cost.total) / 1e9)

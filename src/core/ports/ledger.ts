@@ -108,10 +108,10 @@ export interface Ledger {
   /** Keeps a row that costs nothing: refused, failed or replayed. */
   record(row: RequestRow): Promise<void>
   /**
-   * Keeps the row of a request that its caller pays for itself while the store cannot be written: it is entered as
-   * soon as it can be. Rejects when there is no room, which `canSpool` tells beforehand.
+   * Keeps a row while the store cannot be written: it is entered as soon as it can be, as the end of `hold`, or of the
+   * request's own hold where its caller pays for itself. Rejects when there is no room, which `canSpool` tells beforehand.
    */
-  spool(row: RequestRow): Promise<void>
+  spool(row: RequestRow, hold?: Hold): Promise<void>
   readonly canSpool: boolean
   balance(orgId: string): Promise<{ balance: Money; held: Money; used: Money }>
   /** Enters spooled rows; turns open holds of dead owners into orphans, charged for what was noted of them: so many. */

@@ -9,7 +9,7 @@ import type { Sqlite } from './open.ts'
 import { type HoldOfRequest, type OpenHold, type Orphan, orphanRow, written } from './orphan.ts'
 import { type OwnerOptions, Owners } from './owners.ts'
 import { RequestLog } from './requests.ts'
-import { Spool } from './spool.ts'
+import { Spool, type Spooled } from './spool.ts'
 import { Subscriptions } from './subscriptions.ts'
 import type { Safety } from './write.ts'
 import type { Writer } from './writer.ts'
@@ -68,7 +68,7 @@ export class SqliteLedger implements Ledger {
     const closed = 'RETURNING org_id, amount, funds, budgets'
     this.#closeHold = db.prepare<[string], OpenHold>(`DELETE FROM holds WHERE id = ? ${closed}`).safeIntegers()
     this.#closeHoldsOf = db
-      .prepare<[string], HoldOfRequest>(`DELETE FROM holds WHERE request_id = ? ${closed}, provider, created_at`)
+      .prepare<[string], HoldOfRequest>(`DELETE FROM holds WHERE request_id = ? ${closed}, id, provider, created_at`)
       .safeIntegers()
     this.#orphan = db
       .prepare<{ living: string; before: number }, Orphan>(`
@@ -159,8 +159,9 @@ export class SqliteLedger implements Ledger {
     return this.#spool.hasRoom
   }
 
-  spool(row: RequestRow): Promise<void> {
-    return this.#spool.append(row).catch((cause: unknown) => {
+  spool(row: RequestRow, hold?: Hold): Promise<void> {
+    const ends = hold && { id: hold.id, funds: hold.funds, budgets: hold.budgets }
+    return this.#spool.append(ends ? { ...row, ends } : row).catch((cause: unknown) => {
       throw errors.billingUnavailable(cause)
     })
   }
@@ -222,14 +223,14 @@ export class SqliteLedger implements Ledger {
   /** Within a transaction: ends a hold with what it came to; `id` names the entries in the ledger. */
   #take(open: OpenHold, id: string, bill: Bill): void {
     const now = this.#options.now()
-    this.#release(open, bill, now)
+    const at = this.#release(open, bill, now)
     if (bill.charge > 0n) this.#charge.run(open.org_id, id, 'charge', -bill.charge, now)
-    if (bill.planned > 0n) this.#charge.run(open.org_id, id, 'plan', -bill.planned, now)
+    if (bill.planned > 0n) this.#charge.run(open.org_id, id, 'plan', -bill.planned, at)
   }
 
   /** Enters spooled rows; returns those that the database refuses for what they are. Rejects when it cannot be written. */
-  async #enterAll(rows: readonly RequestRow[]): Promise<RequestRow[]> {
-    const refused: RequestRow[] = []
+  async #enterAll(rows: readonly Spooled[]): Promise<Spooled[]> {
+    const refused: Spooled[] = []
     for (let at = 0; at < rows.length; at += BATCH) {
       const batch = rows.slice(at, at + BATCH)
       // Asked for at once they are one transaction, unless one of them fails.
@@ -247,16 +248,19 @@ export class SqliteLedger implements Ledger {
   }
 
   /**
-   * Within a transaction: settles a request whose row was spooled, unless that is done. Its caller pays the provider
-   * itself; holds of other attempts are those that could not be given back.
+   * Within a transaction: settles a request whose row was spooled, unless that is done. Unless it names the hold that
+   * it ends, its caller pays the provider itself; holds of other attempts are those that could not be given back.
    */
-  #enter(row: RequestRow): void {
+  #enter({ ends, ...row }: Spooled): void {
     const outcome = this.#log.outcomeOf(row.id)
     if (outcome !== undefined && outcome !== 'orphaned') return
     const holds = this.#closeHoldsOf.all(row.id).sort((a, b) => Number(a.created_at - b.created_at))
-    const own = holds.findLast(({ funds, provider }) => funds === 'byok' && provider === row.provider)
+    const own = holds.findLast(({ id, funds, provider }) =>
+      ends ? id === ends.id : funds === 'byok' && provider === row.provider,
+    )
     for (const hold of holds) if (hold !== own) this.#release(hold, NOTHING, this.#options.now())
-    this.#settle(own ?? { org_id: row.orgId, amount: 0n, funds: 'byok', budgets: null }, row)
+    const { funds = 'byok', budgets = null } = ends ?? {}
+    this.#settle(own ?? { org_id: row.orgId, amount: 0n, funds, budgets }, row)
   }
 
   /** Within a transaction: the plan pays if it can, then credits, if they may. */
@@ -269,12 +273,12 @@ export class SqliteLedger implements Ledger {
     return granted ?? 'insufficient'
   }
 
-  /** Within a transaction: gives a hold back, and takes what it came to. */
-  #release({ org_id: orgId, amount, funds, budgets }: OpenHold, { cost, charge, planned }: Bill, now: number): void {
+  /** Within a transaction: gives a hold back, and takes what it came to; returns when the plan has paid for it. */
+  #release({ org_id: orgId, amount, funds, budgets }: OpenHold, { cost, charge, planned }: Bill, now: number): number {
     if (funds === 'credits') this.#balances.release(orgId, amount, charge)
     else if (charge > 0n) this.#balances.release(orgId, 0n, charge)
-    if (isPlan(funds)) this.#subscriptions.release(orgId, funds, amount, planned, now)
     if (budgets !== null) this.#budgets.release(JSON.parse(budgets) as string[], amount, cost, now)
+    return isPlan(funds) ? this.#subscriptions.release(orgId, funds, amount, planned, now) : now
   }
 
   /**

@@ -12,6 +12,7 @@ export interface OpenHold {
 }
 /** What is held of a request, as a look at all of its holds finds it. */
 export interface HoldOfRequest extends OpenHold {
+  readonly id: string
   readonly provider: string | null
   readonly created_at: bigint
 }

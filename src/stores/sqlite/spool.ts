@@ -4,15 +4,18 @@
  */
 import { appendFile, readdir, readFile, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import type { RequestRow } from '../../core/ports.ts'
+import type { Hold, RequestRow } from '../../core/ports.ts'
 
 const MAX_BYTES = 64 * 1024 * 1024
 /** Without the database's name, as they were called before: they belong to whichever database finds them. */
 const UNNAMED = /^spool-([a-z0-9]+)-\d+\.jsonl$/
 const NUMBERED = /^([a-z0-9]+)-\d+\.jsonl$/
 
+/** A row, with the hold that it ends unless its caller pays for itself. */
+export type Spooled = RequestRow & { readonly ends?: Pick<Hold, 'id' | 'funds' | 'budgets'> }
+
 /** Enters rows of one file. Returns those that the database will never take; rejects when it takes none for now. */
-export type Enter = (rows: readonly RequestRow[]) => Promise<readonly RequestRow[]>
+export type Enter = (rows: readonly Spooled[]) => Promise<readonly Spooled[]>
 
 export class Spool {
   readonly #folder: string | undefined
@@ -39,7 +42,7 @@ export class Spool {
   }
 
   /** Resolves when the line is with the operating system; rejects when it cannot be written. */
-  append(row: RequestRow): Promise<void> {
+  append(row: Spooled): Promise<void> {
     if (!this.hasRoom) {
       return Promise.reject(new Error('There is no room for rows that cannot be written to the database.'))
     }
@@ -116,14 +119,14 @@ export class Spool {
 }
 
 /** The line break comes first, so that what a full disk has cut short takes no other row with it. */
-const lineOf = (row: RequestRow): Buffer =>
+const lineOf = (row: Spooled): Buffer =>
   Buffer.from(`\n${JSON.stringify(row, (_, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value))}`)
 
 /** A line that was cut short is of a request that nobody was told of as kept. */
-function parse(text: string): RequestRow[] {
+function parse(text: string): Spooled[] {
   return text.split('\n').flatMap(line => {
     try {
-      return [JSON.parse(line, revive) as RequestRow]
+      return [JSON.parse(line, revive) as Spooled]
     } catch {
       return []
     }

@@ -49,9 +49,14 @@ export class Subscriptions implements Participant {
     return funds
   }
 
-  /** Call within a transaction: gives back what was held, and takes what it cost. */
-  release(orgId: string, funds: Funds, held: Money, cost: Money, now: number): void {
-    this.#change(this.#current(orgId, now), funds, -held, cost, now)
+  /**
+   * Call within a transaction: gives back what was held, and takes what it cost. Returns when that was: where a clock
+   * was put back, at the begin of the month that it counts in.
+   */
+  release(orgId: string, funds: Funds, held: Money, cost: Money, now: number): number {
+    const state = this.#current(orgId, now)
+    this.#change(state, funds, -held, cost, now)
+    return Math.max(now, Number(state?.row.month_at ?? 0n))
   }
 
   beforeCommit(): void {

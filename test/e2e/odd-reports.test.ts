@@ -1,0 +1,105 @@
+/** What is charged where a provider's report is odd, and where the ledger cannot be written at the end of a stream. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { openBooks, readBooks } from '../helpers/books.ts'
+import { commandsOf } from '../helpers/commands.ts'
+import { startGateway, testMapping } from '../helpers/gateway.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+
+const upstream = await startUpstream(t)
+const anthropic = {
+  base_url: upstream.url('c'),
+  wires: { chat: 'anthropic.messages' },
+  auth: { scheme: 'none' },
+  headers: { 'anthropic-version': '2023-06-01' },
+}
+const pricing = { prompt: '1', completion: '2', input_cache_read: '0.1', input_cache_write: '1.25' }
+const providers = {
+  a: { base_url: upstream.url('a') },
+  c: { ...anthropic, models: [{ ...testMapping, model: 'claude', id: 'claude-1', pricing }] },
+}
+const messages = [{ role: 'user', content: 'x'.repeat(44) }]
+type Usage = { prompt_tokens: number; completion_tokens: number; cost: number | null; info?: string }
+
+t.test('an odd report makes nothing free, and charges nothing twice', async t => {
+  const gateway = await startGateway(t, { providers })
+  const books = openBooks(t, gateway)
+  const ask = async (prefix: string, body: object, request: object = {}) => {
+    await upstream.script(prefix, [{ body }])
+    const response = await gateway.chat({ model: prefix === 'a' ? 'test' : 'claude', messages, ...request })
+    const { usage, metadata } = (await response.json()) as { usage: Usage; metadata: { log_id: string } }
+    const row = books.prepare('SELECT cost, charged FROM requests WHERE id = ?').get(metadata.log_id)
+    return { usage, row }
+  }
+  const answer = (usage: unknown, more = {}) => ({
+    choices: [{ index: 0, message: { role: 'assistant', content: 'y'.repeat(20) }, finish_reason: 'stop' }],
+    usage,
+    ...more,
+  })
+  const whole = { prompt_tokens: 1000, completion_tokens: 500 }
+  const cited = await ask('a', answer(whole, { citations: ['https://a.example'] }))
+  t.match(cited, { usage: { cost: 0.002 }, row: { cost: 2e6, charged: 2e6 } }, 'a search that nobody asked for')
+  for (const prompt of [undefined, null, '12', -3]) {
+    const { usage } = await ask('a', answer({ prompt_tokens: prompt, completion_tokens: 5 }))
+    t.match(usage, { prompt_tokens: 11, completion_tokens: 5, info: /estimated/ }, `a prompt of ${prompt} tokens`)
+  }
+  const half = await ask('a', answer({ prompt_tokens: 12 }))
+  t.match(half.usage, { prompt_tokens: 12, completion_tokens: 5, info: /estimated/ })
+
+  const refused = {
+    id: 'm',
+    type: 'message',
+    role: 'assistant',
+    model: 'claude-1',
+    content: [],
+    stop_reason: 'refusal',
+  }
+  const refusal = await ask('c', { ...refused, usage: { input_tokens: 1000, output_tokens: 1 } })
+  t.match(refusal, { usage: { prompt_tokens: 1000, cost: 0 }, row: { charged: 0 } }, 'a refusal before any output')
+
+  const usage = (cache_creation_input_tokens: number, cache_read_input_tokens: number) => ({
+    ...{ input_tokens: 10, output_tokens: 1, cache_creation_input_tokens, cache_read_input_tokens },
+  })
+  const events = [
+    { type: 'message_start', message: { id: 'm1', type: 'message', usage: usage(5000, 0) } },
+    { type: 'message_start', message: { id: 'm2', type: 'message', usage: usage(0, 5000) } },
+    { type: 'content_block_start', index: 0, content_block: { type: 'text', text: 'Hi' } },
+    { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 3 } },
+    { type: 'message_stop' },
+  ]
+  const raw = [events.map(event => `data: ${JSON.stringify(event)}\n\n`).join('')]
+  await upstream.script('c', [{ headers: { 'content-type': 'text/event-stream' }, raw }])
+  const text = await (await gateway.chat({ model: 'claude', stream: true, messages })).text()
+  t.match(text, '"cost":0.000516', 'C30: the message that was begun anew is charged, not the first one too')
+})
+
+t.test('B.10 what was delivered of a stream is charged though the ledger was locked at its end', async t => {
+  const gateway = await startGateway(t, { providers })
+  const chunks = Array.from({ length: 30 }, (_, i) => `word${i} `)
+  await upstream.script('a', [{ chunks, hold: 30 }])
+  const answer = await gateway.chat({ model: 'test', stream: true, messages })
+  let text = ''
+  const read = (async () => {
+    for await (const piece of answer.body!.pipeThrough(new TextDecoderStream())) text += piece
+  })()
+  while (!text.includes('word29')) await sleep(20)
+  const script = `const db = new (require('better-sqlite3'))(${JSON.stringify(join(gateway.dir, 'data/gateway.db'))});
+    db.exec('BEGIN IMMEDIATE'); console.log('locked'); setTimeout(() => db.exec('COMMIT'), 1500)`
+  const other = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  await once(other.stdout, 'data')
+  await upstream.release('a')
+  await read
+  t.match(text, /billing_unavailable/)
+  await once(other, 'exit')
+  await gateway.restart()
+  const found = readBooks(gateway, books => ({
+    rows: books.prepare('SELECT outcome, charged, completion_tokens AS tokens, error_code AS code FROM requests').all(),
+    balance: books.prepare('SELECT held, used FROM balances').get(),
+  }))
+  t.same(found.rows, [{ outcome: 'error', charged: 71_000, tokens: 30, code: 'billing_unavailable' }])
+  t.same(found.balance, { held: 0, used: 71_000 })
+  t.same(await commandsOf(gateway)('usage.check'), { differences: [] })
+})
