@@ -14,6 +14,7 @@ import { Repeated } from '../openai/repeated.ts'
 import type { Block } from './blocks.ts'
 import { faultOf } from './fault.ts'
 import { type OpenBlock, openBlock } from './open-block.ts'
+import { Passages } from './passages.ts'
 import type { Delta, Message, Payload } from './payload.ts'
 import { FORMAT } from './thinking.ts'
 import { tierOf, UsageMeter } from './usage.ts'
@@ -40,6 +41,7 @@ export class MessagesDecoder implements Decoder {
   /** Blocks that still gather input, by the wire's block index. */
   readonly #open = new Map<number, OpenBlock>()
   readonly #cited = new Set<string>()
+  readonly #passages = new Passages()
   readonly #repeated = new Repeated('text')
   #usage = new UsageMeter()
 
@@ -137,6 +139,7 @@ export class MessagesDecoder implements Decoder {
 
   #blockStart(index: number, block: Block): Event[] {
     const events: Event[] = []
+    if (block.type !== 'text') this.#passages.interrupt()
     switch (block.type) {
       case 'text':
         if (block.text) events.push(...this.#delta(index, { type: 'text_delta', text: block.text }))
@@ -166,7 +169,7 @@ export class MessagesDecoder implements Decoder {
         const { text } = delta
         if (typeof text !== 'string' || text === '') return []
         this.#emitted = true
-        return [textEvent(text)]
+        return [...this.#passages.text(index), textEvent(text)]
       }
       case 'input_json_delta': {
         const json = delta.partial_json
@@ -197,7 +200,7 @@ export class MessagesDecoder implements Decoder {
 
   #blockStop(index: number): Event[] {
     const open = this.#open.get(index)
-    if (!open) return []
+    if (!open) return this.#passages.end()
     this.#open.delete(index)
     this.#emitted = true
     return open.stop()
@@ -208,7 +211,7 @@ export class MessagesDecoder implements Decoder {
     this.#report(report, events)
     const reason = delta?.stop_reason
     if (typeof reason === 'string' && reason !== '') {
-      this.#finish(reason, delta?.stop_details, events, delta?.stop_sequence)
+      this.#finish(reason, delta ?? {}, events)
     }
     return events
   }
@@ -216,15 +219,16 @@ export class MessagesDecoder implements Decoder {
   #messageStop(): Event[] {
     if (!this.#started) return this.#fail(errors.truncated())
     const events: Event[] = []
-    this.#finish('end_turn', undefined, events)
+    this.#finish('end_turn', {}, events)
     this.done = true
     return events
   }
 
-  #finish(stopReason: string, details: Message['stop_details'], events: Event[], sequence: unknown = null): void {
+  #finish(stopReason: string, said: Delta | Message, events: Event[]): void {
     if (this.#finished) return
     this.#finished = true
     for (const index of [...this.#open.keys()]) events.push(...this.#blockStop(index))
+    const { stop_details: details, stop_sequence = null, container } = said
     const explanation = details?.explanation
     // A refusal before any output is free (field notes section 5).
     const free = stopReason === 'refusal' && !this.#emitted
@@ -232,10 +236,16 @@ export class MessagesDecoder implements Decoder {
       events.push({ type: 'refusal', choice: 0, text: explanation })
     }
     this.#emitted = true
-    const reason = this.#reason(stopReason)
-    const fields = { stop_reason: stopReason, stop_sequence: sequence, ...(details && { stop_details: details }) }
-    const ending = BEYOND.has(stopReason) || details ? { ending: { wire: 'anthropic.messages', fields } } : {}
-    events.push({ type: 'finish', choice: 0, reason, ...ending, ...(free && { free }) })
+    const more = { ...(details && { stop_details: details }), ...(container != null && { container }) }
+    const fields = { stop_reason: stopReason, stop_sequence, ...more }
+    const isBeyond = BEYOND.has(stopReason) || Object.keys(more).length > 0
+    events.push({
+      type: 'finish',
+      choice: 0,
+      reason: this.#reason(stopReason),
+      ...(isBeyond && { ending: { wire: 'anthropic.messages', fields } }),
+      ...(free && { free }),
+    })
   }
 
   /** Calls decide between stop and tool_calls (C10): an answer given by tool is text, not a call. */
@@ -261,6 +271,7 @@ export class MessagesDecoder implements Decoder {
   }
 
   #cite(citation: unknown, events: Event[]): void {
+    if (citation != null) this.#passages.cite(citation)
     const { type, url, title } = (citation ?? {}) as Record<string, unknown>
     if (type !== 'web_search_result_location' || typeof url !== 'string' || this.#cited.has(url)) return
     this.#cited.add(url)

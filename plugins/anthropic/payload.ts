@@ -17,6 +17,7 @@ export interface Message {
   stop_reason?: unknown
   stop_sequence?: unknown
   stop_details?: { explanation?: unknown } | null
+  container?: unknown
   usage?: unknown
 }
 /** What an event adds to a block, or to the message. */
@@ -30,4 +31,5 @@ export interface Delta {
   stop_reason?: unknown
   stop_sequence?: unknown
   stop_details?: Message['stop_details']
+  container?: unknown
 }

@@ -48,6 +48,8 @@ export type Event =
   | { type: 'source'; choice: number; url: string; title?: string }
   /** The text that follows is an item of its own, of this phase. */
   | { type: 'phase'; choice: number; phase: Phase }
+  /** Ends a block of text. `citations`: what its provider's wire says of it, for clients who speak that wire. */
+  | { type: 'passage'; wire: string; citations: readonly unknown[] }
   /** A content block with no OpenAI form, replayed only to `provider`. */
   | { type: 'native'; choice: number; provider: string; block: Record<string, unknown> }
   /**
@@ -69,4 +71,5 @@ export const isContent = (event: Event): boolean =>
   event.type !== 'usage' &&
   event.type !== 'tier' &&
   event.type !== 'phase' &&
+  event.type !== 'passage' &&
   event.type !== 'error'

@@ -34,6 +34,8 @@ const searched = (...results: [url: string, title: string][]) => [
   },
 ]
 
+const passage = (...citations: Json[]): Event => ({ type: 'passage', wire: 'anthropic.messages', citations })
+
 export const answers: (readonly [says: string, events: Event[], content: Json[]])[] = [
   ['nothing', [], []],
   ['text', [text('a'), text(''), text('b')], [said('ab')]],
@@ -41,6 +43,16 @@ export const answers: (readonly [says: string, events: Event[], content: Json[]]
     'text of two phases',
     [text('a'), { type: 'phase', choice: 0, phase: 'final_answer' }, text('b')],
     [said('a'), said('b')],
+  ],
+  [
+    'passages of this wire, with what they cite',
+    [text('It is '), passage(), text('r'), text('ain'), passage({ x: 1 }, { x: 2 }), passage({ x: 3 }), text('.')],
+    [said('It is '), { ...said('rain'), citations: [{ x: 1 }, { x: 2 }] }, said('.')],
+  ],
+  [
+    'passages of another wire',
+    [text('a'), { type: 'passage', wire: 'other', citations: [{ x: 1 }] }, text('b')],
+    [said('ab')],
   ],
   ['only the first choice', [text('a'), text('x', 1), tool(0, { choice: 1, id: 'x', name: 'x' })], [said('a')]],
   ['an image, which no block holds', [{ type: 'image', choice: 0, url: 'data:x' }, text('a')], [said('a')]],

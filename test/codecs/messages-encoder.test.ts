@@ -78,6 +78,7 @@ function folded(stream: readonly Json[]): Json & { content: Json[] } {
     } else if (delta.type === 'text_delta') last.text += String(delta.text)
     else if (delta.type === 'thinking_delta') last.thinking += String(delta.thinking)
     else if (delta.type === 'signature_delta') last.signature = delta.signature
+    else if (delta.type === 'citations_delta') last.citations = [...((last.citations ?? []) as Json[]), delta.citation]
     else if (delta.type === 'input_json_delta') json += String(delta.partial_json)
     else assert.fail(`unknown ${delta.type}`)
   }
@@ -199,6 +200,8 @@ t.test('a provider of the same wire is quoted where the reason alone would say l
   t.match(whole([text('a'), ending(stopped, 'other')]), { stop_reason: 'end_turn', stop_sequence: null })
   const refused = { stop_reason: 'refusal', stop_details: { type: 'refusal', category: 'cyber', explanation: null } }
   t.match(whole([ending(refused)]), refused)
+  const ran = { stop_reason: 'end_turn', container: { id: 'c1', expires_at: 'soon' } }
+  t.match(folded(payloads(streamed([[ending(ran)]]))), ran)
   t.match(folded(payloads(streamed([[ending(refused)]]))), refused)
 })
 

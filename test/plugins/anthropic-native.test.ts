@@ -115,6 +115,39 @@ function contentOf(events: readonly Event[]): Json[] {
   return JSON.parse(String(encoder.end())).content
 }
 
+t.test('what an answer cites comes to a client of the wire as it was', async t => {
+  const place = { type: 'char_location', cited_text: 'r', document_index: 0, start_char_index: 0, end_char_index: 1 }
+  const blocks: Json[] = [
+    { type: 'text', text: 'It is ' },
+    { type: 'text', text: 'rain', citations: [place, { ...place, start_char_index: 4 }] },
+    { type: 'text', text: ', and ' },
+    { type: 'text', text: 'wind' },
+  ]
+  const answer = JSON.stringify({ type: 'message', content: blocks, stop_reason: 'end_turn' })
+  t.strictSame(contentOf(decodeAll(wire!.decoder('unary', target()), [answer])), blocks)
+  const frames = blocks.flatMap(({ text, citations = [] }, index) => [
+    { type: 'content_block_start', index, content_block: { type: 'text', text: '' } },
+    { type: 'content_block_delta', index, delta: { type: 'text_delta', text } },
+    ...(citations as Json[]).map(citation => ({
+      type: 'content_block_delta',
+      index,
+      delta: { type: 'citations_delta', citation },
+    })),
+    { type: 'content_block_stop', index },
+  ])
+  const stream = [
+    { type: 'message_start', message: { type: 'message', id: 'm' } },
+    ...frames,
+    { type: 'message_delta', delta: { stop_reason: 'end_turn' } },
+    { type: 'message_stop' },
+  ]
+  const events = decodeAll(
+    wire!.decoder('stream', target()),
+    stream.map(event => JSON.stringify(event)),
+  )
+  t.strictSame(contentOf(events), blocks)
+})
+
 t.test('thinking survives three turns byte for byte, for the provider that signed it alone', async t => {
   const messages: Json[] = [hi]
   const made: Json[][] = []

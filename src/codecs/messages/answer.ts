@@ -11,8 +11,9 @@ export const headOf = (ex: Exchange) => ({
 })
 
 /** Why it ended. */
-export const endingOf = ({ stopReason, stopSequence, stopDetails }: Blocks) => ({
+export const endingOf = ({ stopReason, stopSequence, stopDetails, container }: Blocks) => ({
   stop_reason: stopReason,
   stop_sequence: stopSequence,
   ...(stopDetails !== undefined && { stop_details: stopDetails }),
+  ...(container !== undefined && { container }),
 })

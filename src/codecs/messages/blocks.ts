@@ -55,6 +55,13 @@ export class Blocks {
     else this.#say(event)
   }
 
+  /** The next text is a block of its own. */
+  passage({ wire, citations }: Extract<Event, { type: 'passage' }>): void {
+    if (this.#open?.type !== 'text' || wire !== NATIVE_WIRE) return
+    for (const citation of citations) this.#sink.cite(citation)
+    this.#close()
+  }
+
   /** Call it once, after the last event. */
   end(): void {
     this.#goOn(true)
@@ -106,6 +113,11 @@ export class Blocks {
     const details = this.#ending?.stop_details
     if (details !== undefined) return details
     return this.refusal === '' ? undefined : { type: 'refusal', category: null, explanation: this.refusal }
+  }
+
+  /** Where code of this answer ran, and the next turn's may run again. */
+  get container(): unknown {
+    return this.#ending?.container
   }
 
   get stopReason(): string {

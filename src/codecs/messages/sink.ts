@@ -4,6 +4,7 @@
 export interface BlockSink {
   open(block: OpenBlock): void
   text(piece: string): void
+  cite(citation: unknown): void
   thinking(piece: string): void
   signature(value: string): void
   json(piece: string): void

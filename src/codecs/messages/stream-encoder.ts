@@ -29,6 +29,7 @@ export class StreamEncoder implements Encoder, BlockSink {
 
   write(batch: readonly Event[]): string | undefined {
     for (const event of batch) {
+      if (event.type === 'passage') this.#blocks.passage(event)
       if (!('choice' in event)) continue
       if (!this.#begun) this.#begin()
       this.#blocks.add(event)
@@ -61,6 +62,10 @@ export class StreamEncoder implements Encoder, BlockSink {
 
   text(piece: string): void {
     this.#out += `${DELTA}${this.#index},"delta":{"type":"text_delta","text":${JSON.stringify(piece)}}}\n\n`
+  }
+
+  cite(citation: unknown): void {
+    this.#out += `${DELTA}${this.#index},"delta":{"type":"citations_delta","citation":${JSON.stringify(citation)}}}\n\n`
   }
 
   thinking(piece: string): void {

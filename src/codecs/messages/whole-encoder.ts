@@ -23,7 +23,10 @@ export class WholeEncoder implements Encoder, BlockSink {
   }
 
   write(batch: readonly Event[]): undefined {
-    for (const event of batch) if ('choice' in event) this.#blocks.add(event)
+    for (const event of batch) {
+      if (event.type === 'passage') this.#blocks.passage(event)
+      else if ('choice' in event) this.#blocks.add(event)
+    }
   }
 
   end(): string {
@@ -48,6 +51,11 @@ export class WholeEncoder implements Encoder, BlockSink {
 
   text(piece: string): void {
     this.#text += piece
+  }
+
+  cite(citation: unknown): void {
+    const block = this.#content.at(-1)!
+    block.citations = [...((block.citations as unknown[] | undefined) ?? []), citation]
   }
 
   thinking(piece: string): void {
