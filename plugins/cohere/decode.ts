@@ -164,8 +164,8 @@ export class CohereDecoder implements Decoder {
 
   #finish({ finish_reason: given, usage: report, error }: Json, out: Event[]): void {
     this.#begin(undefined, out)
-    const usage = usageOf(report)
-    if (usage) out.push({ type: 'usage', usage })
+    const used = usageOf(report)
+    if (used) out.push({ type: 'usage', ...used })
     const reason = textIn(given)
     const status = reason === undefined ? undefined : FAILURES.get(reason)
     if (status !== undefined) {

@@ -1,22 +1,36 @@
 /** Token counts of Cohere's wire as usage axes. */
 import { isObject, type Usage } from '../../src/plugin.ts'
 
-const count = (value: unknown): number => (typeof value === 'number' && value > 0 ? value : 0)
+const isCount = (value: unknown): value is number => typeof value === 'number' && value >= 0
+const count = (value: unknown): number => (isCount(value) ? Math.ceil(value) : 0)
 
 /**
- * `usage.tokens`: what the model read and wrote. `billed_units` are fewer, as they leave out the provider's own
- * instructions, but they cannot stand beside the others in one report: the share that came from the cache is counted
- * in `tokens`, and a client is billed by the very numbers that it is shown. A cost is therefore at most too high.
+ * `usage.tokens`: what the model read and wrote, for reports. `billed_units` are fewer, as they leave out the provider's
+ * own instructions: they are what is paid for (wire/mistral-cohere-jina-voyage.md section B1). The cache gives what comes
+ * first, which those instructions are; only what it gives beyond them is of what is billed.
  */
-export function usageOf(report: unknown): Partial<Usage> | undefined {
+export function usageOf(report: unknown): { usage: Partial<Usage>; billed?: Partial<Usage> } | undefined {
   if (!isObject(report)) return undefined
-  const tokens = isObject(report.tokens) ? report.tokens : report.billed_units
-  if (!isObject(tokens)) return undefined
+  const billed = countsOf(report.billed_units)
+  const counts = countsOf(report.tokens) ?? billed
+  if (!counts) return undefined
   const cached = count(report.cached_tokens)
-  let prompt = count(tokens.input_tokens)
-  const completion = count(tokens.output_tokens)
-  if (prompt === 0 && completion === 0) return undefined
+  const usage: Partial<Usage> = { ...counts }
   // C37: more in the cache than was read at all means that it was counted apart.
-  if (cached > prompt) prompt += cached
-  return cached > 0 ? { prompt, completion, input_cache_read: cached } : { prompt, completion }
+  if (usage.prompt !== undefined && cached > usage.prompt) usage.prompt += cached
+  if (cached > 0) usage.input_cache_read = cached
+  if (!billed || billed === counts) return { usage }
+  const unbilled = (usage.prompt ?? 0) - (billed.prompt ?? 0)
+  return { usage, billed: { ...billed, input_cache_read: Math.max(0, cached - unbilled) } }
+}
+
+/** Undefined without a count; a side that is not told is estimated (C4). */
+function countsOf(units: unknown): Partial<Usage> | undefined {
+  if (!isObject(units)) return undefined
+  const { input_tokens: prompt, output_tokens: completion } = units
+  if (count(prompt) === 0 && count(completion) === 0) return undefined
+  return {
+    ...(isCount(prompt) && { prompt: count(prompt) }),
+    ...(isCount(completion) && { completion: count(completion) }),
+  }
 }

@@ -57,8 +57,8 @@ export type Event =
    * charged for the answer.
    */
   | { type: 'finish'; choice: number; reason: FinishReason; ending?: Ending; free?: true }
-  /** Cumulative: merged by maximum, never summed. */
-  | { type: 'usage'; usage: Partial<Usage> }
+  /** Cumulative: merged by maximum, never summed. `billed` is what stands for it in the price, where that is less. */
+  | { type: 'usage'; usage: Partial<Usage>; billed?: Partial<Usage> }
   /** The tier that the provider really served. */
   | { type: 'tier'; tier: string }
   /** Whole answer of a non-chat operation; `bytes` is JSON that need not be made again, a string once it was kept. */

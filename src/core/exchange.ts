@@ -114,6 +114,7 @@ export class Exchange {
   #pictures = 0
   #free = false
   #begun = false
+  #billed: Partial<Usage> | undefined
 
   constructor(init: ExchangeInit) {
     const given = init.headers['x-request-id']
@@ -189,6 +190,7 @@ export class Exchange {
           break
         case 'usage':
           mergeUsage(this.usage, event.usage)
+          this.#billed = event.billed
           if (event.usage.completion !== undefined && this.#unreported > 0) {
             this.#told = this.usage.completion ?? 0
             this.#unreported = 0
@@ -230,8 +232,8 @@ export class Exchange {
   /** Usage and cost if the answer were cut short now. */
   get soFar(): { readonly usage: Usage; readonly cost: Cost | null } {
     const usage = { ...this.usage }
-    this.#complete(usage, true)
-    return { usage, cost: this.#costOf(usage) }
+    const estimated = this.#complete(usage, true)
+    return { usage, cost: this.#costOf(usage, estimated) }
   }
 
   /** Whether anything had to be estimated. */
@@ -258,17 +260,16 @@ export class Exchange {
   /** Cost of the usage so far at the target's price; null while the price is unknown. */
   get cost(): Cost | null {
     if (this.cached || this.#free || (this.failure && this.marks.firstToken === 0)) return noCost
-    this.#cost ??= this.#costOf(this.usage)
+    this.#cost ??= this.#costOf(this.usage, this.estimated)
     return this.#cost
   }
 
   /** Where a search has no price and nobody asked for one, the provider's own searching does not make the rest free. */
-  #costOf(usage: Usage): Cost | null {
+  #costOf(usage: Usage, estimated: boolean): Cost | null {
     const price = this.target?.price
-    if (!usage.web_search || !price || price.rates.web_search !== undefined || this.#asksForSearch) {
-      return costOf(usage, price, this.#terms)
-    }
-    return costOf({ ...usage, web_search: 0 }, price, this.#terms)
+    const counted = this.#billed && !estimated ? { ...usage, ...this.#billed } : usage
+    const isFree = counted.web_search && price && price.rates.web_search === undefined && !this.#asksForSearch
+    return costOf(isFree ? { ...counted, web_search: 0 } : counted, price, this.#terms)
   }
 
   get #asksForSearch(): boolean {

@@ -139,7 +139,7 @@ t.test('usage counts real tokens, streamed and whole alike', async t => {
       { prompt: 3549, completion: 103, input_cache_read: 2000 },
     ],
     [{ tokens: { input_tokens: 0, output_tokens: 0 } }, {}],
-    [{ tokens: { input_tokens: null, output_tokens: 5 } }, { prompt: 0, completion: 5 }],
+    [{ tokens: { input_tokens: null, output_tokens: 5 } }, { completion: 5 }],
     [{ billed_units: null }, {}],
     [null, {}],
   ]
@@ -149,6 +149,21 @@ t.test('usage counts real tokens, streamed and whole alike', async t => {
     t.strictSame(usageOf(streamed), expected, JSON.stringify(usage))
     t.strictSame(usageOf(whole), expected, JSON.stringify(usage))
   }
+})
+
+t.test('what is paid for are billed units, where tokens are told beside them', async t => {
+  const billed_units = { input_tokens: 19, output_tokens: 12 }
+  const billedOf = (usage: Json) => {
+    const events = decode('unary', [{ message: { content: 'a' }, finish_reason: 'COMPLETE', usage }])
+    return events.flatMap(event => (event.type === 'usage' ? [event.billed] : []))
+  }
+  const tokens = { input_tokens: 1549, output_tokens: 103 }
+  const billed = { prompt: 19, completion: 12, input_cache_read: 0 }
+  t.strictSame(billedOf({ billed_units, tokens, cached_tokens: 992 }), [billed])
+  const beyond = { billed_units: { input_tokens: 1000, output_tokens: 12 }, tokens, cached_tokens: 992 }
+  t.strictSame(billedOf(beyond), [{ prompt: 1000, completion: 12, input_cache_read: 443 }], 'of the cache, too')
+  t.strictSame(billedOf({ billed_units }), [undefined])
+  t.strictSame(billedOf({ tokens }), [undefined])
 })
 
 t.test('refusals with a status say whose fault they are', async t => {

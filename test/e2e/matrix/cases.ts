@@ -195,8 +195,9 @@ export const cases: readonly Case[] = [
   {
     name: 'refusal',
     modes: both,
-    play: oneTurn({ text: '', finish: 'content_filter' }),
-    expected: { ...plain, finish: 'content_filter' },
+    // Whether it costs anything is the provider's own matter (field notes 5).
+    play: oneTurn({ text: '', finish: 'content_filter' }, { messages: hi }, turn => ({ ...seen(turn), usage: null })),
+    expected: { ...plain, finish: 'content_filter', usage: null },
   },
   {
     name: 'words of a refusal',

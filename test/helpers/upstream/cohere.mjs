@@ -3,11 +3,10 @@ import { textOf } from './answer.mjs'
 import { check } from './cohere-rules.mjs'
 
 const finishReasons = { stop: 'COMPLETE', length: 'MAX_TOKENS', tool_calls: 'TOOL_CALL', content_filter: 'ERROR_TOXIC' }
-/** Tokens of the provider's own instructions, which it counts but does not bill. */
-const preamble = usage => Math.floor(usage.prompt / 2)
 
+/** Of a model without instructions of the provider's own, which would be counted but not billed. */
 const usageOf = usage => ({
-  billed_units: { input_tokens: usage.prompt - preamble(usage), output_tokens: usage.completion },
+  billed_units: { input_tokens: usage.prompt, output_tokens: usage.completion },
   tokens: { input_tokens: usage.prompt, output_tokens: usage.completion },
   cached_tokens: usage.cached,
 })
