@@ -30,6 +30,8 @@ export type Outcome = 'ok' | 'error' | 'aborted'
 /** Milliseconds on the monotonic clock; 0 until it happened. */
 export interface Marks {
   readonly start: number
+  /** All of the request was here, however slowly it came; until then as `start`. */
+  read: number
   sent: number
   /** The upstream's first event of the attempt that answered. */
   answered: number
@@ -63,7 +65,7 @@ export class Exchange {
   readonly peer: string
   /** Unix milliseconds of arrival. */
   readonly at: number = Date.now()
-  readonly marks: Marks = { start: performance.now(), sent: 0, answered: 0, firstToken: 0, end: 0 }
+  readonly marks: Marks
 
   principal: Principal | undefined = undefined
   /** The organization's policy, and what the key may call under it; both are there when the principal is. */
@@ -126,6 +128,8 @@ export class Exchange {
     this.signal = init.signal
     this.peer = init.peer ?? ''
     this.#body = init.body
+    const start = performance.now()
+    this.marks = { start, read: start, sent: 0, answered: 0, firstToken: 0, end: 0 }
   }
 
   header(name: string): string | undefined {
@@ -141,6 +145,7 @@ export class Exchange {
   /** The canonical request: read, bounded, parsed, validated and decoded once, on first use. */
   input(): Promise<Ops[Op]> {
     this.#input ??= this.#body().then(({ value, verbatim }) => {
+      this.marks.read = performance.now()
       this.verbatim = verbatim
       this.request = this.endpoint.codec.decode(value, this)
       return this.request

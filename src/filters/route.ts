@@ -80,7 +80,7 @@ export const route: FilterFactory<Settings> = {
 
 /** The time of all attempts is over. */
 const isLate = ({ marks }: Exchange, { target }: Step): boolean =>
-  performance.now() - marks.start >= target.provider.timeouts.total
+  performance.now() - marks.read >= target.provider.timeouts.total
 
 /** Each model has its own: nobody's outage takes away the retries of another one. */
 class Budgets {

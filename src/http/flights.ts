@@ -78,7 +78,7 @@ export class Flights {
       const { heartbeat } = ex.endpoint.codec
       if (!heartbeat || !ex.streaming || ex.outcome) continue
       if (sink.begun) sink.tick(heartbeat.text, this.#ticksOfSilence)
-      else if (now - Math.max(ex.marks.start, intake.endedAt) >= this.#pace.hold) {
+      else if (now - ex.marks.read >= this.#pace.hold) {
         ex.status = 200
         sink.begin(heartbeat.contentType, ex.replyHeaders, heartbeat.text)
       }

@@ -14,8 +14,6 @@ export class Intake {
   #received = 0
   #since = 0
   #fail: ((error: GatewayError) => void) | undefined
-  /** When all of it was here, in milliseconds; 0 before. */
-  #endedAt = 0
 
   constructor(room: Room) {
     this.#room = room
@@ -39,13 +37,8 @@ export class Intake {
     this.#received += bytes
   }
 
-  end(now = performance.now()): void {
+  end(): void {
     this.#fail = undefined
-    this.#endedAt = now
-  }
-
-  get endedAt(): number {
-    return this.#endedAt
   }
 
   /** True while a body is being read. */

@@ -60,7 +60,7 @@ export class Health {
   /** An answer has ended, well or not. A caller that left, or that ran out of time by itself, speaks against nobody. */
   ended(step: Step, ex: Exchange): void {
     const { failure, outcome, marks } = ex
-    const late = marks.end - marks.start >= step.target.provider.timeouts.total - SLACK_MS
+    const late = marks.end - marks.read >= step.target.provider.timeouts.total - SLACK_MS
     const whose = outcome === 'error' && failure && !late ? blame(failure) : 'none'
     if (whose !== 'none') this.#judge(step, whose, failure!)
     else for (const at of [step.candidate.key, step.key]) this.#services.circuits.succeeded(at)

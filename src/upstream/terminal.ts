@@ -57,7 +57,7 @@ function send(transport: Transport, ex: Exchange, target: Target): Promise<Incom
   const request = ex.outbound!
   const { provider } = target
   const { timeouts } = provider
-  const remainingMs = () => timeouts.total - (performance.now() - ex.marks.start)
+  const remainingMs = () => timeouts.total - (performance.now() - ex.marks.read)
   const fresh = isAgain(ex, target)
   const { signal } = ex
   const call = ({ baseUrl, path, headers, body }: Outgoing) => {

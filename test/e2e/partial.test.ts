@@ -24,6 +24,7 @@ const gateway = await startGateway(t, {
       base_url: `http://127.0.0.1:${port}/v1`,
       auth: { scheme: 'query', parameter: 'key', secret },
       wires: { chat: 'openai.chat', embeddings: 'openai.embeddings' },
+      timeouts: { total: '1s' },
       models: [
         { model: 'test', id: 'x', pricing: { prompt: '1', completion: '1' }, supports: ['streaming'] },
         { model: 'emb', id: 'e', pricing: { prompt: '1' } },
@@ -99,7 +100,7 @@ const head = (length: number) =>
   `POST /v1/chat/completions HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer ${gateway.key}\r\n` +
   `Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`
 
-t.test('the time for which a status is held begins when the request is here', async t => {
+t.test('the time for which a status is held, and that of the provider, begin when the request is here', async t => {
   answer = res =>
     void setTimeout(
       () => res.writeHead(400, { 'content-type': 'application/json' }).end('{"error":{"message":"no"}}'),
