@@ -7,6 +7,7 @@ import { MessagesDecoder } from './anthropic/decode.ts'
 import { encode } from './anthropic/encode.ts'
 import { faultOf } from './anthropic/fault.ts'
 import { native } from './anthropic/native.ts'
+import { answersByTool } from './anthropic/tools.ts'
 import { encode as encodeVertex, native as nativeVertex } from './anthropic/vertex.ts'
 
 const error = refusals(faultOf)
@@ -16,7 +17,7 @@ const messages: Translator<'chat'> = {
   wire: 'anthropic.messages',
   encode,
   native: { wire: 'anthropic.messages', encode: native },
-  decoder: (mode, target) => new MessagesDecoder(mode, target),
+  decoder: (mode, target, input) => new MessagesDecoder(mode, target, answersByTool(input, target)),
   error,
 }
 

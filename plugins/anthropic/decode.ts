@@ -13,7 +13,7 @@ import {
 import { Repeated } from '../openai/repeated.ts'
 import type { Block } from './blocks.ts'
 import { faultOf } from './fault.ts'
-import { type OpenBlock, openBlock } from './open-block.ts'
+import { JsonAnswer, type OpenBlock, openBlock } from './open-block.ts'
 import { Passages } from './passages.ts'
 import type { Delta, Message, Payload } from './payload.ts'
 import { FORMAT } from './thinking.ts'
@@ -41,13 +41,15 @@ export class MessagesDecoder implements Decoder {
   /** Blocks that still gather input, by the wire's block index. */
   readonly #open = new Map<number, OpenBlock>()
   readonly #cited = new Set<string>()
-  readonly #passages = new Passages()
+  readonly #passages: Passages
   readonly #repeated = new Repeated('text')
   #usage = new UsageMeter()
 
-  constructor(mode: 'stream' | 'unary', target: Target) {
+  /** `byTool`: the answer may come as the input of a tool. */
+  constructor(mode: 'stream' | 'unary', target: Target, byTool = false) {
     this.#mode = mode
     this.#target = target
+    this.#passages = new Passages(byTool)
   }
 
   frame(frame: Frame): Event[] {
@@ -155,7 +157,11 @@ export class MessagesDecoder implements Decoder {
       default: {
         const open = openBlock(block, this.#tools, this.#target.provider.id)
         this.#open.set(index, open)
-        if (open.isTool) this.#tools += 1
+        if (open instanceof JsonAnswer) this.#passages.drop()
+        if (open.isTool) {
+          this.#tools += 1
+          events.push(...this.#passages.release())
+        }
         events.push(...open.start())
       }
     }
@@ -169,7 +175,7 @@ export class MessagesDecoder implements Decoder {
         const { text } = delta
         if (typeof text !== 'string' || text === '') return []
         this.#emitted = true
-        return [...this.#passages.text(index), textEvent(text)]
+        return this.#passages.say(index, textEvent(text))
       }
       case 'input_json_delta': {
         const json = delta.partial_json
@@ -228,6 +234,7 @@ export class MessagesDecoder implements Decoder {
     if (this.#finished) return
     this.#finished = true
     for (const index of [...this.#open.keys()]) events.push(...this.#blockStop(index))
+    events.push(...this.#passages.release())
     const { stop_details: details, stop_sequence = null, container } = said
     const explanation = details?.explanation
     // A refusal before any output is free (field notes section 5).

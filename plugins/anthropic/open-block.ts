@@ -76,7 +76,8 @@ class ToolCall extends Call {
   }
 }
 
-class JsonAnswer extends Call {
+/** The answer itself, as the input of a tool that the gateway offered for it. */
+export class JsonAnswer extends Call {
   readonly isTool = false
 
   protected piece(text: string): Event {

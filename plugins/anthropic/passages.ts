@@ -1,4 +1,4 @@
-/** Where blocks of text end, and what they cite: clients of the same wire get them as they were. */
+/** The text of an answer: where its blocks end, what they cite, and whether it is the answer at all. */
 import type { Event } from '../../src/plugin.ts'
 
 const passage = (citations: readonly unknown[]): Event => ({ type: 'passage', wire: 'anthropic.messages', citations })
@@ -7,12 +7,20 @@ export class Passages {
   /** The block that spoke last, while nothing else has come. */
   #spoke: number | undefined
   #citations: unknown[] = []
+  /** What waits while the answer may yet come by tool: words beside that are none of it. */
+  #held: Event[] | undefined
+  #isBeside = false
 
-  /** Text of a block follows. */
-  text(index: number): Event[] {
+  /** `byTool`: the answer may come by tool. */
+  constructor(byTool: boolean) {
+    if (byTool) this.#held = []
+  }
+
+  /** Text of a block. */
+  say(index: number, text: Event): Event[] {
     const ends = this.#spoke !== undefined && this.#spoke !== index
     this.#spoke = index
-    return ends ? [passage([])] : []
+    return this.#told(ends ? [passage([]), text] : [text])
   }
 
   cite(citation: unknown): void {
@@ -25,11 +33,31 @@ export class Passages {
     if (citations.length === 0) return []
     this.#citations = []
     this.#spoke = undefined
-    return [passage(citations)]
+    return this.#told([passage(citations)])
   }
 
   /** A block of another kind comes, which ends the text by itself. */
   interrupt(): void {
     this.#spoke = undefined
+  }
+
+  /** The answer comes by tool. */
+  drop(): void {
+    this.#isBeside = true
+    this.#held = []
+  }
+
+  /** Gives what waited, unless the answer came by tool. */
+  release(): Event[] {
+    if (this.#isBeside || !this.#held) return []
+    const held = this.#held
+    this.#held = undefined
+    return held
+  }
+
+  #told(events: Event[]): Event[] {
+    if (!this.#held) return events
+    this.#held.push(...events)
+    return []
   }
 }

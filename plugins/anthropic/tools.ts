@@ -18,6 +18,10 @@ export const answerSchema = (request: Readonly<ChatRequest>): Json | undefined =
   return format?.type === 'json_schema' ? format.json_schema.schema : undefined
 }
 
+/** Whether a tool is offered whose input is the answer. */
+export const answersByTool = (request: Readonly<ChatRequest> | undefined, { mapping }: Target): boolean =>
+  request !== undefined && answerSchema(request) !== undefined && !mapping.supports.has('structured_outputs')
+
 /**
  * `tools` in the caller's order, so that a cached prefix stays what it was, and `tool_choice`. While the model
  * thinks it cannot be forced to a tool. Tools that the mapping lacks are left out.
@@ -43,7 +47,7 @@ export function toolsOf(request: Readonly<ChatRequest>, target: Target, thinking
     tools.push(webSearchTool({ type: 'web_search' }))
     searches = true
   }
-  const schema = strict ? undefined : answerSchema(request)
+  const schema = answersByTool(request, target) ? answerSchema(request) : undefined
   const others = tools.length
   if (schema) tools.push(answerTool(schema))
   if (tools.length === 0) return {}

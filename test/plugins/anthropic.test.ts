@@ -8,6 +8,7 @@ import t from 'tap'
 import { fromWireName, toWireName } from '../../plugins/anthropic/tool-name.ts'
 import { plugin } from '../../plugins/anthropic.ts'
 import type { Event } from '../../src/core/event.ts'
+import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Target } from '../../src/core/translator.ts'
 import {
   anyMessages,
@@ -179,6 +180,21 @@ t.test('streams that are not plain', async t => {
     ['text', 'start', 'finish'],
     'S7 the type of the payload wins over its name',
   )
+})
+
+t.test('words beside an answer that comes by tool are none of it', async t => {
+  const schema = { type: 'object' }
+  const asked = { response_format: { type: 'json_schema', json_schema: { name: 'a', schema } } } as ChatRequest
+  const said = (...blocks: object[]) => {
+    const payload = JSON.stringify({ type: 'message', content: blocks, stop_reason: 'end_turn' })
+    const events = decodeAll(wire.decoder('unary', target({ mapping: { supports: new Set() } }), asked), [payload])
+    return events.flatMap(event => (event.type === 'text' ? [event.text] : event.type === 'tool' ? ['call'] : []))
+  }
+  const text = (text: string) => ({ type: 'text', text })
+  const answer = { type: 'tool_use', id: 't', name: 'json_answer', input: { a: 1 } }
+  t.strictSame(said(text('Sure:'), answer, text('Done.')), ['{"a":1}'])
+  t.strictSame(said(text('I do not know.')), ['I do not know.'], 'unless there is no such answer')
+  t.strictSame(said(text('I look.'), { ...answer, name: 'f' }), ['I look.', 'call', 'call'], 'or another call')
 })
 
 t.test('C15 a call without an id gets one, and keeps its name', async t => {
