@@ -184,7 +184,11 @@ t.test('streams that are not plain', async t => {
 
 t.test('words beside an answer that comes by tool are none of it', async t => {
   const schema = { type: 'object' }
-  const asked = { response_format: { type: 'json_schema', json_schema: { name: 'a', schema } } } as ChatRequest
+  const asked: ChatRequest = {
+    model: 'm',
+    messages: [],
+    response_format: { type: 'json_schema', json_schema: { name: 'a', schema } },
+  }
   const said = (...blocks: object[]) => {
     const payload = JSON.stringify({ type: 'message', content: blocks, stop_reason: 'end_turn' })
     const events = decodeAll(wire.decoder('unary', target({ mapping: { supports: new Set() } }), asked), [payload])
