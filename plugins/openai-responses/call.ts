@@ -1,5 +1,6 @@
 /** A function call as it grows. */
 import { type Event, type Json, newCallId, textIn, toolArguments } from '../../src/plugin.ts'
+import { Arguments } from '../openai/arguments.ts'
 import type { Answer } from './answer.ts'
 import { PARALLEL, wrappedCalls } from './parallel.ts'
 import { sealNamespace } from './replay.ts'
@@ -12,7 +13,7 @@ export class CallItem {
   /** Its number in our answer; undefined until the client knows of it. */
   #index: number | undefined
   /** Arguments that wait: until the call has a name, and until they begin like an object. */
-  #held = ''
+  readonly #held = new Arguments()
   #streamed = false
   #state: 'held' | 'direct' | 'closed' = 'held'
 
@@ -30,13 +31,15 @@ export class CallItem {
 
   /** True for arguments that belong to no function. */
   get isNameless(): boolean {
-    return this.#name === undefined && this.#held.trim() !== ''
+    return this.#name === undefined && this.#held.text.trim() !== ''
   }
 
-  piece(_kind: string, { delta }: Json, out: Event[]): void {
-    if (typeof delta !== 'string' || delta === '') return
+  /** `arguments` are all of them at once, and say nothing new behind any `delta`. */
+  piece(_kind: string, { delta, arguments: all }: Json, out: Event[]): void {
+    const piece = this.#streamed ? delta : (delta ?? all)
+    if (typeof piece !== 'string' || piece === '') return
     this.#streamed = true
-    this.#write(delta, out)
+    this.#write(piece, out)
   }
 
   done(item: Json, out: Event[]): void {
@@ -64,13 +67,13 @@ export class CallItem {
   }
 
   #flush(name: string, out: Event[]): void {
-    const wrapped = name === PARALLEL ? wrappedCalls(this.#held) : undefined
+    const wrapped = name === PARALLEL ? wrappedCalls(this.#held.text) : undefined
     for (const [i, { name, args }] of wrapped?.entries() ?? []) {
       out.push({ type: 'tool', choice: 0, index: this.#answer.call(), id: `${this.#clientId()}_${i}`, name, args })
     }
     if (wrapped) return
     const index = this.#open(name, undefined, out)
-    out.push({ type: 'tool', choice: 0, index, args: toolArguments(this.#held.trim()) })
+    out.push({ type: 'tool', choice: 0, index, args: toolArguments(this.#held.text.trim()) })
   }
 
   #open(name: string, namespace: unknown, out: Event[]): number {
@@ -86,10 +89,10 @@ export class CallItem {
     if (this.#state === 'closed') return
     let args = piece
     if (this.#state === 'held') {
-      this.#held += piece
-      if (this.#index === undefined || !this.#held.trimStart().startsWith('{')) return
+      this.#held.add(piece)
+      if (this.#index === undefined || !this.#held.direct) return
       this.#state = 'direct'
-      args = this.#held
+      args = this.#held.text
     }
     out.push({ type: 'tool', choice: 0, index: this.#index!, args })
   }

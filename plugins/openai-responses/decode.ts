@@ -27,6 +27,7 @@ const PIECES: ReadonlyMap<unknown, string> = new Map([
   ['response.reasoning_summary_text.delta', 'reasoning'],
   ['response.reasoning_text.delta', 'reasoning'],
   ['response.function_call_arguments.delta', 'function_call'],
+  ['response.function_call_arguments.done', 'function_call'],
 ])
 
 /** A whole answer takes the path of a stream, so that both give the same events. */
