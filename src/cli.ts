@@ -3,7 +3,9 @@ import { run } from './cli/program.ts'
 
 // A reader that has seen enough (`gatewayctl metrics | head`) is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error
+  if (error.code === 'EPIPE') return
+  process.stderr.write(`gatewayctl: cannot write the output: ${error.message}\n`)
+  process.exit(1)
 })
 
 process.exitCode = await run(process.argv.slice(2), {

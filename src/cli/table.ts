@@ -5,7 +5,12 @@ type Cell = string | number | null | undefined
 
 const show = (cell: Cell): string =>
   cell === null || cell === undefined || cell === '' ? '-' : printable(String(cell))
-const width = (text: string): number => [...text].length
+/** Characters of two columns, and of none (Unicode annex 11). */
+const WIDE =
+  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\uff01-\uff60]/u
+const MARK = /\p{M}/u
+const columns = (character: string): number => (WIDE.test(character) ? 2 : MARK.test(character) ? 0 : 1)
+const width = (text: string): number => [...text].reduce((sum, character) => sum + columns(character), 0)
 
 /** Columns two spaces apart; those without words stand to the right. Empty cells show as `-`. */
 export function table(headers: readonly string[], rows: readonly (readonly Cell[])[]): string {

@@ -373,6 +373,17 @@ t.test('tables are aligned and nothing in them steers the terminal', t => {
     'id  price\na    0.25\nb       -\n',
   )
   t.equal(table(['id', 'n'], []), 'id  n\n')
+  t.equal(
+    table(
+      ['a', 'b'],
+      [
+        ['名前', 'x'],
+        ['e\u0301', 'y'],
+      ],
+    ),
+    'a     b\n名前  x\ne\u0301     y\n',
+    'as wide as they are shown',
+  )
   t.end()
 })
 
