@@ -8,7 +8,7 @@ import { encode } from './anthropic/encode.ts'
 import { faultOf } from './anthropic/fault.ts'
 import { native } from './anthropic/native.ts'
 import { answersByTool } from './anthropic/tools.ts'
-import { encode as encodeVertex, native as nativeVertex } from './anthropic/vertex.ts'
+import { encode as encodeVertex, native as nativeVertex, plainOf } from './anthropic/vertex.ts'
 
 const error = refusals(faultOf)
 
@@ -16,7 +16,8 @@ const messages: Translator<'chat'> = {
   op: 'chat',
   wire: 'anthropic.messages',
   encode,
-  native: { wire: 'anthropic.messages', encode: native },
+  // Nothing is offered by which an answer could come.
+  native: { wire: 'anthropic.messages', encode: native, decoder: (mode, target) => new MessagesDecoder(mode, target) },
   decoder: (mode, target, input) => new MessagesDecoder(mode, target, answersByTool(input, target)),
   error,
 }
@@ -26,7 +27,7 @@ const vertex: Translator<'chat'> = {
   wire: 'anthropic.vertex',
   encode: encodeVertex,
   native: { wire: 'anthropic.messages', encode: nativeVertex },
-  decoder: messages.decoder,
+  decoder: (mode, target, input) => new MessagesDecoder(mode, target, answersByTool(input, plainOf(target))),
   error,
 }
 

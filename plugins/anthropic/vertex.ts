@@ -53,7 +53,8 @@ function plainBody(body: Json, input: Readonly<ChatRequest>, mapping: Mapping): 
 const mayThink = ({ thinking }: Json, mapping: Mapping): boolean =>
   isObject(thinking) ? thinking.type !== 'disabled' : isAdaptive(mapping)
 
-const plainOf = (target: Target): Target => ({ ...target, mapping: withoutStructuredOutputs(target.mapping) })
+/** The target as this wire has it. */
+export const plainOf = (target: Target): Target => ({ ...target, mapping: withoutStructuredOutputs(target.mapping) })
 
 function atVertex({ body, ...rest }: WireRequest, stream: boolean): WireRequest {
   const { model, ...fields } = body

@@ -70,8 +70,7 @@ export class CohereDecoder implements Decoder {
     else if (name === 'error') this.#refuse(text, out)
     else this.#fail(errors.invalidAnswer(`${this.#unary ? 'it' : 'one of its events'} is not a JSON object`), out)
     if (this.#unary) this.done = true
-    for (const event of out) if (event.type === 'tool' && event.name) event.name = fromWireName(event.name)
-    return this.#thinking.mark(out)
+    return this.#thinking.mark(named(out))
   }
 
   end(): Event[] {
@@ -79,7 +78,7 @@ export class CohereDecoder implements Decoder {
     if (this.done) return out
     this.#choice.flush(out)
     this.#fail(this.#unary ? errors.invalidAnswer('it is empty') : errors.truncated(), out)
-    return this.#thinking.mark(out)
+    return this.#thinking.mark(named(out))
   }
 
   #event(kind: string | undefined, payload: Json, out: Event[]): void {
@@ -188,4 +187,10 @@ export class CohereDecoder implements Decoder {
     this.done = true
     out.push({ type: 'error', error })
   }
+}
+
+/** With the names of tools as the caller spelt them. */
+function named(events: Event[]): Event[] {
+  for (const event of events) if (event.type === 'tool' && event.name) event.name = fromWireName(event.name)
+  return events
 }

@@ -34,8 +34,7 @@ export class MistralDecoder implements Decoder {
   frame(frame: Frame): Event[] {
     if (this.done) return []
     const { data } = frame
-    const events = this.#chat.frame(frame)
-    for (const event of events) if (event.type === 'tool' && event.name) event.name = fromWireName(event.name)
+    const events = named(this.#chat.frame(frame))
     // Few frames hold these keys, and none does in its text, where quotes are escaped.
     if (!data.includes('"signature"') && !data.includes('"service_tier"')) return this.#thinking.mark(events)
     const chunk = parsed(data)
@@ -47,8 +46,14 @@ export class MistralDecoder implements Decoder {
   }
 
   end(): Event[] {
-    return this.#thinking.mark(this.#chat.end())
+    return this.#thinking.mark(named(this.#chat.end()))
   }
+}
+
+/** With the names of tools as the caller spelt them. */
+function named(events: Event[]): Event[] {
+  for (const event of events) if (event.type === 'tool' && event.name) event.name = fromWireName(event.name)
+  return events
 }
 
 function parsed(data: string): Json {

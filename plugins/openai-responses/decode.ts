@@ -27,7 +27,6 @@ const PIECES: ReadonlyMap<unknown, string> = new Map([
   ['response.reasoning_summary_text.delta', 'reasoning'],
   ['response.reasoning_text.delta', 'reasoning'],
   ['response.function_call_arguments.delta', 'function_call'],
-  ['response.function_call_arguments.done', 'function_call'],
 ])
 
 /** A whole answer takes the path of a stream, so that both give the same events. */
@@ -86,6 +85,10 @@ export class ResponsesDecoder implements Decoder {
     }
     const { item, response } = payload
     switch (kind) {
+      case 'response.function_call_arguments.done':
+        // Of a call that is known: what it repeats is no reason to begin another one.
+        this.#items.get(keyOf(payload, {}))?.piece(kind, payload, out)
+        break
       case 'response.output_item.added':
         if (isObject(item)) this.#open(payload, item, out)
         break

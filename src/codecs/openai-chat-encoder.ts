@@ -63,12 +63,12 @@ export class StreamEncoder implements Encoder {
     if (event.type === 'native') {
       this.#native[event.choice] ??= []
       this.#native[event.choice]!.push({ ...event.block, provider: event.provider })
-      return ''
+      return this.#begin(event.choice)
     }
     if (event.type === 'reasoning' && event.format !== undefined) {
       this.#details[event.choice] ??= []
       addDetail(this.#details[event.choice]!, event)
-      if (event.text === '') return ''
+      if (event.text === '') return this.#begin(event.choice)
     }
     let role = ''
     if (!this.#begun[event.choice]) {
@@ -78,13 +78,18 @@ export class StreamEncoder implements Encoder {
     return `${this.#prefix}${event.choice},"delta":{${role}${deltaOf(event)}},"finish_reason":null}]}\n\n`
   }
 
+  /** What is told at the end is charged from now on: so the stream begins here, whatever breaks it. */
+  #begin(choice: number): string {
+    if (this.#begun[choice]) return ''
+    this.#begun[choice] = true
+    return `${this.#prefix}${choice},"delta":{"role":"assistant","content":null},"finish_reason":null}]}\n\n`
+  }
+
   /** All that a choice wants back, each list at once: clients that add up only known fields keep the last they see. */
   #replay(choice: number): string {
     const lists = { reasoning_details: this.#details[choice], provider_native_blocks: this.#native[choice] }
     if (!lists.reasoning_details && !lists.provider_native_blocks) return ''
-    const role = this.#begun[choice] ? '' : '"role":"assistant","content":null,'
-    this.#begun[choice] = true
-    return `${this.#prefix}${choice},"delta":{${role}${JSON.stringify(lists).slice(1, -1)}},"finish_reason":null}]}\n\n`
+    return `${this.#prefix}${choice},"delta":{${JSON.stringify(lists).slice(1, -1)}},"finish_reason":null}]}\n\n`
   }
 }
 

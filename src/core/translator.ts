@@ -49,6 +49,8 @@ export interface NativeForm<O extends Op = Op> {
   readonly wire: string
   /** `input` is the canonical reading of the same body. Mutates neither. */
   encode(body: Readonly<Record<string, unknown>>, input: Readonly<Ops[O]>, target: Target, stream: boolean): WireRequest
+  /** Where its answers are read differently. */
+  decoder?(mode: 'stream' | 'unary', target: Target): Decoder
 }
 
 export interface Translator<O extends Op = Op> {

@@ -33,7 +33,9 @@ export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply>
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
       const { framing, mode } = framingFor(incoming.header('content-type'), ex.streaming)
       const source = decoded(incoming, incoming.header('content-encoding'))
-      const decoder = target.translator.decoder(mode, target, ex.request)
+      const { native } = target.translator
+      const isNative = native?.decoder && ex.native?.wire === native.wire
+      const decoder = isNative ? native.decoder!(mode, target) : target.translator.decoder(mode, target, ex.request)
       const answer = new Answer(incoming, source, framing, decoder)
       await answer.commit(!ex.streaming)
       incoming.committed(mode === 'stream')

@@ -70,7 +70,10 @@ export const answers: readonly (readonly [
   [
     'hidden reasoning in two pieces, which no one can join',
     [hidden, { ...hidden, data: 'acme:e' } as Event],
-    [[0, { role: 'assistant', content: null, reasoning_details: [encrypted, { ...encrypted, data: 'acme:e' }] }]],
+    [
+      [0, { role: 'assistant', content: null }],
+      [0, { reasoning_details: [encrypted, { ...encrypted, data: 'acme:e' }] }],
+    ],
     { content: '', reasoning_details: [encrypted, { ...encrypted, data: 'acme:e' }] },
   ],
   [
@@ -157,7 +160,10 @@ export const answers: readonly (readonly [
   [
     'a native block',
     [{ type: 'native', choice: 0, provider: 'acme', block: { type: 'b', x: 1 } }],
-    [[0, { role: 'assistant', content: null, provider_native_blocks: [{ type: 'b', x: 1, provider: 'acme' }] }]],
+    [
+      [0, { role: 'assistant', content: null }],
+      [0, { provider_native_blocks: [{ type: 'b', x: 1, provider: 'acme' }] }],
+    ],
     { content: '', provider_native_blocks: [{ type: 'b', x: 1, provider: 'acme' }] },
   ],
 ]

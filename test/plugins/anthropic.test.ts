@@ -9,7 +9,7 @@ import { fromWireName, toWireName } from '../../plugins/anthropic/tool-name.ts'
 import { plugin } from '../../plugins/anthropic.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
-import type { Target } from '../../src/core/translator.ts'
+import type { Decoder, Target } from '../../src/core/translator.ts'
 import {
   anyMessages,
   checkErrors,
@@ -189,16 +189,24 @@ t.test('words beside an answer that comes by tool are none of it', async t => {
     messages: [],
     response_format: { type: 'json_schema', json_schema: { name: 'a', schema } },
   }
-  const said = (...blocks: object[]) => {
+  const told = (decoder: Decoder, blocks: object[]) => {
     const payload = JSON.stringify({ type: 'message', content: blocks, stop_reason: 'end_turn' })
-    const events = decodeAll(wire.decoder('unary', target({ mapping: { supports: new Set() } }), asked), [payload])
+    const events = decodeAll(decoder, [payload])
     return events.flatMap(event => (event.type === 'text' ? [event.text] : event.type === 'tool' ? ['call'] : []))
   }
+  const said = (...blocks: object[]) =>
+    told(wire.decoder('unary', target({ mapping: { supports: new Set() } }), asked), blocks)
   const text = (text: string) => ({ type: 'text', text })
   const answer = { type: 'tool_use', id: 't', name: 'json_answer', input: { a: 1 } }
   t.strictSame(said(text('Sure:'), answer, text('Done.')), ['{"a":1}'])
   t.strictSame(said(text('I do not know.')), ['I do not know.'], 'unless there is no such answer')
   t.strictSame(said(text('I look.'), { ...answer, name: 'f' }), ['I look.', 'call', 'call'], 'or another call')
+
+  const able = target({ mapping: { supports: new Set(['structured_outputs']) } })
+  const vertex = plugin.wires[1]!.decoder('unary', able, asked)
+  t.strictSame(told(vertex, [text('Sure:'), answer]), ['{"a":1}'], 'Vertex has no other form of it')
+  const native = wire.native!.decoder!('unary', target({ mapping: { supports: new Set() } }))
+  t.strictSame(told(native, [text('{"a":1}')]), ['{"a":1}'], 'and a body of the client offers no tool')
 })
 
 t.test('C15 a call without an id gets one, and keeps its name', async t => {

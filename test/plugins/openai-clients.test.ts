@@ -77,9 +77,8 @@ t.test('C5 a choice that says nothing has a role', async t => {
 t.test('native blocks come at once', async t => {
   const block = (type: string): Event => ({ type: 'native', choice: 0, provider: 'p', block: { type } })
   t.strictSame(streamed([block('a'), block('b'), { type: 'finish', choice: 0, reason: 'stop' }]), [
+    { role: 'assistant', content: null },
     {
-      role: 'assistant',
-      content: null,
       provider_native_blocks: [
         { type: 'a', provider: 'p' },
         { type: 'b', provider: 'p' },
