@@ -46,14 +46,21 @@ export class Registry {
     for (const [name, plugin] of Object.entries(OWN_PLUGINS)) this.#add(name, plugin)
   }
 
+  /** Paths of the modules that were loaded from folders. */
+  get modules(): string[] {
+    return [...this.#loaded.keys()]
+  }
+
   /**
    * Loads the modules of `folder` that are not loaded yet; returns those that have changed since they were. Throws an
-   * Error that names the file, and then nothing of that file is added.
+   * Error that names the file, and then nothing of that file is added. With `only`, modules of other paths are left for
+   * a later call.
    */
-  async load(folder: string): Promise<string[]> {
+  async load(folder: string, only?: readonly string[]): Promise<string[]> {
     const changed: string[] = []
     for (const name of (await readdir(folder)).filter(file => MODULE.test(file)).sort()) {
       const path = join(folder, name)
+      if (only && !only.includes(path)) continue
       const digest = createHash('sha256')
         .update(await readFile(path))
         .digest('hex')

@@ -26,7 +26,7 @@ export interface ManagerOptions extends LoadOptions {
   /** Read at every reload, so that what plugins add later can be named. */
   readonly registries: Registries
   /** Loads what `files` name besides YAML, before they are linked; returns what has changed and cannot be replaced. */
-  readonly loadPlugins?: (folder: string) => Promise<readonly string[]>
+  readonly loadPlugins?: (folder: string, only?: readonly string[]) => Promise<readonly string[]>
   /** Called after every reload; for logs and metrics. */
   readonly onResult?: (result: ReloadResult) => void
 }
@@ -53,10 +53,13 @@ export class ConfigManager {
     return this.#loader.paths
   }
 
-  /** Reads all files, unless another process has done so and `given` is what came of it. Throws a ConfigError. */
-  async start(given?: ConfigFiles): Promise<ConfigSnapshot> {
+  /**
+   * Reads all files, unless another process has done so: `given` is what came of it, `plugins` are the modules that it
+   * runs on. Throws a ConfigError.
+   */
+  async start(given?: ConfigFiles, plugins?: readonly string[]): Promise<ConfigSnapshot> {
     const files = given ?? (await this.#loader.load())
-    await this.#loadPlugins(files)
+    await this.#loadPlugins(files, plugins)
     this.#current = link(files, this.#options.registries)
     return this.#current
   }
@@ -88,11 +91,11 @@ export class ConfigManager {
     return { changed, version, previous: before.version, restartNeeded }
   }
 
-  async #loadPlugins({ folder, gateway }: ConfigFiles): Promise<readonly string[]> {
+  async #loadPlugins({ folder, gateway }: ConfigFiles, only?: readonly string[]): Promise<readonly string[]> {
     const { plugins } = gateway.value.catalog
     if (plugins === undefined) return []
     try {
-      return (await this.#options.loadPlugins?.(resolve(folder, plugins))) ?? []
+      return (await this.#options.loadPlugins?.(resolve(folder, plugins), only)) ?? []
     } catch (thrown) {
       throw gateway.source.error(thrown instanceof Error ? thrown.message : String(thrown), ['catalog', 'plugins'])
     }

@@ -8,7 +8,7 @@ import type { Step } from '../routing/candidate.ts'
 import { Chooser } from '../routing/choice.ts'
 import { Course } from '../routing/course.ts'
 import { Health } from '../routing/health.ts'
-import { errorType, exhausted } from '../routing/outcome.ts'
+import { errorType, exhausted, isUnasked } from '../routing/outcome.ts'
 import { type Settings, settings } from '../routing/settings.ts'
 import { standingOf } from '../routing/standing.ts'
 
@@ -32,6 +32,7 @@ export const route: FilterFactory<Settings> = {
         const budget = budgets.of(step.target)
         budget.earn()
         const failures: GatewayError[] = []
+        let asked = 0
         for (let renewed = false; ; ) {
           const began = performance.now()
           ex.target = step.target
@@ -50,21 +51,23 @@ export const route: FilterFactory<Settings> = {
               ex.attempts.push({ target, status: error.upstreamStatus, succeeded: false, errorType: errorType(error) })
             }
             failures.push(error)
+            if (!isUnasked(error)) asked++
             if (!error.failover || ex.signal.aborted) {
               health.left(step)
               throw error
             }
             // A socket that had gone stale tells nothing of the provider: once, a fresh one is tried.
-            if (error.stale && !renewed && failures.length < options.attempts) {
+            if (error.stale && !renewed && asked < options.attempts) {
               renewed = true
               health.left(step)
               continue
             }
             const whose = health.failed(step, ex, error, performance.now() - began)
             // 402 is about a credential, too: the organization's own key has reached a limit.
-            if (whose !== 'throttle' && whose !== 'credential' && error.status !== 402) course.failed(step)
+            if (isUnasked(error)) course.excluded(step)
+            else if (whose !== 'throttle' && whose !== 'credential' && error.status !== 402) course.failed(step)
           }
-          const following = failures.length < options.attempts ? course.next() : undefined
+          const following = asked < options.attempts ? course.next() : undefined
           if (!following || isLate(ex, following) || !(course.isSound(following) || budget.take())) break
           step = following
         }

@@ -48,6 +48,9 @@ function measure(ex: Exchange, { metrics }: Services): void {
 /** Our own words: what a provider says may repeat the prompt, or headers (decisions 6). */
 function said(failure: Exchange['failure']): string {
   if (!failure) return 'request failed'
+  // These statuses are ours: no provider has answered so, or well.
+  if (failure.code === 'all_providers_failed') return 'all providers failed'
+  if (failure.upstreamStatus === 200) return 'the provider sent an invalid answer'
   return failure.upstreamStatus ? `the provider answered with status ${failure.upstreamStatus}` : failure.message
 }
 

@@ -46,6 +46,11 @@ export class Course {
     this.#failed.push(candidate)
   }
 
+  /** It cannot be asked for this request, with whatever credential. */
+  excluded({ candidate }: Step): void {
+    this.#left = this.#left.filter(step => step.candidate !== candidate)
+  }
+
   /** Whether nothing speaks against a target: to retry there feeds no outage. */
   isSound(step: Step): boolean {
     const { candidate, key } = step

@@ -9,12 +9,16 @@ export function errorType(error: GatewayError): Attempt['errorType'] {
   return error.upstreamStatus === 0 ? 'network_error' : 'upstream_error'
 }
 
+/** Its wire cannot carry the request, so that nobody was asked. */
+export const isUnasked = ({ status, upstreamStatus, failover }: GatewayError): boolean =>
+  failover && status === 400 && upstreamStatus === undefined
+
 /** The one error for all failed attempts: what they share if they share it, else `all_providers_failed`. */
 export function exhausted(failures: readonly GatewayError[]): GatewayError {
   const final = failures.at(-1)!
   if (!final.failover) return final
   // Whose wire cannot carry the request was never asked: what it refused counts only when nobody was.
-  const asked = failures.filter(({ status, upstreamStatus }) => status !== 400 || upstreamStatus !== undefined)
+  const asked = failures.filter(error => !isUnasked(error))
   const last = asked.at(-1)
   if (!last) return failures[0]!
   const all = (test: (error: GatewayError) => boolean) => asked.every(test)

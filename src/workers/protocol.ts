@@ -11,6 +11,8 @@ export interface Beginning {
   readonly demo: string
   /** The `ConfigFiles` that the primary runs on: those on disk may be faulty meanwhile. */
   readonly files: unknown
+  /** The plugin files that it has loaded: others may be faulty, too. */
+  readonly plugins: readonly string[]
 }
 
 export interface WorkerState {

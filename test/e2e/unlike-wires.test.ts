@@ -3,7 +3,7 @@ import t from 'tap'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
-const upstream = await startUpstream(t, { key: upstreamSecret })
+const upstream = await startUpstream(t)
 const claude = {
   auth: { scheme: 'header', header: 'x-api-key', secret: upstreamSecret },
   headers: { 'anthropic-version': '2023-06-01' },
@@ -37,3 +37,34 @@ for (const request of requests) {
     t.equal(refused.status, 400, 'nobody else may be asked')
   })
 }
+
+const keys = 'sk-key-one,sk-key-two,sk-key-three'
+const bad = requests[1]!
+
+t.test('requests that no wire can carry take nothing from the retries of others', async t => {
+  const alone = await startGateway(t, {
+    providers: { k: { base_url: upstream.url('k'), auth: { scheme: 'bearer', secret: keys } } },
+  })
+  const good = async () => {
+    await upstream.script('k', [{ status: 503, body: { error: { message: 'no' } } }, { text: 'yes' }])
+    return (await alone.chat({ model: 'test', messages })).status
+  }
+  t.equal(await good(), 200, 'before')
+  for (let i = 0; i < 5; i++) t.equal((await alone.chat({ model: 'test', ...bad })).status, 400)
+  await upstream.reset()
+  t.equal(await good(), 200, 'after')
+})
+
+t.test('offers whose wire cannot carry a request count for no attempt', async t => {
+  const priced = (usd: string) => ({ models: [{ ...testMapping, pricing: { prompt: usd, completion: usd } }] })
+  const many = await startGateway(t, {
+    providers: {
+      e: { base_url: upstream.url('e'), ...priced('1') },
+      f: { base_url: upstream.url('f'), ...priced('2') },
+      g: { base_url: upstream.url('g'), ...priced('3') },
+      h: { ...claude, base_url: upstream.url('h'), ...priced('4') },
+    },
+  })
+  await upstream.script('h', [{ text: 'yes' }])
+  t.equal((await many.chat({ model: 'test', ...bad })).status, 200)
+})

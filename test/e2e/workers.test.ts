@@ -194,6 +194,14 @@ export const plugin = {
   t.strictSame(new Set(mended.workers.map(({ configVersion }) => configVersion)), new Set([after.configVersion]))
   t.match(mended, { lastReload: { ok: true } })
   t.equal(metric(await picky.metrics(), 'gateway_config_reload_successful'), 1)
+
+  // A worker starts with the plugins that the rest runs on.
+  await picky.writeFile('my-plugins/unsound.mjs', 'export const plugin = (')
+  while (metric(await picky.metrics(), 'gateway_config_reload_successful') !== 0);
+  const { pid } = mended.workers[0]!
+  process.kill(pid, 'SIGKILL')
+  while (isAlive(pid) || (await ask<Status>('status')).workers.filter(({ ready }) => ready).length < 2) await sleep(20)
+  t.notMatch(picky.stderr(), /a worker could not be started/)
 })
 
 t.test('metrics are sums over the workers, and the admin listener answers as that of one process does', async t => {
