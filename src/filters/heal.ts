@@ -76,7 +76,10 @@ const MAX_STARTS = 32
 /** What words in brackets do not hold. */
 const JSON_LIKE = /["':]/
 
-/** The longest JSON that stands whole among words, unless there is some that is broken. */
+/**
+ * The longest JSON that stands whole among words, or the text itself when its brackets hold but words; undefined when
+ * there is some that is broken.
+ */
 function soundIn(text: string, from: number): string | undefined {
   let best: string | undefined
   for (let at = from, starts = 0; at >= 0 && starts < MAX_STARTS; starts++) {
@@ -87,6 +90,7 @@ function soundIn(text: string, from: number): string | undefined {
     } else if (end < 0 || JSON_LIKE.test(part)) return undefined
     const next = text.slice(end + 1).search(/[{[]/)
     at = next < 0 ? -1 : end + 1 + next
+    if (at < 0 && text.slice(0, from).trim() !== '') return best ?? text
   }
   return best
 }

@@ -11,6 +11,11 @@ t.test('JSON is found and repaired, and nothing else is touched', async t => {
     ['valid JSON, spaces and all', ' {"a": 1}\n', ' {"a": 1}\n'],
     ['a valid scalar', '12', '12'],
     ['no JSON at all', 'I cannot do that.', 'I cannot do that.'],
+    [
+      'words in brackets',
+      "I'll look at [the forecast] first: it {may} help.",
+      "I'll look at [the forecast] first: it {may} help.",
+    ],
     ['nothing', '', ''],
     ['a fence', '```json\n{"a":1}\n```', '{"a":1}'],
     ['a fence without a language, and words around', 'Sure:\n```\n[1,2]\n```\nDone.', '[1,2]'],
