@@ -12,6 +12,7 @@ import {
 } from '../../src/plugin.ts'
 import { Repeated } from '../openai/repeated.ts'
 import type { Block } from './blocks.ts'
+import { endingOf } from './ending.ts'
 import { faultOf } from './fault.ts'
 import { JsonAnswer, type OpenBlock, openBlock } from './open-block.ts'
 import { Passages } from './passages.ts'
@@ -21,9 +22,6 @@ import { tierOf, UsageMeter } from './usage.ts'
 
 const textEvent = (text: string): Event => ({ type: 'text', choice: 0, text })
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
-
-/** Stop reasons that no finish reason tells apart. */
-const BEYOND = new Set(['pause_turn', 'stop_sequence', 'model_context_window_exceeded', 'compaction'])
 
 /** A whole message takes the path of a stream, so that both give the same events. */
 export class MessagesDecoder implements Decoder {
@@ -235,24 +233,16 @@ export class MessagesDecoder implements Decoder {
     this.#finished = true
     for (const index of [...this.#open.keys()]) events.push(...this.#blockStop(index))
     events.push(...this.#passages.release())
-    const { stop_details: details, stop_sequence = null, container } = said
-    const explanation = details?.explanation
+    const explanation = said.stop_details?.explanation
     // A refusal before any output is free (field notes section 5).
     const free = stopReason === 'refusal' && !this.#emitted
     if (stopReason === 'refusal' && typeof explanation === 'string' && explanation !== '') {
       events.push({ type: 'refusal', choice: 0, text: explanation })
     }
     this.#emitted = true
-    const more = { ...(details && { stop_details: details }), ...(container != null && { container }) }
-    const fields = { stop_reason: stopReason, stop_sequence, ...more }
-    const isBeyond = BEYOND.has(stopReason) || Object.keys(more).length > 0
-    events.push({
-      type: 'finish',
-      choice: 0,
-      reason: this.#reason(stopReason),
-      ...(isBeyond && { ending: { wire: 'anthropic.messages', fields } }),
-      ...(free && { free }),
-    })
+    const ending = endingOf(stopReason, said)
+    const reason = this.#reason(stopReason)
+    events.push({ type: 'finish', choice: 0, reason, ...(ending && { ending }), ...(free && { free }) })
   }
 
   /** Calls decide between stop and tool_calls (C10): an answer given by tool is text, not a call. */

@@ -8,8 +8,7 @@ export class Passages {
   #spoke: number | undefined
   #citations: unknown[] = []
   /** What waits while the answer may yet come by tool: words beside that are none of it. */
-  #held: Event[] | undefined
-  #isBeside = false
+  #held: Event[] | 'dropped' | undefined
 
   /** `byTool`: the answer may come by tool. */
   constructor(byTool: boolean) {
@@ -43,21 +42,20 @@ export class Passages {
 
   /** The answer comes by tool. */
   drop(): void {
-    this.#isBeside = true
-    this.#held = []
+    this.#held = 'dropped'
   }
 
   /** Gives what waited, unless the answer came by tool. */
   release(): Event[] {
-    if (this.#isBeside || !this.#held) return []
     const held = this.#held
+    if (held === undefined || held === 'dropped') return []
     this.#held = undefined
     return held
   }
 
   #told(events: Event[]): Event[] {
-    if (!this.#held) return events
-    this.#held.push(...events)
+    if (this.#held === undefined) return events
+    if (this.#held !== 'dropped') this.#held.push(...events)
     return []
   }
 }

@@ -1,5 +1,5 @@
 /** Tool names that the wire's alphabet cannot spell, written so that an answer can be read back without state. */
-import { errors } from '../../src/plugin.ts'
+import { type Event, errors } from '../../src/plugin.ts'
 
 /** The tool whose input is a structured answer, for models without a native form of it. */
 export const JSON_TOOL = 'json_answer'
@@ -26,3 +26,9 @@ export const fromWireName = (wire: string): string =>
   wire.includes('_u')
     ? wire.replace(ESCAPED, (_, code: string) => String.fromCodePoint(Number.parseInt(code, 16)))
     : wire
+
+/** With the names of tools as the caller spelt them. */
+export function named(events: Event[]): Event[] {
+  for (const event of events) if (event.type === 'tool' && event.name) event.name = fromWireName(event.name)
+  return events
+}

@@ -13,7 +13,7 @@ import {
   textIn,
   upstreamError,
 } from '../../src/plugin.ts'
-import { fromWireName } from '../anthropic/tool-name.ts'
+import { named } from '../anthropic/tool-name.ts'
 import { Thinking } from '../mistral/thinking.ts'
 import { Choice } from '../openai/choice.ts'
 import { usageOf } from './usage.ts'
@@ -187,10 +187,4 @@ export class CohereDecoder implements Decoder {
     this.done = true
     out.push({ type: 'error', error })
   }
-}
-
-/** With the names of tools as the caller spelt them. */
-function named(events: Event[]): Event[] {
-  for (const event of events) if (event.type === 'tool' && event.name) event.name = fromWireName(event.name)
-  return events
 }

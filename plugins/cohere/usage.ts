@@ -1,20 +1,17 @@
 /** Token counts of Cohere's wire as usage axes. */
-import { isObject, type Usage } from '../../src/plugin.ts'
-
-const isCount = (value: unknown): value is number => typeof value === 'number' && value >= 0
-const count = (value: unknown): number => (isCount(value) ? Math.ceil(value) : 0)
+import { countIn, isObject, type Usage } from '../../src/plugin.ts'
 
 /**
- * `usage.tokens`: what the model read and wrote, for reports. `billed_units` are fewer, as they leave out the provider's
- * own instructions: they are what is paid for (wire/mistral-cohere-jina-voyage.md section B1). The cache gives what comes
- * first, which those instructions are; only what it gives beyond them is of what is billed.
+ * `usage.tokens`: what the model read and wrote, for reports. `billed_units` are fewer, as they leave out the
+ * provider's own instructions: they are what is paid for (wire/mistral-cohere-jina-voyage.md section B1). The cache
+ * gives what comes first, which those instructions are; only what it gives beyond them is of what is billed.
  */
 export function usageOf(report: unknown): { usage: Partial<Usage>; billed?: Partial<Usage> } | undefined {
   if (!isObject(report)) return undefined
   const billed = countsOf(report.billed_units)
   const counts = countsOf(report.tokens) ?? billed
   if (!counts) return undefined
-  const cached = count(report.cached_tokens)
+  const cached = countIn(report.cached_tokens) ?? 0
   const usage: Partial<Usage> = { ...counts }
   // C37: more in the cache than was read at all means that it was counted apart.
   if (usage.prompt !== undefined && cached > usage.prompt) usage.prompt += cached
@@ -27,10 +24,8 @@ export function usageOf(report: unknown): { usage: Partial<Usage>; billed?: Part
 /** Undefined without a count; a side that is not told is estimated (C4). */
 function countsOf(units: unknown): Partial<Usage> | undefined {
   if (!isObject(units)) return undefined
-  const { input_tokens: prompt, output_tokens: completion } = units
-  if (count(prompt) === 0 && count(completion) === 0) return undefined
-  return {
-    ...(isCount(prompt) && { prompt: count(prompt) }),
-    ...(isCount(completion) && { completion: count(completion) }),
-  }
+  const prompt = countIn(units.input_tokens)
+  const completion = countIn(units.output_tokens)
+  if (!prompt && !completion) return undefined
+  return { ...(prompt !== undefined && { prompt }), ...(completion !== undefined && { completion }) }
 }

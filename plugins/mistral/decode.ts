@@ -10,7 +10,7 @@ import {
   type Target,
   textIn,
 } from '../../src/plugin.ts'
-import { fromWireName } from '../anthropic/tool-name.ts'
+import { named } from '../anthropic/tool-name.ts'
 import { ChatDecoder } from '../openai/decoder.ts'
 import { type Signatures, Thinking } from './thinking.ts'
 
@@ -48,12 +48,6 @@ export class MistralDecoder implements Decoder {
   end(): Event[] {
     return this.#thinking.mark(named(this.#chat.end()))
   }
-}
-
-/** With the names of tools as the caller spelt them. */
-function named(events: Event[]): Event[] {
-  for (const event of events) if (event.type === 'tool' && event.name) event.name = fromWireName(event.name)
-  return events
 }
 
 function parsed(data: string): Json {

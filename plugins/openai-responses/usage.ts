@@ -1,11 +1,8 @@
 /** Token counts of the Responses wire as usage axes (wire/openai.md section 4.3). */
-import { isObject, type Json, type Usage } from '../../src/plugin.ts'
+import { countIn, isObject, type Json, type Usage } from '../../src/plugin.ts'
 
 const NONE: Json = {}
-const count = (value: unknown): number => (typeof value === 'number' && value > 0 ? Math.ceil(value) : 0)
-/** Undefined where it is not told: then it is estimated (C4). */
-const told = (value: unknown): number | undefined =>
-  typeof value === 'number' && value >= 0 ? count(value) : undefined
+const count = (value: unknown): number => countIn(value) ?? 0
 
 /** `input_tokens` includes what the cache gave and took, `output_tokens` the reasoning. Undefined without counts. */
 export function usageOf(response: Json): Partial<Usage> | undefined {
@@ -16,8 +13,9 @@ export function usageOf(response: Json): Partial<Usage> | undefined {
   const written = count(read.cache_write_tokens)
   const reasoning = count(made.reasoning_tokens)
   const searches = searchesOf(response)
-  const prompt = told(report.input_tokens)
-  const completion = told(report.output_tokens)
+  // A side that is not told is estimated (C4).
+  const prompt = countIn(report.input_tokens)
+  const completion = countIn(report.output_tokens)
 
   const usage: Partial<Usage> = {}
   if (prompt || completion) {

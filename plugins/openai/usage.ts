@@ -1,12 +1,9 @@
 /** Usage reports of all dialects, as one: `prompt` with what was cached, `completion` with what was thought. */
-import { isObject, type Json, type Usage } from '../../src/plugin.ts'
+import { countIn, isObject, type Json, type Usage } from '../../src/plugin.ts'
 
 const NONE: Json = {}
 
-const count = (value: unknown): number => (typeof value === 'number' && value > 0 ? Math.ceil(value) : 0)
-/** Nothing where it is not told: what one side lacks is estimated (C4), or follows from the sum. */
-const told = (value: unknown): number | undefined =>
-  typeof value === 'number' && value >= 0 ? Math.ceil(value) : undefined
+const count = (value: unknown): number => countIn(value) ?? 0
 
 /** The report of a chunk, wherever it stands; a later one replaces an earlier one (C3). */
 export function usageIn(chunk: Json, choice: unknown): Partial<Usage> | undefined {
@@ -31,9 +28,10 @@ function normalise(report: Json): Partial<Usage> | undefined {
     read.cache_write_tokens ?? read.cache_creation_input_tokens ?? report.cache_creation_input_tokens,
   )
   const reasoning = count(made.reasoning_tokens ?? report.reasoning_tokens)
-  const total = told(report.total_tokens) ?? 0
-  let prompt = told(report.prompt_tokens)
-  let completion = told(report.completion_tokens)
+  const total = count(report.total_tokens)
+  // What one side lacks follows from the sum, or is estimated (C4).
+  let prompt = countIn(report.prompt_tokens)
+  let completion = countIn(report.completion_tokens)
   if (!prompt && !completion) return undefined
   if (prompt === undefined && total > completion!) prompt = total - completion!
   if (completion === undefined && total > prompt!) completion = total - prompt!

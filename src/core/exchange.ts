@@ -273,8 +273,8 @@ export class Exchange {
   #costOf(usage: Usage, estimated: boolean): Cost | null {
     const price = this.target?.price
     const counted = this.#billed && !estimated ? { ...usage, ...this.#billed } : usage
-    const isFree = counted.web_search && price && price.rates.web_search === undefined && !this.#asksForSearch
-    return costOf(isFree ? { ...counted, web_search: 0 } : counted, price, this.#terms)
+    const unasked = counted.web_search && price && price.rates.web_search === undefined && !this.#asksForSearch
+    return costOf(unasked ? { ...counted, web_search: 0 } : counted, price, this.#terms)
   }
 
   get #asksForSearch(): boolean {

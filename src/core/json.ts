@@ -14,6 +14,10 @@ export const textIn = (value: unknown): string | undefined =>
 export const indexIn = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isInteger(value) && value >= 0 && value < 1024 ? value : undefined
 
+/** A count, in whole units; undefined for what tells none. */
+export const countIn = (value: unknown): number | undefined =>
+  typeof value === 'number' && value >= 0 ? Math.ceil(value) : undefined
+
 /** A list; nothing for whatever is none. */
 export const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 

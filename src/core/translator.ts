@@ -68,6 +68,10 @@ export interface Translator<O extends Op = Op> {
   error(status: number, body: string, target: Target): GatewayError
 }
 
+/** The form that takes a body of the client's own wire, if the target speaks that wire. */
+export const nativeFormOf = ({ native }: Translator, given: { readonly wire: string } | undefined) =>
+  native && given?.wire === native.wire ? native : undefined
+
 /** What a plugin module exports. */
 export interface Plugin {
   readonly wires?: readonly Translator[]

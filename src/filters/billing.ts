@@ -175,14 +175,21 @@ async function release(hold: Hold | undefined, { ledger, log }: Services): Promi
  * Who pays the provider itself is not kept waiting by a ledger that cannot be written. Others are told of a failure,
  * and what was `delivered` to them is charged as soon as the ledger can be written (reliability B.10).
  */
-async function keep(row: RequestRow, hold: Hold | undefined, ledger: Ledger, delivered: boolean): Promise<void> {
+async function keep(
+  row: RequestRow,
+  hold: Hold | undefined,
+  delivered: boolean,
+  { ledger, log }: Services,
+): Promise<void> {
   try {
     if (hold) return await ledger.settle(hold, row)
   } catch (thrown) {
     if (!ledger.canSpool) throw thrown
     if (hold?.funds !== 'byok') {
-      // The failure that is told is the first one; without the spool the hold waits for its recovery.
-      if (delivered) await ledger.spool(failed(row, asError(thrown)), hold).catch(() => undefined)
+      // The caller is told of the first failure.
+      const report = (err: unknown) =>
+        log.warn({ err, hold: hold?.id }, 'a charge could not be spooled; its hold will expire')
+      if (delivered) await ledger.spool(failed(row, asError(thrown)), hold).catch(report)
       throw thrown
     }
   }
@@ -198,13 +205,14 @@ async function settle(
   outcome: Outcome,
   hold: Hold | undefined,
   storageRate: bigint,
-  { ledger, metrics, now }: Services,
+  services: Services,
 ): Promise<void> {
+  const { metrics, now } = services
   ex.completeUsage(outcome !== 'ok')
   if (ex.principal!.retains) ex.storage = storageOf(ex.usage, storageRate)
   const cost = ex.cost
   const delivered = ex.streaming && ex.marks.firstToken > 0
-  await keep(rowOf(ex, outcome, cost?.total ?? null, now()), hold, ledger, delivered)
+  await keep(rowOf(ex, outcome, cost?.total ?? null, now()), hold, delivered, services)
   const { mapping, provider } = ex.target!
   for (const [kind, count] of Object.entries(ex.usage)) metrics.tokens(provider.id, mapping.model.id, kind, count)
   if (cost) metrics.cost(provider.id, mapping.model.id, Number(cost.total) / 1e9)

@@ -82,7 +82,8 @@ const JSON_LIKE = /["':]/
  */
 function soundIn(text: string, from: number): string | undefined {
   let best: string | undefined
-  for (let at = from, starts = 0; at >= 0 && starts < MAX_STARTS; starts++) {
+  let at = from
+  for (let starts = 0; at >= 0 && starts < MAX_STARTS; starts++) {
     const end = closing(text, at)
     const part = end < 0 ? '' : text.slice(at, end + 1)
     if (isJson(part)) {
@@ -90,9 +91,9 @@ function soundIn(text: string, from: number): string | undefined {
     } else if (end < 0 || JSON_LIKE.test(part)) return undefined
     const next = text.slice(end + 1).search(/[{[]/)
     at = next < 0 ? -1 : end + 1 + next
-    if (at < 0 && text.slice(0, from).trim() !== '') return best ?? text
   }
-  return best
+  const areWords = at < 0 && text.slice(0, from).trim() !== ''
+  return best ?? (areWords ? text : undefined)
 }
 
 /** Where the bracket at `from` closes; -1 when it does not. */

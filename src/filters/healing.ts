@@ -27,7 +27,7 @@ function wanted({ endpoint, request, chat }: Exchange): boolean {
   return (asked === 'json_object' || asked === 'json_schema') && !(chat.stream && (chat.n ?? 1) > 1)
 }
 
-/** Holds each choice's text until the choice ends, and tells it in one piece; one that is too long to heal is not held. */
+/** Holds each choice's text until the choice ends, and tells it in one piece, unless it is too long to heal. */
 async function* healed(events: Reply['events']): AsyncGenerator<readonly Event[]> {
   const texts = new Map<number, string>()
   const long = new Set<number>()

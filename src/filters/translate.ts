@@ -5,7 +5,7 @@ import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import type { Op, Ops } from '../core/ops.ts'
 import { s } from '../core/schema.ts'
-import type { Target, WireRequest } from '../core/translator.ts'
+import { nativeFormOf, type Target, type WireRequest } from '../core/translator.ts'
 import { Images } from './images.ts'
 import { bend } from './quirks.ts'
 
@@ -40,12 +40,10 @@ export const translate: FilterFactory<object> = {
 function encode(ex: Exchange, input: Ops[Op], target: Target): void {
   const stream = ex.streaming && target.mapping.supports.has('streaming')
   const { translator } = target
+  const native = nativeFormOf(translator, ex.native)
   let request: WireRequest
   try {
-    request =
-      translator.native && ex.native?.wire === translator.native.wire
-        ? translator.native.encode(ex.native.body, input, target, stream)
-        : translator.encode(input, target, stream)
+    request = native ? native.encode(ex.native!.body, input, target, stream) : translator.encode(input, target, stream)
   } catch (thrown) {
     // What this wire cannot carry another one may.
     throw thrown instanceof GatewayError && thrown.status === 400 ? thrown.with({ failover: true }) : thrown

@@ -4,7 +4,7 @@ import { asError, errors, type GatewayError } from '../core/error.ts'
 import { type Event, isContent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
-import type { Decoder, Frame, Target } from '../core/translator.ts'
+import { type Decoder, type Frame, nativeFormOf, type Target } from '../core/translator.ts'
 import type { Outgoing } from './auth/strategy.ts'
 import { waitFor } from './auth/wait.ts'
 import { decoded, type Source } from './encoding.ts'
@@ -33,9 +33,9 @@ export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply>
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
       const { framing, mode } = framingFor(incoming.header('content-type'), ex.streaming)
       const source = decoded(incoming, incoming.header('content-encoding'))
-      const { native } = target.translator
-      const isNative = native?.decoder && ex.native?.wire === native.wire
-      const decoder = isNative ? native.decoder!(mode, target) : target.translator.decoder(mode, target, ex.request)
+      const { translator } = target
+      const native = nativeFormOf(translator, ex.native)
+      const decoder = native?.decoder?.(mode, target) ?? translator.decoder(mode, target, ex.request)
       const answer = new Answer(incoming, source, framing, decoder)
       await answer.commit(!ex.streaming)
       incoming.committed(mode === 'stream')

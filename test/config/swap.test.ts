@@ -1,12 +1,34 @@
 /** Whole folders that are replaced are watched on, and changes that go on keep nobody waiting. */
-import { cpSync, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { setTimeout as sleep } from 'node:timers/promises'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { watchConfig } from '../../src/config/watch.ts'
 
-const ways: Record<string, (folder: string, spare: string) => unknown> = {
+/** What stood in a folder whenever its watcher told of a change. */
+async function watched(t: Test, folder: string) {
+  let seen: string[] = []
+  let told = () => {}
+  const close = await watchConfig({
+    paths: () => [folder],
+    onChange: () => {
+      seen = existsSync(folder) ? readdirSync(folder) : []
+      told()
+    },
+    onError: thrown => t.fail('the watcher failed', { thrown }),
+    debounceMs: 100,
+  })
+  t.teardown(close)
+  return async (fits: (names: readonly string[]) => boolean) => {
+    while (!fits(seen)) {
+      await new Promise<void>(resolve => {
+        told = resolve
+      })
+    }
+  }
+}
+
+const ways: Record<string, (folder: string, spare: string, until: Awaited<ReturnType<typeof watched>>) => unknown> = {
   'renamed away, another one put in its place': (folder, spare) => {
     renameSync(folder, `${folder}.old`)
     renameSync(spare, folder)
@@ -15,9 +37,9 @@ const ways: Record<string, (folder: string, spare: string) => unknown> = {
     rmSync(folder, { recursive: true })
     cpSync(spare, folder, { recursive: true })
   },
-  'away for a while': async (folder, spare) => {
+  'away for a while': async (folder, spare, until) => {
     renameSync(folder, `${folder}.old`)
-    await sleep(600)
+    await until(names => names.length === 0)
     renameSync(spare, folder)
   },
 }
@@ -28,44 +50,26 @@ for (const [way, swap] of Object.entries(ways)) {
     writeFileSync(join(folder, 'a.yaml'), 'a')
     cpSync(folder, `${folder}.spare`, { recursive: true })
     writeFileSync(join(`${folder}.spare`, 'b.yaml'), 'b')
-    let changes = 0
-    const close = await watchConfig({
-      paths: () => [folder],
-      onChange: () => changes++,
-      onError: thrown => t.fail('the watcher failed', { thrown }),
-      debounceMs: 100,
-    })
-    t.teardown(close)
-    await sleep(400)
-    const before = changes
-    await swap(folder, `${folder}.spare`)
-    await sleep(800)
-    t.ok(changes > before, 'the swap is seen')
+    const until = await watched(t, folder)
+    writeFileSync(join(folder, 'first.yaml'), 'a')
+    await until(names => names.includes('first.yaml'))
+    await swap(folder, `${folder}.spare`, until)
+    await until(names => names.includes('b.yaml'))
+    t.pass('the swap is seen')
     for (const name of ['c.yaml', 'd.yaml']) {
-      const before = changes
       writeFileSync(join(folder, name), 'c')
-      await sleep(500)
-      t.ok(changes > before, `${name} is seen`)
+      await until(names => names.includes(name))
+      t.pass(`${name} is seen`)
     }
   })
 }
 
 t.test('changes that go on do not put off others', async t => {
   const folder = mkdtempSync(join(tmpdir(), 'busy-'))
-  const seen: number[] = []
-  const close = await watchConfig({
-    paths: () => [folder],
-    onChange: () => seen.push(performance.now()),
-    onError: thrown => t.fail('the watcher failed', { thrown }),
-    debounceMs: 250,
-  })
-  t.teardown(close)
-  await sleep(500)
-  const start = performance.now()
-  seen.length = 0
-  for (let i = 0; i < 20; i++) {
-    writeFileSync(join(folder, 'a.yaml'), `${i}`)
-    await sleep(100)
-  }
-  t.ok(seen[0]! - start < 1000, `seen after ${Math.round(seen[0]! - start)} ms`)
+  const until = await watched(t, folder)
+  let writes = 0
+  const busy = setInterval(() => writeFileSync(join(folder, 'a.yaml'), `${writes++}`), 20)
+  t.teardown(() => clearInterval(busy))
+  await until(names => names.includes('a.yaml'))
+  t.ok(writes > 0, 'they are seen while they go on')
 })

@@ -86,6 +86,7 @@ t.test('B.10 what was delivered of a stream is charged though the ledger was loc
     for await (const piece of answer.body!.pipeThrough(new TextDecoderStream())) text += piece
   })()
   while (!text.includes('word29')) await sleep(20)
+  // Longer than the writer is patient with other processes, which is 500 ms.
   const script = `const db = new (require('better-sqlite3'))(${JSON.stringify(join(gateway.dir, 'data/gateway.db'))});
     db.exec('BEGIN IMMEDIATE'); console.log('locked'); setTimeout(() => db.exec('COMMIT'), 1500)`
   const other = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })

@@ -35,7 +35,7 @@ export function decode(body: unknown): ChatRequest {
   return request
 }
 
-/** What the wire has words for, and the gateway must not pass on: which models may be called, and their price, is decided here. */
+/** Refuses what would let the provider decide which models are called, and at what price. */
 function refuseUnchecked(given: MessagesRequest & { safeguards?: unknown; fallbacks?: unknown }): void {
   if (given.safeguards !== undefined) {
     throw errors.unsupported('safeguards are not supported here: they need a beta that is not passed on.', 'safeguards')
