@@ -51,18 +51,24 @@ function fill(): void {
   db.close()
 }
 
+/** Starts that are like others: a machine that is busy with other things makes some of them dear, and none cheap. */
+async function start(best = { wall: Number.POSITIVE_INFINITY, cpu: Number.POSITIVE_INFINITY }) {
+  await gateway.kill()
+  const began = performance.now()
+  await gateway.restart()
+  return { wall: Math.min(best.wall, performance.now() - began), cpu: Math.min(best.cpu, cpuMs()) }
+}
+
 t.test('a start takes hardly longer for them than for nobody, and less than a second', async t => {
-  const empty = cpuMs()
+  // Both are the median of their kind or better: the one that was cheap by chance is no measure for the others.
+  const nobody: number[] = []
+  for (let round = 0; round < 3; round++) nobody.push((await start()).cpu)
+  const empty = nobody.sort((a, b) => a - b)[1]!
   await gateway.kill()
   fill()
-  // The best of some starts, because a machine that is busy with other things is not judged here.
-  let best = { wall: Number.POSITIVE_INFINITY, cpu: Number.POSITIVE_INFINITY }
-  for (let round = 0; round < ROUNDS && (best.wall >= 1000 || best.cpu - empty >= MAX_MORE_MS); round++) {
-    await gateway.kill()
-    const began = performance.now()
-    await gateway.restart()
-    const wall = performance.now() - began
-    best = { wall: Math.min(best.wall, wall), cpu: Math.min(best.cpu, cpuMs()) }
+  let best = await start()
+  for (let round = 1; round < ROUNDS && (best.wall >= 1000 || best.cpu - empty >= MAX_MORE_MS); round++) {
+    best = await start(best)
   }
   t.comment(`${empty} ms of CPU for nobody, ${best.cpu} ms for all; ${best.wall.toFixed(0)} ms by the clock`)
   // A machine with too much to do gives the process less than a second of each second.
