@@ -1,7 +1,7 @@
 /** What is measured beside loads: memory and lag under open streams, small requests beside large ones, the start. */
 import { performance } from 'node:perf_hooks'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Client, pace } from './driver.mjs'
+import { Client, pace, saturate } from './driver.mjs'
 import { configure, startGateway } from './gateway.mjs'
 import { loads, shotOf } from './loads.mjs'
 import { rss } from './processes.mjs'
@@ -9,18 +9,29 @@ import { SLOW } from './sample.mjs'
 import { median, percentile } from './stats.mjs'
 
 const STREAMS = 5_000
+/**
+ * Served before they are opened. A process grows by some 40 MB with its first work, once: code that is compiled, room for new objects.
+ * Shared among the streams that happen to be open it would count as theirs.
+ */
+const SERVED = 1_000
 const SETTLE_MS = 500
+/** After work, until garbage is collected and helpers rest. */
+const REST_MS = 2_000
 /** How long the event loop is watched while the streams are open. */
 const WATCH_MS = 6_000
 
 /**
- * Resident memory of a process that has served nothing yet, then of each of 5,000 slow streams that it holds open, and
+ * Resident memory of a process that has served nothing yet, then that of the same process after some work, and of each
+ * of 5,000 slow streams that it holds open: over the latter (`streamBytes`), and over the former (`firstStreamBytes`). And
  * how late its event loop runs meanwhile, as its own metrics tell; null for a target without those.
  */
 export async function measureStreams(target, { scale }) {
   await sleep(SETTLE_MS)
   const streams = STREAMS * scale
   const idleBytes = rss(target.pid)
+  await serve(target, SERVED)
+  await sleep(REST_MS)
+  const servedBytes = rss(target.pid)
   const client = new Client(target, streams)
   try {
     const open = await client.hold(shotOf({ wire: 'chat', stream: true, prompt: SLOW }, target), streams)
@@ -29,9 +40,20 @@ export async function measureStreams(target, { scale }) {
     await target.metrics?.()
     await sleep(WATCH_MS)
     const lagP99Ms = target.metrics ? lagOf(await target.metrics()) : null
-    const streamBytes = (rss(target.pid) - idleBytes) / streams
+    const bytes = rss(target.pid)
     if (open() < streams) throw new Error(`${target.name}: ${streams - open()} open streams were lost`)
-    return { target: target.name, idleBytes, streams, streamBytes, lagP99Ms }
+    const [streamBytes, firstStreamBytes] = [(bytes - servedBytes) / streams, (bytes - idleBytes) / streams]
+    return { target: target.name, idleBytes, servedBytes, streams, streamBytes, firstStreamBytes, lagP99Ms }
+  } finally {
+    await client.close()
+  }
+}
+
+async function serve(target, count) {
+  const load = loads.find(({ name }) => name === 'stream of 64')
+  const client = new Client(target, load.concurrency)
+  try {
+    await saturate(client, shotOf(load, target), { count, concurrency: load.concurrency })
   } finally {
     await client.close()
   }

@@ -51,11 +51,19 @@ function besideTable(rows) {
 }
 
 function streamTable(rows) {
-  const head = ['open slow streams', 'idle', 'per stream', 'streams', 'event-loop lag p99']
+  const head = [
+    'open slow streams',
+    'idle',
+    'after work',
+    'per stream',
+    'per stream over idle',
+    'streams',
+    'event-loop lag p99',
+  ]
   const mb = bytes => `${(bytes / 1e6).toFixed(1)} MB`
   const kb = bytes => `${(bytes / 1e3).toFixed(1)} kB`
-  const cells = ({ target, idleBytes, streamBytes, streams, lagP99Ms }) => [
-    ...[target, mb(idleBytes), kb(streamBytes), String(streams)],
+  const cells = ({ target, idleBytes, servedBytes, streamBytes, firstStreamBytes, streams, lagP99Ms }) => [
+    ...[target, mb(idleBytes), mb(servedBytes), kb(streamBytes), kb(firstStreamBytes), String(streams)],
     ms(lagP99Ms),
   ]
   return table([head, ...rows.map(cells)], 1)
