@@ -2,6 +2,7 @@
 export type { Mapping, Provider } from './core/catalog.ts'
 export { errors, GatewayError } from './core/error.ts'
 export type { Ending, Event, FinishReason, Phase, ReasoningEvent, ToolEvent } from './core/event.ts'
+export { parseCalls } from './core/exact.ts'
 export type { Filter, FilterFactory, Reply } from './core/filter.ts'
 export { countIn, indexIn, isObject, type Json, listIn, textIn, wellFormed } from './core/json.ts'
 export type {

@@ -6,6 +6,8 @@ import {
   type FinishReason,
   type Frame,
   type GatewayError,
+  type Json,
+  parseCalls,
   type ReasoningEvent,
   seal,
   type Target,
@@ -21,6 +23,8 @@ import { FORMAT } from './thinking.ts'
 import { tierOf, UsageMeter } from './usage.ts'
 
 const textEvent = (text: string): Event => ({ type: 'text', choice: 0, text })
+/** Where the arguments of a call stand. */
+const inputOf = ({ type }: Json) => (type === 'tool_use' ? 'input' : undefined)
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 
 /** A whole message takes the path of a stream, so that both give the same events. */
@@ -56,7 +60,7 @@ export class MessagesDecoder implements Decoder {
     if (repeated) return [textEvent(repeated)]
     let payload: Payload
     try {
-      payload = JSON.parse(frame.data)
+      payload = (this.#mode === 'unary' ? parseCalls(frame.data, inputOf) : JSON.parse(frame.data)) as Payload
     } catch {
       const text = frame.data.trim()
       if (text === '' || text === '[DONE]') return []

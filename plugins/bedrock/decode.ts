@@ -8,6 +8,7 @@ import {
   type GatewayError,
   isObject,
   type Json,
+  parseCalls,
   type ReasoningEvent,
   seal,
   type Target,
@@ -20,6 +21,9 @@ import { Gathered } from './gathered.ts'
 import { formatOf, isClaude } from './replay.ts'
 import { tierOf, usageOf } from './usage.ts'
 import { piecesOf } from './whole.ts'
+
+/** Where the arguments of a call stand. */
+const inputOf = (_: Json, name: string) => (name === 'toolUse' ? 'input' : undefined)
 
 /** A whole message takes the path of a stream, so that both give the same events. */
 export class ConverseDecoder implements Decoder {
@@ -54,7 +58,7 @@ export class ConverseDecoder implements Decoder {
     if (this.done) return []
     let payload: unknown
     try {
-      payload = JSON.parse(data)
+      payload = parseCalls(data, inputOf)
     } catch {
       if (data.trim() === '') return []
       return this.#fail(errors.invalidAnswer('it is not JSON'))

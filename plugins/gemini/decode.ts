@@ -8,6 +8,7 @@ import {
   indexIn,
   isObject,
   type Json,
+  parseCalls,
   type Target,
   textIn,
 } from '../../src/plugin.ts'
@@ -15,6 +16,9 @@ import { Choice } from './choice.ts'
 import { faultOf } from './fault.ts'
 import { takesLevels } from './thinking.ts'
 import { tierOf, UsageMeter } from './usage.ts'
+
+/** Where the arguments of a call stand. */
+const argumentsOf = (_: Json, name: string) => (name === 'functionCall' ? 'args' : undefined)
 
 /** What is no answer may be an error in any dialect (E1). */
 const isAnswer = (chunk: unknown): boolean =>
@@ -50,7 +54,7 @@ export class GenerateDecoder implements Decoder {
     if (this.done) return out
     let parsed: unknown
     try {
-      parsed = JSON.parse(data)
+      parsed = parseCalls(data, argumentsOf)
     } catch {
       const text = data.trim()
       if (text === '') return out

@@ -2,6 +2,7 @@
  * Long strings of a request as its client wrote them. To write such a string as JSON takes V8 2 ns for each character,
  * more than all else that is done with a large request; its bytes are there, and mean the same.
  */
+import { written } from './exact.ts'
 
 /** Shorter ones are not looked for. In characters. */
 const LONG = 1024
@@ -36,7 +37,7 @@ export class Verbatim {
   /** A value that is made of plain objects, as JSON that means what `JSON.stringify` would say. */
   stringify(value: unknown): string | Buffer {
     const holders = new Set<object>()
-    if (!find(value, holders)) return JSON.stringify(value)
+    if (!find(value, holders)) return written(JSON.stringify(value))
     const out = new Writing(holders, this.#texts, this.#written)
     out.value(value)
     return out.joined()
@@ -80,8 +81,9 @@ class Writing {
   }
 
   joined(): string | Buffer {
-    if (this.#pieces.length === 0) return this.#text
-    this.#pieces.push(Buffer.from(this.#text))
+    const text = written(this.#text)
+    if (this.#pieces.length === 0) return text
+    this.#pieces.push(Buffer.from(text))
     return Buffer.concat(this.#pieces)
   }
 
@@ -113,7 +115,7 @@ class Writing {
       return
     }
     this.#next = at + 1
-    this.#pieces.push(Buffer.from(this.#text), this.#written[at]!)
+    this.#pieces.push(Buffer.from(written(this.#text)), this.#written[at]!)
     this.#text = ''
   }
 

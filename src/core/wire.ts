@@ -1,5 +1,6 @@
 /** Small pieces that several wires share. */
 import { errors, type GatewayError } from './error.ts'
+import { parseExact } from './exact.ts'
 import { isObject, type Json } from './json.ts'
 import type { Message } from './ops.ts'
 import { PICTURE_HEAD, type PictureType, pictureType } from './picture.ts'
@@ -47,11 +48,11 @@ export function toolArguments(value: unknown): string {
   return value
 }
 
-/** The same for wires that take an object. Throws 400 for arguments, found `at` this place, that are none. */
+/** The same for wires that take an object, with marks (exact.ts), as in all that is sent. Throws 400 for arguments, found `at` this place, that are none. */
 export function objectArguments(value: unknown, at: string): Json {
   let parsed: unknown
   try {
-    parsed = JSON.parse(toolArguments(value))
+    parsed = parseExact(toolArguments(value))
   } catch {
     parsed = undefined
   }

@@ -2,6 +2,7 @@
 import { firstEventMs } from '../core/catalog.ts'
 import { asError, errors, type GatewayError } from '../core/error.ts'
 import { type Event, isContent } from '../core/event.ts'
+import { written } from '../core/exact.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import { type Decoder, type Frame, nativeFormOf, type Target } from '../core/translator.ts'
@@ -66,7 +67,7 @@ function send(transport: Transport, ex: Exchange, target: Target): Promise<Incom
     const patience = { timeouts, firstEventMs: firstEventMs(target.mapping, ex.streaming), remainingMs: remainingMs() }
     return transport.send({ baseUrl, path, headers, body, provider, ...patience, signal, fresh })
   }
-  const body = ex.verbatim ? ex.verbatim.stringify(request.body) : JSON.stringify(request.body)
+  const body = ex.verbatim ? ex.verbatim.stringify(request.body) : written(JSON.stringify(request.body))
   const signed = sign(target, request, ex.id, body)
   return signed instanceof Promise ? waitFor(signed, remainingMs(), ex.signal).then(call) : call(signed)
 }

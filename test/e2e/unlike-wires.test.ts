@@ -1,4 +1,5 @@
 /** A model that providers of unlike wires serve: what one wire cannot carry goes to another one. */
+import { createHash } from 'node:crypto'
 import t from 'tap'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { startUpstream } from '../helpers/upstream.ts'
@@ -37,6 +38,25 @@ for (const request of requests) {
     t.equal(refused.status, 400, 'nobody else may be asked')
   })
 }
+
+t.test('a number beyond 2^53 in the arguments of a call arrives as it left, in both directions', async t => {
+  const [exact, rounded] = ['12345678901234567890', '12345678901234567000']
+  const answer = `{"id":"m","type":"message","role":"assistant","model":"x","stop_reason":"tool_use",
+    "content":[{"type":"tool_use","id":"toolu_1","name":"f","input":{"id":${exact}}}],"usage":{"input_tokens":1,"output_tokens":1}}`
+  await upstream.script('b', [{ body: answer }])
+  const ask = (messages: object[]) =>
+    gateway.chat({ model: 'b/test', messages, tools: [{ type: 'function', function: { name: 'f' } }] })
+  type Answer = { choices: { message: { tool_calls: { function: { arguments: string } }[] } }[] }
+  const { message } = ((await (await ask(messages)).json()) as Answer).choices[0]!
+  t.equal(message.tool_calls[0]!.function.arguments, `{"id":${exact}}`)
+  await ask([...messages, message, { role: 'tool', tool_call_id: 'toolu_1', content: 'ok' }])
+  const { body, sha256 } = (await upstream.record('b')).at(-1)!
+  const sent = JSON.stringify(body).replace(rounded, exact)
+  t.match(sent, exact)
+  t.equal(createHash('sha256').update(sent).digest('hex'), sha256)
+  const native = await gateway.post('/v1/messages', { model: 'b/test', max_tokens: 10, messages })
+  t.match(await native.text(), `"input":{"id":${exact}}`, 'to a Messages client')
+})
 
 const keys = 'sk-key-one,sk-key-two,sk-key-three'
 const bad = requests[1]!

@@ -1,6 +1,7 @@
 /** Gathers an answer and writes it as one body of the Messages form. */
 import type { Encoder } from '../../core/codec.ts'
 import type { Event } from '../../core/event.ts'
+import { parseExact, written } from '../../core/exact.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { metadataOf } from '../accounting.ts'
 import { endingOf, headOf } from './answer.ts'
@@ -32,13 +33,14 @@ export class WholeEncoder implements Encoder, BlockSink {
   end(): string {
     this.#blocks.end()
     this.#ex.completeUsage(false)
-    return JSON.stringify({
+    const answer = {
       ...headOf(this.#ex),
       content: this.#content,
       ...endingOf(this.#blocks),
       usage: totalsOf(this.#ex),
       metadata: metadataOf(this.#ex),
-    })
+    }
+    return written(JSON.stringify(answer))
   }
 
   fail(): undefined {}
@@ -85,7 +87,7 @@ export class WholeEncoder implements Encoder, BlockSink {
 /** Arguments that were cut short are left out: a whole answer holds objects. */
 function inputOf(args: string): unknown {
   try {
-    const input: unknown = JSON.parse(args)
+    const input = parseExact(args)
     return typeof input === 'object' && input !== null ? input : {}
   } catch {
     return {}

@@ -1,0 +1,75 @@
+/**
+ * Whole numbers that a double cannot hold, as identifiers of tools often are, on their way through JSON that is parsed
+ * and written again: `JSON.parse` would round them. While such a number is a value, a mark of text stands for it.
+ */
+import { randomBytes } from 'node:crypto'
+import { isObject, type Json } from './json.ts'
+
+/** Nobody else can write it. */
+const MARK = randomBytes(12).toString('base64url')
+const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, 'g')
+/** Fewer digits always fit. */
+const LONG = /\d{16}/
+const TOKEN = /"|-?\d[\d.eE+-]*/g
+const INTEGER = /^-?\d+$/
+
+/** As `JSON.parse`, with marks. What is made of it has to go out through `written`. Throws a SyntaxError. */
+export function parseExact(json: string): unknown {
+  const value: unknown = JSON.parse(json)
+  return LONG.test(json) ? JSON.parse(marked(json)) : value
+}
+
+/** JSON text with numbers in place of its marks. */
+export const written = (json: string): string => (json.includes(MARK) ? json.replace(MARKED, '$1') : json)
+
+/**
+ * As `JSON.parse`, for answers with tool calls. Where numbers do not fit, arguments of calls, which are the members that
+ * `place` names, are their JSON text as it was told; elsewhere numbers are rounded. `place` gets every object
+ * with the name under which it stands. Throws a SyntaxError.
+ */
+export function parseCalls(json: string, place: (holder: Json, name: string) => string | undefined): unknown {
+  const value: unknown = JSON.parse(json)
+  return LONG.test(json) ? rounded(JSON.parse(marked(json)), '', place) : value
+}
+
+function rounded(value: unknown, name: string, place: (holder: Json, name: string) => string | undefined): unknown {
+  if (typeof value === 'string') return value.startsWith(MARK) ? Number(value.slice(MARK.length)) : value
+  if (Array.isArray(value)) for (const [at, item] of value.entries()) value[at] = rounded(item, name, place)
+  else if (isObject(value)) {
+    const own = place(value, name)
+    for (const key of Object.keys(value)) {
+      const member = value[key]
+      value[key] = key === own && isObject(member) ? written(JSON.stringify(member)) : rounded(member, key, place)
+    }
+  }
+  return value
+}
+
+/** With a mark in place of each whole number that would be rounded; for what is known to be JSON. */
+function marked(json: string): string {
+  let out = ''
+  let from = 0
+  TOKEN.lastIndex = 0
+  for (let match = TOKEN.exec(json); match; match = TOKEN.exec(json)) {
+    const [token] = match
+    const end = match.index + token.length
+    if (token === '"') TOKEN.lastIndex = endOfString(json, end)
+    else if (INTEGER.test(token) && String(BigInt(token)) !== JSON.stringify(Number(token))) {
+      out += `${json.slice(from, match.index)}"${MARK}${token}"`
+      from = end
+    }
+  }
+  return out + json.slice(from)
+}
+
+/** Behind the quote that closes the string whose text begins `at` this place. */
+function endOfString(json: string, at: number): number {
+  for (let from = at; ; ) {
+    const quote = json.indexOf('"', from)
+    if (quote < 0) return json.length
+    let slashes = 0
+    while (json[quote - 1 - slashes] === '\\') slashes++
+    if (slashes % 2 === 0) return quote + 1
+    from = quote + 1
+  }
+}

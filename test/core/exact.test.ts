@@ -1,0 +1,114 @@
+/** Whole numbers beyond 2^53: through JSON that is parsed and written, and through the wires whose calls are objects. */
+import fc from 'fast-check'
+import t from 'tap'
+import { plugin as anthropic } from '../../plugins/anthropic.ts'
+import { plugin as bedrock } from '../../plugins/bedrock.ts'
+import { plugin as gemini } from '../../plugins/gemini.ts'
+import { parseCalls, parseExact, written } from '../../src/core/exact.ts'
+import type { ChatRequest } from '../../src/core/ops.ts'
+import type { Translator } from '../../src/core/translator.ts'
+import { Verbatim } from '../../src/core/verbatim.ts'
+import { decodeAll, target } from '../plugins/wire-kit.ts'
+
+type Value = string | number | bigint | boolean | null | Value[] | { [key: string]: Value }
+/** As `JSON.stringify`, for whole numbers of any size. */
+const textOf = (value: Value): string => {
+  if (typeof value === 'bigint') return String(value)
+  if (Array.isArray(value)) return `[${value.map(textOf).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  return `{${Object.entries(value)
+    .map(([key, member]) => `${JSON.stringify(key)}:${textOf(member)}`)
+    .join(',')}}`
+}
+const { tree } = fc.letrec<{ tree: Value; leaf: Value }>(tie => ({
+  leaf: fc.oneof(
+    fc.bigInt({ min: -(10n ** 30n), max: 10n ** 30n }),
+    fc.integer(),
+    fc.double({ noNaN: true, noDefaultInfinity: true }).map(number => (number === 0 ? 0 : number)),
+    fc.constantFrom('', '"', '\\', '\\"', '12345678901234567890', ':12345678901234567890,', '-1'),
+    fc.string({ unit: 'binary' }),
+    fc.constantFrom(true, null),
+  ),
+  tree: fc.oneof(
+    { maxDepth: 4 },
+    tie('leaf'),
+    fc.array(tie('tree'), { maxLength: 4 }),
+    fc.dictionary(
+      fc.string().map(name => `k${name}`),
+      tie('tree'),
+      { maxKeys: 4, noNullPrototype: true },
+    ),
+  ),
+}))
+
+t.test('what is parsed and written again is what it was, to the last digit', async () => {
+  fc.assert(
+    fc.property(tree, value => {
+      const text = textOf(value)
+      return written(JSON.stringify(parseExact(text))) === text
+    }),
+    { numRuns: 2000 },
+  )
+})
+
+t.test('what is no JSON is none, and small numbers are numbers', async t => {
+  for (const text of ['{"a":01234567890123456789}', '[12345678901234567890', '{12345678901234567890:1}', '-', '1"2']) {
+    t.throws(() => parseExact(text), SyntaxError, text)
+  }
+  t.strictSame(parseExact('[1e400,12345678901234567890.5,-0,9007199254740991,1e21]'), [
+    ...[Number.POSITIVE_INFINITY, 12345678901234567000, -0, 9007199254740991, 1e21],
+  ])
+})
+
+t.test('of an answer only the arguments of calls are kept as text; all else is rounded as it always was', async t => {
+  const json = '{"id":12345678901234567890,"call":{"args":{"id":12345678901234567890},"n":[12345678901234567890]}}'
+  const place = (_: object, name: string) => (name === 'call' ? 'args' : undefined)
+  t.strictSame(parseCalls(json, place), {
+    id: 12345678901234567000,
+    call: { args: '{"id":12345678901234567890}', n: [12345678901234567000] },
+  })
+  t.strictSame(parseCalls('{"call":{"args":{"id":1}}}', place), { call: { args: { id: 1 } } })
+})
+
+const ID = '12345678901234567890'
+const args = `{"id":${ID},"sub":[-${ID},1]}`
+const answers: [Translator<'chat'>, string][] = [
+  [
+    anthropic.wires[0] as Translator<'chat'>,
+    `{"type":"message","id":"m","content":[{"type":"tool_use","id":"c","name":"f","input":${args}}],"stop_reason":"tool_use","usage":{"input_tokens":1,"output_tokens":1}}`,
+  ],
+  [
+    gemini.wires.find(({ wire }) => wire === 'gemini.generate') as Translator<'chat'>,
+    `{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":${args}}}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1}}`,
+  ],
+  [
+    bedrock.wires[0] as Translator<'chat'>,
+    `{"output":{"message":{"content":[{"toolUse":{"toolUseId":"c","name":"f","input":${args}}}]}},"stopReason":"tool_use","usage":{"inputTokens":1,"outputTokens":1}}`,
+  ],
+]
+
+for (const [wire, answer] of answers) {
+  t.test(`${wire.wire}: arguments of a call keep their numbers, in an answer and in a history`, async t => {
+    const to = target({ translator: wire as Translator })
+    const events = decodeAll(wire.decoder('unary', to), [answer])
+    t.equal(events.map(event => (event.type === 'tool' ? (event.args ?? '') : '')).join(''), args)
+    const request: ChatRequest = {
+      model: 'acme-large',
+      messages: [
+        { role: 'user', content: 'go' },
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: args } }],
+        },
+        { role: 'tool', tool_call_id: 'c', content: 'ok' },
+      ],
+    }
+    const { body } = wire.encode(request, to, false)
+    t.match(written(JSON.stringify(body)), args)
+    const long = 'x'.repeat(2000)
+    const verbatim = new Verbatim()
+    verbatim.add(long, Buffer.from(JSON.stringify(long)))
+    t.match(String(verbatim.stringify({ before: body, long, after: body })), new RegExp(`${ID}.*x{2000}.*${ID}`))
+  })
+}
