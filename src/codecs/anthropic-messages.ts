@@ -1,5 +1,6 @@
 /** Client wire of `POST /v1/messages` (interface 2.2, field notes 1.3). */
 import type { Codec } from '../core/codec.ts'
+import { parseBody } from '../core/exact.ts'
 import { prepare } from './messages/check.ts'
 import { decode } from './messages/decode.ts'
 import { messagesError } from './messages/error.ts'
@@ -10,6 +11,8 @@ const WIRE = 'anthropic.messages'
 
 export const anthropicMessages = {
   wire: WIRE,
+  /** What calls were made with is for tools alone: they may need every digit. */
+  parse: json => parseBody(json, ({ type }) => (type === 'tool_use' ? 'input' : undefined)),
   /** Also hands the body on, for targets of the same wire. */
   decode(body, ex) {
     const request = decode(body)

@@ -6,6 +6,8 @@ import type { Op, Ops } from './ops.ts'
 
 export interface Codec<O extends Op = Op> {
   readonly wire: string
+  /** In place of `JSON.parse`, where some of a body's numbers go on as they were written. */
+  parse?(json: string): unknown
   /** Validates a parsed body into the canonical request; throws a GatewayError that names the field. */
   decode(body: unknown, ex: Exchange): Ops[O]
   encoder(ex: Exchange): Encoder

@@ -23,26 +23,34 @@ export function parseExact(json: string): unknown {
 export const written = (json: string): string => (json.includes(MARK) ? json.replace(MARKED, '$1') : json)
 
 /**
- * As `JSON.parse`, for answers with tool calls. Where numbers do not fit, arguments of calls, which are the members that
- * `place` names, are their JSON text as it was told; elsewhere numbers are rounded. `place` gets every object
- * with the name under which it stands. Throws a SyntaxError.
+ * The member of an object that holds numbers for somebody else, such as the arguments of a call; undefined where none
+ * does. `name` is that under which the object stands.
  */
-export function parseCalls(json: string, place: (holder: Json, name: string) => string | undefined): unknown {
-  const value: unknown = JSON.parse(json)
-  return LONG.test(json) ? rounded(JSON.parse(marked(json)), '', place) : value
-}
+export type Place = (holder: Json, name: string) => string | undefined
 
-function rounded(value: unknown, name: string, place: (holder: Json, name: string) => string | undefined): unknown {
-  if (typeof value === 'string') return value.startsWith(MARK) ? Number(value.slice(MARK.length)) : value
-  if (Array.isArray(value)) for (const [at, item] of value.entries()) value[at] = rounded(item, name, place)
-  else if (isObject(value)) {
-    const own = place(value, name)
-    for (const key of Object.keys(value)) {
-      const member = value[key]
-      value[key] = key === own && isObject(member) ? written(JSON.stringify(member)) : rounded(member, key, place)
+/** As `JSON.parse`, with marks in what `place` names; elsewhere numbers are rounded. Throws a SyntaxError. */
+export const parseBody = (json: string, place: Place): unknown => parseAt(json, place, member => member)
+
+/** The same, for answers: where a number would be rounded, what `place` names becomes its JSON text. */
+export const parseCalls = (json: string, place: Place): unknown =>
+  parseAt(json, place, member => written(JSON.stringify(member)))
+
+function parseAt(json: string, place: Place, keep: (member: Json) => unknown): unknown {
+  const value: unknown = JSON.parse(json)
+  if (!LONG.test(json)) return value
+  const rounded = (value: unknown, name: string): unknown => {
+    if (typeof value === 'string') return value.startsWith(MARK) ? Number(value.slice(MARK.length)) : value
+    if (Array.isArray(value)) for (const [at, item] of value.entries()) value[at] = rounded(item, name)
+    else if (isObject(value)) {
+      const own = place(value, name)
+      for (const key of Object.keys(value)) {
+        const member = value[key]
+        value[key] = key === own && isObject(member) ? keep(member) : rounded(member, key)
+      }
     }
+    return value
   }
-  return value
+  return rounded(JSON.parse(marked(json)), '')
 }
 
 /** With a mark in place of each whole number that would be rounded; for what is known to be JSON. */

@@ -10,6 +10,9 @@ import { LongStrings } from './long-strings.ts'
 import { readBytes } from './pieces.ts'
 import { ShapeScan } from './scan.ts'
 
+/** As `JSON.parse`. */
+type Read = (json: string) => unknown
+
 /** Bytes from which a body is read in turns with everybody else's. */
 const LARGE = 1024 * 1024
 /** Of the scan in one turn; a step takes up to 60 ns. */
@@ -28,18 +31,19 @@ export async function readJson(
   res: ServerResponse,
   limit: number,
   intake: Intake,
+  read: Read = JSON.parse,
 ): Promise<Body> {
   const declared = checkHeaders(req, limit)
   if (declared !== undefined) intake.take(declared)
   if (/^100-continue$/i.test(req.headers.expect ?? '')) res.writeContinue()
   const body = await readBytes(req, limit, intake, declared)
-  return body.length > LARGE ? await parseInTurns(body) : parse(body)
+  return body.length > LARGE ? await parseInTurns(body, read) : parse(body, read)
 }
 
 const rules = { protoAction: 'remove', constructorAction: 'remove' } as const
 
-function parse(body: Buffer): Body {
-  const steps = parsing(body)
+function parse(body: Buffer, read: Read): Body {
+  const steps = parsing(body, read)
   for (;;) {
     const { done, value } = steps.next()
     if (done) return value
@@ -47,8 +51,8 @@ function parse(body: Buffer): Body {
 }
 
 /** The same, letting others go on between its steps. */
-async function parseInTurns(body: Buffer): Promise<Body> {
-  const steps = parsing(body)
+async function parseInTurns(body: Buffer, read: Read): Promise<Body> {
+  const steps = parsing(body, read)
   for (;;) {
     const { done, value } = steps.next()
     if (done) return value
@@ -57,17 +61,17 @@ async function parseInTurns(body: Buffer): Promise<Body> {
 }
 
 /** Yields wherever others may go on. */
-function* parsing(body: Buffer): Generator<undefined, Body> {
+function* parsing(body: Buffer, read: Read): Generator<undefined, Body> {
   if (!isUtf8(body)) throw notUtf8()
   const scan = new ShapeScan(body)
   while (!scan.run(SCAN_STEPS)) yield
   yield
-  const whole = body.length < VERBATIM ? parsed(body) : yield* withLong(body, scan)
+  const whole = body.length < VERBATIM ? parsed(body, read) : yield* withLong(body, scan, read)
   yield
   return freed(whole, scan)
 }
 
-function* withLong(body: Buffer, { long }: ShapeScan): Generator<undefined, Body> {
+function* withLong(body: Buffer, { long }: ShapeScan, read: Read): Generator<undefined, Body> {
   const strings = new LongStrings(body, long, startOf(body))
   try {
     for (let rested = 0; strings.step(); ) {
@@ -77,16 +81,16 @@ function* withLong(body: Buffer, { long }: ShapeScan): Generator<undefined, Body
     }
     const rest = strings.rest()
     yield
-    return strings.whole(rest)
+    return strings.whole(rest, read)
   } catch {
-    return parsed(body)
+    return parsed(body, read)
   }
 }
 
 /** In one piece, which is how an error can be told as it is. */
-function parsed(body: Buffer): Body {
+function parsed(body: Buffer, read: Read): Body {
   try {
-    return { value: JSON.parse(body.toString('utf8', startOf(body))) }
+    return { value: read(body.toString('utf8', startOf(body))) }
   } catch (cause) {
     throw notJson(body, cause)
   }

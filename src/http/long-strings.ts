@@ -48,9 +48,9 @@ export class LongStrings {
     return this.#before + this.#body.toString('utf8', this.#at)
   }
 
-  /** All of the body. Throws a SyntaxError where it is not JSON. */
-  whole(rest: string): Body {
-    const value: unknown = JSON.parse(rest)
+  /** All of the body; `read` is as `JSON.parse`. Throws a SyntaxError where it is not JSON. */
+  whole(rest: string, read: (json: string) => unknown = JSON.parse): Body {
+    const value = read(rest)
     return this.#verbatim.size === 0 ? { value } : { value: this.#restored(value), verbatim: this.#verbatim }
   }
 

@@ -227,7 +227,7 @@ export class Listener {
       query: mark < 0 ? '' : url.slice(mark + 1),
       signal,
       peer: req.socket.remoteAddress ?? '',
-      body: () => readJson(req, res, endpoint.bodyLimit, intake),
+      body: () => readJson(req, res, endpoint.bodyLimit, intake, endpoint.codec.parse),
     })
     res.on('close', () => {
       if (!res.writableFinished) signal.abort(errors.aborted())

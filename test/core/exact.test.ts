@@ -4,7 +4,7 @@ import t from 'tap'
 import { plugin as anthropic } from '../../plugins/anthropic.ts'
 import { plugin as bedrock } from '../../plugins/bedrock.ts'
 import { plugin as gemini } from '../../plugins/gemini.ts'
-import { parseCalls, parseExact, written } from '../../src/core/exact.ts'
+import { parseBody, parseCalls, parseExact, written } from '../../src/core/exact.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Translator } from '../../src/core/translator.ts'
 import { Verbatim } from '../../src/core/verbatim.ts'
@@ -68,6 +68,11 @@ t.test('of an answer only the arguments of calls are kept as text; all else is r
     call: { args: '{"id":12345678901234567890}', n: [12345678901234567000] },
   })
   t.strictSame(parseCalls('{"call":{"args":{"id":1}}}', place), { call: { args: { id: 1 } } })
+  const body = parseBody('{"seed":12345678901234567890,"call":{"args":{"id":12345678901234567890}}}', place)
+  t.match(body, { seed: 12345678901234567000 })
+  t.equal(written(JSON.stringify(body)), '{"seed":12345678901234567000,"call":{"args":{"id":12345678901234567890}}}')
+  const proto = parseBody('{"n":12345678901234567890,"__proto__":{"a":1}}', place) as object
+  t.equal(Object.getPrototypeOf(proto), Object.prototype, 'a name reaches no prototype')
 })
 
 const ID = '12345678901234567890'

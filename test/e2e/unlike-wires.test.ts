@@ -21,6 +21,7 @@ const gateway = await startGateway(t, {
     },
   },
 })
+const sha256Of = (text: string) => createHash('sha256').update(text).digest('hex')
 const messages = [{ role: 'user', content: 'hi' }]
 const requests = [
   { messages, reasoning: { max_tokens: 2000 } },
@@ -53,9 +54,18 @@ t.test('a number beyond 2^53 in the arguments of a call arrives as it left, in b
   const { body, sha256 } = (await upstream.record('b')).at(-1)!
   const sent = JSON.stringify(body).replace(rounded, exact)
   t.match(sent, exact)
-  t.equal(createHash('sha256').update(sent).digest('hex'), sha256)
+  t.equal(sha256Of(sent), sha256)
+  // To a Messages client and back, on the same wire and on another one.
   const native = await gateway.post('/v1/messages', { model: 'b/test', max_tokens: 10, messages })
-  t.match(await native.text(), `"input":{"id":${exact}}`, 'to a Messages client')
+  t.match(await native.text(), `"input":{"id":${exact}}`)
+  const history = (model: string) => `{"model":"${model}","max_tokens":10,"metadata":{"user_id":"u"},"messages":[
+    {"role":"user","content":"hi"},{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"f","input":{"id":${exact}}}]},
+    {"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":"ok"}]}]}`
+  await gateway.post('/v1/messages', history('b/test'))
+  const passed = (await upstream.record('b')).at(-1)!
+  t.equal(sha256Of(JSON.stringify(passed.body).replace(rounded, exact)), passed.sha256)
+  await gateway.post('/v1/messages', history('a/test'))
+  t.match(JSON.stringify((await upstream.record('a')).at(-1)!.body), `{\\"id\\":${exact}}`)
 })
 
 const keys = 'sk-key-one,sk-key-two,sk-key-three'

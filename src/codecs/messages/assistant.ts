@@ -1,4 +1,5 @@
 /** An assistant turn of a Messages body as a chat message. */
+import { written } from '../../core/exact.ts'
 import type { ContentPart, Message, ToolCall } from '../../core/ops.ts'
 import { carried, NATIVE_FORMAT } from './carried.ts'
 import { compact, partOf } from './parts.ts'
@@ -77,7 +78,7 @@ function callOf(block: Extract<Block, { type: 'tool_use' }>): ToolCall {
   return {
     id,
     type: 'function',
-    function: { name, arguments: JSON.stringify(input) },
+    function: { name, arguments: written(JSON.stringify(input)) },
     ...(typeof signature === 'string' && { extra_content: { vendor: { thought_signature: signature } } }),
   }
 }
