@@ -1,7 +1,7 @@
 /** The façade: the only module that plugins import. */
 export type { Mapping, Provider } from './core/catalog.ts'
 export { errors, GatewayError } from './core/error.ts'
-export type { Ending, Event, FinishReason, Phase, ReasoningEvent, ToolEvent } from './core/event.ts'
+export type { Event, FinishReason, Phase, ReasoningEvent, ToolEvent, WireFields } from './core/event.ts'
 export { parseCalls } from './core/exact.ts'
 export type { Filter, FilterFactory, Reply } from './core/filter.ts'
 export { countIn, indexIn, isObject, type Json, listIn, textIn, wellFormed } from './core/json.ts'

@@ -83,7 +83,8 @@ export class MessagesDecoder implements Decoder {
       case 'message_start':
         return this.#messageStart(payload.message ?? {})
       case 'message_delta':
-        return this.#messageDelta(payload.delta, payload.usage)
+        // What was cleared of the context stands beside the delta.
+        return this.#messageDelta({ context_management: payload.context_management, ...payload.delta }, payload.usage)
       case 'message_stop':
         return this.#messageStop()
       case 'ping':
@@ -214,13 +215,11 @@ export class MessagesDecoder implements Decoder {
     return open.stop()
   }
 
-  #messageDelta(delta: Delta | Message | undefined, report: unknown): Event[] {
+  #messageDelta(delta: Delta | Message, report: unknown): Event[] {
     const events: Event[] = []
     this.#report(report, events)
-    const reason = delta?.stop_reason
-    if (typeof reason === 'string' && reason !== '') {
-      this.#finish(reason, delta ?? {}, events)
-    }
+    const reason = delta.stop_reason
+    if (typeof reason === 'string' && reason !== '') this.#finish(reason, delta, events)
     return events
   }
 

@@ -1,5 +1,5 @@
 /** What the wire says of an answer's end beyond the reason that all wires share. */
-import type { Ending } from '../../src/plugin.ts'
+import type { WireFields } from '../../src/plugin.ts'
 import type { Delta, Message } from './payload.ts'
 
 /** Stop reasons that no finish reason tells apart. */
@@ -8,9 +8,13 @@ const BEYOND = new Set(['pause_turn', 'stop_sequence', 'model_context_window_exc
 /** For clients of the same wire; undefined when the finish reason says all. */
 export function endingOf(
   stop_reason: string,
-  { stop_sequence = null, stop_details, container }: Delta | Message,
-): Ending | undefined {
-  const more = { ...(stop_details && { stop_details }), ...(container != null && { container }) }
+  { stop_sequence = null, stop_details, container, context_management: context }: Delta | Message,
+): WireFields | undefined {
+  const more = {
+    ...(stop_details && { stop_details }),
+    ...(container != null && { container }),
+    ...(context != null && { context_management: context }),
+  }
   if (!BEYOND.has(stop_reason) && Object.keys(more).length === 0) return undefined
   return { wire: 'anthropic.messages', fields: { stop_reason, stop_sequence, ...more } }
 }

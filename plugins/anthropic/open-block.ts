@@ -58,7 +58,7 @@ class ToolCall extends Call {
   }
 
   override start(): Event[] {
-    const { id, name } = this.block
+    const { id, name, caller } = this.block
     return [
       {
         type: 'tool',
@@ -67,6 +67,8 @@ class ToolCall extends Call {
         // C15: without an id there is no call, and its name would be lost.
         id: textIn(id) ?? newCallId(),
         ...(typeof name === 'string' && { name: fromWireName(name) }),
+        // Code that calls tools waits for their results: who called is told with them.
+        ...(caller != null && { own: { wire: 'anthropic.messages', fields: { caller } } }),
       },
     ]
   }

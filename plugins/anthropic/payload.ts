@@ -18,6 +18,7 @@ export interface Message {
   stop_sequence?: unknown
   stop_details?: { explanation?: unknown } | null
   container?: unknown
+  context_management?: unknown
   usage?: unknown
 }
 /** What an event adds to a block, or to the message. */
@@ -32,4 +33,5 @@ export interface Delta {
   stop_sequence?: unknown
   stop_details?: Message['stop_details']
   container?: unknown
+  context_management?: unknown
 }

@@ -4,10 +4,9 @@ import { parseBody } from '../core/exact.ts'
 import { prepare } from './messages/check.ts'
 import { decode } from './messages/decode.ts'
 import { messagesError } from './messages/error.ts'
+import { WIRE } from './messages/sink.ts'
 import { StreamEncoder } from './messages/stream-encoder.ts'
 import { WholeEncoder } from './messages/whole-encoder.ts'
-
-const WIRE = 'anthropic.messages'
 
 export const anthropicMessages = {
   wire: WIRE,

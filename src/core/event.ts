@@ -8,7 +8,8 @@ export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
 /** What an answer's text is for: thinking aloud between tool calls, or the answer itself. */
 export type Phase = 'commentary' | 'final_answer'
 
-export interface Ending {
+/** What a provider's wire says that no event does, for clients who speak that wire. */
+export interface WireFields {
   readonly wire: string
   readonly fields: Readonly<Record<string, unknown>>
 }
@@ -36,6 +37,8 @@ export interface ToolEvent {
   name?: string
   args?: string
   signature?: string
+  /** Once, on the first piece. */
+  own?: WireFields
 }
 
 export type Event =
@@ -53,10 +56,9 @@ export type Event =
   /** A content block with no OpenAI form, replayed only to `provider`. */
   | { type: 'native'; choice: number; provider: string; block: Record<string, unknown> }
   /**
-   * `ending`: what the provider's wire says beyond the reason, for clients who speak that wire. `free`: nothing is
-   * charged for the answer.
+   * `ending`: what the provider's wire says beyond the reason. `free`: nothing is charged for the answer.
    */
-  | { type: 'finish'; choice: number; reason: FinishReason; ending?: Ending; free?: true }
+  | { type: 'finish'; choice: number; reason: FinishReason; ending?: WireFields; free?: true }
   /** Cumulative: merged by maximum, never summed. `billed` is what stands for it in the price, where that is less. */
   | { type: 'usage'; usage: Partial<Usage>; billed?: Partial<Usage> }
   /** The tier that the provider really served. */

@@ -203,6 +203,26 @@ t.test('a provider of the same wire is quoted where the reason alone would say l
   const ran = { stop_reason: 'end_turn', container: { id: 'c1', expires_at: 'soon' } }
   t.match(folded(payloads(streamed([[ending(ran)]]))), ran)
   t.match(folded(payloads(streamed([[ending(refused)]]))), refused)
+  const cleared = { stop_reason: 'end_turn', context_management: { applied_edits: [{ type: 'clear' }] } }
+  t.match(whole([text('a'), ending(cleared)]), cleared)
+  const { delta, ...beside } = payloads(streamed([[text('a'), ending(cleared)]])).find(
+    ({ type }) => type === 'message_delta',
+  )!
+  t.match(beside, { context_management: cleared.context_management })
+  t.notMatch(delta, { context_management: {} }, 'where the wire has it')
+})
+
+t.test('who called a tool is told to clients of the same wire', async t => {
+  const caller = { type: 'code_execution_20250825', tool_id: 's1' }
+  const call = (wire: string): Event[] => [
+    { type: 'tool', choice: 0, index: 0, id: 'c', name: 'f', own: { wire, fields: { caller } } },
+    { type: 'tool', choice: 0, index: 0, args: '{}' },
+    finish('tool_calls'),
+  ]
+  const called = (answer: Json) => (answer.content as Json[])[0]
+  t.match(called(whole(call('anthropic.messages'))), { type: 'tool_use', id: 'c', caller })
+  t.match(called(folded(payloads(streamed([call('anthropic.messages')])))), { type: 'tool_use', id: 'c', caller })
+  t.notOk('caller' in called(whole(call('other')))!)
 })
 
 t.test('usage leaves out what the cache gave and took, and costs the same streamed and whole', async t => {

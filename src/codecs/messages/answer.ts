@@ -10,6 +10,10 @@ export const headOf = (ex: Exchange) => ({
   model: ex.cached?.model ?? ex.target?.mapping.model.id ?? ex.requestedModel,
 })
 
+/** What was left out of the conversation; beside the reason, not with it. */
+export const contextOf = ({ contextManagement: context }: Blocks) =>
+  context === undefined ? undefined : { context_management: context }
+
 /** Why it ended. */
 export const endingOf = ({ stopReason, stopSequence, stopDetails, container }: Blocks) => ({
   stop_reason: stopReason,

@@ -2,10 +2,8 @@
 import type { Event, FinishReason, ReasoningEvent, ToolEvent } from '../../core/event.ts'
 import { carry, NATIVE_FORMAT } from './carried.ts'
 import { PendingTool } from './pending-tool.ts'
-import type { BlockSink } from './sink.ts'
+import { type BlockSink, WIRE } from './sink.ts'
 import { WebResults } from './web-results.ts'
-
-const NATIVE_WIRE = 'anthropic.messages'
 
 type ChoiceEvent = Extract<Event, { choice: number }>
 /** What is neither a piece of a call nor the end. */
@@ -50,14 +48,14 @@ export class Blocks {
     if (event.type === 'tool') this.#tool(event)
     else if (event.type === 'finish') {
       this.#finish = event.reason
-      if (event.ending?.wire === NATIVE_WIRE) this.#ending = event.ending.fields
+      if (event.ending?.wire === WIRE) this.#ending = event.ending.fields
     } else if (this.#isOwed) this.#waiting.push(event)
     else this.#say(event)
   }
 
   /** The next text is a block of its own. */
   passage({ wire, citations }: Extract<Event, { type: 'passage' }>): void {
-    if (this.#open?.type !== 'text' || wire !== NATIVE_WIRE) return
+    if (this.#open?.type !== 'text' || wire !== WIRE) return
     for (const citation of citations) this.#sink.cite(citation)
     this.#close()
   }
@@ -118,6 +116,11 @@ export class Blocks {
   /** Where code of this answer ran, and the next turn's may run again. */
   get container(): unknown {
     return this.#ending?.container
+  }
+
+  /** What the provider cleared of the conversation before it read it. */
+  get contextManagement(): unknown {
+    return this.#ending?.context_management
   }
 
   get stopReason(): string {

@@ -1,6 +1,6 @@
 /** A tool call of an answer, as far as it is known. */
-import type { ToolEvent } from '../../core/event.ts'
-import type { OpenBlock } from './sink.ts'
+import type { ToolEvent, WireFields } from '../../core/event.ts'
+import { type OpenBlock, WIRE } from './sink.ts'
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -9,6 +9,7 @@ export class PendingTool {
   #id: string
   #name = ''
   #signature: string | undefined
+  #own: WireFields['fields'] | undefined
   /** Its arguments so far, as JSON text. */
   args = ''
   /** True once its block has begun. */
@@ -24,10 +25,11 @@ export class PendingTool {
     this.#id = id
   }
 
-  add({ id, name, args, signature }: ToolEvent): void {
+  add({ id, name, args, signature, own }: ToolEvent): void {
     if (id) this.#id = id
     if (name) this.#name = name
     this.#signature ??= signature
+    if (own?.wire === WIRE) this.#own = own.fields
     if (!args) return
     this.args += args
     this.#follow(args)
@@ -58,7 +60,7 @@ export class PendingTool {
     const signed = this.#signature !== undefined && {
       extra_content: { vendor: { thought_signature: this.#signature } },
     }
-    return { type: 'tool_use', id: this.#id, name: this.#name, input: {}, ...signed }
+    return { type: 'tool_use', id: this.#id, name: this.#name, input: {}, ...signed, ...this.#own }
   }
 }
 

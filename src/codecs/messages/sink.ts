@@ -1,5 +1,8 @@
 /** How an answer's content blocks are written, whether they stream or not. */
 
+/** The wire that is spoken here: what a provider's wire of that name says goes through as it came. */
+export const WIRE = 'anthropic.messages'
+
 /** Where blocks go. At most one is open at a time; `whole` blocks are never open. */
 export interface BlockSink {
   open(block: OpenBlock): void

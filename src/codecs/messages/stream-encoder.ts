@@ -4,7 +4,7 @@ import type { GatewayError } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { metadataOf } from '../accounting.ts'
-import { endingOf, headOf } from './answer.ts'
+import { contextOf, endingOf, headOf } from './answer.ts'
 import { Blocks } from './blocks.ts'
 import { streamError } from './error.ts'
 import type { BlockSink, OpenBlock } from './sink.ts'
@@ -42,11 +42,8 @@ export class StreamEncoder implements Encoder, BlockSink {
     this.#blocks.end()
     this.#ex.completeUsage(false)
     const delta = JSON.stringify(endingOf(this.#blocks))
-    const metadata = JSON.stringify(metadataOf(this.#ex))
-    this.#event(
-      'message_delta',
-      `"delta":${delta},"usage":${JSON.stringify(totalsOf(this.#ex))},"metadata":${metadata}`,
-    )
+    const rest = { ...contextOf(this.#blocks), usage: totalsOf(this.#ex), metadata: metadataOf(this.#ex) }
+    this.#event('message_delta', `"delta":${delta},${JSON.stringify(rest).slice(1, -1)}`)
     return `${this.#taken()}event: message_stop\ndata: {"type":"message_stop"}\n\n`
   }
 

@@ -4,7 +4,7 @@ import type { Event } from '../../core/event.ts'
 import { parseExact, written } from '../../core/exact.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { metadataOf } from '../accounting.ts'
-import { endingOf, headOf } from './answer.ts'
+import { contextOf, endingOf, headOf } from './answer.ts'
 import { Blocks } from './blocks.ts'
 import type { BlockSink, OpenBlock } from './sink.ts'
 import { totalsOf } from './usage.ts'
@@ -37,6 +37,7 @@ export class WholeEncoder implements Encoder, BlockSink {
       ...headOf(this.#ex),
       content: this.#content,
       ...endingOf(this.#blocks),
+      ...contextOf(this.#blocks),
       usage: totalsOf(this.#ex),
       metadata: metadataOf(this.#ex),
     }
