@@ -1,5 +1,6 @@
 /** Tells when configuration files may have changed. What changed is for the caller to find out: by reading them. */
-import { stat } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { lstat, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
 
@@ -118,13 +119,16 @@ class Scope {
   static async of(paths: readonly string[]): Promise<Scope> {
     const folders = new Map<string, string>()
     const files = new Set<string>()
+    for (const link of await linksTo(paths)) {
+      files.add(link)
+      folders.set(dirname(link), identityOf(await stat(dirname(link))))
+    }
     for (const path of paths) {
       // What is not there yet is awaited where it will appear, and so is the folder that it will be in.
       for (let at = path; ; at = dirname(at)) {
         const facts = await stat(at).catch(() => undefined)
         if (facts?.isDirectory()) {
-          // A number may be given again at once.
-          folders.set(at, `${facts.dev}:${facts.ino}:${facts.birthtimeMs}`)
+          folders.set(at, identityOf(facts))
           break
         }
         files.add(at)
@@ -145,6 +149,22 @@ class Scope {
     const same = (a: ReadonlySet<string>, b: ReadonlySet<string>) => a.size === b.size && [...a].every(p => b.has(p))
     return same(this.#inodes, other.#inodes) && same(this.#files, other.#files)
   }
+}
+
+/** Tells a folder from another one of its name. A number alone may be given again at once. */
+const identityOf = ({ dev, ino, birthtimeMs }: Stats): string => `${dev}:${ino}:${birthtimeMs}`
+
+/** Folders on the way to `paths` that are links: where releases are switched by one. */
+async function linksTo(paths: readonly string[]): Promise<Set<string>> {
+  const links = new Set<string>()
+  const seen = new Set<string>()
+  for (const path of paths) {
+    for (let at = dirname(path); !seen.has(at); at = dirname(at)) {
+      seen.add(at)
+      if ((await lstat(at).catch(() => undefined))?.isSymbolicLink()) links.add(at)
+    }
+  }
+  return links
 }
 
 async function someEmpty(paths: Iterable<string>): Promise<boolean> {

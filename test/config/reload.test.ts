@@ -351,6 +351,23 @@ t.test('CF-03 a link that is swapped, as Kubernetes does, leads to one reload', 
   t.equal(results.filter(failed).length, 0)
 })
 
+t.test('a link on the way to the files that is switched to another release leads to a reload', async t => {
+  const folder = mkdtempSync(join(root, 'releases-'))
+  const release = (name: string) => {
+    const files = { [GATEWAY]: gatewayYaml, [MODELS]: modelsYaml, [PROVIDER]: providerYaml.replace('Acme AI', name) }
+    writeFiles(join(folder, name), files)
+    symlinkSync(name, join(folder, 'next'))
+    renameSync(join(folder, 'next'), join(folder, 'current'))
+  }
+  release('one')
+  const { manager, next } = await watched(t, {}, join(folder, 'current'))
+  for (const name of ['two', 'three']) {
+    release(name)
+    await next(swapped)
+    t.equal(manager.current.catalog.providers.get('acme')?.name, name)
+  }
+})
+
 t.test('a folder that the configuration begins to name is watched from then on', async t => {
   const { folder, manager, next, write } = await watched(t)
   mkdirSync(join(folder, 'others.d'))
