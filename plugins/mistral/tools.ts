@@ -8,7 +8,8 @@ const NO_PARAMETERS = { type: 'object', properties: {} }
 
 /** A tool's name in the wire's alphabet; `fromWireName` reads it back. Throws 400 for names that are too long. */
 export function wireName(name: string, at: string): string {
-  const spelt = toWireName(name)
+  // Of longer ones the shared spelling would name a bound of its own.
+  const spelt = name.length <= MAX_NAME ? toWireName(name) : name
   if (spelt.length <= MAX_NAME) return spelt
   const rule = `must be at most ${MAX_NAME} letters, digits, "_" or "-"`
   throw errors.invalidParameters(`${at}: ${rule}, got "${name.slice(0, 100)}"`, at)

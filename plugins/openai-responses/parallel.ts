@@ -1,11 +1,11 @@
 /** The pseudo-call `parallel`: models sometimes wrap several calls in one, which no client could answer. */
-import { isObject, listIn } from '../../src/plugin.ts'
+import { isObject, listIn, parseCalls } from '../../src/plugin.ts'
 
 export const PARALLEL = 'parallel'
 
 const RECIPIENT = /^functions\.(.+)$/s
 
-export interface WrappedCall {
+interface WrappedCall {
   name: string
   /** JSON text of an object. */
   args: string
@@ -18,15 +18,18 @@ export interface WrappedCall {
 export function wrappedCalls(args: string): WrappedCall[] | undefined {
   let parsed: unknown
   try {
-    parsed = JSON.parse(args)
+    parsed = parseCalls(args, (_, name) => (name === 'tool_uses' ? 'parameters' : undefined))
   } catch {
     return undefined
   }
   const calls: WrappedCall[] = []
   for (const use of listIn(isObject(parsed) ? parsed.tool_uses : undefined)) {
     const name = isObject(use) ? RECIPIENT.exec(String(use.recipient_name))?.[1] : undefined
-    if (name === undefined || !isObject(use) || !isObject(use.parameters)) return undefined
-    calls.push({ name, args: JSON.stringify(use.parameters) })
+    const given = isObject(use) ? use.parameters : undefined
+    // Where they hold long numbers they are text by now.
+    const text = isObject(given) ? JSON.stringify(given) : given
+    if (name === undefined || typeof text !== 'string' || !text.startsWith('{')) return undefined
+    calls.push({ name, args: text })
   }
   return calls.length > 0 ? calls : undefined
 }

@@ -5,9 +5,10 @@
 import { randomBytes } from 'node:crypto'
 import { isObject, type Json } from './json.ts'
 
-/** Nobody else can write it. */
+/** Nobody else can write it. 16 characters. */
 const MARK = randomBytes(12).toString('base64url')
-const MARKED = new RegExp(`"${MARK}(-?\\d+)"`, 'g')
+/** What is written like a mark and a number. */
+const MARKED = /"([\w-]{16})(-?\d+)"/g
 /** Fewer digits always fit. */
 const LONG = /\d{16}/
 const TOKEN = /"|-?\d[\d.eE+-]*/g
@@ -20,7 +21,10 @@ export function parseExact(json: string): unknown {
 }
 
 /** JSON text with numbers in place of its marks. */
-export const written = (json: string): string => (json.includes(MARK) ? json.replace(MARKED, '$1') : json)
+export const written = (json: string): string =>
+  json.includes(MARK)
+    ? json.replace(MARKED, (text, mark: string, number: string) => (mark === MARK ? number : text))
+    : json
 
 /**
  * The member of an object that holds numbers for somebody else, such as the arguments of a call; undefined where none

@@ -182,12 +182,15 @@ function addKey(file: string): void {
 const newKey = (): string => randomBytes(KEY_BYTES).toString('base64url')
 const isThere = (thrown: unknown): boolean => (thrown as NodeJS.ErrnoException).code === 'EEXIST'
 
-/** `lines` is called once the new file is there, which nobody else makes then. */
+/** `lines` is called once the new file is there, which nobody else makes then. What fails leaves no file behind. */
 function writeDurably(file: string, lines: () => readonly string[]): void {
   const descriptor = openSync(file, 'wx', 0o600)
   try {
     writeSync(descriptor, `${lines().join('\n')}\n`)
     fsyncSync(descriptor)
+  } catch (thrown) {
+    unlinkSync(file)
+    throw thrown
   } finally {
     closeSync(descriptor)
   }

@@ -97,6 +97,16 @@ t.test('a new key seals from then on, and the old ones still open', async t => {
   })
 })
 
+t.test('a new key that cannot be made leaves nothing in the way of the next attempt', async t => {
+  const { file, open } = ring(t)
+  const keys = open()
+  chmodSync(file, 0o644)
+  t.throws(() => keys.addKey(), { name: 'KeyringError', message: /may be read by others/ })
+  t.strictSame(readdirSync(join(file, '..')), ['master.key'])
+  chmodSync(file, 0o600)
+  t.equal(keys.addKey(), keys.version)
+})
+
 t.test('keys of the environment: the first one seals, all open, and those of the file too', async t => {
   const { file, open } = ring(t)
   const fromFile = open().seal('file', 'p')

@@ -307,6 +307,8 @@ t.test('pins of all workers end up the same, and are told no oftener than needed
     ['a', 'other/large', 3000],
   ]
   t.strictSame(board.all(), pins, 'who comes later learns what holds still')
+  board.note([['a', 'acme/large', 0]])
+  t.strictSame(board.all(), pins.slice(0, 1), 'what is to hold for no time is forgotten')
 })
 
 t.test('a circuit that opens in one worker is open in all, for as long', async t => {

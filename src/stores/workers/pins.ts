@@ -72,7 +72,11 @@ export class PinBoard {
   }
 
   note(pins: readonly Pin[]): void {
-    for (const [key, offer, ttl] of pins) this.#pins.set(key, offer, { ttl })
+    for (const [key, offer, ttl] of pins) {
+      // Of lru-cache's options, a ttl of 0 would mean for ever.
+      if (ttl > 0) this.#pins.set(key, offer, { ttl })
+      else this.#pins.delete(key)
+    }
   }
 
   /** Those that hold still, for the rest of their time; the one that was told last comes last. */
