@@ -16,7 +16,7 @@ const messages: Translator<'chat'> = {
   op: 'chat',
   wire: 'anthropic.messages',
   encode,
-  // Nothing is offered by which an answer could come.
+  // Its answers never come by tool: a client's own body goes without the tool that `encode` offers for them.
   native: { wire: 'anthropic.messages', encode: native, decoder: (mode, target) => new MessagesDecoder(mode, target) },
   decoder: (mode, target, input) => new MessagesDecoder(mode, target, answersByTool(input, target)),
   error,

@@ -32,5 +32,4 @@ export {
   toldSchema,
   toolArguments,
   turnOf,
-  unanswerable,
 } from './core/wire.ts'

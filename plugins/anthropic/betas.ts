@@ -1,10 +1,11 @@
 /** The beta tokens that a body needs (wire/anthropic.md section 2.3). Clients' own headers are not passed on. */
+import { listIn } from '../../src/plugin.ts'
 import { FILES_BETA, isFile } from './encode.ts'
 
 type Json = Record<string, unknown>
 type Maybe = Json | null | undefined
 
-const list = (value: unknown): Maybe[] => (Array.isArray(value) ? value : [])
+const list = (value: unknown) => listIn(value) as readonly Maybe[]
 const usesTool =
   (test: (tool: Json) => boolean) =>
   ({ tools }: Json): boolean =>

@@ -6,6 +6,7 @@ import {
   type FinishReason,
   type Frame,
   type GatewayError,
+  isObject,
   type Json,
   parseCalls,
   type ReasoningEvent,
@@ -25,7 +26,6 @@ import { tierOf, UsageMeter } from './usage.ts'
 const textEvent = (text: string): Event => ({ type: 'text', choice: 0, text })
 /** Where the arguments of a call stand. */
 const inputOf = ({ type }: Json) => (type === 'tool_use' ? 'input' : undefined)
-const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null
 
 /** A whole message takes the path of a stream, so that both give the same events. */
 export class MessagesDecoder implements Decoder {
@@ -58,15 +58,16 @@ export class MessagesDecoder implements Decoder {
     if (this.done) return []
     const repeated = this.#repeated.textOf(frame.data)
     if (repeated) return [textEvent(repeated)]
-    let payload: Payload
+    let parsed: unknown
     try {
-      payload = (this.#mode === 'unary' ? parseCalls(frame.data, inputOf) : JSON.parse(frame.data)) as Payload
+      parsed = this.#mode === 'unary' ? parseCalls(frame.data, inputOf) : JSON.parse(frame.data)
     } catch {
       const text = frame.data.trim()
       if (text === '' || text === '[DONE]') return []
       return this.#fail(errors.invalidAnswer('it is not JSON'))
     }
-    if (!isObject(payload)) return this.#fail(errors.invalidAnswer('it is not a JSON object'))
+    if (!isObject(parsed)) return this.#fail(errors.invalidAnswer('it is not a JSON object'))
+    const payload = parsed as Payload
     const kind = payload.type ?? frame.name
     switch (kind) {
       case 'content_block_delta': {

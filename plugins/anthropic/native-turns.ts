@@ -1,5 +1,5 @@
 /** The turns of a client's own Messages body, as its provider may have them. */
-import { append, type Target, unseal } from '../../src/plugin.ts'
+import { append, type Target, textIn, unseal } from '../../src/plugin.ts'
 import { type Block, isVisible, textBlock } from './blocks.ts'
 import { toWireName } from './tool-name.ts'
 
@@ -31,7 +31,7 @@ export function nativeTurns(messages: readonly Json[], target: Target): NativeTu
       turns.add({ ...message, role, content: kept })
     } else {
       const isForeign = role !== 'user'
-      const id = isForeign ? textOf(message.tool_call_id) : undefined
+      const id = isForeign ? textIn(message.tool_call_id) : undefined
       const blocks = id ? [{ type: 'tool_result', tool_use_id: idOf(id), content }] : userContent(content)
       turns.add({ ...(!isForeign && message), role: 'user', content: blocks }, isForeign)
     }
@@ -100,11 +100,11 @@ function assistantBlocks(content: readonly Block[], target: Target): Block[] {
     const { provider, extra_content: _, ...rest } = block
     switch (block.type) {
       case 'thinking': {
-        const signature = unseal(target, textOf(block.signature))
+        const signature = unseal(target, textIn(block.signature))
         return signature === undefined ? [] : [{ ...block, signature }]
       }
       case 'redacted_thinking': {
-        const data = unseal(target, textOf(block.data))
+        const data = unseal(target, textIn(block.data))
         return data === undefined ? [] : [{ ...block, data }]
       }
       case 'tool_use':
@@ -119,7 +119,6 @@ function assistantBlocks(content: readonly Block[], target: Target): Block[] {
 }
 
 const isMadeBy = (made: Set<unknown>, id: unknown): boolean => typeof id === 'string' && made.has(id)
-const textOf = (value: unknown): string | undefined => (typeof value === 'string' ? value : undefined)
 
 /** Ids of searches that stand for the citations of another wire; no provider could read their results. */
 function madeSearches(content: readonly Block[]): Set<unknown> {

@@ -49,7 +49,7 @@ export function thinkingOf(request: Readonly<ChatRequest>, mapping: Mapping): Th
         'reasoning.max_tokens',
       )
     }
-    // Who cannot be told not to think always does.
+    // A model that cannot be told not to think always thinks.
     if (!effort && !mapping.reasoningEfforts.includes('none')) return { on: true, maxTokens }
     if (!effort) return { on: false, ...(request.effort == null && { whenForced: DISABLED }), maxTokens }
     if (effort === 'none') return { on: false, thinking: DISABLED, maxTokens }

@@ -9,7 +9,9 @@ const MAX_LENGTH = 128
 const FOREIGN = /[^a-zA-Z0-9_-]|_(?=u(?:10|[1-9a-f])?[0-9a-f]{4}(?:_|[^a-zA-Z0-9_-]))/gu
 const ESCAPED = /_u((?:10|[1-9a-f])?[0-9a-f]{4})_/g
 
-const escapeCharacter = (character: string): string => `_u${character.codePointAt(0)!.toString(16).padStart(4, '0')}_`
+/** `.` → `_u002e_`. */
+export const escapeCharacter = (character: string): string =>
+  `_u${character.codePointAt(0)!.toString(16).padStart(4, '0')}_`
 
 /** `weather.get` → `weather_u002e_get`. Throws 400 when the result is longer than the wire allows. */
 export function toWireName(name: string): string {

@@ -12,6 +12,7 @@ import {
 import { type Block, contentBlocks, textBlock } from './blocks.ts'
 import { replayThinking } from './thinking.ts'
 import { toWireName } from './tool-name.ts'
+import { UniqueNames } from './unique-names.ts'
 
 export interface Turn {
   role: 'user' | 'assistant'
@@ -36,7 +37,7 @@ export function historyOf(messages: readonly Message[], target: Target): { syste
   const system: Block[] = []
   const drafts: Draft[] = []
   const slots = new OpenCalls<Slot>(({ block }) => block !== undefined)
-  const ids = new ToolIds()
+  const ids = new UniqueNames(toolId)
   const draft = (role: Turn['role']): Draft => turnOf(drafts, role, () => ({ role, content: [], slots: [] }))
 
   messages.forEach((message, i) => {
@@ -144,21 +145,8 @@ function alternate(drafts: readonly Draft[]): Turn[] {
   return turns
 }
 
-/** Foreign tool ids in the wire's alphabet, each used once in a request. */
-class ToolIds {
-  readonly #counts = new Map<string, number>()
-  readonly #used = new Set<string>()
-
-  unique(foreign: string): string {
-    const base = foreign.replace(/[^a-zA-Z0-9_-]/g, '_') || 'call'
-    let count = this.#counts.get(base) ?? 0
-    let id: string
-    do {
-      count += 1
-      id = count === 1 ? base : `${base}_${count}`
-    } while (this.#used.has(id))
-    this.#counts.set(base, count)
-    this.#used.add(id)
-    return id
-  }
+/** A foreign tool id in the wire's alphabet. */
+function toolId(foreign: string, count: number): string {
+  const base = foreign.replace(/[^a-zA-Z0-9_-]/g, '_') || 'call'
+  return count === 1 ? base : `${base}_${count}`
 }

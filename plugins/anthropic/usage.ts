@@ -74,7 +74,7 @@ function cached(report: Json, read: Read): unknown {
   return counts.length > 0 ? counts.reduce((sum, count) => sum + count) : undefined
 }
 
-/** Of an answer to which another model fell back, the totals hold. */
+/** Where another model took over (a fallback), the totals hold and the parts do not count. */
 function partsOf({ iterations }: Json): Json[] {
   const parts = listIn(iterations).filter(isObject)
   return parts.some(({ type }) => type === 'fallback_message') ? [] : parts

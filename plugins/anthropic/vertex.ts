@@ -65,8 +65,9 @@ function atVertex({ body, ...rest }: WireRequest, stream: boolean): WireRequest 
 const pathOf = (id: string, stream: boolean): string =>
   `/publishers/anthropic/models/${pathSegment(id).replaceAll('%40', '@')}:${stream ? 'streamRawPredict' : 'rawPredict'}`
 
-/** The surface takes neither `output_config.format` nor strict tools: answers by schema come as a tool's input. */
 const copies = new WeakMap<Mapping, Mapping>()
+
+/** The surface takes neither `output_config.format` nor strict tools: answers by schema come as a tool's input. */
 function withoutStructuredOutputs(mapping: Mapping): Mapping {
   if (!mapping.supports.has('structured_outputs')) return mapping
   let copy = copies.get(mapping)

@@ -1,14 +1,15 @@
 /** Content parts of a chat message as Converse blocks. */
 import { append, type ContentPart, errors, type Mapping, type Message, parseDataUrl } from '../../src/plugin.ts'
+import { UniqueNames } from '../anthropic/unique-names.ts'
 import { type Block, textBlock } from './block.ts'
 import { cachePoint } from './cache-point.ts'
-import { DocumentNames } from './document-names.ts'
+import { documentName } from './document-name.ts'
 import { audioBlock, fileBlock, imageBlock } from './media.ts'
 
 /** Reads the contents of one request's messages. */
 export class Contents {
   readonly #mapping: Mapping
-  readonly #names = new DocumentNames()
+  readonly #names = new UniqueNames(documentName)
 
   constructor(mapping: Mapping) {
     this.#mapping = mapping

@@ -1,7 +1,7 @@
 /** Images, documents, audio and video as blocks of bytes; the wire takes no addresses (wire/bedrock.md section 2). */
 import { errors } from '../../src/plugin.ts'
+import type { UniqueNames } from '../anthropic/unique-names.ts'
 import type { Block } from './block.ts'
-import type { DocumentNames } from './document-names.ts'
 
 type Kind = 'image' | 'document' | 'audio' | 'video'
 interface Medium {
@@ -81,7 +81,7 @@ export function fileBlock(
   base64: string,
   mime: string,
   filename: string | undefined,
-  names: DocumentNames,
+  names: UniqueNames,
   at: string,
 ): Block {
   const declared = declaredBy(mime, filename)
@@ -92,7 +92,7 @@ export function fileBlock(
     throw errors.unsupported(`${at} is "${mime}"; this provider takes ${formats}, images, audio and video.`, at)
   }
   if (found.kind !== 'document') return found.kind === 'image' ? imageBlock(base64, at) : mediaBlock(found, base64)
-  return { document: { format: found.format, name: names.unique(filename), source: { bytes: base64 } } }
+  return { document: { format: found.format, name: names.unique(filename ?? ''), source: { bytes: base64 } } }
 }
 
 function sniff(base64: string): Medium | undefined {

@@ -1,11 +1,12 @@
 /** A chat history as the Converse wire wants it: alternating turns, each tool call answered in the very next one. */
 import { append, errors, type Message, OpenCalls, objectArguments, type Target, turnOf } from '../../src/plugin.ts'
+import { UniqueNames } from '../anthropic/unique-names.ts'
 import { type Block, type Turn, textBlock } from './block.ts'
 import { cachePoint } from './cache-point.ts'
 import { Contents } from './content.ts'
 import { familyOf } from './family.ts'
 import { replayReasoning } from './replay.ts'
-import { ToolIds } from './tool-ids.ts'
+import { plainId, shortId } from './tool-id.ts'
 import { toWireName } from './tool-name.ts'
 
 export interface History {
@@ -31,7 +32,7 @@ interface Draft extends Turn {
  */
 export function historyOf(messages: readonly Message[], target: Target): History {
   const contents = new Contents(target.mapping)
-  const ids = new ToolIds(familyOf(target.mapping).maker === 'mistral')
+  const ids = new UniqueNames(familyOf(target.mapping).maker === 'mistral' ? shortId : plainId)
   const system: Block[] = []
   const drafts: Draft[] = []
   const slots = new OpenCalls<Slot>(({ result }) => result !== undefined)

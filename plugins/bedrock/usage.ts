@@ -1,15 +1,13 @@
 /** Token counts of the Converse wire as usage axes (wire/bedrock.md section 3). */
-import { isObject, type Usage } from '../../src/plugin.ts'
-
-const count = (value: unknown): number | undefined => (typeof value === 'number' && value >= 0 ? value : undefined)
+import { countIn, isObject, listIn, type Usage } from '../../src/plugin.ts'
 
 /** The wire's input excludes what the cache gave and took; ours includes both. Only what was reported is there. */
 export function usageOf(report: unknown): Partial<Usage> {
   if (!isObject(report)) return {}
-  const input = count(report.inputTokens)
-  const output = count(report.outputTokens)
-  const read = count(report.cacheReadInputTokens ?? report.cacheReadInputTokenCount)
-  const total = count(report.cacheWriteInputTokens ?? report.cacheWriteInputTokenCount)
+  const input = countIn(report.inputTokens)
+  const output = countIn(report.outputTokens)
+  const read = countIn(report.cacheReadInputTokens ?? report.cacheReadInputTokenCount)
+  const total = countIn(report.cacheWriteInputTokens ?? report.cacheWriteInputTokenCount)
   const short = writtenFor(report.cacheDetails, '5m')
   const hour = writtenFor(report.cacheDetails, '1h')
   const written = Math.max(total ?? 0, (short ?? 0) + (hour ?? 0))
@@ -25,8 +23,8 @@ export function usageOf(report: unknown): Partial<Usage> {
 /** Tokens that were written to be kept for `ttl`; undefined when the report has no such entry. */
 function writtenFor(details: unknown, ttl: string): number | undefined {
   let sum: number | undefined
-  for (const detail of Array.isArray(details) ? details : []) {
-    const tokens = isObject(detail) && detail.ttl === ttl ? count(detail.inputTokens) : undefined
+  for (const detail of listIn(details)) {
+    const tokens = isObject(detail) && detail.ttl === ttl ? countIn(detail.inputTokens) : undefined
     if (tokens !== undefined) sum = (sum ?? 0) + tokens
   }
   return sum

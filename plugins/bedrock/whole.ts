@@ -1,5 +1,5 @@
 /** Blocks of a whole message, taken apart into the pieces in which a stream would have brought them. */
-import { isObject, type Json } from '../../src/plugin.ts'
+import { isObject, type Json, listIn } from '../../src/plugin.ts'
 
 export interface Pieces {
   /** As in `contentBlockStart`. */
@@ -7,8 +7,6 @@ export interface Pieces {
   /** As in `contentBlockDelta`. */
   readonly deltas: readonly unknown[]
 }
-
-const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
 export function piecesOf({ text, toolUse, reasoningContent: thought, citationsContent: cited, image }: Json): Pieces {
   if (toolUse) return { start: { toolUse }, deltas: [] }
@@ -19,8 +17,8 @@ export function piecesOf({ text, toolUse, reasoningContent: thought, citationsCo
     return { deltas: [{ reasoningContent: { text, signature, redactedContent } }] }
   }
   if (isObject(cited)) {
-    const citations = listOf(cited.citations).map(citation => ({ citation }))
-    return { deltas: [...listOf(cited.content), ...citations] }
+    const citations = listIn(cited.citations).map(citation => ({ citation }))
+    return { deltas: [...listIn(cited.content), ...citations] }
   }
   return { deltas: [{ text }] }
 }

@@ -36,7 +36,8 @@ const FAILURES: ReadonlyMap<string, number> = new Map([
 
 const NONE: Json = {}
 const objectIn = (value: unknown): Json => (isObject(value) ? value : NONE)
-const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : value == null ? [] : [value])
+/** A list, or one thing in place of a list of one. */
+const allIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : value == null ? [] : [value])
 
 /** A whole answer takes the path of a stream, so that both give the same events. */
 export class CohereDecoder implements Decoder {
@@ -97,7 +98,7 @@ export class CohereDecoder implements Decoder {
         break
       case 'tool-call-start':
       case 'tool-call-delta':
-        for (const one of listIn(call)) this.#call(one, payload.index, out)
+        for (const one of allIn(call)) this.#call(one, payload.index, out)
         break
       case 'citation-start':
         this.#cite(citations, out)
@@ -117,7 +118,7 @@ export class CohereDecoder implements Decoder {
       this.#begin(payload.id, out)
       this.#say(message.content, out)
       this.#say(message.tool_plan, out)
-      listIn(message.tool_calls).forEach((call, position) => {
+      allIn(message.tool_calls).forEach((call, position) => {
         this.#call(call, position, out)
       })
       this.#cite(message.citations, out)
@@ -142,7 +143,7 @@ export class CohereDecoder implements Decoder {
   /** Text, or blocks of text and thinking. What the model plans before it calls tools is text that comes before them. */
   #say(content: unknown, out: Event[]): void {
     this.#begin(undefined, out)
-    this.#choice.read({ content: typeof content === 'string' ? content : listIn(content) }, this.#answerId, out)
+    this.#choice.read({ content: typeof content === 'string' ? content : allIn(content) }, this.#answerId, out)
   }
 
   #call(call: unknown, index: unknown, out: Event[]): void {
@@ -152,8 +153,8 @@ export class CohereDecoder implements Decoder {
 
   /** Sources that stand somewhere. Documents and tool results were the caller's, who needs no word of them. */
   #cite(citations: unknown, out: Event[]): void {
-    for (const citation of listIn(citations)) {
-      for (const source of listIn(objectIn(citation).sources)) {
+    for (const citation of allIn(citations)) {
+      for (const source of allIn(objectIn(citation).sources)) {
         const { document, tool_output: output } = objectIn(source)
         const { url, title } = objectIn(document ?? output)
         if (/^https?:\/\//i.test(textIn(url) ?? '')) this.#choice.annotate({ url, title }, out)

@@ -1,11 +1,13 @@
 /** Google's embeddings: three methods of one wire (wire/google.md section 6). All answer with numbers only. */
 import {
+  countIn,
   type Decoder,
   type EmbeddingRequest,
   type Event,
   errors,
   isObject,
   type Json,
+  listIn,
   pathSegment,
   type Target,
   type WireRequest,
@@ -27,9 +29,8 @@ export interface Method {
 }
 
 const contentOf = (text: string): Json => ({ parts: [{ text }] })
-const objectsIn = (value: unknown): Json[] => (Array.isArray(value) ? value.filter(isObject) : [])
+const objectsIn = (value: unknown): Json[] => listIn(value).filter(isObject)
 const within = (value: unknown): Json => (isObject(value) ? value : {})
-const count = (value: unknown): number | undefined => (typeof value === 'number' ? value : undefined)
 
 function wireRequest(models: string, { mapping }: Target, method: string, body: Json): WireRequest {
   return { path: `${models}/${pathSegment(mapping.externalId)}:${method}`, body: wellFormed(body) as Json }
@@ -46,7 +47,7 @@ const batch: Method = {
     return wireRequest(studio.models, target, 'batchEmbedContents', { requests })
   },
   vectors: answer => objectsIn(answer.embeddings).map(({ values }) => values),
-  tokens: answer => count(within(answer.usageMetadata).promptTokenCount),
+  tokens: answer => countIn(within(answer.usageMetadata).promptTokenCount),
 }
 
 /** Vertex AI, for the older models. A text that is too long is refused, not cut. */
@@ -62,7 +63,7 @@ const predict: Method = {
   vectors: answer => objectsIn(answer.predictions).map(({ embeddings }) => within(embeddings).values),
   tokens(answer) {
     const counts = objectsIn(answer.predictions).map(({ embeddings }) =>
-      count(within(within(embeddings).statistics).token_count),
+      countIn(within(within(embeddings).statistics).token_count),
     )
     return counts.includes(undefined) ? undefined : counts.reduce((sum: number, tokens) => sum + tokens!, 0)
   },
@@ -80,7 +81,7 @@ const embedContent: Method = {
     })
   },
   vectors: ({ embedding }) => [within(embedding).values],
-  tokens: answer => count(within(answer.usageMetadata).promptTokenCount),
+  tokens: answer => countIn(within(answer.usageMetadata).promptTokenCount),
 }
 
 export const methods: readonly Method[] = [batch, predict, embedContent]

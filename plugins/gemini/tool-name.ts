@@ -1,5 +1,8 @@
 /** Tool names that the wire's alphabet cannot spell, written so that an answer can be read back without state (R19). */
 import { errors } from '../../src/plugin.ts'
+import { escapeCharacter } from '../anthropic/tool-name.ts'
+
+export { fromWireName } from '../anthropic/tool-name.ts'
 
 const MAX_LENGTH = 128
 /**
@@ -7,20 +10,13 @@ const MAX_LENGTH = 128
  * otherwise look like an escape. The alphabet is `[a-zA-Z_][a-zA-Z0-9_.:-]*` (wire/google.md 2.5).
  */
 const FOREIGN = /[^a-zA-Z0-9_.:-]|^[^a-zA-Z_]|_(?=u(?:10|[1-9a-f])?[0-9a-f]{4}(?:_|[^a-zA-Z0-9_.:-]))/gu
-const ESCAPED = /_u((?:10|[1-9a-f])?[0-9a-f]{4})_/g
 
 /** `3d print` → `_u0033_d_u0020_print`. Throws 400 when the result is longer than the wire allows. */
 export function toWireName(name: string): string {
-  const wire = name.replace(FOREIGN, character => `_u${character.codePointAt(0)!.toString(16).padStart(4, '0')}_`)
+  const wire = name.replace(FOREIGN, escapeCharacter)
   if (wire.length <= MAX_LENGTH) return wire
   throw errors.invalidParameters(
     `The tool name "${name.slice(0, 64)}…" is too long; use at most ${MAX_LENGTH} of a-z, A-Z, 0-9, "_", ".", ":" and "-".`,
     'tools',
   )
 }
-
-/** The inverse of `toWireName`. */
-export const fromWireName = (wire: string): string =>
-  wire.includes('_u')
-    ? wire.replace(ESCAPED, (_, code: string) => String.fromCodePoint(Number.parseInt(code, 16)))
-    : wire

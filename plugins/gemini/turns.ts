@@ -5,11 +5,11 @@ import {
   isObject,
   type Json,
   type Message,
+  OpenCalls,
   objectArguments,
   type Target,
   textOf,
   turnOf,
-  unanswerable,
   unseal,
 } from '../../src/plugin.ts'
 import { contentParts, type Part, pictureOf } from './parts.ts'
@@ -46,6 +46,7 @@ export function historyOf(
 ): { system: Part[]; contents: Turn[] } {
   const system: Part[] = []
   const drafts: Draft[] = []
+  const slots = new OpenCalls<Slot>(({ response }) => response !== undefined)
   const draft = (role: Turn['role']): Draft => turnOf(drafts, role, () => ({ role, parts: [], slots: [] }))
 
   messages.forEach((message, i) => {
@@ -72,6 +73,7 @@ export function historyOf(
           const { name, arguments: text } = call.function
           const slot: Slot = { id: call.id, name: toWireName(name), response: undefined, media: [] }
           turn.slots.push(slot)
+          slots.add(call.id, slot, turn)
           const args = objectArguments(text, `${at}.tool_calls[${j}].function.arguments`)
           const signature = unseal(target, call.extra_content?.vendor?.thought_signature)
           turn.parts.push({
@@ -83,7 +85,7 @@ export function historyOf(
       }
       case 'tool':
       case 'function':
-        fill(slotOf(drafts, message, at), message, at, target)
+        fill(slots.answeredBy(message, at), message, at, target)
         draft('user')
         break
     }
@@ -121,17 +123,6 @@ function spoken(message: Message & { images?: unknown }, at: string, target: Tar
     if (part) parts.push(part)
   }
   return parts
-}
-
-/** The call that a tool message answers: of the newest turn that has its id, the first without a result. */
-function slotOf(drafts: readonly Draft[], message: Message, at: string): Slot {
-  const id = message.tool_call_id
-  for (let i = drafts.length - 1; i >= 0; i--) {
-    const slots = drafts[i]!.slots.filter(slot => slot.id === id)
-    const slot = slots.find(other => other.response === undefined) ?? slots.at(-1)
-    if (slot) return slot
-  }
-  throw unanswerable(message, at)
 }
 
 function fill(slot: Slot, { content }: Message, at: string, target: Target): void {

@@ -1,7 +1,7 @@
 /** Token counts of the wire as usage axes (wire/google.md section 3). */
-import { isObject, type Json, type Usage } from '../../src/plugin.ts'
+import { countIn, isObject, type Json, listIn, type Usage } from '../../src/plugin.ts'
 
-const count = (value: unknown): number => (typeof value === 'number' && value > 0 ? value : 0)
+const count = (value: unknown): number => countIn(value) ?? 0
 
 /**
  * Counts come with every chunk, and a later report may take back a part of an earlier one: the last one holds. So
@@ -54,7 +54,7 @@ function usageOf(report: Json): Usage {
 
 function ofModality(details: unknown, modality: string): number {
   let sum = 0
-  for (const detail of Array.isArray(details) ? details : []) {
+  for (const detail of listIn(details)) {
     if (isObject(detail) && detail.modality === modality) sum += count(detail.tokenCount)
   }
   return sum

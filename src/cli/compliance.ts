@@ -1,7 +1,7 @@
 /** `gatewayctl compliance`. */
 import { type Command, Option } from 'commander'
 import type { ShownCompliance } from '../admin/commands/compliance.ts'
-import { listOf } from './iam.ts'
+import { listOf } from './lists.ts'
 import type { Open } from './session.ts'
 import { facts } from './table.ts'
 

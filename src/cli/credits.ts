@@ -4,7 +4,7 @@ import type { GivenDiscount, ShownDiscount, ShownEntry } from '../admin/commands
 import type { DeclaredPlan, ShownPlan } from '../admin/commands/plans.ts'
 import { planNames } from '../core/plan.ts'
 import { everyPart } from './pages.ts'
-import type { Open } from './session.ts'
+import { type Open, warnUnknown } from './session.ts'
 import { facts, table } from './table.ts'
 
 interface Balance {
@@ -95,10 +95,11 @@ export function addCredits(program: Command, open: Open): void {
     .option('--provider <id>', 'only at this provider')
     .option('--model <id>', 'only of this model')
     .action(async ({ org: organization, ...options }, command) => {
-      const { admin, print, io, json } = open(command)
+      const session = open(command)
+      const { admin, print } = session
       const made = await admin.command<GivenDiscount>('credits.discount', { organization, ...options })
       print(made, one => showDiscounts([one]))
-      if (made.unknown.length > 0 && !json) io.err(`warning: there is no ${made.unknown.join(', ')} yet\n`)
+      warnUnknown(made, session)
     })
 
   credits

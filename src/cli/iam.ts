@@ -3,16 +3,10 @@ import { type Command, Option } from 'commander'
 import type { AddedRule } from '../admin/commands/iam.ts'
 import { ruleTypes } from '../core/policy.ts'
 import type { RuleRecord } from '../core/ports.ts'
+import { listOf } from './lists.ts'
 import { every } from './pages.ts'
-import type { Open } from './session.ts'
+import { type Open, warnUnknown } from './session.ts'
 import { table } from './table.ts'
-
-/** `a,b` → `['a', 'b']`. */
-export const listOf = (text: string): string[] =>
-  text
-    .split(',')
-    .map(entry => entry.trim())
-    .filter(Boolean)
 
 function shownValue({ value }: RuleRecord): string {
   const { models, providers, ipCidrs, pricing, maxInputPrice, maxOutputPrice } = value
@@ -61,11 +55,12 @@ export function addIam(program: Command, open: Open): void {
     .option('--ip-cidrs <list>', 'addresses and ranges: 192.0.2.0/24,2001:db8::/32', listOf)
     .action(async ({ org, pricing, pricingType, ...rest }, command: Command) => {
       if (org === undefined && rest.key === undefined) command.error('error: give --org or --key')
-      const { admin, print, io, json } = open(command)
+      const session = open(command)
+      const { admin, print } = session
       const args = { organization: org, pricing: pricing ?? pricingType, ...rest }
       const rule = await admin.command<AddedRule>('iam.add', args)
       print(rule, ({ id, type }) => `added rule ${id} (${type})\n`)
-      if (rule.unknown.length > 0 && !json) io.err(`warning: there is no ${rule.unknown.join(', ')} yet\n`)
+      warnUnknown(rule, session)
     })
 
   iam

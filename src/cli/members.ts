@@ -2,6 +2,7 @@
 import { type Command, Option } from 'commander'
 import type { ShownMember } from '../admin/commands/members.ts'
 import { addLimitOptions, showLimits } from './limits.ts'
+import { listOrAll } from './lists.ts'
 import { every } from './pages.ts'
 import type { Open } from './session.ts'
 import { table } from './table.ts'
@@ -21,15 +22,11 @@ const showMembers = (members: readonly ShownMember[]): string =>
     ]),
   )
 
-/** `all`, or names with commas between them; none at all is a list of none. */
-const parseProjects = (text: string): string | string[] =>
-  text === 'all' ? text : text.split(',').flatMap(name => name.trim() || [])
-
 export function addMembers(program: Command, open: Open): void {
   const members = program.command('members').description('members of organizations')
   const one = (member: ShownMember) => showMembers([member])
   const addAccess = (command: Command) =>
-    command.option('--projects <names>', 'those that it has access to, with commas between, or all', parseProjects)
+    command.option('--projects <names>', 'those that it has access to, with commas between, or all', listOrAll)
 
   addLimitOptions(
     addAccess(

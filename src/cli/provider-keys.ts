@@ -2,11 +2,11 @@
 import type { Command } from 'commander'
 import type { ChangedProviderKey, ShownProviderKey } from '../admin/commands/provider-keys.ts'
 import type { Reencryption } from '../core/ports.ts'
-import { listOf } from './iam.ts'
 import { Failure, type Io } from './io.ts'
 import { addLimitOptions, showLimits } from './limits.ts'
+import { listOf, listOrAll } from './lists.ts'
 import { every } from './pages.ts'
-import type { Open, Session } from './session.ts'
+import { type Open, warnUnknown } from './session.ts'
 import { facts, table } from './table.ts'
 
 const showList = (keys: readonly ShownProviderKey[]): string =>
@@ -34,8 +34,6 @@ const showReencryption = ({ reencrypted, unreadable, keyVersion }: Reencryption)
     ['unreadable', unreadable.join(', ')],
   ])
 
-const modelsOf = (text: string): string | string[] => (text === 'all' ? text : listOf(text))
-
 /** A secret as an argument would stand in the list of processes. */
 async function readSecret(io: Io): Promise<string> {
   const secret = (await io.in?.())?.trim()
@@ -45,10 +43,6 @@ async function readSecret(io: Io): Promise<string> {
 
 export function addProviderKeys(program: Command, open: Open): void {
   const keys = program.command('provider-keys').description("organizations' own keys for providers")
-
-  const warnOf = ({ unknown }: ChangedProviderKey, { io, json }: Session) => {
-    if (unknown.length > 0 && !json) io.err(`warning: there is no ${unknown.join(', ')} yet\n`)
-  }
 
   addLimitOptions(
     keys
@@ -64,7 +58,7 @@ export function addProviderKeys(program: Command, open: Open): void {
     const secret = await readSecret(io)
     const record = await admin.command<ChangedProviderKey>('provider-keys.add', { organization, ...options, secret })
     print(record, key => `kept ${key.id} (${key.label}) for ${key.provider}, fingerprint ${key.fingerprint}\n`)
-    warnOf(record, session)
+    warnUnknown(record, session)
   })
 
   addLimitOptions(
@@ -74,7 +68,7 @@ export function addProviderKeys(program: Command, open: Open): void {
       .argument('<id>', 'id of the key')
       .option('--org <organization>', 'only if it is a key of this organization')
       .option('--label <label>', 'what the key is called in the routing of answers')
-      .option('--models <list>', 'only for these, or all', modelsOf),
+      .option('--models <list>', 'only for these, or all', listOrAll),
     'amount in USD from now on, or none to take the limit away',
   ).action(async (id, { org: organization, ...options }, command) => {
     const session = open(command)
@@ -84,7 +78,7 @@ export function addProviderKeys(program: Command, open: Open): void {
       ...options,
     })
     session.print(record, key => showList([key]))
-    warnOf(record, session)
+    warnUnknown(record, session)
   })
 
   keys

@@ -37,3 +37,8 @@ export const openSession =
       print: (value, human) => io.out(json ? `${JSON.stringify(value, null, 2)}\n` : human(value)),
     }
   }
+
+/** Names that nothing has are taken, because it may come later; they may also be spelt wrong. */
+export function warnUnknown({ unknown }: { readonly unknown: readonly string[] }, { io, json }: Session): void {
+  if (unknown.length > 0 && !json) io.err(`warning: there is no ${unknown.join(', ')} yet\n`)
+}

@@ -18,7 +18,7 @@ export const openAiChat = {
   prepare: validate.prepare,
 } satisfies Codec<'chat'>
 
-/** Fields that are taken under another name, or that mean nothing without others. */
+/** Fields that are taken under another name, or mean nothing without others, or nothing here at all (`onboarding`). */
 const special: ReadonlySet<string> = new Set([
   'max_tokens',
   'max_completion_tokens',

@@ -1,19 +1,15 @@
 /** Joins what the files say of models and providers. */
 import { type Catalog, type Mapping, type Model, type Provider, REGION } from '../core/catalog.ts'
 import type { ConfigFile } from './file.ts'
-import type { Registries } from './link.ts'
 import type { ConfigFiles } from './load.ts'
 import { unknownName } from './nearest.ts'
 import { linkPricing } from './pricing.ts'
-import { linkProvider, linkWires } from './provider.ts'
+import { linkProvider, linkWires, type WireRegistries } from './provider.ts'
 import type { MappingEntry, ModelEntry, ProviderFile } from './schema.ts'
 import type { Path } from './source.ts'
 
 /** Throws a ConfigError. Providers that are turned off are left out wholly. */
-export function linkCatalog(
-  files: ConfigFiles,
-  { wires, endpoints }: Pick<Registries, 'wires' | 'endpoints'>,
-): Catalog {
+export function linkCatalog(files: ConfigFiles, registries: WireRegistries): Catalog {
   const offers = new Map<string, Mapping[]>()
   const models = new Map<string, Model>()
   for (const { source, value } of files.models) {
@@ -27,17 +23,15 @@ export function linkCatalog(
     }
   }
 
-  const ops = [...new Set([...wires.values(), ...endpoints].flatMap(({ op }) => op ?? []))]
   const providers = new Map<string, Provider>()
   for (const file of files.providers) {
     if (!file.value.enabled) continue
-    const provider = linkProvider(file, wires, ops)
+    const provider = linkProvider(file, registries)
     if (providers.has(provider.id)) {
       throw file.source.error(`the provider "${provider.id}" is defined twice; keep one`, ['provider'])
     }
     providers.set(provider.id, provider)
-    const wiresOf: WiresOf = (written, path) => linkWires(file.source, written, wires, ops, path)
-    for (const mapping of linkMappings(file, provider, models, wiresOf)) offers.get(mapping.model.id)!.push(mapping)
+    for (const mapping of linkMappings(file, provider, models, registries)) offers.get(mapping.model.id)!.push(mapping)
   }
   for (const model of models.values()) Object.freeze(model.mappings)
   return { models, aliases: linkAliases(files, models), providers }
@@ -80,14 +74,12 @@ function linkAliases(files: ConfigFiles, models: ReadonlyMap<string, Model>): Ma
   return aliases
 }
 
-export type WiresOf = (written: Readonly<Record<string, string>>, path: Path) => Provider['wires']
-
 /** Throws a ConfigError. `models` are those that the file may name. */
 export function* linkMappings(
   { source, value }: ConfigFile<ProviderFile>,
   provider: Provider,
   models: ReadonlyMap<string, Model>,
-  wiresOf: WiresOf,
+  registries: WireRegistries,
 ): Generator<Mapping> {
   const mapped = new Set<string>()
   for (const [index, entry] of value.models.entries()) {
@@ -96,7 +88,7 @@ export function* linkMappings(
     if (!model) throw fail(unknownName('model', entry.model, models.keys()), ['model'])
     if (mapped.has(model.id)) throw fail(`the model "${model.id}" is mapped twice by this provider`, ['model'])
     mapped.add(model.id)
-    const own = wiresOf(entry.wires, ['models', index, 'wires'])
+    const own = linkWires(source, entry.wires, registries, ['models', index, 'wires'])
     yield linkMapping(entry, model, provider, own, fail)
   }
 }

@@ -1,18 +1,17 @@
 /** Providers that an organization declares for itself: a manifest as in `providers.d`, with less trust in it. */
-
 import { isPublicHost } from '../core/address.ts'
 import { type Catalog, type Mapping, type Model, type Provider, REGION } from '../core/catalog.ts'
-import { linkMappings, type WiresOf } from './catalog.ts'
+import { isObject } from '../core/json.ts'
+import { linkMappings } from './catalog.ts'
 import { ConfigError } from './error.ts'
 import type { ConfigFile } from './file.ts'
-import type { Registries } from './link.ts'
-import { linkProvider, linkWires } from './provider.ts'
+import { linkProvider, type WireRegistries } from './provider.ts'
 import { type MappingEntry, type ProviderFile, providerFile } from './schema.ts'
 import { type Path, Source } from './source.ts'
 import { check } from './validate.ts'
 import { parseYamlFile } from './yaml.ts'
 
-export interface CustomOptions extends Pick<Registries, 'wires' | 'endpoints'> {
+export interface CustomOptions extends WireRegistries {
   /** Addresses of the operator's own network may be named too: for local engines and tests. */
   readonly allowPrivate: boolean
 }
@@ -108,16 +107,13 @@ function fileOf(source: Source, plain: unknown): ConfigFile<ProviderFile> {
 
 /** The schemes want a secret; an organization gives it apart, so that it is kept under a master key. */
 function withoutSecret(plain: unknown, source: Source): void {
-  if (!isMap(plain) || !isMap(plain.auth)) return
+  if (!isObject(plain) || !isObject(plain.auth)) return
   if (plain.auth.secret !== undefined && plain.auth.secret !== '') {
     throw source.error('a manifest holds no secret; add it by `gatewayctl provider-keys add`', ['auth', 'secret'])
   }
   delete plain.auth.secret
   if (plain.auth.scheme !== 'none') plain.auth.secret = ''
 }
-
-const isMap = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** The environment and the files of the gateway are not an organization's to read. */
 function refuseReferences(value: unknown, source: Source, path: Path = []): void {
@@ -170,7 +166,7 @@ function linkFile(
   orgId: string,
   file: ConfigFile<ProviderFile>,
   models: ReadonlyMap<string, Model>,
-  { wires, endpoints, allowPrivate }: CustomOptions,
+  options: CustomOptions,
 ): readonly Mapping[] {
   const { source, value } = file
   if (RESERVED.includes(value.provider)) throw source.error(`"${value.provider}" is reserved`, ['provider'])
@@ -179,15 +175,13 @@ function linkFile(
   if (value.base_url.includes(REGION))
     throw source.error(`"${REGION}" cannot stand in an own provider's address`, ['base_url'])
   const url = URL.canParse(value.base_url) ? new URL(value.base_url) : undefined
-  if (url && !allowPrivate && (url.protocol !== 'https:' || !isPublicHost(url.hostname))) {
+  if (url && !options.allowPrivate && (url.protocol !== 'https:' || !isPublicHost(url.hostname))) {
     throw source.error('expected "https://" and a public host', ['base_url'])
   }
   const foreign = Object.keys(value.headers).find(name => FOREIGN_HEADERS.test(name.toLowerCase()))
   if (foreign !== undefined)
     throw source.error(`the header "${foreign}" cannot be fixed here`, ['headers', foreign], 'key')
 
-  const ops = [...new Set([...wires.values(), ...endpoints].flatMap(({ op }) => op ?? []))]
-  const provider: Provider = Object.freeze({ ...linkProvider(file, wires, ops), owner: orgId })
-  const wiresOf: WiresOf = (written, path) => linkWires(source, written, wires, ops, path)
-  return [...linkMappings(file, provider, models, wiresOf)]
+  const provider: Provider = Object.freeze({ ...linkProvider(file, options), owner: orgId })
+  return [...linkMappings(file, provider, models, options)]
 }

@@ -25,7 +25,10 @@ export interface ManagerOptions extends LoadOptions {
   readonly path: string
   /** Read at every reload, so that what plugins add later can be named. */
   readonly registries: Registries
-  /** Loads what `files` name besides YAML, before they are linked; returns what has changed and cannot be replaced. */
+  /**
+   * Loads the modules of `folder`, or `only` those at these paths, before the files are linked; returns the paths of
+   * those that have changed since they were loaded.
+   */
   readonly loadPlugins?: (folder: string, only?: readonly string[]) => Promise<readonly string[]>
   /** Called after every reload; for logs and metrics. */
   readonly onResult?: (result: ReloadResult) => void

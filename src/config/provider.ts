@@ -4,20 +4,25 @@ import type { Op } from '../core/ops.ts'
 import type { Translator } from '../core/translator.ts'
 import { HEADER_VALUE, linkAuth, linkCredentials, travelsSafely } from './auth.ts'
 import type { ConfigFile } from './file.ts'
+import type { Registries } from './link.ts'
 import { unknownName } from './nearest.ts'
 import type { ProviderFile } from './schema.ts'
 import type { Path, Source } from './source.ts'
 
-/** Throws a ConfigError. `ops` are the operations that any endpoint or wire knows. */
-export function linkProvider(
-  file: ConfigFile<ProviderFile>,
-  wires: ReadonlyMap<string, Translator>,
-  ops: readonly string[],
-): Provider {
+/** What the files of providers may name: wires, and the operations of wires and endpoints. */
+export type WireRegistries = Pick<Registries, 'wires' | 'endpoints'>
+
+/** The operations that any wire or endpoint knows. */
+const opsOf = ({ wires, endpoints }: WireRegistries): readonly string[] => [
+  ...new Set([...wires.values(), ...endpoints].flatMap(({ op }) => op ?? [])),
+]
+
+/** Throws a ConfigError. */
+export function linkProvider(file: ConfigFile<ProviderFile>, registries: WireRegistries): Provider {
   const { source, value } = file
   const { timeouts } = value
   if (Object.keys(value.wires).length === 0) {
-    throw source.error(`expected at least one operation, such as "${ops[0]}"`, ['wires'])
+    throw source.error(`expected at least one operation, such as "${opsOf(registries)[0]}"`, ['wires'])
   }
   return Object.freeze({
     id: value.provider,
@@ -26,7 +31,7 @@ export function linkProvider(
     auth: linkAuth(file),
     headers: headers(file),
     credentials: linkCredentials(file),
-    wires: linkWires(source, value.wires, wires, ops, ['wires']),
+    wires: linkWires(source, value.wires, registries, ['wires']),
     quirks: { ...value.quirks, clamp: clamps(file) },
     timeouts: {
       connect: timeouts.connect,
@@ -90,13 +95,14 @@ function clamps({ source, value }: ConfigFile<ProviderFile>): Provider['quirks']
 export function linkWires(
   source: Source,
   written: Readonly<Record<string, string>>,
-  wires: ReadonlyMap<string, Translator>,
-  ops: readonly string[],
+  registries: WireRegistries,
   at: Path,
 ): Map<Op, Translator> {
+  const { wires } = registries
   const linked = new Map<Op, Translator>()
   for (const [op, wire] of Object.entries(written)) {
     const path = [...at, op]
+    const ops = opsOf(registries)
     if (!ops.includes(op)) throw source.error(unknownName('operation', op, ops), path, 'key')
     const translator = wires.get(wire)
     if (!translator) throw source.error(unknownName('wire', wire, wires.keys()), path)

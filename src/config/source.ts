@@ -6,7 +6,7 @@ import { ConfigError, type Position } from './error.ts'
 export type Path = readonly (string | number)[]
 export const samePath = (a: Path, b: Path): boolean => a.join('\0') === b.join('\0')
 
-/** One parse for values and positions. Duplicate keys are found by `readYaml`: here that would be quadratic. */
+/** One parse for values and positions. Duplicate keys are found by `parseYamlFile`: here that would be quadratic. */
 export const parseYaml = (text: string): Document.Parsed =>
   parseDocument(text, {
     prettyErrors: false,

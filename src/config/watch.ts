@@ -138,7 +138,10 @@ class Scope {
     return new Scope(folders, files)
   }
 
-  /** YAML files and modules, the files that are named, and names such as `..data`, which Kubernetes swaps to replace a folder. */
+  /**
+   * YAML files and modules, the files that are named, and names such as `..data`, which Kubernetes swaps to replace a
+   * folder.
+   */
   holds(path: string): boolean {
     const name = basename(path)
     if (!this.folders.has(dirname(path))) return false

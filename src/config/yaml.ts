@@ -19,8 +19,8 @@ export interface YamlValue {
 }
 
 /**
- * The values of a file, `plain`, with its references expanded in them. `optional` is the one place where a variable may be unset; it reads
- * as an empty text there. Throws a ConfigError.
+ * The values of a file, `plain`, with its references expanded in them. `optional` is the one place where a variable
+ * may be unset; it reads as an empty text there. Throws a ConfigError.
  */
 export function expandReferences(plain: unknown, source: Source, references: References, optional?: Path): YamlValue {
   const expanded: Expanded[] = []

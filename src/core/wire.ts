@@ -75,7 +75,7 @@ export function append<T>(into: T[], items: readonly T[]): void {
 }
 
 /** 400 for the result of a tool, the message `at` this place, that no earlier call asked for. */
-export function unanswerable({ tool_call_id: id }: Message, at: string): GatewayError {
+function unanswerable({ tool_call_id: id }: Message, at: string): GatewayError {
   const param = `${at}.tool_call_id`
   const wrong = id === undefined ? `${param} is missing` : `${param} "${id}" matches no earlier tool call`
   return errors.invalidParameters(`${wrong}; it must be the id of one of the assistant's tool_calls.`, param)

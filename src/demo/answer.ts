@@ -73,7 +73,7 @@ function textOf({ response_format: format, messages }: DemoRequest, prompt: stri
   return `This is a simulated answer from the demo provider. You said: ${prompt}${result}`
 }
 
-/** Whoever behind it speaks last: clients add reminders of the user's. */
+/** Whether a tool has answered, whoever speaks last: clients add reminders in the user's name behind a result. */
 const hasResult = (messages: Message[]) => messages.some(({ role }) => role === 'tool')
 
 function lastText(messages: Message[], role: string): string {

@@ -115,11 +115,11 @@ export function keyStoreContract(t: Test, make: Make): void {
   t.test('what a key has spent is the sum of its charges', async t => {
     const subject = make(t)
     const principal = await subject.organization('open', 0n)
-    t.equal(await subject.keys.spent(principal.keyId), 0n)
+    t.equal((await subject.keys.status(principal)).spent, 0n)
     for (const id of ['a', 'b'])
       await subject.ledger.settle(await granted(subject, principal, id, 0n), rowOf(principal, id))
     await subject.ledger.record(rowOf(principal, 'c', { cost: null }))
-    t.equal(await subject.keys.spent(principal.keyId), 600n)
+    t.equal((await subject.keys.status(principal)).spent, 600n)
   })
 }
 
@@ -308,7 +308,7 @@ export function ledgerContract(t: Test, make: Make): void {
       t.match(await usage.totals(query), one)
       t.match(await usage.breakdown(query, 'app'), [{ id: 'an-app', ...one }])
       t.equal((await usage.breakdown(query, 'app')).length, 1)
-      t.equal(await subject.keys.spent(principal.keyId), cost)
+      t.equal((await subject.keys.status(principal)).spent, cost)
     }
     t.same(await usage.check(), [])
   })

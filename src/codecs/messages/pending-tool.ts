@@ -12,8 +12,6 @@ export class PendingTool {
   #own: WireFields['fields'] | undefined
   /** Its arguments so far, as JSON text. */
   args = ''
-  /** True once its block has begun. */
-  isOpened = false
   /** Where in that text its end is: how many objects and lists are open, and whether a string is. */
   #depth = 0
   #inString = false
@@ -56,7 +54,6 @@ export class PendingTool {
 
   /** The block as it begins. What another wire signed travels in `extra_content`, as in a chat answer. */
   open(): OpenBlock {
-    this.isOpened = true
     const signed = this.#signature !== undefined && {
       extra_content: { vendor: { thought_signature: this.#signature } },
     }

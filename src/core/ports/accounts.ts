@@ -11,7 +11,10 @@ import type { KeyKind, PlanState, ProjectMode, Role } from './keys.ts'
 /** Who makes a change, as the audit log names them. */
 export type Actor = string
 
-/** The part of a long list that follows the record with the id `after`; of what is not in it, nothing follows. */
+/**
+ * The part of a long list that follows the record with the id `after`. When that is not in it, nothing follows; but
+ * where records can be removed, rules and provider keys, what was made after it does.
+ */
 export interface Page {
   readonly after?: string | undefined
   readonly limit?: number | undefined

@@ -114,7 +114,5 @@ export interface SessionStore {
 export interface KeyStore {
   /** The live key with this SHA-256 (hex), or undefined. Throws when the store is unavailable. */
   find(hash: string): Principal | undefined | Promise<Principal | undefined>
-  /** All-time spend of a key. */
-  spent(keyId: string): Promise<Money>
   status(principal: Principal): Promise<KeyStatus>
 }

@@ -40,8 +40,8 @@ const GATEWAY: Actor = 'gateway'
 
 const KEY_ROWS = `
   SELECT keys.id, keys.project_id, projects.org_id, keys.name, keys.kind, keys.preview, keys.created_by,
-    keys.created_at, keys.expires_at, keys.revoked_at, keys.parent_id, projects.name AS project, organizations.name AS organization,
-    members.email AS creator,
+    keys.created_at, keys.expires_at, keys.revoked_at, keys.parent_id, projects.name AS project,
+    organizations.name AS organization, members.email AS creator,
     (SELECT coalesce(sum(cost), 0) FROM usage_hourly WHERE key_id = keys.id) AS spent,
     EXISTS (SELECT 1 FROM budgets WHERE subject = keys.id) AS limited
   FROM keys

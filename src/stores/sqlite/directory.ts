@@ -55,8 +55,13 @@ export class Directory {
   }
 
   organization(wanted: string): Named {
-    const show = ({ id, name }: Named) => `${name} (id ${id})`
-    return chosen('organization', wanted, this.#organizationsOf.all({ wanted }), () => this.#organizations.all(), show)
+    return chosen(
+      'organization',
+      wanted,
+      this.#organizationsOf.all({ wanted }),
+      () => this.#organizations.all(),
+      showNamed,
+    )
   }
 
   /** `organization/project` names one, too. */
@@ -79,8 +84,7 @@ export class Directory {
 
   /** A member who has not left. */
   member(org: string, wanted: string): Named {
-    const show = ({ id, name }: Named) => `${name} (id ${id})`
-    return chosen('member', wanted, this.#membersOf.all({ org, wanted }), () => this.#members.all(org), show)
+    return chosen('member', wanted, this.#membersOf.all({ org, wanted }), () => this.#members.all(org), showNamed)
   }
 }
 
@@ -90,6 +94,7 @@ export const namesOf = (directory: Directory): NameStore => ({
   key: async id => directory.key(id),
 })
 
+const showNamed = ({ id, name }: Named) => `${name} (id ${id})`
 const showProject = ({ id, name, organization }: ProjectPlace) => `${name} (id ${id}, of ${organization})`
 
 /** An id goes before a name, which several may have. */

@@ -136,10 +136,6 @@ export class SqliteKeys implements KeyStore {
     return principal
   }
 
-  async spent(keyId: string): Promise<Money> {
-    return this.#spent.get(keyId) ?? 0n
-  }
-
   async status({ keyId, orgId, member }: Principal): Promise<KeyStatus> {
     const now = this.#now()
     return {

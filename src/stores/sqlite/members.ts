@@ -44,7 +44,7 @@ export class SqliteMembers implements MemberStore {
   constructor(db: Sqlite, changes: Changes) {
     this.#changes = changes
     this.#limits = new Limits(db, changes.now)
-    // One who comes back is who it was.
+    // Whoever comes back is the same member as before: its keys work again.
     this.#add = db
       .prepare<object, string>(`
         INSERT INTO members (id, org_id, email, role, created_at) VALUES (@id, @org, @email, @role, @now)

@@ -84,9 +84,9 @@ export class Writer {
 
   /**
    * Runs `work` in the next transaction, and again in one of its own when another job of that one throws; resolves
-   * with its result once it is as safe as is asked for. When `work` throws, its writes are undone and the promise rejects with what
-   * was thrown. Rejects with SQLite's error when the file fails, and with a StoreError when another process keeps it
-   * locked for 500 ms; with `explain` of it, where that is given.
+   * with its result once it is as safe as is asked for. When `work` throws, its writes are undone and the promise
+   * rejects with what was thrown. Rejects with SQLite's error when the file fails, and with a StoreError when another
+   * process keeps it locked for 500 ms; with `explain` of it, where that is given.
    */
   run<T>(work: () => T, safety: Safety = 'durable', explain?: Explain): Promise<T> {
     return new Promise<T>((resolve, reject) => {

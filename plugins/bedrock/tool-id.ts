@@ -1,0 +1,17 @@
+/** Ids of tool calls, which come from any provider, in the form that the model takes (R4); for `UniqueNames`. */
+import { createHash } from 'node:crypto'
+
+const MAX_LENGTH = 64
+const SHORT = /^[a-zA-Z0-9]{9}$/
+
+export function plainId(foreign: string, count: number): string {
+  const base = foreign.replace(/[^a-zA-Z0-9_-]/g, '_') || 'call'
+  const suffix = count === 1 ? '' : `_${count}`
+  return base.slice(0, MAX_LENGTH - suffix.length) + suffix
+}
+
+/** Models of Mistral take nine letters and digits and nothing else. */
+export function shortId(foreign: string, count: number): string {
+  if (count === 1 && SHORT.test(foreign)) return foreign
+  return createHash('sha256').update(`${foreign}#${count}`).digest('hex').slice(0, 9)
+}
