@@ -18,7 +18,7 @@ export const cache: FilterFactory<Infer<typeof options>> = {
   create({ max_entry }, services) {
     const answer = async (ex: Exchange, ttlMs: number, next: () => Promise<Reply>): Promise<Reply> => {
       await ex.input()
-      const key = keyOf(ex)
+      const key = keyOf(ex, ttlMs)
       const found = services.cache.get(key)
       const hit = found instanceof Promise ? await found : found
       if (hit) return replay(ex, hit)
@@ -44,13 +44,16 @@ export const cache: FilterFactory<Infer<typeof options>> = {
 
 /**
  * Tenant, configuration and everything that the answer may depend on. `stream` is left out: the events of an answer
- * serve both forms.
+ * serve both forms, unless streams are spared what whole answers get (`healing`).
  */
-function keyOf(ex: Exchange): string {
+function keyOf(ex: Exchange, ttlMs: number): string {
   const { orgId, projectId, mode } = ex.principal!
-  const tenant = [orgId, projectId, mode, ex.access?.id]
+  // With the time, so that one that is made shorter counts for what was kept before.
+  const tenant = [orgId, projectId, mode, ex.access?.id, ttlMs]
   // A client's own body may say more than its canonical reading.
-  const parts = [tenant, ex.snapshot.version, ex.endpoint.name, sorted(ex.request!), sorted(ex.native?.body)]
+  const { n, plugins } = ex.chat
+  const form = (n ?? 1) > 1 && plugins ? ex.streaming : undefined
+  const parts = [tenant, ex.snapshot.version, ex.endpoint.name, sorted(ex.request!), sorted(ex.native?.body), form]
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64')
 }
 

@@ -54,12 +54,12 @@ async function inThread(text: string): Promise<string> {
  */
 export function heal(text: string): string {
   if (isJson(text)) return text
-  const fenced = /```(?:json)?\s*\n([\s\S]*?)(?:\n```|$)/i.exec(text)?.[1] ?? text
+  const fenced = unfenced(text)
   const start = fenced.search(/[{[]/)
   if (start < 0) return text
   const sound = soundIn(fenced, start)
   if (sound !== undefined) return sound
-  const body = fenced.slice(start)
+  const body = fenced.slice(Math.max(start, fenced.search(JSON_START)))
   const end = Math.max(body.lastIndexOf('}'), body.lastIndexOf(']'))
   const whole = end < 0 ? body : body.slice(0, end + 1)
   // A text that was cut off has more behind its last bracket than words.
@@ -68,6 +68,24 @@ export function heal(text: string): string {
     if (repaired !== undefined) return repaired
   }
   return text
+}
+
+/** A bracket that begins JSON, however broken, and not words. */
+const JSON_START = /[{[]\s*(?:["'{[]|-?\d|(?:true|false|null|True|False|None)\b|[\w$-]+\s*:)/
+/** A fence that opens on a bracket, whatever language it names. */
+const FENCE = /```[\w-]*\s*(?=[{[])/
+
+/** What the fence around JSON holds; all of the text when there is none. A fence in a string of the JSON is none. */
+function unfenced(text: string): string {
+  const open = FENCE.exec(text)
+  if (!open || JSON_START.test(text.slice(0, open.index))) return text
+  const inner = text.slice(open.index + open[0].length)
+  let end = inner.indexOf('```')
+  for (let looks = 0; end >= 0 && looks < MAX_STARTS && closing(inner.slice(0, end), 0) < 0; looks++) {
+    end = inner.indexOf('```', end + 3)
+  }
+  if (end < 0) end = inner.lastIndexOf('```')
+  return end < 0 ? inner : inner.slice(0, end)
 }
 
 /** Brackets that a text may hold before its JSON; each is looked at up to where it closes. */

@@ -20,7 +20,10 @@ export const healing: FilterFactory<object> = {
   },
 }
 
-/** For requests that have been read. Only where JSON was asked for; streams of several choices stay streams (field notes section 12). */
+/**
+ * For requests that have been read. Only where JSON was asked for; streams of several choices stay streams (field notes
+ * section 12).
+ */
 function wanted({ endpoint, request, chat }: Exchange): boolean {
   if (endpoint.op !== 'chat' || !request || !chat.plugins?.some(({ id }) => id === 'response-healing')) return false
   const asked = chat.response_format?.type
@@ -52,6 +55,9 @@ async function* healed(events: Reply['events']): AsyncGenerator<readonly Event[]
       } else if (event.type === 'error') {
         out.push(...[...texts].map(cut), event)
         texts.clear()
+      } else if ((event.type === 'tool' || event.type === 'phase') && texts.has(event.choice)) {
+        // What was said before is no answer either, and stays before them.
+        out.push(...(await told(event.choice, false)), event)
       } else out.push(event)
     }
     if (out.length > 0) yield out

@@ -3,7 +3,7 @@ import type { Credential, Mapping, Model } from '../core/catalog.ts'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { isFree, namesOf } from '../core/offer.ts'
-import { operationOf } from '../core/operation.ts'
+import { operationOf, servedAs } from '../core/operation.ts'
 import type { ChatRequest, Op, Ops } from '../core/ops.ts'
 import type { Target } from '../core/translator.ts'
 import { candidatesOf } from './candidate.ts'
@@ -47,7 +47,7 @@ export function plan(ex: Exchange, options: PlanOptions): Target[] {
       if ((!provider || mapping.provider === provider) && (!free || isFree(mapping))) offered.push(mapping)
     }
   }
-  if (offered.length === 0) throw unserved(request.model, wanted, dateOf(today))
+  if (offered.length === 0) throw unserved(request.model, wanted, op, dateOf(today))
 
   const { mappings, unmet } = capable(permitted(ex, offered, request.model), op, request, {
     promptTokens: () => ex.promptTokens,
@@ -114,13 +114,20 @@ function offersOn(model: Model, op: Op, date: string): Mapping[] {
 
 const dateOf = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10)
 
-function unserved(name: string, wanted: Wanted, today: string) {
+function unserved(name: string, wanted: Wanted, op: Op, today: string) {
   if (wanted.kind === 'model') {
     const { model, provider } = wanted
     const offered = model.mappings.filter(mapping => !provider || mapping.provider === provider)
     const ends = offered.map(mapping => mapping.deactivatedAt ?? NEVER).sort()
     const end = [model.deactivatedAt ?? NEVER, ends.at(-1) ?? NEVER].sort()[0]!
     if (end <= today) return errors.modelNotFound(name, ` It was deactivated on ${end}.`)
+    const own = servedAs(model)
+    if (own !== operationOf(op)) {
+      return errors.unsupported(
+        `The model "${name}" is not served on this endpoint; ask for it at ${own.path}.`,
+        'model',
+      )
+    }
   }
   return errors.unsupported(`The model "${name}" is not served on this endpoint.`, 'model')
 }

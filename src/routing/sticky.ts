@@ -8,15 +8,26 @@ import type { Strategy } from './score.ts'
 const MAX_NAME = 100
 
 /**
- * The key of a session: `x-session-id`, else `prompt_cache_key`, else `user`, of one project and one requested model.
- * Undefined for a request of none.
+ * The key of a session: a header that names one, else `prompt_cache_key`, else `user`, of one project and one requested
+ * model. Undefined for a request of none.
  */
 export function sessionKey(ex: Exchange): string | undefined {
-  const { prompt_cache_key, user } = ex.chat
-  const name = ex.header('x-session-id') || prompt_cache_key || user
+  // The user of an embeddings request is the organization, whoever asks: that is no session.
+  const name = named(ex) || (ex.endpoint.op === 'chat' && (ex.chat.prompt_cache_key || ex.chat.user))
   if (!name) return undefined
   const short = name.length > MAX_NAME ? createHash('sha256').update(name).digest('base64') : name
   return `session ${ex.principal?.projectId ?? ''} ${ex.requestedModel} ${short}`
+}
+
+/** As agents call it (field notes section 3.5). */
+const headers = ['x-session-id', 'x-session-affinity', 'session_id', 'session-id'] as const
+
+function named(ex: Exchange): string | undefined {
+  for (const name of headers) {
+    const value = ex.header(name)
+    if (value) return value
+  }
+  return undefined
 }
 
 const preferences = new WeakMap<Model, Map<Strategy, readonly [whole: string, streamed: string]>>()

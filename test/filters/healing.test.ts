@@ -33,6 +33,23 @@ t.test('JSON is found and repaired, and nothing else is touched', async t => {
   t.equal(await healAside('{a: 1}'), '{"a": 1}')
 })
 
+t.test('a fence inside of the JSON is a piece of it, and one around it may name any language', async t => {
+  const code = { md: 'Use `x`:\n```\nprint([1,2])\n```\nDone', n: 2 }
+  const raw = JSON.stringify(code).replaceAll('\\n', '\n')
+  const cases: [text: string, json: unknown][] = [
+    [raw, code],
+    [`${raw.slice(0, -1)},}`, code],
+    [`Sure:\n${raw}`, code],
+    [`\`\`\`json\n${raw}\n\`\`\``, code],
+    ['```json {"a":1} ```\n', { a: 1 }],
+    ['Here:\n```json{"a":1,}```\nBye', { a: 1 }],
+    ['```jsonc\n{"a":1,}\n```\nHope that {x} helps!', { a: 1 }],
+    ['```js\n{"a":1}\n```\nHope that helps!', { a: 1 }],
+    ['Note: [important]\n{"a":1,}', { a: 1 }],
+  ]
+  for (const [text, json] of cases) t.doesNotThrow(() => t.strictSame(JSON.parse(heal(text)), json, text), text)
+})
+
 const asked = { plugins: [{ id: 'response-healing' }], response_format: { type: 'json_object' } }
 const finish = (choice = 0): Event => ({ type: 'finish', choice, reason: 'stop' })
 
@@ -85,4 +102,19 @@ t.test('answers pass untouched where nothing was asked', async t => {
   ]) {
     t.strictSame(await passed(request, [text('[1,')], [finish()]), [[text('[1,')], [finish()]], JSON.stringify(request))
   }
+})
+
+t.test('text before calls, or of another phase, is no answer: it is told as it is, where it was', async t => {
+  const tool: Event = { type: 'tool', choice: 0, index: 0, id: 'x', name: 'f', args: '{}' }
+  const phase = (phase: 'commentary' | 'final_answer'): Event => ({ type: 'phase', choice: 0, phase })
+  const flat = async (...batches: Event[][]) => (await passed(asked, ...batches)).flat()
+  const called = [tool, { ...finish(), reason: 'tool_calls' } as Event]
+  t.strictSame(await flat([text('Let me '), text('look [up')], called), [text('Let me look [up'), ...called])
+  t.strictSame(await flat([phase('commentary'), text('On [it')], [phase('final_answer'), text('{a: 1}'), finish()]), [
+    phase('commentary'),
+    text('On [it'),
+    phase('final_answer'),
+    text('{"a": 1}'),
+    finish(),
+  ])
 })

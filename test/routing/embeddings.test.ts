@@ -9,6 +9,7 @@ import { embeddings } from '../../src/endpoints/embeddings.ts'
 import { models as listing } from '../../src/endpoints/models.ts'
 import { plan } from '../../src/routing/plan.ts'
 import { capable } from '../../src/routing/requirements.ts'
+import { sessionKey } from '../../src/routing/sticky.ts'
 import { exchange, listingOf, thrown } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'
 
@@ -42,9 +43,24 @@ t.test('a model that makes vectors serves embeddings and nothing else, and no ot
   const messages = { messages: [{ role: 'user', content: 'Hi' }] }
   t.match(planned(vectors, {}), [{ provider: { id: 'p0' }, translator: { op: 'embeddings' } }])
   t.match(planned(texts, messages, chat), [{ provider: { id: 'p0' }, translator: { op: 'chat' } }])
-  for (const refused of [() => planned(vectors, messages, chat), () => planned(texts, {})]) {
-    t.match(thrown(refused), { status: 400, code: 'model_not_supported', param: 'model' } as Partial<GatewayError>)
+  for (const [refused, path] of [
+    [() => planned(vectors, messages, chat), '/v1/embeddings'],
+    [() => planned(texts, {}), '/v1/chat/completions'],
+  ] as const) {
+    const error = { status: 400, code: 'model_not_supported', param: 'model' } as Partial<GatewayError>
+    t.match(thrown(refused), { ...error, message: `ask for it at ${path}.` })
   }
+})
+
+t.test('a session is named by a header or by a chat, and embeddings that name none are of none', async t => {
+  const request = { model: 'm', messages: [], user: 'u' }
+  for (const name of ['x-session-id', 'x-session-affinity', 'session_id', 'session-id']) {
+    t.match(sessionKey(exchange({ request, headers: { [name]: 's' } })), / s$/, name)
+    t.match(sessionKey(exchange({ endpoint: embeddings, request, headers: { [name]: 's' } })), / s$/, name)
+  }
+  t.match(sessionKey(exchange({ request })), / u$/)
+  // Their user is the organization, whoever asks.
+  t.equal(sessionKey(exchange({ endpoint: embeddings, request: { model: 'm', input: 'a', user: 'org' } })), undefined)
 })
 
 t.test('what an offer cannot do is another offer’s, or refused', async t => {
