@@ -14,6 +14,8 @@ export interface Endpoint {
   readonly chain: string
   readonly op?: Op
   readonly codec: Codec
+  /** No credential is looked at, whatever comes: probes send what they were set up with. */
+  readonly open?: true
   /** `upstream`, or what answers locally at the end of the chain. */
   readonly serve: 'upstream' | ((ex: Exchange, services: Services) => Promise<Reply>)
   /** Bytes of request body that are accepted. */

@@ -17,6 +17,7 @@ export const health: Endpoint = {
   method: 'GET',
   path: '/',
   chain: 'local',
+  open: true,
   codec: json,
   bodyLimit: 0,
   async serve(ex, { version, database, redis }) {

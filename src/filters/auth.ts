@@ -27,6 +27,7 @@ export const auth: FilterFactory<Infer<typeof options>> = {
     const trusted = trusted_proxies.map(rangeOf)
     return {
       handle(ex, next) {
+        if (ex.endpoint.open) return next()
         const secret = credential(ex)
         if (secret === undefined) {
           if (!optional) throw errors.noCredentials()

@@ -134,6 +134,8 @@ group('ST-14 health leaves out what it is told to, and nothing else', async t =>
     t.equal(response.status, 200, query)
     t.match(await response.json(), { version: String, health: { status: 'ok', redis, database } })
   }
+  const stale = await fetch(gateway.url, { headers: { authorization: 'Bearer stale', 'x-api-key': 'other' } })
+  t.equal(stale.status, 200, 'whatever credentials a probe was set up with')
   const wrong = await fetch(`${gateway.url}/?skip=redis,disk`)
   t.match([wrong.status, await wrong.json()], [400, { error: { param: 'skip', message: /"disk" is not one of/ } }])
 })
