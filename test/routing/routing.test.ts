@@ -207,6 +207,10 @@ t.test('needs that are met only apart are told as one', async t => {
   const { unmet } = capable([can('tools'), can('verbosity')], 'chat', request)
   t.equal(unmet?.message, 'No provider of "m" supports tools and verbosity at once.')
   t.equal(capable([can('tools')], 'chat', request).unmet?.message, 'No provider of "m" supports verbosity.')
+  const few = { ...can('streaming'), maxN: 2 }
+  const many = { model: 'm', messages: [], n: 3 } as never
+  const refusal = 'No provider of "m" supports so many choices in one request. It takes at most 2.'
+  t.equal(capable([few], 'chat', many).unmet?.message, refusal)
 })
 
 t.test('targets stand in order of priority, then price, then name, and each credential is one', async t => {
