@@ -1,8 +1,8 @@
 /** `gatewayctl compliance`. */
 import { type Command, Option } from 'commander'
-import type { ShownCompliance } from '../admin/commands/compliance.ts'
+import type { SetCompliance, ShownCompliance } from '../admin/commands/compliance.ts'
 import { listOf } from './lists.ts'
-import type { Open } from './session.ts'
+import { type Open, warnUnknown } from './session.ts'
 import { facts } from './table.ts'
 
 function showPolicy({ organization, policy }: ShownCompliance): string {
@@ -60,7 +60,8 @@ export function addCompliance(program: Command, open: Open): void {
     .option('--allow-models <list>', 'only these models', listOf)
     .option('--block-models <list>', 'never these models', listOf)
     .action(async (options, command) => {
-      const { admin, print } = open(command)
+      const session = open(command)
+      const { admin, print } = session
       const args = {
         organization: options.org,
         noTraining: isOn(options.blockTraining),
@@ -75,7 +76,9 @@ export function addCompliance(program: Command, open: Open): void {
         allowedModels: options.allowModels,
         blockedModels: options.blockModels,
       }
-      print(await admin.command<ShownCompliance>('compliance.set', args), showPolicy)
+      const made = await admin.command<SetCompliance>('compliance.set', args)
+      print(made, showPolicy)
+      warnUnknown(made, session)
     })
 
   compliance

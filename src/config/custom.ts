@@ -94,7 +94,9 @@ export function linkCustom(
   }
   const all = new Map(shared.models)
   for (const [id, model] of models) if (Object.freeze(model.mappings).length > 0) all.set(id, model)
-  return { models: all, aliases: shared.aliases, providers }
+  // An alias of a model that was joined stands for it with the organization's own offers, as its id does.
+  const aliases = new Map([...shared.aliases].map(([alias, model]) => [alias, all.get(model.id) ?? model]))
+  return { models: all, aliases, providers }
 }
 
 /** Throws a ConfigError. `plain` is changed in place. */

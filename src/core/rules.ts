@@ -165,5 +165,10 @@ function excess({ maxInputPrice, maxOutputPrice }: RuleValue, mapping: Mapping):
     if (rate <= parseDecimal(limit, PLACES)) return undefined
     return `Model ${kind} price exceeds maximum allowed (${formatDecimal(rate, PLACES)} > ${limit} USD per million tokens)`
   }
-  return over('input', rates?.prompt, maxInputPrice) ?? over('output', rates?.completion, maxOutputPrice)
+  // What only embeds writes nothing that could have a price.
+  const writes = mapping.model.output.some(kind => kind !== 'embedding')
+  return (
+    over('input', rates?.prompt, maxInputPrice) ??
+    (writes ? over('output', rates?.completion, maxOutputPrice) : undefined)
+  )
 }

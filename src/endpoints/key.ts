@@ -26,7 +26,8 @@ export const key: Endpoint = {
     return value({
       data: {
         label: principal.keyName,
-        usage: formatMoney(spent),
+        // A key that succeeds another one has its limit, with what was spent of it.
+        usage: formatMoney(total && total.spent > spent ? total.spent : spent),
         limit: total ? formatMoney(total.limit) : null,
         ...(recurring && periodOf(recurring)),
         ...planOf(plan, snapshot.plans),

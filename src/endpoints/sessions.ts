@@ -3,7 +3,7 @@ import { json } from '../codecs/json.ts'
 import { validator } from '../codecs/validate.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
 import { errors } from '../core/error.ts'
-import { parseMoney } from '../core/money.ts'
+import { formatMoney, parseMoney } from '../core/money.ts'
 import { s } from '../core/schema.ts'
 
 const DEFAULT_SECONDS = 900
@@ -47,7 +47,7 @@ export const sessions: Endpoint = {
       id,
       sessionToken: key,
       customer: who,
-      scope: { models: models ?? null, maxSpend: maxSpend === undefined ? null : String(maxSpend) },
+      scope: { models: models ?? null, maxSpend: limit === undefined ? null : formatMoney(limit) },
       expiresAt: new Date(expiresAt).toISOString(),
     })
   },

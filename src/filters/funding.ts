@@ -2,6 +2,7 @@
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { costOf, type Money, type Price } from '../core/money.ts'
+import { namesOf } from '../core/offer.ts'
 import { isPremium, type Plan } from '../core/plan.ts'
 import type { Allowance, Exhausted, Principal } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
@@ -52,7 +53,8 @@ export function discounted(target: Target, { discounts }: Principal): Target {
   if (discounts.length === 0 || !target.price || target.credential?.source === 'byok') return target
   const { provider, mapping } = target
   const found = discounts.find(
-    ({ provider: of, model }) => (of === null || of === provider.id) && (model === null || model === mapping.model.id),
+    ({ provider: of, model }) =>
+      (of === null || of === provider.id) && (model === null || namesOf(mapping).includes(model)),
   )
   return found ? { ...target, price: { ...target.price, discount: found.millionths } } : target
 }

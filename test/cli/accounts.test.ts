@@ -73,6 +73,7 @@ t.test('organizations, projects and members are made, listed and changed', async
   t.match(web, { organization: 'acme-inc', name: 'web', mode: 'hybrid', cacheTtlMs: 60_000, status: 'active' })
   const app = await json(`projects create --org ${org.id} --name app --cache-ttl 10m`)
   t.match(app, { mode: 'credits', cacheTtlMs: 600_000 })
+  t.match(await json('projects update app --cache on'), { cacheTtlMs: 600_000 }, 'for as long as before')
   t.match(await json('projects update app --cache off --mode api-keys'), { cacheTtlMs: null, mode: 'api-keys' })
   t.match(await json(`projects update ${app.id} --name site`), { name: 'site', mode: 'api-keys', cacheTtlMs: null })
   t.match(await json('projects archive site'), { status: 'archived' })

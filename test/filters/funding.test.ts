@@ -102,6 +102,7 @@ t.test('the most specific discount is taken off what is reserved and charged, an
     ['the first that fits', [discount(500_000, 'acme', 'acme-large'), discount(100_000)], '0.001', 500_000],
     ['of another provider', [discount(500_000, 'other'), discount(250_000, null, 'acme-large')], '0.0015', 250_000],
     ['of another model', [discount(500_000, 'acme', 'acme-small')], '0.002', 0],
+    ['by another name of it', [discount(500_000, null, 'acme/acme-large')], '0.001', 500_000],
     ['everything', [discount(1_000_000)], '0', 1_000_000],
   ]
   for (const [says, discounts, cost, told] of rows) {

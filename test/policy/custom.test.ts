@@ -121,7 +121,10 @@ t.test("an organization's catalogue is the shared one with its own offers in it"
   t.match(catalog.models.get('mine-7b'), { name: 'mine-7b', family: 'mine', input: ['text'], output: ['text'] })
   t.equal(catalog.models.get('small'), shared.models.get('small'))
   t.match(resolve(catalog, 'mine/their-large'), { provider: { id: 'mine' }, model: { id: 'large' } })
-  t.match(resolve(catalog, 'l'), { model: { id: 'large' } })
+  for (const name of ['l', 'mine/l', 'acme/l']) {
+    const wanted = resolve(catalog, name)
+    t.equal(wanted.kind === 'model' && wanted.model, large, `${name}: an alias stands for what the id does`)
+  }
   t.throws(() => resolve(shared, 'mine/mine-7b'), { message: /does not exist/ })
 })
 

@@ -99,6 +99,16 @@ table('prices are of tokens, and one that is not known is above any limit', [
   ['deny_pricing', { pricing: 'free', maxInputPrice: '2.5' }, dear, 'ok'],
 ])
 
+t.test('what only embeds has no price of output that could be too high', async t => {
+  const large = offer({ price: ['1', '2'] })
+  const mapping = { ...large, price: flat({ prompt: '1' }), model: { ...large.model, output: ['embedding'] } }
+  const denies = (type: 'allow_pricing' | 'deny_pricing', value: RuleValue) =>
+    access({ rules: [rule(type, value)] }).denial(mapping as Mapping) !== undefined
+  t.equal(denies('allow_pricing', limits), false)
+  t.equal(denies('deny_pricing', { maxOutputPrice: '20' }), false)
+  t.equal(denies('allow_pricing', { maxInputPrice: '0.5' }), true)
+})
+
 t.test('an offer is free when its price is known and zero, however long the prompt', async t => {
   const none = { prompt: '0', completion: '0' }
   const tiers = (...prompts: string[]) => ({

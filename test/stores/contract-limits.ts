@@ -1,6 +1,7 @@
 /** What every ledger must do about limits of keys and members, coding plans, and callers who pay for themselves. */
 import { createHash } from 'node:crypto'
 import type { Test } from 'tap'
+import { stampOf } from '../../src/core/id.ts'
 import type { Allowance, Hold, HoldRequest, LimitInput, Principal } from '../../src/core/ports.ts'
 import { HOUR, identity, NOON, rowOf, type Subject } from './subject.ts'
 
@@ -152,6 +153,25 @@ export function limitContract(t: Test, make: Make): void {
     t.same((await principal()).budgets, [])
     await settle(subject, key, open, 10n)
     t.same(await subject.usage.check(), [])
+  })
+
+  t.test('a limit whose period begins within an hour of UTC knows nothing of the time before', async t => {
+    const subject = make(t)
+    const { id, principal } = await keyed(subject)
+    const at = async (hours: number, cost: bigint) => {
+      subject.clock.now = NOON + hours * HOUR
+      const request = `${stampOf(subject.clock.now)}22222222222`
+      const hold = await granted(subject, await principal(), cost, { id: request, request: identity(request) })
+      await settle(subject, await principal(), { ...hold, request }, cost)
+    }
+    // Midnight in Kolkata is at half past six in the evening, UTC.
+    await at(6.25, 7n)
+    await at(6.75, 20n)
+    await at(7.25, 300n)
+    const { limits } = await subject.accounts.updateKey(id, {
+      limit: { set: { amount: 1000n, period: 'day', zone: 'Asia/Kolkata' } },
+    })
+    t.match(limits, [{ period: 'day', spent: 320n }])
   })
 
   t.test('the successor of a key has its limits, and what was spent of them', async t => {

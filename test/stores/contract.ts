@@ -407,6 +407,19 @@ export function usageStoreContract(t: Test, make: Make): void {
     t.same(await subject.usage.breakdown(query, 'provider', 9, 3), [])
   })
 
+  t.test('what one organization makes of its own prices keeps nobody from sums', async t => {
+    const subject = make(t)
+    const [a, b] = [await subject.organization('open', 0n), await subject.organization('open', 0n)]
+    const most = 9_000_000_000_123_456_789n
+    for (const [n, principal] of [a, b].entries()) {
+      const hold = await granted(subject, principal, `${n}`, 0n)
+      await subject.ledger.settle(hold, rowOf(principal, `${n}`, { at: NOON, cost: most }))
+    }
+    const query = { from: NOON, to: NOON + HOUR }
+    t.equal((await subject.usage.totals(query)).cost, 2n * most)
+    t.match(await subject.usage.breakdown(query, 'provider'), [{ id: 'acme', requests: 2, cost: 2n * most }])
+  })
+
   t.test('books that agree have no differences', async t => {
     const subject = make(t)
     const { a } = await fill(subject)

@@ -350,3 +350,18 @@ t.test('known keys outlive a database that cannot be read, for five minutes', as
   now = 301_000
   t.throws(() => keys.find(keyId), { status: 503, code: 'store_unavailable' })
 })
+
+t.test('a key whose spend is more than a sum can hold is listed, limited and revoked like any other', async t => {
+  const subject = sqliteSubject(t)
+  const { projectId: project, orgId } = await subject.organization('open', 0n)
+  const { id } = await subject.accounts.createKey({ project, name: 'k' })
+  const most = 9_000_000_000_123_456_789n
+  const add = subject.db.prepare(`
+    INSERT INTO usage_hourly (hour, org_id, project_id, key_id, provider, model, source, requests, errors, cached,
+      input_tokens, output_tokens, cached_tokens, reasoning_tokens, cost, credits_cost, byok_cost, storage_cost)
+    VALUES (?, ?, ?, ?, '', '', '', 1, 0, 0, 0, 0, 0, 0, ?, 0, ?, 0)`)
+  for (const hour of [NOON, NOON + HOUR]) add.run(hour, orgId, project, id, most, most)
+  t.match(await subject.accounts.listKeys(project), [{}, { id, spent: 2n * most }])
+  t.match(await subject.accounts.updateKey(id, { limit: { set: { amount: 5n } } }), { limits: [{ limit: 5n }] })
+  t.match(await subject.accounts.revokeKey(id), { status: 'revoked' })
+})

@@ -10,6 +10,8 @@ export interface ShownCompliance {
   readonly organization: string
   readonly policy: Compliance | null
 }
+/** → with `unknown`: names of models and providers that the organization has none of; they may come later. */
+export type SetCompliance = ShownCompliance & { readonly unknown: readonly string[] }
 
 export const complianceCommands: CommandTable = {
   'compliance.show': command(
@@ -35,9 +37,15 @@ export const complianceCommands: CommandTable = {
       allowedModels: s.optional(names),
       blockedModels: s.optional(names),
     }),
-    async ({ organization, soc2, ...rest }, { policies }, actor): Promise<ShownCompliance> => {
+    async ({ organization, soc2, ...rest }, { policies }, actor): Promise<SetCompliance> => {
       const changes = { ...given(rest), ...(soc2 && { soc2: soc2 === 'off' ? undefined : soc2 }) }
-      return { organization, policy: await policies.compliance.change(organization, changes, actor) }
+      const policy = await policies.compliance.change(organization, changes, actor)
+      const { allowedModels, blockedModels, allowedProviders, blockedProviders } = policy
+      const names = {
+        models: [...allowedModels, ...blockedModels],
+        providers: [...allowedProviders, ...blockedProviders],
+      }
+      return { organization, policy, unknown: await policies.unknown(organization, names) }
     },
   ),
   'compliance.clear': command(

@@ -7,17 +7,16 @@ const account = s.enum('prepaid', 'open')
 const mode = s.enum('credits', 'api-keys', 'hybrid')
 const onOff = s.enum('on', 'off')
 
-const USUAL_TTL_MS = 60_000
 interface CacheArguments {
   cache?: 'on' | 'off' | undefined
   cacheTtl?: string | undefined
 }
 
 /** A time to live turns the cache on; undefined leaves it as it is. */
-function ttlOf({ cache, cacheTtl }: CacheArguments): number | null | undefined {
+function ttlOf({ cache, cacheTtl }: CacheArguments): number | 'on' | null | undefined {
   if (cache === 'off') return null
   if (cacheTtl !== undefined) return durationOf(cacheTtl)
-  return cache === 'on' ? USUAL_TTL_MS : undefined
+  return cache
 }
 
 const projectArguments = {

@@ -55,7 +55,8 @@ export interface ProjectRecord {
 export interface ProjectChanges {
   readonly name?: string | undefined
   readonly mode?: ProjectMode | undefined
-  readonly cacheTtlMs?: number | null | undefined
+  /** `on` turns the cache on for as long as it was, else for a minute; null turns it off. */
+  readonly cacheTtlMs?: number | 'on' | null | undefined
   readonly archived?: boolean | undefined
 }
 export interface ProjectStore {

@@ -2,7 +2,6 @@
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import { shortId } from '../../core/id.ts'
-import type { Money } from '../../core/money.ts'
 import type { AccountStore, Actor, KeyChanges, KeyKind, KeyRecord, NewKey, Page } from '../../core/ports.ts'
 import type { Changes } from './changes.ts'
 import { Limits } from './limits.ts'
@@ -10,8 +9,9 @@ import type { Sqlite } from './open.ts'
 import { type PageRow, pageOf } from './page.ts'
 import { SqliteRules } from './policy-rules.ts'
 import { newSecret } from './secret.ts'
+import { type Sum, sumOf } from './sums.ts'
 
-interface KeyRow {
+interface KeyRow extends Sum<'spent'> {
   id: string
   project_id: string
   org_id: string
@@ -26,7 +26,6 @@ interface KeyRow {
   organization: string
   creator: string | null
   parent_id: string | null
-  spent: Money
   limited: bigint
 }
 type MadeKey = KeyRecord & { key: string }
@@ -42,7 +41,8 @@ const KEY_ROWS = `
   SELECT keys.id, keys.project_id, projects.org_id, keys.name, keys.kind, keys.preview, keys.created_by,
     keys.created_at, keys.expires_at, keys.revoked_at, keys.parent_id, projects.name AS project,
     organizations.name AS organization, members.email AS creator,
-    (SELECT coalesce(sum(cost), 0) FROM usage_hourly WHERE key_id = keys.id) AS spent,
+    (SELECT coalesce(sum(cost / 1000000000), 0) FROM usage_hourly WHERE key_id = keys.id) AS spentUnits,
+    (SELECT coalesce(sum(cost % 1000000000), 0) FROM usage_hourly WHERE key_id = keys.id) AS spentRest,
     EXISTS (SELECT 1 FROM budgets WHERE subject = keys.id) AS limited
   FROM keys
   JOIN projects ON projects.id = keys.project_id
@@ -207,7 +207,7 @@ export class SqliteAccounts implements AccountStore {
       createdAt: iso(row.created_at),
       expiresAt: row.expires_at === null ? null : iso(row.expires_at),
       limits: row.limited ? this.#limits.of(row.id) : [],
-      spent: row.spent,
+      spent: sumOf(row, 'spent'),
     }
   }
 }

@@ -2,12 +2,12 @@
 import type { Statement } from 'better-sqlite3'
 import { LRUCache } from 'lru-cache'
 import { errors } from '../../core/error.ts'
-import type { Money } from '../../core/money.ts'
 import type { Discount, KeyStatus, KeyStore, Principal, ProjectMode, Role, Subscription } from '../../core/ports.ts'
 import { BudgetReader, budgetOf } from './budgets.ts'
 import { Freshness } from './freshness.ts'
 import type { Sqlite } from './open.ts'
 import { planState, readSubscription, type SubscriptionRow } from './subscriptions.ts'
+import { type Sum, sumAs, sumOf } from './sums.ts'
 
 const MAX_KEYS = 10_000
 
@@ -97,7 +97,7 @@ export class SqliteKeys implements KeyStore {
   readonly #atOnce: (hash: string) => Principal | undefined
   readonly #find: Statement<[string], KeyRow>
   readonly #project: Statement<[string], ProjectRow>
-  readonly #spent: Statement<[string], Money>
+  readonly #spent: Statement<[string], Sum<'spent'>>
   readonly #budgets: BudgetReader
   readonly #subscription: Statement<[string], SubscriptionRow>
   readonly #allDiscounts: Statement<[], DiscountRow>
@@ -119,8 +119,7 @@ export class SqliteKeys implements KeyStore {
     this.#allDiscounts = db.prepare(`
       SELECT org_id, provider, model, millionths FROM discounts ORDER BY org_id DESC, model DESC, provider DESC`)
     this.#spent = db
-      .prepare<[string], Money>('SELECT coalesce(sum(cost), 0) FROM usage_hourly WHERE key_id = ?')
-      .pluck()
+      .prepare<[string], Sum<'spent'>>(`SELECT ${sumAs('cost', 'spent')} FROM usage_hourly WHERE key_id = ?`)
       .safeIntegers()
     this.#freshness = new Freshness(db, clock)
     this.#now = now
@@ -139,7 +138,7 @@ export class SqliteKeys implements KeyStore {
   async status({ keyId, orgId, member }: Principal): Promise<KeyStatus> {
     const now = this.#now()
     return {
-      spent: this.#spent.get(keyId) ?? 0n,
+      spent: sumOf(this.#spent.get(keyId)!, 'spent'),
       budgets: this.#budgets.of([keyId, member?.id ?? null], now),
       plan: planState(this.#subscription.get(orgId), now),
     }

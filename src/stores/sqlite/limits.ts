@@ -1,13 +1,16 @@
 /** Limits of what may be spent, as they are set. What is spent of them is kept by `budgets.ts`. */
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
-import { shortId } from '../../core/id.ts'
+import { shortId, stampOf } from '../../core/id.ts'
 import type { Money } from '../../core/money.ts'
 import { isZone, spanOf } from '../../core/period.ts'
 import type { Budget, LimitChange, LimitInput, LimitRecord } from '../../core/ports.ts'
 import { BudgetReader } from './budgets.ts'
 import type { Sqlite } from './open.ts'
 import { hourOf } from './requests.ts'
+import { type Sum, storable, sumAs, sumOf } from './sums.ts'
+
+const HOUR_MS = 3_600_000
 
 export class Limits {
   readonly #now: () => number
@@ -16,7 +19,8 @@ export class Limits {
   readonly #update: Statement
   readonly #delete: Statement
   readonly #deleteSlot: Statement
-  readonly #spent: Statement<{ key: string | null; member: string | null; from: number }, Money>
+  readonly #spent: Statement<{ key: string | null; member: string | null; from: number }, Sum<'spent'>>
+  readonly #spentBetween: Statement<object, Sum<'spent'>>
   readonly #adopt: Statement<{ id: string; key: string | null; member: string | null }, Money>
   readonly #move: Statement
   readonly #forget: Statement
@@ -31,10 +35,15 @@ export class Limits {
     this.#delete = db.prepare('DELETE FROM budgets WHERE id = ?')
     this.#deleteSlot = db.prepare("DELETE FROM budgets WHERE subject = ? AND (period = 'total') = ?")
     this.#spent = db
-      .prepare<{ key: string | null; member: string | null; from: number }, Money>(`
-        SELECT coalesce(sum(cost), 0) FROM usage_hourly
+      .prepare<{ key: string | null; member: string | null; from: number }, Sum<'spent'>>(`
+        SELECT ${sumAs('cost', 'spent')} FROM usage_hourly
         WHERE hour >= @from AND (key_id = @key OR key_id IN (SELECT id FROM keys WHERE created_by = @member))`)
-      .pluck()
+      .safeIntegers()
+    this.#spentBetween = db
+      .prepare<object, Sum<'spent'>>(`
+        SELECT ${sumAs('cost', 'spent')} FROM requests
+        WHERE id >= @first AND id < @last AND at >= @from AND at < @to
+          AND (key_id = @key OR key_id IN (SELECT id FROM keys WHERE created_by = @member))`)
       .safeIntegers()
     // Requests that run count against a limit that is set meanwhile.
     this.#adopt = db
@@ -92,8 +101,18 @@ export class Limits {
     if (old) this.#delete.run(old.id)
     const id = shortId()
     const periodAt = period === 'total' ? 0 : spanOf(period, zone, now).start
-    const spent = this.#spent.get({ key, member, from: hourOf(periodAt) }) ?? 0n
+    const spent = storable(this.#spentSince(periodAt, { key, member }))
     const held = this.#adopt.all({ id, key, member }).reduce((sum, one) => sum + one, 0n)
     this.#insert.run({ id, subject, kind, period, zone, amount, periodAt, spent, held })
+  }
+
+  /** Sums are of hours as UTC has them: of one in the middle of which a period begins the rows of requests tell. */
+  #spentSince(at: number, of: { readonly key: string | null; readonly member: string | null }): Money {
+    const hour = hourOf(at)
+    if (hour === at) return sumOf(this.#spent.get({ ...of, from: at })!, 'spent')
+    const next = hour + HOUR_MS
+    const [first, last] = [stampOf(hour - HOUR_MS), stampOf(next + HOUR_MS)]
+    const begun = sumOf(this.#spentBetween.get({ ...of, first, last, from: at, to: next })!, 'spent')
+    return begun + sumOf(this.#spent.get({ ...of, from: next })!, 'spent')
   }
 }

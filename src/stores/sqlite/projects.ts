@@ -18,6 +18,8 @@ interface ProjectRow {
   created_at: number
 }
 
+const USUAL_TTL_MS = 60_000
+
 const ROWS = `
   SELECT projects.id, org_id, projects.name, organizations.name AS organization, mode, cache_ttl_ms, archived_at,
     projects.created_at
@@ -54,7 +56,8 @@ export class SqliteProjects implements ProjectStore {
     return this.#changes.run(() => {
       const { now, directory } = this.#changes
       const org = directory.organization(input.organization).id
-      const { name, mode = 'credits', cacheTtlMs = null, archived = false } = input
+      const { name, mode = 'credits', archived = false } = input
+      const cacheTtlMs = ttlOf(input.cacheTtlMs, null)
       this.#refuseTaken(org, name)
       const id = shortId()
       this.#add.run({ id, org, name, mode, cacheTtlMs, archivedAt: archived ? now() : null, now: now() })
@@ -73,7 +76,8 @@ export class SqliteProjects implements ProjectStore {
     return this.#changes.run(() => {
       const { id } = this.#changes.directory.project(project)
       const row = this.#byId.get(id)!
-      const { name = row.name, mode = row.mode, cacheTtlMs = row.cache_ttl_ms, archived } = changes
+      const { name = row.name, mode = row.mode, archived } = changes
+      const cacheTtlMs = ttlOf(changes.cacheTtlMs, row.cache_ttl_ms)
       if (name !== row.name) this.#refuseTaken(row.org_id, name)
       const since = row.archived_at ?? this.#changes.now()
       const archivedAt = archived === undefined ? row.archived_at : archived ? since : null
@@ -89,6 +93,9 @@ export class SqliteProjects implements ProjectStore {
     throw errors.badRequest(`The organization has a project "${name}" already; choose another name.`)
   }
 }
+
+const ttlOf = (wanted: ProjectChanges['cacheTtlMs'], was: number | null): number | null =>
+  wanted === 'on' ? (was ?? USUAL_TTL_MS) : wanted === undefined ? was : wanted
 
 const recordOf = (row: ProjectRow): ProjectRecord => ({
   id: row.id,

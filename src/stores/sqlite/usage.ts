@@ -6,8 +6,9 @@ import type { UsageGroup, UsageQuery, UsageStore, UsageTotals } from '../../core
 import { Database, type Sqlite } from './driver.ts'
 import { ALL } from './page.ts'
 import { hourOf } from './requests.ts'
+import { largest, type Sum, sumAs, sumOf } from './sums.ts'
 
-type SumRow = Readonly<Record<keyof UsageTotals, bigint>>
+type SumRow = Sum<Amount> & Readonly<Record<Exclude<keyof UsageTotals, Amount>, bigint>>
 interface Scope {
   org: string | null
   project: string | null
@@ -20,6 +21,14 @@ interface Part {
   offset: number
 }
 
+const amounts = {
+  cost: 'cost',
+  creditsCost: 'credits_cost',
+  byokCost: 'byok_cost',
+  storageCost: 'storage_cost',
+} as const
+type Amount = keyof typeof amounts
+
 const SUMS = `
   coalesce(sum(requests), 0) AS requests,
   coalesce(sum(errors), 0) AS errors,
@@ -28,10 +37,9 @@ const SUMS = `
   coalesce(sum(output_tokens), 0) AS outputTokens,
   coalesce(sum(cached_tokens), 0) AS cachedTokens,
   coalesce(sum(reasoning_tokens), 0) AS reasoningTokens,
-  coalesce(sum(cost), 0) AS cost,
-  coalesce(sum(credits_cost), 0) AS creditsCost,
-  coalesce(sum(byok_cost), 0) AS byokCost,
-  coalesce(sum(storage_cost), 0) AS storageCost`
+  ${Object.entries(amounts)
+    .map(([name, column]) => sumAs(column, name))
+    .join(', ')}`
 const IN_SCOPE = `
   FROM usage_hourly
   WHERE hour >= @from AND hour < @to
@@ -111,7 +119,7 @@ export class SqliteUsage implements UsageStore {
       db
         .prepare<Scope & Part, SumRow & { id: string }>(
           `SELECT coalesce(nullif(${dimensions[group]}, ''), 'unknown') AS id, ${SUMS} ${IN_SCOPE}
-          GROUP BY 1 HAVING sum(requests) > 0 ORDER BY cost DESC, requests DESC, id LIMIT @limit OFFSET @offset`,
+          GROUP BY 1 HAVING sum(requests) > 0 ORDER BY ${largest('cost')}, requests DESC, id LIMIT @limit OFFSET @offset`,
         )
         .safeIntegers()
     this.#groups = { provider: by('provider'), model: by('model'), app: by('app'), api_key: by('api_key') }
@@ -198,8 +206,8 @@ const totalsOf = (row: SumRow): UsageTotals => ({
   outputTokens: Number(row.outputTokens),
   cachedTokens: Number(row.cachedTokens),
   reasoningTokens: Number(row.reasoningTokens),
-  cost: row.cost,
-  creditsCost: row.creditsCost,
-  byokCost: row.byokCost,
-  storageCost: row.storageCost,
+  cost: sumOf(row, 'cost'),
+  creditsCost: sumOf(row, 'creditsCost'),
+  byokCost: sumOf(row, 'byokCost'),
+  storageCost: sumOf(row, 'storageCost'),
 })

@@ -1,0 +1,22 @@
+/**
+ * Sums of money. SQLite refuses one beyond 64 bits, and an organization whose own provider has absurd prices, and tells
+ * absurd usage, would make one of all that are asked for: dollars and what is left of them are added up apart.
+ */
+const UNIT = 1_000_000_000n
+/** Half of what a column can hold: the rest is for what is added to it. */
+const MOST = 2n ** 62n
+
+export type Sum<Name extends string> = Readonly<Record<`${Name}Units` | `${Name}Rest`, bigint>>
+
+/** Two columns of a query; `sumOf` reads them. */
+export const sumAs = (column: string, name: string): string =>
+  `coalesce(sum(${column} / ${UNIT}), 0) AS ${name}Units, coalesce(sum(${column} % ${UNIT}), 0) AS ${name}Rest`
+
+export const sumOf = <Name extends string>(row: Sum<Name>, name: Name): bigint =>
+  row[`${name}Units`] * UNIT + row[`${name}Rest`]
+
+/** By the sum, the largest first. */
+export const largest = (name: string): string => `${name}Units + ${name}Rest / ${UNIT} DESC, ${name}Rest % ${UNIT} DESC`
+
+/** As much of an amount as can be kept. */
+export const storable = (amount: bigint): bigint => (amount > MOST ? MOST : amount)
