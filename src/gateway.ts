@@ -73,6 +73,8 @@ async function assemble(options: GatewayOptions, open: Open): Promise<Gateway> {
   const token = adminToken(join(dirname(parts.database), 'admin.token'))
   const admin = await adminListener({ listen: file.server.admin ?? DEFAULT_ADMIN, token, log, context })
   open.add(() => admin.close())
+  let unwatched: Promise<void> | undefined
+  open.add(() => unwatched)
   await front.listen()
   open.add(() => front.drain())
   // Not before all that keeps a gateway from starting: a key that nobody was shown is lost.
@@ -84,7 +86,10 @@ async function assemble(options: GatewayOptions, open: Open): Promise<Gateway> {
     onChange: () => reload().catch(() => undefined),
     onError: err => log.error({ err }, 'the configuration cannot be watched; use `gatewayctl reload`'),
   })
-  open.add(unwatch)
+  // The drain does not wait for a reload that runs.
+  open.add(() => {
+    unwatched = unwatch()
+  })
   sweepRegularly(parts, open)
   const { keep_requests: keep } = file.stores
   if (keep !== undefined) open.add(pruneRegularly(stores, keep, log))

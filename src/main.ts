@@ -23,6 +23,7 @@ const HURRY_MS = 2_000
 const FORGOTTEN_MS = 1_000
 
 let gateway: Gateway | undefined
+let stopping = false
 /** How many signals asked for the end. */
 let signals = 0
 
@@ -34,7 +35,7 @@ async function main(): Promise<void> {
   const config = readArguments() ?? (env.GATEWAY_CONFIG || 'config/gateway.yaml')
   try {
     const log = createLog(logLevel(env.GATEWAY_LOG_LEVEL))
-    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop())
+    for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stop)
     // Before there is a gateway there is nothing to reload: files are read at the start, and once more after it.
     process.on('SIGHUP', () => void gateway?.reload().catch(() => undefined))
     gateway = await startGateway({ config, env, log, onDrain: stopOnce })
@@ -47,7 +48,7 @@ async function main(): Promise<void> {
     }
     // Also when a signal came meanwhile: a first key is shown now or never.
     announce(gateway, config)
-    if (signals > 0) return await end(gateway)
+    if (stopping) return await end(gateway)
   } catch (thrown) {
     console.error(explain(thrown, config))
     process.exitCode = thrown instanceof StoreError ? NO_STORE : thrown instanceof ConfigError ? WRONG : FAILED
@@ -70,14 +71,17 @@ function readArguments(): string | undefined {
   }
 }
 
+/** Also by an operator, or after an error, neither of which is a signal: the first signal after that cuts nobody off. */
 function stopOnce(): void {
-  if (signals === 0) void stop()
+  if (stopping) return
+  stopping = true
+  if (gateway) void end(gateway)
 }
 
 /** The first signal drains, the second ends what runs and keeps what must be kept, the third ends at once. */
-async function stop(): Promise<void> {
+function stop(): void {
   signals++
-  if (signals === 1 && gateway) await end(gateway)
+  if (signals === 1) stopOnce()
   else if (signals === 2) {
     gateway?.hurry()
     setTimeout(() => process.exit(FAILED), HURRY_MS).unref()

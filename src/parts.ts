@@ -6,6 +6,7 @@ import type { Policies } from './core/policy.ts'
 import type { Log, Services } from './core/ports.ts'
 import { ByteRoom } from './core/room.ts'
 import { DEMO_URL } from './demo/address.ts'
+import { connectionsWithin, openFiles } from './http/descriptors.ts'
 import { Listener } from './http/server.ts'
 import { OrganizationPolicies, type PolicyParts } from './policies.ts'
 import { Registry } from './registry.ts'
@@ -15,7 +16,7 @@ import { MemoryCircuits } from './stores/memory/circuits.ts'
 import { MemoryCounters } from './stores/memory/counters.ts'
 import { MemoryMeasurements } from './stores/memory/measurements.ts'
 import { MemoryPins } from './stores/memory/pins.ts'
-import { keyFile, openStores, type Stores } from './stores/sqlite/index.ts'
+import { fileOf, keyFile, openStores, StoreError, type Stores } from './stores/sqlite/index.ts'
 import { Lag } from './telemetry/lag.ts'
 import { Memory } from './telemetry/memory.ts'
 import { PrometheusMetrics } from './telemetry/metrics.ts'
@@ -60,6 +61,8 @@ export interface PartsOptions {
   /** With the address of the simulated provider. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly log: Log
+  /** The file that the database must be. */
+  readonly database?: string | undefined
   /** In place of what counts for this process alone. */
   readonly shared?: Partial<Pick<Services, 'counters' | 'circuits' | 'pins'>>
 }
@@ -85,6 +88,9 @@ export interface Parts {
 export async function openParts(file: GatewayFile, options: PartsOptions, open: Open): Promise<Parts> {
   const { config, env, log, shared } = options
   const database = resolve(dirname(resolve(config)), file.stores.sqlite)
+  if (options.database !== undefined && fileOf(database) !== options.database) {
+    throw new StoreError(`The database ${database} was removed or replaced. Restart the gateway.`)
+  }
   const registry = new Registry()
   const stores = openStores(database, {
     warn: err => log.warn({ err }, 'a store task failed and is tried again'),
@@ -151,7 +157,7 @@ export function listenerOf({ file: { server }, services, manager }: Parts): List
     pace: { heartbeat: server.heartbeat, hold: server.hold, request: server.request_timeout },
     headerTimeout: server.header_timeout,
     writeStall: server.write_stall,
-    maxConnections: server.max_connections,
+    maxConnections: Math.min(server.max_connections, connectionsWithin(openFiles())),
     current: () => manager.current,
     ...{ room, load, metrics, log },
   })

@@ -21,10 +21,10 @@ export interface PrimaryOptions {
 }
 
 export function workerFront(parts: Parts, { count, config, demo }: PrimaryOptions): Front {
-  const { manager, metrics, log, registry, reloads } = parts
+  const { manager, metrics, log, registry, reloads, stores } = parts
   const pool: Pool = new Pool({
     ...{ entry: ENTRY, count, log },
-    begin: () => ({ config, demo, files: manager.current.files, plugins: registry.modules }),
+    begin: () => ({ config, demo, files: manager.current.files, plugins: registry.modules, database: stores.file }),
     onReady: configVersion => {
       // It may have taken the place of the one that a reload failed of.
       const settled = configVersion === manager.current.version && reloads.last.ok

@@ -101,12 +101,12 @@ const messageOf = (thrown: unknown): string =>
   thrown instanceof Error && !(thrown instanceof ConfigError) ? thrown.message : String(thrown)
 
 async function start(open: Open, log: Log): Promise<Worker> {
-  const { config, demo, files: json, plugins } = await primary.call('begin', null)
+  const { config, demo, files: json, plugins, database } = await primary.call('begin', null)
   const files = revived(json as ConfigFiles)
   const given = { ...env, [DEMO_URL]: demo }
   const file = files.gateway.value
   const shared = { counters, circuits, pins: sharedPins }
-  const parts = await openParts(file, { config, env: given, log, shared }, open)
+  const parts = await openParts(file, { config, env: given, log, shared, database }, open)
   const { manager, reloads } = parts
   await manager.start(files, plugins)
   reloads.started(manager.current.version)

@@ -64,6 +64,10 @@ export class Pool {
       seats.push(seat)
     }
     this.#seats = seats
+    // Who is too busy to hear that its primary has gone would go on for ever.
+    process.once('exit', () => {
+      for (const seat of seats) seat.abandon()
+    })
   }
 
   /** `host:port` as it came to be; empty until `start` has resolved. */

@@ -11,6 +11,8 @@ export interface Beginning {
   readonly demo: string
   /** The `ConfigFiles` that the primary runs on: those on disk may be faulty meanwhile. */
   readonly files: unknown
+  /** Which file its database is: another one of the same path would be an empty one. */
+  readonly database: string | undefined
   /** The plugin files that it has loaded: others may be faulty, too. */
   readonly plugins: readonly string[]
 }

@@ -77,6 +77,11 @@ export class Seat {
     return end
   }
 
+  /** Leaves no process behind; nobody waits for it. */
+  abandon(): void {
+    if (this.#worker && !this.#worker.isDead()) this.#worker.process.kill('SIGKILL')
+  }
+
   kill(): Promise<End> {
     return this.end(0)
   }

@@ -12,7 +12,8 @@ import { startConnections } from './clients.ts'
 const MIB = 1024 * 1024
 const CONNECTIONS = 10_000
 const PROCESSES = 2
-const SPARE = 500
+/** For sockets to providers, of which there are none here. */
+const SPARE = 2_500
 const PROBES = 300
 const PROBE_MS = 20
 

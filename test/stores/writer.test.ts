@@ -24,17 +24,23 @@ class SlowDisk implements Disk {
 
 function subject(t: Scope) {
   const db = openDatabase(join(temporaryFolder(t), 'gateway.db'))
+  db.exec('CREATE TABLE written (name)')
   const disk = new SlowDisk()
   const writer = new Writer(db, disk)
+  const insert = db.prepare('INSERT INTO written VALUES (?)')
   const told: string[] = []
   t.teardown(() => db.close())
   return {
+    db,
     disk,
     writer,
     told,
     write: (name: string, safety?: Safety) =>
       writer
-        .run(() => name, safety)
+        .run(() => {
+          insert.run(name)
+          return name
+        }, safety)
         .then(
           done => void told.push(done),
           error => void told.push(`${name} failed: ${(error as Error).message}`),
@@ -142,4 +148,18 @@ t.test('the log of a database is brought to the disk, and a log that is not ther
   db.close()
   const other = new LogFile(join(temporaryFolder(t), 'other.db'))
   await t.rejects(other.sync(), { code: 'ENOENT' })
+})
+
+t.test('ST-02 a transaction that writes nothing is no proof that a full disk can be written', async t => {
+  const { db, writer } = subject(t)
+  const fill = () =>
+    writer.run(() => void db.exec('INSERT INTO written VALUES (zeroblob(100000))'), 'committed').catch(() => undefined)
+  db.pragma(`max_page_count = ${db.pragma('page_count', { simple: true })}`)
+  await fill()
+  t.match(writer.fault, { code: 'SQLITE_FULL' })
+  await writer.run(() => undefined, 'committed')
+  t.match(writer.fault, { code: 'SQLITE_FULL' })
+  db.pragma('max_page_count = 100000')
+  await fill()
+  t.equal(writer.fault, undefined)
 })

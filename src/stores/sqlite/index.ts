@@ -1,4 +1,5 @@
 /** All stores of one node, on one database file. */
+import { statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Money } from '../../core/money.ts'
 import type {
@@ -19,7 +20,7 @@ import { LogFile } from './disk.ts'
 import { SqliteKeys } from './keys.ts'
 import { SqliteLedger } from './ledger.ts'
 import { SqliteMembers } from './members.ts'
-import { openDatabase } from './open.ts'
+import { openDatabase, StoreError } from './open.ts'
 import { SqliteOrganizations } from './organizations.ts'
 import { SqlitePlans } from './plans.ts'
 import { PolicyReader } from './policy.ts'
@@ -41,6 +42,8 @@ export interface Stores extends Probe, AccountStores {
   readonly ledger: Ledger
   readonly usage: UsageStore
   readonly retention: Retention
+  /** Which file it is, as `fileOf` tells. */
+  readonly file: string | undefined
   /** By how much all balances together that may not fall below zero have done so. Throws when it cannot be read. */
   overdraft(): Money
   /** Throws when the database cannot be read, or could not be written the last time. */
@@ -65,6 +68,12 @@ const OVERDRAFT = `
   SELECT coalesce(-sum(balance), 0) FROM balances JOIN organizations ON organizations.id = org_id
   WHERE balance < 0 AND account = 'prepaid'`
 
+/** Which file a path names; one that is removed goes on to be written, and is lost with its last process. */
+export function fileOf(path: string): string | undefined {
+  const facts = path === ':memory:' ? undefined : statSync(path, { throwIfNoEntry: false })
+  return facts && `${facts.dev}:${facts.ino}`
+}
+
 const emit = (error: unknown): void => process.emitWarning(error instanceof Error ? error : String(error))
 
 /** Throws a StoreError, which says what to do, when the file cannot be used. */
@@ -75,6 +84,7 @@ export function openStores(path: string, options: StoreOptions = {}): Stores {
     keyring = () => new Keyring({ given: undefined, file: keyFile(path) }),
   } = options
   const db = openDatabase(path)
+  const file = fileOf(path)
   const writer = new Writer(db, path === ':memory:' ? undefined : new LogFile(path))
   const keys = new SqliteKeys(db, { now })
   const reader = new PolicyReader(db)
@@ -87,6 +97,7 @@ export function openStores(path: string, options: StoreOptions = {}): Stores {
   const read = db.prepare('SELECT count(*) FROM sqlite_schema')
   const overdraft = db.prepare<[], Money>(OVERDRAFT).pluck().safeIntegers()
   return {
+    file,
     keys,
     sessions: new SqliteSessions(db, writer, now),
     ledger,
@@ -111,6 +122,8 @@ export function openStores(path: string, options: StoreOptions = {}): Stores {
     overdraft: () => overdraft.get()!,
     ping() {
       read.get()
+      if (fileOf(path) !== file)
+        throw new StoreError(`The database ${path} was removed or replaced. Restart the gateway.`)
       if (writer.fault !== undefined) throw writer.fault
     },
     async close() {

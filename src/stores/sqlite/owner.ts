@@ -1,5 +1,5 @@
 /** Which process a hold belongs to, and whether that process is still there. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { shortId } from '../../core/id.ts'
 
@@ -19,8 +19,17 @@ export const thisProcess = (): Owner => ({
   id: shortId(),
   pid: process.pid,
   started: startOf(process.pid) ?? '',
-  host: hostname(),
+  host: here(),
 })
+
+/** Host name, and the namespace that process numbers are of: containers may share the one and not the other. */
+const here = (): string => {
+  try {
+    return `${hostname()} ${readlinkSync('/proc/self/ns/pid')}`
+  } catch {
+    return hostname()
+  }
+}
 
 /**
  * The system's processes tell, however long the database could not be written. Of those on other hosts only the
@@ -28,7 +37,7 @@ export const thisProcess = (): Owner => ({
  */
 export function isAlive(owner: Owner & { readonly seen_at: number }, now: number): boolean {
   const silent = now - owner.seen_at > SILENCE_MS
-  if (owner.host !== hostname()) return !silent
+  if (owner.host !== here()) return !silent
   const started = startOf(owner.pid)
   return started === undefined ? !silent && isRunning(owner.pid) : started === owner.started
 }

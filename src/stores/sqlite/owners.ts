@@ -49,6 +49,11 @@ export class Owners {
     return [this.id, ...others.map(owner => owner.id)]
   }
 
+  /** Within a transaction: shows that this process lives. */
+  beat(): void {
+    this.#beat.run({ ...this.#self, now: this.#now() })
+  }
+
   /** Within a transaction. */
   keepOnly(living: readonly string[]): void {
     this.#forgetAllBut.run(JSON.stringify(living))

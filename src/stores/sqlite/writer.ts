@@ -43,6 +43,7 @@ export class Writer {
   readonly #beginStatement: Statement
   readonly #commitStatement: Statement
   readonly #rollback: Statement
+  readonly #changes: Statement<[], number>
   readonly #participants: Participant[] = []
   readonly #queue: Job[] = []
   /** Without one, SQLite itself brings each commit to the disk. */
@@ -56,6 +57,8 @@ export class Writer {
   /** Another process writes. */
   #locked = false
   #fault: unknown
+  /** Rows changed so far, when the transaction began; looked at only while there is a fault. */
+  #before = 0
 
   constructor(db: Sqlite, disk?: Disk) {
     this.#db = db
@@ -64,6 +67,7 @@ export class Writer {
     this.#beginStatement = db.prepare('BEGIN IMMEDIATE')
     this.#commitStatement = db.prepare('COMMIT')
     this.#rollback = db.prepare('ROLLBACK')
+    this.#changes = db.prepare<[], number>('SELECT total_changes()').pluck()
   }
 
   join(participant: Participant): void {
@@ -175,6 +179,7 @@ export class Writer {
       this.#fail(this.#queue.splice(0), error)
       return false
     }
+    if (this.#fault !== undefined && !this.#locked) this.#before = this.#changes.get()!
     if (this.#locked) this.#giveUp()
     return !this.#locked
   }
@@ -182,7 +187,8 @@ export class Writer {
   #commit(): void {
     this.sync()
     this.#commitStatement.run()
-    this.#fault = undefined
+    // A transaction that wrote nothing does not show that the file can be written.
+    if (this.#fault !== undefined && this.#changes.get() !== this.#before) this.#fault = undefined
   }
 
   #committed(jobs: readonly Job[]): void {

@@ -1,0 +1,25 @@
+/** For how many connections a process has descriptors. */
+import { readFileSync } from 'node:fs'
+
+/** What is open besides connections: files, libraries' own, listeners. */
+const OWN = 64
+/** To providers: of requests that are admitted at the same time, and idle ones. */
+const MOST_UPSTREAM = 2000
+
+/**
+ * Connections that fit, when each request needs one more descriptor for its provider. A worker that has none left cannot
+ * be handed a connection, and Node's primary never offers it one again.
+ */
+export function connectionsWithin(files: number): number {
+  const free = files - OWN
+  return Math.max(1, Math.floor(free / 2), free - MOST_UPSTREAM)
+}
+
+/** How many files this process may have open; Node has raised the soft limit to the hard one. Only Linux tells. */
+export function openFiles(): number {
+  try {
+    return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? Infinity)
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}

@@ -1,0 +1,56 @@
+/** What operators do to a gateway at odd times: each of these once cut answers off, or hid that nothing works. */
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import t from 'tap'
+import { startGateway } from '../helpers/gateway.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+
+const upstream = await startUpstream(t)
+const providers = { a: { base_url: upstream.url('a') } }
+const POLL_MS = 20
+
+for (const workers of [1, 2]) {
+  t.test(`SD-03 workers: ${workers}: the first signal after a drain that was asked for cuts nobody off`, async t => {
+    await upstream.script('a', [{ chunks: ['one ', 'two ', 'three'], hold: 1 }])
+    const gateway = await startGateway(t, { providers, config: { server: { workers, drain: '10s' } } })
+    const answer = await gateway.chat({ model: 'test', stream: true, messages: [{ role: 'user', content: 'x' }] })
+    const text = answer.text()
+    t.equal((await gateway.admin('POST', '/drain')).status, 202)
+    gateway.signal('SIGTERM')
+    // Nothing tells that a signal did no harm.
+    await sleep(POLL_MS * 5)
+    await upstream.release('a')
+    t.match(await text, /two[\s\S]*three[\s\S]*\[DONE\]/)
+    t.notMatch(await text, '"error"')
+    t.equal(await gateway.kill('SIGCONT'), 0)
+  })
+
+  t.test(`SD-01 workers: ${workers}: a signal during a reload is heeded at once`, async t => {
+    const gateway = await startGateway(t, {
+      providers,
+      config: { server: { workers }, catalog: { plugins: '../my-plugins' } },
+      files: { 'my-plugins/notes.txt': '' },
+    })
+    // Loading it takes as long as the test wants.
+    const module = `console.error('loading'); await new Promise(resolve => setTimeout(resolve, 3000)); export const plugin = {}`
+    await gateway.writeFile('my-plugins/slow.mjs', module)
+    while (!gateway.stderr().includes('loading')) await sleep(POLL_MS)
+    const start = performance.now()
+    gateway.signal('SIGTERM')
+    const isReady = () =>
+      fetch(`${gateway.adminUrl}/ready`)
+        .then(({ ok }) => ok)
+        .catch(() => false)
+    while (await isReady()) await sleep(POLL_MS)
+    const ms = performance.now() - start
+    t.ok(ms < 1500, `not ready after ${ms.toFixed(0)} ms`)
+  })
+
+  t.test(`ST-04 workers: ${workers}: a database that was removed makes the gateway ill`, async t => {
+    const gateway = await startGateway(t, { providers, config: { server: { workers } } })
+    for (const end of ['', '-wal', '-shm']) await rm(join(gateway.dir, `data/gateway.db${end}`), { force: true })
+    t.match(await (await gateway.get('/')).json(), { health: { database: { connected: false } } })
+    t.equal((await gateway.admin('GET', '/ready')).status, 503)
+  })
+}
