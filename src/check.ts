@@ -2,6 +2,7 @@
 import { dirname, resolve } from 'node:path'
 import { link } from './config/link.ts'
 import { loadFiles, loadGateway } from './config/load.ts'
+import { offerOf } from './core/offer.ts'
 import type { Services } from './core/ports.ts'
 import { DEMO_URL } from './demo/address.ts'
 import { Registry } from './registry.ts'
@@ -36,7 +37,7 @@ export async function checkConfig(path: string): Promise<CheckSummary> {
     models: catalog.models.size,
     providers: catalog.providers.size,
     mappings: mappings.length,
-    unpriced: unpriced.map(({ provider, model }) => `${provider.id}/${model.id}`),
+    unpriced: unpriced.map(offerOf),
   }
 }
 

@@ -2,10 +2,11 @@
 import { writeSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { ConfigError } from './config/error.ts'
+import { isLive } from './core/offer.ts'
 import { type Gateway, startGateway } from './gateway.ts'
 import { tuneHeap } from './heap.ts'
 import { StoreError } from './stores/sqlite/index.ts'
-import { createLog, logLevel } from './telemetry/log.ts'
+import { createLog, type LogLevel, logLevel } from './telemetry/log.ts'
 import { version } from './version.ts'
 
 const usage = `usage: gateway [--config FILE]
@@ -32,9 +33,9 @@ void main()
 async function main(): Promise<void> {
   tuneHeap()
   const { env } = process
-  const config = readArguments() ?? (env.GATEWAY_CONFIG || 'config/gateway.yaml')
+  const { config, level } = readArguments(env)
   try {
-    const log = createLog(logLevel(env.GATEWAY_LOG_LEVEL))
+    const log = createLog(level)
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stop)
     // Before there is a gateway there is nothing to reload: files are read at the start, and once more after it.
     process.on('SIGHUP', () => void gateway?.reload().catch(() => undefined))
@@ -55,7 +56,8 @@ async function main(): Promise<void> {
   }
 }
 
-function readArguments(): string | undefined {
+/** What the command line and the environment say. Ends the process for what it cannot use. */
+function readArguments(env: NodeJS.ProcessEnv): { config: string; level: LogLevel } {
   try {
     const { values } = parseArgs({
       options: { config: { type: 'string' }, help: { type: 'boolean', short: 'h' }, version: { type: 'boolean' } },
@@ -64,7 +66,8 @@ function readArguments(): string | undefined {
       console.log(values.help ? usage : version)
       process.exit(0)
     }
-    return values.config
+    const config = values.config ?? (env.GATEWAY_CONFIG || 'config/gateway.yaml')
+    return { config, level: logLevel(env.GATEWAY_LOG_LEVEL) }
   } catch (thrown) {
     console.error(`${thrown instanceof Error ? thrown.message : thrown}\n\n${usage}`)
     process.exit(WRONG)
@@ -101,7 +104,7 @@ async function end(gateway: Gateway): Promise<void> {
 
 function announce({ listen, admin, catalog, firstKey }: Gateway, config: string): void {
   const providers = [...catalog.providers.values()]
-  const live = providers.filter(({ auth, credentials }) => auth.scheme === 'none' || credentials.length > 0)
+  const live = providers.filter(isLive)
   const lines = [
     `Model Gateway ${version}`,
     `  listens on   http://${listen}`,

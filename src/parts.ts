@@ -39,8 +39,17 @@ export class Open {
     this.#closers.push(close)
   }
 
+  /** Closes all of it, whatever fails; rejects with the first failure. */
   async close(): Promise<void> {
-    for (let close = this.#closers.pop(); close; close = this.#closers.pop()) await close()
+    const failures: unknown[] = []
+    for (let close = this.#closers.pop(); close; close = this.#closers.pop()) {
+      try {
+        await close()
+      } catch (thrown) {
+        failures.push(thrown)
+      }
+    }
+    if (failures.length > 0) throw failures[0]
   }
 }
 
@@ -50,7 +59,8 @@ export async function assembled<T>(assemble: (open: Open) => Promise<T>): Promis
   try {
     return await assemble(open)
   } catch (thrown) {
-    await open.close()
+    // What kept it from being put together says more than what then failed to close.
+    await open.close().catch(() => undefined)
     throw thrown
   }
 }

@@ -1,7 +1,7 @@
 /** The admin listener: probes, metrics, and what `gatewayctl` needs. Never on the public port. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { asError, errors, type GatewayError } from '../core/error.ts'
+import { asError, errorBody, errors, type GatewayError } from '../core/error.ts'
 import type { Log } from '../core/ports.ts'
 import { runCommand } from './command.ts'
 import { commands } from './commands/index.ts'
@@ -122,10 +122,9 @@ function send(response: ServerResponse, { status, contentType, body }: Answer, h
 
 /** The connection ends with a refusal: what is left of its body is not worth reading. */
 function sendError(response: ServerResponse, error: GatewayError): void {
-  const { message, type, param, code } = error
   for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value)
   response.setHeader('connection', 'close')
-  send(response, json({ error: { message, type, param, code } }, error.status))
+  send(response, json(errorBody(error), error.status))
 }
 
 /** `127.0.0.1:9901` or `[::1]:9901`. */

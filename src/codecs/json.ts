@@ -1,8 +1,7 @@
 /** Client wire of local endpoints: no request body, one JSON value out. */
 import type { Codec, Encoder } from '../core/codec.ts'
-import { errors } from '../core/error.ts'
+import { errorBody, errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
-import { openAiError } from './openai-error.ts'
 
 export const json: Codec<never> = {
   wire: 'json',
@@ -10,7 +9,7 @@ export const json: Codec<never> = {
     throw errors.internal(new Error('this endpoint reads no body'))
   },
   encoder: () => new ValueEncoder(),
-  error: openAiError,
+  error: errorBody,
 }
 
 class ValueEncoder implements Encoder {

@@ -1,11 +1,10 @@
 /** Writes chat answers in the OpenAI form: chunks by template, or one body at the end. */
 import type { Encoder } from '../core/codec.ts'
-import type { GatewayError } from '../core/error.ts'
+import { errorBody, type GatewayError } from '../core/error.ts'
 import type { Event, ToolEvent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { addDetail, type Choice, Fold, type ReasoningDetail } from '../core/fold.ts'
 import { metadataOf, usageOf } from './accounting.ts'
-import { openAiError } from './openai-error.ts'
 
 const answerId = (ex: Exchange) => `chatcmpl-${ex.logId}`
 const answerModel = (ex: Exchange) => ex.cached?.model ?? ex.target?.mapping.model.id ?? ex.requestedModel
@@ -43,7 +42,7 @@ export class StreamEncoder implements Encoder {
 
   fail(error: GatewayError): string {
     this.#ex.completeUsage(true)
-    return `data: ${JSON.stringify(openAiError(error))}\n\n${this.#last()}data: [DONE]\n\n`
+    return `data: ${JSON.stringify(errorBody(error))}\n\n${this.#last()}data: [DONE]\n\n`
   }
 
   /** The chunk before the terminator: no choice, but usage and routing (interface 6.2). */

@@ -1,9 +1,9 @@
 /** Client wire of `POST /v1/chat/completions`. Its request is the canonical form, so decoding is validation. */
 import type { Codec } from '../core/codec.ts'
+import { errorBody } from '../core/error.ts'
 import { type ChatRequest, chatRequest } from '../core/ops.ts'
 import { checkChat } from './chat-rules.ts'
 import { StreamEncoder, WholeEncoder } from './openai-chat-encoder.ts'
-import { openAiError } from './openai-error.ts'
 import { validator } from './validate.ts'
 
 const validate = validator(chatRequest)
@@ -14,7 +14,7 @@ export const openAiChat = {
   decode: body => canonical(validate(body)),
   encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
   heartbeat: { contentType: 'text/event-stream; charset=utf-8', text: ': waiting for the provider\n\n' },
-  error: openAiError,
+  error: errorBody,
   prepare: validate.prepare,
 } satisfies Codec<'chat'>
 

@@ -1,10 +1,10 @@
 /** Client wire of `POST /v1/embeddings` (interface 2.5). */
 import type { Codec } from '../core/codec.ts'
+import { errorBody } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { type EmbeddingRequest, embeddingRequest } from '../core/ops.ts'
 import { checkInputs } from './embedding-rules.ts'
 import { EmbeddingsEncoder } from './openai-embeddings-encoder.ts'
-import { openAiError } from './openai-error.ts'
 import { validator } from './validate.ts'
 
 const validate = validator(embeddingRequest)
@@ -13,7 +13,7 @@ export const openAiEmbeddings = {
   wire: 'openai.embeddings',
   decode: (body, ex) => canonical(validate(body), ex),
   encoder: ex => new EmbeddingsEncoder(ex),
-  error: openAiError,
+  error: errorBody,
   prepare: validate.prepare,
 } satisfies Codec<'embeddings'>
 

@@ -17,7 +17,7 @@ export interface Chain {
 }
 
 /** What the end of a chain needs from the filters above it: nothing unless it calls a provider. */
-export const terminalNeeds: readonly Facet[] = ['principal', 'quota', 'outbound', 'charge']
+const terminalNeeds: readonly Facet[] = ['principal', 'quota', 'outbound', 'charge']
 
 /**
  * The first broken rule of order, as a sentence, with the index of the filter it is about (the chain's length for

@@ -1,8 +1,5 @@
 /** The one error class, and the catalogue of every error that the gateway raises itself. */
 
-/** Whether another candidate may still answer: `true` for faults of a provider, `false` for faults of the caller. */
-export type Failover = boolean
-
 export interface ErrorInit {
   status: number
   type: string
@@ -10,7 +7,8 @@ export interface ErrorInit {
   message: string
   param?: string | null | undefined
   headers?: Record<string, string> | undefined
-  failover?: Failover
+  /** Whether another candidate may still answer: true for faults of a provider, false for faults of the caller. */
+  failover?: boolean
   /** What the upstream answered; 0 when no answer came. Unset for errors of our own. */
   upstreamStatus?: number
   /** Milliseconds that the upstream asked to be left alone. */
@@ -27,7 +25,7 @@ export class GatewayError extends Error {
   readonly code: string | null
   readonly param: string | null
   readonly headers: Readonly<Record<string, string>>
-  readonly failover: Failover
+  readonly failover: boolean
   readonly upstreamStatus: number | undefined
   readonly retryAfterMs: number | undefined
   readonly stale: boolean
@@ -226,15 +224,18 @@ export const errors = {
       failover: true,
     }),
   /** Callers are sent away for one to three seconds, so that they do not all come back at once. */
-  overloaded: (seconds = jittered()) =>
+  overloaded: () =>
     new GatewayError({
       status: 529,
       type: 'overloaded',
       code: 'overloaded',
       message: 'Gateway overloaded, please retry',
-      headers: retryAfter(seconds),
+      headers: retryAfter(jittered()),
     }),
 }
+
+/** What a client is told of an error, unless its wire has a form of its own: interface 2.1. */
+export const errorBody = ({ message, type, param, code }: GatewayError) => ({ error: { message, type, param, code } })
 
 function upstream(status: number, code: string, message: string, upstreamStatus: number, cause?: unknown) {
   return new GatewayError({ status, type: 'upstream_error', code, message, failover: true, upstreamStatus, cause })

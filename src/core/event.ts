@@ -42,7 +42,7 @@ export interface ToolEvent {
 }
 
 export type Event =
-  | { type: 'start'; id?: string; model?: string; mime?: string }
+  | { type: 'start'; id?: string; model?: string }
   | { type: 'text'; choice: number; text: string }
   | { type: 'refusal'; choice: number; text: string }
   | ReasoningEvent

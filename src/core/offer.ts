@@ -1,4 +1,4 @@
-/** What is read off an offer in more than one place: its names, and whether it is free. */
+/** What is read off an offer in more than one place: its names, its provider's state, and whether it is free. */
 import type { Mapping, Provider } from './catalog.ts'
 
 /** `acme/acme-large`, by which a request can ask for this offer and no other. */
@@ -20,6 +20,9 @@ export function namesOf(mapping: Mapping): readonly string[] {
 /** Every way in which a policy can name a provider. */
 export const refsOf = ({ id, owner }: Provider): readonly string[] =>
   owner === undefined ? [id] : [id, 'custom', `custom:${id}`]
+
+/** Whether a call to it can be signed with what the operator has set. */
+export const isLive = ({ auth, credentials }: Provider): boolean => auth.scheme === 'none' || credentials.length > 0
 
 /** Priced, and zero whatever is counted and however long the prompt. */
 export function isFree({ price, pricing, pricingBySize: { per_second, per_image } = {} }: Mapping): boolean {

@@ -2,7 +2,7 @@
 import type { Model } from './catalog.ts'
 import type { Terms } from './money.ts'
 import type { ChatRequest, EmbeddingRequest, Op, Ops } from './ops.ts'
-import type { Usage } from './usage.ts'
+import { TOKEN_CHARACTERS, type Usage } from './usage.ts'
 
 export interface Operation<O extends Op = Op> {
   /** Where clients ask for it. */
@@ -105,9 +105,6 @@ const embeddings: Operation<'embeddings'> = {
 function makesVectors({ output }: Model): boolean {
   return output.includes('embedding')
 }
-
-/** As many as a token has on average (`estimateTokens`). */
-const TOKEN_CHARACTERS = 4
 
 function charactersOf(input: Exclude<EmbeddingRequest['input'], string>[number]): number {
   if (typeof input === 'string') return input.length

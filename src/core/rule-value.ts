@@ -18,7 +18,7 @@ const fieldsOf: { readonly [T in RuleType]: readonly Field[] } = {
 }
 
 const MAX_ENTRIES = 1000
-/** As in the manifests: whole dollars, and places down to a millionth of a micro-dollar per million tokens. */
+/** USD per million tokens: at most nine digits of dollars and six places, as finely as token prices are kept. */
 const PRICE = /^\d{1,9}(\.\d{1,6})?$/
 
 /** What of `value` is given. Throws a 400 that names the field which does not fit the type. */

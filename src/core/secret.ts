@@ -1,5 +1,6 @@
 /** Secrets of several parts: how they are written. Nothing that is said here shows anything of a secret. */
 import { createPrivateKey, type KeyObject } from 'node:crypto'
+import { textIn } from './json.ts'
 
 /** What a secret holds, or in an operator's words why it cannot be used. */
 export type Parsed<T> = { readonly value: T } | { readonly problem: string }
@@ -32,18 +33,16 @@ export interface ServiceAccount {
 export function serviceAccount(text: string): Parsed<ServiceAccount> {
   const account = jsonObject(text)
   if (!account) return { problem: `expected the JSON of a service account's key file, such as "\${file:key.json}"` }
-  const missing = ['private_key', 'client_email'].find(key => !word(account[key]))
+  const missing = ['private_key', 'client_email'].find(key => !textIn(account[key]))
   if (missing) return { problem: `the JSON of a service account needs the key "${missing}"` }
-  const key = rsaKey(word(account.private_key)!)
+  const key = rsaKey(textIn(account.private_key)!)
   if (!key) return { problem: 'the "private_key" of the service account is no RSA key in PEM form' }
-  const tokenUri = word(account.token_uri)
+  const tokenUri = textIn(account.token_uri)
   if (tokenUri !== undefined && !URL.canParse(tokenUri)) {
     return { problem: 'the "token_uri" of the service account is no address' }
   }
-  return { value: { email: word(account.client_email)!, key, keyId: word(account.private_key_id), tokenUri } }
+  return { value: { email: textIn(account.client_email)!, key, keyId: textIn(account.private_key_id), tokenUri } }
 }
-
-const word = (value: unknown): string | undefined => (typeof value === 'string' && value !== '' ? value : undefined)
 
 function jsonObject(text: string): Record<string, unknown> | undefined {
   try {

@@ -76,7 +76,8 @@ const CONTEXT =
   /context_length_exceeded|exceed_context_size|prompt is too long|input is too long|maximum context length|context[ _]window|^1261$/i
 const CONTENT =
   /content_filter|content_policy|moderation_blocked|data_inspection_failed|ResponsibleAI|PROHIBITED_CONTENT|^(?:1301|1026|1027)$/i
-const TIMES: [RegExp, number][] = [
+/** By what an in-band error says; the first that fits counts. */
+const STATUSES: [RegExp, number][] = [
   [/insufficient_quota|rate.?limit|too many requests|throttl/i, 429],
   [/authenti|unauthorized|api.?key/i, 401],
   [/permission|forbidden/i, 403],
@@ -106,7 +107,7 @@ export function guessStatus(fault: UpstreamFault): number {
   const { words, says } = reading(fault)
   if (says(CONTEXT) || says(CONTENT)) return 400
   if (FUNDS.test(words) && !says(QUOTA)) return 402
-  return TIMES.find(([pattern]) => pattern.test(words))?.[1] ?? 500
+  return STATUSES.find(([pattern]) => pattern.test(words))?.[1] ?? 500
 }
 
 /**

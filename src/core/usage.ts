@@ -42,5 +42,7 @@ export function mergeUsage(into: Usage, report: Partial<Usage>): void {
   }
 }
 
-/** Tokens of a text whose tokenizer is unknown: a quarter of its characters, at least one for any text. */
-export const estimateTokens = (characters: number): number => Math.ceil(characters / 4)
+/** As many as a token has on average. */
+export const TOKEN_CHARACTERS = 4
+/** Tokens of a text whose tokenizer is unknown; at least one for any text. */
+export const estimateTokens = (characters: number): number => Math.ceil(characters / TOKEN_CHARACTERS)

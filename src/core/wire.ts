@@ -48,7 +48,10 @@ export function toolArguments(value: unknown): string {
   return value
 }
 
-/** The same for wires that take an object, with marks (exact.ts), as in all that is sent. Throws 400 for arguments, found `at` this place, that are none. */
+/**
+ * The same as an object, for wires that take one; long numbers are marks (exact.ts), as in all that is sent. Throws 400
+ * for arguments, found `at` this place, that are no object.
+ */
 export function objectArguments(value: unknown, at: string): Json {
   let parsed: unknown
   try {

@@ -6,11 +6,12 @@ import { asError, errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange, Outcome } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
-import { type Money, parseDecimal } from '../core/money.ts'
+import { type Money, parseDecimal, toNumber } from '../core/money.ts'
 import type { Hold, HoldRequest, Ledger, RequestRow, Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
+import { isByok } from '../routing/policy.ts'
 import { Checkpoints } from './checkpoints.ts'
-import { allowanceOf, discounted, estimate, isByok, payerOf, refusal, storageOf } from './funding.ts'
+import { allowanceOf, discounted, estimate, payerOf, refusal, storageOf } from './funding.ts'
 import { identityOf, rowOf } from './row.ts'
 
 const options = s.object({
@@ -32,7 +33,7 @@ export const billing: FilterFactory<Infer<typeof options>> = {
   needs: ['principal', 'target'],
   gives: ['charge'],
   create({ default_output, storage }, services) {
-    const { ledger, metrics, now } = services
+    const { ledger, now } = services
     const storageRate = parseDecimal(storage, TOKEN_PLACES)
     const checkpoints = new Checkpoints(services)
     return {
@@ -41,13 +42,10 @@ export const billing: FilterFactory<Infer<typeof options>> = {
         ex.target = target
         const { mapping, provider } = target
         const amount = estimate(ex, default_output)
-        if (amount === null) {
-          metrics.unpriced(provider.id, mapping.model.id)
-          if (mapping.unpriced !== 'allow' && !isByok(ex)) {
-            const refused = errors.unpriced(mapping.model.id, provider.id, target.price && 'what is asked of ')
-            // Another provider may have the price.
-            throw refused.with({ failover: true })
-          }
+        if (amount === null && mapping.unpriced !== 'allow' && !isByok(target.credential)) {
+          const refused = errors.unpriced(mapping.model.id, provider.id, target.price && 'what is asked of ')
+          // Another provider may have the price.
+          throw refused.with({ failover: true })
         }
         const hold = await reserve(holdFor(ex, amount ?? 0n, now()), ledger)
         let reply: Reply
@@ -96,7 +94,7 @@ const holdFor = (ex: Exchange, amount: Money, now: number): HoldRequest => ({
   principal: payerOf(ex),
   amount,
   expiresAt: now + ex.target!.provider.timeouts.total + GRACE_MS,
-  byok: isByok(ex),
+  byok: isByok(ex.target!.credential),
   allowance: allowanceOf(ex),
 })
 
@@ -215,5 +213,6 @@ async function settle(
   await keep(rowOf(ex, outcome, cost?.total ?? null, now()), hold, delivered, services)
   const { mapping, provider } = ex.target!
   for (const [kind, count] of Object.entries(ex.usage)) metrics.tokens(provider.id, mapping.model.id, kind, count)
-  if (cost) metrics.cost(provider.id, mapping.model.id, Number(cost.total) / 1e9)
+  if (cost) metrics.cost(provider.id, mapping.model.id, toNumber(cost.total))
+  else metrics.unpriced(provider.id, mapping.model.id)
 }

@@ -1,12 +1,13 @@
 /** Who pays for an attempt, whether that may be, and what it may come to. */
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { costOf, type Money, type Price } from '../core/money.ts'
+import { costOf, type Money } from '../core/money.ts'
 import { namesOf } from '../core/offer.ts'
 import { isPremium, type Plan } from '../core/plan.ts'
 import type { Allowance, Exhausted, Principal } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
 import type { Usage } from '../core/usage.ts'
+import { isByok } from '../routing/policy.ts'
 
 /** With the limits of the caller's own key at the provider, where it has some. */
 export function payerOf(ex: Exchange): Principal {
@@ -14,9 +15,6 @@ export function payerOf(ex: Exchange): Principal {
   const { budgets = [] } = ex.target!.credential ?? {}
   return budgets.length === 0 ? principal : { ...principal, budgets: [...principal.budgets, ...budgets] }
 }
-
-/** The caller's own key at the provider: no credits are used. */
-export const isByok = (ex: Exchange): boolean => ex.target!.credential?.source === 'byok'
 
 /** What the organization's coding plan grants; undefined without one. Throws for what the plan excludes (interface 8.6). */
 export function allowanceOf(ex: Exchange): Allowance | undefined {
@@ -50,7 +48,7 @@ const listed = (values: ReadonlySet<string>): string => [...values].join(', ')
 
 /** The target at the price that this caller pays; the same target when there is no discount. */
 export function discounted(target: Target, { discounts }: Principal): Target {
-  if (discounts.length === 0 || !target.price || target.credential?.source === 'byok') return target
+  if (discounts.length === 0 || !target.price || isByok(target.credential)) return target
   const { provider, mapping } = target
   const found = discounts.find(
     ({ provider: of, model }) =>
@@ -86,9 +84,9 @@ export function estimate(ex: Exchange, defaultOutput: number): Money | null {
   return asked.total > usual.total ? asked.total : usual.total
 }
 
-/** Pico-USD per token, of what was read and written, rounded to nano-USD. */
-export const storageOf = ({ prompt = 0, completion = 0 }: Usage, rate: Price['rates']['prompt']): Money =>
-  (BigInt(Math.round(prompt + completion)) * (rate ?? 0n) + 500n) / 1000n
+/** For what was read and written, at `rate` in pico-USD per token; rounded to nano-USD. */
+export const storageOf = ({ prompt = 0, completion = 0 }: Usage, rate: bigint): Money =>
+  (BigInt(Math.round(prompt + completion)) * rate + 500n) / 1000n
 
 /** Why a limit refuses; 402, because it is about money (field notes sections 5 and 6). */
 export function refusal({ exhausted, period, resetsAt }: Exhausted): GatewayError {

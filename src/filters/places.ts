@@ -2,6 +2,7 @@
 import type { Cancellation } from '../core/cancel.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Metrics } from '../core/ports.ts'
+import { timerMs } from '../core/timer.ts'
 
 export interface PlaceRules {
   /** Requests at work at the same time. */
@@ -130,7 +131,7 @@ export class Places {
       }
       const waiter: Waiter = { go, refuse }
       const gone = () => refuse(signal.reason ?? errors.aborted())
-      const timer = setTimeout(() => refuse(errors.overloaded()), this.#rules.waitMs)
+      const timer = setTimeout(() => refuse(errors.overloaded()), timerMs(this.#rules.waitMs))
       if (tenant.waiting.push(waiter) === 1) this.#turns.push(tenant)
       this.#waiting++
       this.#metrics.waiting(1)

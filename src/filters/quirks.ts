@@ -1,7 +1,7 @@
 /** Applies a provider's quirks (drop, rename, default, clamp) to an encoded body. */
 import type { Provider, Quirks } from '../core/catalog.ts'
+import type { Json } from '../core/json.ts'
 
-type Json = Record<string, unknown>
 type Step = (body: Json) => void
 
 /** Changes `body` in place; what is nested is copied first, because encoders share it with the client's request. */

@@ -36,7 +36,7 @@ export const route: FilterFactory<Settings> = {
         for (let renewed = false; ; ) {
           const began = performance.now()
           ex.target = step.target
-          const waits = health.began(step, ex)
+          const due = health.began(step, ex)
           try {
             const reply = await next()
             health.answered(step)
@@ -44,14 +44,15 @@ export const route: FilterFactory<Settings> = {
             ex.attempts.push(new Answered(ex, step, reply.status))
             return reply
           } catch (thrown) {
-            health.gaveUp(step, waits)
+            health.gaveUp(step, due)
             const error = asError(thrown)
+            // Without it nobody was asked: a limit, a missing price or a wire kept the request here.
             if (error.upstreamStatus !== undefined) {
               const { target } = step
               ex.attempts.push({ target, status: error.upstreamStatus, succeeded: false, errorType: errorType(error) })
+              asked++
             }
             failures.push(error)
-            if (!isUnasked(error)) asked++
             if (!error.failover || ex.signal.aborted) {
               health.left(step)
               throw error

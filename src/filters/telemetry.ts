@@ -38,10 +38,12 @@ function measure(ex: Exchange, { metrics }: Services): void {
   }
   const seconds = (ms: number) => ms / 1000
   const inside = marks.answered > 0 && !ex.streaming ? marks.end - marks.answered : 0
+  // Of several attempts only the last is marked: the wait for the others would count as our own time.
+  const isMeasured = marks.sent > 0 && ex.attempts.length < 2
   metrics.request(labels, {
     seconds: seconds(marks.end - marks.start),
     firstTokenSeconds: marks.firstToken > 0 ? seconds(marks.firstToken - marks.start) : undefined,
-    overheadSeconds: marks.sent > 0 ? seconds(marks.sent - marks.start + inside) : undefined,
+    overheadSeconds: isMeasured ? seconds(marks.sent - marks.start + inside) : undefined,
   })
 }
 

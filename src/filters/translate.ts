@@ -1,5 +1,4 @@
 /** Encodes the canonical request to the target's wire. Only prepares: the terminal sends and decodes. */
-
 import { GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'

@@ -1,6 +1,6 @@
 /** Answers what the HTTP parser could not read, in the interface's shape, and closes the connection. */
 import type { Socket } from 'node:net'
-import { errors, type GatewayError } from '../core/error.ts'
+import { errorBody, errors, type GatewayError } from '../core/error.ts'
 import { requestId } from '../core/id.ts'
 import { isClosing, stopListening } from './closing.ts'
 import type { Flight } from './flights.ts'
@@ -41,8 +41,7 @@ function afterAll(socket: Socket, flights: readonly Flight[], error: GatewayErro
 }
 
 function refuse(socket: Socket, error: GatewayError): void {
-  const { message, type, param, code } = error
-  const body = JSON.stringify({ error: { message, type, param, code } })
+  const body = JSON.stringify(errorBody(error))
   socket.end(
     `HTTP/1.1 ${error.status} ${phrases[error.status]}\r\nx-request-id: ${requestId(undefined)}\r\n` +
       `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,

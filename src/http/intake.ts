@@ -26,7 +26,7 @@ export class Intake {
     this.#taken += kept
   }
 
-  /** Reading begins; `fail` ends it. `now` is in milliseconds, as it is for `late`. */
+  /** Reading begins; `fail` ends it. `now` is in milliseconds, as it is for `check`. */
   begin(now: number, fail: (error: GatewayError) => void): void {
     this.#since = now
     this.#fail = fail

@@ -49,7 +49,7 @@ export class LongStrings {
   }
 
   /** All of the body; `read` is as `JSON.parse`. Throws a SyntaxError where it is not JSON. */
-  whole(rest: string, read: (json: string) => unknown = JSON.parse): Body {
+  whole(rest: string, read: (json: string) => unknown): Body {
     const value = read(rest)
     return this.#verbatim.size === 0 ? { value } : { value: this.#restored(value), verbatim: this.#verbatim }
   }

@@ -1,6 +1,6 @@
 /** An answer outside every chain: the request never became an exchange. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { GatewayError } from '../core/error.ts'
+import { errorBody, type GatewayError } from '../core/error.ts'
 import { requestId } from '../core/id.ts'
 import type { Snapshot } from '../core/snapshot.ts'
 import { endLast } from './closing.ts'
@@ -29,9 +29,7 @@ export function refuse(
 
 /** In the form that clients of the path read, whatever they did wrong. */
 function bodyOf(error: GatewayError, route: ReturnType<Snapshot['match']>): unknown {
-  if (route && 'endpoint' in route) return route.endpoint.codec.error(error)
-  const { message, type, param, code } = error
-  return { error: { message, type, param, code } }
+  return route && 'endpoint' in route ? route.endpoint.codec.error(error) : errorBody(error)
 }
 
 /** Asked before anything is read: a request is never complete then, though nothing else belongs to it. */

@@ -62,7 +62,10 @@ export class Listener {
   #maxConnections: number
   #address = ''
   #draining = false
-  #hurry: () => void = () => {}
+  #hurry!: () => void
+  readonly #hurried = new Promise<void>(resolve => {
+    this.#hurry = resolve
+  })
   #idle: (() => void) | undefined
 
   constructor(options: ListenerOptions) {
@@ -128,9 +131,6 @@ export class Listener {
   async drain(times: DrainTimes): Promise<void> {
     this.#draining = true
     for (const { sink } of this.#flights.list) sink.endConnection()
-    const hurried = new Promise<void>(resolve => {
-      this.#hurry = resolve
-    })
     await drain(
       {
         server: this.#server,
@@ -139,13 +139,13 @@ export class Listener {
         abortAll: () => this.#abortAll(),
       },
       times,
-      hurried,
+      this.#hurried,
     )
     this.#flights.close()
     if (this.inFlight > 0) this.#options.log.error({ requests: this.inFlight }, 'requests did not end in time')
   }
 
-  /** A drain that runs waits no longer. */
+  /** A drain that runs, or that will, waits no longer. */
   hurry(): void {
     this.#hurry()
   }

@@ -123,7 +123,7 @@ export class Chooser {
     return targets.some(target => this.#standing.state(stepOf(target).key) !== 'open')
   }
 
-  /** Percent; all that is known of those who were hardly tried. */
+  /** Percent; of those who were hardly tried, the default. */
   #uptime(candidate: Candidate): number {
     return this.#ranking.uptime(this.#ranking.read(candidate)) ?? this.#settings.thresholds.default_uptime
   }

@@ -3,13 +3,15 @@ import { Cancellation } from '../core/cancel.ts'
 import type { Mapping } from '../core/catalog.ts'
 import { errors } from '../core/error.ts'
 import { Exchange } from '../core/exchange.ts'
+import { isLive, offerOf } from '../core/offer.ts'
 import { operationOf } from '../core/operation.ts'
 import type { Op, Ops } from '../core/ops.ts'
 import type { Circuits, ExplainedCandidate, ExplainedRoute, RouteQuestion, Services } from '../core/ports.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
+import { TOKEN_CHARACTERS } from '../core/usage.ts'
 import { Chooser } from './choice.ts'
 import { Course } from './course.ts'
-import { isLive, plan } from './plan.ts'
+import { plan } from './plan.ts'
 import { groupsOf, type Ranked, Ranking } from './ranking.ts'
 import { capable } from './requirements.ts'
 import { resolve } from './resolve.ts'
@@ -55,7 +57,7 @@ function routeFor(snapshot: Snapshot, name: string): { route: Route; settings: S
 
 function exchangeFor(snapshot: Snapshot, { endpoint }: Route, question: RouteQuestion): Exchange {
   const { model, routing, stream, prompt = 0, session } = question
-  const text = 'x'.repeat(4 * prompt)
+  const text = 'x'.repeat(TOKEN_CHARACTERS * prompt)
   const headers = session === undefined ? {} : { 'x-session-id': session }
   const ex = new Exchange({
     snapshot,
@@ -102,7 +104,7 @@ function excludedOf(ex: Exchange, candidates: readonly Ranked[]): ExplainedRoute
   const left = wanted.model.mappings.filter(mapping =>
     candidates.every(({ candidate }) => candidate.mapping !== mapping),
   )
-  return left.map(mapping => ({ offer: `${mapping.provider.id}/${mapping.model.id}`, reason: whyNot(ex, mapping) }))
+  return left.map(mapping => ({ offer: offerOf(mapping), reason: whyNot(ex, mapping) }))
 }
 
 function whyNot(ex: Exchange, mapping: Mapping): string {
@@ -113,7 +115,7 @@ function whyNot(ex: Exchange, mapping: Mapping): string {
   if (mapping.deactivatedAt && mapping.deactivatedAt <= today) return 'it is deactivated'
   const { unmet } = capable([mapping], op, ex.request!)
   if (unmet) return unmet.message
-  if (!isLive(mapping)) return 'its provider has no credential'
+  if (!isLive(mapping.provider)) return 'its provider has no credential'
   if (mapping.price === undefined && mapping.unpriced !== 'allow') return 'its price is unknown'
   // It could serve the request alone: only a soft row of the requirements has left it out.
   return 'another provider fits the length or the form of the request better'

@@ -23,7 +23,7 @@ export class Health {
     this.#standing = standingOf(services.circuits)
   }
 
-  /** Gives back what `gaveUp` wants. */
+  /** Gives back when its answer is due, which `gaveUp` wants to know. */
   began(step: Step, ex: Exchange): number {
     const { candidate, key } = step
     this.#services.circuits.begin(candidate.key)
@@ -32,8 +32,8 @@ export class Health {
   }
 
   /** Nobody waits any more for the answer of an attempt. */
-  gaveUp({ candidate }: Step, began: number): void {
-    this.#standing.ended(candidate.key, began)
+  gaveUp({ candidate }: Step, due: number): void {
+    this.#standing.ended(candidate.key, due)
   }
 
   /** An answer has begun: enough of a probe. Failures are forgotten when it is whole, which `ended` tells. */

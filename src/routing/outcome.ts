@@ -13,10 +13,8 @@ export function errorType(error: GatewayError): Attempt['errorType'] {
 export const isUnasked = ({ status, upstreamStatus, failover }: GatewayError): boolean =>
   failover && status === 400 && upstreamStatus === undefined
 
-/** The one error for all failed attempts: what they share if they share it, else `all_providers_failed`. */
+/** The one error for attempts that all may fail over: what they share if they share it, else `all_providers_failed`. */
 export function exhausted(failures: readonly GatewayError[]): GatewayError {
-  const final = failures.at(-1)!
-  if (!final.failover) return final
   // Whose wire cannot carry the request was never asked: what it refused counts only when nobody was.
   const asked = failures.filter(error => !isUnasked(error))
   const last = asked.at(-1)

@@ -68,9 +68,6 @@ export function plan(ex: Exchange, options: PlanOptions): Target[] {
 const isPayable = ({ mapping, credential }: Target): boolean =>
   mapping.price !== undefined || mapping.unpriced === 'allow' || isByok(credential)
 
-export const isLive = (mapping: Mapping): boolean =>
-  mapping.provider.auth.scheme === 'none' || mapping.provider.credentials.length > 0
-
 function models(ex: Exchange, request: Asked, wanted: Wanted, options: PlanOptions): Model[] {
   if (wanted.kind === 'model') return [wanted.model]
   const chosen = options.auto.flatMap(id => ex.catalog.models.get(id) ?? [])

@@ -55,6 +55,7 @@ export function credentialsFor({ policy, principal }: Exchange, provider: Provid
   }
 }
 
+/** The caller's own key at the provider: no credits are used. */
 export const isByok = (credential: Credential | undefined): boolean => credential?.source === 'byok'
 
 /** Those that the caller has a key of its own for come first: while it works, its credits are not touched. */

@@ -1,6 +1,7 @@
 /** What a model string means: `auto`, a canonical id or alias, or `<provider>/<model>`. */
 import type { Catalog, Mapping, Model, Provider } from '../core/catalog.ts'
 import { errors } from '../core/error.ts'
+import { offerOf } from '../core/offer.ts'
 
 export type Wanted =
   | { readonly kind: 'auto' }
@@ -28,7 +29,7 @@ export function resolve(catalog: Catalog, name: string): Wanted {
 
   const known = externals(catalog).get(name)
   if (known) {
-    const forms = known.map(mapping => `"${mapping.provider.id}/${mapping.model.id}"`).join(' or ')
+    const forms = known.map(mapping => `"${offerOf(mapping)}"`).join(' or ')
     throw errors.unsupported(`"${name}" is a provider's own name; request it as ${forms}.`, 'model', 'model_not_found')
   }
   throw errors.modelNotFound(name)

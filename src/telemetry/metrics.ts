@@ -17,7 +17,7 @@ const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total',
 const reloadResults = ['changed', 'unchanged', 'failed'] as const
 export type ReloadResult = (typeof reloadResults)[number]
 
-/** Histograms carry no model: with fifteen lines for every model of a large catalogue a scrape would weigh megabytes. */
+/** Each metric is bounded to some 2,000 lines (`Series`): models beyond that are counted as `other`. */
 export class PrometheusMetrics implements Metrics {
   readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE
   readonly #registry = new Registry()

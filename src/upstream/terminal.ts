@@ -55,7 +55,7 @@ export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply>
 type Batch = IteratorResult<readonly Event[]>
 type Step = Batch | Promise<Batch>
 
-/** Signs the request and sends it. No frame that waits for the answer holds the body, of which there is one copy then. */
+/** Signs the request and sends it. Nothing here holds the body while the answer is waited for: it exists once then. */
 function send(transport: Transport, ex: Exchange, target: Target): Promise<Incoming> {
   const request = ex.outbound!
   const { provider } = target

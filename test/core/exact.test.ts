@@ -60,6 +60,18 @@ t.test('what is no JSON is none, and small numbers are numbers', async t => {
   ])
 })
 
+t.test('a number of millions of digits is kept too, and holds nobody up', async t => {
+  const text = `{"a":${'7'.repeat(5_000_000)}}`
+  const began = performance.now()
+  t.ok(written(JSON.stringify(parseExact(text))) === text)
+  t.strictSame(
+    parseBody(text, () => undefined),
+    { a: Number.POSITIVE_INFINITY },
+  )
+  // Quadratic work took four seconds for each of them.
+  t.ok(performance.now() - began < 2000)
+})
+
 t.test('of an answer only the arguments of calls are kept as text; all else is rounded as it always was', async t => {
   const json = '{"id":12345678901234567890,"call":{"args":{"id":12345678901234567890},"n":[12345678901234567890]}}'
   const place = (_: object, name: string) => (name === 'call' ? 'args' : undefined)

@@ -159,14 +159,14 @@ t.test('a request is charged once: what it used, or what was delivered of it', a
     ],
     [
       'an unknown price',
-      ['unpriced', 'record error 402 0'],
+      ['record error 402 0'],
       'billing_error',
       whole,
       { mapping: { price: undefined, unpriced: 'refuse' } },
     ],
     [
       'an unknown price that is allowed',
-      ['unpriced', 'hold 0', 'settle ok 200 null'],
+      ['hold 0', 'settle ok 200 null', 'unpriced'],
       undefined,
       whole,
       { mapping: { price: undefined } },

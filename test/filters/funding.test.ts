@@ -43,7 +43,7 @@ interface Given {
 }
 /** What one request asks of the ledger, and how it ends. */
 async function bill(given: Given = {}) {
-  const asked: { hold?: HoldRequest; row?: RequestRow; spooled?: RequestRow } = {}
+  const asked: { hold?: HoldRequest; row?: RequestRow; spooled?: RequestRow; unpriced?: true } = {}
   const funds = given.credential ? 'byok' : 'credits'
   const hold: Hold = { id: 'h', orgId: 'org-1', amount: 0n, funds, budgets: null }
   const down = errors.billingUnavailable(new Error('disk full'))
@@ -65,7 +65,13 @@ async function bill(given: Given = {}) {
       canSpool: !given.full,
       record: async () => undefined,
     },
-    metrics: { tokens() {}, cost() {}, unpriced() {} },
+    metrics: {
+      tokens() {},
+      cost() {},
+      unpriced() {
+        asked.unpriced = true
+      },
+    },
   }
   const filter = billing.create({ default_output: 1000, storage: '0.01' }, services as unknown as Services)
   const to = target({
@@ -198,9 +204,10 @@ t.test('what has no price is refused on credits, and not to who pays the provide
     ['a search, to its payer', { request: search, credential: own }, undefined],
   ]
   for (const [says, given, status] of rows) {
-    const { error, hold } = await bill(given)
+    const { error, hold, row, unpriced } = await bill(given)
     t.equal(error?.status, status, says)
     if (status) t.equal(hold, undefined, says)
+    t.equal(unpriced === true, row?.cost === null, `${says}: only what was served without a price is counted so`)
   }
   const refused = (await bill({ request: search })).error
   t.match(refused?.message, /price of what is asked of acme\/acme-large is unknown/)

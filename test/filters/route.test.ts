@@ -121,6 +121,19 @@ t.test('answers that break after they began open the circuit as those do that ne
   t.equal(await failing(), 'open')
 })
 
+t.test('only who was asked counts as an attempt: not keys that are spent, and not providers that are busy', async t => {
+  const { ask, asked, world } = filterOf()
+  for (const id of ['a', 'b', 'c']) world[id] = () => errors.providerKeySpent('')
+  for (const id of ['d', 'e']) world[id] = () => errors.providerBusy(id)
+  const ex = asking(row('a', 'b', 'c', 'd', 'e', 'f'))
+  t.match(await ask(ex), { status: 200 })
+  t.strictSame(asked, ['a', 'b', 'c', 'd', 'e', 'f'])
+  t.strictSame(
+    ex.attempts.map(({ target }) => target.provider.id),
+    ['f'],
+  )
+})
+
 t.test('three attempts are made at most, each at another target', async t => {
   const { ask, asked, world } = filterOf()
   for (const id of ['a', 'b', 'c', 'd']) world[id] = status(500)

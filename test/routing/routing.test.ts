@@ -373,7 +373,6 @@ t.test('when nobody answered, the client is told what all failures share', async
   const broken = upstream(502, 500, 'upstream_error')
   const wrongKey = upstream(502, 401, 'upstream_credential')
   const [unreachable, slow] = [errors.unreachable('ECONNREFUSED'), errors.upstreamTimeout('idle')]
-  const blamed = errors.badRequest('no')
   const rows: [failures: GatewayError[], status: number, code: string | null, said: RegExp][] = [
     [[throttled], 503, 'upstream_rate_limited', /Every provider/],
     [[throttled, quota], 503, 'upstream_rate_limited', /Every provider/],
@@ -385,7 +384,6 @@ t.test('when nobody answered, the client is told what all failures share', async
     [[throttled, slow], 502, 'all_providers_failed', /idle/],
     [[slow, throttled], 502, 'all_providers_failed', /said 503/],
     [[missing, unreachable], 502, 'all_providers_failed', /ECONNREFUSED/],
-    [[throttled, blamed], 400, 'bad_request', /no/],
   ]
   for (const [failures, status, code, said] of rows) {
     const error = exhausted(failures)

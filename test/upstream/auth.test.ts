@@ -247,6 +247,8 @@ t.test('who waits for what others wait for too can be called away', async t => {
   await t.rejects(waitFor(never, 10_000, gone), { code: 'request_cancelled' }, 'it was gone before')
   await t.rejects(waitFor(never, 5, new Cancellation()), { status: 504, failover: true, message: /total time/ })
   t.equal(await waitFor(Promise.resolve('token'), 10_000, new Cancellation()), 'token')
+  const soon = new Promise(resolve => setTimeout(resolve, 20, 'token'))
+  t.equal(await waitFor(soon, 30 * 86_400_000, new Cancellation()), 'token', 'longer than a timer can be set to')
   await t.rejects(waitFor(Promise.reject(errors.truncated()), 10_000, new Cancellation()), {
     code: 'upstream_stream_truncated',
   })

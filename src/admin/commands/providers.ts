@@ -1,13 +1,12 @@
 /** Providers as the running configuration has them. */
 import type { Catalog, Provider } from '../../core/catalog.ts'
+import { isLive } from '../../core/offer.ts'
 import { s } from '../../core/schema.ts'
 import { type CommandTable, command } from '../command.ts'
 
 export type ProviderStatus = 'live' | 'no credential'
 
-/** A provider is live when a call to it could be signed. */
-export const providerStatus = (provider: Provider): ProviderStatus =>
-  provider.auth.scheme === 'none' || provider.credentials.length > 0 ? 'live' : 'no credential'
+export const providerStatus = (provider: Provider): ProviderStatus => (isLive(provider) ? 'live' : 'no credential')
 
 function countModels(catalog: Catalog): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()

@@ -1,6 +1,7 @@
 /** Waiting for what several requests share: one of them may be over before it comes. */
 import type { Cancellation } from '../../core/cancel.ts'
 import { errors, type GatewayError } from '../../core/error.ts'
+import { timerMs } from '../../core/timer.ts'
 
 /** What `promise` gives; rejects when the exchange ends before, or when `ms`, what remains of its time, are over. */
 export function waitFor<T>(promise: Promise<T>, ms: number, signal: Cancellation): Promise<T> {
@@ -13,7 +14,7 @@ export function waitFor<T>(promise: Promise<T>, ms: number, signal: Cancellation
       settle()
       reject(error)
     }
-    const timer = setTimeout(() => fail(errors.upstreamTimeout('total time')), Math.max(1, ms))
+    const timer = setTimeout(() => fail(errors.upstreamTimeout('total time')), timerMs(Math.max(1, ms)))
     const abort = () => fail(signal.reason ?? errors.aborted())
     promise.then(value => {
       settle()

@@ -1,0 +1,37 @@
+/** What is measured of a request when it is over. */
+import t from 'tap'
+import type { Attempt } from '../../src/core/exchange.ts'
+import type { Metrics, Services } from '../../src/core/ports.ts'
+import { telemetry } from '../../src/filters/telemetry.ts'
+import { exchange } from '../core/kit.ts'
+import { target } from '../plugins/wire-kit.ts'
+
+type Times = Parameters<Metrics['request']>[1]
+
+function measured(attempts: Attempt[]): Times {
+  let times: Times | undefined
+  const metrics: Partial<Metrics> = {
+    attempt() {},
+    request(_, at) {
+      times = at
+    },
+  }
+  const filter = telemetry.create({ log: 'none' }, { metrics } as unknown as Services)
+  const ex = exchange({ request: { model: 'm', messages: [] } })
+  const { start } = ex.marks
+  Object.assign(ex.marks, { sent: start + 10_010, answered: start + 10_030, firstToken: start + 10_030 })
+  ex.marks.end = start + 10_040
+  ex.attempts.push(...attempts)
+  filter.finish!(ex, true)
+  return times!
+}
+
+const one = { target: target(), status: 200, succeeded: true, errorType: 'none' } as const
+const failed = { target: target(), status: 0, succeeded: false, errorType: 'timeout' } as const
+
+t.test('the wait for a provider that failed is not told as our own time', async t => {
+  t.equal(Math.round(measured([one]).overheadSeconds! * 1000), 10_020, 'before it was sent, and after it was answered')
+  const twice = measured([failed, one])
+  t.equal(twice.overheadSeconds, undefined)
+  t.equal(Math.round(twice.seconds * 1000), 10_040)
+})

@@ -1,0 +1,45 @@
+/** How a listener ends, and how many connections it takes. */
+import { get } from 'node:http'
+import t from 'tap'
+import type { Services } from '../../src/core/ports.ts'
+import type { Snapshot } from '../../src/core/snapshot.ts'
+import { connectionsWithin, openFiles } from '../../src/http/descriptors.ts'
+import { Listener } from '../../src/http/server.ts'
+
+t.test('a drain that is hurried before it has begun waits for nothing', { timeout: 20_000 }, async t => {
+  const listener = new Listener({
+    listen: '127.0.0.1:0',
+    pace: { heartbeat: 15_000, hold: 10_000, request: 60_000 },
+    headerTimeout: 15_000,
+    writeStall: 60_000,
+    maxConnections: 10,
+    current: () => ({ match: () => undefined }) as unknown as Snapshot,
+    ...({ load: { memory: () => 0 }, metrics: { refusal() {} } } as unknown as Pick<
+      Services,
+      'room' | 'load' | 'metrics' | 'log'
+    >),
+  })
+  await listener.listen()
+  t.ok(listener.accepting)
+  const status = await new Promise(resolve =>
+    get(`http://${listener.address}/`, ({ statusCode }) => resolve(statusCode)),
+  )
+  t.equal(status, 404)
+  listener.hurry()
+  const began = performance.now()
+  await listener.drain({ delay: 60_000, drain: 60_000 })
+  t.ok(performance.now() - began < 10_000)
+  t.notOk(listener.accepting)
+})
+t.test('a process takes as many connections as it has descriptors for, and for their calls', async t => {
+  for (const [files, most] of [
+    [150, 43],
+    [1024, 480],
+    [12_500, 10_436],
+    [10, 1],
+    [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY],
+  ] as const) {
+    t.equal(connectionsWithin(files), most, `${files} files`)
+  }
+  t.ok(openFiles() > 100)
+})

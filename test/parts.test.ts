@@ -1,0 +1,28 @@
+/** What is open is closed, whatever fails on the way. */
+import t from 'tap'
+import { assembled, Open } from '../src/parts.ts'
+
+const fail = (message: string) => () => Promise.reject(new Error(message))
+
+t.test('everything is closed in reverse order, also behind what fails, and the first failure is told', async t => {
+  const open = new Open()
+  const closed: string[] = []
+  open.add(() => closed.push('store'))
+  open.add(fail('second'))
+  open.add(() => closed.push('admin'))
+  open.add(fail('first'))
+  await t.rejects(open.close(), { message: 'first' })
+  t.strictSame(closed, ['admin', 'store'])
+  await open.close()
+})
+
+t.test('what cannot be put together says why, whatever fails to close', async t => {
+  const closed: string[] = []
+  const start = assembled(async open => {
+    open.add(() => closed.push('store'))
+    open.add(fail('not closed'))
+    throw new Error('port 8080 is in use')
+  })
+  await t.rejects(start, { message: 'port 8080 is in use' })
+  t.strictSame(closed, ['store'])
+})
