@@ -18,6 +18,7 @@ await build({
     'src/plugin.ts',
     'src/parse-thread.ts',
     'src/heal-thread.ts',
+    'src/kept-modules.ts',
   ],
   outdir: 'dist/src',
   bundle: true,

@@ -133,7 +133,7 @@ export async function openParts(file: GatewayFile, options: PartsOptions, open: 
     env,
     own: new Set([DEMO_URL]),
     registries: { wires, filters, endpoints, services, terminal: terminal(transport) },
-    loadPlugins: (plugins, only) => registry.load(plugins, only),
+    loadPlugins: folder => registry.load(folder),
     onResult: result => reloads.note(result),
   })
   return { file, log, database, stores, services, metrics, lag, policies, policyParts, registry, manager, reloads }

@@ -1,6 +1,7 @@
 /** Gathers what configuration may name: wires and filters of the package, of plugins, and the endpoints. */
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
+import { register } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { plugin as anthropic } from '../plugins/anthropic.ts'
@@ -33,44 +34,60 @@ const OWN_PLUGINS: Record<string, Plugin> = {
 const LOAD_MS = 5_000
 const MODULE = /(?<!\.d)\.(js|mjs|ts)$/
 
+/** A module that was loaded from a folder, and its text then. */
+export interface LoadedModule {
+  readonly path: string
+  readonly source: string
+}
+
 /** Plugin code is loaded once for each file: a module cannot be unloaded, so a changed one needs a restart. */
 export class Registry {
   readonly wires = new Map<string, Translator>()
   readonly filters = new Map<string, FilterFactory>(filters.map(factory => [factory.name, factory]))
   readonly endpoints: readonly Endpoint[] = endpoints
-  /** Hash of each loaded module, by its path. */
-  readonly #loaded = new Map<string, string>()
+  /** By path. */
+  readonly #loaded = new Map<string, LoadedModule>()
 
   /** With the plugins of the package. */
   constructor() {
     for (const [name, plugin] of Object.entries(OWN_PLUGINS)) this.#add(name, plugin)
   }
 
-  /** Paths of the modules that were loaded from folders. */
-  get modules(): string[] {
-    return [...this.#loaded.keys()]
+  get modules(): LoadedModule[] {
+    return [...this.#loaded.values()]
+  }
+
+  /**
+   * Loads the modules of another process, as they are there: their files may have changed since, or be gone. Throws an
+   * Error that names the file.
+   */
+  async adopt(modules: readonly LoadedModule[]): Promise<void> {
+    const isStale = await Promise.all(modules.map(async one => (await textOf(one.path)) !== one.source))
+    const stale = modules.filter((_, index) => isStale[index])
+    if (stale.length > 0)
+      register('./kept-modules.js', import.meta.url, { data: stale.map(one => [addressOf(one), one.source]) })
+    for (const module of modules) await this.#import(module)
   }
 
   /**
    * Loads the modules of `folder` that are not loaded yet; returns those that have changed since they were. Throws an
-   * Error that names the file, and then nothing of that file is added. With `only`, modules of other paths are left for
-   * a later call.
+   * Error that names the file, and then nothing of that file is added.
    */
-  async load(folder: string, only?: readonly string[]): Promise<string[]> {
+  async load(folder: string): Promise<string[]> {
     const changed: string[] = []
     for (const name of (await readdir(folder)).filter(file => MODULE.test(file)).sort()) {
       const path = join(folder, name)
-      if (only && !only.includes(path)) continue
-      const digest = createHash('sha256')
-        .update(await readFile(path))
-        .digest('hex')
+      const source = await readFile(path, 'utf8')
       const loaded = this.#loaded.get(path)
-      if (loaded === undefined) {
-        this.#add(path, await importPlugin(path, digest))
-        this.#loaded.set(path, digest)
-      } else if (loaded !== digest) changed.push(path)
+      if (loaded === undefined) await this.#import({ path, source })
+      else if (loaded.source !== source) changed.push(path)
     }
     return changed
+  }
+
+  async #import(module: LoadedModule): Promise<void> {
+    this.#add(module.path, await importPlugin(module))
+    this.#loaded.set(module.path, module)
   }
 
   #add(path: string, { wires = [], filters = [] }: Plugin): void {
@@ -85,11 +102,17 @@ export class Registry {
   }
 }
 
+const textOf = (path: string): Promise<string | undefined> => readFile(path, 'utf8').catch(() => undefined)
+
 /** Node remembers a module that failed by its address: mended, it must have another one. */
-async function importPlugin(path: string, digest: string): Promise<Plugin> {
+const addressOf = ({ path, source }: LoadedModule): string =>
+  `${pathToFileURL(path).href}?${createHash('sha256').update(source).digest('hex')}`
+
+async function importPlugin(loaded: LoadedModule): Promise<Plugin> {
+  const { path } = loaded
   let module: { plugin?: Plugin }
   try {
-    module = await inTime(import(`${pathToFileURL(path).href}?${digest}`) as Promise<{ plugin?: Plugin }>)
+    module = await inTime(import(addressOf(loaded)) as Promise<{ plugin?: Plugin }>)
   } catch (cause) {
     throw new Error(`${path}: the plugin cannot be loaded: ${cause instanceof Error ? cause.message : cause}`, {
       cause,

@@ -108,7 +108,8 @@ async function start(open: Open, log: Log): Promise<Worker> {
   const shared = { counters, circuits, pins: sharedPins }
   const parts = await openParts(file, { config, env: given, log, shared, database }, open)
   const { manager, reloads } = parts
-  await manager.start(files, plugins)
+  await parts.registry.adopt(plugins)
+  await manager.start(files)
   reloads.started(manager.current.version)
   const listener = listenerOf(parts)
   await listener.listen()

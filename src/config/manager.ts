@@ -26,10 +26,10 @@ export interface ManagerOptions extends LoadOptions {
   /** Read at every reload, so that what plugins add later can be named. */
   readonly registries: Registries
   /**
-   * Loads the modules of `folder`, or `only` those at these paths, before the files are linked; returns the paths of
-   * those that have changed since they were loaded.
+   * Loads the modules of `folder` before the files are linked; returns the paths of those that have changed since they
+   * were loaded.
    */
-  readonly loadPlugins?: (folder: string, only?: readonly string[]) => Promise<readonly string[]>
+  readonly loadPlugins?: (folder: string) => Promise<readonly string[]>
   /** Called after every reload; for logs and metrics. */
   readonly onResult?: (result: ReloadResult) => void
 }
@@ -57,12 +57,12 @@ export class ConfigManager {
   }
 
   /**
-   * Reads all files, unless another process has done so: `given` is what came of it, `plugins` are the modules that it
-   * runs on. Throws a ConfigError.
+   * Reads all files, unless another process has done so: `given` is what came of it, and what they name besides is in
+   * the registries then. Throws a ConfigError.
    */
-  async start(given?: ConfigFiles, plugins?: readonly string[]): Promise<ConfigSnapshot> {
+  async start(given?: ConfigFiles): Promise<ConfigSnapshot> {
     const files = given ?? (await this.#loader.load())
-    await this.#loadPlugins(files, plugins)
+    if (!given) await this.#loadPlugins(files)
     this.#current = link(files, this.#options.registries)
     return this.#current
   }
@@ -94,11 +94,11 @@ export class ConfigManager {
     return { changed, version, previous: before.version, restartNeeded }
   }
 
-  async #loadPlugins({ folder, gateway }: ConfigFiles, only?: readonly string[]): Promise<readonly string[]> {
+  async #loadPlugins({ folder, gateway }: ConfigFiles): Promise<readonly string[]> {
     const { plugins } = gateway.value.catalog
     if (plugins === undefined) return []
     try {
-      return (await this.#options.loadPlugins?.(resolve(folder, plugins), only)) ?? []
+      return (await this.#options.loadPlugins?.(resolve(folder, plugins))) ?? []
     } catch (thrown) {
       throw gateway.source.error(thrown instanceof Error ? thrown.message : String(thrown), ['catalog', 'plugins'])
     }

@@ -13,8 +13,8 @@ export interface Beginning {
   readonly files: unknown
   /** Which file its database is: another one of the same path would be an empty one. */
   readonly database: string | undefined
-  /** The plugin files that it has loaded: others may be faulty, too. */
-  readonly plugins: readonly string[]
+  /** The plugins that it has loaded: what their files say now may be faulty, too, or another version. */
+  readonly plugins: readonly { readonly path: string; readonly source: string }[]
 }
 
 export interface WorkerState {

@@ -195,9 +195,10 @@ export const plugin = {
   t.match(mended, { lastReload: { ok: true } })
   t.equal(metric(await picky.metrics(), 'gateway_config_reload_successful'), 1)
 
-  // A worker starts with the plugins that the rest runs on.
+  // A worker starts with the plugins that the rest runs on, as they were when they were loaded.
   await picky.writeFile('my-plugins/unsound.mjs', 'export const plugin = (')
   while (metric(await picky.metrics(), 'gateway_config_reload_successful') !== 0);
+  await picky.writeFile('my-plugins/picky.mjs', 'export const plugin = (')
   const { pid } = mended.workers[0]!
   process.kill(pid, 'SIGKILL')
   while (isAlive(pid) || (await ask<Status>('status')).workers.filter(({ ready }) => ready).length < 2) await sleep(20)
