@@ -6,8 +6,8 @@ import { PinBoard } from '../stores/workers/pins.ts'
 import type { Beginning, WorkerCalls, WorkerState } from './protocol.ts'
 import { Seat } from './seat.ts'
 
-/** How long a worker may take to tell how it is. */
-const GLANCE_MS = 1_000
+/** How long a worker may take to tell how it is; who probes a gateway gives it a second, usually. */
+const GLANCE_MS = 500
 
 export interface PoolOptions {
   /** The module that a worker runs. */
