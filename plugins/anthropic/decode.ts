@@ -60,7 +60,7 @@ export class MessagesDecoder implements Decoder {
     if (repeated) return [textEvent(repeated)]
     let parsed: unknown
     try {
-      parsed = this.#mode === 'unary' ? parseCalls(frame.data, inputOf) : JSON.parse(frame.data)
+      parsed = parseCalls(frame.data, inputOf)
     } catch {
       const text = frame.data.trim()
       if (text === '' || text === '[DONE]') return []

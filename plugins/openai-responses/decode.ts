@@ -9,6 +9,7 @@ import {
   isObject,
   type Json,
   listIn,
+  parseCalls,
   type Target,
   textIn,
   upstreamError,
@@ -18,6 +19,9 @@ import { CallItem } from './call.ts'
 import { faultOf } from './fault.ts'
 import { type Item, MessageItem, openItem, ReasoningItem } from './items.ts'
 import { usageOf } from './usage.ts'
+
+/** Where servers put the arguments of a call that they make an object of. */
+const argumentsOf = ({ type }: Json) => (type === 'function_call' ? 'arguments' : undefined)
 
 /** Events that carry a piece of an item, with the item's type: some servers never announce the item. */
 const PIECES: ReadonlyMap<unknown, string> = new Map([
@@ -52,7 +56,7 @@ export class ResponsesDecoder implements Decoder {
     if (this.done) return out
     let payload: unknown
     try {
-      payload = JSON.parse(data)
+      payload = parseCalls(data, argumentsOf)
     } catch {
       this.#text(name, data.trim(), out)
       return out

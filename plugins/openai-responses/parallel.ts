@@ -1,5 +1,5 @@
 /** The pseudo-call `parallel`: models sometimes wrap several calls in one, which no client could answer. */
-import { isObject, listIn, parseCalls } from '../../src/plugin.ts'
+import { isObject, type Json, listIn, parseCalls } from '../../src/plugin.ts'
 
 export const PARALLEL = 'parallel'
 
@@ -16,20 +16,24 @@ interface WrappedCall {
  * (wire/openai.md section 4.3). Undefined for anything else: then it is a tool of that name.
  */
 export function wrappedCalls(args: string): WrappedCall[] | undefined {
+  let plain: unknown
   let parsed: unknown
   try {
+    plain = JSON.parse(args)
     parsed = parseCalls(args, (_, name) => (name === 'tool_uses' ? 'parameters' : undefined))
   } catch {
     return undefined
   }
   const calls: WrappedCall[] = []
-  for (const use of listIn(isObject(parsed) ? parsed.tool_uses : undefined)) {
+  const uses = usesIn(parsed)
+  for (const [i, use] of usesIn(plain).entries()) {
     const name = isObject(use) ? RECIPIENT.exec(String(use.recipient_name))?.[1] : undefined
-    const given = isObject(use) ? use.parameters : undefined
+    if (name === undefined || !isObject(use) || !isObject(use.parameters)) return undefined
     // Where they hold long numbers they are text by now.
-    const text = isObject(given) ? JSON.stringify(given) : given
-    if (name === undefined || typeof text !== 'string' || !text.startsWith('{')) return undefined
-    calls.push({ name, args: text })
+    const { parameters } = uses[i] as Json
+    calls.push({ name, args: typeof parameters === 'string' ? parameters : JSON.stringify(parameters) })
   }
   return calls.length > 0 ? calls : undefined
 }
+
+const usesIn = (value: unknown): readonly unknown[] => listIn(isObject(value) ? value.tool_uses : undefined)

@@ -9,6 +9,7 @@ import {
   indexIn,
   isObject,
   type Json,
+  parseCalls,
   readFault,
   type Target,
   textIn,
@@ -26,6 +27,8 @@ const FAILURES: ReadonlyMap<string, number> = new Map([
 ])
 
 const BRACE = 0x7b
+/** Where providers put the arguments of a call that they make an object of. */
+const argumentsOf = (_: Json, name: string) => (name === 'function' ? 'arguments' : undefined)
 
 type Fault = NonNullable<ReturnType<typeof readFault>>
 
@@ -72,7 +75,7 @@ export class ChatDecoder implements Decoder {
     }
     let chunk: unknown
     try {
-      chunk = JSON.parse(json)
+      chunk = parseCalls(json, argumentsOf)
     } catch {
       if (name === 'error') this.#refuse({ message: json }, out)
       else this.#fail(errors.invalidAnswer(this.#unary ? 'it is not JSON' : 'one of its events is not JSON'), out)

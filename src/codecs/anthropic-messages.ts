@@ -11,7 +11,7 @@ import { WholeEncoder } from './messages/whole-encoder.ts'
 export const anthropicMessages = {
   wire: WIRE,
   /** What calls were made with is for tools alone: they may need every digit. */
-  parse: json => parseBody(json, ({ type }) => (type === 'tool_use' ? 'input' : undefined)),
+  parse: json => parseBody(json, ({ type }, name) => (name === 'content' && type === 'tool_use' ? 'input' : undefined)),
   /** Also hands the body on, for targets of the same wire. */
   decode(body, ex) {
     const request = decode(body)

@@ -73,12 +73,14 @@ export function heal(text: string): string {
 /** A bracket that begins JSON, however broken, and not words. */
 const JSON_START = /[{[]\s*(?:["'{[]|-?\d|(?:true|false|null|True|False|None)\b|[\w$-]+\s*:)/
 /** A fence that opens on a bracket, whatever language it names. */
-const FENCE = /```[\w-]*\s*(?=[{[])/
+const FENCE = /```[\w-]*\s*(?=[{[])/g
+/** One that says what it holds, though a comment may come first. */
+const NAMED = /```json\s*\n/i
 
 /** What the fence around JSON holds; all of the text when there is none. A fence in a string of the JSON is none. */
 function unfenced(text: string): string {
-  const open = FENCE.exec(text)
-  if (!open || JSON_START.test(text.slice(0, open.index))) return text
+  const open = fenceOf(text)
+  if (!open || isOpen(text.slice(0, open.index))) return text
   const inner = text.slice(open.index + open[0].length)
   let end = inner.indexOf('```')
   for (let looks = 0; end >= 0 && looks < MAX_STARTS && closing(inner.slice(0, end), 0) < 0; looks++) {
@@ -88,7 +90,32 @@ function unfenced(text: string): string {
   return end < 0 ? inner : inner.slice(0, end)
 }
 
-/** Brackets that a text may hold before its JSON; each is looked at up to where it closes. */
+/** The fence that opens on JSON, else on a bracket, else one that is named so. */
+function fenceOf(text: string): RegExpExecArray | null {
+  let first: RegExpExecArray | undefined
+  let looks = 0
+  for (const fence of text.matchAll(FENCE)) {
+    if (text.slice(fence.index + fence[0].length).search(JSON_START) === 0) return fence
+    first ??= fence
+    if (++looks === MAX_STARTS) break
+  }
+  return first ?? NAMED.exec(text)
+}
+
+/** Whether JSON has begun and not ended; what is closed, such as a citation `[1]`, is but words. */
+function isOpen(text: string): boolean {
+  let rest = text
+  for (let starts = 0; starts < MAX_STARTS; starts++) {
+    const start = rest.search(JSON_START)
+    if (start < 0) return false
+    const end = closing(rest, start)
+    if (end < 0) return true
+    rest = rest.slice(end + 1)
+  }
+  return false
+}
+
+/** Brackets and fences that a text may hold before its JSON; each is looked at up to where it closes. */
 const MAX_STARTS = 32
 
 /** What words in brackets do not hold. */

@@ -66,6 +66,7 @@ export const route: FilterFactory<Settings> = {
             const whose = health.failed(step, ex, error, performance.now() - began)
             // 402 is about a credential, too: the organization's own key has reached a limit.
             if (isUnasked(error)) course.excluded(step)
+            else if (error.code === 'overloaded' && error.upstreamStatus === undefined) course.full(step)
             else if (whose !== 'throttle' && whose !== 'credential' && error.status !== 402) course.failed(step)
           }
           const following = asked < options.attempts ? course.next() : undefined

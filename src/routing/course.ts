@@ -51,6 +51,11 @@ export class Course {
     this.#left = this.#left.filter(step => step.candidate !== candidate)
   }
 
+  /** Its provider takes no more calls now, whatever the region or the credential. */
+  full({ target }: Step): void {
+    this.#left = this.#left.filter(step => step.target.provider !== target.provider)
+  }
+
   /** Whether nothing speaks against a target: to retry there feeds no outage. */
   isSound(step: Step): boolean {
     const { candidate, key } = step

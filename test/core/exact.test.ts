@@ -4,11 +4,16 @@ import t from 'tap'
 import { plugin as anthropic } from '../../plugins/anthropic.ts'
 import { plugin as bedrock } from '../../plugins/bedrock.ts'
 import { plugin as gemini } from '../../plugins/gemini.ts'
+import { plugin as openai } from '../../plugins/openai.ts'
+import { wrappedCalls } from '../../plugins/openai-responses/parallel.ts'
+import { plugin as responses } from '../../plugins/openai-responses.ts'
+import { anthropicMessages } from '../../src/codecs/anthropic-messages.ts'
 import { parseBody, parseCalls, parseExact, written } from '../../src/core/exact.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Translator } from '../../src/core/translator.ts'
 import { Verbatim } from '../../src/core/verbatim.ts'
 import { decodeAll, target } from '../plugins/wire-kit.ts'
+import { exchange } from './kit.ts'
 
 type Value = string | number | bigint | boolean | null | Value[] | { [key: string]: Value }
 /** As `JSON.stringify`, for whole numbers of any size. */
@@ -129,3 +134,50 @@ for (const [wire, answer] of answers) {
     t.match(String(verbatim.stringify({ before: body, long, after: body })), new RegExp(`${ID}.*x{2000}.*${ID}`))
   })
 }
+
+t.test('a schema that shows a call holds no marks: some wires write it as text', async t => {
+  const shown = `{"type":"tool_use","input":{"id":${ID}}}`
+  const json = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"output_config":{"format":{"type":"json_schema","schema":{"type":"object","default":${shown}}}}}`
+  const request = anthropicMessages.decode(anthropicMessages.parse(json), exchange())
+  const [wire] = bedrock.wires as [Translator<'chat'>]
+  const { body } = wire.encode(request, target({ translator: wire as Translator }), false)
+  const mark = String(parseExact(ID)).slice(0, 16)
+  t.notOk(written(JSON.stringify(body)).includes(mark))
+})
+
+t.test('arguments that a provider makes an object of keep their digits on the wires of text, too', async t => {
+  const cases: [Translator<'chat'>, string][] = [
+    [
+      openai.wires[0] as Translator<'chat'>,
+      `{"choices":[{"index":0,"message":{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"f","arguments":${args}}}]},"finish_reason":"tool_calls"}]}`,
+    ],
+    [
+      responses.wires[0] as Translator<'chat'>,
+      `{"id":"r","status":"completed","output":[{"type":"function_call","call_id":"c","name":"f","arguments":${args}}]}`,
+    ],
+  ]
+  for (const [wire, answer] of cases) {
+    const events = decodeAll(wire.decoder('unary', target({ translator: wire as Translator })), [answer])
+    t.equal(events.map(event => (event.type === 'tool' ? (event.args ?? '') : '')).join(''), args, wire.wire)
+  }
+})
+
+t.test('a stream keeps the digits of arguments that come whole at the start of a call', async t => {
+  const [wire] = anthropic.wires as [Translator<'chat'>]
+  const events = decodeAll(wire.decoder('stream', target({ translator: wire as Translator })), [
+    '{"type":"message_start","message":{"id":"m","usage":{"input_tokens":1,"output_tokens":1}}}',
+    `{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c","name":"f","input":${args}}}`,
+    '{"type":"content_block_stop","index":0}',
+    '{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":3}}',
+    '{"type":"message_stop"}',
+  ])
+  t.equal(events.map(event => (event.type === 'tool' ? (event.args ?? '') : '')).join(''), args)
+})
+
+t.test('what is wrapped in one call is an object', async t => {
+  const wrapped = (given: string) =>
+    wrappedCalls(`{"tool_uses":[{"recipient_name":"functions.f","parameters":${given}}]}`)
+  t.strictSame(wrapped(args), [{ name: 'f', args }])
+  t.strictSame(wrapped('{"a":1}'), [{ name: 'f', args: '{"a":1}' }])
+  for (const text of ['"{broken"', `"{${ID}"`, '[1]']) t.equal(wrapped(text), undefined, text)
+})

@@ -46,6 +46,10 @@ t.test('a fence inside of the JSON is a piece of it, and one around it may name 
     ['```jsonc\n{"a":1,}\n```\nHope that {x} helps!', { a: 1 }],
     ['```js\n{"a":1}\n```\nHope that helps!', { a: 1 }],
     ['Note: [important]\n{"a":1,}', { a: 1 }],
+    ['Based on [1], here it is:\n```json\n{"a":1,}\n```\nHope that helps!', { a: 1 }],
+    ['As {note: x} says:\n```json\n{"a":1,}\n```', { a: 1 }],
+    ['```json\n// As asked\n{"a":1,}\n```\nSee [1]', { a: 1 }],
+    ['```python\n[x for x in y]\n```\nthen\n```json\n{"a":1,}\n```', { a: 1 }],
   ]
   for (const [text, json] of cases) t.doesNotThrow(() => t.strictSame(JSON.parse(heal(text)), json, text), text)
 })

@@ -471,3 +471,15 @@ t.test(
     t.notOk(memory.circuits.failing('a/m'))
   },
 )
+
+t.test('a provider that is full is not asked again in each of its regions', async t => {
+  const regions = ['r1', 'r2', 'r3', 'r4', 'r5', 'r6']
+  const { ask, asked, world } = filterOf()
+  world.a = () => errors.providerBusy('a')
+  const a = provider('a', { baseUrl: 'https://{region}.example' })
+  const full = offers([a, { ...priced('1'), regions }], [provider('b'), priced('2')])
+  t.equal(await ask(asking(full)).then(codeOf), 200)
+  t.strictSame(asked, ['a', 'b'])
+  t.equal(await ask(asking(offers([a, { ...priced('1'), regions }]))).then(codeOf), 'overloaded')
+  t.strictSame(asked, ['a'])
+})
