@@ -1,7 +1,7 @@
 /** Tells when configuration files may have changed. What changed is for the caller to find out: by reading them. */
 import type { Stats } from 'node:fs'
-import { lstat, stat } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { readlink, stat } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
 
 export interface WatchOptions {
@@ -121,7 +121,8 @@ class Scope {
     const files = new Set<string>()
     for (const link of await linksTo(paths)) {
       files.add(link)
-      folders.set(dirname(link), identityOf(await stat(dirname(link))))
+      const facts = await stat(dirname(link)).catch(() => undefined)
+      if (facts) folders.set(dirname(link), identityOf(facts))
     }
     for (const path of paths) {
       // What is not there yet is awaited where it will appear, and so is the folder that it will be in.
@@ -157,14 +158,18 @@ class Scope {
 /** Tells a folder from another one of its name. A number alone may be given again at once. */
 const identityOf = ({ dev, ino, birthtimeMs }: Stats): string => `${dev}:${ino}:${birthtimeMs}`
 
-/** Folders on the way to `paths` that are links: where releases are switched by one. */
+/** Links on the way to `paths`, and to where those lead: releases are switched by one. */
 async function linksTo(paths: readonly string[]): Promise<Set<string>> {
   const links = new Set<string>()
   const seen = new Set<string>()
-  for (const path of paths) {
-    for (let at = dirname(path); !seen.has(at); at = dirname(at)) {
+  const ways = [...paths]
+  for (const way of ways) {
+    for (let at = way; !seen.has(at); at = dirname(at)) {
       seen.add(at)
-      if ((await lstat(at).catch(() => undefined))?.isSymbolicLink()) links.add(at)
+      const target = await readlink(at).catch(() => undefined)
+      if (target === undefined) continue
+      links.add(at)
+      ways.push(resolve(dirname(at), target))
     }
   }
   return links

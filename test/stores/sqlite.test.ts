@@ -6,6 +6,7 @@ import type { Hold } from '../../src/core/ports.ts'
 import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { openStores, StoreError } from '../../src/stores/sqlite/index.ts'
 import { SqliteKeys } from '../../src/stores/sqlite/keys.ts'
+import type { SqliteLedger } from '../../src/stores/sqlite/ledger.ts'
 import { migrations } from '../../src/stores/sqlite/migrations.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
 import { SqliteUsage } from '../../src/stores/sqlite/usage.ts'
@@ -364,4 +365,12 @@ t.test('a key whose spend is more than a sum can hold is listed, limited and rev
   t.match(await subject.accounts.listKeys(project), [{}, { id, spent: 2n * most }])
   t.match(await subject.accounts.updateKey(id, { limit: { set: { amount: 5n } } }), { limits: [{ limit: 5n }] })
   t.match(await subject.accounts.revokeKey(id), { status: 'revoked' })
+})
+
+t.test('a sweep that still runs when its process leaves does not say that it lives', async t => {
+  const { ledger, db } = sqliteSubject(t)
+  const sweep = ledger.recover()
+  await (ledger as SqliteLedger).close()
+  await sweep
+  t.equal(db.prepare('SELECT count(*) FROM owners').pluck().get(), 0)
 })

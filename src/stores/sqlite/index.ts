@@ -122,8 +122,7 @@ export function openStores(path: string, options: StoreOptions = {}): Stores {
     overdraft: () => overdraft.get()!,
     ping() {
       read.get()
-      if (fileOf(path) !== file)
-        throw new StoreError(`The database ${path} was removed or replaced. Restart the gateway.`)
+      if (fileOf(path) !== file) throw new StoreError('The database file was removed or replaced. Restart the gateway.')
       if (writer.fault !== undefined) throw writer.fault
     },
     async close() {

@@ -11,6 +11,8 @@ import { hourOf } from './requests.ts'
 import { type Sum, storable, sumAs, sumOf } from './sums.ts'
 
 const HOUR_MS = 3_600_000
+/** An id is made with its request; clocks are set meanwhile. All rows between are read while nobody else writes. */
+const SLACK_MS = 60_000
 
 export class Limits {
   readonly #now: () => number
@@ -111,7 +113,7 @@ export class Limits {
     const hour = hourOf(at)
     if (hour === at) return sumOf(this.#spent.get({ ...of, from: at })!, 'spent')
     const next = hour + HOUR_MS
-    const [first, last] = [stampOf(hour - HOUR_MS), stampOf(next + HOUR_MS)]
+    const [first, last] = [stampOf(at - SLACK_MS), stampOf(next + SLACK_MS)]
     const begun = sumOf(this.#spentBetween.get({ ...of, first, last, from: at, to: next })!, 'spent')
     return begun + sumOf(this.#spent.get({ ...of, from: next })!, 'spent')
   }

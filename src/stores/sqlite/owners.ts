@@ -21,6 +21,7 @@ export class Owners {
   readonly #forgetAllBut: Statement<[string]>
   readonly #forget: Statement<[string]>
   readonly #heartbeat: NodeJS.Timeout
+  #left = false
 
   /** Throws a StoreError, the database closed, when it cannot be written. */
   constructor(db: Sqlite, writer: Writer, { now, warn }: OwnerOptions) {
@@ -49,9 +50,9 @@ export class Owners {
     return [this.id, ...others.map(owner => owner.id)]
   }
 
-  /** Within a transaction: shows that this process lives. */
+  /** Within a transaction: shows that this process lives; a sweep that ran when it left comes too late. */
   beat(): void {
-    this.#beat.run({ ...this.#self, now: this.#now() })
+    if (!this.#left) this.#beat.run({ ...this.#self, now: this.#now() })
   }
 
   /** Within a transaction. */
@@ -65,6 +66,7 @@ export class Owners {
 
   /** Within a transaction: what this process holds belongs to nobody from then on. */
   leave(): void {
+    this.#left = true
     this.#forget.run(this.id)
   }
 }
