@@ -21,6 +21,7 @@ const usage = `usage: npm run bench -- [options]
                    only when named), counts (allocations, statements and writes per request; only when named)
   --runs N         alternating runs of each load (5); figures are medians
   --quick          one run with a quarter of the requests: a smoke test; the code has not warmed up
+  --ledger         also the floor with the gateway's ledger and nothing else, for requests that are not streamed
   --prof           where the gateway's time goes under unary and streamed load, in place of measuring
   --top N          how many functions --prof shows (10)
   --target T       one more server to measure, running already:
@@ -90,7 +91,11 @@ async function measure() {
   if (chosen.length > 0) results.loads = []
   for (const load of chosen) {
     const rows = await measured(load.name, () =>
-      withServers(upstream, named, targets => measureLoad(load, targets, effort)),
+      withServers(upstream, named, async servers => {
+        const isBeside = options.ledger && load.wire === 'chat' && !load.stream
+        const targets = isBeside ? [...servers, await startLedger(upstream)] : servers
+        return await measureLoad(load, targets, effort)
+      }),
     )
     results.loads.push({ name: load.name, rows })
   }
@@ -132,6 +137,11 @@ async function startServers(upstream) {
   return [{ name: 'floor', models, headers: {}, pipes: true, ...floor }, gateway]
 }
 
+async function startLedger(upstream) {
+  const ledger = await stage.start([script('ledger.mjs'), upstream, await stage.folder()])
+  return { name: 'floor and ledger', models, headers: {}, pipes: true, ...ledger }
+}
+
 /** Measures processes of their own: what one load leaves in their heaps is not another one's. */
 async function withServers(upstream, named, measureIt) {
   const servers = await startServers(upstream)
@@ -169,6 +179,7 @@ function readOptions() {
         only: { type: 'string', multiple: true },
         runs: { type: 'string' },
         quick: { type: 'boolean' },
+        ledger: { type: 'boolean' },
         prof: { type: 'boolean' },
         top: { type: 'string' },
         target: { type: 'string', multiple: true, default: [] },
