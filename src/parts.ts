@@ -5,6 +5,7 @@ import type { GatewayFile } from './config/schema.ts'
 import type { Policies } from './core/policy.ts'
 import type { Log, Services } from './core/ports.ts'
 import { ByteRoom } from './core/room.ts'
+import { warn } from './core/warn.ts'
 import { DEMO_URL } from './demo/address.ts'
 import { connectionsWithin, openFiles } from './http/descriptors.ts'
 import { Listener } from './http/server.ts'
@@ -39,7 +40,7 @@ export class Open {
     this.#closers.push(close)
   }
 
-  /** Closes all of it, whatever fails; rejects with the first failure. */
+  /** Closes all of it, whatever fails; rejects with the first failure, and warns of the others. */
   async close(): Promise<void> {
     const failures: unknown[] = []
     for (let close = this.#closers.pop(); close; close = this.#closers.pop()) {
@@ -49,6 +50,7 @@ export class Open {
         failures.push(thrown)
       }
     }
+    for (const other of failures.slice(1)) warn(other)
     if (failures.length > 0) throw failures[0]
   }
 }
@@ -60,7 +62,7 @@ export async function assembled<T>(assemble: (open: Open) => Promise<T>): Promis
     return await assemble(open)
   } catch (thrown) {
     // What kept it from being put together says more than what then failed to close.
-    await open.close().catch(() => undefined)
+    await open.close().catch(warn)
     throw thrown
   }
 }

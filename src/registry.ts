@@ -15,7 +15,7 @@ import { plugin as openaiResponses } from '../plugins/openai-responses.ts'
 import { plugin as voyage } from '../plugins/voyage.ts'
 import type { Endpoint } from './core/endpoint.ts'
 import type { FilterFactory } from './core/filter.ts'
-import type { Plugin, Translator } from './core/translator.ts'
+import type { LoadedModule, Plugin, Translator } from './core/translator.ts'
 import { endpoints } from './endpoints/index.ts'
 import { filters } from './filters/index.ts'
 
@@ -33,12 +33,6 @@ const OWN_PLUGINS: Record<string, Plugin> = {
 /** A module may do something when it is loaded, but not for ever: nothing else is reloaded meanwhile. */
 const LOAD_MS = 5_000
 const MODULE = /(?<!\.d)\.(js|mjs|ts)$/
-
-/** A module that was loaded from a folder, and its text then. */
-export interface LoadedModule {
-  readonly path: string
-  readonly source: string
-}
 
 /** Plugin code is loaded once for each file: a module cannot be unloaded, so a changed one needs a restart. */
 export class Registry {
@@ -64,8 +58,9 @@ export class Registry {
   async adopt(modules: readonly LoadedModule[]): Promise<void> {
     const isStale = await Promise.all(modules.map(async one => (await textOf(one.path)) !== one.source))
     const stale = modules.filter((_, index) => isStale[index])
-    if (stale.length > 0)
+    if (stale.length > 0) {
       register('./kept-modules.js', import.meta.url, { data: stale.map(one => [addressOf(one), one.source]) })
+    }
     for (const module of modules) await this.#import(module)
   }
 

@@ -55,9 +55,7 @@ export type Event =
   | { type: 'passage'; wire: string; citations: readonly unknown[] }
   /** A content block with no OpenAI form, replayed only to `provider`. */
   | { type: 'native'; choice: number; provider: string; block: Record<string, unknown> }
-  /**
-   * `ending`: what the provider's wire says beyond the reason. `free`: nothing is charged for the answer.
-   */
+  /** `ending`: what the provider's wire says beyond the reason. `free`: nothing is charged for the answer. */
   | { type: 'finish'; choice: number; reason: FinishReason; ending?: WireFields; free?: true }
   /** Cumulative: merged by maximum, never summed. `billed` is what stands for it in the price, where that is less. */
   | { type: 'usage'; usage: Partial<Usage>; billed?: Partial<Usage> }

@@ -5,8 +5,6 @@ import type { ChatRequest, EmbeddingRequest, Op, Ops } from './ops.ts'
 import { TOKEN_CHARACTERS, type Usage } from './usage.ts'
 
 export interface Operation<O extends Op = Op> {
-  /** Where clients ask for it. */
-  readonly path: string
   /** Whether a model has this operation, by what it puts out; its wires are no answer, a provider has them for all. */
   servedBy(model: Model): boolean
   /** Characters of a request that a model reads; media counts as nothing here. */
@@ -27,7 +25,6 @@ export interface Operation<O extends Op = Op> {
 }
 
 const chat: Operation<'chat'> = {
-  path: '/v1/chat/completions',
   servedBy: model => !makesVectors(model),
   promptCharacters({ messages, tools }) {
     let sum = 0
@@ -91,7 +88,6 @@ function searchesOf({ web_search, tools }: Readonly<ChatRequest>): number {
 const MAX_SEARCHES = 10
 
 const embeddings: Operation<'embeddings'> = {
-  path: '/v1/embeddings',
   servedBy: makesVectors,
   promptCharacters({ input }) {
     if (!Array.isArray(input)) return input.length
@@ -114,6 +110,6 @@ function charactersOf(input: Exclude<EmbeddingRequest['input'], string>[number])
 const operations: { readonly [O in Op]: Operation<O> } = { chat, embeddings }
 
 /** The operation that a model has. */
-export const servedAs = (model: Model): Operation => (embeddings.servedBy(model) ? embeddings : chat)
+export const servedAs = (model: Model): Op => (embeddings.servedBy(model) ? 'embeddings' : 'chat')
 
 export const operationOf = (op: Op): Operation => operations[op]

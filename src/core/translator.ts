@@ -72,6 +72,12 @@ export interface Translator<O extends Op = Op> {
 export const nativeFormOf = ({ native }: Translator, given: { readonly wire: string } | undefined) =>
   native && given?.wire === native.wire ? native : undefined
 
+/** A plugin module that was loaded from a folder, and its text then. */
+export interface LoadedModule {
+  readonly path: string
+  readonly source: string
+}
+
 /** What a plugin module exports. */
 export interface Plugin {
   readonly wires?: readonly Translator[]

@@ -2,7 +2,7 @@
 import { json } from '../codecs/json.ts'
 import type { Capability, Catalog, Mapping, Model } from '../core/catalog.ts'
 import { type Endpoint, written } from '../core/endpoint.ts'
-import { isFree } from '../core/offer.ts'
+import { isFree, offerOf } from '../core/offer.ts'
 import type { Access } from '../core/policy.ts'
 
 const flags = ['include_restricted', 'include_deactivated', 'exclude_deprecated', 'no_training', 'mapped'] as const
@@ -83,7 +83,7 @@ function entries(catalog: Catalog, access: Access | undefined, wanted: Flags, da
     if (!wanted.mapped) all.push(entryOf(model, model.id, mappings, model.stability))
     else {
       for (const mapping of mappings) {
-        all.push(entryOf(model, `${mapping.provider.id}/${model.id}`, [mapping], mapping.stability ?? model.stability))
+        all.push(entryOf(model, offerOf(mapping), [mapping], mapping.stability ?? model.stability))
       }
     }
   }

@@ -5,6 +5,7 @@ import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
 import type { CachedReply } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
+import { isHealed } from './healing.ts'
 
 const options = s.object({
   /** Larger answers are not kept. */
@@ -44,16 +45,21 @@ export const cache: FilterFactory<Infer<typeof options>> = {
 
 /**
  * Tenant, configuration and everything that the answer may depend on. `stream` is left out: the events of an answer
- * serve both forms, unless streams are spared what whole answers get (`healing`).
+ * serve both forms, unless only one of them is healed.
  */
 function keyOf(ex: Exchange, ttlMs: number): string {
   const { orgId, projectId, mode } = ex.principal!
   // With the time, so that one that is made shorter counts for what was kept before.
   const tenant = [orgId, projectId, mode, ex.access?.id, ttlMs]
   // A client's own body may say more than its canonical reading.
-  const { n, plugins } = ex.chat
-  const form = (n ?? 1) > 1 && plugins ? ex.streaming : undefined
-  const parts = [tenant, ex.snapshot.version, ex.endpoint.name, sorted(ex.request!), sorted(ex.native?.body), form]
+  const parts = [
+    tenant,
+    ex.snapshot.version,
+    ex.endpoint.name,
+    sorted(ex.request!),
+    sorted(ex.native?.body),
+    isHealed(ex),
+  ]
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64')
 }
 

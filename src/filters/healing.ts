@@ -12,7 +12,7 @@ export const healing: FilterFactory<object> = {
     return {
       handle(ex, next) {
         return next().then(reply => {
-          if (wanted(ex)) reply.events = healed(reply.events)
+          if (isHealed(ex)) reply.events = healed(reply.events)
           return reply
         })
       },
@@ -24,7 +24,7 @@ export const healing: FilterFactory<object> = {
  * For requests that have been read. Only where JSON was asked for; streams of several choices stay streams (field notes
  * section 12).
  */
-function wanted({ endpoint, request, chat }: Exchange): boolean {
+export function isHealed({ endpoint, request, chat }: Exchange): boolean {
   if (endpoint.op !== 'chat' || !request || !chat.plugins?.some(({ id }) => id === 'response-healing')) return false
   const asked = chat.response_format?.type
   return (asked === 'json_object' || asked === 'json_schema') && !(chat.stream && (chat.n ?? 1) > 1)

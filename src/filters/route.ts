@@ -8,7 +8,7 @@ import type { Step } from '../routing/candidate.ts'
 import { Chooser } from '../routing/choice.ts'
 import { Course } from '../routing/course.ts'
 import { Health } from '../routing/health.ts'
-import { errorType, exhausted, isUnasked } from '../routing/outcome.ts'
+import { errorType, exhausted, isBeyondWire, isFull } from '../routing/outcome.ts'
 import { type Settings, settings } from '../routing/settings.ts'
 import { standingOf } from '../routing/standing.ts'
 
@@ -32,7 +32,6 @@ export const route: FilterFactory<Settings> = {
         const budget = budgets.of(step.target)
         budget.earn()
         const failures: GatewayError[] = []
-        let asked = 0
         for (let renewed = false; ; ) {
           const began = performance.now()
           ex.target = step.target
@@ -50,7 +49,6 @@ export const route: FilterFactory<Settings> = {
             if (error.upstreamStatus !== undefined) {
               const { target } = step
               ex.attempts.push({ target, status: error.upstreamStatus, succeeded: false, errorType: errorType(error) })
-              asked++
             }
             failures.push(error)
             if (!error.failover || ex.signal.aborted) {
@@ -58,18 +56,18 @@ export const route: FilterFactory<Settings> = {
               throw error
             }
             // A socket that had gone stale tells nothing of the provider: once, a fresh one is tried.
-            if (error.stale && !renewed && asked < options.attempts) {
+            if (error.stale && !renewed && ex.attempts.length < options.attempts) {
               renewed = true
               health.left(step)
               continue
             }
             const whose = health.failed(step, ex, error, performance.now() - began)
+            if (isBeyondWire(error)) course.excluded(step)
+            else if (isFull(error)) course.full(step)
             // 402 is about a credential, too: the organization's own key has reached a limit.
-            if (isUnasked(error)) course.excluded(step)
-            else if (error.code === 'overloaded' && error.upstreamStatus === undefined) course.full(step)
             else if (whose !== 'throttle' && whose !== 'credential' && error.status !== 402) course.failed(step)
           }
-          const following = asked < options.attempts ? course.next() : undefined
+          const following = ex.attempts.length < options.attempts ? course.next() : undefined
           if (!following || isLate(ex, following) || !(course.isSound(following) || budget.take())) break
           step = following
         }

@@ -10,13 +10,17 @@ export function errorType(error: GatewayError): Attempt['errorType'] {
 }
 
 /** Its wire cannot carry the request, so that nobody was asked. */
-export const isUnasked = ({ status, upstreamStatus, failover }: GatewayError): boolean =>
+export const isBeyondWire = ({ status, upstreamStatus, failover }: GatewayError): boolean =>
   failover && status === 400 && upstreamStatus === undefined
+
+/** All places for calls to its provider are taken, so that it was not asked. */
+export const isFull = ({ code, upstreamStatus }: GatewayError): boolean =>
+  code === 'overloaded' && upstreamStatus === undefined
 
 /** The one error for attempts that all may fail over: what they share if they share it, else `all_providers_failed`. */
 export function exhausted(failures: readonly GatewayError[]): GatewayError {
   // Whose wire cannot carry the request was never asked: what it refused counts only when nobody was.
-  const asked = failures.filter(error => !isUnasked(error))
+  const asked = failures.filter(error => !isBeyondWire(error))
   const last = asked.at(-1)
   if (!last) return failures[0]!
   const all = (test: (error: GatewayError) => boolean) => asked.every(test)

@@ -5,6 +5,7 @@ import type { Exchange } from '../core/exchange.ts'
 import { isFree, namesOf } from '../core/offer.ts'
 import { operationOf, servedAs } from '../core/operation.ts'
 import type { ChatRequest, Op, Ops } from '../core/ops.ts'
+import type { Snapshot } from '../core/snapshot.ts'
 import type { Target } from '../core/translator.ts'
 import { candidatesOf } from './candidate.ts'
 import { type Credentials, credentialsFor, isByok, permitted, uncredentialed } from './policy.ts'
@@ -47,7 +48,7 @@ export function plan(ex: Exchange, options: PlanOptions): Target[] {
       if ((!provider || mapping.provider === provider) && (!free || isFree(mapping))) offered.push(mapping)
     }
   }
-  if (offered.length === 0) throw unserved(request.model, wanted, op, dateOf(today))
+  if (offered.length === 0) throw unserved(ex.snapshot, request.model, wanted, op, dateOf(today))
 
   const { mappings, unmet } = capable(permitted(ex, offered, request.model), op, request, {
     promptTokens: () => ex.promptTokens,
@@ -111,7 +112,7 @@ function offersOn(model: Model, op: Op, date: string): Mapping[] {
 
 const dateOf = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10)
 
-function unserved(name: string, wanted: Wanted, op: Op, today: string) {
+function unserved(snapshot: Snapshot, name: string, wanted: Wanted, op: Op, today: string) {
   if (wanted.kind === 'model') {
     const { model, provider } = wanted
     const offered = model.mappings.filter(mapping => !provider || mapping.provider === provider)
@@ -119,12 +120,9 @@ function unserved(name: string, wanted: Wanted, op: Op, today: string) {
     const end = [model.deactivatedAt ?? NEVER, ends.at(-1) ?? NEVER].sort()[0]!
     if (end <= today) return errors.modelNotFound(name, ` It was deactivated on ${end}.`)
     const own = servedAs(model)
-    if (own !== operationOf(op)) {
-      return errors.unsupported(
-        `The model "${name}" is not served on this endpoint; ask for it at ${own.path}.`,
-        'model',
-      )
-    }
+    const path = own !== op && snapshot.routes().find(({ endpoint }) => endpoint.op === own)?.endpoint.path
+    if (path)
+      return errors.unsupported(`The model "${name}" is not served on this endpoint; ask for it at ${path}.`, 'model')
   }
   return errors.unsupported(`The model "${name}" is not served on this endpoint.`, 'model')
 }

@@ -16,7 +16,7 @@ interface Requirement<R> {
   readonly what: string
   readonly code?: string
   /** What a mapping takes in its place, at most or by name; for the refusal. */
-  readonly takes?: (mapping: Mapping) => number | readonly string[] | undefined
+  readonly offers?: (mapping: Mapping) => number | readonly string[] | undefined
   needed(request: R): boolean
   met(mapping: Mapping, request: R, promptTokens: () => number): boolean
 }
@@ -76,7 +76,7 @@ const chat: readonly Requirement<ChatRequest>[] = [
     param: 'reasoning.mode',
     what: 'this reasoning mode',
     needed: request => request.reasoning?.mode !== undefined,
-    takes: ({ reasoningModes }) => reasoningModes,
+    offers: ({ reasoningModes }) => reasoningModes,
     met: (mapping, request) => mapping.reasoningModes.includes(request.reasoning!.mode!),
   },
   {
@@ -90,14 +90,14 @@ const chat: readonly Requirement<ChatRequest>[] = [
     what: 'this service tier',
     code: 'unsupported_service_tier',
     needed: request => request.service_tier === 'flex' || request.service_tier === 'priority',
-    takes: ({ serviceTiers }) => serviceTiers,
+    offers: ({ serviceTiers }) => serviceTiers,
     met: (mapping, request) => mapping.serviceTiers.includes(request.service_tier!),
   },
   {
     param: 'n',
     what: 'so many choices in one request',
     needed: request => (request.n ?? 1) > 1,
-    takes: ({ maxN }) => maxN,
+    offers: ({ maxN }) => maxN,
     met: (mapping, request) => mapping.maxN >= request.n!,
   },
   {
@@ -179,7 +179,7 @@ const embeddings: readonly Requirement<EmbeddingRequest>[] = [
     what: 'so many tokens in one input',
     code: 'context_length_exceeded',
     needed: request => longest(request) > 0,
-    takes: ({ contextLength }) => contextLength,
+    offers: ({ contextLength }) => contextLength,
     met: ({ contextLength = Infinity }, request) => longest(request) <= contextLength,
   },
 ]
@@ -225,15 +225,15 @@ function unmet(
     ? rows.slice(0, rows.indexOf(row)).filter(other => !other.soft && other.needed(request))
     : []
   const all = others.length > 0 ? `${[...others, row].map(({ what }) => what).join(' and ')} at once` : row.what
-  const message = `No provider of "${request.model}" supports ${all}.${others.length > 0 ? '' : taken(row, mappings)}`
+  const message = `No provider of "${request.model}" supports ${all}.${others.length > 0 ? '' : alternative(row, mappings)}`
   return errors.unsupported(message, row.param, row.code)
 }
 
 /** ` It takes …`, where that is known. */
-function taken({ takes }: Requirement<never>, mappings: readonly Mapping[]): string {
-  const offers = mappings.map(mapping => takes?.(mapping))
-  const most = Math.max(...offers.map(offer => (typeof offer === 'number' ? offer : 0)))
-  const names = new Set(offers.flatMap(offer => (typeof offer === 'object' ? offer : [])))
+function alternative({ offers }: Requirement<never>, mappings: readonly Mapping[]): string {
+  const all = mappings.map(mapping => offers?.(mapping))
+  const most = Math.max(...all.map(offer => (typeof offer === 'number' ? offer : 0)))
+  const names = new Set(all.flatMap(offer => (typeof offer === 'object' ? offer : [])))
   if (most > 0) return ` It takes at most ${most}.`
   return names.size > 0 ? ` It takes ${[...names].join(', ')}.` : ''
 }

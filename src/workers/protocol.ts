@@ -1,5 +1,6 @@
 /** What the primary and its workers ask of each other. */
 import type { ExplainedRoute, RouteQuestion } from '../core/ports.ts'
+import type { LoadedModule } from '../core/translator.ts'
 import type { Ask, Loan, Unused } from '../stores/workers/lending.ts'
 import type { Pin } from '../stores/workers/pins.ts'
 
@@ -14,7 +15,7 @@ export interface Beginning {
   /** Which file its database is: another one of the same path would be an empty one. */
   readonly database: string | undefined
   /** The plugins that it has loaded: what their files say now may be faulty, too, or another version. */
-  readonly plugins: readonly { readonly path: string; readonly source: string }[]
+  readonly plugins: readonly LoadedModule[]
 }
 
 export interface WorkerState {

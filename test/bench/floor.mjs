@@ -2,8 +2,8 @@
  * The least that a proxy on Node can do: `node floor.mjs UPSTREAM`. It reads and parses the body, serialises it again,
  * and pipes the answer back. Sends `{ url }` to its parent.
  */
-import { createServer } from 'node:http'
 import { Pool } from 'undici'
+import { listen } from './listen.mjs'
 
 const pool = new Pool(process.argv[2], { connections: 8192, pipelining: 1 })
 
@@ -26,12 +26,4 @@ async function serve(req, res, text) {
   }
 }
 
-const server = createServer((req, res) => {
-  const body = []
-  req.on('data', chunk => body.push(chunk))
-  req.on('end', () => serve(req, res, Buffer.concat(body).toString()))
-})
-server.keepAliveTimeout = 0
-server.listen({ host: '127.0.0.1', port: 0, backlog: 4096 }, () => {
-  process.send({ url: `http://127.0.0.1:${server.address().port}` })
-})
+listen(serve)

@@ -4,11 +4,11 @@
  * gateway with this ledger costs at least. Sends `{ url }` to its parent.
  */
 import { createHash } from 'node:crypto'
-import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { build } from 'esbuild'
 import { Pool } from 'undici'
+import { listen } from './listen.mjs'
 
 const [upstream, folder] = process.argv.slice(2)
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -69,12 +69,4 @@ async function serve(req, res, text) {
   }
 }
 
-const server = createServer((req, res) => {
-  const body = []
-  req.on('data', chunk => body.push(chunk))
-  req.on('end', () => serve(req, res, Buffer.concat(body).toString()))
-})
-server.keepAliveTimeout = 0
-server.listen({ host: '127.0.0.1', port: 0, backlog: 4096 }, () => {
-  process.send({ url: `http://127.0.0.1:${server.address().port}` })
-})
+listen(serve)

@@ -235,7 +235,8 @@ t.test('AT-12 two requests share a cached answer only when they are the same req
     keyOf({ principal: { ...caching, cacheTtlMs: 1000 } }),
   ])
   t.equal(new Set(keys).size, 8)
-  const healed = { ...request, n: 2, plugins: [{ id: 'response-healing' }] }
+  const asks = { plugins: [{ id: 'response-healing' }], response_format: { type: 'json_object' } }
+  const healed = { ...request, n: 2, ...asks }
   const streamed = await keyOf({ request: { ...healed, stream: true } })
   t.not(streamed, await keyOf({ request: healed }), 'of several choices only a whole answer is healed')
   t.equal(await keyOf({ principal: { ...caching, keyId: 'key-2' } }), keys[0], 'keys of one project share')

@@ -3,6 +3,7 @@ import t from 'tap'
 import type { Catalog, Mapping, Model, Provider } from '../../src/core/catalog.ts'
 import type { GatewayError } from '../../src/core/error.ts'
 import { operationOf } from '../../src/core/operation.ts'
+import type { Route } from '../../src/core/snapshot.ts'
 import type { Translator } from '../../src/core/translator.ts'
 import { chat } from '../../src/endpoints/chat.ts'
 import { embeddings } from '../../src/endpoints/embeddings.ts'
@@ -33,9 +34,16 @@ function catalogOf(output: readonly string[], ...offers: Partial<Mapping>[]): Ca
 }
 
 const planned = (catalog: Catalog, request: object, endpoint = embeddings) =>
-  plan(exchange({ endpoint, snapshot: { catalog }, request: { model: 'acme-large', input: 'a', ...request } }), {
-    auto: [],
-  })
+  plan(
+    exchange({
+      endpoint,
+      snapshot: { catalog, routes: () => [chat, embeddings].map(endpoint => ({ endpoint }) as Route) },
+      request: { model: 'acme-large', input: 'a', ...request },
+    }),
+    {
+      auto: [],
+    },
+  )
 
 t.test('a model that makes vectors serves embeddings and nothing else, and no other model does', async t => {
   const vectors = catalogOf(['embedding'], {})

@@ -9,7 +9,7 @@ import type { Sqlite } from './open.ts'
 import { type PageRow, pageOf } from './page.ts'
 import { SqliteRules } from './policy-rules.ts'
 import { newSecret } from './secret.ts'
-import { type Sum, sumOf } from './sums.ts'
+import { type Sum, sumAs, sumOf } from './sums.ts'
 
 interface KeyRow extends Sum<'spent'> {
   id: string
@@ -41,8 +41,7 @@ const KEY_ROWS = `
   SELECT keys.id, keys.project_id, projects.org_id, keys.name, keys.kind, keys.preview, keys.created_by,
     keys.created_at, keys.expires_at, keys.revoked_at, keys.parent_id, projects.name AS project,
     organizations.name AS organization, members.email AS creator,
-    (SELECT coalesce(sum(cost / 1000000000), 0) FROM usage_hourly WHERE key_id = keys.id) AS spentUnits,
-    (SELECT coalesce(sum(cost % 1000000000), 0) FROM usage_hourly WHERE key_id = keys.id) AS spentRest,
+    ${sumAs('cost', 'spent', 'FROM usage_hourly WHERE key_id = keys.id')},
     EXISTS (SELECT 1 FROM budgets WHERE subject = keys.id) AS limited
   FROM keys
   JOIN projects ON projects.id = keys.project_id

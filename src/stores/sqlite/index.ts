@@ -11,6 +11,7 @@ import type {
   SessionStore,
   UsageStore,
 } from '../../core/ports.ts'
+import { warn as emitWarning } from '../../core/warn.ts'
 import { Keyring } from '../keyring.ts'
 import { SqliteAccounts } from './accounts.ts'
 import { Changes, SqliteAudit } from './changes.ts'
@@ -74,13 +75,11 @@ export function fileOf(path: string): string | undefined {
   return facts && `${facts.dev}:${facts.ino}`
 }
 
-const emit = (error: unknown): void => process.emitWarning(error instanceof Error ? error : String(error))
-
 /** Throws a StoreError, which says what to do, when the file cannot be used. */
 export function openStores(path: string, options: StoreOptions = {}): Stores {
   const {
     now = Date.now,
-    warn = emit,
+    warn = emitWarning,
     keyring = () => new Keyring({ given: undefined, file: keyFile(path) }),
   } = options
   const db = openDatabase(path)

@@ -7,10 +7,9 @@ import { isZone, spanOf } from '../../core/period.ts'
 import type { Budget, LimitChange, LimitInput, LimitRecord } from '../../core/ports.ts'
 import { BudgetReader } from './budgets.ts'
 import type { Sqlite } from './open.ts'
-import { hourOf } from './requests.ts'
+import { HOUR_MS, hourOf } from './requests.ts'
 import { type Sum, storable, sumAs, sumOf } from './sums.ts'
 
-const HOUR_MS = 3_600_000
 /** An id is made with its request; clocks are set meanwhile. All rows between are read while nobody else writes. */
 const SLACK_MS = 60_000
 

@@ -6,7 +6,7 @@ import type { Axis, Usage } from '../../core/usage.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
 
-const HOUR_MS = 3_600_000
+export const HOUR_MS = 3_600_000
 export const hourOf = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS
 
 /** Axes with a column of their own. */

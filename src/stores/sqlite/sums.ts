@@ -8,9 +8,12 @@ const MOST = 2n ** 62n
 
 export type Sum<Name extends string> = Readonly<Record<`${Name}Units` | `${Name}Rest`, bigint>>
 
-/** Two columns of a query; `sumOf` reads them. */
-export const sumAs = (column: string, name: string): string =>
-  `coalesce(sum(${column} / ${UNIT}), 0) AS ${name}Units, coalesce(sum(${column} % ${UNIT}), 0) AS ${name}Rest`
+/** Two columns of a query; `sumOf` reads them. With `from`, each is a query of its own. */
+export function sumAs(column: string, name: string, from = ''): string {
+  const sum = (part: string) => `coalesce(sum(${column} ${part} ${UNIT}), 0)`
+  const of = (part: string) => (from === '' ? sum(part) : `(SELECT ${sum(part)} ${from})`)
+  return `${of('/')} AS ${name}Units, ${of('%')} AS ${name}Rest`
+}
 
 export const sumOf = <Name extends string>(row: Sum<Name>, name: Name): bigint =>
   row[`${name}Units`] * UNIT + row[`${name}Rest`]
