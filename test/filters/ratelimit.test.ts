@@ -1,4 +1,6 @@
 /** Rates and places of organizations, by rule; and which app a request is attributed to. */
+import assert from 'node:assert/strict'
+import fc from 'fast-check'
 import t from 'tap'
 import type { GatewayError } from '../../src/core/error.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
@@ -14,10 +16,10 @@ const DAY = 86_400_000
 const NOW = 100 * DAY
 type Options = Parameters<typeof ratelimit.create>[0]
 
-function make(options: Partial<Options>, used = '0') {
+function make(options: Partial<Options>, used = '0', clock: () => number = () => 0) {
   let lookups = 0
   const services = {
-    counters: new MemoryCounters(() => 0),
+    counters: new MemoryCounters(clock),
     ledger: {
       balance: async () => {
         lookups++
@@ -104,6 +106,37 @@ t.test('a request beyond the rate gives its place back, too', async t => {
   filter.finish!(second, true)
   t.match(await enter(third), { status: 429, message: /Rate limit exceeded/ })
 })
+
+t.test(
+  'a client that waits as long as Retry-After says is let in, and never waits for longer than the window',
+  async () => {
+    const waits = fc.array(
+      fc.oneof(
+        fc.nat(90_000),
+        fc.integer({ min: 59_000, max: 61_000 }),
+        fc.nat(1_500_000).map(units => units / 1024),
+      ),
+      { minLength: 1, maxLength: 12 },
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: 5 }), waits, async (rpm, waits) => {
+        let now = 0
+        const { enter } = make({ rpm }, '0', () => now)
+        for (const wait of waits) {
+          now += wait
+          let got = await enter(exchange({ principal }))
+          while (got.status === 200) got = await enter(exchange({ principal }))
+          const seconds = Number(got.headers['retry-after'])
+          assert.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= 60, `${seconds}`)
+          assert.equal(got.headers.ratelimit, `"requests";r=0;t=${seconds}`)
+          now += seconds * 1000
+          assert.equal((await enter(exchange({ principal }))).status, 200, `refused after ${seconds} s, at ${now}`)
+        }
+      }),
+      { numRuns: 200 },
+    )
+  },
+)
 
 t.test('an app is known by what it says, where it links from, or what it runs on', async t => {
   const rows: [headers: Record<string, string>, app: string | null][] = [

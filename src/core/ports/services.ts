@@ -16,7 +16,7 @@ export interface Counters {
 export interface Quota {
   readonly allowed: boolean
   readonly remaining: number
-  /** Until the oldest unit leaves the window. */
+  /** At most `windowMs`: the oldest units leave the window then, so that a refused caller finds one free. */
   readonly resetMs: number
 }
 

@@ -1,7 +1,7 @@
 /** Sliding-window counters of one process. */
 import { LRUCache } from 'lru-cache'
 import type { Counters, Quota } from '../../core/ports.ts'
-import { SlidingWindow } from './window.ts'
+import { SlidingWindow, untilLeft } from './window.ts'
 
 const MAX_KEYS = 10_000
 
@@ -24,14 +24,14 @@ export class MemoryCounters implements Counters {
       window = new SlidingWindow(windowMs)
       this.#windows.set(name, window)
     }
-    const now = Math.floor(this.#now())
+    const now = this.#now()
     const bucket = window.advance(now)
     const allowed = window.sum < limit
-    if (allowed) window.add(bucket, 1)
+    if (allowed) window.add(bucket, 1, now)
     return {
       allowed,
       remaining: Math.max(0, limit - window.sum),
-      resetMs: Math.max(0, window.leavesAt - now),
+      resetMs: untilLeft(window.leavesAt, now, windowMs),
     }
   }
 

@@ -1,22 +1,32 @@
 /** One sliding window of counted units. */
 
-/** A window is cut into at most so many buckets; a unit counts up to one bucket longer than the window, never shorter. */
+/** A window is cut into at most so many buckets; the units of one leave together, when its newest is a window old. */
 const BUCKETS = 60
 
 /** Milliseconds that one bucket of a window lasts. */
 export const bucketMs = (windowMs: number): number => Math.max(1, Math.ceil(windowMs / BUCKETS))
 
+/** Whole milliseconds from `now` until `leavesAt`; none is more than a window away, unless the clock ran backwards. */
+export const untilLeft = (leavesAt: number, now: number, windowMs: number): number =>
+  Math.min(windowMs, Math.max(0, Math.ceil(leavesAt - now)))
+
 /** Bucket number b stands in slot b modulo the number of buckets that a window can touch. */
 export class SlidingWindow {
+  readonly #windowMs: number
   readonly #width: number
   readonly #units: Uint32Array
+  /** When the newest unit of each bucket was added. */
+  readonly #newest: Float64Array
   #sum = 0
   /** No unit is in an older bucket. */
   #oldest = 0
 
   constructor(windowMs: number) {
+    this.#windowMs = windowMs
     this.#width = bucketMs(windowMs)
-    this.#units = new Uint32Array(Math.ceil(windowMs / this.#width) + 1)
+    const span = Math.ceil(windowMs / this.#width) + 1
+    this.#units = new Uint32Array(span)
+    this.#newest = new Float64Array(span)
   }
 
   /** Of the window that ends at the time of the last `advance`. */
@@ -24,9 +34,9 @@ export class SlidingWindow {
     return this.#sum
   }
 
-  /** When the oldest unit leaves the window. */
+  /** When the oldest bucket with a unit leaves the window; for use after `advance`, while there is a unit. */
   get leavesAt(): number {
-    return (this.#oldest + this.#units.length) * this.#width
+    return this.#newest[this.#oldest % this.#newest.length]! + this.#windowMs
   }
 
   /**
@@ -39,7 +49,7 @@ export class SlidingWindow {
     while (this.#sum > 0) {
       const slot = this.#oldest % span
       const units = this.#units[slot]!
-      if (units > 0 && this.#oldest > bucket - span) return bucket
+      if (units > 0 && this.#newest[slot]! + this.#windowMs > now) return bucket
       this.#sum -= units
       this.#units[slot] = 0
       this.#oldest++
@@ -48,11 +58,19 @@ export class SlidingWindow {
     return bucket
   }
 
-  /** `bucket` is what `advance` has just returned. */
-  add(bucket: number, units: number): void {
+  /** `bucket` is what `advance` has just returned; `at` is when the last of the units may be used. */
+  add(bucket: number, units: number, at: number): void {
     const slot = bucket % this.#units.length
+    const newest = this.#units[slot] === 0 ? bucket * this.#width : this.#newest[slot]!
+    this.#newest[slot] = Math.max(newest, at)
     this.#units[slot] = this.#units[slot]! + units
     this.#sum += units
+  }
+
+  /** None of the units of `bucket` is used after `now`, whatever was said when they were added. */
+  settle(bucket: number, now: number): void {
+    const slot = bucket % this.#units.length
+    this.#newest[slot] = Math.min(this.#newest[slot]!, Math.max(now, bucket * this.#width))
   }
 
   /** Takes units back out of the bucket that they were added to, unless that has left the window. */

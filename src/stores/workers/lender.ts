@@ -4,7 +4,7 @@
  */
 import { LRUCache } from 'lru-cache'
 import { MemoryCounters } from '../memory/counters.ts'
-import { SlidingWindow } from '../memory/window.ts'
+import { bucketMs, SlidingWindow } from '../memory/window.ts'
 import { type Ask, type Lending, type Loan, systemClock, type Unused } from './lending.ts'
 
 const MAX_KEYS = 10_000
@@ -62,14 +62,17 @@ export class Lender {
   #lend(pot: Pot, ask: Ask, recall: Recall): Loan | Promise<Loan> {
     const { limit, need, more } = ask
     const { window } = pot
-    const bucket = window.advance(Math.floor(this.#now()))
+    const now = this.#now()
+    const bucket = window.advance(now)
     const free = Math.max(0, limit - window.sum)
-    const recalled = free < need && pot.recall()
+    const recalled = free < need && pot.recall(bucket)
     if (recalled) return recalled.then(() => this.#lend(pot, ask, recall))
     const spare = Math.min(more, Math.floor((free - need) / (CAUTION * this.#borrowers)))
     const units = free < need ? free : need + spare
-    window.add(bucket, units)
+    // Spare units may be used up to the end of their bucket.
+    window.add(bucket, units, units > need ? (bucket + 1) * bucketMs(ask.windowMs) : now)
     if (units > need) pot.holders.add(recall)
+    else if (pot.isBack(bucket)) window.settle(bucket, now)
     return { units, bucket, free: free - units, leavesAt: window.leavesAt }
   }
 
@@ -91,6 +94,8 @@ class Pot {
   readonly #key: string
   readonly #windowMs: number
   #recalling: Promise<unknown> | undefined
+  /** The bucket of the last recall without an answer from every worker. */
+  #unanswered = -1
 
   constructor(key: string, windowMs: number) {
     this.#key = key
@@ -102,30 +107,43 @@ class Pot {
     this.window.remove(bucket, units)
   }
 
-  /** Resolves when all that is left over is back; undefined when there is none. */
-  recall(): Promise<unknown> | undefined {
+  /** Whether no worker has anything left over that may be used in `bucket`. */
+  isBack(bucket: number): boolean {
+    return this.holders.size === 0 && this.#unanswered !== bucket
+  }
+
+  /** Resolves when all that is left over is back; undefined when there is none. `bucket` is the present one. */
+  recall(bucket: number): Promise<unknown> | undefined {
     if (this.#recalling) return this.#recalling
     if (this.holders.size === 0) return undefined
     const asked = [...this.holders]
     // Who borrows while this is under way is a holder again.
     this.holders.clear()
-    this.#recalling = Promise.all(asked.map(recall => this.#recall(recall))).finally(() => {
+    const before = this.#unanswered
+    this.#unanswered = bucket
+    this.#recalling = Promise.all(asked.map(recall => this.#recall(recall))).then(answered => {
       this.#recalling = undefined
+      if (!answered.includes(false)) this.#unanswered = before
     })
     return this.#recalling
   }
 
-  async #recall(recall: Recall): Promise<void> {
+  /** Resolves with whether the worker has answered. */
+  async #recall(recall: Recall): Promise<boolean> {
     let timer: NodeJS.Timeout | undefined
-    const late = new Promise<void>(resolve => {
-      timer = setTimeout(resolve, RECALL_MS)
+    const late = new Promise<false>(resolve => {
+      timer = setTimeout(resolve, RECALL_MS, false)
     })
     // Of a worker that has ended, what it had left over is not known.
     const back = recall(this.#key, this.#windowMs).then(
-      unused => unused && this.giveBack(unused),
-      () => undefined,
+      unused => {
+        if (unused) this.giveBack(unused)
+        return true
+      },
+      () => false,
     )
-    await Promise.race([back, late])
+    const answered = await Promise.race([back, late])
     clearTimeout(timer)
+    return answered
   }
 }

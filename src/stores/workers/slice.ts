@@ -1,6 +1,6 @@
 /** One key's units as a worker has borrowed them. */
 import type { Quota } from '../../core/ports.ts'
-import { bucketMs } from '../memory/window.ts'
+import { bucketMs, untilLeft } from '../memory/window.ts'
 import type { Lending, Loan, Unused } from './lending.ts'
 
 /** Of the units of one bucket, the share that the next bucket begins with. */
@@ -95,11 +95,11 @@ export class Slice {
   }
 
   #resetMs(): number {
-    return Math.max(0, this.#loan.leavesAt - Math.floor(this.#now()))
+    return untilLeft(this.#loan.leavesAt, this.#now(), this.windowMs)
   }
 
   #bucket(): number {
-    return Math.floor(Math.floor(this.#now()) / this.#width)
+    return Math.floor(this.#now() / this.#width)
   }
 
   /** How much beyond the need to ask for: as the last bucket shows it, and twice as much each time that was too little. */
