@@ -36,7 +36,7 @@ export function tokenCheck(token: string): (request: IncomingMessage) => void {
   return request => {
     const given = /^Bearer +(\S+)$/i.exec(request.headers.authorization ?? '')?.[1]
     if (given !== undefined && timingSafeEqual(digest(given), expected)) return
-    throw errors.invalidKey(
+    throw errors.invalidToken(
       `${given === undefined ? 'No admin token was sent.' : 'The admin token is wrong.'} ` +
         'Send "Authorization: Bearer <token>" with the content of admin.token, which stands beside the database.',
     )

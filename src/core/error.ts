@@ -104,7 +104,10 @@ export const errors = {
         "No API key provided. Expected 'Authorization: Bearer <API_KEY>' header or 'x-api-key: <API_KEY>' header.",
       headers: { 'www-authenticate': 'Bearer' },
     }),
-  invalidKey: (message = 'Invalid API key.') =>
+  /** Begins with OpenAI's words: LiteLLM, and what is built on it, tells this error from other 4xx by them. */
+  invalidKey: (why = 'it is unknown or was revoked. Send a key of this gateway.') =>
+    errors.invalidToken(`Incorrect API key provided: ${why}`),
+  invalidToken: (message: string) =>
     new GatewayError({
       status: 401,
       type: 'invalid_request_error',

@@ -75,7 +75,7 @@ type Trusted = readonly AddressRange[]
 function enter(ex: Exchange, principal: Found, services: Services, trusted: Trusted, next: Next): Promise<Reply> {
   if (!principal) throw errors.invalidKey()
   if (principal.expiresAt !== undefined && principal.expiresAt <= services.now()) {
-    throw errors.invalidKey('This API key has expired.')
+    throw errors.invalidKey('it has expired. Send one that is valid.')
   }
   if (!principal.access) throw errors.forbidden('The member who made this API key has no access to its project.')
   if (principal.archived) throw errors.archived()

@@ -218,7 +218,7 @@ group('AT-05, AT-08, CC-10 keys end, projects are archived, members leave: the n
   await upstream.script('a', [{ chunks: ['one ', 'two ', 'three'], hold: 1 }])
   const running = await ask(who, { stream: true })
   await command('keys.revoke', { id: who.id })
-  t.match(await status(ask(who)), /^401 Invalid API key\.$/, 'at once')
+  t.match(await status(ask(who)), /^401 Incorrect API key provided: it is unknown or was revoked\./, 'at once')
   await upstream.release('a')
   t.match(await running.text(), /three[\s\S]*data: \[DONE\]/, 'CC-10 what ran finishes by its own')
   const rolled = await command<{ key: string }>('keys.roll', { id: developers.id })

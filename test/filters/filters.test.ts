@@ -387,6 +387,18 @@ t.test('a credential is looked up by its hash, and what cannot be told apart is 
     const seen = answer instanceof GatewayError ? `${answer.status} ${answer.code}` : ex.principal?.keyId
     t.equal(seen, got, JSON.stringify(headers))
   }
+  const words = async (secret: string) => {
+    const ex = exchange({ headers: { 'x-api-key': secret } })
+    const got = await run(auth, { optional: false, trusted_proxies: [] }, { keys, policies: lenient }, ex)
+    return got instanceof GatewayError ? got.message : ''
+  }
+  t.match(await words('wrong'), /^Incorrect API key provided: it is unknown/, 'clients tell the class by these words')
+  t.match(await words('expired'), /^Incorrect API key provided: it has expired/)
+  t.equal(
+    await words('x'.repeat(257)),
+    await words('wrong'),
+    'a text that can be no key is not told from an unknown one',
+  )
   const open = exchange()
   t.match(await run(auth, { optional: true, trusted_proxies: [] }, { keys, policies: lenient }, open), { status: 200 })
   t.equal(open.principal, undefined)
