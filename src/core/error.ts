@@ -205,8 +205,13 @@ export const errors = {
       failover: true,
       upstreamStatus: 0,
     }),
-  upstreamRateLimited: () =>
-    upstream(503, 'upstream_rate_limited', 'Every provider of this model is rate limited. Please retry later.', 429),
+  upstreamRateLimited: (seconds: number) =>
+    upstream(
+      503,
+      'upstream_rate_limited',
+      'Every provider of this model is rate limited. Please retry later.',
+      429,
+    ).with({ headers: retryAfter(seconds) }),
   allProvidersFailed: (detail: string) =>
     upstream(502, 'all_providers_failed', `All providers failed. The last one said: ${detail}`, 502),
   noProvider: (model: string, reason: string) =>

@@ -71,7 +71,7 @@ export const route: FilterFactory<Settings> = {
           if (!following || isLate(ex, following) || !(course.isSound(following) || budget.take())) break
           step = following
         }
-        throw exhausted(failures)
+        throw exhausted(failures, options.circuit.max)
       },
       finish(ex) {
         const last = ex.attempts.at(-1)

@@ -17,14 +17,28 @@ export const isBeyondWire = ({ status, upstreamStatus, failover }: GatewayError)
 export const isFull = ({ code, upstreamStatus }: GatewayError): boolean =>
   code === 'overloaded' && upstreamStatus === undefined
 
-/** The one error for attempts that all may fail over: what they share if they share it, else `all_providers_failed`. */
-export function exhausted(failures: readonly GatewayError[]): GatewayError {
+/** Without a wait from any provider: longer than the second in which clients spend their retries, and soon enough. */
+const USUAL_WAIT_MS = 5000
+
+/** The shortest wait that a provider asked for. */
+function waitOf(failures: readonly GatewayError[]): number {
+  const waits = failures.flatMap(({ retryAfterMs }) => retryAfterMs ?? [])
+  return waits.length > 0 ? Math.min(...waits) : USUAL_WAIT_MS
+}
+
+/**
+ * The one error for attempts that all may fail over: what they share if they share it, else `all_providers_failed`.
+ * Where a client is told to wait, it is for `longestMs` at most.
+ */
+export function exhausted(failures: readonly GatewayError[], longestMs: number): GatewayError {
   // Whose wire cannot carry the request was never asked: what it refused counts only when nobody was.
   const asked = failures.filter(error => !isBeyondWire(error))
   const last = asked.at(-1)
   if (!last) return failures[0]!
   const all = (test: (error: GatewayError) => boolean) => asked.every(test)
-  if (all(error => error.upstreamStatus === 429)) return errors.upstreamRateLimited()
+  if (all(error => error.upstreamStatus === 429)) {
+    return errors.upstreamRateLimited(Math.min(waitOf(asked), longestMs) / 1000)
+  }
   if (all(error => error.status === 504)) return last
   if (all(error => error.status === 529 && error.upstreamStatus === undefined)) return last
   if (all(error => error.code === 'fetch_failed')) return last

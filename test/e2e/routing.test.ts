@@ -234,15 +234,24 @@ t.test('MF-10 SI-19 what cannot be routed is refused with the reason, before any
   ])
 })
 
-t.test("SI-11 UF-09 what throttles a provider is not the client's: no header of it is passed on", async t => {
-  await play('plain', { status: 429, headers: { 'retry-after': '3600', 'x-ratelimit-remaining-requests': '0' } })
-  const response = await ask('plain')
-  t.equal(response.status, 503)
-  t.match(await response.json(), { error: { code: 'upstream_rate_limited' } })
-  t.notOk(response.headers.has('retry-after') || response.headers.has('x-ratelimit-remaining-requests'))
-  await play('plain', {})
-  t.equal((await ask('plain')).status, 200, 'the only provider is asked all the same')
-})
+t.test(
+  "SI-11 UF-09 what throttles a provider is not the client's: the wait is ours, and no header is passed on",
+  async t => {
+    await play('plain', { status: 429, headers: { 'retry-after': '3600', 'x-ratelimit-remaining-requests': '0' } })
+    const response = await ask('plain')
+    t.equal(response.status, 503)
+    t.match(await response.json(), { error: { code: 'upstream_rate_limited' } })
+    t.equal(response.headers.get('retry-after'), '300', 'as long as a provider is left alone, at most')
+    t.notOk(response.headers.has('x-ratelimit-remaining-requests'))
+  const messages = { model: 'plain', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] }
+  for (const again of [await ask('plain', { stream: true }), await gateway.post('/v1/messages', messages)]) {
+    t.strictSame([again.status, again.headers.get('retry-after')], [503, '300'])
+    await again.text()
+  }
+    await play('plain', {})
+    t.equal((await ask('plain')).status, 200, 'the only provider is asked all the same')
+  },
+)
 
 t.test('the gateway is as it was', async t => {
   await checkInvariants(t, gateway, upstream)

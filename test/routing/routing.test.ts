@@ -386,10 +386,23 @@ t.test('when nobody answered, the client is told what all failures share', async
     [[missing, unreachable], 502, 'all_providers_failed', /ECONNREFUSED/],
   ]
   for (const [failures, status, code, said] of rows) {
-    const error = exhausted(failures)
+    const error = exhausted(failures, 300_000)
     const says = failures.map(failure => failure.code).join()
     t.match([error.status, error.code, error.message], [status, code, said], says)
     t.not(error.status, 401, says)
+    t.equal('retry-after' in error.headers, status === 503, says)
+  }
+  const waits: [ms: (number | undefined)[], seconds: string][] = [
+    [[undefined], '5'],
+    [[7000], '7'],
+    [[1], '1'],
+    [[30_000, 4001, undefined], '5'],
+    [[undefined, 30_000], '30'],
+    [[86_400_000, 3_600_000], '300'],
+  ]
+  for (const [ms, seconds] of waits) {
+    const failures = ms.map(retryAfterMs => throttled.with({ retryAfterMs }))
+    t.equal(exhausted(failures, 300_000).headers['retry-after'], seconds, `the shortest of ${ms}`)
   }
   const kinds: [GatewayError, string][] = [
     [slow, 'timeout'],
