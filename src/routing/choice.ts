@@ -46,17 +46,19 @@ export class Chooser {
     if (session) this.#known.pins.set(session.key, session.offer ?? answered.key, this.#settings.session.ttl)
   }
 
-  /** The provider that the model string names, unless it is down and another one does better. */
+  /** The provider that the model string names, unless it is down or fails too often and another one does better. */
   #pinned(ex: Exchange, groups: Group[], failover: boolean): Choice {
+    const { low_uptime: low, low_uptime_requests: least } = this.#settings.thresholds
     const own = groups.length > 1 ? this.#ranking.rank(ex, groups, false) : groups
-    const uptime = Math.max(...groups.map(({ candidate }) => this.#uptime(candidate)))
-    if (failover && uptime < this.#settings.thresholds.low_uptime) {
-      const all = groupsOf(plan(ex, { auto: [], unpinned: true }))
-      const others = all.filter(
-        ({ candidate }) => candidate.mapping.provider.id !== ex.requestedProvider && this.#uptime(candidate) > uptime,
+    const isUp = groups.some(group => this.#isUp(group))
+    const uptime = Math.max(...groups.map(({ candidate }) => this.#uptime(candidate, least)))
+    if (failover && (!isUp || uptime < low)) {
+      const doesBetter = (group: Group) => (!isUp && this.#isUp(group)) || this.#uptime(group.candidate, least) > uptime
+      const others = groupsOf(plan(ex, { auto: [], unpinned: true })).filter(
+        group => group.candidate.mapping.provider.id !== ex.requestedProvider && doesBetter(group),
       )
-      // Now and then it is asked all the same: nothing else would show that it is back.
-      const asked = this.#known.random() < this.#settings.exploration
+      // Now and then it is tried all the same: nothing else would show that it is back. Of an open circuit, probes do.
+      const asked = isUp && this.#known.random() < this.#settings.exploration
       const better = this.#ranking.rank(ex, others, false)
       if (asked && others.length > 0) return { ranked: [...own, ...better], reason: 'random-exploration', failover }
       if (others.length > 0) return { ranked: [...better, ...own], reason: 'low-uptime-fallback', failover }
@@ -124,8 +126,8 @@ export class Chooser {
   }
 
   /** Percent; of those who were hardly tried, the default. */
-  #uptime(candidate: Candidate): number {
-    return this.#ranking.uptime(this.#ranking.read(candidate)) ?? this.#settings.thresholds.default_uptime
+  #uptime(candidate: Candidate, least?: number): number {
+    return this.#ranking.uptime(this.#ranking.read(candidate), least) ?? this.#settings.thresholds.default_uptime
   }
 }
 

@@ -115,8 +115,8 @@ export class Ranking {
     return this.#measurements.read(candidate.key, this.#history)
   }
 
-  /** Percent; undefined while there are too few attempts to say. */
-  uptime(measured: Measured | undefined): number | undefined {
-    return measured && measured.requests >= this.#settings.thresholds.min_requests ? measured.uptime : undefined
+  /** Percent; undefined while there are fewer attempts than `least`. */
+  uptime(measured: Measured | undefined, least: number = this.#settings.thresholds.min_requests): number | undefined {
+    return measured && measured.requests >= least ? measured.uptime : undefined
   }
 }

@@ -49,6 +49,8 @@ export const settings = s.object({
       min_requests: count(20),
       /** Percent below which a provider that the model string names is left for another one. */
       low_uptime: percent(90),
+      /** Attempts without which it stays. */
+      low_uptime_requests: count(5),
     }),
     {},
   ),

@@ -51,6 +51,8 @@ const gateway = await startGateway(t, {
     ...serve('worn', ['worn'], '1'),
     ...serve('named', ['named'], '1'),
     ...serve('other', ['named'], '2'),
+    ...serve('pinned', ['named'], '3'),
+    ...serve('unpaid', ['named'], '4'),
     ...serve('hole', ['hole'], '1', {
       base_url: `http://127.0.0.1:${holePort}/v1`,
       timeouts: { connect: '500ms', first_event: '10s' },
@@ -201,12 +203,28 @@ t.test('UF-15 a named provider stays while it is up, and is left when it is down
     const body = (await response.json()) as { metadata?: Metadata }
     return body.metadata?.used_provider ?? response.status
   }
-  for (let count = 0; count < 18; count++) t.equal(await used(), 'named')
+  for (let count = 0; count < 9; count++) t.equal(await used(), 'named')
   await play('named', { status: 500 })
-  t.strictSame([await used(), await used()], [502, 502], 'of twenty attempts two failed, which is 90 percent')
-  t.equal(await used(), 502)
+  t.strictSame([await used(), await used()], [502, 502], 'of ten attempts one failed, which is 90 percent')
   t.equal(await used(), 'other')
   t.equal(await used({ 'x-no-fallback': 'true' }), 502)
+})
+
+t.test('UF-15 of an outage the callers of a named provider see five answers, not all', async t => {
+  await play('pinned', { status: 502 })
+  const statuses: number[] = []
+  for (let count = 0; count < 20; count++) {
+    const response = await ask('pinned/named', { stream: count % 2 === 1 })
+    statuses.push(response.status)
+    await response.text()
+  }
+  t.strictSame(statuses, [...Array(5).fill(502), ...Array(15).fill(200)])
+  t.equal(await hits('pinned'), 5, 'an open circuit is not tried')
+  t.equal((await ask('pinned/named', {}, { 'x-no-fallback': 'true' })).status, 502)
+
+  await play('unpaid', { status: 401 })
+  t.equal((await ask('unpaid/named')).status, 502)
+  t.equal((await ask('unpaid/named')).status, 200, 'a credential that is refused is left at once')
 })
 
 t.test('MF-10 SI-19 what cannot be routed is refused with the reason, before anybody is asked', async t => {
@@ -243,11 +261,11 @@ t.test(
     t.match(await response.json(), { error: { code: 'upstream_rate_limited' } })
     t.equal(response.headers.get('retry-after'), '300', 'as long as a provider is left alone, at most')
     t.notOk(response.headers.has('x-ratelimit-remaining-requests'))
-  const messages = { model: 'plain', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] }
-  for (const again of [await ask('plain', { stream: true }), await gateway.post('/v1/messages', messages)]) {
-    t.strictSame([again.status, again.headers.get('retry-after')], [503, '300'])
-    await again.text()
-  }
+    const messages = { model: 'plain', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] }
+    for (const again of [await ask('plain', { stream: true }), await gateway.post('/v1/messages', messages)]) {
+      t.strictSame([again.status, again.headers.get('retry-after')], [503, '300'])
+      await again.text()
+    }
     await play('plain', {})
     t.equal((await ask('plain')).status, 200, 'the only provider is asked all the same')
   },

@@ -254,10 +254,14 @@ t.test(
       new Chooser(settingsOf(options), memory).choose(asking(catalog, { model: 'a/m' }, { headers }))
     const { memory } = chooserOf()
     t.strictSame([keys(ask(memory)), ask(memory).reason], [['a/m'], 'direct-provider-specified'])
-    memory.attempts('a/m', 0, 19)
-    t.strictSame(keys(ask(memory)), ['a/m'], 'nineteen attempts say nothing')
+    memory.attempts('a/m', 0, 4)
+    t.strictSame(keys(ask(memory)), ['a/m'], 'four attempts say nothing')
+    memory.attempts('a/m', 4, 0)
+    t.equal(ask(memory).reason, 'low-uptime-fallback', 'from five on any number does')
     memory.time += 3_600_000
-    memory.attempts('a/m', 95, 5)
+    memory.attempts('a/m', 9, 1)
+    t.strictSame(keys(ask(memory)), ['a/m'], 'nine of ten are 90 percent')
+    memory.attempts('a/m', 86, 4)
     t.strictSame(keys(ask(memory)), ['a/m'])
     memory.attempts('a/m', 0, 6)
     t.strictSame([keys(ask(memory)), ask(memory).reason], [['b/m', 'c/m', 'a/m'], 'low-uptime-fallback'])
@@ -273,6 +277,28 @@ t.test(
     t.strictSame(keys(ask(memory)), ['a/m'], 'what is an hour old does not count')
   },
 )
+
+t.test('UF-15 a named provider is left while its circuit is open, or those of all its credentials', async t => {
+  const a = provider('a', { credentials: [credential('1'), credential('2')] })
+  const catalog = offers([a, priced('1')], [provider('b'), priced('2')], [provider('c'), priced('3')])
+  const { memory, choose } = chooserOf()
+  const ask = (headers = {}) => choose(asking(catalog, { model: 'a/m' }, { headers }))
+  memory.circuits.trip('a/m#1', policy)
+  t.strictSame(told(ask()), ['a/m', 'direct-provider-specified'], 'another credential may do')
+  memory.circuits.trip('a/m#2', policy)
+  t.strictSame([keys(ask()), ask().reason], [['b/m', 'c/m', 'a/m'], 'low-uptime-fallback'])
+  memory.time += 30_000
+  t.strictSame(told(ask()), ['a/m', 'direct-provider-specified'], 'half-open: this request is the probe')
+  memory.circuits.trip('a/m', policy)
+  t.strictSame([keys(ask()), ask().reason], [['b/m', 'c/m', 'a/m'], 'low-uptime-fallback'])
+  t.strictSame(keys(ask({ 'x-no-fallback': 'true' })), ['a/m'])
+  memory.chances.push(0.001)
+  t.strictSame([keys(ask())[0], memory.chances], ['b/m', [0.001]], 'nothing is left to chance')
+  memory.circuits.trip('b/m', policy)
+  t.strictSame(keys(ask()), ['c/m', 'a/m'])
+  memory.circuits.trip('c/m', policy)
+  t.strictSame(told(ask()), ['a/m', 'direct-provider-specified'], 'no other one does better')
+})
 
 t.test('x-no-fallback is told to whoever tries', async t => {
   const catalog = offers([provider('a')], [provider('b')])
