@@ -7,7 +7,7 @@ import type { HttpSink } from './sink.ts'
 
 /** Milliseconds. */
 export interface Pace {
-  /** A stream that says nothing for so long says a heartbeat. */
+  /** A stream that says nothing for so long says a heartbeat; 0 for none. */
   readonly heartbeat: number
   /** A stream whose provider has sent no content for so long is begun all the same. */
   readonly hold: number
@@ -23,7 +23,9 @@ export interface Flight {
   at: number
 }
 
+/** In the shortest time of a pace. */
 const TICKS = 4
+const MIN_TICK_MS = 10
 const MAX_TICK_MS = 1000
 
 /**
@@ -39,8 +41,10 @@ export class Flights {
   /** `onTick` is called with every look at the requests. */
   constructor(pace: Pace, onTick: () => void) {
     this.#pace = pace
-    const tickMs = Math.max(1, Math.min(MAX_TICK_MS, pace.heartbeat / TICKS, pace.hold / TICKS, pace.request / TICKS))
-    this.#ticksOfSilence = Math.ceil(pace.heartbeat / tickMs)
+    const heartbeat = pace.heartbeat || Number.POSITIVE_INFINITY
+    const shortest = Math.min(heartbeat, pace.hold, pace.request)
+    const tickMs = Math.min(MAX_TICK_MS, Math.max(MIN_TICK_MS, shortest / TICKS))
+    this.#ticksOfSilence = Math.ceil(heartbeat / tickMs)
     this.#timer = setInterval(() => {
       this.#look()
       onTick()
