@@ -40,6 +40,11 @@ export class ConfigSnapshot implements Snapshot {
       if (methods.has(method)) throw new Error(`two endpoints are at ${method} ${path}`)
       this.#byPath.set(path, methods.set(method, route))
     }
+    // As RFC 9110 section 9.3.2 wants it; the HTTP server leaves the body out.
+    for (const methods of this.#byPath.values()) {
+      const get = methods.get('GET')
+      if (get && !methods.has('HEAD')) methods.set('HEAD', get)
+    }
   }
 
   match(method: string, path: string): Route | { readonly allow: string[] } | undefined {

@@ -14,7 +14,10 @@ export interface Snapshot {
   readonly version: string
   readonly catalog: Catalog
   readonly plans: Plans
-  /** The route of a request, the methods that its path would take, or undefined for an unknown path. */
+  /**
+   * The route of a request, the methods that its path would take, or undefined for an unknown path. HEAD is answered
+   * wherever GET is.
+   */
   match(method: string, path: string): Route | { readonly allow: string[] } | undefined
   routes(): readonly Route[]
   /** An exchange holds its snapshot from first byte to `finish`. */

@@ -76,11 +76,13 @@ group('PA-06 what is too long is refused by its length', async t => {
 
 group('PA-08 a method that a path does not have is told which it has', async t => {
   const rows: [method: string, target: string, status: number, allow?: string][] = [
-    ['TRACE', '/v1/models', 405, 'GET'],
+    ['TRACE', '/v1/models', 405, 'GET, HEAD'],
     ['PUT', '/v1/chat/completions', 405, 'POST'],
     ['DELETE', '/v1/chat/completions', 405, 'POST'],
     ['GET', '/v1/chat/completions', 405, 'POST'],
-    ['POST', '/v1/models', 405, 'GET'],
+    ['POST', '/v1/models', 405, 'GET, HEAD'],
+    ['POST', '/', 405, 'GET, HEAD'],
+    ['OPTIONS', '/v1/models', 405, 'GET, HEAD'],
     ['OPTIONS', '/v1/chat/completions', 405, 'POST'],
     ['PROPFIND', '/nothing', 404],
   ]
@@ -102,6 +104,22 @@ group('PA-08 a method that a path does not have is told which it has', async t =
   const tunnel = await send(head('CONNECT 127.0.0.1:80 HTTP/1.1', 'Host: g'))
   t.not(tunnel.closed, null, 'CONNECT opens no tunnel')
   t.not(tunnel.status, 200)
+})
+
+group('PA-08 HEAD is answered wherever GET is: the same head, and no body', async t => {
+  const lines = (head: string) =>
+    head.split('\r\n').filter(line => !/^(?:date|x-request-id|ratelimit[\w-]*|x-ratelimit-[\w-]*):/i.test(line))
+  for (const target of ['/', '/v1/models', '/v1/key', '/v1/models?mapped']) {
+    const wanted = await send(get(target, bearer), 1)
+    const answers = await send(get(target, bearer).replace('GET', 'HEAD') + get('/nothing', 'Connection: close'))
+    const [first, second] = answers.bytes.toString().split('\r\n\r\n')
+    t.strictSame(lines(first!), lines(wanted.bytes.toString().split('\r\n\r\n')[0]!), target)
+    t.match(second, /^HTTP\/1\.1 404 /, 'what follows is the next answer')
+  }
+  const refused = await send(head('HEAD /v1/key HTTP/1.1', 'Host: g', 'x-api-key: mgw_wrong', 'Connection: close'))
+  t.match(refused.bytes.toString(), /^HTTP\/1\.1 401 [\s\S]*\r\n\r\n$/)
+  const posted = await send(head('HEAD /v1/messages HTTP/1.1', 'Host: g', 'Connection: close'))
+  t.match(posted.bytes.toString(), /^HTTP\/1\.1 405 [\s\S]*\r\nallow: POST\r\n[\s\S]*\r\n\r\n$/)
 })
 
 group('PA-08 who asks at the address of another wire is refused in the form of that wire', async t => {
