@@ -169,6 +169,7 @@ export function listenerOf({ file: { server }, services, manager }: Parts): List
     pace: { heartbeat: server.heartbeat, hold: server.hold, request: server.request_timeout },
     headerTimeout: server.header_timeout,
     writeStall: server.write_stall,
+    origins: server.cors.origins,
     maxConnections: Math.min(server.max_connections, connectionsWithin(openFiles())),
     current: () => manager.current,
     ...{ room, load, metrics, log },

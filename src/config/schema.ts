@@ -22,6 +22,11 @@ const origin = s.string({
   pattern: '^https?://[^\\s/?#@]+$',
   description: 'a scheme, a host and perhaps a port, such as "http://images.internal:9000"',
 })
+/** As browsers write it: without a path, and without the port that its scheme has anyway. */
+const webOrigin = s.string({
+  pattern: '^(?:\\*|null|[A-Za-z][A-Za-z0-9+.-]*://[^\\s/?#@,*]+)$',
+  description: 'an origin such as "https://app.example.com", or "*" for all',
+})
 const text = s.string({ minLength: 1 })
 
 /** What messages call it. */
@@ -60,6 +65,7 @@ export const gatewayFile = s.object({
     max_connections: s.default(s.integer({ minimum: 1 }), 10_000),
     buffer: s.default(s.size(), '256MiB'),
     fetch_from: s.optional(s.array(origin)),
+    cors: s.default(s.object({ origins: s.default(s.array(webOrigin), ['*']) }), {}),
     workers: s.default(workers, 1),
   }),
   /** `keep_requests`: how long request rows are kept; for ever when it is not set. */

@@ -12,8 +12,13 @@ const phrases: Readonly<Record<number, string>> = {
   431: 'Request Header Fields Too Large',
 }
 
-/** `flights` are those of this connection: who asked properly gets an answer first. */
-export function answerBroken(cause: NodeJS.ErrnoException, socket: Socket, flights: readonly Flight[]): void {
+/** `flights` are those of this connection: who asked properly gets an answer first. `cors` are headers of every answer. */
+export function answerBroken(
+  cause: NodeJS.ErrnoException,
+  socket: Socket,
+  flights: readonly Flight[],
+  cors: readonly string[],
+): void {
   if (isClosing(socket)) return
   if (!socket.writable || cause.code === 'ECONNRESET') {
     socket.destroy()
@@ -26,24 +31,26 @@ export function answerBroken(cause: NodeJS.ErrnoException, socket: Socket, fligh
     broken.sink.endConnection()
     broken.intake.abort(error)
   } else if (broken) socket.destroy()
-  else if (flights.length > 0) afterAll(socket, flights, error)
-  else refuse(socket, error)
+  else if (flights.length > 0) afterAll(flights, () => socket.writable && refuse(socket, error, cors))
+  else refuse(socket, error, cors)
 }
 
 /** The requests before what is broken were whole. */
-function afterAll(socket: Socket, flights: readonly Flight[], error: GatewayError): void {
+function afterAll(flights: readonly Flight[], then: () => void): void {
   let left = flights.length
   for (const { sink } of flights) {
     sink.onEnd(() => {
-      if (--left === 0 && socket.writable) refuse(socket, error)
+      if (--left === 0) then()
     })
   }
 }
 
-function refuse(socket: Socket, error: GatewayError): void {
+function refuse(socket: Socket, error: GatewayError, cors: readonly string[]): void {
   const body = JSON.stringify(errorBody(error))
+  let more = ''
+  for (let at = 0; at < cors.length; at += 2) more += `${cors[at]}: ${cors[at + 1]}\r\n`
   socket.end(
-    `HTTP/1.1 ${error.status} ${phrases[error.status]}\r\nx-request-id: ${requestId(undefined)}\r\n` +
+    `HTTP/1.1 ${error.status} ${phrases[error.status]}\r\nx-request-id: ${requestId(undefined)}\r\n${more}` +
       `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\nconnection: close\r\n\r\n${body}`,
     () => socket.destroy(),
   )

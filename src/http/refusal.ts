@@ -5,26 +5,42 @@ import { requestId } from '../core/id.ts'
 import type { Snapshot } from '../core/snapshot.ts'
 import { endLast } from './closing.ts'
 
-/** `last` ends the connection in any case. */
+/** `last` ends the connection in any case. `cors` are headers that every answer at the path gets. */
 export function refuse(
   req: IncomingMessage,
   res: ServerResponse,
   error: GatewayError,
-  snapshot: Snapshot,
-  last: boolean,
+  { snapshot, last, cors }: { snapshot: Snapshot; last: boolean; cors: readonly string[] },
 ): void {
-  const body = JSON.stringify(bodyOf(error, snapshot.match('POST', (req.url ?? '').replace(/\?.*/s, ''))))
+  const body = JSON.stringify(bodyOf(error, snapshot.match('POST', pathOf(req))))
   const close = last || (error.status !== 404 && error.status !== 405) || hasBody(req)
-  const given = req.headers['x-request-id']
-  res.writeHead(error.status, {
-    ...error.headers,
-    'x-request-id': requestId(typeof given === 'string' ? given : undefined),
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(body),
-    ...(close && { connection: 'close' }),
-  })
+  res.writeHead(error.status, [
+    ...Object.entries(error.headers).flat(),
+    ...cors,
+    ...['x-request-id', idOf(req), 'content-type', 'application/json'],
+    ...['content-length', String(Buffer.byteLength(body))],
+    ...(close ? ['connection', 'close'] : []),
+  ])
   if (close) endLast(req, res, body)
   else res.end(body)
+}
+
+/** Answers a preflight. */
+export function permit(req: IncomingMessage, res: ServerResponse, headers: readonly string[], last: boolean): void {
+  const close = last || hasBody(req)
+  res.writeHead(204, [...headers, 'x-request-id', idOf(req), ...(close ? ['connection', 'close'] : [])])
+  if (close) endLast(req, res, '')
+  else res.end()
+}
+
+export const pathOf = ({ url = '' }: IncomingMessage): string => {
+  const mark = url.indexOf('?')
+  return mark < 0 ? url : url.slice(0, mark)
+}
+
+function idOf({ headers }: IncomingMessage): string {
+  const given = headers['x-request-id']
+  return requestId(typeof given === 'string' ? given : undefined)
 }
 
 /** In the form that clients of the path read, whatever they did wrong. */

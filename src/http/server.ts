@@ -11,11 +11,12 @@ import { Threshold } from '../core/threshold.ts'
 import { readJson } from './body.ts'
 import { answerBroken } from './broken.ts'
 import { isClosing } from './closing.ts'
+import { Cors } from './cors.ts'
 import { type DrainTimes, drain } from './drain.ts'
 import { checkRequest, headerCountLimit } from './edge.ts'
 import { Flights, type Pace } from './flights.ts'
 import { Intake } from './intake.ts'
-import { refuse } from './refusal.ts'
+import { pathOf, permit, refuse } from './refusal.ts'
 import { HttpSink } from './sink.ts'
 
 const MAX_HEADER_BYTES = 16 * 1024
@@ -26,6 +27,8 @@ const MAX_REQUESTS_PER_SOCKET = 1_000
 const HIGH_WATER = 16 * 1024
 /** Node's own limit of a request's time lies behind ours, which answers in the shape of the endpoint. */
 const SPARE_MS = 5_000
+/** At a path without an endpoint, so that pages can read the 404. */
+const USUAL_METHODS = ['GET', 'HEAD', 'POST']
 /** Shares of the heap's limit at which connections are not kept, and at which none is accepted. */
 const FULL = { keepAlive: 0.92, accept: 0.98, slack: 0.05 }
 
@@ -38,6 +41,8 @@ export interface ListenerOptions {
   /** Milliseconds after which a client that takes nothing of its answer is cut off. */
   readonly writeStall: number
   readonly maxConnections: number
+  /** Of web pages that may read answers; `*` for all. */
+  readonly origins: readonly string[]
   /** The snapshot that the next request runs on. */
   current(): Snapshot
   readonly room: Room
@@ -50,6 +55,7 @@ export class Listener {
   readonly #server: Server
   readonly #options: ListenerOptions
   readonly #flights: Flights
+  readonly #cors: Cors
   /** With the number of requests that each has carried. */
   readonly #sockets = new Map<Socket, number>()
   /** On which an answer has waited behind another one. */
@@ -72,6 +78,7 @@ export class Listener {
     const { headerTimeout, pace, maxConnections } = options
     this.#options = options
     this.#flights = new Flights(pace, () => this.#watchMemory())
+    this.#cors = new Cors(options.origins)
     this.#server = createServer({
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: headerTimeout,
@@ -87,7 +94,9 @@ export class Listener {
     this.#server.on('request', serve)
     this.#server.on('checkContinue', serve)
     this.#server.on('checkExpectation', (req, res) => this.#refuse(req, res, expectation(), true))
-    this.#server.on('clientError', (cause, socket: Socket) => answerBroken(cause, socket, this.#flights.on(socket)))
+    this.#server.on('clientError', (cause, socket: Socket) =>
+      answerBroken(cause, socket, this.#flights.on(socket), this.#cors.unread),
+    )
     this.#maxConnections = maxConnections
     this.#server.on('connection', (socket: Socket) => {
       if (this.#sockets.size >= this.#maxConnections) {
@@ -202,13 +211,15 @@ export class Listener {
     const last = left === 0 || this.#draining || this.#lastAnswers
     const { current, room, writeStall, log } = this.#options
     const snapshot = current()
-    const url = req.url ?? ''
-    const mark = url.indexOf('?')
-    const path = mark < 0 ? url : url.slice(0, mark)
+    const path = pathOf(req)
     let route: ReturnType<Snapshot['match']>
     try {
       checkRequest(req)
       route = snapshot.match(req.method ?? '', path)
+      if (this.#cors.isPreflight(path, req)) {
+        const methods = route && 'allow' in route ? route.allow : USUAL_METHODS
+        return permit(req, res, this.#cors.preflight(req, methods), last)
+      }
       if (!route) throw errors.notFound(`There is no endpoint ${path.slice(0, 200)}.`)
       if ('allow' in route) throw errors.methodNotAllowed(req.method ?? '', route.allow)
     } catch (thrown) {
@@ -224,7 +235,7 @@ export class Listener {
       snapshot,
       endpoint,
       headers: req.headers,
-      query: mark < 0 ? '' : url.slice(mark + 1),
+      query: (req.url ?? '').slice(path.length + 1),
       signal,
       peer: req.socket.remoteAddress ?? '',
       body: () => readJson(req, res, endpoint.bodyLimit, intake, endpoint.codec.parse),
@@ -233,7 +244,7 @@ export class Listener {
       if (!res.writableFinished) signal.abort(errors.aborted())
     })
     if (!res.socket) this.#pipelined.add(req.socket)
-    const sink = new HttpSink(req, res, ex.id, last, writeStall)
+    const sink = new HttpSink(req, res, ex.id, last, writeStall, this.#cors.headers(path, req))
     const flight = this.#flights.enter(ex, signal, sink, intake)
     try {
       await pump(route, ex, sink)
@@ -249,7 +260,7 @@ export class Listener {
   #refuse(req: IncomingMessage, res: ServerResponse, error: GatewayError, last: boolean): void {
     this.#options.metrics.refusal('http', error.code ?? 'internal')
     if (error.status === 500) this.#options.log.error({ err: error.cause }, 'a request could not be read')
-    refuse(req, res, error, this.#options.current(), last)
+    refuse(req, res, error, { snapshot: this.#options.current(), last, cors: this.#cors.headers(pathOf(req), req) })
   }
 }
 

@@ -19,6 +19,7 @@ export class HttpSink implements Sink {
   /** The connection ends with this answer. */
   #last: boolean
   readonly #requestId: string
+  readonly #cors: readonly string[]
   readonly #stallMs: number
   /** Ticks since something was said. */
   #silence = 0
@@ -27,11 +28,22 @@ export class HttpSink implements Sink {
   /** The answer is a stream of chunks (RFC 9112 section 7.1), which are framed here. */
   #chunked = false
 
-  /** `last` ends the connection after the answer. A client that accepts no byte for `stallMs` is cut off. */
-  constructor(req: IncomingMessage, res: ServerResponse, requestId: string, last: boolean, stallMs: number) {
+  /**
+   * `last` ends the connection after the answer. A client that accepts no byte for `stallMs` is cut off. `cors` are
+   * headers that every answer gets.
+   */
+  constructor(
+    req: IncomingMessage,
+    res: ServerResponse,
+    requestId: string,
+    last: boolean,
+    stallMs: number,
+    cors: readonly string[],
+  ) {
     this.#req = req
     this.#res = res
     this.#requestId = requestId
+    this.#cors = cors
     this.#last = last
     this.#stallMs = stallMs
   }
@@ -63,7 +75,7 @@ export class HttpSink implements Sink {
   /** Kept until the first bytes, so that a whole answer gets its length and goes out in one write. */
   head(status: number, contentType: string, headers: readonly string[]): void {
     this.#status = status
-    this.#headers = ['content-type', contentType, ...headers, 'x-request-id', this.#requestId]
+    this.#headers = ['content-type', contentType, ...headers, ...this.#cors, 'x-request-id', this.#requestId]
     if (contentType.startsWith(EVENT_STREAM)) {
       this.#headers.push('cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no')
     }

@@ -16,7 +16,7 @@ const gatewayRows: Row[] = [
     GATEWAY,
     'server: {',
     'server: { <<: {},',
-    '1:11: unknown key "<<"; expected listen, admin, public_url, drain, drain_delay, header_timeout, request_timeout, write_stall, heartbeat, hold, gather, max_connections, buffer, fetch_from, workers',
+    '1:11: unknown key "<<"; expected listen, admin, public_url, drain, drain_delay, header_timeout, request_timeout, write_stall, heartbeat, hold, gather, max_connections, buffer, fetch_from, cors, workers',
   ],
   [
     GATEWAY,
@@ -25,6 +25,18 @@ const gatewayRows: Row[] = [
     '1:20: expected a number of processes from 1 to 256, or "auto", got 0',
   ],
   [GATEWAY, 'server: {', 'server: { workers: aut,', '1:20: unknown value "aut"; did you mean "auto"?'],
+  [
+    GATEWAY,
+    'server: {',
+    'server: { cors: { origins: [app.example] },',
+    '1:29: expected an origin such as "https://app.example.com", or "*" for all, got "app.example"',
+  ],
+  [
+    GATEWAY,
+    'server: {',
+    'server: { cors: { origins: ["https://app.example/"] },',
+    '1:29: expected an origin such as "https://app.example.com", or "*" for all, got "https://app.example/"',
+  ],
   [GATEWAY, 'stores:', '__proto__: {}\nstores:', '2:1: the key "__proto__" is not allowed'],
   [GATEWAY, 'stores:', 'a: *nope\nstores:', '2:4: unknown anchor "nope"; define it above with "&nope"'],
   [GATEWAY, 'stores:', 'a: &a [*a]\nstores:', '2:8: nests deeper than 64 levels'],

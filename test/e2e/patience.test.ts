@@ -178,7 +178,7 @@ group('OB-01 clients that never read hold up their providers, not the memory', a
 
 t.test('OB-01 a client that accepts nothing for the time allowed is cut off', async t => {
   const server = createServer(async (req, res) => {
-    const sink = new HttpSink(req, res, 'id', false, 50)
+    const sink = new HttpSink(req, res, 'id', false, 50, [])
     sink.head(200, 'text/event-stream', [])
     while (!res.destroyed) await sink.write(Buffer.alloc(MIB))
     server.close()
@@ -194,7 +194,7 @@ type Serve = (sink: HttpSink, req: IncomingMessage, res: ServerResponse) => void
 /** A connection on which `serve` is called with each request, and that does not read yet. */
 async function connection(t: Test, serve: Serve, stallMs = STALL_MS) {
   const server = createServer({ keepAliveTimeout: IDLE_MS }, (req, res) => {
-    const sink = new HttpSink(req, res, 'id', false, stallMs)
+    const sink = new HttpSink(req, res, 'id', false, stallMs, [])
     sink.head(200, 'application/json', [])
     serve(sink, req, res)
   }).listen(0, '127.0.0.1')

@@ -122,6 +122,98 @@ group('PA-08 HEAD is answered wherever GET is: the same head, and no body', asyn
   t.match(posted.bytes.toString(), /^HTTP\/1\.1 405 [\s\S]*\r\nallow: POST\r\n[\s\S]*\r\n\r\n$/)
 })
 
+group('CORS: a page of any origin may read all that is answered below /v1, and nothing else', async t => {
+  const origin = 'Origin: https://app.example'
+  const length = `Content-Length: ${body.length}`
+  const streamed = body.replace('{', '{"stream":true,')
+  const rows: [says: string, request: RawInput, status: number][] = [
+    ['the catalogue', get('/v1/models', origin), 200],
+    ['a head', head('HEAD /v1/models HTTP/1.1', 'Host: g', origin, 'Connection: close'), 200],
+    ['an answer', post(bearer, origin, length) + body, 200],
+    ['a stream', post(bearer, origin, `Content-Length: ${streamed.length}`) + streamed, 200],
+    ['no key', get('/v1/key', origin), 401],
+    ['a body that is no JSON', `${post(bearer, origin, 'Content-Length: 1')}x`, 400],
+    ['a body that is too large', post(bearer, origin, 'Content-Length: 99999999'), 413],
+    ['an unknown path', get('/v1/nothing', origin), 404],
+    ['another method', get('/v1/messages', origin), 405],
+    ['two keys', get('/v1/key', 'x-api-key: a', 'x-api-key: b', origin), 400],
+    ['a target that is too long', get(`/v1/${'x'.repeat(8192)}`, origin), 414],
+    ['too many headers', get('/v1/models', origin, ...Array.from({ length: 120 }, () => 'a:b')), 431],
+    ['an expectation', post(origin, 'Expect: x', length), 417],
+  ]
+  const seen = new Set<string>()
+  for (const [says, request, status] of rows) {
+    const { headers, status: got } = await send(request, 1)
+    t.strictSame([got, headers['access-control-allow-origin']], [status, '*'], says)
+    t.notOk(headers['access-control-allow-credentials'], says)
+    const exposed = (headers['access-control-expose-headers'] ?? '').split(', ')
+    t.ok(exposed.includes('retry-after') && exposed.includes('request-id'), says)
+    for (const name of Object.keys(headers)) {
+      if (/^(?:x-|ratelimit|retry-after)/.test(name) && name !== 'x-accel-buffering') seen.add(name)
+    }
+    t.strictSame(
+      [...seen].filter(name => !exposed.includes(name)),
+      [],
+      'headers of ours are exposed',
+    )
+  }
+  t.ok(seen.has('ratelimit') && seen.has('x-ratelimit-reset') && seen.has('x-request-id'))
+  const unread = await send(get('/v1/models', origin, `X-Long: ${'x'.repeat(20_000)}`))
+  t.strictSame([unread.status, unread.headers['access-control-allow-origin']], [431, '*'], 'nor what cannot be read')
+  const plain = await send(get('/v1/models'), 1)
+  t.equal(plain.headers['access-control-allow-origin'], '*', 'also where no page asks')
+
+  const others = ['/', '/nothing', '/v1', '/V1/models']
+  for (const path of others) {
+    t.notOk('access-control-allow-origin' in (await send(get(path, origin), 1)).headers, path)
+  }
+  for (const path of ['/live', '/metrics', '/commands/status']) {
+    const admin = await raw(gateway.adminPort, get(path, 'Host: 127.0.0.1', origin).replace('Host: gateway\r\n', ''))
+    t.ok(admin.status > 0 && !Object.keys(admin.headers).some(name => name.startsWith('access-control')), path)
+  }
+})
+
+group('CORS: browsers are told what pages may send, without a key', async t => {
+  const wanted = 'authorization,content-type,x-stainless-arch,anthropic-version'
+  const preflight = (path: string, ...more: string[]) =>
+    head(
+      `OPTIONS ${path} HTTP/1.1`,
+      ...['Host: g', 'Origin: https://app.example', 'Access-Control-Request-Method: POST', ...more],
+    )
+  const before = metric(await gateway.metrics(), 'gateway_requests_total')
+  const rows: [path: string, methods: string][] = [
+    ['/v1/chat/completions', 'POST'],
+    ['/v1/messages?beta=true', 'POST'],
+    ['/v1/models', 'GET, HEAD'],
+    ['/v1/nothing', 'GET, HEAD, POST'],
+  ]
+  for (const [path, methods] of rows) {
+    const result = await send(preflight(path, `Access-Control-Request-Headers: ${wanted}`) + get('/'), 2)
+    const [first, second] = result.responses
+    t.equal(second?.status, 200, 'the connection goes on')
+    t.match(first, {
+      status: 204,
+      headers: {
+        'access-control-allow-origin': '*',
+        'access-control-allow-methods': methods,
+        'access-control-allow-headers': wanted,
+        'access-control-max-age': '86400',
+        vary: 'access-control-request-headers',
+        'x-request-id': String,
+      },
+    })
+    t.notOk(first!.headers['content-length'] ?? first!.headers['transfer-encoding'])
+  }
+  const usual = await send(preflight('/v1/models'), 1)
+  t.match(usual.headers['access-control-allow-headers'], /authorization, content-type, x-api-key/)
+  const odd = await send(preflight('/v1/models', 'Access-Control-Request-Headers: a\tb, "c"'), 1)
+  t.equal(odd.headers['access-control-allow-headers'], usual.headers['access-control-allow-headers'])
+  const without = await send(head('OPTIONS /v1/models HTTP/1.1', 'Host: g', 'Origin: https://a.example'), 1)
+  t.equal(without.status, 405, 'what asks for nothing is no preflight')
+  t.equal((await send(preflight('/'), 1)).status, 405)
+  t.equal(metric(await gateway.metrics(), 'gateway_requests_total'), before! + rows.length, 'no preflight is counted')
+})
+
 group('PA-08 who asks at the address of another wire is refused in the form of that wire', async t => {
   const rows: [request: string, status: number, type: string][] = [
     [get('/v1/messages?beta=true'), 405, 'invalid_request_error'],

@@ -1,8 +1,9 @@
 /** How a listener ends, and how many connections it takes. */
-import { get } from 'node:http'
+import { get, type IncomingMessage } from 'node:http'
 import t from 'tap'
 import type { Services } from '../../src/core/ports.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
+import { Cors } from '../../src/http/cors.ts'
 import { connectionsWithin, openFiles } from '../../src/http/descriptors.ts'
 import { Flights } from '../../src/http/flights.ts'
 import { Listener } from '../../src/http/server.ts'
@@ -14,6 +15,7 @@ t.test('a drain that is hurried before it has begun waits for nothing', { timeou
     headerTimeout: 15_000,
     writeStall: 60_000,
     maxConnections: 10,
+    origins: [],
     current: () => ({ match: () => undefined }) as unknown as Snapshot,
     ...({ load: { memory: () => 0 }, metrics: { refusal() {} } } as unknown as Pick<
       Services,
@@ -53,6 +55,41 @@ t.test('streams say heartbeats after so much silence, and none where it is 0s', 
     t.strictSame([args[1], said], [tickMs, [[': hi\n\n', ticks]]], JSON.stringify(pace))
     flights.close()
   }
+})
+
+t.test('origins that are listed may read answers, others may not, and none may where the list is empty', async t => {
+  const request = (origin?: string, more: object = {}) =>
+    ({ method: 'GET', headers: { ...(origin && { origin }), ...more } }) as unknown as IncomingMessage
+  const asks = (origin: string) =>
+    Object.assign(request(origin, { 'access-control-request-method': 'POST' }), { method: 'OPTIONS' })
+  const [one, other] = ['https://one.example', 'https://other.example']
+  const listed = new Cors(['HTTPS://One.example', 'null'])
+  t.strictSame(listed.headers('/v1/models', request(one)).slice(0, 4), [
+    'access-control-allow-origin',
+    one,
+    'vary',
+    'origin',
+  ])
+  t.strictSame(listed.headers('/v1/models', request('null')).slice(0, 2), ['access-control-allow-origin', 'null'])
+  for (const none of [undefined, other, `${one}:444`, `${one}.evil.example`, '*', '__proto__']) {
+    t.strictSame(listed.headers('/v1/models', request(none)), ['vary', 'origin'], String(none))
+  }
+  t.strictSame(listed.headers('/', request(one)), [])
+  t.strictSame(listed.unread, [])
+  t.ok(listed.isPreflight('/v1/models', asks(other)))
+  t.match(listed.preflight(asks(one), ['GET', 'HEAD']).join(), `access-control-allow-origin,${one},vary,origin,vary`)
+  t.strictSame(listed.preflight(asks(other), ['GET']), ['vary', 'origin', 'vary', 'access-control-request-headers'])
+
+  const off = new Cors([])
+  t.strictSame([off.headers('/v1/models', request(one)), off.unread], [[], []])
+  t.notOk(off.isPreflight('/v1/models', asks(one)))
+  const all = new Cors([one, '*'])
+  t.strictSame(all.headers('/v1/models', request(other)).slice(0, 3), [
+    'access-control-allow-origin',
+    '*',
+    'access-control-expose-headers',
+  ])
+  t.strictSame(all.headers('/v1/models', request()), ['access-control-allow-origin', '*'])
 })
 
 t.test('a process takes as many connections as it has descriptors for, and for their calls', async t => {

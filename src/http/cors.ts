@@ -1,0 +1,100 @@
+/** Which web pages may read the answers of `/v1/*` (Fetch standard, section 3.3). Never with cookies. */
+import type { IncomingMessage } from 'node:http'
+
+const PREFIX = '/v1/'
+const ANY = '*'
+/** Seconds for which a browser may keep what a preflight was told. */
+const MAX_AGE = '86400'
+
+/** Of the headers of an answer, those that a page may read besides the ones that are always readable. */
+const EXPOSED = [
+  'x-request-id',
+  'request-id',
+  'retry-after',
+  'ratelimit-policy',
+  'ratelimit',
+  'ratelimit-limit',
+  'ratelimit-remaining',
+  'ratelimit-reset',
+  'x-ratelimit-limit',
+  'x-ratelimit-remaining',
+  'x-ratelimit-reset',
+  'x-gateway-cache',
+].join(', ')
+/** For preflights that do not say which headers will be sent. */
+const USUAL_HEADERS = 'authorization, content-type, x-api-key, x-request-id'
+const HEADER_NAMES = /^[\w!#$%&'*+.^`|~, -]{1,4096}$/
+
+/** Names and values in turn. */
+type HeaderList = readonly string[]
+const none: HeaderList = []
+const byOrigin: HeaderList = ['vary', 'origin']
+
+/** What answers to an allowed origin say: `page` where the request names its origin, as browsers do for other sites. */
+interface Permission {
+  readonly plain: HeaderList
+  readonly page: HeaderList
+}
+
+function permission(origin: string, vary: HeaderList): Permission {
+  const plain = ['access-control-allow-origin', origin, ...vary]
+  return { plain, page: [...plain, 'access-control-expose-headers', EXPOSED] }
+}
+
+export class Cors {
+  readonly #on: boolean
+  readonly #all: Permission | undefined
+  readonly #listed: ReadonlyMap<string, Permission>
+  /** Of answers to origins that are not allowed. */
+  readonly #refused: HeaderList
+
+  /** `*` stands for every origin; an empty list turns all of it off. */
+  constructor(origins: readonly string[]) {
+    const listed = origins.map(origin => origin.toLowerCase())
+    this.#on = origins.length > 0
+    this.#all = origins.includes(ANY) ? permission(ANY, none) : undefined
+    this.#listed = new Map(listed.map(origin => [origin, permission(origin, byOrigin)]))
+    this.#refused = this.#on ? byOrigin : none
+  }
+
+  /** What every answer at `path` says, errors among them. */
+  headers(path: string, { headers: { origin } }: IncomingMessage): HeaderList {
+    if (!path.startsWith(PREFIX)) return none
+    const allowed = this.#permissionOf(origin)
+    if (!allowed) return this.#refused
+    return origin === undefined ? allowed.plain : allowed.page
+  }
+
+  /** What the answer to a request says that could not be read: neither its path nor its origin is known. */
+  get unread(): HeaderList {
+    return this.#all?.plain ?? none
+  }
+
+  /** Whether a browser asks what a page may send to `path`. */
+  isPreflight(path: string, { method, headers }: IncomingMessage): boolean {
+    return (
+      method === 'OPTIONS' &&
+      this.#on &&
+      headers['access-control-request-method'] !== undefined &&
+      path.startsWith(PREFIX)
+    )
+  }
+
+  /** What the answer to a preflight says; `methods` are those of the path. */
+  preflight({ headers }: IncomingMessage, methods: readonly string[]): HeaderList {
+    const varies = ['vary', 'access-control-request-headers']
+    const allowed = this.#permissionOf(headers.origin)
+    if (!allowed) return [...this.#refused, ...varies]
+    const wanted = headers['access-control-request-headers'] ?? ''
+    return [
+      ...[...allowed.plain, ...varies],
+      ...['access-control-allow-methods', methods.join(', ')],
+      ...['access-control-allow-headers', HEADER_NAMES.test(wanted) ? wanted : USUAL_HEADERS],
+      ...['access-control-max-age', MAX_AGE],
+    ]
+  }
+
+  #permissionOf(origin: string | undefined): Permission | undefined {
+    return this.#all ?? (origin === undefined ? undefined : this.#listed.get(origin))
+  }
+}
