@@ -46,8 +46,9 @@ export function ownFront(parts: Parts): Front {
 }
 
 /** What this process knows of itself. */
-export const processState = ({ reloads }: Parts) => ({
+export const processState = ({ reloads, file }: Parts) => ({
   version,
+  publicUrl: file.server.public_url,
   uptimeMs: Date.now() - reloads.startedAt,
   pid: process.pid,
   lastReload: reloads.last,

@@ -24,6 +24,8 @@ export interface Gateway {
   /** `host:port`, as they came to be. */
   readonly listen: string
   readonly admin: string
+  /** Where clients reach it, if that is set. */
+  readonly publicUrl: string | undefined
   /** As it was read at the start. */
   readonly catalog: Catalog
   /** The key that the first start on an empty store made; shown once. */
@@ -97,6 +99,7 @@ async function assemble(options: GatewayOptions, open: Open): Promise<Gateway> {
   return {
     listen: front.address,
     admin: admin.address,
+    publicUrl: file.server.public_url,
     catalog,
     firstKey,
     reload,

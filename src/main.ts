@@ -102,12 +102,13 @@ async function end(gateway: Gateway): Promise<void> {
   setTimeout(() => process.exit(), FORGOTTEN_MS).unref()
 }
 
-function announce({ listen, admin, catalog, firstKey }: Gateway, config: string): void {
+function announce({ listen, admin, publicUrl, catalog, firstKey }: Gateway, config: string): void {
   const providers = [...catalog.providers.values()]
   const live = providers.filter(isLive)
   const lines = [
     `Model Gateway ${version}`,
     `  listens on   http://${listen}`,
+    ...(publicUrl === undefined ? [] : [`  public URL   ${publicUrl}`]),
     `  admin        http://${admin}`,
     `  config       ${config}, ${catalog.models.size} models, ${providers.length} providers of which ${live.length} live`,
     '',

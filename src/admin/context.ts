@@ -9,6 +9,8 @@ export interface GatewayState {
   readonly pid: number
   /** The public listener, `host:port`. */
   readonly listen: string
+  /** Where clients reach it, if that is set. */
+  readonly publicUrl?: string | undefined
   /** False while starting and while draining. */
   readonly ready: boolean
   readonly inFlight: number

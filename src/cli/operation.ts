@@ -26,6 +26,7 @@ const showStatus = (status: Status): string =>
     ['state', status.ready ? 'ready' : 'not ready: starting or draining'],
     ['version', status.version],
     ['listens on', status.listen],
+    ...(status.publicUrl === undefined ? [] : [['public URL', status.publicUrl] as const]),
     ['process', `${status.pid}, up ${span(status.uptimeMs)}`],
     ...(status.workers ?? []).map(worker => ['worker', showWorker(worker)] as const),
     ['in flight', status.inFlight],

@@ -255,6 +255,7 @@ export function fakeContext(): Fake {
       uptimeMs: 93_784_000,
       pid: 4242,
       listen: fake.listen,
+      publicUrl: 'https://gateway.example.com',
       ready: fake.ready,
       inFlight: 3,
       lastReload: { ok: true, at: Date.UTC(2026, 0, 31) },

@@ -96,7 +96,11 @@ t.test('every command prints one JSON value under --json, and something legible 
       /cost USD +1\.2345 \(1\.2345 of credits.*\nstorage USD +0\n\nmodel +requests/,
     ],
     [['usage', 'check'], { differences: [] }, /^no differences\n$/],
-    [['status'], { version: '0.1.0', database: 'ok' }, /^state +ready\n[\s\S]*process +4242, up 1d 2h\n/],
+    [
+      ['status'],
+      { version: '0.1.0', database: 'ok', publicUrl: 'https://gateway.example.com' },
+      /^state +ready\n[\s\S]*\npublic URL +https:\/\/gateway\.example\.com\nprocess +4242, up 1d 2h\n/,
+    ],
     [['config'], { stores: { sqlite: '../data/gateway.db' } }, /^stores:\n {2}sqlite: \.\.\/data\/gateway\.db\n/],
     [['drain'], { draining: true, inFlight: 3 }, /^draining; 3 in flight\n$/],
     [

@@ -56,6 +56,7 @@ const gateway = await startGateway(t, {
     },
     b: anthropic,
   },
+  config: { server: { public_url: 'https://gateway.example.com/ai' } },
   files: {
     'providers.d/demo.yaml': shipped('providers.d/demo.yaml'),
     'config/models.d/demo.yaml': shipped('config/models.d/demo.yaml'),
@@ -288,7 +289,8 @@ t.test('the demo answers, calls tools, writes JSON, reasons and cites', async t 
   t.match((await whole({ web_search: true })).choices[0]!.message, { annotations: [{ type: 'url_citation' }] })
 })
 
-t.test('the curl line of the first start works as printed, also streamed', async t => {
+t.test('the curl line of the first start works as printed, also streamed, wherever clients come from', async t => {
+  t.match(gateway.stdout(), `listens on   ${gateway.url}\n  public URL   https://gateway.example.com/ai\n`)
   const { execFileSync } = await import('node:child_process')
   const line = gateway
     .stdout()
