@@ -274,7 +274,7 @@ export class Exchange {
     const price = this.target?.price
     const counted = this.#billed && !estimated ? { ...usage, ...this.#billed } : usage
     const unasked = counted.web_search && price && price.rates.web_search === undefined && !this.#asksForSearch
-    return costOf(unasked ? { ...counted, web_search: 0 } : counted, price, this.#terms)
+    return costOf(unasked ? { ...counted, web_search: 0 } : counted, price, this.terms)
   }
 
   get #asksForSearch(): boolean {
@@ -283,7 +283,8 @@ export class Exchange {
     return searches > 0
   }
 
-  get #terms(): Terms {
+  /** What the price depends on besides usage: as it was asked for, and as it was served once that is known. */
+  get terms(): Terms {
     const asked = this.request && this.endpoint.op ? this.operation.terms?.(this.request) : undefined
     return this.servedTier === undefined ? (asked ?? {}) : { ...asked, tier: this.servedTier }
   }

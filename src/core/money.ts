@@ -71,13 +71,18 @@ export const formatMoney = (amount: Money): string => formatDecimal(amount, 9)
 export const toNumber = (amount: Money): number => Number(amount) / 1e9
 
 /** The rates that apply to a prompt of so many tokens. */
-function ratesFor(price: Price, promptTokens: number): Rates {
+export function ratesFor(price: Price, promptTokens: number): Rates {
   let rates = price.rates
   for (const tier of price.tiers) if (promptTokens > tier.above) rates = tier.rates
   return rates
 }
 
-const MILLION = 1_000_000n
+export const MILLION = 1_000_000n
+
+/** What a service tier multiplies the rates of tokens by, in millionths. */
+export const tierFactorOf = ({ tierFactors }: Price, { tier = '' }: Terms): bigint =>
+  tierFactors && Object.hasOwn(tierFactors, tier) ? tierFactors[tier]! : MILLION
+
 /** Holds two factors in millionths, and milliseconds of an hour, without a remainder. */
 const FINE = MILLION * MILLION * HOUR_MS
 
@@ -101,9 +106,8 @@ export function costOf(usage: Usage, price: Price | undefined, terms: Terms = {}
   const text = atLeastZero(prompt - read - write5m - write1h - audio)
   const written = atLeastZero(completion - thinking - drawn - spoken)
 
-  const { tierFactors, discount = 0 } = price
-  const { tier = '' } = terms
-  const tierFactor = tierFactors && Object.hasOwn(tierFactors, tier) ? tierFactors[tier]! : MILLION
+  const { discount = 0 } = price
+  const tierFactor = tierFactorOf(price, terms)
   const plain = discount === 0 && tierFactor === MILLION && counted.hours === 0n && counted.seconds === 0n
   const left = plain ? 1n : (MILLION - BigInt(discount)) * MILLION * HOUR_MS
   const tokens = plain ? 1n : (left / MILLION) * tierFactor

@@ -1,6 +1,7 @@
 /** What one organization lets its keys call, and which credentials of its own it calls with. */
 import type { Address } from './address.ts'
 import type { Catalog, Credential, Mapping } from './catalog.ts'
+import type { Terms } from './money.ts'
 import type { Budget, Principal } from './ports/keys.ts'
 
 /** The eight kinds of rules (field notes section 6). */
@@ -104,8 +105,18 @@ export interface Access {
   readonly restricted: boolean
   /** Throws 403 when the key may not be used from there. `address`, undefined when not known, is read if a rule asks. */
   admit(address: () => Address | undefined): void
-  /** Undefined for an offer that the key may use. */
-  denial(mapping: Mapping): Denial | undefined
+  /**
+   * Undefined for an offer that the key may use. Limits on prices hold for what `request` would be charged at, without
+   * one for the prices of short prompts at the usual service tier.
+   */
+  denial(mapping: Mapping, request?: PricedRequest): Denial | undefined
+}
+
+/** A request, as far as the prices of tokens depend on it. */
+export interface PricedRequest {
+  /** As estimated. */
+  readonly promptTokens: number
+  readonly terms: Terms
 }
 
 /** Who calls, as far as rules tell callers apart. */

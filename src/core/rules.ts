@@ -3,12 +3,14 @@ import { type Address, type AddressRange, inRange, parseRange } from './address.
 import type { Mapping } from './catalog.ts'
 import { compliancePredicate } from './compliance.ts'
 import { errors } from './error.ts'
-import { formatDecimal, parseDecimal } from './money.ts'
+import { formatDecimal, MILLION, type Price, parseDecimal, type Rates, ratesFor, tierFactorOf } from './money.ts'
 import { isFree, namesOf, offerOf, refsOf } from './offer.ts'
-import type { Access, Compliance, Denial, Rule, RuleType, RuleValue } from './policy.ts'
+import type { Access, Compliance, Denial, PricedRequest, Rule, RuleType, RuleValue } from './policy.ts'
 
 /** Written per million tokens, kept in pico-USD per token: six places fewer than twelve. */
 const PLACES = 6
+/** Of what a service tier multiplies prices by. */
+const FACTOR_PLACES = 6
 
 /** The rules of an organization, of one of its members, keys or sessions. */
 export interface Level {
@@ -31,10 +33,11 @@ export function accessOf({ id, levels: all, compliance }: AccessFacts): Access {
     .filter(({ rules }) => rules.some(({ type }) => type.endsWith('_ip_cidrs')))
     .map(({ rules, whose }) => addressJudge(rules, whose))
   const violations = compliance && compliancePredicate(compliance)
+  const limitsPrices = levels.some(({ rules }) => rules.some(hasLimit))
   const known = new WeakMap<Mapping, { readonly denial: Denial | undefined }>()
-  const judge = (mapping: Mapping): Denial | undefined => {
+  const judge = (mapping: Mapping, effective?: EffectiveRates): Denial | undefined => {
     for (const denied of judges) {
-      const reason = denied(mapping)
+      const reason = denied(mapping, effective)
       if (reason !== undefined) return { by: 'rules', reason }
     }
     const reason = violations?.(mapping)
@@ -51,7 +54,9 @@ export function accessOf({ id, levels: all, compliance }: AccessFacts): Access {
         if (reason !== undefined) throw errors.forbidden(`Access denied: ${reason}.`)
       }
     },
-    denial(mapping) {
+    denial(mapping, request) {
+      const effective = limitsPrices && request && mapping.price && effectiveRatesOf(mapping.price, request)
+      if (effective) return judge(mapping, effective)
       let verdict = known.get(mapping)
       if (!verdict) {
         verdict = { denial: judge(mapping) }
@@ -64,9 +69,33 @@ export function accessOf({ id, levels: all, compliance }: AccessFacts): Access {
 
 type OfferType = Exclude<RuleType, `${string}_ip_cidrs`>
 interface Kind {
-  matches(rule: RuleValue, mapping: Mapping): boolean
+  matches(rule: RuleValue, mapping: Mapping, effective?: EffectiveRates): boolean
   /** What is wrong with an offer that no rule that allows matches, or that `rules`, one that denies, matches. */
-  reason(mapping: Mapping, rules: readonly RuleValue[]): string
+  reason(mapping: Mapping, rules: readonly RuleValue[], effective?: EffectiveRates): string
+}
+
+/** What tokens of a request cost that are not charged at an offer's usual rates. */
+interface EffectiveRates {
+  readonly rates: Rates
+  /** In millionths. */
+  readonly factor: bigint
+  /** For which requests that is so. */
+  readonly says: string
+}
+
+/** Undefined where the usual rates hold. A cheaper service tier may not be the one that is served. */
+function effectiveRatesOf(price: Price, { promptTokens, terms }: PricedRequest): EffectiveRates | undefined {
+  if (price.tiers.length === 0 && !price.tierFactors) return undefined
+  const rates = price.tiers.length > 0 ? ratesFor(price, promptTokens) : price.rates
+  const asked = tierFactorOf(price, terms)
+  const factor = asked > MILLION ? asked : MILLION
+  if (rates === price.rates && factor === MILLION) return undefined
+  const above = price.tiers.find(tier => tier.rates === rates)?.above
+  const says = [
+    ...(above === undefined ? [] : [`for prompts of more than ${above} tokens`]),
+    ...(factor === MILLION ? [] : [`at service tier ${terms.tier}`]),
+  ]
+  return { rates, factor, says: `, ${says.join(', ')}` }
 }
 
 const kinds: { readonly [T in OfferType]: Kind } = {
@@ -87,17 +116,21 @@ const kinds: { readonly [T in OfferType]: Kind } = {
     reason: ({ provider }) => `Provider ${provider.id} is in the denied providers list`,
   },
   allow_pricing: {
-    matches: (rule, mapping) => isOfType(rule, mapping) && excess(rule, mapping) === undefined,
-    reason(mapping, rules) {
+    matches: (rule, mapping, effective) => isOfType(rule, mapping) && excess(rule, mapping, effective) === undefined,
+    reason(mapping, rules, effective) {
       const [rule] = rules
       if (rules.length > 1 || !rule) return `The price of ${offerOf(mapping)} is in none of the allowed ranges`
-      return (isOfType(rule, mapping) ? excess(rule, mapping) : undefined) ?? `Only ${rule.pricing} models are allowed`
+      return (
+        (isOfType(rule, mapping) ? excess(rule, mapping, effective) : undefined) ??
+        `Only ${rule.pricing} models are allowed`
+      )
     },
   },
   deny_pricing: {
-    matches: (rule, mapping) => isOfType(rule, mapping) && (!hasLimit(rule) || excess(rule, mapping) !== undefined),
-    reason(mapping, [rule]) {
-      return excess(rule!, mapping) ?? `${rule!.pricing === 'free' ? 'Free' : 'Paid'} models are not allowed`
+    matches: (rule, mapping, effective) =>
+      isOfType(rule, mapping) && (!hasLimit(rule) || excess(rule, mapping, effective) !== undefined),
+    reason(mapping, [rule], effective) {
+      return excess(rule!, mapping, effective) ?? `${rule!.pricing === 'free' ? 'Free' : 'Paid'} models are not allowed`
     },
   },
 }
@@ -109,14 +142,14 @@ function offerJudge(rules: readonly Rule[], whose: string) {
   const present = byType.filter(each => each.rules.length > 0)
   const denying = present.filter(({ type }) => type.startsWith('deny'))
   const allowing = present.filter(({ type }) => type.startsWith('allow'))
-  return (mapping: Mapping): string | undefined => {
+  return (mapping: Mapping, effective?: EffectiveRates): string | undefined => {
     for (const { type, rules } of denying) {
-      const rule = rules.find(each => kinds[type].matches(each, mapping))
-      if (rule) return signed(kinds[type].reason(mapping, [rule]), [rule], whose)
+      const rule = rules.find(each => kinds[type].matches(each, mapping, effective))
+      if (rule) return signed(kinds[type].reason(mapping, [rule], effective), [rule], whose)
     }
     for (const { type, rules } of allowing) {
-      if (rules.some(each => kinds[type].matches(each, mapping))) continue
-      return signed(kinds[type].reason(mapping, rules), rules, whose)
+      if (rules.some(each => kinds[type].matches(each, mapping, effective))) continue
+      return signed(kinds[type].reason(mapping, rules, effective), rules, whose)
     }
     return undefined
   }
@@ -157,13 +190,18 @@ const hasLimit = ({ maxInputPrice, maxOutputPrice }: RuleValue): boolean =>
   maxInputPrice !== undefined || maxOutputPrice !== undefined
 
 /** Which limit of the rule the offer's price exceeds, in words; a price that is not known exceeds any. */
-function excess({ maxInputPrice, maxOutputPrice }: RuleValue, mapping: Mapping): string | undefined {
-  const rates = mapping.price?.rates
+function excess(
+  { maxInputPrice, maxOutputPrice }: RuleValue,
+  mapping: Mapping,
+  effective: EffectiveRates | undefined,
+): string | undefined {
+  const { rates = mapping.price?.rates, factor = MILLION, says = '' } = effective ?? {}
   const over = (kind: 'input' | 'output', rate: bigint | undefined, limit: string | undefined) => {
     if (limit === undefined) return undefined
     if (rate === undefined) return `The ${kind} price of ${offerOf(mapping)} is unknown`
-    if (rate <= parseDecimal(limit, PLACES)) return undefined
-    return `Model ${kind} price exceeds maximum allowed (${formatDecimal(rate, PLACES)} > ${limit} USD per million tokens)`
+    if (rate * factor <= parseDecimal(limit, PLACES) * MILLION) return undefined
+    const charged = formatDecimal(rate * factor, PLACES + FACTOR_PLACES)
+    return `Model ${kind} price exceeds maximum allowed (${charged} > ${limit} USD per million tokens${says})`
   }
   // What only embeds writes nothing that could have a price.
   const writes = mapping.model.output.some(kind => kind !== 'embedding')

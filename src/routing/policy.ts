@@ -9,9 +9,10 @@ import type { Target } from '../core/translator.ts'
 const MAX_REASONS = 3
 
 /** The offers of `model` (as it was asked for) that the caller may use. Throws 403 with the reasons when none is. */
-export function permitted({ access }: Exchange, offers: readonly Mapping[], model: string): readonly Mapping[] {
+export function permitted(ex: Exchange, offers: readonly Mapping[], model: string): readonly Mapping[] {
+  const { access } = ex
   if (!access?.restricted || offers.length === 0) return offers
-  const denials = offers.map(offer => access.denial(offer))
+  const denials = offers.map(offer => access.denial(offer, ex))
   if (!denials.includes(undefined)) throw refusal(denials as Denial[], model)
   return offers.filter((_, index) => denials[index] === undefined)
 }

@@ -76,6 +76,37 @@ function planned(catalog: Catalog, request: object, caller: Caller, auto: string
   }
 }
 
+t.test(
+  'a limit on prices leaves out who would charge more for this request, and refuses it when nobody charges less',
+  async t => {
+    const { price } = priced('1', '1')
+    const dearer = priced('5', '5').price
+    const acme: Partial<Mapping> = {
+      price: { ...price, tiers: [{ above: 100, rates: dearer.rates }], tierFactors: { priority: 3_000_000n } },
+      serviceTiers: ['priority'],
+    }
+    const catalog = catalogOf({
+      m: [
+        [provider('acme', { priority: 2 }), acme],
+        [provider('best'), { ...priced('2', '2'), serviceTiers: ['priority'] }],
+      ],
+      alone: [[provider('acme'), acme]],
+    })
+    const caller = { rules: [rule('allow_pricing', { maxInputPrice: '2' })] }
+    const long = { messages: [{ role: 'user', content: 'x'.repeat(4000) }] }
+    const priority = { service_tier: 'priority' }
+    t.strictSame(planned(catalog, {}, caller), ['acme#1', 'best#1'])
+    t.strictSame(planned(catalog, long, caller), ['best#1'])
+    t.strictSame(planned(catalog, priority, caller), ['best#1'])
+    t.strictSame(planned(catalog, { model: 'alone' }, caller), ['acme#1'])
+    const refused =
+      /^Access denied: Model input price exceeds maximum allowed \((?:5|3) > 2 USD per million tokens, .*\)/
+    for (const request of [long, priority]) {
+      t.match(planned(catalog, { ...request, model: 'alone' }, caller), { status: 403, message: refused })
+    }
+  },
+)
+
 t.test('the mode of a project decides whose credentials are tried, own ones before those of the gateway', async t => {
   const acme = provider('acme', { priority: 3 })
   const catalog = catalogOf({

@@ -109,6 +109,72 @@ t.test('what only embeds has no price of output that could be too high', async t
   t.equal(denies('allow_pricing', { maxInputPrice: '0.5' }), true)
 })
 
+t.test(
+  'limits on prices hold for what a request is charged at: long prompts and service tiers have prices of their own',
+  async t => {
+    const mapping: Mapping = {
+      ...offer(),
+      price: {
+        rates: rates({ prompt: '2', completion: '10' }),
+        tiers: [
+          { above: 1000, rates: rates({ prompt: '4', completion: '10' }) },
+          { above: 2000, rates: rates({ prompt: '4', completion: '30' }) },
+        ],
+        tierFactors: { flex: 500_000n, priority: 1_750_000n },
+      },
+    }
+    const long = 'for prompts of more than'
+    const rows: [promptTokens: number, tier: string | undefined, value: RuleValue, reason: string][] = [
+      [1000, undefined, limits, 'ok'],
+      [
+        1001,
+        undefined,
+        limits,
+        `input price exceeds maximum allowed (4 > 2.5 USD per million tokens, ${long} 1000 tokens)`,
+      ],
+      [9000, undefined, { maxInputPrice: '4' }, 'ok'],
+      [
+        2001,
+        undefined,
+        { maxOutputPrice: '29.999999' },
+        `output price exceeds maximum allowed (30 > 29.999999 USD per million tokens, ${long} 2000 tokens)`,
+      ],
+      [10, 'default', limits, 'ok'],
+      [
+        10,
+        'priority',
+        limits,
+        'input price exceeds maximum allowed (3.5 > 2.5 USD per million tokens, at service tier priority)',
+      ],
+      [10, 'priority', { maxInputPrice: '3.5', maxOutputPrice: '17.5' }, 'ok'],
+      [
+        1500,
+        'priority',
+        { maxInputPrice: '4' },
+        `input price exceeds maximum allowed (7 > 4 USD per million tokens, ${long} 1000 tokens, at service tier priority)`,
+      ],
+      // The provider may serve another tier than the cheap one.
+      [10, 'flex', { maxInputPrice: '1' }, 'input price exceeds maximum allowed (2 > 1 USD per million tokens)'],
+      [10, 'toString', limits, 'ok'],
+    ]
+    for (const type of ['allow_pricing', 'deny_pricing'] as const) {
+      for (const [promptTokens, tier, value, reason] of rows) {
+        const one = rule(type, value)
+        const denial = access({ rules: [one] }).denial(mapping, { promptTokens, terms: { tier } })
+        const wanted = reason === 'ok' ? undefined : `Model ${reason} (rule ${one.id} of the organization)`
+        t.equal(denial?.reason, wanted, `${type} ${JSON.stringify(value)} for ${promptTokens} tokens at ${tier}`)
+      }
+      t.equal(
+        access({ rules: [rule(type, limits)] }).denial(mapping),
+        undefined,
+        'a listing shows what short prompts may call',
+      )
+    }
+    const free = access({ rules: [rule('deny_pricing', { pricing: 'free' })] })
+    t.equal(free.denial(mapping, { promptTokens: 9000, terms: {} }), undefined)
+  },
+)
+
 t.test('an offer is free when its price is known and zero, however long the prompt', async t => {
   const none = { prompt: '0', completion: '0' }
   const tiers = (...prompts: string[]) => ({
