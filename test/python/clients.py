@@ -1,0 +1,204 @@
+"""The official clients, driven by lines of JSON; a client is imported when the first line names it.
+
+A line in is {"client", "run", "origin", "key", "model"}; the line out is what a user of the client sees, or
+{"error": {"class", "status", "message"}} when the client raised.
+"""
+import json
+import sys
+from functools import cache
+
+from pydantic import BaseModel
+
+QUESTION = {"role": "user", "content": "What is the weather like?"}
+PARAMETERS = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+FUNCTIONS = [
+    {"type": "function", "function": {"name": "weather", "description": "Weather of a city", "parameters": PARAMETERS}}
+]
+TOOLS = [{"name": "weather", "description": "Weather of a city", "input_schema": PARAMETERS}]
+RESULT = "cold"
+LIMIT = 1000
+
+
+class Person(BaseModel):
+    name: str
+    age: int
+
+
+class OpenAi:
+    """`openai`: the chat endpoint."""
+
+    def __init__(self, job):
+        self.model = job["model"]
+        self.chats = self.client(job["origin"], job["key"]).chat.completions
+
+    @staticmethod
+    @cache
+    def client(origin, key):
+        import openai
+
+        return openai.OpenAI(base_url=origin + "/v1", api_key=key, max_retries=0)
+
+    def chat(self):
+        return whole(self.chats.create(model=self.model, messages=[QUESTION]))
+
+    def stream(self):
+        options = {"include_usage": True}
+        chunks = self.chats.create(model=self.model, messages=[QUESTION], stream=True, stream_options=options)
+        return joined(chunks)
+
+    def tools(self):
+        """Two turns, the first whole and the second by the helper that joins a stream's deltas."""
+        first = self.chats.create(model=self.model, messages=[QUESTION], tools=FUNCTIONS)
+        messages = with_results([QUESTION], first.choices[0].message)
+        with self.chats.stream(model=self.model, messages=messages, tools=FUNCTIONS) as stream:
+            for _ in stream:
+                pass
+            second = stream.get_final_completion()
+        messages = with_results(messages, second.choices[0].message)
+        last = self.chats.create(model=self.model, messages=messages, tools=FUNCTIONS)
+        return {"turns": [calls_of(first), calls_of(second)], "text": last.choices[0].message.content}
+
+    def structured(self):
+        answer = self.chats.parse(model=self.model, messages=[QUESTION], response_format=Person)
+        return answer.choices[0].message.parsed.model_dump()
+
+
+class Anthropic:
+    """`anthropic`: the Messages endpoint."""
+
+    def __init__(self, job):
+        self.common = {"model": job["model"], "max_tokens": LIMIT}
+        self.messages = self.client(job["origin"], job["key"]).messages
+
+    @staticmethod
+    @cache
+    def client(origin, key):
+        import anthropic
+
+        return anthropic.Anthropic(base_url=origin, api_key=key, max_retries=0)
+
+    def chat(self):
+        return message(self.messages.create(messages=[QUESTION], **self.common))
+
+    def stream(self):
+        with self.messages.stream(messages=[QUESTION], **self.common) as stream:
+            pieces = list(stream.text_stream)
+            return {**message(stream.get_final_message()), "pieces": len(pieces)}
+
+    def tools(self):
+        first = self.messages.create(messages=[QUESTION], tools=TOOLS, **self.common)
+        messages = with_tool_results([QUESTION], first)
+        with self.messages.stream(messages=messages, tools=TOOLS, **self.common) as stream:
+            second = stream.get_final_message()
+        messages = with_tool_results(messages, second)
+        last = self.messages.create(messages=messages, tools=TOOLS, **self.common)
+        return {"turns": [uses_of(first), uses_of(second)], "text": last.content[0].text}
+
+    def structured(self):
+        answer = self.messages.parse(messages=[QUESTION], output_format=Person, **self.common)
+        return answer.parsed_output.model_dump()
+
+
+class LiteLlm:
+    """`litellm`: one call for every provider; the model's prefix chooses the endpoint."""
+
+    def __init__(self, job):
+        import litellm
+
+        litellm.suppress_debug_info = True
+        base = job["origin"] + ("/v1" if job["model"].startswith("openai/") else "")
+        self.common = {"model": job["model"], "api_base": base, "api_key": job["key"], "max_retries": 0}
+        self.completion = litellm.completion
+
+    def chat(self):
+        return whole(self.completion(messages=[QUESTION], **self.common))
+
+    def stream(self):
+        options = {"include_usage": True}
+        return joined(self.completion(messages=[QUESTION], stream=True, stream_options=options, **self.common))
+
+    def tools(self):
+        """Two turns, the first whole and the second joined by litellm's own builder."""
+        import litellm
+
+        first = self.completion(messages=[QUESTION], tools=FUNCTIONS, **self.common)
+        messages = with_results([QUESTION], first.choices[0].message)
+        chunks = list(self.completion(messages=messages, tools=FUNCTIONS, stream=True, **self.common))
+        second = litellm.stream_chunk_builder(chunks, messages=messages)
+        messages = with_results(messages, second.choices[0].message)
+        last = self.completion(messages=messages, tools=FUNCTIONS, **self.common)
+        return {"turns": [calls_of(first), calls_of(second)], "text": last.choices[0].message.content}
+
+    def structured(self):
+        answer = self.completion(messages=[QUESTION], response_format=Person, **self.common)
+        return Person.model_validate_json(answer.choices[0].message.content).model_dump()
+
+
+def whole(answer):
+    choice = answer.choices[0]
+    return {"text": choice.message.content, "finish": choice.finish_reason, **tokens(answer.usage)}
+
+
+def joined(chunks):
+    text, finish, pieces, usage = "", None, 0, None
+    for chunk in chunks:
+        usage = getattr(chunk, "usage", None) or usage
+        for choice in chunk.choices:
+            text += choice.delta.content or ""
+            pieces += 1 if choice.delta.content else 0
+            finish = choice.finish_reason or finish
+    return {"text": text, "finish": finish, "pieces": pieces, **tokens(usage)}
+
+
+def tokens(usage):
+    return {"prompt": usage.prompt_tokens, "completion": usage.completion_tokens}
+
+
+def calls_of(answer):
+    return [[call.function.name, json.loads(call.function.arguments)] for call in answer.choices[0].message.tool_calls]
+
+
+def with_results(messages, message):
+    results = [{"role": "tool", "tool_call_id": call.id, "content": RESULT} for call in message.tool_calls]
+    return [*messages, message.model_dump(exclude_none=True), *results]
+
+
+def message(answer):
+    text = "".join(block.text for block in answer.content if block.type == "text")
+    usage = answer.usage
+    return {
+        "text": text,
+        "finish": answer.stop_reason,
+        "prompt": usage.input_tokens,
+        "completion": usage.output_tokens,
+    }
+
+
+def uses_of(answer):
+    return [[block.name, block.input] for block in answer.content if block.type == "tool_use"]
+
+
+def with_tool_results(messages, answer):
+    uses = [block for block in answer.content if block.type == "tool_use"]
+    results = [{"type": "tool_result", "tool_use_id": use.id, "content": RESULT} for use in uses]
+    return [*messages, {"role": "assistant", "content": answer.content}, {"role": "user", "content": results}]
+
+
+def told(error):
+    """The class by which a program tells this error from others, and what it carries."""
+    return {
+        "class": type(error).__name__,
+        "status": getattr(error, "status_code", None),
+        "message": str(error),
+    }
+
+
+CLIENTS = {"openai": OpenAi, "anthropic": Anthropic, "litellm": LiteLlm}
+
+for line in sys.stdin:
+    job = json.loads(line)
+    try:
+        result = getattr(CLIENTS[job["client"]](job), job["run"])()
+    except Exception as error:  # Every error is a result.
+        result = {"error": told(error)}
+    print(json.dumps(result), flush=True)
