@@ -276,6 +276,10 @@ t.test('what cannot be is refused in one line, and what is misused shows how', a
     ['keys update nope --name x', /There is no key with the id "nope"/],
     ['keys update nope', /Nothing is to be changed/],
     ['credits add --org acme --amount -5', /"amount" must be an amount of USD/],
+    [
+      'credits add --org acme --amount 1000000000',
+      /"amount" must be an amount of USD .*, at most 999999999\.999999999\.$/m,
+    ],
     ['credits add --org acme --amount 0', /"amount" must be more than zero/],
     ['credits refund --org acme --amount 1', /"acme" has 0 USD that are free, less than 1/],
     ['credits discount --percent 101', /"percent" must be at most 100/],

@@ -195,6 +195,28 @@ export function creditContract(t: Test, make: Make): void {
     t.same(await subject.usage.check(), [])
   })
 
+  t.test('a payment or refund that a balance cannot hold is refused with the largest that it can', async t => {
+    const subject = make(t)
+    const { credits, organizations } = subject
+    await organizations.create({ name: 'a' }, ADA)
+    for (const amount of [2n ** 63n, 2n ** 62n + 1n]) {
+      t.match(
+        await refusal(t, credits.add({ organization: 'a', amount }, ADA), 400),
+        'At most 4611686018.427387904 USD',
+      )
+    }
+    await credits.add({ organization: 'a', amount: 2n ** 62n - 5n }, ADA)
+    t.match(await refusal(t, credits.add({ organization: 'a', amount: 6n }, ADA), 400), 'At most 0.000000005 USD')
+    await credits.add({ organization: 'a', amount: 5n }, ADA)
+    t.match(await refusal(t, credits.add({ organization: 'a', amount: 1n }, ADA), 400), 'At most 0 USD')
+    t.equal((await credits.show('a')).balance, 2n ** 62n)
+
+    const { orgId } = await subject.organization('open', 0n)
+    const refund = credits.refund({ organization: orgId, amount: 2n ** 63n }, ADA)
+    t.match(await refusal(t, refund, 400), 'At most 4611686018.427387904 USD')
+    t.same(await subject.usage.check(), [])
+  })
+
   t.test('a change sees what was charged in the same moment', async t => {
     const subject = make(t)
     const { credits, accounts, ledger } = subject

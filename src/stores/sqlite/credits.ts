@@ -8,6 +8,7 @@ import type { Changes } from './changes.ts'
 import type { Named } from './directory.ts'
 import type { Sqlite } from './open.ts'
 import { ALL } from './page.ts'
+import { MOST } from './sums.ts'
 
 interface EntryRow {
   request_id: string
@@ -84,14 +85,20 @@ export class SqliteCredits implements CreditStore {
   }
 
   add(input: CreditInput, actor: Actor): Promise<LedgerEntry> {
-    return this.#book('topup', input, actor, org => this.#add.run(input.amount, org.id))
+    const { amount } = input
+    return this.#book('topup', input, actor, ({ id, name }) => {
+      const { balance } = this.#balance.get(id)!
+      if (balance + amount > MOST) throw tooMuch(MOST - balance, 'added to', balance, name)
+      this.#add.run(amount, id)
+    })
   }
 
   refund(input: CreditInput, actor: Actor): Promise<LedgerEntry> {
     const { amount } = input
     return this.#book('refund', { ...input, amount: -amount }, actor, org => {
-      if (this.#take.run({ amount, org: org.id }).changes > 0) return
       const { balance, held } = this.#balance.get(org.id)!
+      if (balance - amount < -MOST) throw tooMuch(balance + MOST, 'taken from', balance, org.name)
+      if (this.#take.run({ amount, org: org.id }).changes > 0) return
       const free = formatMoney(balance - held)
       throw errors.badRequest(`"${org.name}" has ${free} USD that are free, less than ${formatMoney(amount)}.`)
     })
@@ -145,6 +152,10 @@ export class SqliteCredits implements CreditStore {
     })
   }
 }
+
+/** A column has no room for the balance that a booking would make. */
+const tooMuch = (most: Money, done: 'added to' | 'taken from', balance: Money, name: string) =>
+  errors.badRequest(`At most ${formatMoney(most)} USD can be ${done} the ${formatMoney(balance)} USD of "${name}".`)
 
 const entryOf = (row: EntryRow): LedgerEntry => ({
   reference: row.request_id,

@@ -4,7 +4,7 @@
  */
 const UNIT = 1_000_000_000n
 /** Half of what a column can hold: the rest is for what is added to it. */
-const MOST = 2n ** 62n
+export const MOST = 2n ** 62n
 
 export type Sum<Name extends string> = Readonly<Record<`${Name}Units` | `${Name}Rest`, bigint>>
 
