@@ -168,10 +168,18 @@ export function limitContract(t: Test, make: Make): void {
     await at(6.25, 7n)
     await at(6.75, 20n)
     await at(7.25, 300n)
-    const { limits } = await subject.accounts.updateKey(id, {
-      limit: { set: { amount: 1000n, period: 'day', zone: 'Asia/Kolkata' } },
-    })
-    t.match(limits, [{ period: 'day', spent: 320n }])
+    const spentOf = async (period: 'day' | 'month') => {
+      await subject.accounts.updateKey(id, { limit: { drop: 'period' } })
+      const limit = { set: { amount: 1000n, period, zone: 'Asia/Kolkata' } }
+      return (await subject.accounts.updateKey(id, { limit })).limits[0]?.spent
+    }
+    t.equal(await spentOf('day'), 320n)
+    // Of rows that were dropped only the sum of their hour is left, which counts in full: at most an hour too much.
+    t.equal(await subject.retention.prune(NOON + 6.5 * HOUR), 1)
+    t.equal(await spentOf('day'), 327n)
+    t.equal(await subject.retention.prune(NOON + 8 * HOUR), 2)
+    t.equal(await spentOf('day'), 327n)
+    t.equal(await spentOf('month'), 327n)
   })
 
   t.test('the successor of a key has its limits, and what was spent of them', async t => {
@@ -182,6 +190,23 @@ export function limitContract(t: Test, make: Make): void {
     t.match(limits, [{ limit: 100n, spent: 90n }])
     const next = (await subject.keys.find(sha256(key))) as Principal
     t.match(await ask(subject, next, 11n), { exhausted: 'key' })
+  })
+
+  t.test('a limit that the successor of a key gets knows what the key has spent, and what of it runs', async t => {
+    const subject = make(t)
+    const { id, principal } = await keyed(subject)
+    const key = await principal()
+    await spend(subject, key, 90n)
+    const running = await granted(subject, key, 5n)
+    const { id: second, key: secret } = await subject.accounts.rollKey(id)
+    await spend(subject, (await subject.keys.find(sha256(secret))) as Principal, 3n)
+    const { id: third } = await subject.accounts.rollKey(second)
+    const set = async (limit: LimitInput) => (await subject.accounts.updateKey(third, { limit: { set: limit } })).limits
+    t.match(await set({ amount: 100n, period: 'day' }), [{ spent: 93n }])
+    t.match(await set({ amount: 100n }), [{ period: 'total', spent: 93n }, { period: 'day' }])
+    await settle(subject, key, running, 5n)
+    t.match(await subject.accounts.listKeys(), [{}, {}, {}, { id: third, limits: [{ spent: 98n }, { spent: 98n }] }])
+    t.same(await subject.usage.check(), [])
   })
 
   t.test('an orphan gives back what it held of limits and plans', async t => {

@@ -108,6 +108,23 @@ t.test('what requests left stays as it is, and what they add is checked without 
   }
 })
 
+t.test('keys of a database that did not know predecessors get them from the audit log', async t => {
+  const path = join(temporaryFolder(t), 'gateway.db')
+  const old = openDatabase(path, migrations.slice(0, 6))
+  const [first, second, other] = Array.from({ length: 3 }, () => seed(old, 'open', 0n).keyId)
+  const note = old.prepare("INSERT INTO audit (at, actor, action, subject, became) VALUES (1, 'ada', ?, ?, ?)")
+  note.run('keys.roll', first, JSON.stringify({ id: second }))
+  note.run('keys.update', first, JSON.stringify({ id: other }))
+  old.close()
+  const db = openDatabase(path)
+  t.teardown(() => db.close())
+  t.same(db.prepare('SELECT id, succeeds FROM keys ORDER BY rowid').raw().all(), [
+    [first, null],
+    [second, first],
+    [other, null],
+  ])
+})
+
 t.test('a step that fails leaves the schema of before', async t => {
   const path = join(temporaryFolder(t), 'gateway.db')
   openDatabase(path).close()

@@ -29,8 +29,11 @@ interface KeyRow extends Sum<'spent'> {
   limited: bigint
 }
 type MadeKey = KeyRecord & { key: string }
-/** What a key inherits from the one that it succeeds. */
-type Heir = Pick<KeyRow, 'project_id' | 'name' | 'kind' | 'created_by'> & { expires_at: bigint | number | null }
+/** What a key inherits from the one that it succeeds, whose id is `succeeds`. */
+type Heir = Pick<KeyRow, 'project_id' | 'name' | 'kind' | 'created_by'> & {
+  expires_at: bigint | number | null
+  succeeds: string | null
+}
 
 /** Field notes section 6. */
 const SESSION_MS = 900_000
@@ -80,8 +83,8 @@ export class SqliteAccounts implements AccountStore {
       'INSERT INTO members (id, org_id, email, role, created_at) VALUES (@id, @org, @email, @role, @now)',
     )
     this.#addKey = db.prepare(`
-      INSERT INTO keys (id, project_id, name, kind, hash, preview, created_by, created_at, expires_at)
-      VALUES (@id, @project, @name, @kind, @hash, @preview, @createdBy, @now, @expiresAt)`)
+      INSERT INTO keys (id, project_id, name, kind, hash, preview, created_by, created_at, expires_at, succeeds)
+      VALUES (@id, @project, @name, @kind, @hash, @preview, @createdBy, @now, @expiresAt, @succeeds)`)
     this.#updateKey = db.prepare('UPDATE keys SET name = @name, expires_at = @expiresAt WHERE id = @id')
     this.#revoke = db.prepare('UPDATE keys SET revoked_at = @now WHERE id = @id AND revoked_at IS NULL')
     this.#keyById = db.prepare<[string], KeyRow>(`${KEY_ROWS} WHERE keys.id = ?`).safeIntegers()
@@ -145,7 +148,8 @@ export class SqliteAccounts implements AccountStore {
         throw errors.badRequest(`The key "${id}" is ${was.status}: create a new one instead.`)
       }
       this.#revoke.run({ id, now: this.#changes.now() })
-      const next = this.#create(old)
+      const { project_id, name, kind, created_by, expires_at } = old
+      const next = this.#create({ project_id, name, kind, created_by, expires_at, succeeds: id })
       this.#limits.move(id, next.id)
       this.#rules.move(id, next.id)
       const became = this.#record(this.#key(next.id))
@@ -161,7 +165,14 @@ export class SqliteAccounts implements AccountStore {
     const project = directory.project(input.project)
     const expires_at = input.expiresAt ?? (kind === 'session' ? now() + SESSION_MS : null)
     const created_by = createdBy === undefined ? null : directory.member(project.org_id, createdBy).id
-    const { id, key } = this.#create({ project_id: project.id, name, kind, created_by, expires_at })
+    const { id, key } = this.#create({
+      project_id: project.id,
+      name,
+      kind,
+      created_by,
+      expires_at,
+      succeeds: null,
+    })
     if (limit) this.#limits.change('key', id, { set: limit })
     const became = this.#record(this.#key(id))
     this.#changes.note({ actor, action: 'keys.create', organization: project.org_id, subject: id, was: null, became })
@@ -169,10 +180,10 @@ export class SqliteAccounts implements AccountStore {
   }
 
   /** Within a transaction. */
-  #create({ project_id, name, kind, created_by, expires_at }: Heir): { id: string; key: string } {
+  #create({ project_id, name, kind, created_by, expires_at, succeeds }: Heir): { id: string; key: string } {
     const id = shortId()
     const { key, hash, preview } = newSecret(kind)
-    const facts = { id, project: project_id, name, kind, hash, preview, createdBy: created_by }
+    const facts = { id, project: project_id, name, kind, hash, preview, createdBy: created_by, succeeds }
     this.#addKey.run({ ...facts, now: this.#changes.now(), expiresAt: expires_at })
     return { id, key }
   }

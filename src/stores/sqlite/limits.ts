@@ -7,11 +7,20 @@ import { isZone, spanOf } from '../../core/period.ts'
 import type { Budget, LimitChange, LimitInput, LimitRecord } from '../../core/ports.ts'
 import { BudgetReader } from './budgets.ts'
 import type { Sqlite } from './open.ts'
-import { HOUR_MS, hourOf } from './requests.ts'
+import { hourOf } from './requests.ts'
 import { type Sum, storable, sumAs, sumOf } from './sums.ts'
 
 /** An id is made with its request; clocks are set meanwhile. All rows between are read while nobody else writes. */
 const SLACK_MS = 60_000
+
+/** The key and those that it succeeds, or all that a member made. */
+const OWN = `key_id IN (
+  WITH RECURSIVE own (id) AS (
+    SELECT id FROM keys WHERE id = @key OR created_by = @member
+    UNION SELECT succeeds FROM keys JOIN own USING (id) WHERE succeeds IS NOT NULL
+  )
+  SELECT id FROM own
+)`
 
 export class Limits {
   readonly #now: () => number
@@ -38,19 +47,18 @@ export class Limits {
     this.#spent = db
       .prepare<{ key: string | null; member: string | null; from: number }, Sum<'spent'>>(`
         SELECT ${sumAs('cost', 'spent')} FROM usage_hourly
-        WHERE hour >= @from AND (key_id = @key OR key_id IN (SELECT id FROM keys WHERE created_by = @member))`)
+        WHERE hour >= @from AND ${OWN}`)
       .safeIntegers()
     this.#spentBetween = db
       .prepare<object, Sum<'spent'>>(`
         SELECT ${sumAs('cost', 'spent')} FROM requests
-        WHERE id >= @first AND id < @last AND at >= @from AND at < @to
-          AND (key_id = @key OR key_id IN (SELECT id FROM keys WHERE created_by = @member))`)
+        WHERE id >= @first AND id < @last AND at >= @from AND at < @to AND ${OWN}`)
       .safeIntegers()
     // Requests that run count against a limit that is set meanwhile.
     this.#adopt = db
       .prepare<{ id: string; key: string | null; member: string | null }, Money>(`
         UPDATE holds SET budgets = json_insert(coalesce(budgets, '[]'), '$[#]', @id)
-        WHERE key_id = @key OR key_id IN (SELECT id FROM keys WHERE created_by = @member)
+        WHERE ${OWN}
         RETURNING amount`)
       .pluck()
       .safeIntegers()
@@ -107,13 +115,15 @@ export class Limits {
     this.#insert.run({ id, subject, kind, period, zone, amount, periodAt, spent, held })
   }
 
-  /** Sums are of hours as UTC has them: of one in the middle of which a period begins the rows of requests tell. */
+  /**
+   * Sums are of hours as UTC has them: of one in the middle of which a period begins, what the rows of requests tell of
+   * the time before is left out. Rows that were dropped tell nothing, so that it may be that hour's spending too much.
+   */
   #spentSince(at: number, of: { readonly key: string | null; readonly member: string | null }): Money {
     const hour = hourOf(at)
-    if (hour === at) return sumOf(this.#spent.get({ ...of, from: at })!, 'spent')
-    const next = hour + HOUR_MS
-    const [first, last] = [stampOf(at - SLACK_MS), stampOf(next + SLACK_MS)]
-    const begun = sumOf(this.#spentBetween.get({ ...of, first, last, from: at, to: next })!, 'spent')
-    return begun + sumOf(this.#spent.get({ ...of, from: next })!, 'spent')
+    const sum = sumOf(this.#spent.get({ ...of, from: hour })!, 'spent')
+    if (hour === at) return sum
+    const [first, last] = [stampOf(hour - SLACK_MS), stampOf(at + SLACK_MS)]
+    return sum - sumOf(this.#spentBetween.get({ ...of, first, last, from: hour, to: at })!, 'spent')
   }
 }

@@ -9,5 +9,6 @@ import { step as accounts } from './migrations/3-accounts.ts'
 import { step as policy } from './migrations/4-policy.ts'
 import { step as narrowing } from './migrations/5-narrowing.ts'
 import { step as checks } from './migrations/6-checks.ts'
+import { step as successors } from './migrations/7-successors.ts'
 
-export const migrations: readonly string[] = [start, trees, accounts, policy, narrowing, checks]
+export const migrations: readonly string[] = [start, trees, accounts, policy, narrowing, checks, successors]
