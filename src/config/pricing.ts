@@ -42,10 +42,14 @@ export function linkPricing(entry: MappingEntry, answersText: boolean, fail: Fai
   }
 }
 
-/** Tokens have a price, or what is counted instead of them. */
+/** All tokens have a price, or none has and what is counted instead of them does. */
 function isEnough({ rates, perSecond, perImage }: Price, answersText: boolean): boolean {
-  if (rates.prompt !== undefined && (rates.completion !== undefined || !answersText)) return true
-  return [rates.request, rates.ocr_page, rates.input_audio_hour, perSecond, perImage].some(rate => rate !== undefined)
+  const { prompt, completion, request, ocr_page, input_audio_hour } = rates
+  if (prompt !== undefined && (completion !== undefined || !answersText)) return true
+  const byToken = prompt !== undefined || completion !== undefined
+  return [byToken ? undefined : request, ocr_page, input_audio_hour, perSecond, perImage].some(
+    rate => rate !== undefined,
+  )
 }
 
 function readFactors({ tier_factors: written }: MappingEntry): Price['tierFactors'] {

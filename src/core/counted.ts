@@ -73,8 +73,9 @@ export function count(usage: Usage, rates: Rates, { perImage }: Price): Counted 
 }
 
 /**
- * Tokens need their rates unless something else has a price: the request, a page, an hour, a second, an image. What is
- * counted by those may as well be paid by tokens. A search is paid by itself.
+ * Tokens need their rates unless something else has a price: a page, an hour, a second, an image. What is counted by
+ * those may as well be paid by tokens. A price of the request pays for the tokens where none of them has a price, and
+ * for those of images. A search is paid by itself.
  */
 export function isUnknown(
   { prompt, completion, drawn, pages, hours, seconds, pictures, searches }: Counted,
@@ -85,7 +86,9 @@ export function isUnknown(
   if (searches > 0n && rates.web_search === undefined) return true
   const counts = [pages, hours, seconds, pictures]
   const own = [rates.ocr_page, rates.input_audio_hour, perSecond, perImage]
-  const flat = rates.request !== undefined || counts.some((amount, at) => amount > 0n && own[at] !== undefined)
+  const byToken = rates.prompt !== undefined || rates.completion !== undefined
+  const byRequest = rates.request !== undefined && (pictures > 0n || !byToken)
+  const flat = byRequest || counts.some((amount, at) => amount > 0n && own[at] !== undefined)
   if (flat) return false
   // What was drawn has a rate of its own, or that of the rest.
   const written = rates.image_output === undefined ? completion : completion - drawn

@@ -3,7 +3,7 @@ import t from 'tap'
 import { formatMoney } from '../../src/core/money.ts'
 import { isPremium } from '../../src/core/plan.ts'
 import { flat } from '../core/prices.ts'
-import { edited, GATEWAY, gatewayYaml, loadIn, mapping, PROVIDER, refusal } from './kit.ts'
+import { edited, GATEWAY, gatewayYaml, loadIn, mapping, PROVIDER, providerYaml, refusal } from './kit.ts'
 
 const load = loadIn(t.testdir({}))
 const pricing = 'pricing: { prompt: "2.50", completion: "10.00", input_cache_read: "0.25", request: "0.001" }'
@@ -61,6 +61,25 @@ t.test('prices by size and factors of tiers are exact', async t => {
   t.strictSame((await priced(factors))?.tierFactors, { flex: 500_000n, priority: 2_500_000n })
   const odd = 'pricing: { prompt: "1", completion: "2" }\n    tier_factors: { flex: 0.5 }'
   t.match(await refusal(priced(odd)), /expected a factor in quotes, such as "0\.5"/)
+})
+
+t.test('tokens that have a price need all of them, a request pays for all or none of them', async t => {
+  const known = async (yaml: string, model: string) => {
+    const priced = providerYaml.replace(pricing, `pricing: { ${yaml} }`).replace('model: acme-large', `model: ${model}`)
+    const { catalog } = await load({ [PROVIDER]: priced })
+    return catalog.models.get(model)!.mappings[0]!.price !== undefined
+  }
+  for (const [yaml, chat, embedding] of [
+    ['request: "0.02"', true, true],
+    ['prompt: "1", request: "0.02"', false, true],
+    ['completion: "1", request: "0.02"', false, false],
+    ['prompt: "1", completion: "2", request: "0.02"', true, true],
+    ['prompt: "1"', false, true],
+    ['input_cache_read: "1", request: "0.02"', true, true],
+  ] as const) {
+    t.equal(await known(yaml, 'acme-large'), chat, `${yaml} of a chat`)
+    t.equal(await known(yaml, 'acme-embed'), embedding, `${yaml} of an embedding`)
+  }
 })
 
 t.test('how long request rows are kept has a unit', async t => {

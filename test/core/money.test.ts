@@ -164,7 +164,9 @@ function lacks(usage: Usage, rates: Rates, { perImage, perSecond }: Price): bool
     [used('second', 1000), perSecond],
     [used('drawn'), perImage],
   ]
-  if (rates.request !== undefined || own.some(([used, rate]) => used && rate !== undefined)) return false
+  const byToken = rates.prompt !== undefined || rates.completion !== undefined
+  if (rates.request !== undefined && (used('drawn') || !byToken)) return false
+  if (own.some(([used, rate]) => used && rate !== undefined)) return false
   const tokens = (['prompt', 'completion'] as const).filter(axis => used(axis))
   if (tokens.length > 0) return tokens.some(axis => rates[axis] === undefined)
   return own.some(([used], at) => used && !(at === own.length - 1 && rates.image_output !== undefined))
