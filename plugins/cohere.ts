@@ -16,6 +16,7 @@ const chat: Translator<'chat'> = {
 const embeddings: Translator<'embeddings'> = {
   op: 'embeddings',
   wire: 'cohere.embeddings',
+  maxInputs: 96,
   encode: encodeEmbeddings,
   decoder: (_mode, target, input) => decoder(target, input),
   error,

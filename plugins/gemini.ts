@@ -23,6 +23,7 @@ const translator = (surface: Surface): Translator<'chat'> => ({
 const embeddings = (method: Method): Translator<'embeddings'> => ({
   op: 'embeddings',
   wire: method.wire,
+  ...(method.maxInputs !== undefined && { maxInputs: method.maxInputs }),
   encode: method.encode,
   decoder: (_mode, target, input) => decoder(method, target, input),
   error,

@@ -3,9 +3,6 @@ import type { EmbeddingRequest, Plugin, Target, WireRequest } from '../src/plugi
 import { textsOf } from './embeddings/inputs.ts'
 import { openAiFormWire } from './embeddings/openai-form.ts'
 
-/** Texts of one request. */
-const MAX_TEXTS = 1000
-
 /** Numbers are what comes when no form is named; naming them is refused. A text that is too long is not cut. */
 function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
   const { encoding_format, dimensions } = request
@@ -13,7 +10,7 @@ function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireR
     path: '/embeddings',
     body: {
       model: mapping.externalId,
-      input: textsOf(request, MAX_TEXTS),
+      input: textsOf(request),
       truncation: false,
       ...(encoding_format === 'base64' && { encoding_format }),
       ...(dimensions != null && { output_dimension: dimensions }),
@@ -21,4 +18,6 @@ function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireR
   }
 }
 
-export const plugin = { wires: [openAiFormWire('voyage.embeddings', encode)] } satisfies Plugin
+const embeddings = { ...openAiFormWire('voyage.embeddings', encode), maxInputs: 1000 }
+
+export const plugin = { wires: [embeddings] } satisfies Plugin

@@ -4,9 +4,6 @@ import { textsOf, vectorsWanted } from '../embeddings/inputs.ts'
 import { embeddingsOf, promptTokens, refusal } from '../embeddings/openai-form.ts'
 import { parsed, WholeDecoder } from '../embeddings/whole.ts'
 
-/** Texts of one request. */
-const MAX_TEXTS = 96
-
 /**
  * What the vectors are for is a required field that clients of this endpoint do not have: they are for being searched.
  * A text that is too long is refused, as other providers do, not cut.
@@ -18,7 +15,7 @@ export function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target)
     body: {
       model: mapping.externalId,
       input_type: 'search_document',
-      texts: textsOf(request, MAX_TEXTS),
+      texts: textsOf(request),
       embedding_types: [encoding_format ?? 'float'],
       ...(dimensions != null && { output_dimension: dimensions }),
       truncate: 'NONE',

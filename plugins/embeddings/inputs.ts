@@ -1,16 +1,13 @@
 /** The inputs of an embeddings request, for wires that take texts only. */
 import { type EmbeddingRequest, errors } from '../../src/plugin.ts'
 
-/** Throws 400 for token ids, and for more texts than the provider takes in one request. */
-export function textsOf({ input, model }: Readonly<EmbeddingRequest>, most = Number.POSITIVE_INFINITY): string[] {
+/** Throws 400 for token ids. */
+export function textsOf({ input, model }: Readonly<EmbeddingRequest>): string[] {
   const inputs = Array.isArray(input) ? input : [input]
   const texts: string[] = []
   for (const text of inputs) {
     if (typeof text !== 'string') throw errors.unsupported(`"${model}" takes no token ids here; send text.`, 'input')
     texts.push(text)
-  }
-  if (texts.length > most) {
-    throw errors.unsupported(`"${model}" takes at most ${most} inputs in one request, got ${texts.length}.`, 'input')
   }
   return texts
 }

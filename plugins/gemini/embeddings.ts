@@ -22,6 +22,7 @@ import { studio, vertex } from './surface.ts'
 /** How one method is asked, and where its answer holds vectors and tokens. */
 export interface Method {
   readonly wire: string
+  readonly maxInputs?: number
   encode(request: Readonly<EmbeddingRequest>, target: Target): WireRequest
   vectors(answer: Json): readonly unknown[]
   /** Undefined where nothing is counted. */
@@ -72,9 +73,10 @@ const predict: Method = {
 /** Vertex AI, for models since gemini-embedding-2: one text for each request. */
 const embedContent: Method = {
   wire: 'gemini.vertex-embed-content',
+  maxInputs: 1,
   encode(request, target) {
     const { dimensions } = request
-    const [text] = textsOf(request, 1)
+    const [text] = textsOf(request)
     return wireRequest(vertex.models, target, 'embedContent', {
       content: contentOf(text!),
       embedContentConfig: { autoTruncate: false, ...(dimensions != null && { outputDimensionality: dimensions }) },

@@ -59,6 +59,8 @@ export interface Translator<O extends Op = Op> {
   readonly wire: string
   /** The wire takes no addresses of images: they are fetched, and `encode` gets data URLs in their place. */
   readonly inlineMedia?: true
+  /** Inputs that one request may hold, where a wire bounds them. A request with more goes to other mappings, else 400. */
+  readonly maxInputs?: number
   /** Must not mutate `input`: failover encodes it again. Throws a GatewayError for what the wire cannot carry. */
   encode(input: Readonly<Ops[O]>, target: Target, stream: boolean): WireRequest
   readonly native?: NativeForm<O>

@@ -167,6 +167,9 @@ function longest({ input }: EmbeddingRequest): number {
   return typeof first === 'string' ? 0 : Math.max(...(input as number[][]).map(tokens => tokens.length))
 }
 
+const inputsIn = ({ input }: EmbeddingRequest): number =>
+  typeof input === 'string' || typeof input[0] === 'number' ? 1 : input.length
+
 const embeddings: readonly Requirement<EmbeddingRequest>[] = [
   {
     param: 'dimensions',
@@ -181,6 +184,13 @@ const embeddings: readonly Requirement<EmbeddingRequest>[] = [
     needed: request => longest(request) > 0,
     offers: ({ contextLength }) => contextLength,
     met: ({ contextLength = Infinity }, request) => longest(request) <= contextLength,
+  },
+  {
+    param: 'input',
+    what: 'so many inputs in one request',
+    needed: request => inputsIn(request) > 1,
+    offers: ({ wires }) => wires.get('embeddings')?.maxInputs,
+    met: ({ wires }, request) => inputsIn(request) <= (wires.get('embeddings')?.maxInputs ?? Infinity),
   },
 ]
 

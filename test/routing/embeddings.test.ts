@@ -93,6 +93,27 @@ t.test('what an offer cannot do is another offer’s, or refused', async t => {
   }
 })
 
+t.test(
+  'a wire that takes fewer inputs is not asked for more, and says how many where no other one is there',
+  async t => {
+    const narrow = { ...wire('embeddings'), maxInputs: 96 } as Translator
+    const offers = [{ wires: new Map([['embeddings', narrow]]) as Provider['wires'] }, {}]
+    const texts = (count: number) => ({ input: Array.from({ length: count }, () => 'a') })
+    const providersOf = (request: object, ...of: Partial<Mapping>[]) =>
+      planned(catalogOf(['embedding'], ...of), request).map(({ provider }) => provider.id)
+    for (const request of [texts(96), { input: 'a' }, { input: Array(97).fill(7) }]) {
+      t.strictSame(providersOf(request, ...offers), ['p0', 'p1'])
+    }
+    t.strictSame(providersOf(texts(97), ...offers), ['p1'])
+    const message = 'No provider of "acme-large" supports so many inputs in one request. It takes at most 96.'
+    const refused = { status: 400, code: 'model_not_supported', param: 'input', message } as Partial<GatewayError>
+    t.match(
+      thrown(() => providersOf(texts(97), offers[0]!)),
+      refused,
+    )
+  },
+)
+
 t.test('an embeddings request reads its inputs, and answers with no tokens', async t => {
   const operation = operationOf('embeddings')
   const rows: [input: unknown, characters: number][] = [
