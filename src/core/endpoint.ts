@@ -20,6 +20,8 @@ export interface Endpoint {
   readonly serve: 'upstream' | ((ex: Exchange, services: Services) => Promise<Reply>)
   /** Bytes of request body that are accepted. */
   readonly bodyLimit: number
+  /** JSON values that a request body may hold, where it is not the usual number. */
+  readonly maxValues?: number
 }
 
 /** A reply of one local value. */

@@ -24,7 +24,7 @@ const VERBATIM = 16 * 1024
 
 /**
  * Throws 400, 408, 413, 415, 499 or 529 as a GatewayError. `res` is told to go on when the client waits for a 100.
- * `intake` is told what comes, and takes room for what of it will be kept.
+ * `intake` is told what comes, and takes room for what of it will be kept. `values`: how many it may hold.
  */
 export async function readJson(
   req: IncomingMessage,
@@ -32,18 +32,19 @@ export async function readJson(
   limit: number,
   intake: Intake,
   read: Read = JSON.parse,
+  values?: number,
 ): Promise<Body> {
   const declared = checkHeaders(req, limit)
   if (declared !== undefined) intake.take(declared)
   if (/^100-continue$/i.test(req.headers.expect ?? '')) res.writeContinue()
   const body = await readBytes(req, limit, intake, declared)
-  return body.length > LARGE ? await parseInTurns(body, read) : parse(body, read)
+  return body.length > LARGE ? await parseInTurns(body, read, values) : parse(body, read, values)
 }
 
 const rules = { protoAction: 'remove', constructorAction: 'remove' } as const
 
-function parse(body: Buffer, read: Read): Body {
-  const steps = parsing(body, read)
+function parse(body: Buffer, read: Read, values?: number): Body {
+  const steps = parsing(body, read, values)
   for (;;) {
     const { done, value } = steps.next()
     if (done) return value
@@ -51,8 +52,8 @@ function parse(body: Buffer, read: Read): Body {
 }
 
 /** The same, letting others go on between its steps. */
-async function parseInTurns(body: Buffer, read: Read): Promise<Body> {
-  const steps = parsing(body, read)
+async function parseInTurns(body: Buffer, read: Read, values?: number): Promise<Body> {
+  const steps = parsing(body, read, values)
   for (;;) {
     const { done, value } = steps.next()
     if (done) return value
@@ -61,9 +62,9 @@ async function parseInTurns(body: Buffer, read: Read): Promise<Body> {
 }
 
 /** Yields wherever others may go on. */
-function* parsing(body: Buffer, read: Read): Generator<undefined, Body> {
+function* parsing(body: Buffer, read: Read, values?: number): Generator<undefined, Body> {
   if (!isUtf8(body)) throw notUtf8()
-  const scan = new ShapeScan(body)
+  const scan = new ShapeScan(body, values)
   while (!scan.run(SCAN_STEPS)) yield
   yield
   const whole = body.length < VERBATIM ? parsed(body, read) : yield* withLong(body, scan, read)

@@ -6,6 +6,7 @@
 import { errors } from '../core/error.ts'
 
 const MAX_DEPTH = 128
+/** Of values, unless an endpoint names its own number. */
 const MAX_VALUES = 200_000
 /** Bytes from which a string counts as long. */
 const LONG = 4096
@@ -25,6 +26,7 @@ const MAX_SPELLED = CONSTRUCTOR.length * 6
  */
 export class ShapeScan {
   readonly #body: Buffer
+  readonly #most: number
   #at = 0
   #inString = false
   #stringAt = 0
@@ -33,8 +35,10 @@ export class ShapeScan {
   #depth = 0
   #values = 1
 
-  constructor(body: Buffer) {
+  /** `most`: of values. */
+  constructor(body: Buffer, most = MAX_VALUES) {
     this.#body = body
+    this.#most = most
   }
 
   /** Whether `__proto__` or `constructor` may be among the strings, however they are spelled. */
@@ -67,7 +71,7 @@ export class ShapeScan {
       case 0x7b: // {
       case 0x5b: // [
         if (++this.#depth > MAX_DEPTH) throw errors.tooDeep(MAX_DEPTH)
-        if (++this.#values > MAX_VALUES) throw errors.tooManyElements(MAX_VALUES)
+        if (++this.#values > this.#most) throw errors.tooManyElements(this.#most)
         break
       case COLON:
         // What it stands behind was a name: those are looked up, and stay what they are.
@@ -78,7 +82,7 @@ export class ShapeScan {
         this.#depth--
         break
       case 0x2c: // ,
-        if (++this.#values > MAX_VALUES) throw errors.tooManyElements(MAX_VALUES)
+        if (++this.#values > this.#most) throw errors.tooManyElements(this.#most)
         break
     }
   }

@@ -238,7 +238,7 @@ export class Listener {
       query: (req.url ?? '').slice(path.length + 1),
       signal,
       peer: req.socket.remoteAddress ?? '',
-      body: () => readJson(req, res, endpoint.bodyLimit, intake, endpoint.codec.parse),
+      body: () => readJson(req, res, endpoint.bodyLimit, intake, endpoint.codec.parse, endpoint.maxValues),
     })
     res.on('close', () => {
       if (!res.writableFinished) signal.abort(errors.aborted())

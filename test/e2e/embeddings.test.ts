@@ -59,6 +59,7 @@ const gateway = await startGateway(t, {
         offer('vector', { pricing: { prompt: '0.02' } }),
         offer('plain', { parameters: ['user'] }),
         offer('unpriced', { pricing: undefined }),
+        offer('long'),
         testMapping,
       ],
     },
@@ -80,6 +81,7 @@ const gateway = await startGateway(t, {
     model('plain'),
     model('unpriced'),
     model('uncounted'),
+    model('long', { context_length: 8192 }),
     model('lost'),
     ...failing.map(([id]) => model(id)),
     model('test', { output: ['text'], context_length: 1000 }),
@@ -251,6 +253,25 @@ group('an answer is kept and replayed, at no cost', async t => {
     t.equal(response.headers.get('x-gateway-cache'), 'MISS', 'what is larger than an entry may be is not kept')
     await response.text()
   }
+})
+
+group('MF-04 as many token ids as OpenAI takes in one request arrive, and what is beyond them is refused', async t => {
+  const ids = (count: number) => Array.from({ length: count }, (_, at) => 100_000 + (at % 100_000))
+  const inputs = (total: number, each: number) =>
+    Array.from({ length: Math.ceil(total / each) }, (_, at) => ids(Math.min(each, total - at * each)))
+  for (const input of [inputs(300_000, 8192), inputs(300_000, 147)]) {
+    const answer = await ask({ model: 'long', input, dimensions: 2 })
+    t.match(answer, { usage: { prompt_tokens: 300_000 } })
+    t.equal(answer.data.length, input.length)
+    t.same((await sent('first')).input, input)
+  }
+  const refused = await post({ model: 'long', input: inputs(310_000, 8192) })
+  t.match(await refused.json(), { error: { code: 'too_many_elements', message: /more than 310000 JSON values/ } })
+  const calls = (await upstream.record('first')).length
+  const chat = { model: 'test', messages: [{ role: 'user', content: 'Hi' }], x: ids(200_000) }
+  const elsewhere = await gateway.chat(chat)
+  t.match(await elsewhere.json(), { error: { code: 'too_many_elements', message: /more than 200000 JSON values/ } })
+  t.equal((await upstream.record('first')).length, calls)
 })
 
 group('a large answer passes byte by byte, with its head and tail made anew', async t => {

@@ -288,6 +288,24 @@ t.test('MF-02, MF-04 depth and number of values are bounded without parsing', as
   for (const [says, text, code] of rows) t.equal(shape(text), code, says)
 })
 
+t.test('MF-04 an endpoint may take more values than others do, and no more than it says', async t => {
+  const body = (values: number) =>
+    request([
+      `[${Array(values - 1)
+        .fill('1')
+        .join()}]`,
+    ])
+  const read = async (values: number, most?: number) => {
+    const { req, res } = body(values)
+    const got = await readJson(req, res, 1_000_000, intake(), JSON.parse, most).catch((error: GatewayError) => error)
+    return got instanceof GatewayError ? [got.code, /than (\d+)/.exec(got.message)?.[1]] : undefined
+  }
+  t.equal(await read(250_000, 250_000), undefined)
+  t.strictSame(await read(250_001, 250_000), ['too_many_elements', '250000'])
+  t.strictSame(await read(200_001), ['too_many_elements', '200000'])
+  t.strictSame(await read(12, 10), ['too_many_elements', '10'])
+})
+
 t.test('MF-04 a hostile shape is seen at once', async t => {
   const rows: [says: string, text: string][] = [
     ['a million levels', '['.repeat(1_000_000)],
