@@ -2,9 +2,9 @@
 import { dirname, resolve } from 'node:path'
 import { ConfigManager, type ReloadResult } from './config/manager.ts'
 import type { GatewayFile } from './config/schema.ts'
+import { MemoryBudget } from './core/memory-budget.ts'
 import type { Policies } from './core/policy.ts'
 import type { Log, Services } from './core/ports.ts'
-import { ByteRoom } from './core/room.ts'
 import { warn } from './core/warn.ts'
 import { DEMO_URL } from './demo/address.ts'
 import { connectionsWithin, openFiles } from './http/descriptors.ts'
@@ -114,9 +114,9 @@ export async function openParts(file: GatewayFile, options: PartsOptions, open: 
   if (missing.length > 0) log.error({ missing }, 'master keys are missing: provider keys under them cannot be used')
   const lag = new Lag()
   open.add(() => lag.close())
-  const memory = new Memory()
-  open.add(() => memory.close())
-  const load = { lagMs: () => lag.lagMs(), memory: () => memory.share }
+  const heap = new Memory()
+  open.add(() => heap.close())
+  const load = { lagMs: () => lag.lagMs(), memory: () => heap.share }
   const metrics = new PrometheusMetrics({ version, lag })
   metrics.overdraft(() => Number(stores.overdraft()) / NANO)
   const allowPrivate = env.GATEWAY_ALLOW_PRIVATE_PROVIDERS === 'true'
@@ -126,22 +126,22 @@ export async function openParts(file: GatewayFile, options: PartsOptions, open: 
   const { wires, filters, endpoints } = registry
   const policyParts = { stores: stores.policies, keyring, log, wires, endpoints, allowPrivate }
   const policies = new OrganizationPolicies(policyParts)
-  const room = new ByteRoom(file.server.buffer, load)
+  const memory = new MemoryBudget(file.server.buffer, load)
   const media = new ImageFetcher({ allowed: file.server.fetch_from ?? [] })
-  const services = { ...servicesOf(stores, policies, { metrics, load, log, room, media }), ...shared }
+  const services = { ...servicesOf(stores, policies, { metrics, load, log, memory, media }), ...shared }
   const reloads = new Reloads(metrics, log)
   const manager = new ConfigManager({
     path: config,
     env,
     own: new Set([DEMO_URL]),
-    registries: { wires, filters, endpoints, services, terminal: terminal(transport) },
+    registries: { wires, filters, endpoints, services, terminal: terminal(transport, memory) },
     loadPlugins: folder => registry.load(folder),
     onResult: result => reloads.note(result),
   })
   return { file, log, database, stores, services, metrics, lag, policies, policyParts, registry, manager, reloads }
 }
 
-type ProcessServices = Pick<Services, 'metrics' | 'load' | 'log' | 'room' | 'media'>
+type ProcessServices = Pick<Services, 'metrics' | 'load' | 'log' | 'memory' | 'media'>
 
 const servicesOf = (stores: Stores, policies: Policies, process: ProcessServices): Services => ({
   version,
@@ -163,7 +163,7 @@ const servicesOf = (stores: Stores, policies: Policies, process: ProcessServices
 
 /** The public listener, as `server` describes it. It does not listen yet. */
 export function listenerOf({ file: { server }, services, manager }: Parts): Listener {
-  const { room, load, metrics, log } = services
+  const { memory, load, metrics, log } = services
   return new Listener({
     listen: server.listen ?? DEFAULT_LISTEN,
     pace: { heartbeat: server.heartbeat, hold: server.hold, request: server.request_timeout },
@@ -172,7 +172,7 @@ export function listenerOf({ file: { server }, services, manager }: Parts): List
     origins: server.cors.origins,
     maxConnections: Math.min(server.max_connections, connectionsWithin(openFiles())),
     current: () => manager.current,
-    ...{ room, load, metrics, log },
+    ...{ memory, load, metrics, log },
   })
 }
 

@@ -1,6 +1,7 @@
 /** Images of a request that stand at addresses, for targets that take them as data only. */
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
+import type { MemoryLease } from '../core/memory-budget.ts'
 import type { ChatRequest, ContentPart, Message } from '../core/ops.ts'
 import type { Services } from '../core/ports.ts'
 
@@ -14,10 +15,10 @@ type ImagePart = Extract<ContentPart, { type: 'image_url' }>
 
 /** Fetches every address once for all attempts of a request, and keeps what is there until the request ends. */
 export class Images {
-  readonly #services: Pick<Services, 'media' | 'room'>
+  readonly #services: Pick<Services, 'media' | 'memory'>
   readonly #fetched = new WeakMap<Exchange, Fetched>()
 
-  constructor(services: Pick<Services, 'media' | 'room'>) {
+  constructor(services: Pick<Services, 'media' | 'memory'>) {
     this.#services = services
   }
 
@@ -46,20 +47,20 @@ export class Images {
 class Fetched {
   /** Data URLs by address. */
   readonly images: Promise<ReadonlyMap<string, string>>
-  readonly #services: Pick<Services, 'media' | 'room'>
+  readonly #services: Pick<Services, 'media' | 'memory'>
   readonly #stop = new AbortController()
-  #taken = 0
+  readonly #lease: MemoryLease
   #bytes = 0
 
-  constructor(ex: Exchange, addresses: ReadonlyMap<string, string>, services: Pick<Services, 'media' | 'room'>) {
+  constructor(ex: Exchange, addresses: ReadonlyMap<string, string>, services: Pick<Services, 'media' | 'memory'>) {
     this.#services = services
+    this.#lease = services.memory.lease(ex.principal?.orgId ?? '')
     this.images = this.#all(ex, addresses)
   }
 
   release(): void {
     this.#stop.abort()
-    this.#services.room.give(this.#taken)
-    this.#taken = 0
+    this.#lease.release()
   }
 
   async #all(ex: Exchange, addresses: ReadonlyMap<string, string>): Promise<ReadonlyMap<string, string>> {
@@ -84,9 +85,7 @@ class Fetched {
   #take(bytes: number, param: string): void {
     this.#bytes += bytes
     if (this.#bytes > MAX_BYTES) throw errors.imageTooLarge(MAX_BYTES, param)
-    const kept = Math.ceil(bytes * EXPANSION)
-    if (this.#stop.signal.aborted || !this.#services.room.take(kept)) throw errors.overloaded()
-    this.#taken += kept
+    if (this.#stop.signal.aborted || !this.#lease.grow(Math.ceil(bytes * EXPANSION))) throw errors.overloaded()
   }
 }
 

@@ -24,7 +24,7 @@ const VERBATIM = 16 * 1024
 
 /**
  * Throws 400, 408, 413, 415, 499 or 529 as a GatewayError. `res` is told to go on when the client waits for a 100.
- * `intake` is told what comes, and takes room for what of it will be kept. `values`: how many it may hold.
+ * `intake` takes memory for what arrives, and ends a body that comes too slowly. `values`: how many it may hold.
  */
 export async function readJson(
   req: IncomingMessage,
@@ -35,7 +35,7 @@ export async function readJson(
   values?: number,
 ): Promise<Body> {
   const declared = checkHeaders(req, limit)
-  if (declared !== undefined) intake.take(declared)
+  if (declared !== undefined) intake.expect(declared)
   if (/^100-continue$/i.test(req.headers.expect ?? '')) res.writeContinue()
   const body = await readBytes(req, limit, intake, declared)
   return body.length > LARGE ? await parseInTurns(body, read, values) : parse(body, read, values)

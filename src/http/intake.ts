@@ -1,40 +1,47 @@
-/** One request's body on its way in: the room that it takes, and how fast it comes. */
+/** One request's body on its way in: the memory that it takes, and how fast it comes. */
 import { errors, type GatewayError } from '../core/error.ts'
-import type { Room } from '../core/ports.ts'
+import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
 
-/** A body may be slow at first; then it must come at this rate (reliability section C). */
-const PATIENCE_MS = 10_000
-const MIN_BYTES_PER_MS = 1024 / 1000
+/** In each such window a body must come at this rate (decisions section 12); a faster begin earns no rest. */
+const WINDOW_MS = 10_000
+const MIN_BYTES_PER_MS = (4 * 1024) / 1000
 /** What is kept of a body while it is answered: its parsed form, and what was sent to the provider. */
 const COPIES = 2
 
 export class Intake {
-  readonly #room: Room
-  #taken = 0
-  #received = 0
+  readonly #budget: MemoryBudget
+  readonly #tenant: () => string
+  #lease: MemoryLease | undefined
   #since = 0
+  #windowAt = 0
+  #windowBytes = 0
   #fail: ((error: GatewayError) => void) | undefined
 
-  constructor(room: Room) {
-    this.#room = room
+  /** `tenant` names whose share the body takes; it is read when the body is. */
+  constructor(budget: MemoryBudget, tenant: () => string) {
+    this.#budget = budget
+    this.#tenant = tenant
   }
 
-  /** Takes room for so many bytes of body, until `release`. Throws 529 when there is none. */
-  take(bytes: number): void {
-    const kept = bytes * COPIES
-    if (!this.#room.take(kept)) throw errors.overloaded()
-    this.#taken += kept
+  /** Throws 529 when a body of the length that the client declares has no room now. Takes none yet. */
+  expect(declared: number): void {
+    const tenant = this.#tenant()
+    if (!this.#budget.fits(tenant, declared * COPIES)) throw errors.overloaded()
+    this.#lease = this.#budget.lease(tenant, declared * COPIES)
   }
 
   /** Reading begins; `fail` ends it. `now` is in milliseconds, as it is for `check`. */
   begin(now: number, fail: (error: GatewayError) => void): void {
     this.#since = now
+    this.#windowAt = now
     this.#fail = fail
   }
 
-  /** A piece of so many bytes came. */
+  /** A piece of so many bytes came; it keeps its room until `release`. Throws 529 when there is none. */
   got(bytes: number): void {
-    this.#received += bytes
+    this.#windowBytes += bytes
+    this.#lease ??= this.#budget.lease(this.#tenant())
+    if (!this.#lease.grow(bytes * COPIES)) throw errors.overloaded()
   }
 
   end(): void {
@@ -56,14 +63,18 @@ export class Intake {
   /** Ends the reading of a body that has taken longer than `limitMs`, or comes too slowly. */
   check(now: number, limitMs: number): void {
     if (!this.#fail) return
-    const ms = now - this.#since
-    if (ms > limitMs || (ms > PATIENCE_MS && this.#received < ms * MIN_BYTES_PER_MS))
+    const windowMs = now - this.#windowAt
+    const isSlow = windowMs >= WINDOW_MS && this.#windowBytes < windowMs * MIN_BYTES_PER_MS
+    if (isSlow || now - this.#since > limitMs) {
       this.abort(errors.requestTimeout())
+    } else if (windowMs >= WINDOW_MS) {
+      this.#windowAt = now
+      this.#windowBytes = 0
+    }
   }
 
   /** The exchange is over: nothing of the body is kept any more. */
   release(): void {
-    this.#room.give(this.#taken)
-    this.#taken = 0
+    this.#lease?.release()
   }
 }

@@ -7,8 +7,7 @@ import type { Intake } from './intake.ts'
 const LARGE = 64 * 1024
 
 /**
- * `declared` is the length that the client announced, for which room was taken. Rejects with 408, 413, 499 or 529 as
- * a GatewayError.
+ * `declared` is the length that the client announced. Rejects with 408, 413, 499 or 529 as a GatewayError.
  */
 export function readBytes(
   req: IncomingMessage,
@@ -33,10 +32,9 @@ function readPieces(req: IncomingMessage, limit: number, intake: Intake, pieces:
     intake.begin(performance.now(), fail)
     req.on('data', (chunk: Buffer) => {
       size += chunk.length
-      intake.got(chunk.length)
       if (size > limit) return fail(errors.tooLarge(limit))
       try {
-        if (!pieces.announced) intake.take(chunk.length)
+        intake.got(chunk.length)
         pieces.add(chunk)
       } catch (full) {
         fail(full)
@@ -56,14 +54,11 @@ function readPieces(req: IncomingMessage, limit: number, intake: Intake, pieces:
 
 /** What of a body is here. */
 class Pieces {
-  /** Its length was declared, and room taken for it. */
-  readonly announced: boolean
   #chunks: Buffer[] = []
   #whole: Buffer | undefined
   #size = 0
 
   constructor(declared: number | undefined) {
-    this.announced = declared !== undefined
     if (declared !== undefined && declared > LARGE) this.#whole = Buffer.allocUnsafe(declared)
   }
 

@@ -4,7 +4,8 @@ import type { AddressInfo, Socket } from 'node:net'
 import { Cancellation } from '../core/cancel.ts'
 import { asError, errors, GatewayError } from '../core/error.ts'
 import { Exchange } from '../core/exchange.ts'
-import type { Load, Log, Metrics, Room } from '../core/ports.ts'
+import type { MemoryBudget } from '../core/memory-budget.ts'
+import type { Load, Log, Metrics } from '../core/ports.ts'
 import { pump } from '../core/pump.ts'
 import type { Snapshot } from '../core/snapshot.ts'
 import { Threshold } from '../core/threshold.ts'
@@ -45,7 +46,7 @@ export interface ListenerOptions {
   readonly origins: readonly string[]
   /** The snapshot that the next request runs on. */
   current(): Snapshot
-  readonly room: Room
+  readonly memory: MemoryBudget
   readonly load: Load
   readonly metrics: Metrics
   readonly log: Log
@@ -209,7 +210,7 @@ export class Listener {
     const left = this.#left(req.socket)
     if (left < 0 || isClosing(req.socket)) return
     const last = left === 0 || this.#draining || this.#lastAnswers
-    const { current, room, writeStall, log } = this.#options
+    const { current, memory, writeStall, log } = this.#options
     const snapshot = current()
     const path = pathOf(req)
     let route: ReturnType<Snapshot['match']>
@@ -229,7 +230,7 @@ export class Listener {
 
     snapshot.retain()
     const signal = new Cancellation()
-    const intake = new Intake(room)
+    const intake: Intake = new Intake(memory, (): string => ex.principal?.orgId ?? '')
     const { endpoint, chain } = route
     const ex = new Exchange({
       snapshot,

@@ -5,6 +5,7 @@ import { type Event, isContent } from '../core/event.ts'
 import { written } from '../core/exact.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
+import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
 import { type Decoder, type Frame, nativeFormOf, type Target } from '../core/translator.ts'
 import type { Outgoing } from './auth/strategy.ts'
 import { waitFor } from './auth/wait.ts'
@@ -19,16 +20,21 @@ import type { Transport } from './transport.ts'
 const MAX_ERROR_BYTES = 64 * 1024
 /** Of an answer that is held here: until it is whole, or until there is anything of it that a client can see. */
 const MAX_HELD_BYTES = 32 * 1024 * 1024
+/** Up to here an answer takes nothing of the memory budget: most are smaller. */
+const SMALL_HELD_BYTES = 64 * 1024
+/** What is kept of a held answer: its bytes, and its events. */
+const COPIES = 2
 
 /**
  * Resolves once the first event that a client can see is there (the commit point); until then every failure is a
  * GatewayError that `route` may answer with another target. After it, failures are `error` events.
  */
-export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply> {
+export function terminal(transport: Transport, memory: MemoryBudget): (ex: Exchange) => Promise<Reply> {
   return async ex => {
     const target = ex.target!
     ex.marks.sent = performance.now()
     const incoming = await send(transport, ex, target)
+    const lease = memory.lease(ex.principal?.orgId ?? '')
     try {
       if (incoming.status >= 400) throw await refusal(incoming, ex)
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
@@ -37,7 +43,7 @@ export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply>
       const { translator } = target
       const native = nativeFormOf(translator, ex.native)
       const decoder = native?.decoder?.(mode, target) ?? translator.decoder(mode, target, ex.request)
-      const answer = new Answer(incoming, source, framing, decoder)
+      const answer = new Answer(incoming, source, framing, decoder, lease)
       await answer.commit(!ex.streaming)
       incoming.committed(mode === 'stream')
       // Nobody is asked again.
@@ -47,6 +53,7 @@ export function terminal(transport: Transport): (ex: Exchange) => Promise<Reply>
       return { status: 200, headers: [], events: answer }
     } catch (thrown) {
       incoming.destroy()
+      lease.release()
       throw thrown
     }
   }
@@ -84,16 +91,18 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
   readonly #source: Source
   readonly #framing: Framing
   readonly #decoder: Decoder
+  readonly #lease: MemoryLease
   /** What `commit` has read. */
   #first: Event[] | undefined = undefined
   #ended = false
 
-  /** `source` gives the bytes of `incoming`, plain. */
-  constructor(incoming: Incoming, source: Source, framing: Framing, decoder: Decoder) {
+  /** `source` gives the bytes of `incoming`, plain; `lease` takes memory for what is held of them. */
+  constructor(incoming: Incoming, source: Source, framing: Framing, decoder: Decoder, lease: MemoryLease) {
     this.#incoming = incoming
     this.#source = source
     this.#framing = framing
     this.#decoder = decoder
+    this.#lease = lease
   }
 
   [Symbol.asyncIterator](): this {
@@ -107,11 +116,16 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
   async commit(whole: boolean): Promise<void> {
     const first: Event[] = []
     let held = 0
+    let leased = 0
     let seen = false
     while (!this.#ended) {
       const chunks = await this.#source.take()
       for (const { length } of chunks ?? []) held += length
       if (held > MAX_HELD_BYTES) throw errors.invalidAnswer('it is larger than 32 MiB')
+      if (held > SMALL_HELD_BYTES) {
+        if (!this.#lease.grow((held - leased) * COPIES)) throw errors.overloaded()
+        leased = held
+      }
       for (const event of this.#decode(chunks)) {
         if (event.type === 'error' && (whole || !seen)) throw event.error
         if (isContent(event)) seen = true
@@ -143,6 +157,7 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
   }
 
   async return(): Promise<Batch> {
+    this.#lease.release()
     if (this.#ended) this.#incoming.release()
     else this.#incoming.destroy()
     return { done: true, value: undefined }

@@ -16,8 +16,10 @@ const QUEUE = 20
 const CONCURRENCY = 10
 const WAIT_MS = 200
 const STALL_MS = 700
-/** For bodies, each of which is kept twice: as it was read and as it was sent. */
-const BUFFER_MIB = 64
+/** For bodies, each of which is kept twice: as it was read and as it was sent. An eighth is for small ones alone. */
+const BUFFER_MIB = 96
+/** What one organization gets of the rest while no other has large bodies. */
+const SHARE_MIB = ((BUFFER_MIB * 7) / 8) * 0.75
 
 const upstream = await startUpstream(t)
 const serve = (id: string, models: string[], more: object = {}) => ({
@@ -187,13 +189,13 @@ group('OB-08 a provider that stalls takes its own places, and no others', async 
 
 group('OB-09 bodies take a bounded room, and who finds none is sent away before a byte is read', async t => {
   const body = `{"model":"large","messages":[{"role":"user","content":"${'x'.repeat(15 * MIB)}"}]}`
-  await upstream.script('large', [{ hold: 0 }])
+  await upstream.script('large', [{ hold: 0, text: 'ok' }])
   const before = await memory(gateway)
   const served = Array.from({ length: 2 }, () => gateway.post('/v1/chat/completions', body))
   await upstream.record('large', { requests: 2 })
   const grown = (await memory(gateway)).rss - before.rss
   t.comment(`two bodies of 15 MiB: ${Math.round(grown)} MiB`)
-  t.ok(grown < 2 * BUFFER_MIB + 32, 'with what is left of reading them, twice the room at most')
+  t.ok(grown < 2 * SHARE_MIB + 32, 'with what is left of reading them, twice the share at most')
   const head = ['POST /v1/chat/completions HTTP/1.1', 'Host: g', `Authorization: Bearer ${gateway.key}`]
   head.push('Content-Type: application/json')
   const announced = [...head, `Content-Length: ${body.length}`, '', ''].join('\r\n')
@@ -210,10 +212,31 @@ group('OB-09 bodies take a bounded room, and who finds none is sent away before 
   await small.text()
   await upstream.release('large')
   for (const answer of served) await (await answer).text()
-  await upstream.script('large', [{}])
+  await upstream.script('large', [{ text: 'ok' }])
   const again = await gateway.post('/v1/chat/completions', body)
   t.equal(again.status, 200, 'the room is given back')
   await again.text()
+})
+
+group('OB-09 bodies that are declared large and drip take no memory from others', async t => {
+  const other = await keyOf('other')
+  const drips = Array.from({ length: 4 }, () => {
+    const socket = connect(gateway.port, '127.0.0.1').on('error', () => undefined)
+    const head = ['POST /v1/chat/completions HTTP/1.1', 'Host: g', `Authorization: Bearer ${gateway.key}`]
+    head.push('Content-Type: application/json', `Content-Length: ${20 * MIB}`, '', '{"model":"large"')
+    socket.write(head.join('\r\n'))
+    return socket
+  })
+  await until('in_flight', drips.length)
+  await upstream.script('large', [{ text: 'ok' }])
+  const body = `{"model":"large","messages":[{"role":"user","content":"${'x'.repeat(10 * MIB)}"}]}`
+  for (const sent of [body, body.replace(/x+/, 'x')]) {
+    const answer = await gateway.post('/v1/chat/completions', sent, other)
+    t.equal(answer.status, 200, `a body of ${sent.length} bytes beside them`)
+    await answer.text()
+  }
+  for (const socket of drips) socket.destroy()
+  await until('in_flight', 0)
 })
 
 group(

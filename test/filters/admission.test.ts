@@ -5,7 +5,6 @@ import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { Reply } from '../../src/core/filter.ts'
 import type { Services } from '../../src/core/ports.ts'
-import { ByteRoom } from '../../src/core/room.ts'
 import { Threshold } from '../../src/core/threshold.ts'
 import { admission } from '../../src/filters/admission.ts'
 import { type Place, type PlaceRules, Places } from '../../src/filters/places.ts'
@@ -236,22 +235,4 @@ t.test('a threshold is left only below its slack', async t => {
   const limit = new Threshold(10, 5)
   const seen = [10, 11, 6, 5, 8, 12, 5.1, 4].map(value => limit.isOver(value))
   t.strictSame(seen, [false, true, true, false, false, true, true, false])
-})
-
-t.test('OB-09, OB-11 room for bytes is bounded, and for large pieces ends earlier when memory is short', async t => {
-  const load = { memory: () => memory }
-  let memory = 0
-  const room = new ByteRoom(4 * 1024 * 1024, load)
-  t.ok(room.take(3 * 1024 * 1024))
-  t.notOk(room.take(2 * 1024 * 1024), 'what does not fit is not taken')
-  t.ok(room.take(1024 * 1024))
-  room.give(4 * 1024 * 1024)
-  t.equal(room.taken, 0)
-  memory = 0.86
-  t.notOk(room.take(1024 * 1024 + 1))
-  t.ok(room.take(1024 * 1024), 'small ones fit')
-  memory = 0.81
-  t.notOk(room.take(1024 * 1024 + 1))
-  memory = 0.8
-  t.ok(room.take(1024 * 1024 + 1))
 })

@@ -19,7 +19,7 @@ t.test('a drain that is hurried before it has begun waits for nothing', { timeou
     current: () => ({ match: () => undefined }) as unknown as Snapshot,
     ...({ load: { memory: () => 0 }, metrics: { refusal() {} } } as unknown as Pick<
       Services,
-      'room' | 'load' | 'metrics' | 'log'
+      'memory' | 'load' | 'metrics' | 'log'
     >),
   })
   await listener.listen()

@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { Auth, Provider } from '../../src/core/catalog.ts'
 import { errors, GatewayError } from '../../src/core/error.ts'
+import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Translator, WireRequest } from '../../src/core/translator.ts'
 import type { Outgoing } from '../../src/upstream/auth/strategy.ts'
 import { waitFor } from '../../src/upstream/auth/wait.ts'
@@ -199,7 +200,9 @@ t.test('what arrives at the provider is what was signed', async t => {
       target: target({ provider: { auth: sigv4, baseUrl: `${url}/prefix` }, secret, translator }),
     })
     ex.outbound = { path: '/model/a%3Ab(c)/converse?a=1&b=%20x', body, headers: { 'x-amz-extra': 'e', beta: 'b' } }
-    await t.rejects(terminal(transport)(ex), { code: 'fetch_failed' })
+    await t.rejects(terminal(transport, new MemoryBudget(1024 * 1024, { memory: () => 0 }))(ex), {
+      code: 'fetch_failed',
+    })
   }
   t.equal(received.length, 2)
   for (const request of received) {

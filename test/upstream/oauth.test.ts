@@ -3,6 +3,7 @@ import t, { type Test } from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { Auth, Credential } from '../../src/core/catalog.ts'
 import { errors } from '../../src/core/error.ts'
+import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import { serviceAccount } from '../../src/core/secret.ts'
 import { oauth } from '../../src/upstream/auth/gcp-oauth.ts'
 import { requestToken } from '../../src/upstream/auth/service-account.ts'
@@ -207,7 +208,7 @@ t.test('a request that ends while it waits for a token ends at once, and the tok
     const timeouts = { connect: 1000, firstEvent: 1000, idle: 1000, total }
     const ex = exchange({ signal, target: target({ provider: { auth, timeouts }, secret }) })
     ex.outbound = { path: '/chat', body: {} }
-    return terminal(transport)(ex)
+    return terminal(transport, new MemoryBudget(1024 * 1024, { memory: () => 0 }))(ex)
   }
   const signal = new Cancellation()
   const gone = call(signal, 10_000)

@@ -1,5 +1,6 @@
 /** What filters and endpoints are given besides the stores of money and keys. */
 import type { Event } from '../event.ts'
+import type { MemoryBudget } from '../memory-budget.ts'
 import type { Policies } from '../policy.ts'
 import type { KeyStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'
@@ -69,13 +70,6 @@ export interface Load {
   memory(): number
 }
 
-/** For the bytes that all requests together may make the process keep. */
-export interface Room {
-  /** False, and nothing is taken, when there is no room for so many. */
-  take(bytes: number): boolean
-  give(bytes: number): void
-}
-
 /** Reads what stands at an address that a client gave; nothing inside the operator's network is ever asked. */
 export interface MediaFetcher {
   /**
@@ -106,7 +100,7 @@ export interface Services {
   readonly metrics: Metrics
   readonly log: Log
   readonly load: Load
-  readonly room: Room
+  readonly memory: MemoryBudget
   readonly media: MediaFetcher
   readonly measurements: Measurements
   readonly circuits: Circuits

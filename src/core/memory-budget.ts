@@ -1,0 +1,110 @@
+/** The bytes that requests may make the process keep, all together: bodies, fetched images, answers that are held. */
+import { FairShare } from './fair-share.ts'
+import type { Load } from './ports.ts'
+import { Threshold } from './threshold.ts'
+
+/** What one request may keep from the reserve; larger ones cannot take that. */
+const SMALL = 128 * 1024
+/** Share of the budget that is the reserve. */
+const RESERVE = 1 / 8
+/** What one request may still keep once memory is scarce. */
+const LARGE = 1024 * 1024
+/** Shares of the heap's limit (reliability section C, admission). */
+const SCARCE = { from: 0.85, to: 0.8 }
+
+/** What one request keeps; grows as bytes arrive. */
+export interface MemoryLease {
+  /** Takes so many bytes more. False, and nothing is taken, when there is no room for them. */
+  grow(bytes: number): boolean
+  /** Gives all of it back; the lease can grow again. */
+  release(): void
+}
+
+/** Both parts are shared out among tenants (decisions section 12). */
+export class MemoryBudget {
+  readonly #main: FairShare
+  readonly #reserve: FairShare
+  readonly #load: Pick<Load, 'memory'>
+  readonly #scarce = new Threshold(SCARCE.from, SCARCE.to)
+
+  /** While `load` says that memory is scarce, no request gets more than 1 MiB. */
+  constructor(limit: number, load: Pick<Load, 'memory'>, now?: () => number) {
+    this.#main = new FairShare(limit * (1 - RESERVE), now)
+    this.#reserve = new FairShare(limit * RESERVE, now)
+    this.#load = load
+  }
+
+  get used(): number {
+    return this.#main.used + this.#reserve.used
+  }
+
+  /** A lease that holds nothing yet; `expected` is what it will come to, as far as that is declared. */
+  lease(tenant: string, expected = 0): MemoryLease {
+    return new Lease(this, tenant, expected > SMALL)
+  }
+
+  /** Whether a lease could grow to so many bytes now. */
+  fits(tenant: string, bytes: number): boolean {
+    return (
+      !this.isTooLarge(bytes) &&
+      ((bytes <= SMALL && this.#reserve.fits(tenant, bytes)) || this.#main.fits(tenant, bytes))
+    )
+  }
+
+  /** Whether memory is too scarce for a request that keeps so many bytes. */
+  isTooLarge(bytes: number): boolean {
+    return bytes > LARGE && this.#scarce.isOver(this.#load.memory())
+  }
+
+  /** Moves a lease from `held` bytes in one part to `wanted` in the same or the other; false when nothing has changed. */
+  move(tenant: string, held: number, wanted: number, from: Part, to: Part): boolean {
+    const target = this.#part(to)
+    if (from === to) return target.acquire(tenant, wanted - held)
+    if (!target.acquire(tenant, wanted)) return false
+    this.#part(from).release(tenant, held)
+    return true
+  }
+
+  release(tenant: string, held: number, from: Part): void {
+    this.#part(from).release(tenant, held)
+  }
+
+  #part(part: Part): FairShare {
+    return part === 'main' ? this.#main : this.#reserve
+  }
+}
+
+type Part = 'main' | 'reserve'
+
+/** In the reserve while it is small, and in the rest from then on, or when the reserve is used up. */
+class Lease implements MemoryLease {
+  readonly #budget: MemoryBudget
+  readonly #tenant: string
+  #part: Part
+  #held = 0
+
+  constructor(budget: MemoryBudget, tenant: string, large: boolean) {
+    this.#budget = budget
+    this.#tenant = tenant
+    this.#part = large ? 'main' : 'reserve'
+  }
+
+  grow(bytes: number): boolean {
+    const wanted = this.#held + bytes
+    if (this.#budget.isTooLarge(wanted)) return false
+    const stays = this.#part === 'main' || wanted <= SMALL
+    return (stays && this.#moved(wanted, this.#part)) || (this.#part === 'reserve' && this.#moved(wanted, 'main'))
+  }
+
+  release(): void {
+    if (this.#held > 0) this.#budget.release(this.#tenant, this.#held, this.#part)
+    this.#held = 0
+  }
+
+  #moved(wanted: number, to: Part): boolean {
+    if (!this.#budget.move(this.#tenant, this.#held, wanted, this.#part, to)) return false
+    this.#held = wanted
+    this.#part = to
+    return true
+  }
+}

@@ -1,0 +1,89 @@
+/** A bounded amount, and the bytes that requests keep, shared out among tenants. */
+import fc from 'fast-check'
+import t from 'tap'
+import { FairShare } from '../../src/core/fair-share.ts'
+import { MemoryBudget } from '../../src/core/memory-budget.ts'
+
+const KIB = 1024
+const MIB = 1024 * KIB
+const MINUTE = 60_000
+
+t.test('a tenant alone takes three quarters, and half while another one holds or has asked', async t => {
+  const clock = { now: 0 }
+  const share = new FairShare(100, () => clock.now)
+  t.ok(share.acquire('a', 75))
+  t.notOk(share.acquire('a', 1), 'a quarter is left for a newcomer')
+  t.ok(share.acquire('b', 25), 'who finds it at once')
+  t.notOk(share.acquire('b', 1), 'there is no more')
+  share.release('a', 75)
+  t.ok(share.acquire('a', 50))
+  t.notOk(share.acquire('a', 1), 'b holds some')
+  share.release('b', 25)
+  t.notOk(share.acquire('a', 1), 'b has asked a moment ago')
+  clock.now += 11 * MINUTE
+  t.ok(share.acquire('a', 25), 'b has not asked for long')
+  t.equal(share.used, 75)
+})
+
+t.test('whatever tenants do, nothing passes the limit, and a newcomer finds room', async () => {
+  const step = fc.record({
+    tenant: fc.constantFrom('a', 'b'),
+    amount: fc.integer({ min: 0, max: 60 }),
+    gives: fc.boolean(),
+  })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 50 }), steps => {
+      const share = new FairShare(100, () => 0)
+      const held = { a: 0, b: 0 } as Record<string, number>
+      for (const { tenant, amount, gives } of steps) {
+        if (gives && held[tenant]! >= amount) {
+          share.release(tenant, amount)
+          held[tenant]! -= amount
+        } else if (!gives && share.acquire(tenant, amount)) held[tenant]! += amount
+        if (share.used !== held.a! + held.b! || share.used > 100) return false
+      }
+      return held.a! + held.b! < 100 ? share.fits('c', Math.min(50, 100 - share.used)) : true
+    }),
+    { seed: 20261122 },
+  )
+})
+
+t.test(
+  'OB-09, OB-11 memory for requests is bounded, and for large ones ends earlier when the heap is short',
+  async t => {
+    let heap = 0
+    const budget = new MemoryBudget(8 * MIB, { memory: () => heap })
+    const large = budget.lease('a', 5 * MIB)
+    t.ok(large.grow(3 * MIB))
+    t.notOk(large.grow(3 * MIB), 'what does not fit is not taken')
+    t.equal(budget.used, 3 * MIB)
+    t.ok(large.grow(2 * MIB))
+    large.release()
+    t.equal(budget.used, 0)
+    heap = 0.86
+    t.notOk(budget.fits('a', MIB + 1))
+    t.ok(large.grow(MIB), 'small ones fit')
+    t.notOk(large.grow(1))
+    heap = 0.81
+    t.notOk(large.grow(1))
+    heap = 0.8
+    t.ok(large.grow(1))
+  },
+)
+
+t.test('small requests have a reserve that large ones cannot take, however those begin', async t => {
+  const budget = new MemoryBudget(8 * MIB, { memory: () => 0 }, () => 0)
+  const [first, second, third] = ['a', 'b', 'c'].map(tenant => budget.lease(tenant, 7 * MIB))
+  t.ok(first!.grow(3.5 * MIB))
+  t.ok(second!.grow(3.5 * MIB))
+  t.notOk(third!.grow(1), 'the part for all is taken')
+  const chunked = budget.lease('c')
+  t.ok(chunked.grow(128 * KIB), 'a small one finds room in the reserve')
+  t.notOk(chunked.grow(1), 'and none there once it is large')
+  t.equal(budget.used, 7 * MIB + 128 * KIB)
+  first!.release()
+  t.ok(chunked.grow(MIB), 'it moves to the other part')
+  t.equal(budget.used, 3.5 * MIB + 128 * KIB + MIB)
+  for (const lease of [second!, chunked]) lease.release()
+  t.equal(budget.used, 0)
+})
