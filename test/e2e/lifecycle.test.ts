@@ -1,5 +1,5 @@
 /** What operators do to a gateway at odd times: each of these once cut answers off, or hid that nothing works. */
-import { rm } from 'node:fs/promises'
+import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
@@ -9,6 +9,7 @@ import { startUpstream } from '../helpers/upstream.ts'
 const upstream = await startUpstream(t)
 const providers = { a: { base_url: upstream.url('a') } }
 const POLL_MS = 20
+const PATIENCE_MS = 5000
 
 for (const workers of [1, 2]) {
   t.test(`SD-03 workers: ${workers}: the first signal after a drain that was asked for cuts nobody off`, async t => {
@@ -47,10 +48,25 @@ for (const workers of [1, 2]) {
     t.ok(ms < 1500, `not ready after ${ms.toFixed(0)} ms`)
   })
 
-  t.test(`ST-04 workers: ${workers}: a database that was removed makes the gateway ill`, async t => {
-    const gateway = await startGateway(t, { providers, config: { server: { workers } } })
-    for (const end of ['', '-wal', '-shm']) await rm(join(gateway.dir, `data/gateway.db${end}`), { force: true })
-    t.match(await (await gateway.get('/')).json(), { health: { database: { connected: false } } })
-    t.equal((await gateway.admin('GET', '/ready')).status, 503)
-  })
+  t.test(
+    `ST-04 workers: ${workers}: a database that was removed makes the gateway ill, and nothing is served`,
+    async t => {
+      await upstream.script('a', [{ chunks: ['one ', 'two'], hold: 1 }, { text: 'Hi' }])
+      const gateway = await startGateway(t, { providers, config: { server: { workers } } })
+      const ask = { model: 'test', messages: [{ role: 'user', content: 'x' }] }
+      const running = await gateway.chat({ ...ask, stream: true })
+      for (const end of ['', '-wal', '-shm']) await rm(join(gateway.dir, `data/gateway.db${end}`), { force: true })
+      t.match(await (await gateway.get('/')).json(), { health: { database: { connected: false } } })
+      t.equal((await gateway.admin('GET', '/ready')).status, 503)
+      const start = performance.now()
+      let answer = await gateway.chat(ask)
+      while (answer.status === 200 && performance.now() - start < PATIENCE_MS) answer = await gateway.chat(ask)
+      t.match([answer.status, await answer.json()], [503, { error: { code: 'billing_unavailable' } }])
+      await upstream.release('a')
+      const text = await running.text()
+      t.match(text, /one [\s\S]*"code":"billing_unavailable"/, 'a stream that runs ends with the error')
+      const spools = (await readdir(join(gateway.dir, 'data'))).filter(name => name.startsWith('spool-'))
+      t.equal(spools.length, 1, 'what it cost is kept beside the database')
+    },
+  )
 }

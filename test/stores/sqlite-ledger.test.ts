@@ -1,7 +1,7 @@
 /** What the SQLite ledger promises while many write: group commit, other processes, full disks, crashes. */
 import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
+import { copyFileSync, readFileSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Writable } from 'node:stream'
@@ -147,6 +147,36 @@ t.test("ST-01 another process's lock fails writes after half a second, blocks no
   const soon = released()
   t.match(await hold(subject, principal, 'c', 100n), { amount: 100n }, 'a short lock is waited for')
   await soon
+})
+
+t.test('ST-04 nothing is held or charged once the file is gone, and all is again when it is back', async t => {
+  let now = performance.now()
+  t.intercept(performance, 'now', { value: () => now })
+  const subject = sqliteSubject(t)
+  const { ledger, credits, db, path, ping } = subject
+  const principal = seed(db, 'open', 1000n)
+  const held = (await hold(subject, principal, 'a', 100n)) as Hold
+  const charge = () => ledger.settle(held, rowOf(principal, 'a', { cost: 40n }))
+  const isRefused = async (how: string) => {
+    const cause = { name: 'StoreError', message: 'The database file was removed or replaced. Restart the gateway.' }
+    const unavailable = { status: 503, code: 'billing_unavailable', cause }
+    await t.rejects(hold(subject, principal, 'b', 1n), unavailable, `${how}: a hold`)
+    await t.rejects(charge(), unavailable, `${how}: a charge`)
+    const payment = credits.add({ organization: principal.orgId, amount: 5n }, 'test')
+    await t.rejects(payment, { status: 503, cause }, `${how}: a payment`)
+    t.throws(ping, cause, how)
+  }
+  renameSync(path, `${path}.away`)
+  now += 100
+  await isRefused('removed')
+  copyFileSync(`${path}.away`, path)
+  now += 100
+  await isRefused('replaced')
+  renameSync(`${path}.away`, path)
+  now += 100
+  await charge()
+  ping()
+  t.same(await ledger.balance(principal.orgId), { balance: 960n, held: 0n, used: 40n })
 })
 
 t.test('a write that is refused for its own fault does not make the database look ill', async t => {

@@ -19,6 +19,8 @@ class SlowDisk implements Disk {
     return new Promise((resolve, reject) => this.calls.push({ resolve, reject }))
   }
 
+  check(): void {}
+
   close(): void {}
 }
 

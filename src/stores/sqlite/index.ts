@@ -1,5 +1,4 @@
 /** All stores of one node, on one database file. */
-import { statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { Money } from '../../core/money.ts'
 import type {
@@ -17,11 +16,11 @@ import { SqliteAccounts } from './accounts.ts'
 import { Changes, SqliteAudit } from './changes.ts'
 import { SqliteCredits } from './credits.ts'
 import { namesOf } from './directory.ts'
-import { LogFile } from './disk.ts'
+import { checkFile, fileOf, LogFile } from './disk.ts'
 import { SqliteKeys } from './keys.ts'
 import { SqliteLedger } from './ledger.ts'
 import { SqliteMembers } from './members.ts'
-import { openDatabase, StoreError } from './open.ts'
+import { openDatabase } from './open.ts'
 import { SqliteOrganizations } from './organizations.ts'
 import { SqlitePlans } from './plans.ts'
 import { PolicyReader } from './policy.ts'
@@ -34,6 +33,7 @@ import { SqliteSessions } from './sessions.ts'
 import { SqliteUsage } from './usage.ts'
 import { Writer } from './writer.ts'
 
+export { fileOf } from './disk.ts'
 export { StoreError } from './open.ts'
 
 export interface Stores extends Probe, AccountStores {
@@ -68,12 +68,6 @@ export const keyFile = (path: string): string => join(dirname(path), 'master.key
 const OVERDRAFT = `
   SELECT coalesce(-sum(balance), 0) FROM balances JOIN organizations ON organizations.id = org_id
   WHERE balance < 0 AND account = 'prepaid'`
-
-/** Which file a path names; one that is removed goes on to be written, and is lost with its last process. */
-export function fileOf(path: string): string | undefined {
-  const facts = path === ':memory:' ? undefined : statSync(path, { throwIfNoEntry: false })
-  return facts && `${facts.dev}:${facts.ino}`
-}
 
 /** Throws a StoreError, which says what to do, when the file cannot be used. */
 export function openStores(path: string, options: StoreOptions = {}): Stores {
@@ -121,7 +115,7 @@ export function openStores(path: string, options: StoreOptions = {}): Stores {
     overdraft: () => overdraft.get()!,
     ping() {
       read.get()
-      if (fileOf(path) !== file) throw new StoreError('The database file was removed or replaced. Restart the gateway.')
+      checkFile(path, file)
       if (writer.fault !== undefined) throw writer.fault
     },
     async close() {

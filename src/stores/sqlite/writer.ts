@@ -174,6 +174,7 @@ export class Writer {
   /** Takes the write lock; false when another process has it, or when that failed and everybody was told. */
   #begin(): boolean {
     try {
+      this.#disk?.check()
       this.#locked = !this.#tryBegin()
     } catch (error) {
       this.#fail(this.#queue.splice(0), error)
