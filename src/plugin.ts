@@ -22,6 +22,7 @@ export { guessStatus, readFault, refusals, upstreamError, upstreamErrorFrom } fr
 export type { Usage } from './core/usage.ts'
 export {
   append,
+  endsInAnswer,
   newCallId,
   OpenCalls,
   objectArguments,

@@ -1,5 +1,5 @@
 /** A chat request as a Messages request (wire/anthropic.md section 2). */
-import { type ChatRequest, errors, type Target, type WireRequest } from '../../src/plugin.ts'
+import { type ChatRequest, endsInAnswer, errors, type Target, type WireRequest } from '../../src/plugin.ts'
 import { type Block, textBlock } from './blocks.ts'
 import { strictSchema } from './schema.ts'
 import { isAdaptive, type Thinking, thinkingOf } from './thinking.ts'
@@ -27,7 +27,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const thought = thinking.thinking ?? (isForced(tool_choice) ? thinking.whenForced : undefined)
   const { system, turns } = historyOf(request.messages, target)
   if (request.response_format?.type === 'json_object') system.push(textBlock(JSON_INSTRUCTION))
-  endTurns(turns, !thinking.on && !isAdaptive(mapping))
+  endTurns(turns, endsInAnswer(request.messages) && !thinking.on && !isAdaptive(mapping))
   checkBreakpoints(tools ?? [], system, turns)
 
   const outputConfig = outputConfigOf(request, target, thinking)

@@ -1,6 +1,7 @@
 /** A chat request as a Converse request (wire/bedrock.md section 2). */
 import {
   type ChatRequest,
+  endsInAnswer,
   errors,
   type Json,
   pathSegment,
@@ -32,7 +33,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const { system, turns, toolsUsed } = historyOf(request.messages, target)
   const tools = toolsOf(request, target, { forcible, answer: form.toolSchema, used: toolsUsed })
   if (form.instruction) system.push(textBlock(form.instruction))
-  endTurns(turns, takesPrefill(target, family, reasoning), tools.forbidden)
+  endTurns(turns, endsInAnswer(request.messages) && takesPrefill(target, family, reasoning), tools.forbidden)
   checkCachePoints(tools.toolConfig, system, turns)
 
   const { service_tier: tier, user } = request

@@ -2,7 +2,7 @@
  * A chat history as Mistral wants it: system messages first, tool results right behind their calls, after results the
  * assistant, and a user, a result or the beginning of an answer at the end (wire/mistral-cohere-jina-voyage.md A1).
  */
-import { type Json, type Message, type Target, toolArguments, wellFormed } from '../../src/plugin.ts'
+import { endsInAnswer, type Json, type Message, type Target, toolArguments, wellFormed } from '../../src/plugin.ts'
 import { contentOf, joined, plainText } from './parts.ts'
 import { type Answered, NO_RESULT, pairResults, type Step } from './results.ts'
 import { replayThinking } from './thinking.ts'
@@ -13,6 +13,8 @@ import { wireName } from './tools.ts'
 const BRIDGE = 'OK'
 /** What a user is taken to have said where there must be a user. */
 const SILENCE = '.'
+/** What a user who said nothing is taken to have said behind an answer. */
+const GO_ON = 'Continue.'
 
 /** Throws 400 for what the wire cannot carry, and for results without a call. */
 export function turnsOf(messages: readonly Message[], target: Target): Json[] {
@@ -49,7 +51,8 @@ export function turnsOf(messages: readonly Message[], target: Target): Json[] {
   }
   if (!opened) turns.push({ role: 'user', content: SILENCE })
   const last = turns.at(-1)!
-  if (last.role === 'assistant') last.prefix = true
+  if (last.role === 'assistant' && endsInAnswer(messages)) last.prefix = true
+  else if (last.role === 'assistant') turns.push({ role: 'user', content: GO_ON })
   return turns
 }
 

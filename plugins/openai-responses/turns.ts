@@ -1,6 +1,6 @@
 /** A chat history as input items: what was said, thought and called, each an item of its own, in its old order. */
 import { createHash } from 'node:crypto'
-import { type Json, type Message, OpenCalls, type Target, toolArguments } from '../../src/plugin.ts'
+import { endsInAnswer, type Json, type Message, OpenCalls, type Target, toolArguments } from '../../src/plugin.ts'
 import { inputOf, outputOf } from './parts.ts'
 import { namespaceOf, withReplayed } from './replay.ts'
 
@@ -45,8 +45,13 @@ export function itemsOf(messages: readonly Message[], target: Target, breakpoint
       }
     }
   })
-  return turns.flatMap(({ items, calls }) => [...items, ...calls.filter(call => !call.output).map(noResult)])
+  const items = turns.flatMap(({ items, calls }) => [...items, ...calls.filter(call => !call.output).map(noResult)])
+  if (items.at(-1)?.role === 'assistant' && !endsInAnswer(messages)) items.push(CONTINUE)
+  return items
 }
+
+/** Stands for a user who said nothing behind an answer: compatible servers go on with an answer that comes last. */
+const CONTINUE: Json = Object.freeze({ type: 'message', role: 'user', content: 'Continue.' })
 
 /** The wire refuses a call that is left without a result. */
 const noResult = ({ id }: Call): Json => ({ type: 'function_call_output', call_id: id, output: 'No result' })

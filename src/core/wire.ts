@@ -72,6 +72,12 @@ export function turnOf<T extends { readonly role: string }>(turns: T[], role: T[
   return next
 }
 
+/**
+ * Whether the caller wants the assistant's last turn to go on. A history that ends in a message which says nothing, and
+ * which a wire leaves out, does not.
+ */
+export const endsInAnswer = (messages: readonly Message[]): boolean => messages.at(-1)?.role === 'assistant'
+
 /** Unlike `push(...)`, safe for lists of any length. */
 export function append<T>(into: T[], items: readonly T[]): void {
   for (const item of items) into.push(item)

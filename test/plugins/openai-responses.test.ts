@@ -158,6 +158,14 @@ t.test('R3, R4 every call has one result, by an id that the wire takes', async t
   )
 })
 
+t.test('R5, R15 the turn of a user who says nothing stays the last one', async t => {
+  const said = (role: string, content: unknown) => ({ role, content })
+  const roles = (...messages: Json[]) => itemsOf([hi, ...messages]).map(({ role }) => role)
+  t.strictSame(roles(said('assistant', 'So'), said('user', '')), ['user', 'assistant', 'user'])
+  t.strictSame(roles(said('assistant', 'So')), ['user', 'assistant'])
+  t.strictSame(roles(said('user', [])), ['user'])
+})
+
 t.test('R20 half a character is no reason to refuse a conversation', async t => {
   const items = itemsOf([
     { role: 'user', content: 'a\ud83d' },
