@@ -1,6 +1,7 @@
 /** A chat request as a Messages request (wire/anthropic.md section 2). */
-import { type ChatRequest, endsInAnswer, errors, type Target, type WireRequest } from '../../src/plugin.ts'
+import { type ChatRequest, endsInAnswer, type Target, type WireRequest } from '../../src/plugin.ts'
 import { type Block, textBlock } from './blocks.ts'
+import { checkBreakpoints } from './breakpoints.ts'
 import { strictSchema } from './schema.ts'
 import { isAdaptive, type Thinking, thinkingOf } from './thinking.ts'
 import { answerSchema, isForced, toolsOf } from './tools.ts'
@@ -10,7 +11,6 @@ type Json = Record<string, unknown>
 /** Native blocks are replayed unread: what they hold may be anything. */
 type Maybe = Json | null | undefined
 
-const MAX_BREAKPOINTS = 4
 const JSON_INSTRUCTION = 'Respond with one JSON object and nothing else.'
 /** From this API version on, requests have no sampling parameters. */
 const WITHOUT_SAMPLING = '2026-10-21'
@@ -28,7 +28,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const { system, turns } = historyOf(request.messages, target)
   if (request.response_format?.type === 'json_object') system.push(textBlock(JSON_INSTRUCTION))
   endTurns(turns, endsInAnswer(request.messages) && !thinking.on && !isAdaptive(mapping))
-  checkBreakpoints(tools ?? [], system, turns)
+  checkBreakpoints(tools, system, turns)
 
   const outputConfig = outputConfigOf(request, target, thinking)
   const tier = request.service_tier === 'default' ? 'standard_only' : request.service_tier
@@ -85,23 +85,6 @@ function outputConfigOf(request: Readonly<ChatRequest>, { mapping }: Target, thi
   return {
     ...(effort && { effort }),
     ...(schema && { format: { type: 'json_schema', schema: strictSchema(schema) } }),
-  }
-}
-
-function checkBreakpoints(tools: Json[], system: Block[], turns: Turn[]): void {
-  let count = 0
-  const visit = (blocks: readonly Maybe[]) => {
-    for (const block of blocks) {
-      if (block?.cache_control) count += 1
-      if (Array.isArray(block?.content)) visit(block.content)
-    }
-  }
-  visit(tools)
-  visit(system)
-  for (const turn of turns) visit(turn.content)
-  if (count > MAX_BREAKPOINTS) {
-    const allowed = `at most ${MAX_BREAKPOINTS} cache_control breakpoints are allowed over tools, system and messages`
-    throw errors.invalidParameters(`This request sets ${count} cache_control breakpoints; ${allowed}.`, 'cache_control')
   }
 }
 

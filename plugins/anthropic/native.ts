@@ -5,6 +5,7 @@
 import { type ChatRequest, errors, type Target, type WireRequest } from '../../src/plugin.ts'
 import { betasOf } from './betas.ts'
 import type { Block } from './blocks.ts'
+import { checkBreakpoints } from './breakpoints.ts'
 import { acceptsSampling, betaHeader } from './encode.ts'
 import { nativeTurns } from './native-turns.ts'
 import { toWireName } from './tool-name.ts'
@@ -57,6 +58,7 @@ export function native(
   const tier = tierOf(sent.service_tier, target)
   if (tier === undefined) delete sent.service_tier
   else sent.service_tier = tier
+  checkBreakpoints(sent.tools, sent.system, messages)
   if (stream) sent.stream = true
   else delete sent.stream
   const betas = betasOf(sent)

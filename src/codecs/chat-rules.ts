@@ -3,8 +3,6 @@ import { errors } from '../core/error.ts'
 import type { ChatRequest } from '../core/ops.ts'
 import { assertImageUrl } from './url.ts'
 
-const MAX_CACHE_BREAKPOINTS = 4
-
 /** Throws the documented 400 for the first rule that is broken. */
 export function checkChat(request: ChatRequest): void {
   const { messages } = request
@@ -29,23 +27,14 @@ export function checkChat(request: ChatRequest): void {
       throw errors.invalidParameters(`${param}: requires a tool_search tool in tools`, param)
     }
   }
-  let breakpoints = tools.filter(tool => tool.type === 'function' && tool.cache_control).length
   for (const [index, message] of messages.entries()) {
     const at = `messages[${index}]`
     if (message.role === 'tool' && !message.tool_call_id) {
       throw errors.invalidParameters(`${at}.tool_call_id: is required for role "tool"`, `${at}.tool_call_id`)
     }
-    if (message.tool_result_cache_control) breakpoints++
     if (!Array.isArray(message.content)) continue
     for (const [position, part] of message.content.entries()) {
-      if (part.type === 'text' && part.cache_control) breakpoints++
       if (part.type === 'image_url') assertImageUrl(part.image_url.url, `${at}.content[${position}].image_url.url`)
     }
-  }
-  if (breakpoints > MAX_CACHE_BREAKPOINTS) {
-    throw errors.invalidParameters(
-      `messages: at most ${MAX_CACHE_BREAKPOINTS} cache_control breakpoints are allowed, got ${breakpoints}`,
-      'messages',
-    )
   }
 }

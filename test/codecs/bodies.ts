@@ -208,20 +208,8 @@ const tools: Row[] = [
   ],
 ]
 
-const breakpoints = (texts: number, more: Json = {}): Json => ({
-  messages: [
-    {
-      role: 'user',
-      content: Array.from({ length: texts }, () => ({ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } })),
-    },
-    { role: 'tool', tool_call_id: 'c', content: 'a', tool_result_cache_control: { type: 'ephemeral' } },
-  ],
-  tools: [{ type: 'function', function: { name: 'f' }, cache_control: { type: 'ephemeral' } }],
-  ...more,
-})
 const COMBINATION = 'unsupported_parameter_combination'
 const relations: Row[] = [
-  [breakpoints(3), 'messages', breakpoints(2)],
   [
     { reasoning: { effort: 'low' }, reasoning_effort: 'low' },
     'reasoning_effort',

@@ -80,6 +80,12 @@ t.test('the canonical request holds what was set, under one name', async t => {
     t.strictSame(decode({ ...valid, ...sent }), { ...valid, ...canonical }, says)
 })
 
+t.test('cache marks are counted by the wires that apply them, and nowhere else', async t => {
+  const content = Array.from({ length: 9 }, () => ({ type: 'text', text: 'a', cache_control: { type: 'ephemeral' } }))
+  const messages = [{ role: 'user', content }]
+  t.strictSame(decode({ ...valid, messages }), { ...valid, messages })
+})
+
 t.test('MF-18, SI-01, SI-04 an image is a data URL of an image, or stands at a public address', async t => {
   const pictured = (url: string) => ({
     ...valid,

@@ -111,7 +111,6 @@ t.test('what no provider may be asked is refused where the client wrote it', asy
       'url_not_allowed',
       'messages[0].content[1].source.url',
     ],
-    [{ system: Array(5).fill(marked) }, 'invalid_parameters', 'messages'],
     [{ safeguards: {} }, 'model_not_supported', 'safeguards'],
     [{ fallbacks: [{ model: 'x' }] }, 'model_not_supported', 'fallbacks'],
     [{ fallbacks: 'default' }, 'model_not_supported', 'fallbacks'],

@@ -108,6 +108,18 @@ t.test('a name that the client sent comes back as it was', async t => {
   t.doesNotThrow(() => fc.assert(holds, { numRuns: 1000, seed: 1 }))
 })
 
+t.test('more breakpoints than the wire takes are refused, wherever they stand', async t => {
+  const mark = { cache_control: { type: 'ephemeral' } }
+  const text = { type: 'text', text: 'a', ...mark }
+  const found = { type: 'tool_result', tool_use_id: 't', content: [text], ...mark }
+  const marked = (content: Json[]) =>
+    bodyOf({ tools: [{ name: 'f', input_schema: {}, ...mark }], system: [text], messages: [{ role: 'user', content }] })
+  t.doesNotThrow(() => native(marked([found])))
+  const refusal = { status: 400, code: 'invalid_parameters', param: 'cache_control', message: /sets 5 .* at most 4/ }
+  t.throws(() => native(marked([text, found])), refusal)
+  t.doesNotThrow(() => native(bodyOf({ system: 'text', tools: null, messages: [hi] })))
+})
+
 /** The content of the client's answer that the codec makes of events. */
 function contentOf(events: readonly Event[]): Json[] {
   const encoder = anthropicMessages.encoder(exchange({ request: { messages: [] }, target: target() }))
