@@ -1,5 +1,6 @@
 /** A chat request as a Responses request (wire/openai.md section 4.1). */
 import { type ChatRequest, errors, type Json, type Target, type WireRequest } from '../../src/plugin.ts'
+import { takesBreakpoints } from '../openai/encode.ts'
 import { toolsOf } from './tools.ts'
 import { itemsOf } from './turns.ts'
 
@@ -43,10 +44,8 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   return { path: '/responses', body }
 }
 
-/** Cache breakpoints are for models that know them, which the caller's options or the mapping's parameters tell. */
 function inputItems(request: Readonly<ChatRequest>, target: Target): Json[] {
-  const breakpoints = request.prompt_cache_options != null || target.mapping.parameters?.has('prompt_cache_options')
-  const items = itemsOf(request.messages, target, breakpoints === true)
+  const items = itemsOf(request.messages, target, takesBreakpoints(request, target.mapping))
   if (items.length > 0) return items
   throw errors.invalidParameters('messages hold nothing that could be answered; send some text.', 'messages')
 }

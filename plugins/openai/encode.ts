@@ -3,6 +3,7 @@ import {
   type ChatRequest,
   errors,
   type Json,
+  type Mapping,
   type Target,
   type Tool,
   toldSchema,
@@ -27,7 +28,7 @@ const SAME = [
 /** Never mutates `request`; what is nested in it is shared. The same request always becomes the same bytes. */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   const { mapping } = target
-  const breakpoints = request.prompt_cache_options != null
+  const breakpoints = takesBreakpoints(request, mapping)
   const body: Json = {
     model: mapping.externalId,
     messages: request.messages.map(message => encodeMessage(message, target, breakpoints)),
@@ -63,6 +64,13 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   }
   return { path: '/chat/completions', body }
 }
+
+/**
+ * Breakpoints are for models that take the options for them; without options the mode is the usual one. A mapping that
+ * lists no parameters takes all of its wire.
+ */
+export const takesBreakpoints = (request: Readonly<ChatRequest>, { parameters }: Mapping): boolean =>
+  request.prompt_cache_options != null || parameters?.has('prompt_cache_options') !== false
 
 /** The schema of an answer for a model that writes JSON, but by no schema. */
 function untakenSchema({ response_format: format }: Readonly<ChatRequest>, { mapping }: Target): Json | undefined {
