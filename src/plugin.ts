@@ -15,6 +15,7 @@ export type {
   Tool,
   ToolCall,
 } from './core/ops.ts'
+export { resultText, SHOWN_NEXT, shownFor, toldResult } from './core/results.ts'
 export { s } from './core/schema.ts'
 export { seal, unseal } from './core/seal.ts'
 export type { Decoder, Frame, Plugin, Target, Translator, WireRequest } from './core/translator.ts'

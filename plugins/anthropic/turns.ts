@@ -124,6 +124,7 @@ function toolResult(id: string, message: Message, at: string): Block {
     type: 'tool_result',
     tool_use_id: id,
     ...(content.length > 0 && { content }),
+    ...(message.is_error === true && { is_error: true }),
     ...(mark && { cache_control: mark }),
   }
 }

@@ -1,10 +1,19 @@
 /** A chat history as the Converse wire wants it: alternating turns, each tool call answered in the very next one. */
-import { append, errors, type Message, OpenCalls, objectArguments, type Target, turnOf } from '../../src/plugin.ts'
+import {
+  append,
+  errors,
+  type Message,
+  OpenCalls,
+  objectArguments,
+  type Target,
+  toldResult,
+  turnOf,
+} from '../../src/plugin.ts'
 import { UniqueNames } from '../anthropic/unique-names.ts'
 import { type Block, type Turn, textBlock } from './block.ts'
 import { cachePoint } from './cache-point.ts'
 import { Contents } from './content.ts'
-import { familyOf } from './family.ts'
+import { type Family, familyOf } from './family.ts'
 import { replayReasoning } from './replay.ts'
 import { plainId, shortId } from './tool-id.ts'
 import { toWireName } from './tool-name.ts'
@@ -32,7 +41,8 @@ interface Draft extends Turn {
  */
 export function historyOf(messages: readonly Message[], target: Target): History {
   const contents = new Contents(target.mapping)
-  const ids = new UniqueNames(familyOf(target.mapping).maker === 'mistral' ? shortId : plainId)
+  const { maker } = familyOf(target.mapping)
+  const ids = new UniqueNames(maker === 'mistral' ? shortId : plainId)
   const system: Block[] = []
   const drafts: Draft[] = []
   const slots = new OpenCalls<Slot>(({ result }) => result !== undefined)
@@ -79,7 +89,10 @@ export function historyOf(messages: readonly Message[], target: Target): History
       case 'function': {
         const slot = slots.answeredBy(message, at)
         const point = cachePoint(markOf(message), target.mapping)
-        slot.result = [resultBlock(slot.id, outputOf(message, at, contents), 'No output'), ...point]
+        const marks = MAKERS_WITH_STATUS.has(maker)
+        const output = outputOf(marks ? message.content : toldResult(message), at, contents)
+        const status = marks && message.is_error === true ? 'error' : undefined
+        slot.result = [resultBlock(slot.id, output, 'No output', status), ...point]
         draft('user')
         break
       }
@@ -88,10 +101,13 @@ export function historyOf(messages: readonly Message[], target: Target): History
   return { system, turns: alternate(drafts), toolsUsed }
 }
 
+/** Whose models take the status of a result. */
+const MAKERS_WITH_STATUS: ReadonlySet<Family['maker']> = new Set(['anthropic', 'amazon'])
+
 const reminder = (block: Block): Block =>
   'text' in block ? textBlock(`<system-reminder>${block.text}</system-reminder>`) : block
 
-function outputOf({ content }: Message, at: string, contents: Contents): Block[] {
+function outputOf(content: Message['content'], at: string, contents: Contents): Block[] {
   const blocks = contents.blocks(content, at, false)
   if (blocks.every(block => !('audio' in block))) return blocks
   throw errors.unsupported('The result of a tool may hold text, images, documents and video.', `${at}.content`)
@@ -103,8 +119,8 @@ function markOf({ content, tool_result_cache_control: own }: Message) {
   return own ?? parts.flatMap(part => (part.type === 'text' && part.cache_control ? [part.cache_control] : [])).at(-1)
 }
 
-const resultBlock = (toolUseId: string, content: Block[], otherwise: string): Block => ({
-  toolResult: { toolUseId, content: content.length > 0 ? content : [textBlock(otherwise)] },
+const resultBlock = (toolUseId: string, content: Block[], otherwise: string, status?: 'error'): Block => ({
+  toolResult: { toolUseId, content: content.length > 0 ? content : [textBlock(otherwise)], ...(status && { status }) },
 })
 
 /** Puts every result right behind its call, whatever stood between, and merges what then has the same role. */

@@ -1,5 +1,13 @@
 /** A chat history on Cohere's wire (wire/mistral-cohere-jina-voyage.md section B1). */
-import { type Json, type Message, type Target, toolArguments, wellFormed } from '../../src/plugin.ts'
+import {
+  type Json,
+  type Message,
+  shownFor,
+  type Target,
+  toldResult,
+  toolArguments,
+  wellFormed,
+} from '../../src/plugin.ts'
 import { toWireName } from '../anthropic/tool-name.ts'
 import { plainText } from '../mistral/parts.ts'
 import { type Answered, NO_RESULT, pairResults, type Step } from '../mistral/results.ts'
@@ -42,7 +50,9 @@ export function historyOf(
       case 'assistant': {
         const turn = answerOf(step, target, options.thinking)
         if (turn) turns.push(turn)
-        for (const call of calls) turns.push(resultOf(call))
+        const shown: Json[] = []
+        for (const call of calls) turns.push(resultOf(call, shown))
+        if (shown.length > 0) turns.push({ role: 'user', content: shown })
       }
     }
   }
@@ -86,8 +96,9 @@ function callOf(answered: Answered): Json {
   }
 }
 
-function resultOf(answered: Answered): Json {
+/** What a result shows that only a user may is added to `shown`. */
+function resultOf(answered: Answered, shown: Json[]): Json {
   const { result, at } = answered
-  const content = result ? resultContent(result.content, at) : NO_RESULT
+  const content = result ? resultContent(toldResult(result), at, shownFor(result).text, shown) : NO_RESULT
   return { role: 'tool', tool_call_id: idOf(answered), content }
 }

@@ -1,5 +1,13 @@
 /** Content parts as Cohere's content, and files as its documents. */
-import { type ContentPart, errors, type Json, type Message, parseDataUrl, wellFormed } from '../../src/plugin.ts'
+import {
+  type ContentPart,
+  errors,
+  type Json,
+  type Message,
+  parseDataUrl,
+  SHOWN_NEXT,
+  wellFormed,
+} from '../../src/plugin.ts'
 import { isText, textOfBase64, titled } from '../mistral/parts.ts'
 import { pictureUrl } from '../mistral/picture.ts'
 
@@ -20,10 +28,15 @@ export function userContent(content: Content, at: string, documents: Json[] | un
   return blocks
 }
 
-/** A tool result's content: its text, or documents where it holds files. */
-export function resultContent(content: Content, at: string): string | Json[] {
+/**
+ * A tool result's content: its text, or documents where it holds files. Pictures, which the wire takes from users
+ * alone, are added to `shown` behind `note`.
+ */
+export function resultContent(content: Content, at: string, note: string, shown: Json[]): string | Json[] {
   if (typeof content === 'string') return wellFormed(content)
-  const files = content?.some(part => part.type === 'file')
+  const pictures = content?.filter(isPicture).length ?? 0
+  if (pictures > 0) shown.push({ type: 'text', text: note })
+  const files = content?.some(part => part.type === 'file' && !isPicture(part))
   const texts: string[] = []
   const documents: Json[] = []
   content?.forEach((part, j) => {
@@ -31,15 +44,23 @@ export function resultContent(content: Content, at: string): string | Json[] {
     let text: string
     if (part.type === 'text') text = wellFormed(part.text)
     else if (part.type === 'refusal') text = wellFormed(part.refusal)
-    else if (part.type === 'file') {
+    else if (isPicture(part)) {
+      shown.push(userBlock(part, where, undefined)!)
+      return
+    } else if (part.type === 'file') {
       documents.push({ type: 'document', document: documentOf(part.file, `${where}.file`) })
       return
-    } else throw errors.unsupported('A tool result may hold text and text files only here.', where)
+    } else throw errors.unsupported('A tool result may hold text, text files and pictures only here.', where)
     texts.push(text)
     if (text !== '') documents.push({ type: 'document', document: { data: { text } } })
   })
-  return files ? documents : texts.join('')
+  if (files) return documents
+  return texts.join(pictures > 0 ? '\n' : '') || (pictures > 0 ? SHOWN_NEXT : '')
 }
+
+const isPicture = (part: ContentPart): boolean =>
+  part.type === 'image_url' || (part.type === 'file' && isImageData(part.file.file_data ?? ''))
+const isImageData = (url: string): boolean => /^data:image\//i.test(url)
 
 function userBlock(part: ContentPart, at: string, documents: Json[] | undefined): Json | undefined {
   switch (part.type) {
@@ -57,7 +78,7 @@ function userBlock(part: ContentPart, at: string, documents: Json[] | undefined)
     case 'file': {
       const where = `${at}.file`
       const url = part.file.file_data ?? ''
-      if (/^data:image\//i.test(url)) {
+      if (isImageData(url)) {
         return { type: 'image_url', image_url: { url: pictureUrl(url, `${where}.file_data`) } }
       }
       if (!documents) return { type: 'text', text: titled(part.file.filename, fileText(part.file, where)) }

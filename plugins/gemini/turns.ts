@@ -7,8 +7,8 @@ import {
   type Message,
   OpenCalls,
   objectArguments,
+  resultText,
   type Target,
-  textOf,
   turnOf,
   unseal,
 } from '../../src/plugin.ts'
@@ -125,8 +125,9 @@ function spoken(message: Message & { images?: unknown }, at: string, target: Tar
   return parts
 }
 
-function fill(slot: Slot, { content }: Message, at: string, target: Target): void {
-  slot.response = responseOf(textOf(content))
+function fill(slot: Slot, { content, is_error: failed }: Message, at: string, target: Target): void {
+  const text = resultText(content)
+  slot.response = failed === true ? { error: text || 'The tool failed.' } : responseOf(text)
   slot.media = contentParts(content, at, target).filter(part => part.text === undefined)
 }
 

@@ -2,7 +2,15 @@
  * A chat history as Mistral wants it: system messages first, tool results right behind their calls, after results the
  * assistant, and a user, a result or the beginning of an answer at the end (wire/mistral-cohere-jina-voyage.md A1).
  */
-import { endsInAnswer, type Json, type Message, type Target, toolArguments, wellFormed } from '../../src/plugin.ts'
+import {
+  endsInAnswer,
+  type Json,
+  type Message,
+  type Target,
+  toldResult,
+  toolArguments,
+  wellFormed,
+} from '../../src/plugin.ts'
 import { contentOf, joined, plainText } from './parts.ts'
 import { type Answered, NO_RESULT, pairResults, type Step } from './results.ts'
 import { replayThinking } from './thinking.ts'
@@ -88,6 +96,6 @@ function resultOf({ call, copy, result, at }: Answered): Json {
     role: 'tool',
     name: wireName(call.function.name, at),
     tool_call_id: wireId(call.id, copy),
-    content: result ? joined(contentOf(result.content, at)) : NO_RESULT,
+    content: result ? joined(contentOf(toldResult(result), at)) : NO_RESULT,
   }
 }

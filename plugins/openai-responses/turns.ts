@@ -1,6 +1,14 @@
 /** A chat history as input items: what was said, thought and called, each an item of its own, in its old order. */
 import { createHash } from 'node:crypto'
-import { endsInAnswer, type Json, type Message, OpenCalls, type Target, toolArguments } from '../../src/plugin.ts'
+import {
+  endsInAnswer,
+  type Json,
+  type Message,
+  OpenCalls,
+  type Target,
+  toldResult,
+  toolArguments,
+} from '../../src/plugin.ts'
 import { inputOf, outputOf } from './parts.ts'
 import { namespaceOf, withReplayed } from './replay.ts'
 
@@ -35,7 +43,7 @@ export function itemsOf(messages: readonly Message[], target: Target, breakpoint
       case 'tool':
       case 'function': {
         const call = calls.answeredBy(message, at)
-        const output = inputOf(message.content, at, breakpoints) ?? ''
+        const output = inputOf(toldResult(message), at, breakpoints) ?? ''
         if (call.output) call.output.output = output
         else {
           call.output = { type: 'function_call_output', call_id: call.id, output }

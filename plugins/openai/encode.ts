@@ -10,6 +10,7 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { encodeMessage } from './messages.ts'
+import { withTextResults } from './results.ts'
 
 /** Parameters that mean the same on both sides. */
 const SAME = [
@@ -31,7 +32,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const breakpoints = takesBreakpoints(request, mapping)
   const body: Json = {
     model: mapping.externalId,
-    messages: request.messages.map(message => encodeMessage(message, target, breakpoints)),
+    messages: withTextResults(request.messages).map(message => encodeMessage(message, target, breakpoints)),
   }
   for (const name of SAME) if (request[name] != null) body[name] = request[name]
   const schema = untakenSchema(request, target)

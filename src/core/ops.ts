@@ -57,6 +57,9 @@ const reasoningDetail = s.open({
 
 const phase = s.enum('commentary', 'final_answer')
 
+/** A field that the interface does not list: taken where it is of its type, and never a reason to refuse. */
+const unlisted = <T>() => s.optional(s.unknown() as Schema<T>)
+
 const message = s.open({
   role: s.enum('developer', 'system', 'user', 'assistant', 'tool', 'function'),
   content: s.optional(s.nullable(s.either(s.string(), s.array(contentPart)))),
@@ -80,6 +83,8 @@ const message = s.open({
   ),
   provider_native_blocks: s.optional(s.nullable(s.array(s.open({ type: s.string() })))),
   tool_result_cache_control: s.optional(cacheControl),
+  /** Of a result: the tool failed. */
+  is_error: unlisted<boolean>(),
 })
 
 const tool = s.tagged(

@@ -224,7 +224,7 @@ const answer = (id: string, content?: unknown, more: Json = {}) => ({
 const calling = { role: 'assistant', content: [call('a'), call('b')] }
 const called = { role: 'assistant', content: null, tool_calls: [chatCall('a'), chatCall('b')] }
 const user = (content: unknown) => ({ role: 'user', content })
-const tools2 = (a: string, b: string) => [
+const tools2 = (a: unknown, b: string) => [
   { role: 'tool', tool_call_id: 'a', content: a },
   { role: 'tool', tool_call_id: 'b', content: b },
 ]
@@ -236,21 +236,14 @@ export const histories: (readonly [says: string, messages: Json[], canonical: Js
     [called, ...tools2('', '[tool found: g]')],
   ],
   [
-    'failures say so once',
-    [calling, user([answer('a', 'ERROR 5', { is_error: true }), answer('b', '', { is_error: true })])],
-    [called, ...tools2('ERROR 5', 'Error: the tool failed.')],
+    'failures are marked',
+    [calling, user([answer('a', 'x', { is_error: true }), answer('b', '', { is_error: true })])],
+    [called, ...tools2('x', '').map(result => ({ ...result, is_error: true }))],
   ],
   [
     'a result that is only an image',
     [calling, user([answer('a', [{ type: 'image', source: png }]), answer('b', 'x')])],
-    [
-      called,
-      ...tools2('The result is attached to the next message.', 'x'),
-      user([
-        part('Attached to the result of tool call a:'),
-        { type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } },
-      ]),
-    ],
+    [called, ...tools2([{ type: 'image_url', image_url: { url: 'data:image/png;base64,AA==' } }], 'x')],
   ],
   [
     'R3 a system message waits for all results of the turn',

@@ -55,45 +55,30 @@ function userTurn(
 ): { results: Message[]; rest: Message | undefined } {
   const blocks: readonly Block[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content
   const results: Message[] = []
-  const attached: ContentPart[] = []
   const own: ContentPart[] = []
   blocks.forEach((block, i) => {
-    if (block.type === 'tool_result') results.push(resultOf(block, `${at}[${i}].content`, attached))
+    if (block.type === 'tool_result') results.push(resultOf(block, `${at}[${i}].content`))
     else for (const part of partOf(block, `${at}[${i}]`)) own.push(part)
   })
   const isResult = role !== 'user' && results.length === 0 && id
-  if (isResult) results.push(toolMessage(id, own.splice(0), attached))
-  const rest = [...attached, ...own]
-  const isEmpty = rest.length === 0 && results.length > 0
-  return { results, rest: isEmpty ? undefined : { role: 'user', content: compact(rest) } }
+  if (isResult) results.push(toolMessage(id, own.splice(0)))
+  const isEmpty = own.length === 0 && results.length > 0
+  return { results, rest: isEmpty ? undefined : { role: 'user', content: compact(own) } }
 }
 
 type ToolResult = Extract<Block, { type: 'tool_result' }>
 
-function resultOf(block: ToolResult, at: string, attached: ContentPart[]): Message {
+function resultOf(block: ToolResult, at: string): Message {
   const content = (block.content ?? '') as string | Block[]
   const nested = typeof content === 'string' ? [] : content.map(inner => ('cache_control' in inner ? inner : undefined))
   const mark = markOf(block.cache_control ?? nested.findLast(inner => inner?.cache_control)?.cache_control)
-  const message = toolMessage(block.tool_use_id, partsOf(content, at), attached)
-  if (block.is_error) message.content = asError(message.content as string)
+  const message = toolMessage(block.tool_use_id, partsOf(content, at))
+  if (block.is_error) message.is_error = true
   return mark ? { ...message, tool_result_cache_control: mark } : message
 }
 
-/** Chat results have no mark for a failure, so that the text must say it. */
-const asError = (text: string): string => (/^\W*error\b/i.test(text) ? text : `Error: ${text || 'the tool failed.'}`)
-
-/** Results are text everywhere; what else one holds is `attached` to the user message that follows. */
-function toolMessage(id: string, parts: ContentPart[], attached: ContentPart[]): Message {
-  const texts: string[] = []
-  const media: ContentPart[] = []
-  for (const part of parts) {
-    if (part.type === 'text') texts.push(part.text)
-    else media.push(part)
-  }
-  if (media.length > 0) {
-    attached.push({ type: 'text', text: `Attached to the result of tool call ${id}:` })
-    for (const part of media) attached.push(part)
-    if (texts.length === 0) texts.push('The result is attached to the next message.')
-  }
-  return { role: 'tool', tool_call_id: id, content: texts.join('\n') }
+/** Text alone is one string, which every provider takes; pictures and files stay in their places. */
+function toolMessage(id: string, parts: ContentPart[]): Message {
+  const texts = parts.flatMap(part => (part.type === 'text' ? [part.text] : []))
+  return { role: 'tool', tool_call_id: id, content: texts.length === parts.length ? texts.join('\n') : parts }
 }

@@ -171,12 +171,26 @@ export const cases: readonly Case[] = [
     name: 'image input',
     modes: both,
     async play({ script, ask, record }) {
-      await script({ text: 'A pixel', usage: tokens })
+      const answer = { text: 'A pixel', usage: tokens }
+      await script(answer, answer)
       const picture = { type: 'image_url', image_url: { url: `data:image/png;base64,${pixel}` } }
-      const turn = await ask({ messages: [user([{ type: 'text', text: 'What?' }, picture])] })
-      return { ...seen(turn), arrived: JSON.stringify(await record()).includes(pixel) }
+      const parts = [{ type: 'text', text: 'What?' }, picture]
+      const turn = await ask({ messages: [user(parts)] })
+      const call = { id: 'call_1', type: 'function', function: { name: 'weather', arguments: '{"city":"Oslo"}' } }
+      const shown = [
+        { role: 'assistant', tool_calls: [call] },
+        { role: 'tool', tool_call_id: 'call_1', content: parts },
+      ]
+      const result = await ask({ messages: [...hi, ...shown], tools })
+      const arrived = (await record()).map(({ body }) => JSON.stringify(body).includes(pixel))
+      return { ...seen(turn), arrived, ofTool: seen(result) }
     },
-    expected: { ...plain, content: 'A pixel', arrived: true },
+    expected: {
+      ...plain,
+      content: 'A pixel',
+      arrived: [true, true],
+      ofTool: { ...plain, content: 'A pixel' },
+    },
   },
   {
     name: 'structured output',
