@@ -7,6 +7,7 @@ import { errorOf } from './openai-responses/fault.ts'
 const responses: Translator<'chat'> = {
   op: 'chat',
   wire: 'openai.responses',
+  customTools: true,
   encode,
   decoder: (mode, target) => new ResponsesDecoder(mode, target),
   error: errorOf,

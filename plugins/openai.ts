@@ -8,6 +8,7 @@ import { encode } from './openai/encode.ts'
 const chat: Translator<'chat'> = {
   op: 'chat',
   wire: 'openai.chat',
+  customTools: true,
   encode,
   decoder: (mode, target) => new ChatDecoder(mode, target),
   error: (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret),

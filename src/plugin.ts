@@ -10,6 +10,7 @@ export type {
   ContentPart,
   EmbeddingRequest,
   Embeddings,
+  FunctionCall,
   Message,
   ReasoningEffort,
   Tool,
@@ -24,6 +25,7 @@ export type { Usage } from './core/usage.ts'
 export {
   append,
   endsInAnswer,
+  functionCalls,
   newCallId,
   OpenCalls,
   objectArguments,

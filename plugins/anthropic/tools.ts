@@ -38,7 +38,7 @@ export function toolsOf(request: Readonly<ChatRequest>, target: Target, thinking
     else if (tool.type === 'tool_search') {
       const { tool_search_type: type, name } = tool
       if (canDefer) tools.push({ type, name: name ?? type.replace(/_\d{8}$/, '') })
-    } else if (supports.has('web_search')) {
+    } else if (tool.type === 'web_search' && supports.has('web_search')) {
       tools.push(webSearchTool(tool))
       searches = true
     }

@@ -2,6 +2,7 @@
 import {
   append,
   errors,
+  functionCalls,
   type Message,
   OpenCalls,
   objectArguments,
@@ -67,7 +68,7 @@ export function historyOf(messages: readonly Message[], target: Target): { syste
           turn.content,
           blocks.filter(block => !moved.includes(block)),
         )
-        message.tool_calls?.forEach((call, j) => {
+        functionCalls(message, at).forEach((call, j) => {
           const slot: Slot = { id: ids.unique(call.id), block: undefined }
           turn.slots.push(slot)
           slots.add(call.id, slot, turn)

@@ -2,6 +2,7 @@
 import {
   append,
   errors,
+  functionCalls,
   type Message,
   OpenCalls,
   objectArguments,
@@ -74,7 +75,7 @@ export function historyOf(messages: readonly Message[], target: Target): History
         if (turn.content[0] && !('reasoningContent' in turn.content[0])) turn.content.unshift(...thoughts)
         else append(turn.content, thoughts)
         append(turn.content, said)
-        message.tool_calls?.forEach((call, j) => {
+        functionCalls(message, at).forEach((call, j) => {
           const slot: Slot = { id: ids.unique(call.id), result: undefined }
           turn.slots.push(slot)
           slots.add(call.id, slot, turn)

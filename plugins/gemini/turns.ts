@@ -2,6 +2,7 @@
 import {
   append,
   errors,
+  functionCalls,
   isObject,
   type Json,
   type Message,
@@ -69,7 +70,7 @@ export function historyOf(
         if (parts.length === 0 && !message.tool_calls?.length) break
         const turn = draft('model')
         append(turn.parts, parts)
-        message.tool_calls?.forEach((call, j) => {
+        functionCalls(message, at).forEach((call, j) => {
           const { name, arguments: text } = call.function
           const slot: Slot = { id: call.id, name: toWireName(name), response: undefined, media: [] }
           turn.slots.push(slot)

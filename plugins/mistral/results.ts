@@ -1,9 +1,9 @@
 /** A chat history with each tool result beside its call, for wires that want them in pairs (edge case R3). */
-import { type Message, OpenCalls, type ToolCall } from '../../src/plugin.ts'
+import { type FunctionCall, functionCalls, type Message, OpenCalls } from '../../src/plugin.ts'
 
 /** A call and its answer. */
 export interface Answered {
-  readonly call: ToolCall
+  readonly call: FunctionCall
   /** Which one of the calls of its message that have the same id; 0 for the first. */
   copy: number
   /** Unset for a call that nobody answered. */
@@ -40,7 +40,7 @@ export function pairResults(messages: readonly Message[]): Step[] {
       return
     }
     const calls: Answered[] = []
-    for (const call of (message.role === 'assistant' && message.tool_calls) || []) {
+    for (const call of message.role === 'assistant' ? functionCalls(message, at) : []) {
       const answered: Answered = { call, copy: 0, result: undefined, at }
       answered.copy = open.add(call.id, answered, calls)
       calls.push(answered)

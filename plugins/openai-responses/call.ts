@@ -1,5 +1,5 @@
-/** A function call as it grows. */
-import { type Event, type Json, newCallId, textIn, toolArguments } from '../../src/plugin.ts'
+/** A call of a function or of a custom tool, as it grows. */
+import { type Event, type Json, newCallId, type ToolEvent, textIn, toolArguments } from '../../src/plugin.ts'
 import { Arguments } from '../openai/arguments.ts'
 import type { Answer } from './answer.ts'
 import { PARALLEL, wrappedCalls } from './parallel.ts'
@@ -7,19 +7,23 @@ import { sealNamespace } from './replay.ts'
 
 export class CallItem {
   readonly #answer: Answer
+  /** Its input is any text. */
+  readonly #custom: boolean
   #id: string | undefined
   #callId: string | undefined
   #name: string | undefined
   /** Its number in our answer; undefined until the client knows of it. */
   #index: number | undefined
-  /** Arguments that wait: until the call has a name, and until they begin like an object. */
-  readonly #held = new Arguments()
+  /** Arguments that wait: until the call has a name, and those of a function until they begin like an object. */
+  readonly #held: Arguments
   #streamed = false
   #state: 'held' | 'direct' | 'closed' = 'held'
 
   /** `item` is what the wire tells of it when it begins. */
   constructor(item: Json, answer: Answer, out: Event[]) {
     this.#answer = answer
+    this.#custom = item.type === 'custom_tool_call'
+    this.#held = new Arguments(this.#custom)
     answer.place()
     this.#begin(item, out)
   }
@@ -34,9 +38,9 @@ export class CallItem {
     return this.#name === undefined && this.#held.text.trim() !== ''
   }
 
-  /** `arguments` are all of them at once, and say nothing new behind any `delta`. */
-  piece(_kind: string, { delta, arguments: all }: Json, out: Event[]): void {
-    const piece = this.#streamed ? delta : (delta ?? all)
+  /** `arguments` and `input` are all of them at once, and say nothing new behind any `delta`. */
+  piece(_kind: string, { delta, arguments: all, input }: Json, out: Event[]): void {
+    const piece = this.#streamed ? delta : (delta ?? all ?? input)
     if (typeof piece !== 'string' || piece === '') return
     this.#streamed = true
     this.#write(piece, out)
@@ -44,10 +48,10 @@ export class CallItem {
 
   done(item: Json, out: Event[]): void {
     this.#begin(item, out)
-    const { arguments: args } = item
+    const args = this.#custom ? (item.input ?? '') : (item.arguments ?? {})
     if (!this.#streamed) {
       this.#streamed = true
-      this.#write(typeof args === 'string' ? args : JSON.stringify(args ?? {}), out)
+      this.#write(typeof args === 'string' ? args : JSON.stringify(args), out)
     }
     this.close(out)
   }
@@ -63,30 +67,43 @@ export class CallItem {
     this.#callId ??= textIn(item.call_id)
     this.#id ??= this.#callId ?? textIn(item.id)
     this.#name ??= textIn(item.name)
-    if (this.#name !== undefined && this.#name !== PARALLEL) this.#open(this.#name, item.namespace, out)
+    if (this.#name !== undefined && !this.#isParallel) this.#open(this.#name, item.namespace, out)
+  }
+
+  get #isParallel(): boolean {
+    return this.#name === PARALLEL && !this.#custom
   }
 
   #flush(name: string, out: Event[]): void {
-    const wrapped = name === PARALLEL ? wrappedCalls(this.#held.text) : undefined
+    const wrapped = this.#isParallel ? wrappedCalls(this.#held.text) : undefined
     for (const [i, { name, args }] of wrapped?.entries() ?? []) {
       out.push({ type: 'tool', choice: 0, index: this.#answer.call(), id: `${this.#clientId()}_${i}`, name, args })
     }
     if (wrapped) return
     const index = this.#open(name, undefined, out)
-    out.push({ type: 'tool', choice: 0, index, args: toolArguments(this.#held.text.trim()) })
+    const { text } = this.#held
+    if (!this.#custom) this.#tell(index, toolArguments(text.trim()), out)
+    else if (text !== '') this.#tell(index, text, out)
+  }
+
+  #tell(index: number, args: string, out: Event[]): void {
+    if (this.#custom) out.push({ type: 'tool', choice: 0, index, custom: true, args })
+    else out.push({ type: 'tool', choice: 0, index, args })
   }
 
   #open(name: string, namespace: unknown, out: Event[]): number {
     if (this.#index !== undefined) return this.#index
     this.#index = this.#answer.call()
     const signature = sealNamespace(namespace, this.#answer.target)
-    const event = { type: 'tool', choice: 0, index: this.#index, id: this.#clientId(), name } as const
-    out.push(signature === undefined ? event : { ...event, signature })
+    const event: ToolEvent = { type: 'tool', choice: 0, index: this.#index, id: this.#clientId(), name }
+    if (this.#custom) event.custom = true
+    if (signature !== undefined) event.signature = signature
+    out.push(event)
     return this.#index
   }
 
   #write(piece: string, out: Event[]): void {
-    if (this.#state === 'closed') return
+    if (this.#state === 'closed' || piece === '') return
     let args = piece
     if (this.#state === 'held') {
       this.#held.add(piece)
@@ -94,7 +111,7 @@ export class CallItem {
       this.#state = 'direct'
       args = this.#held.text
     }
-    out.push({ type: 'tool', choice: 0, index: this.#index!, args })
+    this.#tell(this.#index!, args, out)
   }
 
   /** C15: a call without an id gets one that no other answer has. */

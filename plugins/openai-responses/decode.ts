@@ -31,6 +31,7 @@ const PIECES: ReadonlyMap<unknown, string> = new Map([
   ['response.reasoning_summary_text.delta', 'reasoning'],
   ['response.reasoning_text.delta', 'reasoning'],
   ['response.function_call_arguments.delta', 'function_call'],
+  ['response.custom_tool_call_input.delta', 'custom_tool_call'],
 ])
 
 /** A whole answer takes the path of a stream, so that both give the same events. */
@@ -90,6 +91,7 @@ export class ResponsesDecoder implements Decoder {
     const { item, response } = payload
     switch (kind) {
       case 'response.function_call_arguments.done':
+      case 'response.custom_tool_call_input.done':
         // Of a call that is known: what it repeats is no reason to begin another one.
         this.#items.get(keyOf(payload, {}))?.piece(kind, payload, out)
         break
@@ -187,9 +189,9 @@ export class ResponsesDecoder implements Decoder {
     const spoke = known.some(item => item instanceof MessageItem && item.begun)
     const thoughts = known.filter(item => item instanceof ReasoningItem)
     const calls = [...this.#calls]
-    const count = (type: string) => items.filter(item => isObject(item) && item.type === type).length
-    const allThoughts = count('reasoning') === thoughts.length
-    const allCalls = count('function_call') === calls.length
+    const count = (is: (item: Json) => boolean) => items.filter(item => isObject(item) && is(item)).length
+    const allThoughts = count(({ type }) => type === 'reasoning') === thoughts.length
+    const allCalls = count(isCall) === calls.length
     const haveIds = calls.every(({ callId }) => callId !== undefined)
     for (const [index, item] of items.entries()) {
       if (!isObject(item)) continue
@@ -198,7 +200,7 @@ export class ResponsesDecoder implements Decoder {
         const thought = allThoughts ? thoughts.shift() : this.#items.get(index)
         // Some providers give the encrypted content only here.
         if (thought instanceof ReasoningItem) thought.seal(item, out)
-      } else if (item.type === 'function_call') {
+      } else if (isCall(item)) {
         const id = textIn(item.call_id)
         const at = haveIds ? calls.findIndex(({ callId }) => callId === id) : allCalls ? 0 : -1
         const [call] = at < 0 ? [] : calls.splice(at, 1)
@@ -214,6 +216,8 @@ export class ResponsesDecoder implements Decoder {
     out.push({ type: 'error', error })
   }
 }
+
+const isCall = ({ type }: Json): boolean => type === 'function_call' || type === 'custom_tool_call'
 
 const keyOf = (event: Json, item: Json): unknown => event.output_index ?? event.item_id ?? item.id
 

@@ -19,6 +19,7 @@ export function openItem(item: Json, answer: Answer, out: Event[]): Item {
     case 'reasoning':
       return new ReasoningItem(answer)
     case 'function_call':
+    case 'custom_tool_call':
       return new CallItem(item, answer, out)
     case 'image_generation_call':
       return new ImageItem(answer)

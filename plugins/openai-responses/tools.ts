@@ -1,5 +1,5 @@
 /** Tools and the choice among them (wire/openai.md section 4.1). */
-import { type ChatRequest, errors, type Json, type Mapping, type Tool } from '../../src/plugin.ts'
+import { type ChatRequest, errors, isObject, type Json, type Mapping, type Tool } from '../../src/plugin.ts'
 
 export interface ToolSettings {
   tools?: Json[]
@@ -22,7 +22,8 @@ export function toolsOf(request: Readonly<ChatRequest>, { supports }: Mapping): 
     if (tool.type === 'function') tools.push(functionTool(tool, canDefer, `tools[${i}].function.name`))
     else if (tool.type === 'tool_search') {
       if (canDefer) tools.push({ type: 'tool_search' })
-    } else if (supports.has('web_search')) {
+    } else if (tool.type === 'custom') tools.push(customTool(tool, `tools[${i}].custom.name`))
+    else if (supports.has('web_search')) {
       tools.push(webSearchTool(tool))
       searches = true
     }
@@ -51,18 +52,35 @@ function functionTool(
   at: string,
 ): Json {
   const { name, description, parameters, strict } = called
-  if (!NAME.test(name)) {
-    const wrong = `got "${name.slice(0, 100)}"`
-    throw errors.invalidParameters(`${at}: must be 1 to 128 letters, digits, "_" or "-", ${wrong}`, at)
-  }
   return {
     type: 'function',
-    name,
+    name: legal(name, at),
     ...(description !== undefined && { description }),
     parameters: parameters && Object.keys(parameters).length > 0 ? parameters : NO_PARAMETERS,
     strict: strict === true,
     ...(deferred && canDefer && { defer_loading: true }),
   }
+}
+
+/** The format stands flat here: a grammar's definition beside its type. */
+function customTool({ custom }: Extract<Tool, { type: 'custom' }>, at: string): Json {
+  const { name, description, format }: { name: string; description?: string | undefined; format?: Json | undefined } =
+    custom
+  return {
+    type: 'custom',
+    name: legal(name, at),
+    ...(description !== undefined && { description }),
+    ...(format !== undefined && {
+      format: isObject(format.grammar) ? { type: format.type, ...format.grammar } : format,
+    }),
+  }
+}
+
+/** Throws 400 for a name that the wire cannot spell. */
+function legal(name: string, at: string): string {
+  if (NAME.test(name)) return name
+  const wrong = `got "${name.slice(0, 100)}"`
+  throw errors.invalidParameters(`${at}: must be 1 to 128 letters, digits, "_" or "-", ${wrong}`, at)
 }
 
 /** The wire knows neither blocked domains nor a limit of uses. */
@@ -80,5 +98,6 @@ function webSearchTool({ search_context_size: size, user_location: place, allowe
 function choiceOf(choice: ChatRequest['tool_choice'], searches: boolean): string | Json | undefined {
   if (choice == null || typeof choice === 'string') return choice ?? undefined
   if (choice.type === 'function') return { type: 'function', name: choice.function.name }
+  if (choice.type === 'custom') return { type: 'custom', name: choice.custom.name }
   return searches ? { type: WEB_SEARCH } : undefined
 }

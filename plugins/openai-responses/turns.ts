@@ -6,6 +6,7 @@ import {
   type Message,
   OpenCalls,
   type Target,
+  type ToolCall,
   toldResult,
   toolArguments,
 } from '../../src/plugin.ts'
@@ -15,6 +16,7 @@ import { namespaceOf, withReplayed } from './replay.ts'
 /** A tool call, and its result once a tool message has given it. */
 interface Call {
   readonly id: string
+  readonly type: ToolCall['type']
   output: Json | undefined
 }
 
@@ -46,7 +48,7 @@ export function itemsOf(messages: readonly Message[], target: Target, breakpoint
         const output = inputOf(toldResult(message), at, breakpoints) ?? ''
         if (call.output) call.output.output = output
         else {
-          call.output = { type: 'function_call_output', call_id: call.id, output }
+          call.output = outputItem(call, output)
           turns.push({ items: [call.output], calls: [] })
         }
         break
@@ -61,8 +63,14 @@ export function itemsOf(messages: readonly Message[], target: Target, breakpoint
 /** Stands for a user who said nothing behind an answer: compatible servers go on with an answer that comes last. */
 const CONTINUE: Json = Object.freeze({ type: 'message', role: 'user', content: 'Continue.' })
 
+const outputItem = ({ id, type }: Call, output: string | Json[]): Json => ({
+  type: type === 'custom' ? 'custom_tool_call_output' : 'function_call_output',
+  call_id: id,
+  output,
+})
+
 /** The wire refuses a call that is left without a result. */
-const noResult = ({ id }: Call): Json => ({ type: 'function_call_output', call_id: id, output: 'No result' })
+const noResult = (call: Call): Json => outputItem(call, 'No result')
 
 /** The messages and calls of one answer, in the order in which they came, with what else it held (see `replay.ts`). */
 function spoken(message: Message, at: string, target: Target, calls: Calls): Turn {
@@ -73,21 +81,24 @@ function spoken(message: Message, at: string, target: Target, calls: Calls): Tur
   const sayUpTo = (preceding: number) => {
     while (said[0] && said[0].preceding <= preceding) items.push(said.shift()!.item)
   }
-  for (const [j, { id, function: called, extra_content: extra }] of toolCalls.entries()) {
+  for (const [j, given] of toolCalls.entries()) {
     sayUpTo(j)
-    const call = calls.add(id, made)
+    const call = calls.add(given, made)
     made.push(call)
-    const namespace = namespaceOf(extra?.vendor?.thought_signature, target)
-    items.push({
-      type: 'function_call',
-      call_id: call.id,
-      name: called.name,
-      arguments: toolArguments(called.arguments),
-      ...(namespace !== undefined && { namespace }),
-    })
+    const namespace = namespaceOf(given.extra_content?.vendor?.thought_signature, target)
+    items.push({ ...callItem(given, call.id), ...(namespace !== undefined && { namespace }) })
   }
   sayUpTo(Number.POSITIVE_INFINITY)
   return { items: withReplayed(items, message, target), calls: made }
+}
+
+function callItem(call: ToolCall, id: string): Json {
+  if (call.type === 'custom') {
+    const { name, input } = call.custom
+    return { type: 'custom_tool_call', call_id: id, name, input }
+  }
+  const { name, arguments: args } = call.function
+  return { type: 'function_call', call_id: id, name, arguments: toolArguments(args) }
 }
 
 interface Said {
@@ -124,11 +135,11 @@ class Calls {
   readonly #counts = new Map<string, number>()
 
   /** The wire's id depends only on what came before, so that a growing conversation keeps its bytes. */
-  add(id: string, turn: object): Call {
+  add({ id, type }: ToolCall, turn: object): Call {
     const count = this.#counts.get(id) ?? 0
     this.#counts.set(id, count + 1)
     const fits = id !== '' && id.length <= MAX_CALL_ID && count === 0
-    const call: Call = { id: fits ? id : hashed(`${count}:${id}`), output: undefined }
+    const call: Call = { id: fits ? id : hashed(`${count}:${id}`), type, output: undefined }
     this.#open.add(id, call, turn)
     return call
   }

@@ -8,6 +8,8 @@ const MAX_CHARACTERS = 32 * 1024 * 1024
  * GatewayError for more than 32 Mi characters.
  */
 export class Arguments {
+  /** Any text, as the input of a custom tool is: nothing of it is looked at. */
+  readonly #free: boolean
   /** All that came so far. */
   text = ''
   /** They came as an object: nothing can follow. */
@@ -23,9 +25,13 @@ export class Arguments {
   #overrun = false
   #isObject: boolean | undefined
 
-  /** They begin like an object. */
+  constructor(free = false) {
+    this.#free = free
+  }
+
+  /** They go out as they come, because they begin like an object or may be anything. */
   get direct(): boolean {
-    return this.#opening === '{'
+    return this.#free || this.#opening === '{'
   }
 
   /** True for a whole JSON object. */
@@ -58,6 +64,7 @@ export class Arguments {
     if (this.text.length > MAX_CHARACTERS) {
       throw errors.invalidAnswer('the arguments of a tool call are larger than 32 MiB')
     }
+    if (this.#free) return
     this.#opening ??= piece.trimStart()[0]
     if (this.direct) for (let at = 0; at < piece.length; at++) this.#look(piece[at]!)
   }

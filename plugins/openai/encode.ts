@@ -50,7 +50,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const tier = request.service_tier ?? 'auto'
   if (tier !== 'auto' && tier !== 'default') body.service_tier = tier
 
-  const tools = functionsOf(request)
+  const tools = toolsOf(request)
   if (tools.length > 0) {
     body.tools = tools
     const choice = request.tool_choice
@@ -101,32 +101,36 @@ function effortOf(request: Readonly<ChatRequest>, { mapping }: Target): string |
 const NAME = /^[A-Za-z0-9_-]{1,64}$/
 const NO_PARAMETERS = { type: 'object', properties: {} }
 
-/** The function tools; this wire has no others, and a model has tool search and web search in its own way or not. */
-function functionsOf(request: Readonly<ChatRequest>): Json[] {
+/** Functions and custom tools; a model has tool search and web search in its own way or not. */
+function toolsOf(request: Readonly<ChatRequest>): Json[] {
   const tools: Json[] = []
   for (const [index, tool] of (request.tools ?? []).entries()) {
-    if (tool.type === 'function') tools.push({ type: 'function', function: functionOf(tool, index) })
+    const at = `tools[${index}].${tool.type}.name`
+    if (tool.type === 'function') tools.push({ type: 'function', function: functionOf(tool.function, at) })
+    else if (tool.type === 'custom') tools.push({ type: 'custom', custom: customOf(tool.custom, at) })
   }
   return tools
 }
 
-function functionOf(
-  { function: { name, description, parameters, strict } }: Tool & { type: 'function' },
-  index: number,
-) {
-  if (!NAME.test(name)) {
-    const at = `tools[${index}].function.name`
-    throw errors.invalidParameters(
-      `${at}: must be 1 to 64 letters, digits, "_" or "-", got "${name.slice(0, 100)}"`,
-      at,
-    )
-  }
+function functionOf({ name, description, parameters, strict }: (Tool & { type: 'function' })['function'], at: string) {
   return {
-    name,
+    name: legal(name, at),
     ...(description === undefined ? {} : { description }),
     parameters: parameters && Object.keys(parameters).length > 0 ? parameters : NO_PARAMETERS,
     ...(strict == null ? {} : { strict }),
   }
+}
+
+const customOf = ({ name, description, format }: (Tool & { type: 'custom' })['custom'], at: string): Json => ({
+  name: legal(name, at),
+  ...(description === undefined ? {} : { description }),
+  ...(format === undefined ? {} : { format }),
+})
+
+/** Throws 400 for a name that the wire cannot spell. */
+function legal(name: string, at: string): string {
+  if (NAME.test(name)) return name
+  throw errors.invalidParameters(`${at}: must be 1 to 64 letters, digits, "_" or "-", got "${name.slice(0, 100)}"`, at)
 }
 
 /** `web_search_options`, if a search is wanted. */

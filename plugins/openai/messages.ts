@@ -1,5 +1,5 @@
 /** Messages as this wire's providers take them: OpenAI's fields and no others. */
-import type { ContentPart, Json, Message, Target } from '../../src/plugin.ts'
+import type { ContentPart, Json, Message, Target, ToolCall } from '../../src/plugin.ts'
 import { replayDetails } from './reasoning-details.ts'
 
 /**
@@ -18,15 +18,17 @@ export function encodeMessage(message: Message, target: Target, breakpoints: boo
   if (message.refusal != null) out.refusal = message.refusal
   if (id !== undefined) out.tool_call_id = id
   if (calling) {
-    out.tool_calls = calls.map(call => ({
-      id: call.id,
-      type: 'function',
-      // Providers that parse earlier arguments fail on an empty text.
-      function: { name: call.function.name, arguments: call.function.arguments || '{}' },
-    }))
+    out.tool_calls = calls.map(encodeCall)
   }
   if (message.role === 'assistant') addReasoning(out, message, target, calling)
   return out
+}
+
+function encodeCall(call: ToolCall): Json {
+  const { id, type } = call
+  if (type === 'custom') return { id, type, custom: { name: call.custom.name, input: call.custom.input } }
+  // Providers that parse earlier arguments fail on an empty text.
+  return { id, type, function: { name: call.function.name, arguments: call.function.arguments || '{}' } }
 }
 
 /** C8: only users say something that is not words, and several providers take the words of others as strings only. */

@@ -15,6 +15,8 @@ import { Arguments } from './arguments.ts'
 interface Call {
   /** The number that the provider uses for it, or its position. */
   readonly slot: number
+  /** A call of a custom tool, whose input is any text. */
+  readonly custom: boolean
   /** The provider's id. */
   id: string | undefined
   name: string | undefined
@@ -44,7 +46,7 @@ export class ToolCalls {
 
   /** True when one of the calls could be made as it stands. */
   get anyComplete(): boolean {
-    return this.#calls.some(({ name, args }) => name !== undefined && (!args.direct || args.isObject))
+    return this.#calls.some(({ name, custom, args }) => name !== undefined && (custom || !args.direct || args.isObject))
   }
 
   /** Reads `tool_calls` of a delta or message. `answerId` makes ids for calls that have none. */
@@ -53,7 +55,7 @@ export class ToolCalls {
     for (let position = 0; position < list.length; position++) {
       const delta = list[position]
       if (!isObject(delta)) continue
-      const part = isObject(delta.function) ? delta.function : {}
+      const part = partOf(delta)
       const call = this.#callOf(delta, part, list.length > 1 ? position : undefined)
       call.id ??= textIn(delta.id)
       call.name ??= textIn(part.name)
@@ -92,7 +94,8 @@ export class ToolCalls {
     const slot = index ?? position ?? this.#calls.at(-1)?.slot ?? 0
     const last = this.#calls.findLast(call => call.slot === slot)
     if (last && continues(last, id, part, index !== undefined)) return last
-    const call: Call = { slot, id, name: undefined, index: undefined, args: new Arguments(), told: false }
+    const custom = isCustom(delta)
+    const call: Call = { slot, custom, id, name: undefined, index: undefined, args: new Arguments(custom), told: false }
     this.#calls.push(call)
     return call
   }
@@ -112,9 +115,15 @@ export class ToolCalls {
     const { text, direct } = call.args
     const news = call.told ? piece : text
     call.told = direct
-    const args = direct && news !== '' ? { args: news } : undefined
-    if (call.index === undefined) out.push({ ...this.#open(call, call.name!), ...args })
-    else if (args) out.push({ type: 'tool', choice: this.#choice, index: call.index, ...args })
+    const args = direct && news !== '' ? news : undefined
+    if (call.index !== undefined && args === undefined) return
+    const event: ToolEvent =
+      call.index === undefined
+        ? this.#open(call, call.name!)
+        : { type: 'tool', choice: this.#choice, index: call.index }
+    if (call.custom) event.custom = true
+    if (args !== undefined) event.args = args
+    out.push(event)
   }
 
   /** The event that first shows a call. An id that another call has would join the two, so it is replaced. */
@@ -125,6 +134,14 @@ export class ToolCalls {
     const id = taken || call.id === undefined ? `call_${shortened(this.#answerId)}_${this.#choice}_${index}` : call.id
     return { type: 'tool', choice: this.#choice, index, id, name }
   }
+}
+
+const isCustom = ({ type, custom }: Json): boolean => type === 'custom' || isObject(custom)
+
+/** What a delta tells of its call, under the names that a function's has. */
+function partOf({ function: called, custom }: Json): Json {
+  if (isObject(called)) return called
+  return isObject(custom) ? { name: custom.name, arguments: custom.input } : {}
 }
 
 /** As much of an id as another id may hold. */

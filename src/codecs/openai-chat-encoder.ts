@@ -112,8 +112,10 @@ function deltaOf(event: Exclude<Extract<Event, { choice: number }>, { type: 'fin
   }
 }
 
-function toolDelta({ index, id, name, args = '', signature }: ToolEvent): object {
+function toolDelta({ index, id, name, args = '', custom, signature }: ToolEvent): object {
   const extra = signature === undefined ? {} : { extra_content: { vendor: { thought_signature: signature } } }
+  if (custom && id === undefined) return { index, custom: { input: args }, ...extra }
+  if (custom) return { index, id, type: 'custom', custom: { name, input: args }, ...extra }
   if (id === undefined) return { index, function: { arguments: args }, ...extra }
   return { index, id, type: 'function', function: { name, arguments: args }, ...extra }
 }
@@ -182,7 +184,8 @@ function choiceOf(choice: Choice, index: number): object {
   return { index, message, logprobs: null, finish_reason: choice.finish ?? 'stop' }
 }
 
-function toolCallOf({ id, name, args, signature }: Choice['tools'][number]): object {
+function toolCallOf({ id, name, args, custom, signature }: Choice['tools'][number]): object {
   const extra = signature === undefined ? {} : { extra_content: { vendor: { thought_signature: signature } } }
+  if (custom) return { id, type: 'custom', custom: { name, input: args }, ...extra }
   return { id, type: 'function', function: { name, arguments: args === '' ? '{}' : args }, ...extra }
 }

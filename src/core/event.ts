@@ -36,6 +36,8 @@ export interface ToolEvent {
   id?: string
   name?: string
   args?: string
+  /** On every piece of a call of a custom tool, whose `args` are any text. */
+  custom?: true
   signature?: string
   /** Once, on the first piece. */
   own?: WireFields

@@ -14,6 +14,8 @@ export interface FoldedTool {
   id: string
   name: string
   args: string
+  /** A custom tool's call: `args` are any text. */
+  custom: true | undefined
   signature: string | undefined
 }
 
@@ -66,7 +68,7 @@ export class Fold {
           break
         case 'tool': {
           if (choice.tools.length === 0 && choice.text !== '') choice.textBeforeTools = true
-          choice.tools[event.index] ??= { id: '', name: '', args: '', signature: undefined }
+          choice.tools[event.index] ??= { id: '', name: '', args: '', custom: event.custom, signature: undefined }
           const tool = choice.tools[event.index]!
           tool.id ||= event.id ?? ''
           tool.name ||= event.name ?? ''

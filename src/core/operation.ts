@@ -31,7 +31,12 @@ const chat: Operation<'chat'> = {
     for (const { content, tool_calls: calls } of messages) {
       if (typeof content === 'string') sum += content.length
       else if (content) for (const part of content) sum += part.type === 'text' ? part.text.length : 0
-      for (const call of calls ?? []) sum += call.function.name.length + call.function.arguments.length
+      for (const call of calls ?? []) {
+        sum +=
+          call.type === 'function'
+            ? call.function.name.length + call.function.arguments.length
+            : call.custom.name.length + call.custom.input.length
+      }
     }
     return sum + (tools?.length ? JSON.stringify(tools).length : 0)
   },

@@ -39,12 +39,21 @@ const contentPart = s.tagged(
   s.open({ type: s.enum('refusal'), refusal: s.string() }),
 )
 
-const toolCall = s.open({
-  id: s.string(),
-  type: s.enum('function'),
-  function: s.open({ name: s.string({ minLength: 1 }), arguments: s.string() }),
-  extra_content: thought,
-})
+/** The input of a custom tool is any text; the arguments of a function are JSON. */
+const toolCall = s.tagged(
+  s.open({
+    id: s.string(),
+    type: s.enum('function'),
+    function: s.open({ name: s.string({ minLength: 1 }), arguments: s.string() }),
+    extra_content: thought,
+  }),
+  s.open({
+    id: s.string(),
+    type: s.enum('custom'),
+    custom: s.open({ name: s.string({ minLength: 1 }), input: s.string() }),
+    extra_content: thought,
+  }),
+)
 
 /** Entries that no field of the interface holds in full travel whole: they are another turn's provider data. */
 const reasoningDetail = s.open({
@@ -100,6 +109,14 @@ const tool = s.tagged(
     cache_control: s.optional(cacheControl),
   }),
   s.open({
+    type: s.enum('custom'),
+    custom: s.open({
+      name: s.string({ minLength: 1 }),
+      description: s.optional(s.string()),
+      format: s.optional(s.open({ type: s.string() })),
+    }),
+  }),
+  s.open({
     type: s.enum('tool_search'),
     tool_search_type: s.string({ pattern: '^tool_search_tool' }),
     name: s.optional(s.string()),
@@ -125,6 +142,7 @@ const toolChoice = s.either(
   s.enum('auto', 'none', 'required'),
   s.tagged(
     s.open({ type: s.enum('function'), function: s.open({ name: s.string({ minLength: 1 }) }) }),
+    s.open({ type: s.enum('custom'), custom: s.open({ name: s.string({ minLength: 1 }) }) }),
     s.open({ type: s.enum('web_search') }),
   ),
 )
@@ -207,6 +225,7 @@ export type Message = ChatRequest['messages'][number]
 export type ContentPart = Exclude<NonNullable<Message['content']>, string>[number]
 export type Tool = NonNullable<ChatRequest['tools']>[number]
 export type ToolCall = NonNullable<Message['tool_calls']>[number]
+export type FunctionCall = Extract<ToolCall, { type: 'function' }>
 export type ReasoningEffort = NonNullable<ChatRequest['reasoning_effort']>
 
 /** A list of numbers is one input, as token ids. What the lists hold is a rule of the codec, which can say what is wrong. */

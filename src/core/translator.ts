@@ -61,6 +61,8 @@ export interface Translator<O extends Op = Op> {
   readonly inlineMedia?: true
   /** Inputs that one request may hold, where a wire bounds them. A request with more goes to other mappings, else 400. */
   readonly maxInputs?: number
+  /** The wire has tools of type `custom`; on others they are refused before they get here. */
+  readonly customTools?: true
   /** Must not mutate `input`: failover encodes it again. Throws a GatewayError for what the wire cannot carry. */
   encode(input: Readonly<Ops[O]>, target: Target, stream: boolean): WireRequest
   readonly native?: NativeForm<O>

@@ -2,7 +2,7 @@
 import { errors, type GatewayError } from './error.ts'
 import { parseExact } from './exact.ts'
 import { isObject, type Json } from './json.ts'
-import type { Message } from './ops.ts'
+import type { FunctionCall, Message } from './ops.ts'
 import { PICTURE_HEAD, type PictureType, pictureType } from './picture.ts'
 
 /** Of base64: four characters hold three bytes. */
@@ -61,6 +61,15 @@ export function objectArguments(value: unknown, at: string): Json {
   }
   if (isObject(parsed)) return parsed
   throw errors.invalidParameters(`${at} must be the text of a JSON object.`, at)
+}
+
+/** The calls of a turn, the message `at` this place. Throws 400 for one of a custom tool, which the wire does not have. */
+export function functionCalls({ tool_calls: calls }: Message, at: string): readonly FunctionCall[] {
+  return (calls ?? []).map((call, i) => {
+    if (call.type === 'function') return call
+    const where = `${at}.tool_calls[${i}].type`
+    throw errors.unsupported(`${where} is "custom"; this provider takes calls of type "function" only.`, where)
+  })
 }
 
 /** The last of `turns` while `role` stays the same, else a new one: wires whose roles must alternate merge messages. */

@@ -7,13 +7,15 @@ interface Message {
 }
 interface Tool {
   type: string
-  function: { name: string; parameters?: unknown }
+  function?: { name: string; parameters?: unknown }
+  /** In the place of a function, for a tool that takes any text. */
+  custom?: { name: string }
 }
 /** What the demo reads of an OpenAI chat request. */
 export interface DemoRequest {
   messages: Message[]
   tools?: Tool[]
-  tool_choice?: string | { function?: { name: string } }
+  tool_choice?: string | { function?: { name: string }; custom?: { name: string } }
   response_format?: { type: string; json_schema?: { schema: unknown } }
   reasoning_effort?: string
   web_search_options?: object
@@ -24,7 +26,8 @@ export interface DemoRequest {
 export interface DemoAnswer {
   text: string
   reasoning: string
-  tool: { name: string; arguments: string } | undefined
+  /** `input` in the place of `arguments` is for a custom tool. */
+  tool: { name: string; arguments: string } | { name: string; input: string } | undefined
   source: { url: string; title: string } | undefined
   finish: 'stop' | 'tool_calls' | 'length'
   usage: { prompt: number; completion: number; reasoning: number }
@@ -36,6 +39,7 @@ export function answer(request: DemoRequest): DemoAnswer {
   const prompt = lastText(request.messages, 'user')
   const reasoning = thinks(request) ? `The user wrote ${prompt.length} characters; a simulated answer follows.` : ''
   const tool = toolCall(request, prompt)
+  const told = tool && ('input' in tool ? tool.input : tool.arguments)
   const full = tool ? '' : textOf(request, prompt)
   const text = request.max_tokens === undefined ? full : full.slice(0, request.max_tokens * 4)
   return {
@@ -47,7 +51,7 @@ export function answer(request: DemoRequest): DemoAnswer {
     finish: tool ? 'tool_calls' : text.length < full.length ? 'length' : 'stop',
     usage: {
       prompt: tokens(JSON.stringify(request.messages)),
-      completion: tokens(text + reasoning + (tool?.arguments ?? '')),
+      completion: tokens(text + reasoning + (told ?? '')),
       reasoning: tokens(reasoning),
     },
   }
@@ -58,12 +62,11 @@ const thinks = ({ reasoning_effort: effort }: DemoRequest) => effort !== undefin
 /** The tool that is asked for, or the first one; none once a result is there. */
 function toolCall({ tools, tool_choice: choice, messages }: DemoRequest, prompt: string): DemoAnswer['tool'] {
   if (!tools?.length || choice === 'none' || hasResult(messages)) return undefined
-  const named = typeof choice === 'object' ? choice.function?.name : undefined
-  const tool = tools.find(candidate => candidate.function.name === named) ?? tools[0]!
-  return {
-    name: tool.function.name,
-    arguments: JSON.stringify(sample(tool.function.parameters ?? {}, prompt.slice(0, 40))),
-  }
+  const named = typeof choice === 'object' ? (choice.function ?? choice.custom)?.name : undefined
+  const { function: called, custom } = tools.find(tool => (tool.function ?? tool.custom)?.name === named) ?? tools[0]!
+  const told = prompt.slice(0, 40)
+  if (!called) return custom && { name: custom.name, input: told }
+  return { name: called.name, arguments: JSON.stringify(sample(called.parameters ?? {}, told)) }
 }
 
 function textOf({ response_format: format, messages }: DemoRequest, prompt: string): string {

@@ -72,7 +72,11 @@ const usageOf = ({ usage }: DemoAnswer) => ({
   total_tokens: usage.prompt + usage.completion,
   completion_tokens_details: { reasoning_tokens: usage.reasoning },
 })
-const toolCalls = ({ tool }: DemoAnswer) => tool && [{ index: 0, id: 'call_demo_1', type: 'function', function: tool }]
+const toolCalls = ({ tool }: DemoAnswer) => {
+  const call = { index: 0, id: 'call_demo_1' }
+  if (!tool) return undefined
+  return ['input' in tool ? { ...call, type: 'custom', custom: tool } : { ...call, type: 'function', function: tool }]
+}
 const annotations = ({ source }: DemoAnswer) => source && [{ type: 'url_citation', url_citation: source }]
 
 function whole(model: string, reply: DemoAnswer): object {

@@ -51,8 +51,15 @@ const chat: readonly Requirement<ChatRequest>[] = [
   {
     param: 'tools',
     what: 'tools',
-    needed: request => request.tools?.some(tool => tool.type === 'function') === true,
+    needed: request => request.tools?.some(({ type }) => type === 'function' || type === 'custom') === true,
     met: mapping => mapping.supports.has('tools'),
+  },
+  {
+    param: 'tools',
+    what: 'tools of type "custom"',
+    offers: () => ['tools of type "function"'],
+    needed: request => request.tools?.some(({ type }) => type === 'custom') === true,
+    met: mapping => mapping.wires.get('chat')?.customTools === true,
   },
   {
     param: 'tools',

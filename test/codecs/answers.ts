@@ -98,6 +98,33 @@ export const answers: readonly (readonly [
     { content: null, tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{"k":1}' } }] },
   ],
   [
+    'a call of a custom tool, whose input is any text, and one of another without any',
+    [
+      { type: 'tool', choice: 0, index: 0, custom: true, id: 'c', name: 'f' },
+      { type: 'tool', choice: 0, index: 0, custom: true, args: 'a"' },
+      { type: 'tool', choice: 0, index: 1, custom: true, id: 'd', name: 'g' },
+    ],
+    [
+      [
+        0,
+        {
+          role: 'assistant',
+          content: null,
+          tool_calls: [{ index: 0, id: 'c', type: 'custom', custom: { name: 'f', input: '' } }],
+        },
+      ],
+      [0, { tool_calls: [{ index: 0, custom: { input: 'a"' } }] }],
+      [0, { tool_calls: [{ index: 1, id: 'd', type: 'custom', custom: { name: 'g', input: '' } }] }],
+    ],
+    {
+      content: null,
+      tool_calls: [
+        { id: 'c', type: 'custom', custom: { name: 'f', input: 'a"' } },
+        { id: 'd', type: 'custom', custom: { name: 'g', input: '' } },
+      ],
+    },
+  ],
+  [
     'text, and a signed call of a tool that takes nothing',
     [text('a'), { type: 'tool', choice: 0, index: 0, id: 'c', name: 'f', signature: 'acme:s' }],
     [

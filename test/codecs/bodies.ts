@@ -39,7 +39,12 @@ const messages: Row[] = [
   [said({ role: 'tool' }), 'messages[0].tool_call_id', said({ role: 'tool', tool_call_id: 'c' })],
   [said({ tool_call_id: 7 }), 'messages[0].tool_call_id', said({ tool_call_id: '7' })],
   [call({ id: undefined }), 'messages[0].tool_calls[0].id', call({})],
-  [call({ type: 'custom' }), 'messages[0].tool_calls[0].type', call({})],
+  [call({ type: 'x' }), 'messages[0].tool_calls[0].type', call({})],
+  [
+    said({ tool_calls: [{ id: 'c', type: 'custom', custom: { name: 'f' } }] }),
+    'messages[0].tool_calls[0].custom.input',
+    said({ tool_calls: [{ id: 'c', type: 'custom', custom: { name: 'f', input: '' } }] }),
+  ],
   [call({ function: undefined }), 'messages[0].tool_calls[0].function', call({})],
   [call({}, { name: '' }), 'messages[0].tool_calls[0].function.name', call({}, { name: 'g' })],
   [call({}, { arguments: {} }), 'messages[0].tool_calls[0].function.arguments', call({}, { arguments: '' })],
@@ -172,6 +177,11 @@ const tools: Row[] = [
   [{ tools: {} }, 'tools', { tools: [] }],
   [{ tools: [{ type: 'x' }] }, 'tools[0].type', search({})],
   [{ tools: [{ type: 'function' }] }, 'tools[0].function', tool({})],
+  [
+    { tools: [{ type: 'custom', custom: {} }] },
+    'tools[0].custom.name',
+    { tools: [{ type: 'custom', custom: { name: 'f', format: { type: 'grammar', grammar: {} } } }] },
+  ],
   [tool({ name: '' }), 'tools[0].function.name', tool({ name: 'g' })],
   [tool({ parameters: 'x' }), 'tools[0].function.parameters', tool({ parameters: {} })],
   [

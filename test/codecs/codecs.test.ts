@@ -46,7 +46,7 @@ t.test('a refusal says what would be right', async t => {
     [{ effort: 'max' }, 'effort: must be one of "low", "medium", "high", null'],
     [{ temperature: '1' }, 'temperature: must be number or null'],
     [{ messages: [{ role: 'user', content: 7 }] }, 'messages[0].content: must be string or array or null'],
-    [{ tools: [{ type: 'x' }] }, 'tools[0].type: must be one of "function", "tool_search", "web_search"'],
+    [{ tools: [{ type: 'x' }] }, 'tools[0].type: must be one of "function", "custom", "tool_search", "web_search"'],
     [{ messages: undefined }, 'messages: is required'],
   ]
   for (const [wrong, message] of rows) t.equal(refusal(merged(wrong)).message, message)

@@ -3,6 +3,7 @@ import t from 'tap'
 import { chat } from '../helpers/chat.ts'
 import { startGateway, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
+import { readEvents } from '../helpers/sse.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import { manifestOf, wires } from './matrix/wires.ts'
 
@@ -27,6 +28,7 @@ const fn = (name: string, parameters?: object) => ({
 })
 const tools = [fn('f', { type: 'object', properties: {} })]
 const see = (url: string): Json => ({ messages: [user([{ type: 'image_url', image_url: { url } }])] })
+const picture = { type: 'image_url', image_url: { url: `data:image/png;base64,${png}` } }
 const hi = [user('Hi')]
 const rich = {
   $defs: { node: { type: 'object', properties: { next: { anyOf: [{ $ref: '#/$defs/node' }, { type: 'null' }] } } } },
@@ -62,6 +64,20 @@ const requests: readonly [name: string, body: Json][] = [
       messages: [user('a'), calls(call('1')), result('1'), said('b'), user('c'), calls(call('1')), result('1')],
     },
   ],
+  [
+    'R3 pictures and a failure in results',
+    {
+      tools,
+      messages: [
+        user('a'),
+        calls(call('1'), call('2')),
+        result('1', [{ type: 'text', text: 'See' }, picture]),
+        { ...result('2', [picture]), is_error: true },
+        said('b'),
+        user('c'),
+      ],
+    },
+  ],
   ['R4 an id in a foreign alphabet', { tools, messages: [user('a'), calls(call('call|fc.é')), result('call|fc.é')] }],
   ['R4 a long id', { tools, messages: [user('a'), calls(call('c'.repeat(90))), result('c'.repeat(90))] }],
   ['R5 users in a row', { messages: [user('a'), user('b')] }],
@@ -79,6 +95,7 @@ const requests: readonly [name: string, body: Json][] = [
       ],
     },
   ],
+  ['R5, R15 a last message that says nothing', { messages: [user('a'), said('b'), user('')] }],
   ['R5 only a system message', { messages: [told('system', 'a')] }],
   ['R6 a developer', { messages: [told('developer', 'a'), user('b')] }],
   ['R7 a system message in the middle', { messages: [user('a'), said('b'), told('system', 'c'), user('d')] }],
@@ -176,6 +193,32 @@ t.test('long texts arrive as they were sent, on every wire', async t => {
       for (const text of texts) t.ok(got.includes(JSON.stringify(text).slice(1, -1)), `${wire}: ${text.slice(0, 5)}`)
     }),
   )
+})
+
+t.test('custom tools pass to the wires that have them, both ways, and are refused on all others', async t => {
+  await upstream.reset()
+  const custom = { type: 'custom', custom: { name: 'note', format: { type: 'text' } } }
+  const asked = { tools: [...tools, custom], tool_choice: { type: 'custom', custom: { name: 'note' } } }
+  const called = (id: unknown) => ({ id, type: 'custom', custom: { name: 'note', input: 'no "json"' } })
+  for (const { wire, id } of wires) {
+    const note = { toolCalls: [{ name: 'note', input: 'no "json"' }] }
+    await upstream.script(id, [note, note, { text: 'Done' }])
+    const { status, message, error, finish } = await chat(gateway, 'whole', { model: id, messages: hi, ...asked })
+    if (!wire.startsWith('openai.')) {
+      t.match({ status, error }, { status: 400, error: { param: 'tools', message: /type "custom"/ } }, wire)
+      continue
+    }
+    const [call] = message.tool_calls ?? []
+    t.strictSame({ call, finish }, { call: called(call?.id), finish: 'tool_calls' }, `${wire}: ${error?.message}`)
+    const stream = await gateway.chat({ model: id, messages: hi, stream: true, ...asked })
+    const { data } = await readEvents<{ choices: { delta: { tool_calls?: Json[] } }[] }>(stream)
+    const deltas = data.flatMap(({ choices }) => choices.flatMap(({ delta }) => delta.tool_calls ?? []))
+    t.match(deltas[0], { index: 0, id: String, type: 'custom', custom: { name: 'note', input: '' } }, wire)
+    t.equal(deltas.map(({ custom }) => (custom as Json).input).join(''), 'no "json"', wire)
+    const next = await chat(gateway, 'whole', { model: id, messages: [...hi, message, result(call!.id)], ...asked })
+    t.match({ status: next.status, content: next.message.content }, { status: 200, content: 'Done' }, wire)
+  }
+  t.strictSame((await upstream.record()).map(({ refused }) => refused).filter(Boolean), [], 'no provider refuses it')
 })
 
 t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))

@@ -57,8 +57,8 @@ export interface Step {
   /** A refusal in words, on wires that tell it apart from text. */
   refusal?: string
   reasoning?: string | string[]
-  /** Tool calls; `offered` calls the first offered tool with `{}` until its result is there. */
-  toolCalls?: { name: string; args?: unknown }[] | 'offered'
+  /** Tool calls, of custom tools where they have an `input`; `offered` calls the first offered tool with `{}` until its result is there. */
+  toolCalls?: { name: string; args?: unknown; input?: string }[] | 'offered'
   /** What is claimed, over the defaults (a quarter of the characters, one token per chunk); null claims nothing. */
   usage?: Partial<UpstreamUsage> | null
   /** In the words of the OpenAI wire; null for none. */

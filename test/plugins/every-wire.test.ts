@@ -144,7 +144,9 @@ function parsed(text: string): unknown {
 const words = (messages: ChatRequest['messages']) =>
   messages.flatMap(({ content, tool_calls: calls }) => [
     ...(typeof content === 'string' ? [content] : (content ?? []).map(part => (part.type === 'text' ? part.text : ''))),
-    ...(calls ?? []).map(call => (JSON.parse(call.function.arguments) as { value: string }).value),
+    ...(calls ?? []).map(call =>
+      call.type === 'function' ? (JSON.parse(call.function.arguments) as { value: string }).value : call.custom.input,
+    ),
   ])
 
 /** Instructions may stand before all else on a wire; everybody else speaks in turn. */

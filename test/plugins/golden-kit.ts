@@ -162,8 +162,8 @@ export function show(event: Event): string {
     case 'reasoning':
       return showReasoning(event)
     case 'tool': {
-      const { choice, index, id, name, args } = event
-      const facts = Object.entries({ id, name, args }).filter(([, value]) => value !== undefined)
+      const { choice, index, id, name, args, custom } = event
+      const facts = Object.entries({ id, name, args, custom }).filter(([, value]) => value !== undefined)
       return `tool ${choice}.${index} ${facts.map(fact => fact.join('=')).join(' ')}`
     }
     case 'source':

@@ -58,7 +58,7 @@ function show(event: Event): string[] {
     case 'reasoning':
       return [`reasoning #${event.block} ${event.text}${event.data === undefined ? '' : ` data=${event.data}`}`]
     case 'tool': {
-      const facts = Object.entries({ id: event.id, name: event.name, args: event.args })
+      const facts = Object.entries({ id: event.id, name: event.name, args: event.args, custom: event.custom })
       return [
         `tool ${event.index}${facts.map(([key, value]) => (value === undefined ? '' : ` ${key}=${value}`)).join('')}`,
       ]

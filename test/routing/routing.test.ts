@@ -120,11 +120,13 @@ t.test('a need that no mapping meets is a 400, and one that some meet leaves tho
   const tools = (type: string) => ({ tools: [{ type }] })
   const can = (...names: string[]) => ({ supports: new Set(names) as Mapping['supports'] })
   const format = (type: string) => ({ response_format: { type } })
+  const chat = target().translator
   const rows: [request: object, able: Partial<Mapping>, param: string, code?: string][] = [
     [part('image_url'), can('vision'), 'messages'],
     [part('input_audio'), can('audio_input'), 'messages'],
     [part('file'), can('file_input'), 'messages'],
     [tools('function'), can('tools'), 'tools'],
+    [tools('custom'), { ...can('tools'), wires: new Map([['chat', { ...chat, customTools: true }]]) }, 'tools'],
     [tools('web_search'), can('web_search'), 'tools'],
     [{ web_search: true }, can('web_search'), 'tools'],
     [format('json_object'), can('json_output'), 'response_format'],
@@ -209,6 +211,11 @@ t.test('needs that are met only apart are told as one', async t => {
   t.equal(capable([can('tools')], 'chat', request).unmet?.message, 'No provider of "m" supports verbosity.')
   const few = { ...can('streaming'), maxN: 2 }
   const many = { model: 'm', messages: [], n: 3 } as never
+  const custom = { model: 'm', messages: [], tools: [{ type: 'custom' }] } as never
+  t.equal(
+    capable([can('tools')], 'chat', custom).unmet?.message,
+    'No provider of "m" supports tools of type "custom". It takes tools of type "function".',
+  )
   const refusal = 'No provider of "m" supports so many choices in one request. It takes at most 2.'
   t.equal(capable([few], 'chat', many).unmet?.message, refusal)
 })

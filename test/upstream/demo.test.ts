@@ -33,6 +33,11 @@ t.test('an answer follows from the request', async t => {
       { tools, tool_choice: { function: { name: 'clock' } } },
       { tool: { name: 'clock' } },
     ],
+    [
+      'a tool that takes any text',
+      { tools: [{ type: 'custom', custom: { name: 'note' } }], tool_choice: { custom: { name: 'note' } } },
+      { text: '', tool: { name: 'note', input: 'Hi' }, finish: 'tool_calls' },
+    ],
     ['no tool', { tools, tool_choice: 'none' }, { tool: undefined, text: said }],
     [
       'a result',

@@ -17,7 +17,7 @@ import { createHash } from 'node:crypto'
  * @property {string[]} reasoning
  * @property {string[]} text
  * @property {string[]} refusal in words, which not every wire has
- * @property {{ name: string, pieces: string[] }[]} toolCalls
+ * @property {{ name: string, custom: boolean, pieces: string[] }[]} toolCalls `custom` ones have any text as input
  * @property {string | null} finish in the words of the OpenAI wire
  * @property {number} chunks how many pieces the answer has, over all choices
  * @property {Usage} meter what the answer consumes
@@ -34,9 +34,10 @@ import { createHash } from 'node:crypto'
  * @returns {Answer}
  */
 export function compose(id, step, asked) {
-  const toolCalls = callsOf(step, asked).map(({ name, args = {} }) => ({
+  const toolCalls = callsOf(step, asked).map(({ name, input, args = {} }) => ({
     name,
-    pieces: split(typeof args === 'string' ? args : JSON.stringify(args), 2),
+    custom: input !== undefined,
+    pieces: split(input ?? (typeof args === 'string' ? args : JSON.stringify(args)), 2),
   }))
   const reasoning = listOf(step.reasoning)
   const refusal = listOf(step.refusal)

@@ -29,6 +29,7 @@ const reasoningFields = {
 }
 const toolFields = {
   function: words('type name description parameters strict defer_loading output_schema allowed_callers'),
+  custom: words('type name description format'),
   tool_search: words('type description execution parameters'),
   web_search: words('type filters search_context_size user_location'),
 }
@@ -43,6 +44,8 @@ const itemFields = {
   message: words('type id role content status phase'),
   function_call: words('type id call_id name arguments namespace status'),
   function_call_output: words('type id call_id output status'),
+  custom_tool_call: words('type id call_id name input namespace status'),
+  custom_tool_call_output: words('type id call_id output status'),
   reasoning: words('type id summary content encrypted_content status'),
   web_search_call: words('type id status action'),
   tool_search_call: words('type id arguments call_id execution status'),
@@ -52,7 +55,7 @@ const itemFields = {
 const isMade = item =>
   item.type === 'message'
     ? item.role === 'assistant'
-    : item.type !== 'reasoning' && item.type !== 'function_call_output' && item.type in itemFields
+    : item.type !== 'reasoning' && !item.type.endsWith('_call_output') && item.type in itemFields
 
 const inputFields = {
   input_text: words('type text prompt_cache_breakpoint'),
@@ -197,7 +200,10 @@ function checkItem(item, i) {
     if (!/^[A-Za-z0-9_-]+$/.test(item.name)) refuse(`Invalid '${at}name'.`, `${at}name`, 'invalid_value')
     if (typeof item.arguments !== 'string') refuse(`Invalid '${at}arguments': expected a string.`, `${at}arguments`)
   }
-  if (item.type === 'function_call_output') checkContent(item.output, inputFields, `${at}output`)
+  if (item.type === 'custom_tool_call' && typeof item.input !== 'string') {
+    refuse(`Invalid '${at}input': expected a string.`, `${at}input`)
+  }
+  if (item.type.endsWith('_call_output')) checkContent(item.output, inputFields, `${at}output`)
   if (item.call_id != null && (item.call_id === '' || item.call_id.length > 64)) {
     const wanted = `Expected a string with maximum length 64, but got length ${item.call_id.length} instead.`
     refuse(`Invalid '${at}call_id': ${wanted}`, `${at}call_id`, 'string_above_max_length')
@@ -264,13 +270,14 @@ function checkCalls(items) {
   const open = new Set()
   const seen = new Set()
   for (const { type, call_id: id } of items) {
-    if (type === 'function_call') {
+    const kind = type.replaceAll('_', ' ')
+    if (type === 'function_call' || type === 'custom_tool_call') {
       if (seen.has(id)) refuse(`Duplicate function call with call_id ${id}.`, 'input')
       seen.add(id)
-      open.add(id)
-    } else if (type === 'function_call_output' && !open.delete(id)) {
-      refuse(`No tool call found for function call output with call_id ${id}.`, 'input')
+      open.add(`${kind} ${id}`)
+    } else if (type.endsWith('_call_output') && !open.delete(`${kind.replace(' output', '')} ${id}`)) {
+      refuse(`No tool call found for ${kind} with call_id ${id}.`, 'input')
     }
   }
-  for (const id of open) refuse(`No tool output found for function call ${id}.`, 'input')
+  for (const call of open) refuse(`No tool output found for ${call}.`, 'input')
 }

@@ -47,7 +47,12 @@ function itemsOf(answer, body) {
     const content = [answer.refusal.length === 0 ? text : { type: 'refusal', refusal: answer.refusal.join('') }]
     items.push({ id: `msg_${answer.id}`, type: 'message', status: 'completed', role: 'assistant', content })
   }
-  answer.toolCalls.forEach(({ name, pieces }, i) => {
+  answer.toolCalls.forEach(({ name, custom, pieces }, i) => {
+    if (custom) {
+      const call = { call_id: `call_${answer.id}_${i}`, name, input: pieces.join('') }
+      items.push({ id: `ctc_${answer.id}_${i}`, type: 'custom_tool_call', status: 'completed', ...call })
+      return
+    }
     const call = { call_id: `call_${answer.id}_${i}`, name, arguments: pieces.join('') }
     items.push({ id: `fc_${answer.id}_${i}`, type: 'function_call', status: 'completed', ...call })
   })
@@ -128,12 +133,15 @@ function growth(item, index, answer) {
     }
     default: {
       const { pieces } = answer.toolCalls[Number(id.split('_').at(-1))]
-      const name = 'response.function_call_arguments'
+      const [name, field] =
+        type === 'custom_tool_call'
+          ? ['response.custom_tool_call_input', 'input']
+          : ['response.function_call_arguments', 'arguments']
       return {
-        empty: { ...item, status: 'in_progress', arguments: '' },
+        empty: { ...item, status: 'in_progress', [field]: '' },
         opening: [],
         pieces: pieces.map(delta => ({ type: `${name}.delta`, ...at, delta })),
-        closing: [{ type: `${name}.done`, ...at, arguments: item.arguments }],
+        closing: [{ type: `${name}.done`, ...at, [field]: item[field] }],
       }
     }
   }
@@ -154,7 +162,7 @@ export const openaiResponses = {
       text: words(items.findLast(item => item.role === 'user')?.content),
       characters: items.reduce((sum, item) => sum + wordsOf(item).length, 0),
       tool: body.tools?.find(tool => tool.type === 'function')?.name ?? null,
-      toolResult: last.type === 'function_call_output' ? wordsOf(last) : null,
+      toolResult: /^(?:function|custom_tool)_call_output$/.test(last.type) ? wordsOf(last) : null,
     }
   },
 

@@ -106,7 +106,11 @@ function checkTools({ tools, tool_choice, parallel_tool_calls }) {
   }
   if (tools.length === 0) refuse("Invalid 'tools': empty array.", 'tools', 'empty_array')
   tools.forEach((tool, i) => {
-    if (tool.type === 'custom') return
+    if (tool.type === 'custom') {
+      allow(tool, words('type custom'), `tools[${i}].`)
+      allow(tool.custom, words('name description format'), `tools[${i}].custom.`)
+      return
+    }
     if (tool.type !== 'function') refuse(`Invalid value: '${tool.type}'.`, `tools[${i}].type`, 'invalid_value')
     allow(tool, new Set(['type', 'function']), `tools[${i}].`)
     allow(tool.function, functionFields, `tools[${i}].function.`)

@@ -57,10 +57,11 @@ export const openai = {
       annotations: [],
       ...(answer.reasoning.length > 0 && { reasoning_content: answer.reasoning.join('') }),
       ...(answer.toolCalls.length > 0 && {
-        tool_calls: answer.toolCalls.map(({ name, pieces }, index) => ({
+        tool_calls: answer.toolCalls.map(({ name, custom, pieces }, index) => ({
           id: callId(answer, choice, index),
-          type: 'function',
-          function: { name, arguments: pieces.join('') },
+          ...(custom
+            ? { type: 'custom', custom: { name, input: pieces.join('') } }
+            : { type: 'function', function: { name, arguments: pieces.join('') } }),
         })),
       }),
     })
@@ -107,14 +108,16 @@ export const openai = {
       ...answer.reasoning.flatMap(text => each(1, () => ({ reasoning_content: text }))),
       ...answer.text.flatMap(text => each(1, () => ({ content: text }))),
       ...answer.refusal.flatMap(refusal => each(1, () => ({ refusal }))),
-      ...answer.toolCalls.flatMap(({ name, pieces }, index) => [
-        ...each(0, choice => ({
-          tool_calls: [
-            { index, id: callId(answer, choice, index), type: 'function', function: { name, arguments: '' } },
-          ],
-        })),
-        ...pieces.flatMap(piece => each(1, () => ({ tool_calls: [{ index, function: { arguments: piece } }] }))),
-      ]),
+      ...answer.toolCalls.flatMap(({ name, custom, pieces }, index) => {
+        const begun = custom
+          ? { type: 'custom', custom: { name, input: '' } }
+          : { type: 'function', function: { name, arguments: '' } }
+        const grown = piece => (custom ? { custom: { input: piece } } : { function: { arguments: piece } })
+        return [
+          ...each(0, choice => ({ tool_calls: [{ index, id: callId(answer, choice, index), ...begun }] })),
+          ...pieces.flatMap(piece => each(1, () => ({ tool_calls: [{ index, ...grown(piece) }] }))),
+        ]
+      }),
       ...each(0, () => ({}), answer.finish),
       ...(told && answer.usage ? [{ bytes: chunk([], usageOf(answer.usage)), chunks: 0 }] : []),
       { bytes: 'data: [DONE]\n\n', chunks: 0 },
