@@ -1,6 +1,5 @@
 /** How much thinking to ask for. */
-import type { ChatRequest, Mapping } from '../../src/plugin.ts'
-import { thinkingBudgets } from '../anthropic/thinking.ts'
+import { budgetOf, type ChatRequest, effortOf, type Mapping } from '../../src/plugin.ts'
 
 /** The wire's `thinking`; undefined leaves the model's own way, which is to think if it can. */
 export function thinkingOf(
@@ -8,8 +7,7 @@ export function thinkingOf(
   mapping: Mapping,
 ): { type: 'enabled' | 'disabled'; token_budget?: number } | undefined {
   if (!mapping.supports.has('reasoning')) return undefined
-  const effort = request.reasoning?.effort ?? request.reasoning_effort ?? undefined
-  const budget = request.reasoning?.max_tokens ?? (effort === undefined ? undefined : thinkingBudgets[effort])
+  const budget = budgetOf(request)
   if (budget !== undefined) return { type: 'enabled', token_budget: budget }
-  return effort === 'none' ? { type: 'disabled' } : undefined
+  return effortOf(request, mapping) === 'none' ? { type: 'disabled' } : undefined
 }

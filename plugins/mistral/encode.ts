@@ -1,5 +1,5 @@
 /** A chat request in Mistral's dialect (wire/mistral-cohere-jina-voyage.md section A1). */
-import { type ChatRequest, errors, type Json, type Mapping, type Target, type WireRequest } from '../../src/plugin.ts'
+import { type ChatRequest, effortOf, type Json, type Mapping, type Target, type WireRequest } from '../../src/plugin.ts'
 import { toolsOf } from './tools.ts'
 import { turnsOf } from './turns.ts'
 
@@ -40,14 +40,8 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
  * know only whether to reason.
  */
 function reasoningOf(request: Readonly<ChatRequest>, mapping: Mapping): Json {
-  const effort = request.reasoning?.effort ?? request.reasoning_effort
-  if (effort == null) {
-    if (request.reasoning?.max_tokens == null) return {}
-    throw errors.unsupported(
-      `"${mapping.model.id}" takes no token budget for reasoning here; use reasoning.effort.`,
-      'reasoning.max_tokens',
-    )
-  }
+  const effort = effortOf(request, mapping)
+  if (effort === undefined) return {}
   if (mapping.reasoningEfforts.length > 0 && !/magistral/i.test(mapping.externalId)) return { reasoning_effort: effort }
   return effort === 'none' ? {} : { prompt_mode: 'reasoning' }
 }

@@ -1,5 +1,5 @@
 /** A chat request as a Responses request (wire/openai.md section 4.1). */
-import { type ChatRequest, errors, type Json, type Target, type WireRequest } from '../../src/plugin.ts'
+import { type ChatRequest, effortOf, errors, type Json, type Target, type WireRequest } from '../../src/plugin.ts'
 import { takesBreakpoints } from '../openai/encode.ts'
 import { toolsOf } from './tools.ts'
 import { itemsOf } from './turns.ts'
@@ -50,16 +50,10 @@ function inputItems(request: Readonly<ChatRequest>, target: Target): Json[] {
   throw errors.invalidParameters('messages hold nothing that could be answered; send some text.', 'messages')
 }
 
-/** Efforts are never downgraded; but a model that cannot reason is not told not to. Without a summary it thinks unseen. */
+/** A model that cannot reason is not told not to. Without a summary it reasons unseen. */
 function reasoningOf(request: Readonly<ChatRequest>, { mapping }: Target): Json | undefined {
   const given = request.reasoning
-  const effort = given?.effort ?? request.reasoning_effort ?? undefined
-  if (effort === undefined && given?.max_tokens != null) {
-    throw errors.unsupported(
-      `"${mapping.model.id}" takes no token budget for reasoning here; use reasoning.effort.`,
-      'reasoning.max_tokens',
-    )
-  }
+  const effort = effortOf(request, mapping)
   const reasons = mapping.supports.has('reasoning')
   const reasoning = {
     ...(effort !== undefined && (reasons || effort !== 'none') && { effort }),

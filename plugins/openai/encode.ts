@@ -1,6 +1,7 @@
 /** Chat requests of the chat completions wire. Provider differences are data, applied to the body afterwards. */
 import {
   type ChatRequest,
+  effortOf,
   errors,
   type Json,
   type Mapping,
@@ -44,8 +45,9 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const maxTokens = request.max_completion_tokens ?? request.max_tokens
   if (maxTokens != null) body.max_tokens = maxTokens
   if ((request.n ?? 1) > 1) body.n = request.n
-  const effort = effortOf(request, target)
-  if (effort !== undefined) body.reasoning_effort = effort
+  const effort = effortOf(request, mapping)
+  // A model that cannot reason is not told not to.
+  if (effort !== undefined && (effort !== 'none' || mapping.supports.has('reasoning'))) body.reasoning_effort = effort
   if (request.effort != null && mapping.supports.has('effort')) body.effort = request.effort
   const tier = request.service_tier ?? 'auto'
   if (tier !== 'auto' && tier !== 'default') body.service_tier = tier
@@ -84,18 +86,6 @@ function untakenSchema({ response_format: format }: Readonly<ChatRequest>, { map
 function told(messages: readonly Json[], text: string): Json[] {
   const first = messages.findIndex(({ role }) => role !== 'system')
   return messages.toSpliced(first < 0 ? messages.length : first, 0, { role: 'system', content: text })
-}
-
-/** Efforts are never downgraded; but a model that cannot reason is not told not to. */
-function effortOf(request: Readonly<ChatRequest>, { mapping }: Target): string | undefined {
-  const effort = request.reasoning?.effort ?? request.reasoning_effort ?? undefined
-  if (effort === undefined && request.reasoning?.max_tokens != null) {
-    throw errors.unsupported(
-      `"${mapping.model.id}" takes no token budget for reasoning here; use reasoning.effort.`,
-      'reasoning.max_tokens',
-    )
-  }
-  return effort === 'none' && !mapping.supports.has('reasoning') ? undefined : effort
 }
 
 const NAME = /^[A-Za-z0-9_-]{1,64}$/

@@ -1,10 +1,12 @@
 /** The vocabulary: money, usage, exchanges, what errors mean, and what wires share. */
 import fc from 'fast-check'
 import t from 'tap'
+import { budgetOf, effortOf } from '../../src/core/effort.ts'
 import { asError, errors, GatewayError } from '../../src/core/error.ts'
 import { type Event, isContent } from '../../src/core/event.ts'
 import { shortId } from '../../src/core/id.ts'
 import { formatMoney } from '../../src/core/money.ts'
+import type { ChatRequest } from '../../src/core/ops.ts'
 import { seal, unseal } from '../../src/core/seal.ts'
 import { guessStatus, readFault, redact, upstreamErrorFrom } from '../../src/core/upstream-error.ts'
 import { estimateTokens, mergeUsage, type Usage } from '../../src/core/usage.ts'
@@ -193,6 +195,27 @@ t.test('an error in an answer has the status that it would have had', async t =>
   for (const [code, status] of rows) t.equal(guessStatus({ message: '', code }), status, code)
   t.equal(guessStatus({ message: 'prompt is too long: 9 tokens > 8 maximum' }), 400)
   t.equal(guessStatus({ message: 'insufficient balance', code: '1008' }), 402)
+})
+
+t.test('a budget of reasoning becomes the nearest effort, and an effort a budget', async t => {
+  const effort = (max_tokens: number, ...reasoningEfforts: string[]) =>
+    effortOf({ model: 'm', messages: [], reasoning: { max_tokens } }, target({ mapping: { reasoningEfforts } }).mapping)
+  const usual = [1, 1024, 1512, 1513, 2000, 3000, 3001, 32_000, 1e9].map(budget => effort(budget))
+  t.strictSame(usual, ['low', 'low', 'low', 'medium', 'medium', 'medium', 'high', 'high', 'high'])
+  const all = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
+  const nearest = [1, 2000, 9999, 10_000, 10_001, 24_000, 24_001].map(budget => effort(budget, ...all))
+  t.strictSame(nearest, ['low', 'medium', 'high', 'high', 'xhigh', 'xhigh', 'max'])
+  t.equal(effort(1024, 'minimal', 'high'), 'minimal')
+  t.equal(effort(50_000, 'high', 'max'), 'max')
+  t.equal(effort(50_000, 'none'), undefined, 'a model that reasons or not takes no effort')
+  const request: ChatRequest = { model: 'm', messages: [], reasoning: { effort: 'xhigh', max_tokens: 2000 } }
+  t.equal(effortOf(request, target().mapping), 'xhigh', 'each wire takes what it has a word for')
+  t.equal(budgetOf(request), 2000)
+  const budgets = ['none', 'low', 'medium', 'high', 'xhigh', 'max'] as const
+  t.strictSame(
+    budgets.map(reasoning_effort => budgetOf({ model: 'm', messages: [], reasoning_effort })),
+    [undefined, 1024, 2000, 4000, 16_000, 32_000],
+  )
 })
 
 t.test('a data URL is read in every form that clients send', async t => {

@@ -23,22 +23,18 @@ const gateway = await startGateway(t, {
 })
 const sha256Of = (text: string) => createHash('sha256').update(text).digest('hex')
 const messages = [{ role: 'user', content: 'hi' }]
-const requests = [
-  { messages, reasoning: { max_tokens: 2000 } },
-  { messages, tools: [{ type: 'function', function: { name: 'météo' } }] },
-]
-for (const request of requests) {
-  t.test(JSON.stringify(request).slice(45, 80), async t => {
-    await upstream.script('b', [{ text: 'yes' }])
-    t.equal((await gateway.chat({ model: 'test', ...request })).status, 200)
-    await upstream.script('b', [
-      { status: 529, body: { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } } },
-    ])
-    t.equal((await gateway.chat({ model: 'test', ...request })).status, 200, 'the third one is asked')
-    const refused = await gateway.chat({ model: 'a/test', ...request }, { 'x-no-fallback': 'true' })
-    t.equal(refused.status, 400, 'nobody else may be asked')
-  })
-}
+const bad = { messages, tools: [{ type: 'function', function: { name: 'météo' } }] }
+
+t.test('a name that one wire cannot spell', async t => {
+  await upstream.script('b', [{ text: 'yes' }])
+  t.equal((await gateway.chat({ model: 'test', ...bad })).status, 200)
+  await upstream.script('b', [
+    { status: 529, body: { type: 'error', error: { type: 'overloaded_error', message: 'Overloaded' } } },
+  ])
+  t.equal((await gateway.chat({ model: 'test', ...bad })).status, 200, 'the third one is asked')
+  const refused = await gateway.chat({ model: 'a/test', ...bad }, { 'x-no-fallback': 'true' })
+  t.equal(refused.status, 400, 'nobody else may be asked')
+})
 
 t.test('a number beyond 2^53 in the arguments of a call arrives as it left, in both directions', async t => {
   const [exact, rounded] = ['12345678901234567890', '12345678901234567000']
@@ -69,7 +65,6 @@ t.test('a number beyond 2^53 in the arguments of a call arrives as it left, in b
 })
 
 const keys = 'sk-key-one,sk-key-two,sk-key-three'
-const bad = requests[1]!
 
 t.test('requests that no wire can carry take nothing from the retries of others', async t => {
   const alone = await startGateway(t, {

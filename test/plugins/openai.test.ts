@@ -98,7 +98,6 @@ t.test('what the wire cannot carry is refused by name', async t => {
   const rows: [string, Json, string, RegExp][] = [
     ['R19 letters outside ASCII', tool('météo'), 'tools[1].function.name', /64 letters, digits.*"météo"/],
     ['R19 more than 64 characters', tool('x'.repeat(65)), 'tools[1].function.name', /1 to 64/],
-    ['a budget without an effort', { reasoning: { max_tokens: 9 } }, 'reasoning.max_tokens', /use reasoning\.effort/],
   ]
   for (const [name, request, param, message] of rows) {
     t.throws(() => encode(request), { status: 400, param, message, failover: false }, name)
@@ -111,6 +110,15 @@ t.test('what a mapping does not support is left out', async t => {
   const to = target({ mapping: { supports: new Set(['reasoning']) } })
   t.equal(encode({ reasoning_effort: 'none' }, to).reasoning_effort, 'none')
   t.equal(encode({ reasoning_effort: 'max' }).reasoning_effort, 'max', 'no effort is ever lowered')
+})
+
+t.test('a budget of tokens is the nearest effort that the mapping lists', async t => {
+  const effort = (max_tokens: number, reasoningEfforts: string[] = []) =>
+    encode({ reasoning: { max_tokens } }, target({ mapping: { reasoningEfforts } })).reasoning_effort
+  t.equal(effort(2000), 'medium')
+  t.equal(effort(32_000), 'high', 'of the usual ones where it lists none')
+  t.equal(effort(32_000, ['none', 'low', 'xhigh', 'max']), 'max')
+  t.equal(effort(1, ['none']), undefined, 'never none')
 })
 
 t.test('answers in all dialects give the same events', async t => {

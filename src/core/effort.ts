@@ -1,0 +1,50 @@
+/** How much a model shall reason: some wires take an effort, others a budget of tokens, and a caller may send either. */
+import type { Mapping } from './catalog.ts'
+import type { ChatRequest, ReasoningEffort } from './ops.ts'
+
+type Effort = Exclude<ReasoningEffort, 'none'>
+
+/** Tokens for each effort (field notes section 12). Of two efforts that are equally near to a budget the first counts. */
+export const effortBudgets: Readonly<Record<Effort, number>> = {
+  low: 1024,
+  medium: 2000,
+  minimal: 2000,
+  high: 4000,
+  xhigh: 16_000,
+  max: 32_000,
+}
+
+/** Efforts of a mapping that lists none. */
+const USUAL: readonly string[] = ['low', 'medium', 'high']
+
+/**
+ * What a request means on a wire that takes efforts: its effort as it is, though the mapping may not list it, else the
+ * nearest one to its budget. Undefined leaves the model to its default.
+ */
+export function effortOf(request: Readonly<ChatRequest>, mapping: Mapping): ReasoningEffort | undefined {
+  const { reasoning, reasoning_effort: plain } = request
+  const effort = reasoning?.effort ?? plain
+  if (effort != null) return effort
+  return reasoning?.max_tokens == null ? undefined : nearestEffort(reasoning.max_tokens, mapping)
+}
+
+/** What a request means on a wire that takes budgets; undefined where it sets none, or turns reasoning off. */
+export function budgetOf({ reasoning, reasoning_effort: plain }: Readonly<ChatRequest>): number | undefined {
+  if (reasoning?.max_tokens != null) return reasoning.max_tokens
+  const effort = reasoning?.effort ?? plain ?? 'none'
+  return effort === 'none' ? undefined : effortBudgets[effort]
+}
+
+/** Undefined for a mapping that only lists `none`: its model reasons or not, without any effort. */
+function nearestEffort(budget: number, { reasoningEfforts }: Mapping): Effort | undefined {
+  const offered = reasoningEfforts.length > 0 ? reasoningEfforts : USUAL
+  let nearest: Effort | undefined
+  let least = Number.POSITIVE_INFINITY
+  for (const effort of Object.keys(effortBudgets) as Effort[]) {
+    const distance = Math.abs(effortBudgets[effort] - budget)
+    if (distance >= least || !offered.includes(effort)) continue
+    nearest = effort
+    least = distance
+  }
+  return nearest
+}
