@@ -2,10 +2,11 @@
 import { type ChatRequest, endsInAnswer, type Target, type WireRequest } from '../../src/plugin.ts'
 import { type Block, textBlock } from './blocks.ts'
 import { checkBreakpoints } from './breakpoints.ts'
+import { beganWithoutThought, dropThoughts, openLoop } from './loop.ts'
 import { strictSchema } from './schema.ts'
-import { isAdaptive, type Thinking, thinkingOf } from './thinking.ts'
-import { answerSchema, isForced, toolsOf } from './tools.ts'
-import { historyOf, type Turn } from './turns.ts'
+import { cannotForce, isAdaptive, mustThink, type Thinking, thinkingOf } from './thinking.ts'
+import { answerSchema, answersByTool, isForced, toolsOf } from './tools.ts'
+import { historyOf, isResult, isThought, type Turn } from './turns.ts'
 
 type Json = Record<string, unknown>
 /** Native blocks are replayed unread: what they hold may be anything. */
@@ -22,10 +23,15 @@ export const FILES_BETA = 'files-api-2025-04-14'
  */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   const { mapping } = target
-  const thinking = thinkingOf(request, mapping)
-  const { tools, tool_choice } = toolsOf(request, target, thinking.on)
-  const thought = thinking.thinking ?? (isForced(tool_choice) ? thinking.whenForced : undefined)
+  const { tools, tool_choice } = toolsOf(request, target)
+  const forced = isForced(tool_choice)
+  if (forced && mustThink(request, mapping)) {
+    throw cannotForce(mapping, answersByTool(request, target) ? 'response_format' : 'tool_choice')
+  }
   const { system, turns } = historyOf(request.messages, target)
+  const loop = openLoop(turns, isResult)
+  const thinking = thinkingOf(request, mapping, { forced, loopWithoutThought: beganWithoutThought(loop, isThought) })
+  if (!thinking.replays) dropThoughts(loop, isThought)
   if (request.response_format?.type === 'json_object') system.push(textBlock(JSON_INSTRUCTION))
   endTurns(turns, endsInAnswer(request.messages) && !thinking.on && !isAdaptive(mapping))
   checkBreakpoints(tools, system, turns)
@@ -39,7 +45,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     messages: turns,
     max_tokens: thinking.maxTokens,
     ...(tool_choice && { tool_choice }),
-    ...(thought && { thinking: thought }),
+    ...(thinking.thinking && { thinking: thinking.thinking }),
     ...(outputConfig && { output_config: outputConfig }),
     ...(!thinking.on && samplingOf(request, target)),
     ...(request.user && { metadata: { user_id: request.user } }),

@@ -5,7 +5,7 @@ import { toWireName } from './tool-name.ts'
 
 type Json = Record<string, unknown>
 type Role = 'user' | 'assistant' | 'system'
-interface Turn {
+export interface Turn {
   role: Role
   content: string | Block[]
 }
@@ -14,20 +14,16 @@ export interface NativeTurns {
   readonly messages: Turn[]
   /** What leading system messages said: the wire has them only further on. */
   readonly system: Block[]
-  /** True when the last turn that called tools thought, and its thinking was another provider's. */
-  readonly lostThinking: boolean
 }
 
 /** Roles that the wire lacks become its own; a system message between calls and results moves behind the results. */
 export function nativeTurns(messages: readonly Json[], target: Target): NativeTurns {
   const turns = new Turns()
-  let lost = false
   for (const message of messages) {
     const { role, content } = message as { role: string; content: string | Block[] }
     if (role === 'system' || role === 'developer') turns.system({ ...message, role: 'system', content })
     else if (role === 'assistant') {
       const kept = typeof content === 'string' ? (isVisible(content) ? content : []) : assistantBlocks(content, target)
-      lost = thinks(content) && !thinks(kept)
       turns.add({ ...message, role, content: kept })
     } else {
       const isForeign = role !== 'user'
@@ -36,16 +32,12 @@ export function nativeTurns(messages: readonly Json[], target: Target): NativeTu
       turns.add({ ...(!isForeign && message), role: 'user', content: blocks }, isForeign)
     }
   }
-  const all = turns.end()
-  return { messages: all, system: turns.leading, lostThinking: lost && calls(all.findLast(isAssistant)) }
+  return { messages: turns.end(), system: turns.leading }
 }
 
-const isAssistant = ({ role }: Turn): boolean => role === 'assistant'
 /** Whether tools were called in it. */
 const calls = (turn: Turn | undefined): boolean =>
   turn?.role === 'assistant' && Array.isArray(turn.content) && turn.content.some(({ type }) => type === 'tool_use')
-const thinks = (content: string | Block[]): boolean =>
-  Array.isArray(content) && content.some(({ type }) => type === 'thinking' || type === 'redacted_thinking')
 
 class Turns {
   readonly leading: Block[] = []

@@ -7,8 +7,10 @@ import { betasOf } from './betas.ts'
 import type { Block } from './blocks.ts'
 import { checkBreakpoints } from './breakpoints.ts'
 import { acceptsSampling, betaHeader } from './encode.ts'
-import { nativeTurns } from './native-turns.ts'
+import { beganWithoutThought, dropThoughts, openLoop } from './loop.ts'
+import { nativeTurns, type Turn } from './native-turns.ts'
 import { toWireName } from './tool-name.ts'
+import { isResult, isThought } from './turns.ts'
 
 type Json = Record<string, unknown>
 
@@ -42,14 +44,20 @@ export function native(
   if (body.speed === 'fast' && target.credential?.source !== 'byok') {
     throw errors.unpriced(target.mapping.model.id, target.provider.id, 'fast answers of ').with({ failover: true })
   }
-  const { messages, system, lostThinking } = nativeTurns(body.messages as Json[], target)
+  const { messages, system } = nativeTurns(body.messages as Json[], target)
   const sent: Json = { ...body, model: target.mapping.externalId, messages }
   for (const name of GATEWAY_ONLY) delete sent[name]
+  // A budget needs the thought that the loop began with: without it, the loop goes on without thinking.
+  if (
+    (sent.thinking as Json | null | undefined)?.type === 'enabled' &&
+    beganWithoutThought(loopOf(messages), isThought)
+  ) {
+    delete sent.thinking
+    dropThoughts(loopOf(messages), isThought)
+  }
   if (system.length > 0) sent.system = [...blocksOf(sent.system), ...system]
   if (Array.isArray(sent.tools)) sent.tools = sent.tools.map(toolOf)
   if (sent.tool_choice) sent.tool_choice = spelt(sent.tool_choice as Json)
-  // A budget needs the turn's own thinking, which another provider has made: this one goes on without.
-  if (lostThinking && (sent.thinking as Json | undefined)?.type === 'enabled') delete sent.thinking
   if (!acceptsSampling(target, 'temperature')) {
     delete sent.temperature
     delete sent.top_k
@@ -64,6 +72,9 @@ export function native(
   const betas = betasOf(sent)
   return { path: '/messages', body: sent, ...(betas !== '' && { headers: betaHeader(target, betas) }) }
 }
+
+/** The loop of tool calls that turns of this wire end in. */
+export const loopOf = (turns: readonly Turn[]): Turn[] => openLoop(turns, isResult)
 
 /** The endpoint takes the tiers of chat requests too; undefined for those that the wire, or the target, does not know. */
 function tierOf(tier: unknown, { mapping: { parameters } }: Target): string | undefined {

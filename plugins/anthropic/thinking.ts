@@ -1,22 +1,23 @@
 /** Thinking: how much of it to ask for, and which earlier thinking may be sent back. */
-import { type ChatRequest, errors, type Mapping, type Message, type Target, unseal } from '../../src/plugin.ts'
+import {
+  budgetOf,
+  type ChatRequest,
+  effortOf,
+  errors,
+  type GatewayError,
+  type Mapping,
+  type Message,
+  type Target,
+  unseal,
+} from '../../src/plugin.ts'
 import type { Block } from './blocks.ts'
 
 /** Marks reasoning details whose signature only this wire understands. */
 export const FORMAT = 'anthropic-claude-v1'
 
-/** Tokens of thinking for each effort, for models that take a budget (field notes section 12). */
-export const thinkingBudgets: Readonly<Record<string, number>> = {
-  minimal: 2000,
-  low: 1024,
-  medium: 2000,
-  high: 4000,
-  xhigh: 16_000,
-  max: 32_000,
-}
 const MIN_BUDGET = 1024
 const MAX_BUDGET = 128_000
-/** What a raised `max_tokens` leaves for the answer itself. */
+/** What a budget leaves for the answer itself, where the limit has room for both. */
 const ANSWER_TOKENS = 1000
 const DEFAULT_MAX_TOKENS = 4096
 
@@ -24,46 +25,65 @@ export interface Thinking {
   /** True while the model thinks: sampling parameters, forced tools and prefill are then refused by the wire. */
   readonly on: boolean
   readonly thinking?: Record<string, unknown>
-  /** In the place of `thinking` when a tool is forced: some models think unless they are told not to. */
-  readonly whenForced?: Record<string, unknown>
   readonly effort?: string
   readonly maxTokens: number
+  /** Whether the thoughts of a tool loop are sent back: not where it goes on without any. */
+  readonly replays: boolean
 }
 
-const DISABLED = { type: 'disabled' }
+/** What excludes thinking, however much of it a request asks for. */
+export interface Circumstances {
+  /** The model must call a tool. */
+  readonly forced: boolean
+  /** The conversation ends in a loop of tool calls that began without a thought; only a budget is refused there. */
+  readonly loopWithoutThought: boolean
+}
 
 /** Adaptive models take an effort and choose their own budget; the others take a budget. */
 export const isAdaptive = (mapping: Mapping): boolean => mapping.reasoningEfforts.length > 0
 
-/** Settings for a request. Efforts are never downgraded: one that the model lacks is the provider's to refuse. */
-export function thinkingOf(request: Readonly<ChatRequest>, mapping: Mapping): Thinking {
-  const ceiling = mapping.maxOutput ?? mapping.model.maxOutput
-  const maxTokens = request.max_completion_tokens ?? request.max_tokens ?? ceiling ?? DEFAULT_MAX_TOKENS
-  const effort = request.reasoning?.effort ?? request.reasoning_effort
-  const tokens = request.reasoning?.max_tokens
+/** Whether the model thinks whatever else is asked: it cannot be told not to, and the caller does not try. */
+export const mustThink = (request: Readonly<ChatRequest>, mapping: Mapping): boolean =>
+  isAdaptive(mapping) && !mapping.reasoningEfforts.includes('none') && effortOf(request, mapping) !== 'none'
 
-  if (isAdaptive(mapping)) {
-    if (tokens != null && !effort) {
-      throw errors.unsupported(
-        `"${mapping.model.id}" takes no thinking budget here; use reasoning.effort: ${mapping.reasoningEfforts.join(', ')}.`,
-        'reasoning.max_tokens',
-      )
-    }
-    // A model that cannot be told not to think always thinks.
-    if (!effort && !mapping.reasoningEfforts.includes('none')) return { on: true, maxTokens }
-    if (!effort) return { on: false, ...(request.effort == null && { whenForced: DISABLED }), maxTokens }
-    if (effort === 'none') return { on: false, thinking: DISABLED, maxTokens }
-    const thinking = { type: 'adaptive', display: 'summarized' }
-    return { on: true, thinking, effort: effort === 'minimal' ? 'low' : effort, maxTokens }
+/** 400 for a tool that is forced on a model which always thinks; `param` is the field that forces it. */
+export const cannotForce = ({ model }: Mapping, param: 'tool_choice' | 'response_format'): GatewayError =>
+  errors.unsupported(
+    `"${model.id}" always thinks here, and cannot be forced to call a tool then; ` +
+      (param === 'tool_choice' ? 'use tool_choice "auto".' : 'leave out the schema of response_format.'),
+    param,
+  )
+
+/** Settings for a request whose tools can be forced (see `cannotForce`): a forced tool wins over thinking. */
+export function thinkingOf(request: Readonly<ChatRequest>, mapping: Mapping, at: Circumstances): Thinking {
+  return isAdaptive(mapping) ? byEffort(request, mapping, at) : byBudget(request, mapping, at)
+}
+
+const limitOf = ({ max_completion_tokens: newer, max_tokens: older }: Readonly<ChatRequest>) => newer ?? older
+const ceilingOf = (mapping: Mapping) => mapping.maxOutput ?? mapping.model.maxOutput
+
+/** Efforts are never downgraded: one that the model lacks is the provider's to refuse. */
+function byEffort(request: Readonly<ChatRequest>, mapping: Mapping, { forced }: Circumstances): Thinking {
+  const maxTokens = limitOf(request) ?? ceilingOf(mapping) ?? DEFAULT_MAX_TOKENS
+  const effort = effortOf(request, mapping)
+  if (forced || effort === 'none') return { on: false, thinking: { type: 'disabled' }, maxTokens, replays: false }
+  if (effort === undefined) return { on: mustThink(request, mapping), maxTokens, replays: true }
+  const thinking = { type: 'adaptive', display: 'summarized' }
+  return { on: true, thinking, effort, maxTokens, replays: true }
+}
+
+/** The caller's limit bounds thinking and answer together: without room for the least budget the model does not think. */
+function byBudget(request: Readonly<ChatRequest>, mapping: Mapping, at: Circumstances): Thinking {
+  const limit = limitOf(request) ?? ceilingOf(mapping)
+  const asked = mapping.supports.has('reasoning') ? budgetOf(request) : undefined
+  const hasRoom = limit === undefined || limit > MIN_BUDGET
+  if (asked === undefined || at.forced || at.loopWithoutThought || !hasRoom) {
+    return { on: false, maxTokens: limit ?? DEFAULT_MAX_TOKENS, replays: asked === undefined }
   }
-
-  const asked = tokens ?? thinkingBudgets[effort ?? 'none']
-  if (asked === undefined || !mapping.supports.has('reasoning')) return { on: false, maxTokens }
-  const budget = Math.min(Math.max(asked, MIN_BUDGET), MAX_BUDGET)
-  const raised = Math.max(maxTokens, Math.min(budget + ANSWER_TOKENS, ceiling ?? Number.POSITIVE_INFINITY))
-  // The budget must stay below max_tokens, also where the model's ceiling left no room for both.
-  const budgetTokens = Math.max(MIN_BUDGET, Math.min(budget, raised - 1))
-  return { on: true, thinking: { type: 'enabled', budget_tokens: budgetTokens }, maxTokens: raised }
+  const wanted = Math.min(Math.max(asked, MIN_BUDGET), MAX_BUDGET)
+  const maxTokens = limit ?? Math.max(DEFAULT_MAX_TOKENS, wanted + ANSWER_TOKENS)
+  const budget = Math.max(MIN_BUDGET, Math.min(wanted, maxTokens - ANSWER_TOKENS))
+  return { on: true, thinking: { type: 'enabled', budget_tokens: budget }, maxTokens, replays: true }
 }
 
 interface Signed {

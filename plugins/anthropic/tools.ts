@@ -23,10 +23,10 @@ export const answersByTool = (request: Readonly<ChatRequest> | undefined, { mapp
   request !== undefined && answerSchema(request) !== undefined && !mapping.supports.has('structured_outputs')
 
 /**
- * `tools` in the caller's order, so that a cached prefix stays what it was, and `tool_choice`. While the model
- * thinks it cannot be forced to a tool. Tools that the mapping lacks are left out.
+ * `tools` in the caller's order, so that a cached prefix stays what it was, and `tool_choice`. Tools that the mapping
+ * lacks are left out.
  */
-export function toolsOf(request: Readonly<ChatRequest>, target: Target, thinking: boolean): ToolSettings {
+export function toolsOf(request: Readonly<ChatRequest>, target: Target): ToolSettings {
   const { supports } = target.mapping
   const given = request.tools ?? []
   const canDefer = supports.has('tool_search') && given.some(tool => tool.type === 'tool_search')
@@ -54,12 +54,11 @@ export function toolsOf(request: Readonly<ChatRequest>, target: Target, thinking
 
   let choice = schema ? answerChoice(request, others > 0) : choiceOf(request.tool_choice, searches)
   const single = request.parallel_tool_calls === false || schema !== undefined
-  if (thinking && choice && choice.type !== 'none') choice = { type: 'auto' }
   if (single && choice?.type !== 'none') choice = { ...(choice ?? { type: 'auto' }), disable_parallel_tool_use: true }
   return choice ? { tools, tool_choice: choice } : { tools }
 }
 
-/** Whether a `tool_choice` leaves the model no way but to call a tool. */
+/** Whether a `tool_choice` leaves the model no way but to call a tool; it excludes thinking. */
 export const isForced = (choice: Json | undefined): boolean => choice?.type === 'any' || choice?.type === 'tool'
 
 function functionTool(tool: Extract<Tool, { type: 'function' }>, canBeStrict: boolean, canDefer: boolean): Json {

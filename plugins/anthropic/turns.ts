@@ -89,7 +89,8 @@ export function historyOf(messages: readonly Message[], target: Target): { syste
   return { system, turns: alternate(drafts) }
 }
 
-const isThought = ({ type }: Block): boolean => type === 'thinking' || type === 'redacted_thinking'
+export const isThought = ({ type }: Block): boolean => type === 'thinking' || type === 'redacted_thinking'
+export const isResult = ({ type }: Block): boolean => type === 'tool_result'
 
 /** What the assistant said before its tool calls. Thinking must open the turn. */
 function spoken(message: Message, at: string, target: Target): Block[] {

@@ -10,9 +10,12 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { encode as encodeMessages } from './encode.ts'
-import { native as nativeMessages } from './native.ts'
-import { isAdaptive } from './thinking.ts'
+import { dropThoughts } from './loop.ts'
+import { loopOf, native as nativeMessages } from './native.ts'
+import type { Turn } from './native-turns.ts'
+import { cannotForce, isAdaptive, mustThink } from './thinking.ts'
 import { answerChoice, answerSchema, answerTool } from './tools.ts'
+import { isThought } from './turns.ts'
 
 const API_VERSION = 'vertex-2023-10-16'
 
@@ -28,30 +31,40 @@ export function native(
   target: Target,
   stream: boolean,
 ): WireRequest {
-  const made = nativeMessages(body, input, target, stream)
-  return atVertex({ ...made, body: plainBody(made.body, input, target.mapping) }, stream)
+  const schema = answerSchema(input)
+  const given = schema ? withoutThinking(body, input, target.mapping) : body
+  const made = nativeMessages(given, input, target, stream)
+  return atVertex({ ...made, body: plainBody(made.body, input, schema) }, stream)
 }
 
 /** Strict tools become plain ones, and the form of the answer the tool that gives it. */
-function plainBody(body: Json, input: Readonly<ChatRequest>, mapping: Mapping): Json {
+function plainBody(body: Json, input: Readonly<ChatRequest>, schema: Json | undefined): Json {
   const plain = { ...body }
   if (Array.isArray(body.tools)) plain.tools = body.tools.map(({ strict: _, ...tool }: Json) => tool)
-  if (!isObject(body.output_config)) return plain
-  const { format, ...config } = body.output_config
-  if (Object.keys(config).length > 0) plain.output_config = config
-  else delete plain.output_config
-  const schema = format == null ? undefined : answerSchema(input)
+  if (isObject(body.output_config)) {
+    const { format: _, ...config } = body.output_config
+    if (Object.keys(config).length > 0) plain.output_config = config
+    else delete plain.output_config
+  }
   if (!schema) return plain
+  dropThoughts(loopOf(body.messages as Turn[]), isThought)
   const tools = listIn(plain.tools)
-  const choice = mayThink(body, mapping) ? { type: 'auto' } : answerChoice(input, tools.length > 0)
   plain.tools = [...tools, answerTool(schema)]
-  plain.tool_choice = { ...choice, disable_parallel_tool_use: true }
+  plain.tool_choice = { ...answerChoice(input, tools.length > 0), disable_parallel_tool_use: true }
   return plain
 }
 
-/** Whether forcing a tool could be refused: without a word of it, newer models think or not, as each is used to. */
-const mayThink = ({ thinking }: Json, mapping: Mapping): boolean =>
-  isObject(thinking) ? thinking.type !== 'disabled' : isAdaptive(mapping)
+/** The body without thinking, which excludes forced tools: newer models think unless they are told not to. */
+function withoutThinking(body: Readonly<Json>, input: Readonly<ChatRequest>, mapping: Mapping): Json {
+  const { thinking, ...rest } = body
+  if (isObject(thinking) && thinking.type === 'disabled') return body
+  if (!isAdaptive(mapping)) return rest
+  if (mustThink(input, mapping)) throw cannotForce(mapping, 'response_format')
+  const { effort, ...config } = isObject(body.output_config) ? body.output_config : {}
+  // Some models take their highest efforts only while they think.
+  const kept = effort === 'xhigh' || effort === 'max' ? config : body.output_config
+  return { ...rest, thinking: { type: 'disabled' }, ...(kept !== undefined && { output_config: kept }) }
+}
 
 /** The target as this wire has it. */
 export const plainOf = (target: Target): Target => ({ ...target, mapping: withoutStructuredOutputs(target.mapping) })

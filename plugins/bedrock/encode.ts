@@ -9,13 +9,14 @@ import {
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
-import { isAdaptive } from '../anthropic/thinking.ts'
+import { beganWithoutThought, dropThoughts, openLoop } from '../anthropic/loop.ts'
+import { isAdaptive, mustThink } from '../anthropic/thinking.ts'
 import { answerFormOf } from './answer-form.ts'
 import { type Block, type Turn, textBlock } from './block.ts'
 import { type Family, familyOf } from './family.ts'
 import { type Reasoning, reasoningOf } from './reasoning.ts'
 import { toolsOf } from './tools.ts'
-import { historyOf } from './turns.ts'
+import { historyOf, isResult, isThought } from './turns.ts'
 
 const MAX_CACHE_POINTS = 4
 const NO_CALLS = '<system-reminder>Answer without calling a tool.</system-reminder>'
@@ -27,11 +28,14 @@ const NO_CALLS = '<system-reminder>Answer without calling a tool.</system-remind
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   const { mapping } = target
   const family = familyOf(mapping)
-  const reasoning = reasoningOf(request, mapping)
-  const forcible = family.forcible && !reasoning.thinks
+  const forcible = family.forcible && !(family.maker === 'anthropic' && mustThink(request, mapping))
   const form = answerFormOf(request, mapping, forcible)
   const { system, turns, toolsUsed } = historyOf(request.messages, target)
   const tools = toolsOf(request, target, { forcible, answer: form.toolSchema, used: toolsUsed })
+  const loop = openLoop(turns, isResult)
+  const circumstances = { forced: tools.forced, loopWithoutThought: beganWithoutThought(loop, isThought) }
+  const reasoning = reasoningOf(request, mapping, circumstances)
+  if (!reasoning.replays) dropThoughts(loop, isThought)
   if (form.instruction) system.push(textBlock(form.instruction))
   endTurns(turns, endsInAnswer(request.messages) && takesPrefill(target, family, reasoning), tools.forbidden)
   checkCachePoints(tools.toolConfig, system, turns)
@@ -40,7 +44,6 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const inferenceConfig = inferenceConfigOf(request, target, family, reasoning)
   const fields: Json = {
     ...reasoning.fields,
-    ...(tools.forced && reasoning.whenForced),
     ...(tools.nativeChoice && { tool_choice: tools.nativeChoice }),
   }
   if (form.format) fields.output_config = { ...(fields.output_config as Json), format: form.format }

@@ -1,6 +1,6 @@
 /** How much a model shall think: every family asks in its own way (wire/bedrock.md section 2, field notes 12). */
-import { type ChatRequest, errors, type Json, type Mapping } from '../../src/plugin.ts'
-import { thinkingOf } from '../anthropic/thinking.ts'
+import { type ChatRequest, effortOf, type Json, type Mapping } from '../../src/plugin.ts'
+import { type Circumstances, thinkingOf } from '../anthropic/thinking.ts'
 import { familyOf } from './family.ts'
 
 export interface Reasoning {
@@ -8,26 +8,20 @@ export interface Reasoning {
   readonly thinks: boolean
   /** Members of `additionalModelRequestFields`. */
   readonly fields: Json
-  /** The same, beside `fields`, when a tool is forced. */
-  readonly whenForced?: Json
   readonly maxTokens: number | undefined
   /** Whether limit and sampling may be set at all. */
   readonly configurable: boolean
+  /** Whether earlier reasoning is sent back. */
+  readonly replays: boolean
 }
 
 /** Efforts are never downgraded: one that the model lacks is the provider's to refuse. */
-export function reasoningOf(request: Readonly<ChatRequest>, mapping: Mapping): Reasoning {
+export function reasoningOf(request: Readonly<ChatRequest>, mapping: Mapping, at: Circumstances): Reasoning {
   const asked = request.max_completion_tokens ?? request.max_tokens ?? undefined
   const { maker } = familyOf(mapping)
-  if (maker === 'anthropic') return claude(request, mapping, asked)
-  const effort = request.reasoning?.effort ?? request.reasoning_effort ?? undefined
-  if (effort === undefined && request.reasoning?.max_tokens != null) {
-    throw errors.unsupported(
-      `"${mapping.model.id}" takes no token budget for reasoning here; use reasoning.effort.`,
-      'reasoning.max_tokens',
-    )
-  }
-  const idle = { thinks: false, fields: {}, maxTokens: asked, configurable: true }
+  if (maker === 'anthropic') return claude(request, mapping, asked, at)
+  const effort = effortOf(request, mapping)
+  const idle = { thinks: false, fields: {}, maxTokens: asked, configurable: true, replays: true }
   if (effort === undefined || !mapping.supports.has('reasoning')) return idle
   if (maker === 'amazon') {
     if (effort === 'none') return idle
@@ -39,15 +33,20 @@ export function reasoningOf(request: Readonly<ChatRequest>, mapping: Mapping): R
 }
 
 /** Without a limit the wire takes the model's own, so it is sent only when the caller or a budget asks for one. */
-function claude(request: Readonly<ChatRequest>, mapping: Mapping, asked: number | undefined): Reasoning {
-  const { on, thinking, whenForced, effort: wanted, maxTokens } = thinkingOf(request, mapping)
+function claude(
+  request: Readonly<ChatRequest>,
+  mapping: Mapping,
+  asked: number | undefined,
+  at: Circumstances,
+): Reasoning {
+  const { on, thinking, effort: wanted, maxTokens, replays } = thinkingOf(request, mapping, at)
   const effort = request.effort ?? wanted
   const hasBudget = thinking?.budget_tokens !== undefined
   return {
     thinks: on,
     fields: { ...(thinking && { thinking }), ...(effort && { output_config: { effort } }) },
-    ...(whenForced && { whenForced: { thinking: whenForced } }),
     maxTokens: hasBudget ? maxTokens : asked,
     configurable: true,
+    replays,
   }
 }

@@ -1,6 +1,7 @@
 /** `toolConfig`: the tools and the choice among them (wire/bedrock.md section 2). */
 import { append, type ChatRequest, type Json, type Target, type Tool } from '../../src/plugin.ts'
 import { strictSchema } from '../anthropic/schema.ts'
+import { cannotForce } from '../anthropic/thinking.ts'
 import { JSON_TOOL } from '../anthropic/tool-name.ts'
 import type { Block } from './block.ts'
 import { cachePoint } from './cache-point.ts'
@@ -30,7 +31,8 @@ const NOTHING: ToolSettings = { forced: false, forbidden: false }
 
 /**
  * Tools stand in the caller's order, so that a cached prefix stays what it was. A history with calls in it must
- * declare tools, also where the caller offers none or forbids them.
+ * declare tools, also where the caller offers none or forbids them. Throws 400 for a choice that Claude cannot be
+ * forced to.
  */
 export function toolsOf(request: Readonly<ChatRequest>, target: Target, at: Circumstances): ToolSettings {
   const family = familyOf(target.mapping)
@@ -42,7 +44,10 @@ export function toolsOf(request: Readonly<ChatRequest>, target: Target, at: Circ
     return chosen(tools, answerChoice(request, offered.length > 0), true, family)
   }
   if (offered.length > 0 && !forbids) {
-    const choice = choiceOf(request.tool_choice, at.forcible)
+    const asked = choiceOf(request.tool_choice)
+    const refused = isForced(asked) && !at.forcible
+    if (refused && family.maker === 'anthropic') throw cannotForce(target.mapping, 'tool_choice')
+    const choice = refused ? { auto: {} } : asked
     return chosen(offered, choice, request.parallel_tool_calls === false, family)
   }
   if (used.size === 0) return NOTHING
@@ -51,7 +56,7 @@ export function toolsOf(request: Readonly<ChatRequest>, target: Target, at: Circ
 }
 
 function chosen(tools: Block[], choice: Json | undefined, single: boolean, { maker }: Family): ToolSettings {
-  const forced = choice !== undefined && !('auto' in choice)
+  const forced = isForced(choice)
   if (!single || maker !== 'anthropic') {
     return { toolConfig: { tools, ...(choice && { toolChoice: choice }) }, forced, forbidden: false }
   }
@@ -112,9 +117,11 @@ const answerTool = (schema: Json, { maker }: Family): Block =>
 const usedTool = (name: string): Block =>
   toolSpec(name, 'A tool that was used earlier in this conversation.', { type: 'object', properties: {} })
 
-function choiceOf(choice: ChatRequest['tool_choice'], forcible: boolean): Json | undefined {
+const isForced = (choice: Json | undefined): boolean => choice !== undefined && !('auto' in choice)
+
+function choiceOf(choice: ChatRequest['tool_choice']): Json | undefined {
   if (choice == null || choice === 'none') return undefined
-  if (choice === 'auto' || !forcible) return { auto: {} }
+  if (choice === 'auto') return { auto: {} }
   if (choice === 'required') return { any: {} }
   return choice.type === 'function' ? named(toWireName(choice.function.name)) : undefined
 }

@@ -72,7 +72,7 @@ export function historyOf(messages: readonly Message[], target: Target): History
         const turn = draft('assistant')
         const thoughts = replayReasoning(message, target)
         // Of a turn that holds any, the first block must be one (field notes 1.3).
-        if (turn.content[0] && !('reasoningContent' in turn.content[0])) turn.content.unshift(...thoughts)
+        if (turn.content[0] && !isThought(turn.content[0])) turn.content.unshift(...thoughts)
         else append(turn.content, thoughts)
         append(turn.content, said)
         functionCalls(message, at).forEach((call, j) => {
@@ -104,6 +104,8 @@ export function historyOf(messages: readonly Message[], target: Target): History
 
 /** Whose models take the status of a result. */
 const MAKERS_WITH_STATUS: ReadonlySet<Family['maker']> = new Set(['anthropic', 'amazon'])
+export const isThought = (block: Block): boolean => 'reasoningContent' in block
+export const isResult = (block: Block): boolean => 'toolResult' in block
 
 const reminder = (block: Block): Block =>
   'text' in block ? textBlock(`<system-reminder>${block.text}</system-reminder>`) : block

@@ -264,13 +264,29 @@ t.test('a body for Vertex has neither strict tools nor a form of the answer', as
       { output_config: { effort: 'low' }, tools: [tool, answer], tool_choice: chosen('any') },
     ],
     [
-      'no tool is forced where the model thinks',
+      'the tool wins over a budget',
       { output_config: { format }, thinking: { type: 'enabled', budget_tokens: 1024 } },
-      { thinking: { type: 'enabled', budget_tokens: 1024 }, tools: [answer], tool_choice: chosen('auto') },
+      { tools: [answer], tool_choice: chosen('tool', 'json_answer') },
     ],
-    ['nor where it may', { output_config: { format } }, { tools: [answer], tool_choice: chosen('auto') }, adaptive],
     [
-      'but where it must not',
+      'and over an effort that is refused without thinking',
+      { output_config: { format, effort: 'max' }, thinking: { type: 'adaptive' } },
+      { thinking: { type: 'disabled' }, tools: [answer], tool_choice: chosen('tool', 'json_answer') },
+      adaptive,
+    ],
+    [
+      'it wins where the model may think by default',
+      { output_config: { format, effort: 'low' } },
+      {
+        thinking: { type: 'disabled' },
+        output_config: { effort: 'low' },
+        tools: [answer],
+        tool_choice: chosen('tool', 'json_answer'),
+      },
+      adaptive,
+    ],
+    [
+      'and where it must not think',
       { output_config: { format }, thinking: { type: 'disabled' } },
       { thinking: { type: 'disabled' }, tools: [answer], tool_choice: chosen('tool', 'json_answer') },
       adaptive,
@@ -283,6 +299,10 @@ t.test('a body for Vertex has neither strict tools nor a form of the answer', as
     const common = { anthropic_version: 'vertex-2023-10-16', max_tokens: 9, messages: [hi] }
     t.strictSame(sent.body, { ...common, ...expected }, name)
   }
+  const always = target({ mapping: { supports: new Set(['structured_outputs']), reasoningEfforts: ['low'] } })
+  const body = bodyOf({ output_config: { format } })
+  const refused = { status: 400, param: 'response_format', message: 'always thinks' }
+  t.throws(() => vertex!.native!.encode(body, anthropicMessages.decode(body, exchange()), always, false), refused)
 })
 
 t.test('answers and errors of Vertex are those of the wire', async t => {

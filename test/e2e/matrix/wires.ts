@@ -28,6 +28,8 @@ export interface ChatWire {
 const bearer = { scheme: 'bearer', secret: upstreamSecret }
 const header = (name: string) => ({ scheme: 'header', header: name, secret: upstreamSecret })
 const efforts = ['minimal', 'low', 'medium', 'high']
+/** Claude can be told not to think, which a forced tool needs. */
+const adaptive = ['none', 'low', 'medium', 'high']
 const google = '/v1/projects/p/locations/global'
 
 export const wires: readonly ChatWire[] = [
@@ -58,7 +60,7 @@ export const wires: readonly ChatWire[] = [
     auth: header('x-api-key'),
     headers: { 'anthropic-version': '2023-06-01' },
     model: 'claude-sonnet-5',
-    efforts,
+    efforts: adaptive,
     replays: 'thought',
     turns: 'messages',
   },
@@ -68,7 +70,7 @@ export const wires: readonly ChatWire[] = [
     base: google,
     auth: bearer,
     model: 'claude-sonnet-5@default',
-    efforts,
+    efforts: adaptive,
     answersByTool: true,
     replays: 'thought',
     turns: 'messages',
@@ -99,7 +101,7 @@ export const wires: readonly ChatWire[] = [
     base: '',
     auth: bearer,
     model: 'anthropic.claude-sonnet-4-6',
-    efforts,
+    efforts: adaptive,
     replays: 'thought',
     turns: 'messages',
   },

@@ -28,6 +28,8 @@ const sampling = ['temperature', 'top_p', 'top_k']
 const refusesSampling = /opus-5|fable-5|sonnet-5|haiku-5|opus-4-[78]/
 const refusesBudget = refusesSampling
 const refusesPrefill = /opus-4-[678]|(opus|sonnet|haiku|fable)-5/
+const thinksByDefault = /(opus|sonnet|haiku|fable)-5/
+const alwaysThinks = /opus-5-5|fable-5/
 
 function refuse(message, status = 400, type = 'invalid_request_error') {
   throw new Refusal(status, { type: 'error', error: { type, message }, request_id: 'req_refused' })
@@ -54,6 +56,7 @@ export function check(headers, body, keys) {
   checkTools(body)
   checkTurns(body.messages, body.model)
   checkToolResults(body.messages)
+  checkLoop(body)
   checkBreakpoints(body)
 }
 
@@ -73,6 +76,10 @@ function checkSampling(body, version) {
 }
 
 function checkThinking({ model, thinking, max_tokens, tool_choice, messages, ...body }) {
+  if (alwaysThinks.test(model)) {
+    if (thinking?.type === 'disabled') refuse('thinking.type: `disabled` is not supported with this model.')
+    if (forces(tool_choice)) refuse('tool_choice: `any` and `tool` are not supported with this model.')
+  }
   if (thinking === undefined || thinking.type === 'disabled') return
   if (thinking.type === 'enabled') {
     if (refusesBudget.test(model)) refuse('thinking.type: `enabled` is not supported with this model.')
@@ -83,11 +90,11 @@ function checkThinking({ model, thinking, max_tokens, tool_choice, messages, ...
   }
   for (const name of sampling)
     if (body[name] !== undefined) refuse(`\`${name}\` must be unset when thinking is enabled.`)
-  if (tool_choice?.type === 'any' || tool_choice?.type === 'tool') {
-    refuse('Thinking may not be enabled when tool_choice forces tool use.')
-  }
+  if (forces(tool_choice)) refuse('Thinking may not be enabled when tool_choice forces tool use.')
   if (messages.at(-1).role === 'assistant') refuse('The final message must be from the user while thinking is enabled.')
 }
+
+const forces = choice => choice?.type === 'any' || choice?.type === 'tool'
 
 function checkTools({ tools, tool_choice }) {
   if (tool_choice !== undefined && !tools?.length) refuse('tool_choice may only be specified while providing tools.')
@@ -159,6 +166,26 @@ function checkToolResults(messages) {
     refuse(
       `messages: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${calls.join(', ')}.`,
     )
+  }
+}
+
+/** A loop of tool calls is one turn: under a budget it begins with a thought, without thinking it holds none. */
+function checkLoop({ model, thinking, messages }) {
+  const turns = messages
+    .filter(({ role }) => role !== 'system')
+    .map(({ role, content }) => ({ role, content: blocksOf({ content }) }))
+  const words = turns.findLastIndex(
+    ({ role, content }) => role === 'user' && !content.some(b => b.type === 'tool_result'),
+  )
+  const loop = turns.slice(words + 1).filter(({ role }) => role === 'assistant')
+  if (loop.length === 0 || turns.at(-1).role === 'assistant') return
+  const isThought = ({ type }) => type === 'thinking' || type === 'redacted_thinking'
+  if (thinking?.type === 'enabled' && !isThought(loop[0].content[0])) {
+    refuse('Expected `thinking` or `redacted_thinking`, but found `tool_use`.')
+  }
+  const off = thinking === undefined ? !thinksByDefault.test(model) : thinking.type === 'disabled'
+  if (off && loop.some(({ content }) => content.some(isThought))) {
+    refuse('When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`.')
   }
 }
 

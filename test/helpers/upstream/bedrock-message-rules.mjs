@@ -1,6 +1,6 @@
 /** What the Converse API refuses of messages and the blocks in them. */
 import { signatureOf } from './answer.mjs'
-import { is, refuse, refusesPrefill, words } from './bedrock-refusal.mjs'
+import { is, refuse, refusesPrefill, thinksByDefault, words } from './bedrock-refusal.mjs'
 
 const blocks = {
   user: words('text image document video audio toolResult cachePoint guardContent searchResult'),
@@ -35,19 +35,30 @@ export function checkMessages({ messages, system = [], additionalModelRequestFie
     open = checkResults(content, open, at)
   })
   if (open.length > 0) refuse(`messages: calls without results: ${open.join(', ')}.`)
-  checkEnd(messages, more?.thinking, model)
+  checkEnd(messages, model)
+  checkLoop(messages, more?.thinking, model)
 }
 
-function checkEnd(messages, thinking, model) {
+function checkEnd(messages, model) {
   const last = messages.at(-1)
   if (last.role === 'assistant') {
     if (!is.claude(model) || refusesPrefill.test(model)) refuse('The conversation must end with a user message.')
     const { text } = last.content.at(-1)
     if (text !== undefined && text !== text.trimEnd()) refuse('final assistant content cannot end with whitespace')
   }
-  const isLoop = last.content.some(({ toolResult }) => toolResult)
-  if (thinking?.type === 'enabled' && isLoop && !messages.at(-2).content[0].reasoningContent) {
+}
+
+/** A loop of Claude's tool calls is one turn: under a budget it begins with a thought, without thinking it holds none. */
+function checkLoop(messages, thinking, model) {
+  const words = messages.findLastIndex(({ role, content }) => role === 'user' && !content.some(b => b.toolResult))
+  const loop = messages.slice(words + 1).filter(({ role }) => role === 'assistant')
+  if (loop.length === 0 || messages.at(-1).role === 'assistant') return
+  if (thinking?.type === 'enabled' && !loop[0].content[0].reasoningContent) {
     refuse('Expected `thinking` or `redacted_thinking`, but found `tool_use`.')
+  }
+  const off = thinking === undefined ? !thinksByDefault.test(model) : thinking.type === 'disabled'
+  if (is.claude(model) && off && loop.some(({ content }) => content.some(b => b.reasoningContent))) {
+    refuse('When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`.')
   }
 }
 

@@ -26,4 +26,5 @@ export const is = {
 export const refusesSampling = /opus-5|fable-5|sonnet-5|haiku-5|opus-4-[78]/
 export const refusesSchemas = /opus-4-[78]|(opus|sonnet|fable)-5/
 export const refusesPrefill = /opus-4-[678]|(opus|sonnet|haiku|fable)-5/
+export const thinksByDefault = /(opus|sonnet|haiku|fable)-5/
 export const refusesForce = /opus-5-5|fable-5/
