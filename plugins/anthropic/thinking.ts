@@ -68,8 +68,8 @@ function byEffort(request: Readonly<ChatRequest>, mapping: Mapping, { forced }: 
   const effort = effortOf(request, mapping)
   if (forced || effort === 'none') return { on: false, thinking: { type: 'disabled' }, maxTokens, replays: false }
   if (effort === undefined) return { on: mustThink(request, mapping), maxTokens, replays: true }
-  const thinking = { type: 'adaptive', display: 'summarized' }
-  return { on: true, thinking, effort, maxTokens, replays: true }
+  const display = request.include_reasoning === false ? 'omitted' : 'summarized'
+  return { on: true, thinking: { type: 'adaptive', display }, effort, maxTokens, replays: true }
 }
 
 /** The caller's limit bounds thinking and answer together: without room for the least budget the model does not think. */

@@ -27,20 +27,22 @@ const LEVELS = ['minimal', 'low', 'medium', 'high']
 export const takesLevels = (mapping: Mapping): boolean => mapping.reasoningEfforts.length > 0
 
 /**
- * `thinkingConfig`, or undefined for models that do not reason. It holds a level or a budget, never both. Efforts are
+ * `thinkingConfig`, or undefined where there is nothing to set. It holds a level or a budget, never both. Efforts are
  * never lowered: what the model lacks is the provider's to refuse. Where thinking cannot be turned off, `none` is
- * the least of it.
+ * the least of it. Thoughts are asked for only where the caller sees them.
  */
 export function thinkingOf(request: Readonly<ChatRequest>, mapping: Mapping): Json | undefined {
   if (!mapping.supports.has('reasoning')) return undefined
+  const seen = request.include_reasoning !== false
   const budget = request.reasoning?.max_tokens
-  if (budget != null) return { includeThoughts: true, thinkingBudget: budget }
+  if (budget != null) return { includeThoughts: seen, thinkingBudget: budget }
   const effort = request.reasoning?.effort ?? request.reasoning_effort
-  if (effort == null) return { includeThoughts: true }
-  const includeThoughts = effort !== 'none'
+  if (effort == null) return seen ? { includeThoughts: true } : undefined
+  const off = effort === 'none'
+  const includeThoughts = seen && !off
   if (!takesLevels(mapping))
-    return { includeThoughts, thinkingBudget: includeThoughts ? budgetOf(effort, mapping) : leastBudget(mapping) }
-  return { includeThoughts, thinkingLevel: effort === 'none' ? lowestLevel(mapping) : effort.toUpperCase() }
+    return { includeThoughts, thinkingBudget: off ? leastBudget(mapping) : budgetOf(effort, mapping) }
+  return { includeThoughts, thinkingLevel: off ? lowestLevel(mapping) : effort.toUpperCase() }
 }
 
 const budgetOf = (effort: ReasoningEffort, { externalId }: Mapping): number =>

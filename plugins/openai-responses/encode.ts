@@ -57,7 +57,7 @@ function reasoningOf(request: Readonly<ChatRequest>, { mapping }: Target): Json 
   const reasons = mapping.supports.has('reasoning')
   const reasoning = {
     ...(effort !== undefined && (reasons || effort !== 'none') && { effort }),
-    ...(reasons && effort !== 'none' && { summary: 'auto' }),
+    ...(reasons && effort !== 'none' && request.include_reasoning !== false && { summary: 'auto' }),
     ...(reasons && given?.context && { context: given.context }),
     ...(reasons && given?.mode && { mode: given.mode }),
   }

@@ -2,8 +2,9 @@
 import type { Codec } from '../core/codec.ts'
 import { parseBody } from '../core/exact.ts'
 import { prepare } from './messages/check.ts'
-import { decode } from './messages/decode.ts'
+import { asksThinking, decode } from './messages/decode.ts'
 import { messagesError } from './messages/error.ts'
+import type { MessagesRequest } from './messages/schema.ts'
 import { WIRE } from './messages/sink.ts'
 import { StreamEncoder } from './messages/stream-encoder.ts'
 import { WholeEncoder } from './messages/whole-encoder.ts'
@@ -16,6 +17,7 @@ export const anthropicMessages = {
   decode(body, ex) {
     const request = decode(body)
     ex.native = { wire: WIRE, body: body as Record<string, unknown> }
+    ex.showsReasoning = asksThinking(body as MessagesRequest)
     return request
   },
   encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),

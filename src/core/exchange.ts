@@ -75,6 +75,8 @@ export class Exchange {
   request: Ops[Op] | undefined = undefined
   /** The body as the client sent it, for codecs whose wire providers speak too; see `NativeForm`. */
   native: { readonly wire: string; readonly body: Readonly<Record<string, unknown>> } | undefined = undefined
+  /** False where the client's wire shows reasoning on demand only and this request demands none. Set by the codec. */
+  showsReasoning = true
   /** Canonical id of the model that was asked for, as far as it is known. */
   requestedModel = ''
   requestedProvider: string | null = null

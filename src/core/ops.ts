@@ -220,7 +220,10 @@ export const chatRequest = s.open({
   plugins: s.optional(s.nullable(s.array(s.open({ id: s.enum('response-healing') })))),
 })
 
-export type ChatRequest = Infer<typeof chatRequest>
+export type ChatRequest = Infer<typeof chatRequest> & {
+  /** False where the client sees no reasoning, so that no summary of it need be made. No field of a chat body. */
+  include_reasoning?: false
+}
 export type Message = ChatRequest['messages'][number]
 export type ContentPart = Exclude<NonNullable<Message['content']>, string>[number]
 export type Tool = NonNullable<ChatRequest['tools']>[number]

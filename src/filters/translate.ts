@@ -42,7 +42,9 @@ function encode(ex: Exchange, input: Ops[Op], target: Target): void {
   const native = nativeFormOf(translator, ex.native)
   let request: WireRequest
   try {
-    request = native ? native.encode(ex.native!.body, input, target, stream) : translator.encode(input, target, stream)
+    request = native
+      ? native.encode(ex.native!.body, input, target, stream)
+      : translator.encode(ex.showsReasoning ? input : { include_reasoning: false, ...input }, target, stream)
   } catch (thrown) {
     // What this wire cannot carry another one may.
     throw thrown instanceof GatewayError && thrown.status === 400 ? thrown.with({ failover: true }) : thrown

@@ -34,6 +34,42 @@ const searched = (...results: [url: string, title: string][]) => [
   },
 ]
 
+const seal = (more: Json): Event =>
+  ({ type: 'reasoning', choice: 0, text: '', format: 'openai-responses-v1', block: 0, ...more }) as Event
+
+/** The same for a client that did not ask for thinking: it gets none, and seals only beside a call. */
+export const unasked: (readonly [says: string, events: Event[], types: string[]])[] = [
+  ['plain reasoning', [{ type: 'reasoning', choice: 0, text: 'Hm' }, text('a')], ['text']],
+  ['text before and after it', [text('a'), { type: 'reasoning', choice: 0, text: 'Hm' }, text('b')], ['text']],
+  ['a seal', [seal({ text: 'Hm' }), seal({ data: 'acme:e' }), text('a')], ['text']],
+  [
+    'a seal that leads to calls',
+    [
+      seal({ text: 'Hm' }),
+      seal({ data: 'acme:e' }),
+      text('a'),
+      tool(0, { id: 'c', name: 'f' }),
+      tool(1, { name: 'g' }),
+    ],
+    ['text', 'sealed acme:e', 'tool_use', 'tool_use'],
+  ],
+  [
+    'a signature without text that leads to a call',
+    [think('', { signature: 'acme:s' }), tool(0, { id: 'c', name: 'f' })],
+    ['sealed acme:s', 'tool_use'],
+  ],
+  [
+    'a signature of text that is left out',
+    [think('Hm'), think('', { signature: 'acme:s' }), tool(0, { id: 'c', name: 'f' })],
+    ['tool_use'],
+  ],
+  [
+    'a seal behind the call',
+    [tool(0, { id: 'c', name: 'f', args: '{}' }), seal({ data: 'acme:e', block: 1 })],
+    ['tool_use', 'sealed acme:e'],
+  ],
+]
+
 const passage = (...citations: Json[]): Event => ({ type: 'passage', wire: 'anthropic.messages', citations })
 
 export const answers: (readonly [says: string, events: Event[], content: Json[]])[] = [

@@ -2,10 +2,14 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
+import { plugin as claude } from '../../plugins/anthropic.ts'
+import { plugin as bedrock } from '../../plugins/bedrock.ts'
 import { anthropicMessages } from '../../src/codecs/anthropic-messages.ts'
+import type { Catalog } from '../../src/core/catalog.ts'
 import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
+import type { Translator } from '../../src/core/translator.ts'
 import { upstreamError } from '../../src/core/upstream-error.ts'
 import { messages } from '../../src/endpoints/messages.ts'
 import { SseFraming } from '../../src/upstream/framing/sse.ts'
@@ -13,7 +17,7 @@ import { exchange, principal, text } from '../core/kit.ts'
 import { flat } from '../core/prices.ts'
 import { target } from '../plugins/wire-kit.ts'
 import type { Json } from './bodies.ts'
-import { answers, endings } from './messages-answers.ts'
+import { answers, endings, unasked } from './messages-answers.ts'
 import { valid } from './messages-bodies.ts'
 
 /** The same cases on every run. */
@@ -120,6 +124,44 @@ t.test('events become the same blocks in a stream and in a whole answer', async 
     t.strictSame(whole([...events, usage, finish('stop')], one).content, own(one), says)
     const single = [...events, finish('stop'), usage].map(event => [event])
     t.strictSame(folded(payloads(streamed(single, other))).content, own(other), says)
+  }
+})
+
+t.test('a client that did not ask for thinking gets none, and seals only beside a call', async t => {
+  /** What the blocks are; of a seal only that it is one, whatever block carries it. */
+  const typesOf = (content: Json[]) =>
+    content.map(({ type, thinking, signature, data }) => {
+      if (type !== 'thinking' && type !== 'redacted_thinking') return type
+      assert.equal(thinking ?? '', '')
+      return `sealed ${String(signature ?? data).replace(/^.*\|/, '')}`
+    })
+  const asked = (stream: boolean) => Object.assign(answering(stream), { showsReasoning: false })
+  for (const [says, events, types] of unasked) {
+    t.strictSame(typesOf(whole([...events, finish('stop')], asked(false)).content), types, says)
+    const single = [...events, finish('stop')].map(event => [event])
+    t.strictSame(typesOf(folded(payloads(streamed(single, asked(true)))).content), types, says)
+  }
+})
+
+t.test('what a provider of the same wire thinks unasked is shown, also when it is replayed', async t => {
+  const thought: Event = { type: 'reasoning', choice: 0, text: '', format: 'anthropic-claude-v1', signature: 'acme:s' }
+  const body = { ...valid, thinking: { type: 'disabled' } }
+  const answer = (wire: Translator, cached: boolean) => {
+    const at = target({ translator: wire, mapping: { wires: new Map([['chat', wire]]) } })
+    const model = { ...at.mapping.model, mappings: [at.mapping] }
+    const catalog = { models: new Map([[model.id, model]]) } as Partial<Catalog> as Catalog
+    const ex = exchange({ endpoint: messages, target: at, principal, snapshot: { catalog } })
+    ex.request = anthropicMessages.decode(body, ex)
+    t.equal(ex.showsReasoning, false)
+    if (cached) {
+      ex.target = undefined
+      ex.cached = { provider: 'acme', model: model.id, externalId: at.mapping.externalId }
+    }
+    return whole([thought, text('a'), finish('stop')], ex).content.map(({ type }) => type)
+  }
+  for (const cached of [false, true]) {
+    t.strictSame(answer(claude.wires[0] as Translator, cached), ['thinking', 'text'])
+    t.strictSame(answer(bedrock.wires[0] as Translator, cached), ['text'])
   }
 })
 

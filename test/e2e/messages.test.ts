@@ -94,7 +94,8 @@ for (const { model, prefix, wire } of wires) {
       toolCalls: [{ name: 'weather', args: { city: 'Oslo' } }, { name: 'weather' }],
       usage: { prompt: 50, completion: 9, reasoning: 4, cached: 10 },
     })
-    const [whole, streamed] = [await create({ model, tools }), await stream({ model, tools })]
+    const thinking = { type: 'adaptive' } as const
+    const [whole, streamed] = [await create({ model, tools, thinking }), await stream({ model, tools, thinking })]
     t.strictSame(plain(streamed), plain(whole))
     t.match(whole.content, [
       { type: 'thinking', thinking: 'Let me think' },

@@ -1,6 +1,7 @@
 /** Events of an answer as content blocks, one after the other: the order in which clients of this wire read them. */
 import type { Event, FinishReason, ReasoningEvent, ToolEvent } from '../../core/event.ts'
 import { carry, NATIVE_FORMAT } from './carried.ts'
+import { HiddenReasoning } from './hidden-reasoning.ts'
 import { PendingTool } from './pending-tool.ts'
 import { type BlockSink, WIRE } from './sink.ts'
 import { WebResults } from './web-results.ts'
@@ -30,15 +31,18 @@ export class Blocks {
    */
   #waiting: (PendingTool | Said)[] = []
   readonly #web: WebResults
+  /** Unset where reasoning is shown. */
+  readonly #hidden: HiddenReasoning | undefined
   #finish: FinishReason = 'stop'
   #ending: Readonly<Record<string, unknown>> | undefined
   /** What the model said in refusing, if it refused. */
   refusal = ''
 
-  /** `id` is unique to the answer. */
-  constructor(sink: BlockSink, id: string) {
+  /** `id` is unique to the answer; `hides`: see `hidesReasoning`. */
+  constructor(sink: BlockSink, id: string, hides = false) {
     this.#sink = sink
     this.#id = id
+    this.#hidden = hides ? new HiddenReasoning() : undefined
     this.#web = new WebResults(id)
   }
 
@@ -63,6 +67,7 @@ export class Blocks {
   /** Call it once, after the last event. */
   end(): void {
     this.#goOn(true)
+    if (this.#tools.size > 0) this.#unseal()
     this.#close()
     for (const block of this.#web.blocks()) this.#sink.whole(block)
   }
@@ -82,7 +87,8 @@ export class Blocks {
         this.#text(event.text)
         break
       case 'reasoning':
-        this.#reasoning(event)
+        if (this.#hidden) this.#hidden.add(event)
+        else this.#reasoning(event)
         break
       case 'phase':
         if (this.#open?.type === 'text') this.#close()
@@ -188,9 +194,15 @@ export class Blocks {
   }
 
   #openTool(tool: PendingTool): void {
+    this.#unseal()
     this.#begin({ type: 'tool', tool })
     this.#sink.open(tool.open())
     if (tool.args !== '') this.#sink.json(tool.args)
+  }
+
+  /** Writes the seals of reasoning that is not shown, beside a call. */
+  #unseal(): void {
+    for (const seal of this.#hidden?.take() ?? []) this.#reasoning(seal)
   }
 
   /** Writes what waits, up to a call whose arguments are still to come; all of it when none are. */

@@ -75,6 +75,9 @@ function reasoningOf({ thinking, output_config: output }: MessagesRequest): Part
   }
 }
 
+/** Whether the client expects a block of thinking; it reads the first block as text otherwise. */
+export const asksThinking = ({ thinking }: MessagesRequest): boolean => thinking != null && thinking.type !== 'disabled'
+
 function toolsOf({ tools: given, tool_choice: choice }: MessagesRequest): Partial<ChatRequest> {
   const searches = given?.some(isToolSearch) === true
   const tools = (given ?? []).flatMap(tool => toolOf(tool, searches) ?? [])

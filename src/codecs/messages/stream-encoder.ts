@@ -7,6 +7,7 @@ import { metadataOf } from '../accounting.ts'
 import { contextOf, endingOf, headOf } from './answer.ts'
 import { Blocks } from './blocks.ts'
 import { streamError } from './error.ts'
+import { hidesReasoning } from './hidden-reasoning.ts'
 import type { BlockSink, OpenBlock } from './sink.ts'
 import { tokensOf, totalsOf } from './usage.ts'
 
@@ -24,7 +25,7 @@ export class StreamEncoder implements Encoder, BlockSink {
 
   constructor(ex: Exchange) {
     this.#ex = ex
-    this.#blocks = new Blocks(this, ex.logId)
+    this.#blocks = new Blocks(this, ex.logId, hidesReasoning(ex))
   }
 
   write(batch: readonly Event[]): string | undefined {

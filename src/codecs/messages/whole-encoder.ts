@@ -6,6 +6,7 @@ import type { Exchange } from '../../core/exchange.ts'
 import { metadataOf } from '../accounting.ts'
 import { contextOf, endingOf, headOf } from './answer.ts'
 import { Blocks } from './blocks.ts'
+import { hidesReasoning } from './hidden-reasoning.ts'
 import type { BlockSink, OpenBlock } from './sink.ts'
 import { totalsOf } from './usage.ts'
 
@@ -20,7 +21,7 @@ export class WholeEncoder implements Encoder, BlockSink {
 
   constructor(ex: Exchange) {
     this.#ex = ex
-    this.#blocks = new Blocks(this, ex.logId)
+    this.#blocks = new Blocks(this, ex.logId, hidesReasoning(ex))
   }
 
   write(batch: readonly Event[]): undefined {
