@@ -7,6 +7,8 @@ export interface ErrorInit {
   message: string
   param?: string | null | undefined
   headers?: Record<string, string> | undefined
+  /** What client programs act on, for client wires whose errors have a place for it. */
+  details?: Readonly<Record<string, unknown>> | undefined
   /** Whether another candidate may still answer: true for faults of a provider, false for faults of the caller. */
   failover?: boolean
   /** What the upstream answered; 0 when no answer came. Unset for errors of our own. */
@@ -25,6 +27,7 @@ export class GatewayError extends Error {
   readonly code: string | null
   readonly param: string | null
   readonly headers: Readonly<Record<string, string>>
+  readonly details: Readonly<Record<string, unknown>> | undefined
   readonly failover: boolean
   readonly upstreamStatus: number | undefined
   readonly retryAfterMs: number | undefined
@@ -42,6 +45,7 @@ export class GatewayError extends Error {
     this.code = init.code
     this.param = init.param ?? null
     this.headers = init.headers ?? {}
+    this.details = init.details
     this.failover = init.failover ?? false
     this.upstreamStatus = init.upstreamStatus
     this.retryAfterMs = init.retryAfterMs

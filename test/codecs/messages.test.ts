@@ -119,6 +119,22 @@ t.test('what no provider may be asked is refused where the client wrote it', asy
   for (const [fields, code, param] of cases) t.strictSame(facts(refusal(body(fields))), { status: 400, code, param })
 })
 
+t.test('a thread is refused with what its clients act on, before anything else', async t => {
+  for (const thread of [{ type: 'create' }, { type: 'continue', previous_message_id: 'msg_1' }, {}, 'x', false]) {
+    const error = refusal({ thread, messages: [], n: 1 })
+    t.strictSame(facts(error), { status: 400, code: 'thread_unsupported_request', param: 'thread' })
+    t.strictSame(anthropicMessages.error(error), {
+      type: 'error',
+      error: {
+        type: 'invalid_request_error',
+        message: error.message,
+        details: { error_code: 'thread_unsupported_request', unsupported: ['message_threads'] },
+      },
+    })
+  }
+  t.strictSame(decode(body({ thread: null })), valid)
+})
+
 t.test('settings are mapped', async t => {
   for (const [says, fields, canonical] of settings) {
     t.strictSame(decode(body(fields)), { ...valid, ...canonical }, says)

@@ -1,6 +1,7 @@
 /** The official Messages client, unmodified, against upstreams of its own wire and of another. */
 import { readFile } from 'node:fs/promises'
 import Anthropic from '@anthropic-ai/sdk'
+import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema'
 import t from 'tap'
 import { parse, stringify } from 'yaml'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
@@ -51,7 +52,8 @@ const known = (answer: Anthropic.Message): Answer => JSON.parse(JSON.stringify(a
 const create = async (params: Partial<Params>) => known(await client.messages.create(asked(params)))
 /** Reads a stream to its end: what the client puts together from its events. */
 const stream = async (params: Partial<Params>) => known(await client.messages.stream(asked(params)).finalMessage())
-const ask = (content: string): Anthropic.MessageParam[] => [{ role: 'user', content }]
+const say = (content: string) => ({ role: 'user' as const, content })
+const ask = (content: string): Anthropic.MessageParam[] => [say(content)]
 
 /** The same request is served by an upstream of either wire: the client cannot tell which. */
 const wires = [
@@ -196,6 +198,34 @@ for (const { model, prefix, wire } of wires) {
       t.match(error, { error: { type: 'error', error: { type: 'api_error' } } }, says)
       t.ok(text.startsWith(seen) && seen !== '', says)
     }
+  })
+}
+
+for (const { model, prefix, wire } of wires) {
+  t.test(`${wire}: a client that would keep its conversation in a thread sends all of it instead`, async t => {
+    const words = async () => (await upstream.record(prefix)).map(({ body }) => JSON.stringify(body))
+    await play(prefix, { toolCalls: [{ name: 'weather', args: { city: 'Oslo' } }] }, { text: 'Cold' })
+    const run = () => 'minus five'
+    const weather = betaTool({ name: 'weather', description: 'Weather', inputSchema: { type: 'object' }, run })
+    const question = { max_tokens: 100, messages: ask('Weather in Oslo?') }
+    const last = await client.beta.messages.toolRunner({ model, ...question, tools: [weather] }).runUntilDone()
+    t.match(last.content, [{ type: 'text', text: 'Cold' }])
+    const [first, second, ...more] = await words()
+    t.strictSame(more, [], 'what was refused came to no provider')
+    t.match(second, /Weather in Oslo\?.*minus five/)
+    t.notMatch(`${first}${second}`, /"thread"/)
+
+    await play(prefix, { text: 'Hello' }, { text: 'You are Ada' })
+    const unthreaded = { unsupportedRequestBehavior: 'continue_unthreaded' } as const
+    const thread = client.beta.messages.thread({ model, max_tokens: 100, ...unthreaded })
+    await thread.send(say('I am Ada'))
+    t.match((await thread.send(say('Who am I?'))).content, [{ type: 'text', text: 'You are Ada' }])
+    t.match((await words()).at(-1), /I am Ada.*Hello.*Who am I\?/)
+
+    const strict = client.beta.messages.thread({ model, max_tokens: 100 })
+    const error = await strict.send(say('Hi')).catch((thrown: unknown) => thrown)
+    t.ok(error instanceof Anthropic.ThreadUnsupportedRequestError)
+    t.match(error, { status: 400, errorCode: 'thread_unsupported_request' })
   })
 }
 

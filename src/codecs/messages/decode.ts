@@ -7,9 +7,11 @@ import { historyOf } from './history.ts'
 import { refuseOpenAiShape } from './openai-shape.ts'
 import { compact, markOf, partsOf } from './parts.ts'
 import type { MessagesRequest, MessagesTool } from './schema.ts'
+import { refuseThread } from './thread.ts'
 
 /** Throws a 400 that names the fields that are wrong. What chat has no word for is left out: `native` sends it. */
 export function decode(body: unknown): ChatRequest {
+  refuseThread(body)
   refuseOpenAiShape(body)
   const given = checkRequest(body)
   refuseUnchecked(given)

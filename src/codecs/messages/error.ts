@@ -15,9 +15,9 @@ const TYPES: Readonly<Record<number, string>> = {
 
 const typeOf = (status: number): string => TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
 
-export const messagesError = ({ status, message }: GatewayError) => ({
+export const messagesError = ({ status, message, details }: GatewayError) => ({
   type: 'error',
-  error: { type: typeOf(status), message },
+  error: { type: typeOf(status), message, ...(details && { details }) },
 })
 
 /** Inside a stream no status tells a client when to come back; the provider's own words do (field notes 8). */

@@ -1,0 +1,18 @@
+/** Threads: conversations that the provider of this wire keeps between requests, which no gateway can route. */
+import { errors } from '../../core/error.ts'
+import { isObject } from '../../core/json.ts'
+
+/**
+ * Throws a 400 for a body with a thread, whatever else is wrong with it: a continued thread has no history in its
+ * `messages`. By these details the wire's official clients send the whole history instead.
+ */
+export function refuseThread(body: unknown): void {
+  if (!isObject(body) || body.thread == null) return
+  throw errors
+    .unsupported(
+      'thread: conversations are not kept here. Send the whole history in "messages", without "thread".',
+      'thread',
+      'thread_unsupported_request',
+    )
+    .with({ details: { error_code: 'thread_unsupported_request', unsupported: ['message_threads'] } })
+}
