@@ -4,6 +4,7 @@ import { parseBody } from '../core/exact.ts'
 import { prepare } from './messages/check.ts'
 import { asksThinking, decode } from './messages/decode.ts'
 import { messagesError } from './messages/error.ts'
+import { nativeOf } from './messages/native.ts'
 import type { MessagesRequest } from './messages/schema.ts'
 import { WIRE } from './messages/sink.ts'
 import { StreamEncoder } from './messages/stream-encoder.ts'
@@ -16,7 +17,7 @@ export const anthropicMessages = {
   /** Also hands the body on, for targets of the same wire. */
   decode(body, ex) {
     const request = decode(body)
-    ex.native = { wire: WIRE, body: body as Record<string, unknown> }
+    ex.native = nativeOf(body as Record<string, unknown>)
     ex.showsReasoning = asksThinking(body as MessagesRequest)
     return request
   },

@@ -11,7 +11,7 @@ import type { ChatRequest, Op, Ops } from './ops.ts'
 import type { Access, Policy } from './policy.ts'
 import type { Principal } from './ports.ts'
 import type { Snapshot } from './snapshot.ts'
-import type { Target, WireRequest } from './translator.ts'
+import type { NativeRequest, Target, WireRequest } from './translator.ts'
 import { type Axis, estimateTokens, mergeUsage, type Usage } from './usage.ts'
 import type { Body, Verbatim } from './verbatim.ts'
 
@@ -74,7 +74,7 @@ export class Exchange {
   /** The canonical request, once `input()` has resolved. */
   request: Ops[Op] | undefined = undefined
   /** The body as the client sent it, for codecs whose wire providers speak too; see `NativeForm`. */
-  native: { readonly wire: string; readonly body: Readonly<Record<string, unknown>> } | undefined = undefined
+  native: NativeRequest | undefined = undefined
   /** False where the client's wire shows reasoning on demand only and this request demands none. Set by the codec. */
   showsReasoning = true
   /** Canonical id of the model that was asked for, as far as it is known. */

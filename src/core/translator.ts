@@ -43,6 +43,12 @@ export interface Decoder {
   readonly done: boolean
 }
 
+/** A client's request in the words of its own wire. */
+export interface NativeRequest {
+  readonly wire: string
+  readonly body: Readonly<Record<string, unknown>>
+}
+
 /** For wires that clients speak too: takes a client's own body as it is, so that nothing of it is lost. */
 export interface NativeForm<O extends Op = Op> {
   /** The client wire whose bodies it takes. */
@@ -73,7 +79,7 @@ export interface Translator<O extends Op = Op> {
 }
 
 /** The form that takes a body of the client's own wire, if the target speaks that wire. */
-export const nativeFormOf = ({ native }: Translator, given: { readonly wire: string } | undefined) =>
+export const nativeFormOf = ({ native }: Translator, given: NativeRequest | undefined) =>
   native && given?.wire === native.wire ? native : undefined
 
 /** A plugin module that was loaded from a folder, and its text then. */

@@ -42,6 +42,11 @@ export const rows: (readonly [wrong: Json, param: string, right: Json])[] = [
     'output_config.format.schema',
     { output_config: { format: { type: 'json_schema', schema: {} } } },
   ],
+  [
+    { output_format: { type: 'json_object', schema: {} } },
+    'output_format.type',
+    { output_format: { type: 'json_schema', schema: {} } },
+  ],
   [{ tool_choice: { type: 'required' } }, 'tool_choice.type', { tool_choice: { type: 'any' } }],
   [{ tool_choice: { type: 'tool' } }, 'tool_choice.name', { tool_choice: { type: 'tool', name: 'f' } }],
   [said({ role: 'robot' }), 'messages[0].role', said({ role: 'developer' })],
@@ -101,6 +106,9 @@ const search = { type: 'tool_search_tool_regex_20251119', name: 'tool_search_too
 const tools = [{ name: 'f', input_schema: {} }]
 const web = { type: 'web_search_20260209', name: 'web_search' }
 
+const form = { type: 'json_schema', schema: { type: 'object' } }
+const response_format = { type: 'json_schema', json_schema: { name: 'answer', schema: form.schema, strict: true } }
+
 export const settings: (readonly [says: string, fields: Json, canonical: Json])[] = [
   ['null is absent', { system: null, temperature: null, tools: null, stream: null, thinking: null }, {}],
   ['zero is a value', { temperature: 0, top_p: 0 }, { temperature: 0, top_p: 0 }],
@@ -124,6 +132,14 @@ export const settings: (readonly [says: string, fields: Json, canonical: Json])[
   ],
   ['an effort alone', { output_config: { effort: 'none' } }, { reasoning: { effort: 'none' } }],
   ['thinking of another kind', { thinking: { type: 'between_tools' } }, {}],
+  ['the form of the answer', { output_config: { format: form } }, { response_format }],
+  ['the form of the answer by its older name', { output_format: form }, { response_format }],
+  [
+    'the older name beside an effort',
+    { output_format: form, output_config: { effort: 'low', format: null } },
+    { reasoning: { effort: 'low' }, response_format },
+  ],
+  ['no form of the answer', { output_format: null }, {}],
   ['tools that only their provider knows', { tools: [{ type: 'bash_20250124', name: 'bash' }] }, {}],
   ['R11 a choice without tools', { tool_choice: { type: 'any' } }, {}],
   ['R10 no tools', { tools: [], tool_choice: { type: 'auto' } }, {}],
@@ -159,6 +175,18 @@ export const settings: (readonly [says: string, fields: Json, canonical: Json])[
   ['a user that only looks like JSON', { metadata: { user_id: '{u' } }, { user: '{u' }],
   ['JSON without a session', { metadata: { user_id: '{"a":1}' } }, { user: '{"a":1}' }],
   ['a tier of other words', { service_tier: 'batch' }, {}],
+]
+
+/** Bodies in an older form, and what a provider of the same wire gets in their place; null for what is left out. */
+export const renewed: (readonly [says: string, fields: Json, sent: Json])[] = [
+  ['the form of the answer', { output_format: form }, { output_format: null, output_config: { format: form } }],
+  [
+    'the form of the answer beside an effort',
+    { output_format: form, output_config: { effort: 'low' } },
+    { output_format: null, output_config: { effort: 'low', format: form } },
+  ],
+  ['no form of the answer', { output_format: null }, { output_format: null }],
+  ['no thread', { thread: null, came_later: 1 }, { thread: null }],
 ]
 
 const part = (said: string) => ({ type: 'text', text: said })

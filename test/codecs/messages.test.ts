@@ -11,7 +11,7 @@ import type { ChatRequest } from '../../src/core/ops.ts'
 import { exchange, thrown } from '../core/kit.ts'
 import { deepFreeze } from '../plugins/wire-kit.ts'
 import type { Json } from './bodies.ts'
-import { blocks, histories, openAiShaped, rows, settings, valid } from './messages-bodies.ts'
+import { blocks, histories, openAiShaped, renewed, rows, settings, valid } from './messages-bodies.ts'
 
 /** The same cases on every run. */
 fc.configureGlobal({ seed: 20261120 })
@@ -30,6 +30,16 @@ t.test('a golden body becomes its chat request, and is kept as it came', async t
   t.strictSame(anthropicMessages.decode(sent, ex), golden('agent.request'))
   t.equal(ex.native?.wire, 'anthropic.messages')
   t.equal(ex.native?.body, sent)
+})
+
+t.test('of an older body, what providers take only with a beta is renewed', async t => {
+  for (const [says, fields, sent] of renewed) {
+    const ex = exchange()
+    const given = deepFreeze(body(fields))
+    anthropicMessages.decode(given, ex)
+    const expected = Object.fromEntries(Object.entries({ ...given, ...sent }).filter(([, value]) => value !== null))
+    t.strictSame(ex.native?.body, expected, says)
+  }
 })
 
 t.test('every wrong field is refused by name, and its neighbour passes', async t => {
@@ -114,6 +124,14 @@ t.test('what no provider may be asked is refused where the client wrote it', asy
     [{ safeguards: {} }, 'model_not_supported', 'safeguards'],
     [{ fallbacks: [{ model: 'x' }] }, 'model_not_supported', 'fallbacks'],
     [{ fallbacks: 'default' }, 'model_not_supported', 'fallbacks'],
+    [
+      {
+        output_format: { type: 'json_schema', schema: {} },
+        output_config: { format: { type: 'json_schema', schema: {} } },
+      },
+      'unsupported_parameter_combination',
+      'output_format',
+    ],
     [{ tools: [{ type: 'advisor_20260301', name: 'advisor', model: 'x' }] }, 'model_not_supported', 'tools[0].model'],
   ]
   for (const [fields, code, param] of cases) t.strictSame(facts(refusal(body(fields))), { status: 400, code, param })

@@ -202,6 +202,26 @@ for (const { model, prefix, wire } of wires) {
 }
 
 for (const { model, prefix, wire } of wires) {
+  t.test(`${wire}: the form of an answer has two names`, async t => {
+    const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] }
+    const format = { type: 'json_schema' as const, schema }
+    await play(prefix, { text: '{"city":"Oslo"}' })
+    const parsed = await client.beta.messages.parse({ ...asked({ model }), output_format: format })
+    t.match(parsed.parsed_output, { city: 'Oslo' })
+    // The client writes the newer name; others write the older one.
+    for (const fields of [{ output_format: format }, { output_config: { format } }]) {
+      const response = await gateway.post('/v1/messages', { ...asked({ model }), ...fields })
+      t.equal(response.status, 200, await response.text())
+    }
+    const [one, ...others] = await upstream.record(prefix)
+    t.match(JSON.stringify(one!.body), /"city"/)
+    t.strictSame(
+      others.map(({ body, refused }) => ({ body, refused })),
+      Array(2).fill({ body: others[1]!.body, refused: null }),
+    )
+    t.match(JSON.stringify(others[1]!.body), '"required":["city"]')
+  })
+
   t.test(`${wire}: a client that would keep its conversation in a thread sends all of it instead`, async t => {
     const words = async () => (await upstream.record(prefix)).map(({ body }) => JSON.stringify(body))
     await play(prefix, { toolCalls: [{ name: 'weather', args: { city: 'Oslo' } }] }, { text: 'Cold' })

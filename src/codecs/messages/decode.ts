@@ -23,12 +23,13 @@ export function decode(body: unknown): ChatRequest {
     ...toolsOf(given),
     ...callerOf(given),
   }
-  const { temperature, top_p, stream, output_config: output, service_tier: tier } = given
+  const { temperature, top_p, stream, service_tier: tier } = given
   if (temperature != null) request.temperature = temperature
   if (top_p != null) request.top_p = top_p
   if (stream != null) request.stream = stream
-  if (output?.format) {
-    const { schema } = output.format
+  const format = formatOf(given)
+  if (format) {
+    const { schema } = format
     request.response_format = { type: 'json_schema', json_schema: { name: 'answer', schema, strict: true } }
   }
   const canonical = tier === 'standard_only' ? 'default' : tier
@@ -50,6 +51,15 @@ function refuseUnchecked(given: MessagesRequest & { safeguards?: unknown; fallba
     if (tool.type == null || tool.type === 'custom' || tool.model == null) return
     throw errors.unsupported(`tools[${i}].model would let the provider ask ${another}.`, `tools[${i}].model`)
   })
+}
+
+/** The form of the answer, by either of its names. */
+function formatOf({ output_config: output, output_format: older }: MessagesRequest) {
+  if (!older || !output?.format) return older ?? output?.format
+  throw errors.combination(
+    'output_format is the older name of output_config.format, and this request has both: send output_config.format alone.',
+    'output_format',
+  )
 }
 
 const isTier = (tier: string | null | undefined): tier is NonNullable<ChatRequest['service_tier']> =>

@@ -89,6 +89,8 @@ export const tool = s.open({
 /** What only the client's own tools must have. */
 export const customTool = s.open({ name: s.string(), input_schema: s.open({}) })
 
+const format = maybe(s.open({ type: s.enum('json_schema'), schema: s.open({}) }))
+
 /** The fields of the body; what is in its lists has schemas of its own. */
 export const fields = {
   model: s.string({ minLength: 1, maxLength: 256 }),
@@ -114,9 +116,11 @@ export const fields = {
   output_config: maybe(
     s.open({
       effort: maybe(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')),
-      format: maybe(s.open({ type: s.enum('json_schema'), schema: s.open({}) })),
+      format,
     }),
   ),
+  /** The older name of `output_config.format`. */
+  output_format: format,
   service_tier: maybe(s.string()),
 } as const
 

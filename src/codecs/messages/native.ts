@@ -1,0 +1,15 @@
+/** A Messages request as it goes to providers of the same wire. */
+import type { Json } from '../../core/json.ts'
+import type { NativeRequest } from '../../core/translator.ts'
+import { WIRE } from './sink.ts'
+
+/** `body` has passed the endpoint's schema. */
+export const nativeOf = (body: Json): NativeRequest => ({ wire: WIRE, body: current(body) })
+
+/** The body without fields that providers take only with a beta: the form of the answer has a name without one. */
+function current(body: Json): Json {
+  if (!Object.hasOwn(body, 'output_format') && !Object.hasOwn(body, 'thread')) return body
+  const { output_format: format, thread: _, ...rest } = body
+  if (format == null) return rest
+  return { ...rest, output_config: { ...(rest.output_config as Json | null | undefined), format } }
+}
