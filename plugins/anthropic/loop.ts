@@ -2,7 +2,7 @@
 
 interface Turn<Block> {
   readonly role: string
-  content: string | Block[]
+  content?: string | Block[]
 }
 
 /** What the assistant said in the loop that waits for its next step; empty for a conversation that ends otherwise. */
@@ -37,4 +37,4 @@ export function dropThoughts<Block>(loop: readonly Turn<Block>[], isThought: (bl
   }
 }
 
-const blocksOf = <Block>({ content }: Turn<Block>): readonly Block[] => (typeof content === 'string' ? [] : content)
+const blocksOf = <Block>({ content }: Turn<Block>): readonly Block[] => (Array.isArray(content) ? content : [])

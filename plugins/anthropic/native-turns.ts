@@ -4,11 +4,16 @@ import { type Block, isVisible, textBlock } from './blocks.ts'
 import { toWireName } from './tool-name.ts'
 
 type Json = Record<string, unknown>
-type Role = 'user' | 'assistant' | 'system'
-export interface Turn {
-  role: Role
+interface Spoken {
+  role: 'user' | 'assistant'
   content: string | Block[]
 }
+/** Without content it only sets what counts from its place on. */
+interface Instruction {
+  role: 'system'
+  content?: string | Block[]
+}
+export type Turn = Spoken | Instruction
 
 export interface NativeTurns {
   readonly messages: Turn[]
@@ -21,7 +26,8 @@ export function nativeTurns(messages: readonly Json[], target: Target): NativeTu
   const turns = new Turns()
   for (const message of messages) {
     const { role, content } = message as { role: string; content: string | Block[] }
-    if (role === 'system' || role === 'developer') turns.system({ ...message, role: 'system', content })
+    if (role === 'system' || role === 'developer')
+      turns.system({ ...(message as Partial<Instruction>), role: 'system' })
     else if (role === 'assistant') {
       const kept = typeof content === 'string' ? (isVisible(content) ? content : []) : assistantBlocks(content, target)
       turns.add({ ...message, role, content: kept })
@@ -48,14 +54,14 @@ class Turns {
   /** Content of the last turn once it was joined with another. */
   #joined: Block[] = []
 
-  system(turn: Turn): void {
-    if (this.#turns.length === 0) append(this.leading, blocksOf(turn.content))
+  system(turn: Instruction): void {
+    if (this.#turns.length === 0) append(this.leading, blocksOf(turn.content ?? []))
     else if (calls(this.#turns.at(-1))) this.#held.push(turn)
     else this.#turns.push(turn)
   }
 
   /** `isMade` is for a turn that the client did not write so. */
-  add(turn: Turn, isMade = false): void {
+  add(turn: Spoken, isMade = false): void {
     // Nothing is left of a turn that held only another provider's thinking.
     if (turn.role === 'assistant' && turn.content.length === 0) {
       this.#isMade = true

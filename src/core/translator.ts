@@ -47,6 +47,8 @@ export interface Decoder {
 export interface NativeRequest {
   readonly wire: string
   readonly body: Readonly<Record<string, unknown>>
+  /** Path of a field that changes what is asked, and that no other wire can carry; undefined when there is none. */
+  readonly only?: string | undefined
 }
 
 /** For wires that clients speak too: takes a client's own body as it is, so that nothing of it is lost. */

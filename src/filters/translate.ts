@@ -1,5 +1,5 @@
 /** Encodes the canonical request to the target's wire. Only prepares: the terminal sends and decodes. */
-import { GatewayError } from '../core/error.ts'
+import { errors, GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import type { Op, Ops } from '../core/ops.ts'
@@ -18,6 +18,7 @@ export const translate: FilterFactory<object> = {
     return {
       handle(ex, next) {
         const target = ex.target!
+        refuseForeign(ex, target)
         const input = accepted(ex, target)
         const plain = target.translator.inlineMedia && 'messages' in input ? images.inlined(ex, input) : input
         if (plain instanceof Promise) {
@@ -34,6 +35,16 @@ export const translate: FilterFactory<object> = {
       },
     }
   },
+}
+
+/** A field that means something is never dropped in silence: another target may speak the client's wire. */
+function refuseForeign({ native }: Exchange, { translator, mapping, provider }: Target): void {
+  if (native?.only === undefined || nativeFormOf(translator, native)) return
+  const only = `"${native.only}" can only be sent to providers that speak ${native.wire}`
+  const chosen = `"${mapping.model.id}" at ${provider.id} is called by ${translator.wire}`
+  throw errors
+    .unsupported(`${only}, and ${chosen}: leave it out, or choose another model.`, native.only)
+    .with({ failover: true })
 }
 
 function encode(ex: Exchange, input: Ops[Op], target: Target): void {

@@ -52,6 +52,12 @@ export const rows: (readonly [wrong: Json, param: string, right: Json])[] = [
   [said({ role: 'robot' }), 'messages[0].role', said({ role: 'developer' })],
   [said({ content: 7 }), 'messages[0].content', said({ content: [] })],
   [said({ content: ['a'] }), at, said({ content: '' })],
+  [said({ role: 'system', content: undefined }), 'messages[0].content', said({ role: 'system' })],
+  [
+    said({ content: undefined, output_config: {} }),
+    'messages[0].content',
+    said({ role: 'system', content: undefined, output_config: {} }),
+  ],
   [block({}), `${at}.type`, block({ type: 'came_later', x: 1 })],
   [text({ text: 7 }), `${at}.text`, text()],
   [text({ cache_control: { type: 'x' } }), `${at}.cache_control.type`, text({ cache_control: null })],
@@ -177,18 +183,6 @@ export const settings: (readonly [says: string, fields: Json, canonical: Json])[
   ['a tier of other words', { service_tier: 'batch' }, {}],
 ]
 
-/** Bodies in an older form, and what a provider of the same wire gets in their place; null for what is left out. */
-export const renewed: (readonly [says: string, fields: Json, sent: Json])[] = [
-  ['the form of the answer', { output_format: form }, { output_format: null, output_config: { format: form } }],
-  [
-    'the form of the answer beside an effort',
-    { output_format: form, output_config: { effort: 'low' } },
-    { output_format: null, output_config: { effort: 'low', format: form } },
-  ],
-  ['no form of the answer', { output_format: null }, { output_format: null }],
-  ['no thread', { thread: null, came_later: 1 }, { thread: null }],
-]
-
 const part = (said: string) => ({ type: 'text', text: said })
 const pdf = { type: 'base64', media_type: 'application/pdf', data: 'JVBERi0=' }
 
@@ -296,6 +290,32 @@ export const histories: (readonly [says: string, messages: Json[], canonical: Js
       { role: 'function', tool_call_id: 'b', content: [part('2')] },
     ],
     [called, ...tools2('1', '2')],
+  ],
+  [
+    'a system message that is cleared by the next user message, before and after it came',
+    [
+      { role: 'system', content: 'one', clear_at: 'next_user_message' },
+      { role: 'system', content: 'two', clear_at: 'never' },
+      user('a'),
+      { role: 'assistant', content: 'b' },
+      { role: 'system', content: 'three', clear_at: 'next_user_message' },
+    ],
+    [
+      { role: 'system', content: 'two' },
+      user('a'),
+      { role: 'assistant', content: 'b' },
+      { role: 'system', content: 'three' },
+    ],
+  ],
+  [
+    'a system message that only sets an effort',
+    [user('a'), { role: 'system', output_config: { effort: 'low' } }],
+    [user('a')],
+  ],
+  [
+    'a summary in the place of what it sums up',
+    [{ role: 'assistant', content: [{ type: 'compaction', content: 'Ada asked.', signature: 's' }] }, user('b')],
+    [{ role: 'assistant', content: 'Summary of the conversation so far:\nAda asked.' }, user('b')],
   ],
   ['a tool message without an id', [{ role: 'tool', content: 'x' }], [user('x')]],
   ['a text', [user('a'), { role: 'assistant', content: 'b' }], [user('a'), { role: 'assistant', content: 'b' }]],

@@ -11,7 +11,8 @@ import type { ChatRequest } from '../../src/core/ops.ts'
 import { exchange, thrown } from '../core/kit.ts'
 import { deepFreeze } from '../plugins/wire-kit.ts'
 import type { Json } from './bodies.ts'
-import { blocks, histories, openAiShaped, renewed, rows, settings, valid } from './messages-bodies.ts'
+import { blocks, histories, openAiShaped, rows, settings, valid } from './messages-bodies.ts'
+import { onlyNative, renewed } from './native-bodies.ts'
 
 /** The same cases on every run. */
 fc.configureGlobal({ seed: 20261120 })
@@ -39,6 +40,14 @@ t.test('of an older body, what providers take only with a beta is renewed', asyn
     anthropicMessages.decode(given, ex)
     const expected = Object.fromEntries(Object.entries({ ...given, ...sent }).filter(([, value]) => value !== null))
     t.strictSame(ex.native?.body, expected, says)
+  }
+})
+
+t.test('what only a provider of the same wire can carry is named', async t => {
+  for (const [fields, path] of onlyNative) {
+    const ex = exchange()
+    anthropicMessages.decode(deepFreeze(body(fields)), ex)
+    t.equal(ex.native?.only, path, JSON.stringify(fields).slice(0, 120))
   }
 })
 

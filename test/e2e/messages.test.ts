@@ -29,6 +29,7 @@ const gateway = await startGateway(t, {
       models: [
         { ...testMapping, model: 'gpt', id: 'gpt-1', pricing },
         { ...testMapping, model: 'unpriced', id: 'gpt-0', pricing: undefined },
+        { ...testMapping, model: 'either', id: 'either-1', pricing: { prompt: '0.1', completion: '0.1' } },
       ],
     },
     b: {
@@ -36,7 +37,10 @@ const gateway = await startGateway(t, {
       auth: { scheme: 'header', header: 'x-api-key', secret: upstreamSecret },
       headers: { 'anthropic-version': '2023-06-01' },
       wires: { chat: 'anthropic.messages' },
-      models: [{ ...testMapping, model: 'claude', id: 'claude-1', pricing }],
+      models: [
+        { ...testMapping, model: 'claude', id: 'claude-1', pricing },
+        { ...testMapping, model: 'either', id: 'either-1', pricing },
+      ],
     },
   },
 })
@@ -279,6 +283,25 @@ t.test('an upstream of the same wire gets all that the client sent', async t => 
   const [entry] = await upstream.record('b')
   t.strictSame(entry!.body, { model: 'claude-1', ...sent })
   t.notOk('anthropic-beta' in entry!.headers)
+})
+
+t.test('what only one wire can carry goes to a provider of that wire, or is refused by name', async t => {
+  await play('a', { text: 'foreign' })
+  await upstream.script('b', [{ text: 'native' }])
+  const container = { container: 'c1' }
+  const text = async (params: object) => JSON.stringify((await create({ model: 'either', ...params })).content)
+  t.match(await text({}), 'foreign', 'the cheaper one')
+  t.match(await text(container), 'native')
+  t.match((await upstream.record('b')).at(-1)!.body, container)
+  const cases: [Partial<Params>, RegExp][] = [
+    [container, /"container".*anthropic.messages.*openai.chat/],
+    [{ tools: [{ type: 'code_execution_20250825', name: 'code_execution' }] }, /"tools\[0\]\.type"/],
+  ]
+  for (const [fields, message] of cases) {
+    const error = await create({ model: 'gpt', ...fields }).catch((thrown: unknown) => thrown)
+    t.ok(error instanceof Anthropic.BadRequestError)
+    t.match(error, { error: { type: 'error', error: { type: 'invalid_request_error', message } } })
+  }
 })
 
 t.test('each refusal surfaces as the class that the client has for its status, in its own form', async t => {

@@ -13,6 +13,7 @@ import type { Exchange } from '../../src/core/exchange.ts'
 import type { FilterFactory, Reply } from '../../src/core/filter.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import type { CachedReply, Principal, Quota, Services } from '../../src/core/ports.ts'
+import type { Translator } from '../../src/core/translator.ts'
 import { auth } from '../../src/filters/auth.ts'
 import { cache } from '../../src/filters/cache.ts'
 import { bend } from '../../src/filters/quirks.ts'
@@ -134,6 +135,36 @@ t.test('a request is encoded for its target, without what the mapping does not a
     t.strictSame(encoded.pop(), [sent, stream], says)
     t.ok('heat' in ex.outbound!.body, says)
   }
+})
+
+t.test('what only one wire can carry is not sent by another', async t => {
+  const foreign: Translator = {
+    ...target().translator,
+    wire: 'other',
+    encode: () => ({ path: '/canonical', body: {} }),
+  }
+  const translator: Translator = {
+    ...foreign,
+    wire: 'w',
+    native: { wire: 'w', encode: () => ({ path: '/native', body: {} }) },
+  }
+  const ask = async (speaks: Translator, only: string | undefined) => {
+    const ex = exchange({ request, target: { ...target(), translator: speaks } })
+    ex.native = { wire: 'w', body: {}, only }
+    const got = await run(translate, {}, {}, ex)
+    return got instanceof GatewayError ? got : ex.outbound?.path
+  }
+  t.equal(await ask(translator, 'container'), '/native')
+  t.equal(await ask(foreign, undefined), '/canonical')
+  t.match(await ask(foreign, 'container'), {
+    status: 400,
+    param: 'container',
+    failover: true,
+    upstreamStatus: undefined,
+    message:
+      '"container" can only be sent to providers that speak w, and "acme-large" at acme is called by other: ' +
+      'leave it out, or choose another model.',
+  })
 })
 
 t.test('rate limit headers are structured fields, and never negative', async t => {

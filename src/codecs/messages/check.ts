@@ -2,7 +2,7 @@
 import { errors } from '../../core/error.ts'
 import { type Schema, s } from '../../core/schema.ts'
 import { type Validator, validator } from '../validate.ts'
-import { anyBlock, blockSchemas, customTool, fields, type MessagesRequest, message, tool } from './schema.ts'
+import { anyBlock, blockSchemas, customTool, fields, type MessagesRequest, message, setting, tool } from './schema.ts'
 
 type Json = Record<string, unknown>
 
@@ -17,12 +17,14 @@ const required = Object.entries(fields).flatMap(([name, schema]) => ('optional' 
 const ofBlock = compile(blockSchemas)
 const ofAnyBlock = validator(anyBlock)
 const ofMessage = validator(message)
+const ofSetting = validator(setting)
 const ofTool = validator(tool)
 const ofCustomTool = validator(customTool)
 
 /** Compiles every schema, which otherwise the first requests do. */
 export function prepare(): void {
-  const validators = [isObject, ...ofField.values(), ...ofBlock.values(), ofAnyBlock, ofMessage, ofTool, ofCustomTool]
+  const pieces = [ofAnyBlock, ofMessage, ofSetting, ofTool, ofCustomTool]
+  const validators = [isObject, ...ofField.values(), ...ofBlock.values(), ...pieces]
   for (const validator of validators) validator.prepare()
 }
 
@@ -33,6 +35,7 @@ export function checkRequest(body: unknown): MessagesRequest {
     const { messages, system, tools } = fieldsOf(body as Json, issues)
     if (Array.isArray(messages)) {
       each(messages, 'messages', issues, (turn, at) => {
+        if (isSetting(turn)) return
         if (issues.add(ofMessage, turn, at)) checkBlocks((turn as Json).content, `${at}.content`, issues)
       })
     }
@@ -53,6 +56,9 @@ function fieldsOf(body: Json, issues: Issues): Json {
   }
   return right
 }
+
+const isSetting = (turn: unknown): boolean =>
+  (turn as Json | null)?.content === undefined && ofSetting.fault(turn) === undefined
 
 function checkTool(tool: unknown, at: string, issues: Issues): void {
   if (!issues.add(ofTool, tool, at)) return

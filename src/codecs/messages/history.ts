@@ -17,11 +17,14 @@ export function historyOf(turns: readonly Turn[]): Message[] {
     held = []
     isAnswering = false
   }
+  const lastUser = turns.findLastIndex(({ role }) => role === 'user')
   turns.forEach((turn, i) => {
     const at = `messages[${i}].content`
     switch (turn.role) {
       case 'system':
       case 'developer': {
+        // It was meant for the user turn that it follows, which is over; or it says nothing.
+        if ((turn.clear_at === 'next_user_message' && i < lastUser) || isSetting(turn)) break
         const message: Message = { role: turn.role, content: compact(partsOf(turn.content, at)) }
         if (isAnswering) held.push(message)
         else messages.push(message)
@@ -48,6 +51,8 @@ export function historyOf(turns: readonly Turn[]): Message[] {
   release()
   return messages
 }
+
+const isSetting = ({ content }: Partial<Turn>): boolean => content === undefined
 
 function userTurn(
   { role, content, tool_call_id: id }: Turn,

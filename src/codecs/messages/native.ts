@@ -1,10 +1,11 @@
 /** A Messages request as it goes to providers of the same wire. */
 import type { Json } from '../../core/json.ts'
 import type { NativeRequest } from '../../core/translator.ts'
+import { nativeOnly } from './native-only.ts'
 import { WIRE } from './sink.ts'
 
 /** `body` has passed the endpoint's schema. */
-export const nativeOf = (body: Json): NativeRequest => ({ wire: WIRE, body: current(body) })
+export const nativeOf = (body: Json): NativeRequest => ({ wire: WIRE, body: current(body), only: nativeOnly(body) })
 
 /** The body without fields that providers take only with a beta: the form of the answer has a name without one. */
 function current(body: Json): Json {

@@ -75,7 +75,7 @@ function documentParts({ source, title, context }: Extract<Block, { type: 'docum
 
 /** What a model without the block should still know of it. */
 function noteOf(block: { type: string }): string | undefined {
-  const { type, name, tool_name, tool } = block as Record<string, unknown>
+  const { type, name, tool_name, tool, content } = block as Record<string, unknown>
   const named = [name, tool_name, (tool as { name?: unknown } | null | undefined)?.name]
   const known = named.find(value => typeof value === 'string') ?? 'unnamed'
   switch (type) {
@@ -85,6 +85,10 @@ function noteOf(block: { type: string }): string | undefined {
       return `[tool added: ${known}]`
     case 'tool_removal':
       return `[tool removed: ${known}]`
+    case 'compaction':
+      return typeof content === 'string' && content !== ''
+        ? `Summary of the conversation so far:\n${content}`
+        : undefined
     default:
       return undefined
   }

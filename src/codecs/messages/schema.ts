@@ -64,7 +64,11 @@ export const message = s.open({
   role: s.enum('user', 'assistant', 'system', 'developer', 'tool', 'function'),
   content,
   tool_call_id: maybe(s.string()),
+  clear_at: maybe(s.string()),
 })
+
+/** A message that says nothing: it sets what counts from its place on. */
+export const setting = s.open({ role: s.enum('system'), output_config: s.open({}) })
 
 export const tool = s.open({
   /** Unset or `custom` for a tool of the client; a versioned name for one that the provider knows. */
