@@ -7,6 +7,7 @@ import { MessagesDecoder } from './anthropic/decode.ts'
 import { encode } from './anthropic/encode.ts'
 import { faultOf } from './anthropic/fault.ts'
 import { native } from './anthropic/native.ts'
+import { BETA_HEADER } from './anthropic/passed-betas.ts'
 import { answersByTool } from './anthropic/tools.ts'
 import { encode as encodeVertex, native as nativeVertex, plainOf } from './anthropic/vertex.ts'
 
@@ -17,7 +18,12 @@ const messages: Translator<'chat'> = {
   wire: 'anthropic.messages',
   encode,
   // Its answers never come by tool: a client's own body goes without the tool that `encode` offers for them.
-  native: { wire: 'anthropic.messages', encode: native, decoder: (mode, target) => new MessagesDecoder(mode, target) },
+  native: {
+    wire: 'anthropic.messages',
+    headers: [BETA_HEADER],
+    encode: native,
+    decoder: (mode, target) => new MessagesDecoder(mode, target),
+  },
   decoder: (mode, target, input) => new MessagesDecoder(mode, target, answersByTool(input, target)),
   error,
 }

@@ -1,6 +1,7 @@
-/** The beta tokens that a body needs (wire/anthropic.md section 2.3). Clients' own headers are not passed on. */
-import { listIn } from '../../src/plugin.ts'
+/** Beta tokens: those that a body needs (wire/anthropic.md section 2.3), and those of clients that are passed on. */
+import { listIn, type Target } from '../../src/plugin.ts'
 import { FILES_BETA, isFile } from './encode.ts'
+import { isPassed, tokensIn } from './passed-betas.ts'
 
 type Json = Record<string, unknown>
 type Maybe = Json | null | undefined
@@ -13,7 +14,7 @@ const usesTool =
 const edits = ({ context_management: management }: Json) => list((management as Maybe)?.edits)
 const isCompaction = (edit: Maybe) => String(edit?.type).startsWith('compact')
 
-const rules: readonly (readonly [token: string, needed: (body: Json) => boolean])[] = [
+const rules: readonly (readonly [token: string, isNeeded: (body: Json) => boolean])[] = [
   [
     'context-management-2025-06-27',
     body => body.context_management != null && !(edits(body).length > 0 && edits(body).every(isCompaction)),
@@ -29,9 +30,16 @@ const rules: readonly (readonly [token: string, needed: (body: Json) => boolean]
   [FILES_BETA, ({ messages }) => list(messages).some(message => list(message?.content).some(isFile))],
 ]
 
-/** A comma-separated list; empty when the body needs none. */
-export const betasOf = (body: Json): string =>
-  rules
-    .filter(([, needed]) => needed(body))
-    .map(([token]) => token)
-    .join(',')
+/** What `body` needs, and what the client's header `given` adds to it; each token once. */
+export function betasOf(body: Json, target: Target, given: string | undefined): string[] {
+  const needed = rules.filter(([, isNeeded]) => isNeeded(body)).map(([token]) => token)
+  if (given === undefined) return needed
+  const features = new Set(needed.map(featureOf))
+  const passed = tokensIn(given).filter(token => features.has(featureOf(token)) || isPassed(token, target))
+  // A client that names a version of a needed feature has written its body for that version.
+  const named = new Set(passed.map(featureOf))
+  return [...needed.filter(token => !named.has(featureOf(token))), ...passed]
+}
+
+/** `mcp-client` of `mcp-client-2025-11-20`. */
+const featureOf = (token: string): string => token.replace(/-\d{4}-\d\d-\d\d$/, '')

@@ -3,6 +3,7 @@ import { type ChatRequest, endsInAnswer, type Target, type WireRequest } from '.
 import { type Block, textBlock } from './blocks.ts'
 import { checkBreakpoints } from './breakpoints.ts'
 import { beganWithoutThought, dropThoughts, openLoop } from './loop.ts'
+import { BETA_HEADER } from './passed-betas.ts'
 import { strictSchema } from './schema.ts'
 import { cannotForce, isAdaptive, mustThink, type Thinking, thinkingOf } from './thinking.ts'
 import { answerSchema, answersByTool, isForced, toolsOf } from './tools.ts'
@@ -52,7 +53,8 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     ...((tier === 'standard_only' || tier === 'auto') && { service_tier: tier }),
     ...(stream && { stream: true }),
   }
-  return { path: '/messages', body, ...(usesFiles(turns) && { headers: betaHeader(target, FILES_BETA) }) }
+  const headers = usesFiles(turns) ? betaHeader(target, [FILES_BETA]) : undefined
+  return headers ? { path: '/messages', body, headers } : { path: '/messages', body }
 }
 
 const systemOf = (blocks: Block[]): string | Block[] =>
@@ -102,10 +104,12 @@ export function isFile(block: Maybe): boolean {
   return (source as Maybe)?.type === 'file' || (Array.isArray(content) && content.some(isFile))
 }
 
-/** `tokens` is a list as the header has it. The provider's own stay: this header replaces the manifest's. */
-export function betaHeader({ provider }: Target, tokens: string): Record<string, string> {
-  const configured = headerOf(provider.headers, 'anthropic-beta')
-  return configured ? { [configured.name]: `${configured.value},${tokens}` } : { 'anthropic-beta': tokens }
+/** With the provider's own tokens, because this header replaces the manifest's; undefined when that says it all. */
+export function betaHeader({ provider }: Target, tokens: readonly string[]): Record<string, string> | undefined {
+  const { name, value } = headerOf(provider.headers, BETA_HEADER) ?? { name: BETA_HEADER, value: '' }
+  const own = value.split(',').flatMap(token => token.trim() || [])
+  const added = tokens.filter(token => !own.includes(token))
+  return added.length === 0 ? undefined : { [name]: [...own, ...added].join(',') }
 }
 
 function headerOf(headers: Readonly<Record<string, string>>, lowerName: string) {

@@ -9,6 +9,7 @@ import { checkBreakpoints } from './breakpoints.ts'
 import { acceptsSampling, betaHeader } from './encode.ts'
 import { beganWithoutThought, dropThoughts, openLoop } from './loop.ts'
 import { nativeTurns, type Turn } from './native-turns.ts'
+import { BETA_HEADER } from './passed-betas.ts'
 import { toWireName } from './tool-name.ts'
 import { isResult, isThought } from './turns.ts'
 
@@ -40,6 +41,7 @@ export function native(
   _input: Readonly<ChatRequest>,
   target: Target,
   stream: boolean,
+  given?: Readonly<Record<string, string>>,
 ): WireRequest {
   if (body.speed === 'fast' && target.credential?.source !== 'byok') {
     throw errors.unpriced(target.mapping.model.id, target.provider.id, 'fast answers of ').with({ failover: true })
@@ -69,8 +71,8 @@ export function native(
   checkBreakpoints(sent.tools, sent.system, messages)
   if (stream) sent.stream = true
   else delete sent.stream
-  const betas = betasOf(sent)
-  return { path: '/messages', body: sent, ...(betas !== '' && { headers: betaHeader(target, betas) }) }
+  const headers = betaHeader(target, betasOf(sent, target, given?.[BETA_HEADER]))
+  return headers ? { path: '/messages', body: sent, headers } : { path: '/messages', body: sent }
 }
 
 /** The loop of tool calls that turns of this wire end in. */

@@ -17,7 +17,7 @@ export const anthropicMessages = {
   /** Also hands the body on, for targets of the same wire. */
   decode(body, ex) {
     const request = decode(body)
-    ex.native = nativeOf(body as Record<string, unknown>)
+    ex.native = nativeOf(body as Record<string, unknown>, ex)
     ex.showsReasoning = asksThinking(body as MessagesRequest)
     return request
   },

@@ -30,6 +30,7 @@ export function linkProvider(file: ConfigFile<ProviderFile>, registries: WireReg
     baseUrl: baseUrl(file),
     auth: linkAuth(file),
     headers: headers(file),
+    passHeaders: passHeaders(file, registries),
     credentials: linkCredentials(file),
     wires: linkWires(source, value.wires, registries, ['wires']),
     quirks: { ...value.quirks, clamp: clamps(file) },
@@ -80,6 +81,14 @@ function headers({ source, value }: ConfigFile<ProviderFile>): Record<string, st
     fixed[name.toLowerCase()] = text
   }
   return fixed
+}
+
+/** Only headers that some wire knows how to pass on. */
+function passHeaders({ source, value }: ConfigFile<ProviderFile>, { wires }: WireRegistries): Provider['passHeaders'] {
+  const known = new Set([...wires.values()].flatMap(({ native }) => native?.headers ?? []))
+  const unknown = Object.keys(value.pass_headers).find(name => !known.has(name))
+  if (unknown === undefined) return value.pass_headers
+  throw source.error(unknownName('client header', unknown, known), ['pass_headers', unknown], 'key')
 }
 
 function clamps({ source, value }: ConfigFile<ProviderFile>): Provider['quirks']['clamp'] {

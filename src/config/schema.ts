@@ -158,6 +158,12 @@ const mapping = s.object({
   ...lifecycle,
 })
 
+const passed = s.string({
+  pattern: '^[A-Za-z0-9._-]{0,64}\\*?$',
+  minLength: 1,
+  description: 'a token such as "context-1m-2025-08-07", or the beginning of some and "*"',
+})
+
 /** `providers.d/<id>.yaml`. */
 export const providerFile = s.object({
   provider: id,
@@ -166,6 +172,7 @@ export const providerFile = s.object({
   base_url: url,
   auth,
   headers: s.default(s.record(s.string()), {}),
+  pass_headers: s.default(s.record(s.array(passed, { minItems: 1 })), {}),
   wires: s.record(s.string()),
   quirks: s.default(
     s.object({

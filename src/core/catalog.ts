@@ -101,6 +101,8 @@ export interface Provider {
   readonly baseUrl: string
   readonly auth: Auth
   readonly headers: Readonly<Record<string, string>>
+  /** By a client's header in lower case: tokens that are passed on besides those of its wire; `*` ends a prefix. */
+  readonly passHeaders: Readonly<Record<string, readonly string[]>>
   readonly credentials: readonly Credential[]
   readonly wires: ReadonlyMap<Op, Translator>
   readonly quirks: Quirks

@@ -47,6 +47,8 @@ export interface Decoder {
 export interface NativeRequest {
   readonly wire: string
   readonly body: Readonly<Record<string, unknown>>
+  /** Headers of the wire that go with the body, by their names in lower case. */
+  readonly headers?: Readonly<Record<string, string>> | undefined
   /** Path of a field that changes what is asked, and that no other wire can carry; undefined when there is none. */
   readonly only?: string | undefined
 }
@@ -55,8 +57,16 @@ export interface NativeRequest {
 export interface NativeForm<O extends Op = Op> {
   /** The client wire whose bodies it takes. */
   readonly wire: string
-  /** `input` is the canonical reading of the same body. Mutates neither. */
-  encode(body: Readonly<Record<string, unknown>>, input: Readonly<Ops[O]>, target: Target, stream: boolean): WireRequest
+  /** Headers of clients, in lower case, whose tokens it passes on: those of a list of its own, and of the manifest's. */
+  readonly headers?: readonly string[]
+  /** `input` is the canonical reading of the same body; `headers` are the client's. Mutates none of them. */
+  encode(
+    body: Readonly<Record<string, unknown>>,
+    input: Readonly<Ops[O]>,
+    target: Target,
+    stream: boolean,
+    headers?: NativeRequest['headers'],
+  ): WireRequest
   /** Where its answers are read differently. */
   decoder?(mode: 'stream' | 'unary', target: Target): Decoder
 }

@@ -51,13 +51,14 @@ function keyOf(ex: Exchange, ttlMs: number): string {
   const { orgId, projectId, mode } = ex.principal!
   // With the time, so that one that is made shorter counts for what was kept before.
   const tenant = [orgId, projectId, mode, ex.access?.id, ttlMs]
-  // A client's own body may say more than its canonical reading.
+  // A client's own body and headers may say more than its canonical reading.
   const parts = [
     tenant,
     ex.snapshot.version,
     ex.endpoint.name,
     sorted(ex.request!),
     sorted(ex.native?.body),
+    sorted(ex.native?.headers),
     isHealed(ex),
   ]
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64')

@@ -50,11 +50,12 @@ function refuseForeign({ native }: Exchange, { translator, mapping, provider }: 
 function encode(ex: Exchange, input: Ops[Op], target: Target): void {
   const stream = ex.streaming && target.mapping.supports.has('streaming')
   const { translator } = target
-  const native = nativeFormOf(translator, ex.native)
+  const given = ex.native
+  const native = given && nativeFormOf(translator, given)
   let request: WireRequest
   try {
     request = native
-      ? native.encode(ex.native!.body, input, target, stream)
+      ? native.encode(given.body, input, target, stream, given.headers)
       : translator.encode(ex.showsReasoning ? input : { include_reasoning: false, ...input }, target, stream)
   } catch (thrown) {
     // What this wire cannot carry another one may.

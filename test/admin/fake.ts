@@ -34,6 +34,7 @@ const provider = (id: string, rest: Partial<Provider>): Provider => ({
   baseUrl: 'http://127.0.0.1:1/v1',
   auth: { scheme: 'bearer' },
   headers: { 'x-secret': CANARY },
+  passHeaders: {},
   credentials: [],
   wires: new Map([['chat', { wire: 'openai.chat' } as Translator]]),
   quirks: { drop: [], rename: {}, default: {}, clamp: {} },

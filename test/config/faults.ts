@@ -281,6 +281,18 @@ const providerRows: Row[] = [
     'quirks: { clamp: { temperature: [2, 0] } }\ntimeouts:',
     '7:33: expected the lower bound before the upper',
   ],
+  [
+    PROVIDER,
+    'timeouts:',
+    'pass_headers: { anthropic-btea: [x] }\ntimeouts:',
+    '7:17: unknown client header "anthropic-btea"; did you mean "anthropic-beta"?',
+  ],
+  [
+    PROVIDER,
+    'timeouts:',
+    'pass_headers: { anthropic-beta: ["a b"] }\ntimeouts:',
+    '7:34: expected a token such as "context-1m-2025-08-07", or the beginning of some and "*", got "a b"',
+  ],
 ]
 
 export const faults: readonly Row[] = [...gatewayRows, ...modelRows, ...providerRows]

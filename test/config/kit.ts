@@ -105,6 +105,8 @@ const unused = (): never => {
   throw new Error('not called by these tests')
 }
 const translator = (wire: string): Translator => ({ op: 'chat', wire, encode: unused, decoder: unused, error: unused })
+/** It passes on tokens of one header of its clients. */
+const native = { wire: 'anthropic.messages', headers: ['anthropic-beta'], encode: unused }
 const codec: Codec = { wire: 'fake', decode: unused, encoder: unused, error: unused }
 const endpoint = (name: string, method: 'GET' | 'POST', path: string, chain: string): Endpoint => {
   const row = { name, method, path, chain, codec, bodyLimit: 1024 }
@@ -146,7 +148,10 @@ export function fakeRegistries(): FakeRegistries {
   return {
     made,
     logged,
-    wires: new Map(['openai.chat', 'anthropic.messages'].map(wire => [wire, translator(wire)])),
+    wires: new Map([
+      ['openai.chat', translator('openai.chat')],
+      ['anthropic.messages', { ...translator('anthropic.messages'), native }],
+    ]),
     filters: new Map(filters.map(factory => [factory.name, factory])),
     endpoints: [
       endpoint('chat', 'POST', '/v1/chat/completions', 'inference'),

@@ -37,6 +37,7 @@ t.test('models, mappings and providers are joined, with defaults', async t => {
   t.match(acme(snapshot), {
     baseUrl: 'https://api.acme.example/v1',
     headers: { 'x-team': 'team-secret' },
+    passHeaders: {},
     timeouts: { connect: 5_000, firstEvent: undefined, idle: 90_000, total: 900_000 },
     quirks: { drop: [], rename: {}, default: {}, clamp: {} },
     priority: 1,
@@ -51,6 +52,12 @@ t.test('models, mappings and providers are joined, with defaults', async t => {
   const plain = mapping(await load(edited(PROVIDER, '    id: acme-large-2026-01\n', '')))
   t.equal(plain.externalId, 'acme-large')
   t.throws(() => (snapshot.files.providers[0]!.value.models as unknown[]).push(1), 'what was read is frozen')
+})
+
+t.test('a manifest names what more of a client’s headers is passed on', async t => {
+  const passed = 'pass_headers: { anthropic-beta: [context-1m-2025-08-07, mcp-*, "*"] }\n'
+  const snapshot = await load(edited(PROVIDER, 'timeouts:', `${passed}timeouts:`))
+  t.strictSame(acme(snapshot).passHeaders, { 'anthropic-beta': ['context-1m-2025-08-07', 'mcp-*', '*'] })
 })
 
 t.test('prices become exact rates, and the decimals that clients are shown', async t => {

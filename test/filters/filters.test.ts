@@ -146,16 +146,19 @@ t.test('what only one wire can carry is not sent by another', async t => {
   const translator: Translator = {
     ...foreign,
     wire: 'w',
-    native: { wire: 'w', encode: () => ({ path: '/native', body: {} }) },
+    native: {
+      wire: 'w',
+      encode: (_body, _input, _to, _stream, headers) => ({ path: '/native', body: { ...headers } }),
+    },
   }
   const ask = async (speaks: Translator, only: string | undefined) => {
     const ex = exchange({ request, target: { ...target(), translator: speaks } })
-    ex.native = { wire: 'w', body: {}, only }
+    ex.native = { wire: 'w', body: {}, headers: { beta: 'x' }, only }
     const got = await run(translate, {}, {}, ex)
-    return got instanceof GatewayError ? got : ex.outbound?.path
+    return got instanceof GatewayError ? got : ex.outbound
   }
-  t.equal(await ask(translator, 'container'), '/native')
-  t.equal(await ask(foreign, undefined), '/canonical')
+  t.strictSame(await ask(translator, 'container'), { path: '/native', body: { beta: 'x' } })
+  t.strictSame(await ask(foreign, undefined), { path: '/canonical', body: {} })
   t.match(await ask(foreign, 'container'), {
     status: 400,
     param: 'container',
@@ -226,13 +229,14 @@ async function keyOf(facts: {
   version?: string
   endpoint?: string
   native?: object
+  headers?: Record<string, string>
 }): Promise<string> {
   const { asked, cache: store } = memory()
-  const { version = 'v1', endpoint = 'chat', native, ...rest } = facts
+  const { version = 'v1', endpoint = 'chat', native, headers, ...rest } = facts
   const ex = exchange({ request, principal: caching, target: target(), snapshot: { version }, ...rest })
   Object.assign(ex, {
     endpoint: { ...ex.endpoint, name: endpoint },
-    native: native && { wire: 'w', body: native },
+    native: native && { wire: 'w', body: native, headers },
     input: () => Promise.resolve(ex.chat),
   })
   await run(cache, { max_entry: 1000 }, { cache: store }, ex)
@@ -263,9 +267,11 @@ t.test('AT-12 two requests share a cached answer only when they are the same req
     keyOf({ endpoint: 'messages' }),
     keyOf({ native: { top_k: 5 } }),
     keyOf({ native: { top_k: 6 } }),
+    keyOf({ native: { top_k: 6 }, headers: { beta: 'a' } }),
+    keyOf({ native: { top_k: 6 }, headers: { beta: 'b' } }),
     keyOf({ principal: { ...caching, cacheTtlMs: 1000 } }),
   ])
-  t.equal(new Set(keys).size, 8)
+  t.equal(new Set(keys).size, 10)
   const asks = { plugins: [{ id: 'response-healing' }], response_format: { type: 'json_object' } }
   const healed = { ...request, n: 2, ...asks }
   const streamed = await keyOf({ request: { ...healed, stream: true } })

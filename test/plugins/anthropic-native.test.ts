@@ -31,8 +31,9 @@ const to = ({ mapping, headers = {} }: Partial<Row> = {}): Target =>
   target({ provider: { headers }, mapping: { parameters: mapping?.parameters && new Set(mapping.parameters) } })
 const hi = { role: 'user', content: 'Hi' }
 const bodyOf = (fields: Json): Json => ({ model: 'acme-large', max_tokens: 9, messages: [hi], ...fields })
-const native = (body: Json, at = to(), stream = false) =>
-  wire!.native!.encode(deepFreeze(body), {} as ChatRequest, at, stream)
+const native = (body: Json, at = to(), stream = false, headers?: Record<string, string>) =>
+  wire!.native!.encode(deepFreeze(body), {} as ChatRequest, at, stream, headers)
+const own: Target = { ...to(), credential: { secret: 's', fingerprint: 'f', source: 'byok', id: 'k' } }
 
 t.test('of a body only what must change is changed', async t => {
   for (const { name, body, sent, ...facts } of read('native.table.json') as Row[]) {
@@ -82,10 +83,72 @@ t.test('beta tokens follow from the body, and the manifest keeps its own', async
   t.strictSame(native(skilled, configured).headers, { 'Anthropic-Beta': 'x-1,skills-2025-10-02' })
 })
 
+t.test('beta tokens of the client go along, unless they change what the operator pays or promises', async t => {
+  const passing = to()
+  const wider = target({ provider: { passHeaders: { 'anthropic-beta': ['context-1m-2025-08-07', 'mcp-*'] } } })
+  const theirs = target({ provider: { owner: 'org-1' } })
+  const managed = { context_management: { edits: [] } }
+  const mcp = { mcp_servers: [] }
+  const rows: [says: string, at: Target, fields: Json, given: string, sent: string | undefined][] = [
+    ['nothing', passing, {}, '', undefined],
+    ['one', passing, {}, 'interleaved-thinking-2025-05-14', 'interleaved-thinking-2025-05-14'],
+    [
+      'the union with what the body needs, each once',
+      passing,
+      managed,
+      'effort-2025-11-24,context-management-2025-06-27, effort-2025-11-24',
+      'effort-2025-11-24,context-management-2025-06-27',
+    ],
+    [
+      'what the body needs comes first',
+      passing,
+      managed,
+      'effort-2025-11-24',
+      'context-management-2025-06-27,effort-2025-11-24',
+    ],
+    ['the client’s version of what the body needs', passing, mcp, 'mcp-client-2025-11-20', 'mcp-client-2025-11-20'],
+    ['but not without that need', passing, {}, 'mcp-client-2025-11-20', undefined],
+    [
+      'another price, other eyes',
+      passing,
+      {},
+      'context-1m-2025-08-07,fast-mode-2026-02-01,oauth-2025-04-20',
+      undefined,
+    ],
+    ['an unknown one', passing, {}, 'came-later-2027-01-01, Effort-2025-11-24', undefined],
+    [
+      'what the manifest adds',
+      wider,
+      {},
+      'context-1m-2025-08-07,context-1m-2026-08-07,mcp-x',
+      'context-1m-2025-08-07,mcp-x',
+    ],
+    ['any with a key of their own', own, {}, 'context-1m-2025-08-07,came-later', 'context-1m-2025-08-07,came-later'],
+    ['any at a provider of their own', theirs, {}, 'came-later', 'came-later'],
+    ['none that is malformed', own, {}, `a b,,${'x'.repeat(65)},"q",é,-x, ok_1.0 `, 'ok_1.0'],
+    [
+      '32 at most',
+      own,
+      {},
+      Array.from({ length: 99 }, (_, i) => `t${i}`).join(),
+      Array.from({ length: 32 }, (_, i) => `t${i}`).join(),
+    ],
+  ]
+  for (const [says, at, fields, given, sent] of rows) {
+    const { headers } = native(bodyOf(fields), at, false, { 'anthropic-beta': given })
+    t.strictSame(headers, sent === undefined ? undefined : { 'anthropic-beta': sent }, says)
+  }
+  const configured = to({ headers: { 'anthropic-beta': 'x-1, effort-2025-11-24' } })
+  const given = { 'anthropic-beta': 'effort-2025-11-24' }
+  t.equal(native(bodyOf({}), configured, false, given).headers, undefined, 'the manifest says it already')
+  t.strictSame(native(bodyOf(managed), configured, false, given).headers, {
+    'anthropic-beta': 'x-1,effort-2025-11-24,context-management-2025-06-27',
+  })
+})
+
 t.test('a speed that has no price is for those who pay the provider themselves', async t => {
   const fast = bodyOf({ speed: 'fast' })
   t.throws(() => native(fast), { status: 402, code: 'billing_error', failover: true })
-  const own: Target = { ...to(), credential: { secret: 's', fingerprint: 'f', source: 'byok', id: 'k' } }
   t.strictSame(native(fast, own).headers, { 'anthropic-beta': 'fast-mode-2026-02-01' })
 })
 

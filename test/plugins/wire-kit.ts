@@ -30,6 +30,7 @@ export function target(overrides: TargetOverrides = {}): Target {
     baseUrl: 'http://127.0.0.1:0/v1',
     auth: { scheme: 'bearer' },
     headers: {},
+    passHeaders: {},
     credentials: [],
     wires: new Map(),
     quirks: { drop: [], rename: {}, default: {}, clamp: {} },

@@ -1,11 +1,23 @@
 /** A Messages request as it goes to providers of the same wire. */
+import type { Exchange } from '../../core/exchange.ts'
 import type { Json } from '../../core/json.ts'
 import type { NativeRequest } from '../../core/translator.ts'
 import { nativeOnly } from './native-only.ts'
 import { WIRE } from './sink.ts'
 
+/** Features that a client turns on. */
+const BETA = 'anthropic-beta'
+
 /** `body` has passed the endpoint's schema. */
-export const nativeOf = (body: Json): NativeRequest => ({ wire: WIRE, body: current(body), only: nativeOnly(body) })
+export function nativeOf(body: Json, ex: Exchange): NativeRequest {
+  const beta = ex.header(BETA)
+  return {
+    wire: WIRE,
+    body: current(body),
+    headers: beta === undefined ? undefined : { [BETA]: beta },
+    only: nativeOnly(body),
+  }
+}
 
 /** The body without fields that providers take only with a beta: the form of the answer has a name without one. */
 function current(body: Json): Json {
