@@ -1,10 +1,10 @@
 /**
  * The Anthropic Messages wire, `anthropic.messages`, and the same at Google, `anthropic.vertex`. The API version is a
- * header of the provider's manifest, or a field of the body.
+ * header, which the provider's manifest may set, or a field of the body.
  */
-import { type Plugin, refusals, type Translator } from '../src/plugin.ts'
+import { type Plugin, refusals, type Target, type Translator, type WireRequest } from '../src/plugin.ts'
 import { MessagesDecoder } from './anthropic/decode.ts'
-import { encode } from './anthropic/encode.ts'
+import { encode, headerOf } from './anthropic/encode.ts'
 import { faultOf } from './anthropic/fault.ts'
 import { native } from './anthropic/native.ts'
 import { BETA_HEADER } from './anthropic/passed-betas.ts'
@@ -13,15 +13,24 @@ import { encode as encodeVertex, native as nativeVertex, plainOf } from './anthr
 
 const error = refusals(faultOf)
 
+const VERSION = 'anthropic-version'
+/** The version that still takes sampling parameters (wire/anthropic.md section 1.1). */
+const DEFAULT_VERSION = '2023-06-01'
+
+function versioned(made: WireRequest, { provider }: Target): WireRequest {
+  if (headerOf(provider.headers, VERSION)) return made
+  return { path: made.path, body: made.body, headers: { [VERSION]: DEFAULT_VERSION, ...made.headers } }
+}
+
 const messages: Translator<'chat'> = {
   op: 'chat',
   wire: 'anthropic.messages',
-  encode,
+  encode: (request, target, stream) => versioned(encode(request, target, stream), target),
   // Its answers never come by tool: a client's own body goes without the tool that `encode` offers for them.
   native: {
     wire: 'anthropic.messages',
     headers: [BETA_HEADER],
-    encode: native,
+    encode: (body, input, target, stream, given) => versioned(native(body, input, target, stream, given), target),
     decoder: (mode, target) => new MessagesDecoder(mode, target),
   },
   decoder: (mode, target, input) => new MessagesDecoder(mode, target, answersByTool(input, target)),

@@ -112,7 +112,7 @@ export function betaHeader({ provider }: Target, tokens: readonly string[]): Rec
   return added.length === 0 ? undefined : { [name]: [...own, ...added].join(',') }
 }
 
-function headerOf(headers: Readonly<Record<string, string>>, lowerName: string) {
+export function headerOf(headers: Readonly<Record<string, string>>, lowerName: string) {
   for (const [name, value] of Object.entries(headers)) if (name.toLowerCase() === lowerName) return { name, value }
   return undefined
 }

@@ -29,12 +29,16 @@ t.test('beta tokens of the client reach its wire, beside those that the body nee
   const betas = ['interleaved-thinking-2025-05-14', 'context-1m-2025-08-07', 'fast-mode-2026-02-01']
   const context_management = { edits: [{ type: 'clear_tool_uses_20250919' as const }] }
   await client.beta.messages.create({ ...asked('plain'), betas, context_management })
-  t.equal(
-    (await headersTo('plain'))['anthropic-beta'],
-    'context-management-2025-06-27,interleaved-thinking-2025-05-14',
-  )
+  t.equal((await headersTo('plain'))['anthropic-beta'], 'context-management-2025-06-27,interleaved-thinking-2025-05-14')
   await client.beta.messages.create({ ...asked('wide'), betas })
   t.equal((await headersTo('wide'))['anthropic-beta'], 'interleaved-thinking-2025-05-14,context-1m-2025-08-07')
+})
+
+t.test('a manifest without an API version speaks the one that gateways speak', async t => {
+  await client.messages.create(asked('plain'))
+  t.equal((await headersTo('plain'))['anthropic-version'], '2023-06-01')
+  await gateway.chat({ model: 'plain', messages: asked('plain').messages })
+  t.equal((await headersTo('plain'))['anthropic-version'], '2023-06-01', 'for clients of other wires too')
 })
 
 t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))

@@ -27,7 +27,8 @@ interface Row {
   body: Json
   sent: Json
 }
-const to = ({ mapping, headers = {} }: Partial<Row> = {}): Target =>
+const version = { 'anthropic-version': '2023-06-01' }
+const to = ({ mapping, headers = version }: Partial<Row> = {}): Target =>
   target({ provider: { headers }, mapping: { parameters: mapping?.parameters && new Set(mapping.parameters) } })
 const hi = { role: 'user', content: 'Hi' }
 const bodyOf = (fields: Json): Json => ({ model: 'acme-large', max_tokens: 9, messages: [hi], ...fields })
@@ -78,15 +79,17 @@ t.test('beta tokens follow from the body, and the manifest keeps its own', async
       token ?? 'none',
     )
   }
-  const configured = to({ headers: { 'Anthropic-Beta': 'x-1' } })
+  const configured = to({ headers: { ...version, 'Anthropic-Beta': 'x-1' } })
   const skilled = bodyOf({ container: { skills: [] } })
   t.strictSame(native(skilled, configured).headers, { 'Anthropic-Beta': 'x-1,skills-2025-10-02' })
 })
 
 t.test('beta tokens of the client go along, unless they change what the operator pays or promises', async t => {
   const passing = to()
-  const wider = target({ provider: { passHeaders: { 'anthropic-beta': ['context-1m-2025-08-07', 'mcp-*'] } } })
-  const theirs = target({ provider: { owner: 'org-1' } })
+  const wider = target({
+    provider: { headers: version, passHeaders: { 'anthropic-beta': ['context-1m-2025-08-07', 'mcp-*'] } },
+  })
+  const theirs = target({ provider: { headers: version, owner: 'org-1' } })
   const managed = { context_management: { edits: [] } }
   const mcp = { mcp_servers: [] }
   const rows: [says: string, at: Target, fields: Json, given: string, sent: string | undefined][] = [
@@ -138,12 +141,28 @@ t.test('beta tokens of the client go along, unless they change what the operator
     const { headers } = native(bodyOf(fields), at, false, { 'anthropic-beta': given })
     t.strictSame(headers, sent === undefined ? undefined : { 'anthropic-beta': sent }, says)
   }
-  const configured = to({ headers: { 'anthropic-beta': 'x-1, effort-2025-11-24' } })
+  const configured = to({ headers: { ...version, 'anthropic-beta': 'x-1, effort-2025-11-24' } })
   const given = { 'anthropic-beta': 'effort-2025-11-24' }
   t.equal(native(bodyOf({}), configured, false, given).headers, undefined, 'the manifest says it already')
   t.strictSame(native(bodyOf(managed), configured, false, given).headers, {
     'anthropic-beta': 'x-1,effort-2025-11-24,context-management-2025-06-27',
   })
+})
+
+t.test('a manifest that names no API version is served by the one that gateways speak', async t => {
+  const silent = to({ headers: {} })
+  const request = { model: 'acme-large', messages: [hi], max_tokens: 9 } as ChatRequest
+  t.strictSame(native(bodyOf({}), silent).headers, version)
+  t.strictSame(wire!.encode(request, silent, false).headers, version)
+  t.strictSame(native(bodyOf({ container: { skills: [] } }), silent).headers, {
+    ...version,
+    'anthropic-beta': 'skills-2025-10-02',
+  })
+  const named = to({ headers: { 'Anthropic-Version': '2026-10-21' } })
+  t.equal(native(bodyOf({}), named).headers, undefined)
+  t.equal(wire!.encode(request, named, false).headers, undefined)
+  t.equal(vertex!.encode(request, silent, false).headers, undefined, 'at Google it stands in the body')
+  t.equal(vertex!.native!.encode(bodyOf({}), request, silent, false).headers, undefined)
 })
 
 t.test('a speed that has no price is for those who pay the provider themselves', async t => {

@@ -81,9 +81,11 @@ t.test('the manifest decides the API version, and with it whether sampling param
 
 t.test('only a file by id needs a beta token, and the manifest keeps its own', async t => {
   const messages = [{ role: 'user', content: [{ type: 'file', file: { file_id: 'file_1' } }] }]
-  t.equal(encode({}).headers, undefined)
-  t.same(encode({ messages }).headers, { 'anthropic-beta': 'files-api-2025-04-14' })
-  const to = target({ provider: { headers: { 'Anthropic-Beta': 'x-1' } } })
+  const version = { 'anthropic-version': '2023-06-01' }
+  const versioned = target({ provider: { headers: version } })
+  t.equal(encode({}, versioned).headers, undefined)
+  t.same(encode({ messages }, versioned).headers, { 'anthropic-beta': 'files-api-2025-04-14' })
+  const to = target({ provider: { headers: { ...version, 'Anthropic-Beta': 'x-1' } } })
   t.same(encode({ messages }, to).headers, { 'Anthropic-Beta': 'x-1,files-api-2025-04-14' })
 })
 
