@@ -23,6 +23,7 @@ export const anthropicMessages = {
   },
   encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
   heartbeat: { contentType: 'text/event-stream; charset=utf-8', text: 'event: ping\ndata: {"type":"ping"}\n\n' },
+  idHeader: 'request-id',
   error: messagesError,
   prepare,
 } satisfies Codec<'chat'>

@@ -15,6 +15,8 @@ export interface Codec<O extends Op = Op> {
   readonly heartbeat?: { readonly contentType: string; readonly text: string }
   /** Does at start what the first request would have to wait for. */
   prepare?(): void
+  /** The header in which clients of the wire look for the request's id, besides `x-request-id`. */
+  readonly idHeader?: string
   /** The body of an error answer. */
   error(error: GatewayError): unknown
 }

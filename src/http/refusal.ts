@@ -1,8 +1,9 @@
 /** An answer outside every chain: the request never became an exchange. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Codec } from '../core/codec.ts'
 import { errorBody, type GatewayError } from '../core/error.ts'
 import { requestId } from '../core/id.ts'
-import type { Snapshot } from '../core/snapshot.ts'
+import type { Route, Snapshot } from '../core/snapshot.ts'
 import { endLast } from './closing.ts'
 
 /** `last` ends the connection in any case. `cors` are headers that every answer at the path gets. */
@@ -12,12 +13,15 @@ export function refuse(
   error: GatewayError,
   { snapshot, last, cors }: { snapshot: Snapshot; last: boolean; cors: readonly string[] },
 ): void {
-  const body = JSON.stringify(bodyOf(error, snapshot.match('POST', pathOf(req))))
+  const codec = codecOf(pathOf(req), snapshot)
+  const body = JSON.stringify(codec?.error(error) ?? errorBody(error))
   const close = last || (error.status !== 404 && error.status !== 405) || hasBody(req)
+  const id = idOf(req)
   res.writeHead(error.status, [
     ...Object.entries(error.headers).flat(),
     ...cors,
-    ...['x-request-id', idOf(req), 'content-type', 'application/json'],
+    ...['x-request-id', id, 'content-type', 'application/json'],
+    ...(codec?.idHeader === undefined ? [] : [codec.idHeader, id]),
     ...['content-length', String(Buffer.byteLength(body))],
     ...(close ? ['connection', 'close'] : []),
   ])
@@ -43,9 +47,10 @@ function idOf({ headers }: IncomingMessage): string {
   return requestId(typeof given === 'string' ? given : undefined)
 }
 
-/** In the form that clients of the path read, whatever they did wrong. */
-function bodyOf(error: GatewayError, route: ReturnType<Snapshot['match']>): unknown {
-  return route && 'endpoint' in route ? route.endpoint.codec.error(error) : errorBody(error)
+/** What clients of the path read, whatever they did wrong; also below an endpoint's path, where their others may be. */
+function codecOf(path: string, snapshot: Snapshot): Codec | undefined {
+  const isHere = ({ endpoint }: Route) => path === endpoint.path || path.startsWith(`${endpoint.path}/`)
+  return snapshot.routes().find(isHere)?.endpoint.codec
 }
 
 /** Asked before anything is read: a request is never complete then, though nothing else belongs to it. */

@@ -245,7 +245,8 @@ export class Listener {
       if (!res.writableFinished) signal.abort(errors.aborted())
     })
     if (!res.socket) this.#pipelined.add(req.socket)
-    const sink = new HttpSink(req, res, ex.id, last, writeStall, this.#cors.headers(path, req))
+    const { idHeader } = endpoint.codec
+    const sink = new HttpSink(req, res, ex.id, last, writeStall, this.#cors.headers(path, req), idHeader)
     const flight = this.#flights.enter(ex, signal, sink, intake)
     try {
       await pump(route, ex, sink)

@@ -20,6 +20,7 @@ export class HttpSink implements Sink {
   #last: boolean
   readonly #requestId: string
   readonly #cors: readonly string[]
+  readonly #idHeader: string | undefined
   readonly #stallMs: number
   /** Ticks since something was said. */
   #silence = 0
@@ -30,7 +31,7 @@ export class HttpSink implements Sink {
 
   /**
    * `last` ends the connection after the answer. A client that accepts no byte for `stallMs` is cut off. `cors` are
-   * headers that every answer gets.
+   * headers that every answer gets; `idHeader` carries the request's id besides `x-request-id`.
    */
   constructor(
     req: IncomingMessage,
@@ -39,6 +40,7 @@ export class HttpSink implements Sink {
     last: boolean,
     stallMs: number,
     cors: readonly string[],
+    idHeader?: string,
   ) {
     this.#req = req
     this.#res = res
@@ -46,6 +48,7 @@ export class HttpSink implements Sink {
     this.#cors = cors
     this.#last = last
     this.#stallMs = stallMs
+    this.#idHeader = idHeader
   }
 
   /** Whether an answer has begun: from then on its status stands. */
@@ -76,6 +79,7 @@ export class HttpSink implements Sink {
   head(status: number, contentType: string, headers: readonly string[]): void {
     this.#status = status
     this.#headers = ['content-type', contentType, ...headers, ...this.#cors, 'x-request-id', this.#requestId]
+    if (this.#idHeader !== undefined) this.#headers.push(this.#idHeader, this.#requestId)
     if (contentType.startsWith(EVENT_STREAM)) {
       this.#headers.push('cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no')
     }

@@ -41,4 +41,51 @@ t.test('a manifest without an API version speaks the one that gateways speak', a
   t.equal((await headersTo('plain'))['anthropic-version'], '2023-06-01', 'for clients of other wires too')
 })
 
+t.test('the id of a request stands where the client looks for it, on refusals and streams too', async t => {
+  const headers = { 'x-request-id': 'asked-1' }
+  const answer = await client.messages.create(asked('plain'), { headers })
+  t.equal(answer._request_id, 'asked-1')
+  const { response, request_id: streamed } = await client.messages
+    .create({ ...asked('plain'), stream: true })
+    .withResponse()
+  t.equal(streamed, response.headers.get('x-request-id'))
+  await response.text()
+  const refused: (readonly [says: string, run: () => Promise<unknown>, status: number])[] = [
+    ['a model that is not there', () => client.messages.create(asked('nope')), 404],
+    ['a wrong field', () => client.messages.create({ ...asked('plain'), max_tokens: 0 }), 400],
+    ['a wrong key', () => client.withOptions({ apiKey: 'x' }).messages.create(asked('plain')), 401],
+    ['an endpoint that is not there', () => client.messages.countTokens(asked('plain')), 404],
+    ['a wrong method', () => client.get('/v1/messages'), 405],
+  ]
+  for (const [says, run, status] of refused) {
+    const error = await run().catch((thrown: unknown) => thrown)
+    t.ok(error instanceof Anthropic.APIError, says)
+    t.match(error, { status, requestID: /./ }, says)
+    const { headers, requestID } = error as InstanceType<typeof Anthropic.APIError>
+    t.equal(headers?.get('x-request-id'), requestID, says)
+  }
+  t.equal(
+    (await gateway.chat({ model: 'plain', messages: [] })).headers.get('request-id'),
+    null,
+    'of this client alone',
+  )
+})
+
+t.test('unknown paths below the endpoint, and wrong methods, are refused in its form', async t => {
+  const rows: [method: 'get' | 'post' | 'delete', path: string, status: number, type: string][] = [
+    ['post', '/v1/messages/count_tokens?beta=true', 404, 'not_found_error'],
+    ['get', '/v1/messages/batches', 404, 'not_found_error'],
+    ['post', '/v1/messages/batches/b_1/cancel', 404, 'not_found_error'],
+    ['post', '/v1/messages/', 404, 'not_found_error'],
+    ['get', '/v1/messages', 405, 'invalid_request_error'],
+    ['delete', '/v1/messages', 405, 'invalid_request_error'],
+  ]
+  for (const [method, path, status, type] of rows) {
+    const error = await client[method](path).catch((thrown: unknown) => thrown)
+    t.match(error, { status, error: { type: 'error', error: { type, message: /./ } } }, `${method} ${path}`)
+  }
+  const elsewhere = await gateway.get('/v1/messagesx')
+  t.match(await elsewhere.json(), { error: { code: 'not_found', param: null } }, 'others have the usual form')
+})
+
 t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))

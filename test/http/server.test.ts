@@ -16,7 +16,7 @@ t.test('a drain that is hurried before it has begun waits for nothing', { timeou
     writeStall: 60_000,
     maxConnections: 10,
     origins: [],
-    current: () => ({ match: () => undefined }) as unknown as Snapshot,
+    current: () => ({ match: () => undefined, routes: () => [] }) as unknown as Snapshot,
     ...({ load: { memory: () => 0 }, metrics: { refusal() {} } } as unknown as Pick<
       Services,
       'memory' | 'load' | 'metrics' | 'log'
