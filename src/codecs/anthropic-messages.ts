@@ -6,7 +6,7 @@ import { asksThinking, decode } from './messages/decode.ts'
 import { messagesError } from './messages/error.ts'
 import { nativeOf } from './messages/native.ts'
 import type { MessagesRequest } from './messages/schema.ts'
-import { WIRE } from './messages/sink.ts'
+import { ID_HEADER, WIRE } from './messages/sink.ts'
 import { StreamEncoder } from './messages/stream-encoder.ts'
 import { WholeEncoder } from './messages/whole-encoder.ts'
 
@@ -23,7 +23,7 @@ export const anthropicMessages = {
   },
   encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
   heartbeat: { contentType: 'text/event-stream; charset=utf-8', text: 'event: ping\ndata: {"type":"ping"}\n\n' },
-  idHeader: 'request-id',
+  idHeader: () => ID_HEADER,
   error: messagesError,
   prepare,
 } satisfies Codec<'chat'>

@@ -1,7 +1,7 @@
 /** The client side: how one client wire is spoken; the mirror image of a translator. */
 import type { GatewayError } from './error.ts'
 import type { Event } from './event.ts'
-import type { Exchange } from './exchange.ts'
+import type { Exchange, Headers } from './exchange.ts'
 import type { Op, Ops } from './ops.ts'
 
 export interface Codec<O extends Op = Op> {
@@ -15,10 +15,10 @@ export interface Codec<O extends Op = Op> {
   readonly heartbeat?: { readonly contentType: string; readonly text: string }
   /** Does at start what the first request would have to wait for. */
   prepare?(): void
-  /** The header in which clients of the wire look for the request's id, besides `x-request-id`. */
-  readonly idHeader?: string
-  /** The body of an error answer. */
-  error(error: GatewayError): unknown
+  /** The header in which a client looks for the request's id, besides `x-request-id`. */
+  idHeader?(headers: Headers): string | undefined
+  /** The body of an error answer, to a client that sent `headers`. */
+  error(error: GatewayError, headers?: Headers): unknown
 }
 
 /** Writes one answer: `write` returns bytes for a stream, nothing while it folds a whole answer. */

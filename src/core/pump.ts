@@ -79,7 +79,7 @@ function fail(said: string | undefined, sink: Sink): void {
 
 function refuse(route: Route, ex: Exchange, error: GatewayError, sink: Sink): void {
   ex.status = error.status
-  const body = JSON.stringify(route.endpoint.codec.error(error))
+  const body = JSON.stringify(route.endpoint.codec.error(error, ex.headers))
   sink.head(error.status, 'application/json', Object.entries(error.headers).flat())
   sink.end(body)
 }

@@ -1,7 +1,7 @@
-/** `GET /v1/models`: the catalogue as interface 2.9 shows it. */
-import { json } from '../codecs/json.ts'
+/** `GET /v1/models`: the catalogue as interface 2.9 shows it, or in the form that Messages clients read. */
+import { isMessagesClient, modelList, modelPage } from '../codecs/messages/model-list.ts'
 import type { Capability, Catalog, Mapping, Model } from '../core/catalog.ts'
-import { type Endpoint, written } from '../core/endpoint.ts'
+import { type Endpoint, value, written } from '../core/endpoint.ts'
 import { isFree, offerOf } from '../core/offer.ts'
 import type { Access } from '../core/policy.ts'
 
@@ -13,18 +13,18 @@ export const models: Endpoint = {
   method: 'GET',
   path: '/v1/models',
   chain: 'local',
-  codec: json,
+  codec: modelList,
   bodyLimit: 0,
   async serve(ex) {
     const query = new URLSearchParams(ex.query)
     const wanted = Object.fromEntries(flags.map(flag => [flag, isOn(query.get(flag))])) as Flags
     const asPublic = wanted.include_restricted || !ex.access
-    const reply = written(
-      asPublic
-        ? list(ex.snapshot.catalog, undefined, wanted, today(ex.at))
-        : list(ex.catalog, ex.access, wanted, today(ex.at)),
-    )
-    reply.headers.push('vary', 'authorization, x-api-key')
+    const listing = asPublic
+      ? list(ex.snapshot.catalog, undefined, wanted, today(ex.at))
+      : list(ex.catalog, ex.access, wanted, today(ex.at))
+    const isPaged = isMessagesClient(ex.headers)
+    const reply = isPaged ? value(modelPage(listing, query, today(ex.at))) : written(listing)
+    reply.headers.push('vary', 'authorization, x-api-key, anthropic-version')
     if (ex.principal) reply.headers.push('cache-control', 'private')
     return reply
   },

@@ -14,14 +14,15 @@ export function refuse(
   { snapshot, last, cors }: { snapshot: Snapshot; last: boolean; cors: readonly string[] },
 ): void {
   const codec = codecOf(pathOf(req), snapshot)
-  const body = JSON.stringify(codec?.error(error) ?? errorBody(error))
-  const close = last || (error.status !== 404 && error.status !== 405) || hasBody(req)
+  const body = JSON.stringify(codec?.error(error, req.headers) ?? errorBody(error))
   const id = idOf(req)
+  const idHeader = codec?.idHeader?.(req.headers)
+  const close = last || (error.status !== 404 && error.status !== 405) || hasBody(req)
   res.writeHead(error.status, [
     ...Object.entries(error.headers).flat(),
     ...cors,
     ...['x-request-id', id, 'content-type', 'application/json'],
-    ...(codec?.idHeader === undefined ? [] : [codec.idHeader, id]),
+    ...(idHeader === undefined ? [] : [idHeader, id]),
     ...['content-length', String(Buffer.byteLength(body))],
     ...(close ? ['connection', 'close'] : []),
   ])

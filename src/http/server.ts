@@ -245,8 +245,10 @@ export class Listener {
       if (!res.writableFinished) signal.abort(errors.aborted())
     })
     if (!res.socket) this.#pipelined.add(req.socket)
-    const { idHeader } = endpoint.codec
-    const sink = new HttpSink(req, res, ex.id, last, writeStall, this.#cors.headers(path, req), idHeader)
+    const idHeader = endpoint.codec.idHeader?.(req.headers)
+    const cors = this.#cors.headers(path, req)
+    const fixed = idHeader === undefined ? cors : [...cors, idHeader, ex.id]
+    const sink = new HttpSink(req, res, ex.id, last, writeStall, fixed)
     const flight = this.#flights.enter(ex, signal, sink, intake)
     try {
       await pump(route, ex, sink)

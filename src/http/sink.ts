@@ -19,8 +19,7 @@ export class HttpSink implements Sink {
   /** The connection ends with this answer. */
   #last: boolean
   readonly #requestId: string
-  readonly #cors: readonly string[]
-  readonly #idHeader: string | undefined
+  readonly #fixed: readonly string[]
   readonly #stallMs: number
   /** Ticks since something was said. */
   #silence = 0
@@ -30,8 +29,8 @@ export class HttpSink implements Sink {
   #chunked = false
 
   /**
-   * `last` ends the connection after the answer. A client that accepts no byte for `stallMs` is cut off. `cors` are
-   * headers that every answer gets; `idHeader` carries the request's id besides `x-request-id`.
+   * `last` ends the connection after the answer. A client that accepts no byte for `stallMs` is cut off. `fixed` are
+   * headers that every answer gets.
    */
   constructor(
     req: IncomingMessage,
@@ -39,16 +38,14 @@ export class HttpSink implements Sink {
     requestId: string,
     last: boolean,
     stallMs: number,
-    cors: readonly string[],
-    idHeader?: string,
+    fixed: readonly string[],
   ) {
     this.#req = req
     this.#res = res
     this.#requestId = requestId
-    this.#cors = cors
+    this.#fixed = fixed
     this.#last = last
     this.#stallMs = stallMs
-    this.#idHeader = idHeader
   }
 
   /** Whether an answer has begun: from then on its status stands. */
@@ -78,8 +75,7 @@ export class HttpSink implements Sink {
   /** Kept until the first bytes, so that a whole answer gets its length and goes out in one write. */
   head(status: number, contentType: string, headers: readonly string[]): void {
     this.#status = status
-    this.#headers = ['content-type', contentType, ...headers, ...this.#cors, 'x-request-id', this.#requestId]
-    if (this.#idHeader !== undefined) this.#headers.push(this.#idHeader, this.#requestId)
+    this.#headers = ['content-type', contentType, ...headers, ...this.#fixed, 'x-request-id', this.#requestId]
     if (contentType.startsWith(EVENT_STREAM)) {
       this.#headers.push('cache-control', 'no-cache, no-transform', 'x-accel-buffering', 'no')
     }

@@ -88,4 +88,31 @@ t.test('unknown paths below the endpoint, and wrong methods, are refused in its 
   t.match(await elsewhere.json(), { error: { code: 'not_found', param: null } }, 'others have the usual form')
 })
 
+t.test('the list of models is in the form of the client, a page at a time', async t => {
+  const first = await client.models.list({ limit: 1 })
+  t.match(first, { data: [{ type: 'model', id: /./, display_name: /./, created_at: /^\d{4}-.*Z$/ }], has_more: true })
+  t.match((await client.models.list().withResponse()).request_id, /./)
+  const ids: string[] = []
+  for await (const { id } of client.models.list({ limit: 1 })) ids.push(id)
+  t.strictSame(ids.sort(), ['plain', 'wide'])
+  t.equal((await client.beta.models.list()).data.length, 2)
+  const refusals: [run: () => Promise<unknown>, error: object][] = [
+    [
+      () => client.withOptions({ apiKey: 'x' }).models.list(),
+      { status: 401, error: { error: { type: 'authentication_error' } } },
+    ],
+    [
+      () => client.models.list({ after_id: 'nope' }),
+      { status: 400, error: { error: { type: 'invalid_request_error' } } },
+    ],
+  ]
+  for (const [run, error] of refusals) {
+    t.match(await run().catch((thrown: unknown) => thrown), { ...error, requestID: /./ })
+  }
+  const usual = await gateway.get('/v1/models')
+  t.match(await usual.json(), { object: 'list', data: [{ object: 'model' }, { object: 'model' }] })
+  t.match(usual.headers.get('vary'), 'anthropic-version')
+  t.equal(usual.headers.get('request-id'), null)
+})
+
 t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))

@@ -2,6 +2,8 @@
 
 /** The wire that is spoken here: what a provider's wire of that name says goes through as it came. */
 export const WIRE = 'anthropic.messages'
+/** Where its clients look for the id of a request. */
+export const ID_HEADER = 'request-id'
 
 /** Where blocks go. At most one is open at a time; `whole` blocks are never open. */
 export interface BlockSink {

@@ -1,0 +1,110 @@
+/** The catalogue as Messages clients read it: newest first, a page at a time. */
+import type { Codec } from '../../core/codec.ts'
+import { errors } from '../../core/error.ts'
+import type { Headers } from '../../core/exchange.ts'
+import { json } from '../json.ts'
+import { messagesError } from './error.ts'
+import { ID_HEADER } from './sink.ts'
+
+const DEFAULT_LIMIT = 20
+const MAX_LIMIT = 1000
+
+/** Requests of Messages clients name the version of the API that they speak. */
+export const isMessagesClient = (headers: Headers): boolean => Boolean(headers['anthropic-version'])
+
+/** Errors of the catalogue in the form that the client reads. */
+export const modelList: Codec<never> = {
+  ...json,
+  idHeader: headers => (isMessagesClient(headers) ? ID_HEADER : undefined),
+  error: (error, headers) => (headers && isMessagesClient(headers) ? messagesError(error) : json.error(error)),
+}
+
+/** What is read of an entry of the catalogue (interface 2.9). */
+interface Entry {
+  readonly id: string
+  readonly display_name: string
+  readonly created: number
+  readonly context_length?: number
+  readonly max_output?: number
+  readonly deprecated_at?: string
+  readonly deactivated_at?: string
+}
+
+interface ModelInfo {
+  readonly type: 'model'
+  readonly id: string
+  readonly display_name: string
+  readonly created_at: string
+  readonly lifecycle: 'active' | 'deprecated' | 'retired'
+  readonly deprecated_at: string | null
+  readonly retires_at: string | null
+  readonly max_input_tokens: number | null
+  readonly max_tokens: number | null
+  /** The catalogue tells neither in this wire's words. */
+  readonly line: null
+  readonly capabilities: null
+}
+
+/** Made once for each listing, which itself is made once for all that see the same. */
+const infos = new WeakMap<Buffer, readonly ModelInfo[]>()
+
+/** The page of `listing`, the catalogue as JSON, that `query` wants. `today` is a date such as `2026-01-31`. */
+export function modelPage(listing: Buffer, query: URLSearchParams, today: string): object {
+  let all = infos.get(listing)
+  if (!all) {
+    const { data } = JSON.parse(listing.toString('utf8')) as { data: Entry[] }
+    all = data.sort((a, b) => b.created - a.created).map(entry => infoOf(entry, today))
+    infos.set(listing, all)
+  }
+  const stages = ['lifecycle', 'lifecycle[]'].flatMap(name => query.getAll(name)).flatMap(text => text.split(','))
+  const shown = stages.length === 0 ? all : all.filter(({ lifecycle }) => stages.includes(lifecycle))
+  const { data, has_more } = pageOf(shown, query)
+  return { data, has_more, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null }
+}
+
+function infoOf(entry: Entry, today: string): ModelInfo {
+  const { id, display_name, created, context_length, max_output, deprecated_at: old, deactivated_at: gone } = entry
+  const isOver = (date: string | undefined) => date !== undefined && date <= today
+  const lifecycle = isOver(gone) ? 'retired' : isOver(old) ? 'deprecated' : 'active'
+  const unlessActive = (date: string | undefined) =>
+    date === undefined || lifecycle === 'active' ? null : `${date}T00:00:00Z`
+  return {
+    type: 'model',
+    id,
+    display_name,
+    created_at: new Date(created * 1000).toISOString().replace('.000Z', 'Z'),
+    lifecycle,
+    deprecated_at: unlessActive(old),
+    retires_at: unlessActive(gone),
+    max_input_tokens: context_length ?? null,
+    max_tokens: max_output ?? null,
+    line: null,
+    capabilities: null,
+  }
+}
+
+function pageOf(all: readonly ModelInfo[], query: URLSearchParams): { data: readonly ModelInfo[]; has_more: boolean } {
+  const limit = limitOf(query.get('limit'))
+  const after = query.get('after_id')
+  const before = query.get('before_id')
+  if (after !== null && before !== null) throw errors.combination('Send either after_id or before_id.', 'before_id')
+  if (before !== null) {
+    const end = placeOf(all, before, 'before_id')
+    const start = Math.max(0, end - limit)
+    return { data: all.slice(start, end), has_more: start > 0 }
+  }
+  const start = after === null ? 0 : placeOf(all, after, 'after_id') + 1
+  return { data: all.slice(start, start + limit), has_more: start + limit < all.length }
+}
+
+function limitOf(text: string | null): number {
+  const limit = text === null ? DEFAULT_LIMIT : Number(text)
+  if (Number.isInteger(limit) && limit >= 1 && limit <= MAX_LIMIT) return limit
+  throw errors.invalidParameters(`limit must be an integer from 1 to ${MAX_LIMIT}.`, 'limit')
+}
+
+function placeOf(all: readonly ModelInfo[], id: string, name: string): number {
+  const place = all.findIndex(model => model.id === id)
+  if (place >= 0) return place
+  throw errors.invalidParameters(`${name}: the list has no model "${id.slice(0, 100)}".`, name)
+}
