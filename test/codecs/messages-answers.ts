@@ -10,6 +10,8 @@ const tool = (index: number, more: Json): Event => ({ type: 'tool', choice: 0, i
 const native = (block: Json, provider = 'acme'): Event => ({ type: 'native', choice: 0, provider, block })
 const source = (url: string, title?: string): Event => ({ type: 'source', choice: 0, url, ...(title && { title }) })
 const use = (id: string, input: Json, name = 'f') => ({ type: 'tool_use', id, name, input })
+/** A signature of a thinking block that carries what follows. */
+export const seal = (text: string): string => Buffer.from(`mgw|${text}`).toString('base64')
 const said = (words: string) => ({ type: 'text', text: words })
 
 const search = { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'q' } }
@@ -34,19 +36,19 @@ const searched = (...results: [url: string, title: string][]) => [
   },
 ]
 
-const seal = (more: Json): Event =>
+const sealed = (more: Json): Event =>
   ({ type: 'reasoning', choice: 0, text: '', format: 'openai-responses-v1', block: 0, ...more }) as Event
 
 /** The same for a client that did not ask for thinking: it gets none, and seals only beside a call. */
 export const unasked: (readonly [says: string, events: Event[], types: string[]])[] = [
   ['plain reasoning', [{ type: 'reasoning', choice: 0, text: 'Hm' }, text('a')], ['text']],
   ['text before and after it', [text('a'), { type: 'reasoning', choice: 0, text: 'Hm' }, text('b')], ['text']],
-  ['a seal', [seal({ text: 'Hm' }), seal({ data: 'acme:e' }), text('a')], ['text']],
+  ['a seal', [sealed({ text: 'Hm' }), sealed({ data: 'acme:e' }), text('a')], ['text']],
   [
     'a seal that leads to calls',
     [
-      seal({ text: 'Hm' }),
-      seal({ data: 'acme:e' }),
+      sealed({ text: 'Hm' }),
+      sealed({ data: 'acme:e' }),
       text('a'),
       tool(0, { id: 'c', name: 'f' }),
       tool(1, { name: 'g' }),
@@ -65,7 +67,7 @@ export const unasked: (readonly [says: string, events: Event[], types: string[]]
   ],
   [
     'a seal behind the call',
-    [tool(0, { id: 'c', name: 'f', args: '{}' }), seal({ data: 'acme:e', block: 1 })],
+    [tool(0, { id: 'c', name: 'f', args: '{}' }), sealed({ data: 'acme:e', block: 1 })],
     ['tool_use', 'sealed acme:e'],
   ],
 ]
@@ -130,7 +132,22 @@ export const answers: (readonly [says: string, events: Event[], content: Json[]]
       think('b', { format: undefined, block: undefined }),
       text('c'),
     ],
-    [{ type: 'thinking', thinking: 'ab', signature: '' }, said('c')],
+    [{ type: 'thinking', thinking: 'ab', signature: seal('text|||') }, said('c')],
+  ],
+  [
+    'reasoning that nobody signed, and a seal behind it',
+    [
+      think('a', { format: undefined, block: undefined }),
+      think('', { format: 'x-v1', block: 1, signature: 'acme:s' }),
+      think('b', { format: undefined, block: undefined }),
+      think('', { format: 'x-v1', block: 3, data: 'acme:d' }),
+      think('', { format: 'x-v1', block: 4, data: 'acme:e' }),
+    ],
+    [
+      { type: 'thinking', thinking: 'a', signature: seal('signature|x-v1|1|acme:s') },
+      { type: 'thinking', thinking: 'b', signature: seal('data|x-v1|3|acme:d') },
+      { type: 'thinking', thinking: '', signature: seal('data|x-v1|4|acme:e') },
+    ],
   ],
   [
     'reasoning of another dialect, which its block carries',
@@ -142,10 +159,24 @@ export const answers: (readonly [says: string, events: Event[], content: Json[]]
       think('', { format: undefined, block: undefined, signature: 'acme:t' }),
     ],
     [
-      { type: 'thinking', thinking: 'a', signature: 'x-v1|4|' },
-      { type: 'redacted_thinking', data: 'x-v1|4|acme:d' },
-      { type: 'thinking', thinking: 'b', signature: 'x%7Cy|5|acme:s' },
-      { type: 'thinking', thinking: '', signature: '||acme:t' },
+      { type: 'thinking', thinking: 'a', signature: seal('data|x-v1|4|acme:d') },
+      { type: 'thinking', thinking: 'b', signature: seal('text|x%7Cy|5|acme:s') },
+      { type: 'thinking', thinking: '', signature: seal('text|||acme:t') },
+    ],
+  ],
+  [
+    'reasoning of another dialect whose seal did not come, or came late',
+    [
+      think('a', { format: 'x-v1', block: 4 }),
+      text('b'),
+      think('', { format: 'x-v1', block: 4, data: 'acme:d' }),
+      think('c', { format: 'x-v1', block: 5, signature: 'acme:é🙂' }),
+    ],
+    [
+      { type: 'thinking', thinking: 'a', signature: seal('text|x-v1|4|') },
+      said('b'),
+      { type: 'thinking', thinking: '', signature: seal('data|x-v1|4|acme:d') },
+      { type: 'thinking', thinking: 'c', signature: seal('text|x-v1|5|acme:é🙂') },
     ],
   ],
   [
@@ -159,7 +190,27 @@ export const answers: (readonly [says: string, events: Event[], content: Json[]]
       tool(0, { id: 'a', name: 'f', args: '{"x":1}', signature: 'acme:s' }),
       tool(1, { id: 'b', name: 'f', args: '{}' }),
     ],
-    [{ ...use('a', { x: 1 }), extra_content: { vendor: { thought_signature: 'acme:s' } } }, use('b', {})],
+    [
+      { type: 'thinking', thinking: '', signature: seal('call||a|acme:s') },
+      { ...use('a', { x: 1 }), extra_content: { vendor: { thought_signature: 'acme:s' } } },
+      use('b', {}),
+    ],
+  ],
+  [
+    'a signed call behind a thought that nobody signed, and another one behind text',
+    [
+      think('Hm', { format: undefined, block: undefined }),
+      tool(0, { id: 'a|1', name: 'f', args: '{}', signature: 'acme:s' }),
+      text('b'),
+      tool(1, { id: 'b', name: 'f', args: '{}', signature: 'acme:t' }),
+    ],
+    [
+      { type: 'thinking', thinking: 'Hm', signature: seal('call||a%7C1|acme:s') },
+      { ...use('a|1', {}), extra_content: { vendor: { thought_signature: 'acme:s' } } },
+      said('b'),
+      { type: 'thinking', thinking: '', signature: seal('call||b|acme:t') },
+      { ...use('b', {}), extra_content: { vendor: { thought_signature: 'acme:t' } } },
+    ],
   ],
   [
     'C22 calls that interleave',

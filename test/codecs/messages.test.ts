@@ -11,6 +11,7 @@ import type { ChatRequest } from '../../src/core/ops.ts'
 import { exchange, thrown } from '../core/kit.ts'
 import { deepFreeze } from '../plugins/wire-kit.ts'
 import type { Json } from './bodies.ts'
+import { seal } from './messages-answers.ts'
 import { blocks, histories, openAiShaped, rows, settings, valid } from './messages-bodies.ts'
 import { onlyNative, renewed } from './native-bodies.ts'
 
@@ -182,39 +183,54 @@ t.test('histories are mapped', async t => {
 })
 
 t.test('what one dialect signed comes back to it through a thinking block', async t => {
-  const cases: [block: Json, detail: Json | undefined][] = [
-    [{ type: 'thinking', thinking: 'a', signature: '' }, undefined],
-    [{ type: 'thinking', thinking: 'a' }, undefined],
+  const claude = { type: 'reasoning.text', text: 'a', format: 'anthropic-claude-v1', block_index: 0 }
+  const cases: [signature: string | undefined, detail: Json | undefined][] = [
+    ['', undefined],
+    [undefined, undefined],
+    [seal('text|||'), undefined],
     [
-      { type: 'thinking', thinking: 'a', signature: 'x-v1|2|acme:s|1|' },
+      seal('text|x-v1|2|acme:s|1|'),
       { type: 'reasoning.text', text: 'a', signature: 'acme:s|1|', format: 'x-v1', block_index: 2 },
     ],
+    [seal('text|x-v1||'), { type: 'reasoning.text', text: 'a', format: 'x-v1' }],
+    [seal('text||0|acme:é🙂'), { type: 'reasoning.text', text: 'a', signature: 'acme:é🙂', block_index: 0 }],
     [
-      { type: 'thinking', thinking: 'a', signature: 'x-v1||' },
-      { type: 'reasoning.text', text: 'a', format: 'x-v1' },
+      seal('signature|x-v1|2|acme:s'),
+      { type: 'reasoning.text', text: '', signature: 'acme:s', format: 'x-v1', block_index: 2 },
     ],
-    [
-      { type: 'redacted_thinking', data: '|0|acme:d' },
-      { type: 'reasoning.encrypted', data: 'acme:d', block_index: 0 },
-    ],
-    [
-      { type: 'redacted_thinking', data: 'a%|0|acme:d' },
-      { type: 'reasoning.encrypted', data: 'acme:d', format: 'a%', block_index: 0 },
-    ],
-    [
-      { type: 'thinking', thinking: 'a', signature: 'acme:x|1|y' },
-      {
-        type: 'reasoning.text',
-        text: 'a',
-        signature: 'acme:x|1|y',
-        format: 'anthropic-claude-v1',
-        block_index: 0,
-      },
-    ],
+    [seal('data||0|acme:d'), { type: 'reasoning.encrypted', data: 'acme:d', block_index: 0 }],
+    [seal('data|a%|0|acme:d'), { type: 'reasoning.encrypted', data: 'acme:d', format: 'a%', block_index: 0 }],
+    [seal('data|a%7Cb|x|acme:d'), { type: 'reasoning.encrypted', data: 'acme:d', format: 'a|b' }],
+    ['acme:x|1|y', { ...claude, signature: 'acme:x|1|y' }],
+    [seal('other|||'), { ...claude, signature: seal('other|||') }],
+    ['bWd3', { ...claude, signature: 'bWd3' }],
   ]
-  for (const [block, detail] of cases) {
+  for (const [signature, detail] of cases) {
+    const block = { type: 'thinking', thinking: 'a', ...(signature !== undefined && { signature }) }
     const [message] = decode(body({ messages: [{ role: 'assistant', content: [block] }] })).messages
-    t.strictSame(message?.reasoning_details, detail && [detail], JSON.stringify(block))
+    t.strictSame(message?.reasoning_details, detail && [detail], JSON.stringify(signature))
+    t.equal(message?.reasoning, 'a')
+  }
+})
+
+t.test('what was signed of a call comes back to it, whatever fields and order the client keeps', async t => {
+  const call = (id: string, more: Json = {}) => ({ type: 'tool_use', id, name: 'f', input: {}, ...more })
+  const vendor = (sealed: string) => ({ extra_content: { vendor: { thought_signature: sealed } } })
+  const thought = (id: string, sealed: string) => ({
+    type: 'thinking',
+    thinking: '',
+    signature: seal(`call||${id}|${sealed}`),
+  })
+  const orders: Json[][] = [
+    [thought('a', 'acme:s'), call('a'), thought('c%7C', 'acme:t'), call('b'), call('c|')],
+    [thought('c%7C', 'acme:t'), thought('a', 'acme:s'), thought('gone', 'acme:u'), call('a'), call('b'), call('c|')],
+    [call('a', vendor('acme:s')), call('b'), call('c|', vendor('acme:t')), thought('a', 'acme:other')],
+  ]
+  for (const content of orders) {
+    const [message] = decode(body({ messages: [{ role: 'assistant', content }] })).messages
+    const signatures = message?.tool_calls?.map(({ extra_content: extra }) => extra?.vendor?.thought_signature)
+    t.strictSame(signatures, ['acme:s', undefined, 'acme:t'])
+    t.notOk(message?.reasoning_details)
   }
 })
 

@@ -2,11 +2,20 @@
  * Unmodified `openai` and `@anthropic-ai/sdk` clients as agents that think and call tools, against every chat wire. The
  * upstreams refuse what they did not sign as they signed it; what is another's must not reach them at all.
  */
+import type Anthropic from '@anthropic-ai/sdk'
 import t from 'tap'
 import { startGateway, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { type Step, startUpstream } from '../helpers/upstream.ts'
-import { type Agent, anthropicAgent, openAiAgent, openAiHelper, openAiRunner } from './agents/loops.ts'
+import {
+  type Agent,
+  anthropicAgent,
+  contentOf,
+  openAiAgent,
+  openAiHelper,
+  openAiRunner,
+  typedAgent,
+} from './agents/loops.ts'
 import { betrays, type ChatWire, manifestOf, returns, wires } from './matrix/wires.ts'
 
 const upstream = await startUpstream(t, { key: upstreamSecret })
@@ -30,6 +39,7 @@ const gateway = await startGateway(t, {
 const agents: Record<string, (model: string) => Agent> = {
   openai: model => openAiAgent(gateway, model),
   '@anthropic-ai/sdk': model => anthropicAgent(gateway, model),
+  '@anthropic-ai/sdk, by its types alone': model => typedAgent(gateway, model),
 }
 
 const city = (name: string) => ({ name: 'weather', args: { city: name } })
@@ -97,6 +107,28 @@ for (const [client, agentOf] of Object.entries(agents)) {
     })
   }
 }
+
+t.test('@anthropic-ai/sdk: every thought is shown as thinking that is signed, whole and streamed', async t => {
+  await upstream.reset()
+  await Promise.all(
+    wires.flatMap(wire =>
+      [false, true].map(async streams => {
+        const spare = `${wire.id}-spare`
+        await script(streams ? wire.id : spare, first)
+        const content = await contentOf(gateway, streams ? wire.id : `${spare}/${wire.id}-twin`, streams)
+        const says = `${wire.wire}, ${streams ? 'streamed' : 'whole'}`
+        t.strictSame(
+          content.map(({ type }) => type),
+          ['thinking', 'tool_use'],
+          says,
+        )
+        const [thought] = content as Anthropic.ThinkingBlock[]
+        t.match(thought, { thinking: oslo.text, signature: /./ }, says)
+        if (!/^anthropic|^bedrock/.test(wire.wire)) t.match(thought!.signature, /^[A-Za-z0-9+/]+=*$/, says)
+      }),
+    ),
+  )
+})
 
 for (const [name, run] of [
   ['runTools()', openAiRunner],

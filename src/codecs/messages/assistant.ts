@@ -1,7 +1,7 @@
 /** An assistant turn of a Messages body as a chat message. */
 import { written } from '../../core/exact.ts'
 import type { ContentPart, Message, ToolCall } from '../../core/ops.ts'
-import { carried, NATIVE_FORMAT } from './carried.ts'
+import { type Carried, carried, NATIVE_FORMAT } from './carried.ts'
 import { compact, partOf } from './parts.ts'
 import type { Block, Turn } from './schema.ts'
 
@@ -15,14 +15,19 @@ export function assistantMessage({ content }: Turn, at: string): Message | undef
   const calls: ToolCall[] = []
   const details: Detail[] = []
   const native: Native[] = []
+  const seals = new Map<string, string>()
   let reasoning = ''
   let opens = true
   for (const [i, block] of content.entries()) {
     switch (block.type) {
-      case 'thinking':
+      case 'thinking': {
         reasoning += block.thinking
-        addDetails(details, thinkingDetail(block, i), opens)
+        const other = carried(block.signature ?? '')
+        if (other?.what === 'call') seals.set(other.place, other.sealed)
+        else if (other) addDetails(details, carriedDetail(block.thinking, other), opens)
+        else addDetails(details, thinkingDetail(block, i), opens)
         break
+      }
       case 'redacted_thinking':
         addDetails(details, hiddenDetail(block.data, i), opens)
         break
@@ -36,6 +41,7 @@ export function assistantMessage({ content }: Turn, at: string): Message | undef
         else for (const part of partOf(block, `${at}[${i}]`)) parts.push(part)
     }
   }
+  for (const call of calls) sealCall(call, seals.get(call.id))
   const said = compact(parts)
   const message: Message = { role: 'assistant', content: said === '' && calls.length > 0 ? null : said }
   if (reasoning !== '') message.reasoning = reasoning
@@ -54,23 +60,34 @@ function addDetails(details: Detail[], detail: Detail | undefined, opens: boolea
 /** Undefined for reasoning that nobody signed: its text says all. */
 function thinkingDetail({ thinking: text, signature }: { thinking: string; signature?: unknown }, index: number) {
   if (typeof signature !== 'string' || signature === '') return undefined
-  const detail: Detail = { type: 'reasoning.text', text }
-  const other = carried(signature)
-  if (!other) return { ...detail, signature, format: NATIVE_FORMAT, block_index: index }
-  if (other.sealed !== '') detail.signature = other.sealed
-  return { ...detail, ...dialectOf(other) }
+  const detail: Detail = { type: 'reasoning.text', text, signature, format: NATIVE_FORMAT, block_index: index }
+  return detail
 }
 
-function hiddenDetail(data: string, index: number): Detail {
-  const other = carried(data)
-  if (!other) return { type: 'reasoning.encrypted', data, format: NATIVE_FORMAT, block_index: index }
-  return { type: 'reasoning.encrypted', data: other.sealed, ...dialectOf(other) }
-}
-
-const dialectOf = ({ format, block }: { format: string | undefined; block: number | undefined }) => ({
-  ...(format !== undefined && { format }),
-  ...(block !== undefined && { block_index: block }),
+const hiddenDetail = (data: string, index: number): Detail => ({
+  type: 'reasoning.encrypted',
+  data,
+  format: NATIVE_FORMAT,
+  block_index: index,
 })
+
+/** Undefined for a plain text, which `reasoning` holds already. */
+function carriedDetail(text: string, { what, format, place, sealed }: Carried): Detail | undefined {
+  if (format === undefined && sealed === '') return undefined
+  const detail: Detail =
+    what === 'data'
+      ? { type: 'reasoning.encrypted', data: sealed }
+      : { type: 'reasoning.text', text: what === 'text' ? text : '' }
+  if (what !== 'data' && sealed !== '') detail.signature = sealed
+  if (format !== undefined) detail.format = format
+  if (/^\d+$/.test(place)) detail.block_index = Number(place)
+  return detail
+}
+
+/** A client that knows only the wire's own fields has kept the seal in a block of thinking. */
+function sealCall(call: ToolCall, sealed: string | undefined): void {
+  if (sealed !== undefined) call.extra_content ??= { vendor: { thought_signature: sealed } }
+}
 
 function callOf(block: Extract<Block, { type: 'tool_use' }>): ToolCall {
   const { id, name, input, extra_content: extra } = block as typeof block & Pick<ToolCall, 'extra_content'>

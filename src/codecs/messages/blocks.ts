@@ -9,16 +9,14 @@ import { WebResults } from './web-results.ts'
 type ChoiceEvent = Extract<Event, { choice: number }>
 /** What is neither a piece of a call nor the end. */
 type Said = Exclude<ChoiceEvent, { type: 'tool' | 'finish' }>
+interface Thinking {
+  readonly type: 'thinking'
+  readonly block: number | undefined
+  readonly format: string | undefined
+  signed: boolean
+}
 /** What the open block is, as far as the next event needs to know. */
-type Open =
-  | { readonly type: 'text' }
-  | {
-      readonly type: 'thinking'
-      readonly block: number | undefined
-      readonly format: string | undefined
-      signed: boolean
-    }
-  | { readonly type: 'tool'; readonly tool: PendingTool }
+type Open = { readonly type: 'text' } | Thinking | { readonly type: 'tool'; readonly tool: PendingTool }
 
 export class Blocks {
   readonly #sink: BlockSink
@@ -154,28 +152,53 @@ export class Blocks {
   }
 
   #reasoning({ text, format, block, signature, data }: ReasoningEvent): void {
-    const isNative = format === NATIVE_FORMAT
-    if (text !== '' || signature !== undefined) {
-      const open = this.#thinking(block, format)
-      if (text !== '') this.#sink.thinking(text)
-      if (signature !== undefined) {
-        this.#sink.signature(isNative ? signature : carry(format, block, signature))
-        open.signed = true
-      }
+    if (text !== '') {
+      this.#thinking(block, format)
+      this.#sink.thinking(text)
     }
-    if (data === undefined) return
-    this.#close()
-    this.#sink.whole({ type: 'redacted_thinking', data: isNative ? data : carry(format, block, data) })
+    if (format === NATIVE_FORMAT) {
+      if (signature !== undefined) this.#sign(this.#thinking(block, format), signature)
+      if (data === undefined) return
+      this.#close()
+      this.#sink.whole({ type: 'redacted_thinking', data })
+      return
+    }
+    if (signature !== undefined) this.#seal('signature', signature, block, format)
+    if (data !== undefined) this.#seal('data', data, block, format)
   }
 
   /** The open thinking block, or a new one when that is of another piece of reasoning. */
-  #thinking(block: number | undefined, format: string | undefined): Open & { type: 'thinking' } {
+  #thinking(block: number | undefined, format: string | undefined): Thinking {
     const open = this.#open
-    if (open?.type === 'thinking' && open.block === block && open.format === format && !open.signed) return open
-    const begun: Open & { type: 'thinking' } = { type: 'thinking', block, format, signed: false }
+    if (open?.type === 'thinking' && isOf(open, block, format) && !open.signed) return open
+    const begun: Thinking = { type: 'thinking', block, format, signed: false }
     this.#begin(begun)
     this.#sink.open({ type: 'thinking', thinking: '', signature: '' })
     return begun
+  }
+
+  /** The open thinking block if it can carry any seal, because its text has none of its own; else one for the seal. */
+  #sealable(block?: number, format?: string): Thinking {
+    const open = this.#open
+    const isPlain = open?.type === 'thinking' && open.format === undefined && !open.signed
+    return isPlain ? open : this.#thinking(block, format)
+  }
+
+  #seal(what: 'signature' | 'data', sealed: string, block: number | undefined, format: string | undefined): void {
+    const into = this.#sealable(block, format)
+    const isOfText = what === 'signature' && isOf(into, block, format)
+    this.#sign(into, carry({ what: isOfText ? 'text' : what, format, place: String(block ?? ''), sealed }))
+  }
+
+  /** A client that knows only the wire's own fields keeps nothing else of a call that was signed. */
+  #sealCall({ id, signature }: PendingTool): void {
+    if (signature === undefined || this.#hidden) return
+    this.#sign(this.#sealable(), carry({ what: 'call', format: undefined, place: id, sealed: signature }))
+  }
+
+  #sign(open: Thinking, signature: string): void {
+    this.#sink.signature(signature)
+    open.signed = true
   }
 
   #tool(event: ToolEvent): void {
@@ -195,6 +218,7 @@ export class Blocks {
 
   #openTool(tool: PendingTool): void {
     this.#unseal()
+    this.#sealCall(tool)
     this.#begin({ type: 'tool', tool })
     this.#sink.open(tool.open())
     if (tool.args !== '') this.#sink.json(tool.args)
@@ -226,10 +250,13 @@ export class Blocks {
     const open = this.#open
     if (!open) return
     this.#open = undefined
-    if (open.type === 'thinking' && !open.signed && open.format !== undefined && open.format !== NATIVE_FORMAT) {
-      this.#sink.signature(carry(open.format, open.block, ''))
+    if (open.type === 'thinking' && !open.signed && open.format !== NATIVE_FORMAT) {
+      this.#sink.signature(carry({ what: 'text', format: open.format, place: String(open.block ?? ''), sealed: '' }))
     }
     if (open.type === 'tool' && open.tool.args === '') this.#sink.json('{}')
     this.#sink.close()
   }
 }
+
+const isOf = (open: Thinking, block: number | undefined, format: string | undefined): boolean =>
+  open.block === block && open.format === format

@@ -38,6 +38,15 @@ export class PendingTool {
     return this.#begun && this.#depth === 0
   }
 
+  get id(): string {
+    return this.#id
+  }
+
+  /** Sealed for the provider that made it. */
+  get signature(): string | undefined {
+    return this.#signature
+  }
+
   /** Each piece is looked at once. */
   #follow(piece: string): void {
     for (let at = 0; at < piece.length; at++) {

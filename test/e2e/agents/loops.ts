@@ -84,27 +84,63 @@ export async function openAiHelper(gateway: Gateway, model: string): Promise<str
   }
 }
 
-/** `messages.stream()` of the `@anthropic-ai/sdk` client. */
-export function anthropicAgent(gateway: Gateway, model: string): Agent {
+const messagesTools: Anthropic.Tool[] = [{ name: 'weather', description, input_schema: schema }]
+
+/** A turn of the `@anthropic-ai/sdk` client, by `messages.create()` or `messages.stream()`. */
+export async function contentOf(
+  gateway: Gateway,
+  model: string,
+  streams: boolean,
+  messages: Anthropic.MessageParam[] = [{ role: 'user', content: question }],
+): Promise<Anthropic.ContentBlock[]> {
   const client = new Anthropic({ baseURL: gateway.url, apiKey: gateway.key, maxRetries: 0 })
-  const messages: Anthropic.MessageParam[] = [{ role: 'user', content: question }]
-  const tools: Anthropic.Tool[] = [{ name: 'weather', description, input_schema: schema }]
-  return {
-    async turn() {
-      const { content } = await client.messages
-        .stream({ model, max_tokens: 4000, thinking: { type: 'adaptive' }, messages, tools })
-        .finalMessage()
-      messages.push({ role: 'assistant', content })
-      const calls = content.filter(block => block.type === 'tool_use')
-      if (calls.length > 0) {
-        const results = calls.map(({ id }) => ({ type: 'tool_result' as const, tool_use_id: id, content: 'cold' }))
-        messages.push({ role: 'user', content: results })
-      }
-      return {
-        thought: content.flatMap(block => (block.type === 'thinking' ? [block.thinking] : [])).join(''),
-        text: content.flatMap(block => (block.type === 'text' ? [block.text] : [])).join(''),
-        calls: calls.map(({ input }) => input),
-      }
-    },
+  const thinking = { type: 'adaptive' } as const
+  const params = { model, max_tokens: 4000, thinking, messages, tools: messagesTools }
+  const answer = streams ? client.messages.stream(params).finalMessage() : client.messages.create(params)
+  return (await answer).content
+}
+
+/** The `@anthropic-ai/sdk` client; `kept` is what it sends back of an answer. */
+function messagesAgent(turn: typeof contentOf, streams: boolean, kept: (content: Content) => Content) {
+  return (gateway: Gateway, model: string): Agent => {
+    const messages: Anthropic.MessageParam[] = [{ role: 'user', content: question }]
+    return {
+      async turn() {
+        const content = await turn(gateway, model, streams, messages)
+        messages.push({ role: 'assistant', content: kept(content) })
+        const calls = content.filter(block => block.type === 'tool_use')
+        if (calls.length > 0) {
+          const results = calls.map(({ id }) => ({ type: 'tool_result' as const, tool_use_id: id, content: 'cold' }))
+          messages.push({ role: 'user', content: results })
+        }
+        return {
+          thought: content.flatMap(block => (block.type === 'thinking' ? [block.thinking] : [])).join(''),
+          text: content.flatMap(block => (block.type === 'text' ? [block.text] : [])).join(''),
+          calls: calls.map(({ input }) => input),
+        }
+      },
+    }
   }
 }
+type Content = Anthropic.ContentBlock[]
+
+/** It streams, and keeps what it gets as it is. */
+export const anthropicAgent = messagesAgent(contentOf, true, content => content)
+
+/** It wants answers whole, and keeps of a block what its types name: thinking first, then text, then calls. */
+export const typedAgent = messagesAgent(contentOf, false, content => {
+  const order = ['thinking', 'text', 'tool_use']
+  const sorted = [...content].sort((a, b) => order.indexOf(a.type) - order.indexOf(b.type))
+  return sorted.flatMap((block): Content => {
+    switch (block.type) {
+      case 'thinking':
+        return [{ type: 'thinking', thinking: block.thinking, signature: block.signature }]
+      case 'text':
+        return [{ type: 'text', text: block.text, citations: null }]
+      case 'tool_use':
+        return [{ type: 'tool_use', id: block.id, name: block.name, input: block.input, caller: block.caller }]
+      default:
+        return []
+    }
+  })
+})
