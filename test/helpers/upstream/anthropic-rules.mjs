@@ -15,7 +15,7 @@ const betas = words(
   server-side-fallback-2026-06-01 server-side-fallback-2026-07-01 prompt-caching-2024-07-31
   extended-cache-ttl-2025-04-11 interleaved-thinking-2025-05-14 context-1m-2025-08-07 output-128k-2025-02-19
   token-efficient-tools-2025-02-19 model-context-window-exceeded-2025-08-26 web-fetch-2025-09-10
-  code-execution-web-tools-2026-02-09`,
+  code-execution-web-tools-2026-02-09 structured-outputs-2025-12-15`,
 )
 const blocks = {
   user: words('text image document tool_result search_result'),
