@@ -1,8 +1,8 @@
 /** What is held back while an answer comes: nothing that is charged, and nothing whose end cannot change it. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import Database from 'better-sqlite3'
 import t from 'tap'
+import { Database } from '../../src/stores/sqlite/driver.ts'
 import { startGateway } from '../helpers/gateway.ts'
 
 let answer: (res: ServerResponse) => void = () => {}

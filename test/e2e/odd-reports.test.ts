@@ -1,10 +1,8 @@
 /** What is charged where a provider's report is odd, and where the ledger cannot be written at the end of a stream. */
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
-import { openBooks, readBooks } from '../helpers/books.ts'
+import { lockBooks, openBooks, readBooks } from '../helpers/books.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { startUpstream } from '../helpers/upstream.ts'
@@ -87,10 +85,7 @@ t.test('B.10 what was delivered of a stream is charged though the ledger was loc
   })()
   while (!text.includes('word29')) await sleep(20)
   // Longer than the writer is patient with other processes, which is 500 ms.
-  const script = `const db = new (require('better-sqlite3'))(${JSON.stringify(join(gateway.dir, 'data/gateway.db'))});
-    db.exec('BEGIN IMMEDIATE'); console.log('locked'); setTimeout(() => db.exec('COMMIT'), 1500)`
-  const other = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
-  await once(other.stdout, 'data')
+  const other = await lockBooks(gateway, 1500)
   await upstream.release('a')
   await read
   t.match(text, /billing_unavailable/)

@@ -1,8 +1,8 @@
 /** What comes in part or too slowly: usage, vectors, bodies; and what of a provider's words may be told on. */
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import Database from 'better-sqlite3'
 import t from 'tap'
+import { Database } from '../../src/stores/sqlite/driver.ts'
 import { startGateway } from '../helpers/gateway.ts'
 import { metric } from '../helpers/invariants.ts'
 import { raw } from '../helpers/raw.ts'

@@ -1,12 +1,11 @@
 /** A database that another process locks, or that breaks: who is still served, who is told what, and what recovers. */
-import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readdirSync, statSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { Database } from '../../src/stores/sqlite/driver.ts'
-import { openBooks } from '../helpers/books.ts'
+import { lockBooks, openBooks } from '../helpers/books.ts'
 import { type Gateway, startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants, isErrorBody } from '../helpers/invariants.ts'
 import { startUpstream } from '../helpers/upstream.ts'
@@ -66,12 +65,8 @@ t.test(
     const { gateway, command, tenant } = await start(t)
     const [paid, own] = [await tenant('credits'), await tenant('api-keys')]
     for (const as of [paid, own]) t.equal((await ask(gateway, as)).status, 200)
-    const path = join(gateway.dir, 'data/gateway.db')
     // A process of its own: the lock must be held while this one waits for answers.
-    const script = `const db = new (require('better-sqlite3'))(${JSON.stringify(path)});
-    db.exec('BEGIN IMMEDIATE'); console.log('locked'); setTimeout(() => db.exec('COMMIT'), 2000)`
-    const other = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
-    await once(other.stdout, 'data')
+    const other = await lockBooks(gateway, 2000)
     const stop = watchLoop(gateway)
     const began = performance.now()
     const answers = await Promise.all([paid, paid, own, own].map(as => ask(gateway, as)))

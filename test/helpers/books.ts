@@ -1,5 +1,8 @@
 /** The database of a gateway as its tests see it from outside, and groups of checks after which its books are right. */
+import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
+import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
@@ -26,6 +29,28 @@ export function readBooks<T>(gateway: Home, read: (books: Sqlite) => T): T {
     return read(books)
   } finally {
     books.close()
+  }
+}
+
+const { resolve } = createRequire(import.meta.url)
+/** Of the arguments: the driver, the database, milliseconds. */
+const LOCK = `const [driver, path, ms] = process.argv.slice(1); const db = new (require(driver))(path)
+  db.exec('BEGIN IMMEDIATE'); console.log('locked'); setTimeout(() => db.exec('COMMIT'), Number(ms))`
+
+/** Resolves with another process once that holds the write lock, which it lets go of after `ms`. */
+export async function lockBooks(gateway: Home, ms: number): Promise<ChildProcess> {
+  const args = ['-e', LOCK, installedDriver(), pathOf(gateway), String(ms)]
+  const other = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  await once(other.stdout, 'data')
+  return other
+}
+
+/** The one that `src/stores/sqlite/driver.ts` takes. */
+function installedDriver(): string {
+  try {
+    return resolve('better-sqlite3-napi')
+  } catch {
+    return resolve('better-sqlite3')
   }
 }
 

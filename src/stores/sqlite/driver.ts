@@ -1,21 +1,31 @@
 /**
- * The SQLite driver: better-sqlite3 13 where it is installed, which is from Node 22 on, else 12. From Node 24.19 on, 12
- * ends the process when a statement is collected while no JavaScript runs (an assertion on its cleanup hook).
+ * The SQLite driver. npm installs one of two: better-sqlite3 13 from Node 22 on, which brings its binaries along, and 12
+ * below that, which is compiled. On Node 24.19 and later, 12 ends the process when a statement is collected while no
+ * JavaScript runs (an assertion on its cleanup hook).
  */
 import { createRequire } from 'node:module'
 import type BetterSqlite3 from 'better-sqlite3'
 
 export type Sqlite = BetterSqlite3.Database
+type Driver = typeof BetterSqlite3
 
-const load = createRequire(import.meta.url) as (name: string) => typeof BetterSqlite3
+/** Names in `package.json`; the newer driver first. */
+const PACKAGES = ['better-sqlite3-napi', 'better-sqlite3']
+
+const load = createRequire(import.meta.url) as (name: string) => Driver
 
 export const Database = driver()
 
-function driver(): typeof BetterSqlite3 {
-  try {
-    return load('better-sqlite3-napi')
-  } catch (error) {
-    if ((error as { code?: unknown }).code !== 'MODULE_NOT_FOUND') throw error
-    return load('better-sqlite3')
+function driver(): Driver {
+  for (const name of PACKAGES) {
+    try {
+      return load(name)
+    } catch (error) {
+      if ((error as { code?: unknown }).code !== 'MODULE_NOT_FOUND') throw error
+    }
   }
+  throw new Error(
+    'no SQLite driver is installed. Install the package with Node 22 or newer; or, with Node 20, where npm may run ' +
+      'install scripts and finds python3, make and a C++ compiler.',
+  )
 }
