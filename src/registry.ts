@@ -1,5 +1,6 @@
 /** Gathers what configuration may name: wires and filters of the package, of plugins, and the endpoints. */
 import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
 import { register } from 'node:module'
 import { join } from 'node:path'
@@ -33,6 +34,10 @@ const OWN_PLUGINS: Record<string, Plugin> = {
 /** A module may do something when it is loaded, but not for ever: nothing else is reloaded meanwhile. */
 const LOAD_MS = 5_000
 const MODULE = /(?<!\.d)\.(js|mjs|ts)$/
+/** Bundled beside this module; absent when the code runs from its sources. */
+const IMPORTS = new URL('./plugin-imports.js', import.meta.url)
+/** Of this process, whose modules all go through one loader. */
+let hooked = false
 
 /** Plugin code is loaded once for each file: a module cannot be unloaded, so a changed one needs a restart. */
 export class Registry {
@@ -81,6 +86,8 @@ export class Registry {
   }
 
   async #import(module: LoadedModule): Promise<void> {
+    if (!hooked && existsSync(IMPORTS)) register(IMPORTS)
+    hooked = true
     this.#add(module.path, await importPlugin(module))
     this.#loaded.set(module.path, module)
   }

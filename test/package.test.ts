@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import ts from 'typescript'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const read = (name: string) => JSON.parse(readFileSync(join(root, name), 'utf8'))
@@ -17,4 +18,35 @@ t.test('npm ci installs one SQLite driver, which one is up to the version of Nod
   }
   t.strictSame(engines('better-sqlite3'), { optional: true, node: '<22' })
   t.strictSame(engines('better-sqlite3-napi'), { optional: true, node: '>=22' })
+})
+
+t.test('plugins in TypeScript find the types of what they import', async t => {
+  const plugin = (
+    word: string,
+  ) => `import { type FilterFactory, GatewayError, type Plugin, s } from 'model-gateway/plugin'
+    const facts = { status: 418, type: 'invalid_request_error', code: 'teapot', message: '' }
+    const teapot: FilterFactory<{ word: string }> = {
+      name: 'teapot',
+      options: s.object({ word: s.string() }),
+      create: options => ({
+        handle(ex, next) {
+          if (!ex.header('x-tea')) return next()
+          throw new GatewayError({ ...facts, message: options.${word} })
+        },
+      }),
+    }
+    export const plugin: Plugin = { filters: [teapot] }`
+  const { good, bad } = { good: plugin('word'), bad: plugin('work') }
+  const dir = t.testdir({ 'good.ts': good, 'bad.ts': bad })
+  const files = ['good.ts', 'bad.ts'].map(name => join(dir, name))
+  const { NodeNext } = ts.ModuleKind
+  const target = ts.ScriptTarget.ES2023
+  const program = ts.createProgram(files, { module: NodeNext, target, strict: true, noEmit: true, types: ['node'] })
+  const said = ts
+    .getPreEmitDiagnostics(program)
+    .map(({ file, messageText }) => [
+      file?.fileName.slice(dir.length + 1),
+      ts.flattenDiagnosticMessageText(messageText, '\n'),
+    ])
+  t.strictSame(said, [['bad.ts', `Property 'work' does not exist on type '{ word: string; }'. Did you mean 'word'?`]])
 })

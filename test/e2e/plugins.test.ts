@@ -87,6 +87,46 @@ t.test('a module that has changed is reported, and the loaded one goes on', asyn
   t.strictSame(await said(), ['two', 'HELLO'])
 })
 
+/** Throws what only the gateway's own class of errors makes of it: a status of this filter's choice. */
+const TEAPOT = `
+import { GatewayError, s } from 'model-gateway/plugin'
+
+export const plugin = {
+  filters: [{
+    name: 'teapot',
+    options: s.object({ word: s.string() }),
+    create: ({ word }) => ({
+      handle(ex, next) {
+        if (!ex.header('x-tea')) return next()
+        throw new GatewayError({ status: 418, type: 'invalid_request_error', code: 'teapot', message: word })
+      },
+    }),
+  }],
+}
+`
+for (const workers of [1, 2]) {
+  t.test(`workers: ${workers}: a module in a folder of its own imports what the gateway itself uses`, async t => {
+    const inference = ['auth', 'ratelimit', 'route', 'translate', 'billing', 'telemetry']
+    const gateway = await startGateway(t, {
+      providers: { a: { base_url: upstream.url('a') } },
+      config: { server: { workers }, catalog: { plugins: '../my-plugins' } },
+      files: { 'my-plugins/teapot.js': TEAPOT },
+      chains: { inference: [{ teapot: { word: 'short' } }, ...inference], local: ['auth', 'ratelimit'] },
+    })
+    const told = async () => {
+      const response = await gateway.chat('Hi', { 'x-tea': 'yes' })
+      return [response.status, ((await response.json()) as { error: { message: string } }).error.message]
+    }
+    t.strictSame(await told(), [418, 'short'])
+    await gateway.writeFile('my-plugins/later.mjs', TEAPOT.replace("'teapot'", "'later'"))
+    t.match(await (await gateway.admin('POST', '/reload')).json(), { restartNeeded: [] })
+    const settings = await readFile(gateway.configPath, 'utf8')
+    await gateway.writeFile('config/gateway.yaml', settings.replace('teapot:', 'later:').replace('short', 'stout'))
+    t.equal((await gateway.admin('POST', '/reload')).status, 200)
+    t.strictSame(await told(), [418, 'stout'], 'one that appeared later does so too')
+  })
+}
+
 t.test('CF-07 a module that cannot be loaded is refused by name, and what ran goes on', async t => {
   for (const [name, text, why] of [
     ['broken.mjs', 'export const plugin = {', /broken\.mjs: the plugin cannot be loaded/],

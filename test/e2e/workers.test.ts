@@ -149,11 +149,12 @@ t.test('CF-08 a worker that refuses the configuration is told of, until it comes
   const FILTER = `
 import cluster from 'node:cluster'
 import { existsSync } from 'node:fs'
+import { s } from 'model-gateway/plugin'
 const refused = new URL('refused', import.meta.url)
 export const plugin = {
   filters: [{
     name: 'picky',
-    options: { json: { type: 'object', properties: { word: { type: 'string' } } } },
+    options: s.object({ word: s.string() }),
     create: () => {
       if (cluster.isWorker && existsSync(refused)) throw new Error('no luck')
       return { handle: (_ex, next) => next() }
