@@ -26,6 +26,8 @@ export interface Gateway {
   readonly admin: string
   /** Where clients reach it, if that is set. */
   readonly publicUrl: string | undefined
+  /** Path of the database. */
+  readonly database: string
   /** As it was read at the start. */
   readonly catalog: Catalog
   /** The key that the first start on an empty store made; shown once. */
@@ -100,6 +102,7 @@ async function assemble(options: GatewayOptions, open: Open): Promise<Gateway> {
     listen: front.address,
     admin: admin.address,
     publicUrl: file.server.public_url,
+    database: parts.database,
     catalog,
     firstKey,
     reload,
@@ -117,8 +120,9 @@ async function leadWorkers(parts: Parts, options: PrimaryOptions): Promise<Front
 }
 
 const portsOf = (stores: Stores) => {
-  const { accounts, organizations, projects, members, credits, plans, audit, names, usage, ping } = stores
-  return { accounts, organizations, projects, members, credits, plans, audit, names, usage, ping }
+  const { accounts, operatorSessions, organizations, projects, members, credits, plans, audit, names, usage, ping } =
+    stores
+  return { accounts, operatorSessions, organizations, projects, members, credits, plans, audit, names, usage, ping }
 }
 
 /** Drops request rows that are older than `keepMs`, now and then. Returns what ends that. */

@@ -29,7 +29,9 @@ export function connect(options: TokenPlaces & { admin?: string | undefined }, i
       throw refusal(url, response.statusCode!, answer)
     } catch (thrown) {
       if (!unreachable(thrown)) throw thrown
-      throw new Failure(`cannot reach the gateway at ${url.origin}; start it with \`npm start\` or pass --admin`)
+      throw new Failure(
+        `cannot reach the gateway at ${url.origin}; start it with \`npx model-gateway\` or pass --admin`,
+      )
     }
   }
 

@@ -2,9 +2,10 @@
 import type { IncomingMessage } from 'node:http'
 import type { Command } from 'commander'
 import type { Status } from '../admin/commands/status.ts'
+import type { OperatorSession } from '../core/ports.ts'
 import { parseError } from './admin.ts'
 import { call, parseUrl, readText, unreachable } from './http.ts'
-import { errorCode, Failure, type Io } from './io.ts'
+import { errorCode, Failure, type Io, oneLine } from './io.ts'
 import type { Open, Session } from './session.ts'
 
 /** As long as a provider may take for a whole answer. */
@@ -35,6 +36,7 @@ interface ChatOptions {
   readonly model: string
   readonly stream?: boolean
   readonly key?: string
+  readonly project: string
   readonly url?: string
 }
 
@@ -45,7 +47,8 @@ export function addChat(program: Command, open: Open): void {
     .argument('<text>', 'the question')
     .option('--model <model>', 'model, or provider/model', 'demo')
     .option('--stream', 'show the answer as it comes')
-    .option('--key <key>', 'an API key (default: GATEWAY_API_KEY)')
+    .option('--key <key>', 'an API key (default: GATEWAY_API_KEY, else the admin token suffices)')
+    .option('--project <project>', 'the project that pays when there is no key', 'default')
     .option('--url <url>', 'the public listener (default: asked of the admin listener)')
     .action(async (text: string, options: ChatOptions, command: Command) => {
       const session = open(command)
@@ -68,13 +71,29 @@ function parseAnswer(text: string): Answer {
   }
 }
 
+/** Without a key, with one that the admin listener lends for this request. */
 async function ask(text: string, options: ChatOptions, stream: boolean, session: Session): Promise<IncomingMessage> {
-  const key = options.key ?? session.io.env.GATEWAY_API_KEY
-  if (!key) {
-    throw new Failure(
-      'no API key: pass --key or set GATEWAY_API_KEY; `gatewayctl keys create --project default` makes one',
-    )
+  const own = options.key ?? session.io.env.GATEWAY_API_KEY
+  if (own) return send(text, options, stream, session, own)
+  const { admin, io } = session
+  const { id, key } = await admin.command<OperatorSession>('sessions.begin', { project: options.project })
+  try {
+    return await send(text, options, stream, session, key)
+  } finally {
+    // The request is under way, or refused; nothing needs the key any more.
+    await admin.command('sessions.end', { id }).catch((thrown: unknown) => {
+      io.err(`the session of this request ends within a minute; it could not be ended at once: ${oneLine(thrown)}\n`)
+    })
   }
+}
+
+async function send(
+  text: string,
+  options: ChatOptions,
+  stream: boolean,
+  session: Session,
+  key: string,
+): Promise<IncomingMessage> {
   const base = options.url === undefined ? await publicUrl(session) : parseUrl(options.url, PUBLIC_EXAMPLE)
   const url = new URL(`${base.pathname.replace(/\/(?:v1\/?)?$/, '')}/v1/chat/completions`, base)
   const body = { model: options.model, messages: [{ role: 'user', content: text }], stream }
@@ -86,7 +105,7 @@ async function ask(text: string, options: ChatOptions, stream: boolean, session:
     throw new Failure(error?.message ?? `${url.origin} answered with status ${response.statusCode}`, error)
   } catch (thrown) {
     if (!unreachable(thrown)) throw thrown
-    throw new Failure(`cannot reach the gateway at ${url.origin}; start it with \`npm start\` or pass --url`)
+    throw new Failure(`cannot reach the gateway at ${url.origin}; start it with \`npx model-gateway\` or pass --url`)
   }
 }
 

@@ -155,6 +155,8 @@ const explained: ExplainedRoute = {
 export interface Fake extends AdminContext {
   /** What the usage store was asked for. */
   readonly queries: UsageQuery[]
+  /** What `sessions.begin` and `sessions.end` were given. */
+  readonly lent: string[]
   readonly created: { project: string; name: string; expiresAt?: number | undefined }[]
   ready: boolean
   listen: string
@@ -191,6 +193,7 @@ export function fakeContext(): Fake {
   }
   const fake: Fake = {
     queries: [],
+    lent: [],
     created: [],
     ready: true,
     listen: '127.0.0.1:8080',
@@ -223,6 +226,16 @@ export function fakeContext(): Fake {
       updateKey: async id => find(id),
       revokeKey: async id => ({ ...find(id), status: 'revoked' }),
       rollKey: async id => ({ ...find(id), id: 'k3', key: 'mgw_rolled' }),
+    },
+    operatorSessions: {
+      async begin(project) {
+        fake.lent.push(`begin ${named('project', project)}`)
+        return { id: 's1', key: 'mgw_es_lent', expiresAt: '2026-01-31T10:01:00.000Z' }
+      },
+      async end(id) {
+        if (fake.storeFault) throw fake.storeFault
+        fake.lent.push(`end ${id}`)
+      },
     },
     organizations: {} as OrganizationStore,
     projects: {} as ProjectStore,

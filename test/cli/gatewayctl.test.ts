@@ -10,6 +10,7 @@ import { adminListener } from '../../src/admin/server.ts'
 import { run } from '../../src/cli/program.ts'
 import { table } from '../../src/cli/table.ts'
 import { ConfigError } from '../../src/config/error.ts'
+import { errors } from '../../src/core/error.ts'
 import type { Log } from '../../src/core/ports.ts'
 import { type Fake, fakeContext, TOKEN } from '../admin/fake.ts'
 
@@ -147,7 +148,7 @@ t.test('a refusal is one line and exit code 1, and an error object under --json'
     [['usage', '--from', 'yesterday'], /"from" must be a date such as 2026-01-31/],
     [
       ['status', '--admin', closed],
-      /^cannot reach the gateway at http:\/\/127\.0\.0\.1:\d+; start it with `npm start` or pass --admin$/,
+      /^cannot reach the gateway at http:\/\/127\.0\.0\.1:\d+; start it with `npx model-gateway` or pass --admin$/,
     ],
     [
       ['status', '--admin', 'ftp://x'],
@@ -157,10 +158,8 @@ t.test('a refusal is one line and exit code 1, and an error object under --json'
       ['status', '--token-file', 'none.token'],
       /^there is no token file .*none\.token; pass the right one as --token-file$/,
     ],
-    [
-      ['chat', 'hi'],
-      /no API key: pass --key or set GATEWAY_API_KEY; `gatewayctl keys create --project default` makes one/,
-    ],
+    [['chat', 'hi', '--project', 'nope'], /^There is no project "nope"\.$/],
+    [['chat', 'hi', '--admin', closed], /^cannot reach the gateway at .*pass --admin$/],
     [['chat', 'hi', '--key', 'k', '--url', 'ftp://x'], /write it like http:\/\/127\.0\.0\.1:8080$/],
     [['chat', 'hi', '--key', 'k', '--url', closed], /^cannot reach the gateway at .*pass --url$/],
   ]
@@ -295,6 +294,18 @@ t.test('chat asks the public listener as any client would', async t => {
   t.match([json.code, json.json(), json.stderr], [0, whole, ''])
   t.match(asked.pop(), { path: '/v1/chat/completions', authorization: 'Bearer k', body: { model: 'm', stream: false } })
 
+  const { GATEWAY_API_KEY: _, ...withoutKey } = env
+  t.match(await ctl(['chat', 'Hi'], withoutKey), { code: 0, stdout: 'Hello.\n' }, 'the admin token suffices')
+  t.match(asked.pop(), { authorization: 'Bearer mgw_es_lent' })
+  t.strictSame(context.lent.splice(0), ['begin default', 'end s1'])
+  t.match(await ctl(['chat', 'Hi', '--model', 'gone', '--project', 'shop'], withoutKey), { code: 1 })
+  t.strictSame(context.lent.splice(0), ['begin shop', 'end s1'], 'ended after a refusal too')
+  context.storeFault = errors.storeUnavailable(new Error('no disk'))
+  t.match(await ctl(['chat', 'Hi'], withoutKey), { code: 0, stdout: 'Hello.\n', stderr: /^the session of .* minute; / })
+  context.storeFault = undefined
+  context.lent.splice(0)
+  asked.splice(0)
+
   const event = (data: object) => `data: ${JSON.stringify(data)}\n\n`
   const piece = (content: string) => event({ choices: [{ delta: { content } }] })
   stream = `${piece('Hel')}: comment\n\n${piece('lo.')}${event({ choices: [], usage, metadata })}data: [DONE]\n\n`
@@ -308,6 +319,7 @@ t.test('chat asks the public listener as any client would', async t => {
   stream = piece('Hel')
   t.match(await ctl(['chat', 'Hi', '--stream'], env), { code: 1, stderr: 'the stream ended before it was complete\n' })
   t.match(await ctl(['chat', 'Hi', '--model', 'gone'], env), { code: 1, stderr: 'The model "gone" does not exist.\n' })
+  t.strictSame(context.lent, [], "a key of one's own is used where there is one")
 })
 
 t.test('check needs no gateway', async t => {

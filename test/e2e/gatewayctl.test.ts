@@ -20,6 +20,8 @@ t.test('the shipped command does what each of its commands loads code for', asyn
     [['metrics', ...place], /gateway_requests_total/],
     [['check', '--config', gateway.configPath], /is valid: version/],
     [['chat', 'Hello', '--stream', '--model', 'test', '--url', gateway.url, '--key', gateway.key], /\S/],
+    [['chat', 'Hello', '--model', 'test', ...place], /\S/],
+    [['keys', 'list', ...place], /^\S+ +gatewayctl .* expired /m],
   ]
   for (const [args, said] of commands) {
     const ctl = new Child(bin, args, { stdio: ['ignore', 'pipe', 'pipe'] })

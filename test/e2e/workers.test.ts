@@ -232,6 +232,10 @@ t.test('metrics are sums over the workers, and the admin listener answers as tha
   for (const { pid, configVersion } of (await status()).workers) {
     t.match(ctl.stdout, new RegExp(`^worker +${pid}, up \\w+, \\d+ in flight, configuration ${configVersion}$`, 'm'))
   }
+  const chat = new Child(join(bin, 'gatewayctl.js'), ['chat', 'Hi', '--model', 'test', ...args.slice(1)], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  t.equal(await chat.exited, 0, `workers know at once what the primary lends: ${chat.stderr}`)
 })
 
 t.test('CS-01 a worker that is killed is replaced, and costs those whom it served, and nobody else', async t => {

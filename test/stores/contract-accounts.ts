@@ -316,6 +316,42 @@ export function auditContract(t: Test, make: Make): void {
     t.match(await audit.list({ organization: 'b', limit: 100 }), [{ action: 'orgs.create' }])
   })
 
+  t.test('an operator needs no key for a request, and leaves none behind', async t => {
+    const subject = make(t)
+    const { organizations, projects, accounts, operatorSessions: sessions } = subject
+    await organizations.create({ name: 'a' }, ADA)
+    const { id: projectId } = await projects.create({ organization: 'a', name: 'web' }, ADA)
+    const find = async (key: string) => subject.keys.find(sha256(key))
+    const first = await sessions.begin('web', ADA)
+    const second = await sessions.begin(projectId, ADA)
+    t.match(first, { key: /^mgw_es_/, expiresAt: new Date(NOON + 60_000).toISOString() })
+    const principal = (await find(first.key))!
+    t.match(principal, { keyName: 'gatewayctl', kind: 'session', projectId, access: true, expiresAt: NOON + 60_000 })
+    t.equal((await find(second.key))!.keyId, principal.keyId, 'all of a project are found under one key')
+    t.match(await subject.audit.list({ limit: 1 }), [{ actor: ADA, action: 'sessions.begin', subject: second.id }])
+
+    await sessions.end(first.id)
+    await sessions.end(first.id)
+    t.equal(await find(first.key), undefined)
+    t.ok(await find(second.key))
+    t.match(await accounts.listKeys('web'), [{ id: principal.keyId, name: 'gatewayctl', status: 'active' }])
+    await sessions.end(second.id)
+    t.match(await accounts.listKeys('web'), [{ name: 'gatewayctl', status: 'expired', preview: 'none' }])
+
+    const left = await sessions.begin('web', ADA)
+    subject.clock.now += 60_000
+    t.match(await accounts.listKeys('web'), [{ status: 'expired' }], 'one that is not ended is over after a minute')
+    await sessions.begin('web', ADA)
+    await refusal(t, subject.names.key(left.id), 404)
+
+    const { key, id } = await accounts.createKey({ project: 'web', name: 'x' })
+    await sessions.end(id)
+    t.ok(await find(key), 'nothing but such a session is ended')
+    await accounts.revokeKey(principal.keyId, ADA)
+    t.match(await refusal(t, sessions.begin('web', ADA), 400), /^The key "gatewayctl" .* revoked/)
+    await refusal(t, sessions.begin('nope', ADA), 404)
+  })
+
   t.test('lists come in parts, each behind the last record of the one before', async t => {
     const { organizations, projects, members, accounts, credits, policies } = make(t)
     const orgs = []

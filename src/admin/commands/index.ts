@@ -14,6 +14,7 @@ import { planCommands } from './plans.ts'
 import { providerKeyCommands } from './provider-keys.ts'
 import { providerCommands } from './providers.ts'
 import { routeCommands } from './route.ts'
+import { sessionCommands } from './sessions.ts'
 import { statusCommands } from './status.ts'
 import { usageCommands } from './usage.ts'
 
@@ -21,6 +22,7 @@ export const commands: CommandTable = {
   ...organizationCommands,
   ...memberCommands,
   ...keyCommands,
+  ...sessionCommands,
   ...creditCommands,
   ...planCommands,
   ...providerKeyCommands,

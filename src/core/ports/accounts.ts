@@ -160,6 +160,23 @@ export interface AccountStore {
   rollKey(id: string, actor?: Actor): Promise<KeyRecord & { key: string }>
 }
 
+export interface OperatorSession {
+  readonly id: string
+  /** The secret. */
+  readonly key: string
+  readonly expiresAt: string
+}
+/** Lets the operator make a request in a project without a key of it. */
+export interface OperatorSessionStore {
+  /**
+   * Begins a session of a minute. It belongs to a key of the project that nobody has the secret of, and that lives as long
+   * as its sessions do: what they cost is found under it.
+   */
+  begin(project: string, actor: Actor): Promise<OperatorSession>
+  /** Takes a session away. One that is over may be gone already. */
+  end(id: string): Promise<void>
+}
+
 export interface CreditInput {
   readonly organization: string
   readonly amount: Money
@@ -236,6 +253,7 @@ export interface NameStore {
 
 export interface AccountStores {
   readonly accounts: AccountStore
+  readonly operatorSessions: OperatorSessionStore
   readonly organizations: OrganizationStore
   readonly projects: ProjectStore
   readonly members: MemberStore

@@ -21,6 +21,7 @@ import { SqliteKeys } from './keys.ts'
 import { SqliteLedger } from './ledger.ts'
 import { SqliteMembers } from './members.ts'
 import { openDatabase } from './open.ts'
+import { SqliteOperatorSessions } from './operator-sessions.ts'
 import { SqliteOrganizations } from './organizations.ts'
 import { SqlitePlans } from './plans.ts'
 import { PolicyReader } from './policy.ts'
@@ -95,6 +96,7 @@ export function openStores(path: string, options: StoreOptions = {}): Stores {
     sessions: new SqliteSessions(db, writer, now),
     ledger,
     accounts: new SqliteAccounts(db, changes),
+    operatorSessions: new SqliteOperatorSessions(db, changes),
     organizations: new SqliteOrganizations(db, changes),
     projects: new SqliteProjects(db, changes),
     members: new SqliteMembers(db, changes),
