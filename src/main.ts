@@ -1,17 +1,30 @@
 /** The server's process: arguments, signals, what it says and how it ends. */
 import { writeSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { readOverrides } from './config/environment.ts'
 import { ConfigError } from './config/error.ts'
-import { isLive } from './core/offer.ts'
+import { CONFIG_FILE, type Located, locateConfig } from './config/locate.ts'
 import { type Gateway, startGateway } from './gateway.ts'
 import { tuneHeap } from './heap.ts'
+import { copyConfig } from './init.ts'
+import { announcement, explanation } from './notices.ts'
 import { StoreError } from './stores/sqlite/index.ts'
-import { createLog, type LogLevel, logLevel } from './telemetry/log.ts'
+import { createLog, type LogLevel, logLevel, logLevels } from './telemetry/log.ts'
 import { version } from './version.ts'
 
-const usage = `usage: gateway [--config FILE]
+const usage = `usage: gateway [--config FILE]   starts the Model Gateway
+       gateway init              copies the packaged configuration into this folder, to be edited
 
-Starts the Model Gateway. Without --config it reads $GATEWAY_CONFIG, else ./config/gateway.yaml.`
+  --config FILE   the configuration; without it $GATEWAY_CONFIG, else ./${CONFIG_FILE}, else the packaged one,
+                  with its data in ./data
+  --version       prints the version
+  -h, --help      prints this
+
+Environment: HOST and PORT of the public listener, and GATEWAY_DATA, the folder of the database, go before what the
+configuration says. GATEWAY_LOG_LEVEL is one of ${logLevels.join(', ')}.
+
+model-gateway is the same command. gatewayctl operates a gateway that runs.`
 
 /** Exit codes: 1 the system refused, 2 wrong use or configuration, 3 the database cannot be used. */
 const FAILED = 1
@@ -31,9 +44,13 @@ let signals = 0
 void main()
 
 async function main(): Promise<void> {
-  tuneHeap()
   const { env } = process
-  const { config, level } = readArguments(env)
+  const { init, level, located } = readArguments(env)
+  if (init) return await copy()
+  tuneHeap()
+  // Workers inherit it.
+  if (located.packaged) env.GATEWAY_DATA ||= resolve('data')
+  const config = located.path
   try {
     const log = createLog(level)
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stop)
@@ -48,29 +65,51 @@ async function main(): Promise<void> {
       })
     }
     // Also when a signal came meanwhile: a first key is shown now or never.
-    announce(gateway, config)
+    announce(gateway, located)
     if (stopping) return await end(gateway)
   } catch (thrown) {
-    console.error(explain(thrown, config))
+    console.error(explanation(thrown, located))
     process.exitCode = thrown instanceof StoreError ? NO_STORE : thrown instanceof ConfigError ? WRONG : FAILED
   }
 }
 
+interface Arguments {
+  /** Whether only to copy the packaged configuration. */
+  readonly init: boolean
+  readonly level: LogLevel
+  readonly located: Located
+}
+
 /** What the command line and the environment say. Ends the process for what it cannot use. */
-function readArguments(env: NodeJS.ProcessEnv): { config: string; level: LogLevel } {
+function readArguments(env: NodeJS.ProcessEnv): Arguments {
   try {
-    const { values } = parseArgs({
+    const { values, positionals } = parseArgs({
+      allowPositionals: true,
       options: { config: { type: 'string' }, help: { type: 'boolean', short: 'h' }, version: { type: 'boolean' } },
     })
     if (values.help || values.version) {
       console.log(values.help ? usage : version)
       process.exit(0)
     }
-    const config = values.config ?? (env.GATEWAY_CONFIG || 'config/gateway.yaml')
-    return { config, level: logLevel(env.GATEWAY_LOG_LEVEL) }
+    const [command, ...more] = positionals
+    if (more.length > 0 || (command !== undefined && command !== 'init')) {
+      throw new Error(`there is no command "${positionals.join(' ')}"; without one the gateway starts`)
+    }
+    readOverrides(env)
+    const level = logLevel(env.GATEWAY_LOG_LEVEL)
+    return { init: command === 'init', level, located: locateConfig(values.config, env, process.cwd()) }
   } catch (thrown) {
-    console.error(`${thrown instanceof Error ? thrown.message : thrown}\n\n${usage}`)
+    console.error(`gateway: ${thrown instanceof Error ? thrown.message : thrown}\n\n${usage}`)
     process.exit(WRONG)
+  }
+}
+
+async function copy(): Promise<void> {
+  try {
+    console.log(await copyConfig(process.cwd()))
+  } catch (thrown) {
+    console.error(`gateway: ${thrown instanceof Error ? thrown.message : thrown}`)
+    process.exitCode = FAILED
   }
 }
 
@@ -102,49 +141,10 @@ async function end(gateway: Gateway): Promise<void> {
   setTimeout(() => process.exit(), FORGOTTEN_MS).unref()
 }
 
-function announce({ listen, admin, publicUrl, catalog, firstKey }: Gateway, config: string): void {
-  const providers = [...catalog.providers.values()]
-  const live = providers.filter(isLive)
-  const lines = [
-    `Model Gateway ${version}`,
-    `  listens on   http://${listen}`,
-    ...(publicUrl === undefined ? [] : [`  public URL   ${publicUrl}`]),
-    `  admin        http://${admin}`,
-    `  config       ${config}, ${catalog.models.size} models, ${providers.length} providers of which ${live.length} live`,
-    '',
-  ]
-  if (firstKey) {
-    lines.push(
-      'Your API key, shown only this once:',
-      '',
-      `  ${firstKey}`,
-      '',
-      'Try it:',
-      '',
-      curl(listen, firstKey),
-      '',
-    )
-  } else {
-    lines.push('Make a key with: npx gatewayctl keys create --project default', '')
-  }
-  if (live.length < providers.length) {
-    lines.push('Set OPENAI_API_KEY, ANTHROPIC_API_KEY, … and restart to use more: npx gatewayctl providers list', '')
-  }
-  console.log(lines.join('\n'))
+function announce(gateway: Gateway, located: Located): void {
+  console.log(announcement(gateway, located))
+  const { listen, admin, firstKey } = gateway
   const fd = Number(process.env.GATEWAY_READY_FD)
   // For whoever starts gateways by program: one JSON line on a descriptor of its choice.
   if (fd > 2) writeSync(fd, `${JSON.stringify({ listen, admin, key: firstKey ?? null, pid: process.pid })}\n`)
-}
-
-const curl = (listen: string, key: string): string =>
-  `  curl http://${listen}/v1/chat/completions -H "Authorization: Bearer ${key}" ` +
-  `-H "Content-Type: application/json" -d '{"model":"demo","messages":[{"role":"user","content":"Hello!"}]}'`
-
-function explain(thrown: unknown, config: string): string {
-  if (thrown instanceof ConfigError) return `gateway: ${thrown}`
-  const { code, message, port } = thrown as NodeJS.ErrnoException & { port?: number }
-  if (code === 'EADDRINUSE') {
-    return `gateway: port ${port} is in use; end the other process, or change server.listen or server.admin in ${config}`
-  }
-  return `gateway: ${message ?? thrown}`
 }

@@ -1,5 +1,6 @@
 /** What every process of a gateway is made of, whether it serves by itself, leads workers, or is one of them. */
 import { dirname, resolve } from 'node:path'
+import { DEFAULT_LISTEN } from './config/environment.ts'
 import { ConfigManager, type ReloadResult } from './config/manager.ts'
 import type { GatewayFile } from './config/schema.ts'
 import { MemoryBudget } from './core/memory-budget.ts'
@@ -26,7 +27,6 @@ import { terminal } from './upstream/terminal.ts'
 import { Transport } from './upstream/transport.ts'
 import { version } from './version.ts'
 
-const DEFAULT_LISTEN = '127.0.0.1:8080'
 const DEFAULT_DRAIN_MS = 30_000
 const ORPHAN_SWEEP_MS = 5_000
 /** Of a dollar. */

@@ -2,10 +2,10 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Status } from '../admin/commands/status.ts'
+import { locateConfig } from '../config/locate.ts'
 import { parseExposition } from './exposition.ts'
 import type { Open } from './session.ts'
 import { facts } from './table.ts'
-import { configPath } from './token.ts'
 
 /** 93_784_000 → `1d 2h`; the two largest units. */
 function span(ms: number): string {
@@ -83,7 +83,7 @@ export function addOperation(program: Command, open: Open): void {
     .description('check the configuration files without a running gateway')
     .action(async (_, command) => {
       const { io, config, json, print } = open(command)
-      const path = configPath(config, io)
+      const { path } = locateConfig(config, io.env, io.cwd)
       const { checkConfig } = await import('../check.ts')
       const summary = await checkConfig(resolve(io.cwd, path))
       print(summary, ({ version, providers, models, mappings }) => {

@@ -23,8 +23,14 @@ function build(io: Io): Command {
     .description('Operates a running Model Gateway through its admin listener.')
     .version(version)
     .option('--admin <url>', 'the admin listener (GATEWAY_ADMIN; default http://127.0.0.1:9901)')
-    .option('--token-file <file>', 'the file of the admin token (default: GATEWAY_ADMIN_TOKEN, ./data/admin.token)')
-    .option('--config <file>', 'the configuration file (GATEWAY_CONFIG; default ./config/gateway.yaml)')
+    .option(
+      '--token-file <file>',
+      'the file of the admin token (default: GATEWAY_ADMIN_TOKEN, the one in GATEWAY_DATA or ./data)',
+    )
+    .option(
+      '--config <file>',
+      'the configuration file (GATEWAY_CONFIG; default ./config/gateway.yaml, else the packaged one)',
+    )
     .option('--json', 'print one JSON value and nothing else')
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({ writeOut: io.out, writeErr: io.err })

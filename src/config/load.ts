@@ -2,9 +2,10 @@
 import type { Dirent } from 'node:fs'
 import { readdir, realpath } from 'node:fs/promises'
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { withEnvironment } from './environment.ts'
 import { ConfigError } from './error.ts'
 import { type ConfigFile, FileReader, type LoadOptions, sha256 } from './file.ts'
-import { systemProblem } from './reference.ts'
+import { type Env, systemProblem } from './reference.ts'
 import {
   type GatewayFile,
   gatewayFile,
@@ -38,16 +39,18 @@ export function revived(files: ConfigFiles): ConfigFiles {
 export const loadFiles = (path: string, options: LoadOptions): Promise<ConfigFiles> => new Loader(path, options).load()
 
 /** Only `gateway.yaml`: what must be known before the stores and plugins that linking needs. Throws a ConfigError. */
-export function loadGateway(path: string, options: LoadOptions): Promise<ConfigFile<GatewayFile>> {
+export async function loadGateway(path: string, options: LoadOptions): Promise<ConfigFile<GatewayFile>> {
   const absolute = resolve(path)
   const name = relative(dirname(dirname(absolute)), absolute)
-  return new FileReader(gatewayFile, options).read(absolute, name)
+  const file = await new FileReader(gatewayFile, options).read(absolute, name)
+  return { ...file, value: withEnvironment(file.value, options.env) }
 }
 
 /** Loads again and again: a file that did not change is read and hashed, not parsed. */
 export class Loader {
   readonly #path: string
   readonly #folder: string
+  readonly #env: Env
   readonly #gateway: FileReader<GatewayFile>
   readonly #models: FileReader<ModelsFile>
   readonly #providers: FileReader<ProviderFile>
@@ -56,6 +59,7 @@ export class Loader {
   constructor(path: string, options: LoadOptions) {
     this.#path = resolve(path)
     this.#folder = dirname(this.#path)
+    this.#env = options.env
     this.#gateway = new FileReader(gatewayFile, options)
     this.#models = new FileReader(modelsFile, options)
     this.#providers = new FileReader(providerFile, options, ['auth', 'secret'])
@@ -68,7 +72,8 @@ export class Loader {
   }
 
   async load(): Promise<ConfigFiles> {
-    const gateway = await this.#gateway.read(this.#path, this.#name(this.#path))
+    const read = await this.#gateway.read(this.#path, this.#name(this.#path))
+    const gateway = { ...read, value: withEnvironment(read.value, this.#env) }
     const folderOf = (key: 'models' | 'providers') => resolve(this.#folder, gateway.value.catalog[key])
     const { plugins } = gateway.value.catalog
     const more = plugins === undefined ? [] : [resolve(this.#folder, plugins)]

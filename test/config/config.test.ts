@@ -1,7 +1,7 @@
 /** Loading: what is refused and where, what references stand for, what is shown. */
 import { createHmac } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import t from 'tap'
 import { effectiveConfig, staticDifferences } from '../../src/config/effective.ts'
 import { loadFiles } from '../../src/config/load.ts'
@@ -74,6 +74,39 @@ t.test('CF-01 the shipped file cut off at any place loads or is refused, and nev
       const got = await refusal(loadFiles(path, { env }))
       t.match(got, /^(config\/gateway\.yaml:\d+:\d+: .+|not refused)$/, `${size} bytes`)
     }
+  }
+})
+
+t.test('HOST, PORT and GATEWAY_DATA go before what the file says', async t => {
+  const path = writeFiles(folder(), base)
+  const rows: [more: Record<string, string>, listen: string, sqlite: string][] = [
+    [{}, '127.0.0.1:0', '../data/gateway.db'],
+    [{ HOST: '', PORT: '', GATEWAY_DATA: '' }, '127.0.0.1:0', '../data/gateway.db'],
+    [{ PORT: '9000' }, '127.0.0.1:9000', '../data/gateway.db'],
+    [{ HOST: '0.0.0.0' }, '0.0.0.0:0', '../data/gateway.db'],
+    [{ HOST: '::', PORT: '65535' }, '[::]:65535', '../data/gateway.db'],
+    [{ HOST: '[::1]' }, '[::1]:0', '../data/gateway.db'],
+    [{ HOST: 'gateway-1.internal' }, 'gateway-1.internal:0', '../data/gateway.db'],
+    [{ GATEWAY_DATA: '/var/lib/gateway/' }, '127.0.0.1:0', '/var/lib/gateway/gateway.db'],
+    [{ GATEWAY_DATA: 'store' }, '127.0.0.1:0', resolve('store/gateway.db')],
+  ]
+  for (const [more, listen, sqlite] of rows) {
+    const { gateway } = await loadFiles(path, { env: { ...env, ...more } })
+    t.strictSame([gateway.value.server.listen, gateway.value.stores.sqlite], [listen, sqlite], JSON.stringify(more))
+  }
+  const unset = writeFiles(folder(), { ...base, ...edited(GATEWAY, 'listen: 127.0.0.1:0, ', '') })
+  const { gateway } = await loadFiles(unset, { env: { ...env, PORT: '1' } })
+  t.equal(gateway.value.server.listen, '127.0.0.1:1')
+  for (const [name, value] of [
+    ['PORT', '-1'],
+    ['PORT', '1e3'],
+    ['PORT', '65536'],
+    ['HOST', 'a b'],
+    ['HOST', 'localhost:80'],
+    ['HOST', '127.0.0.1/8'],
+  ] as const) {
+    const said = `the environment variable ${name} is "${value}"; it must be `
+    await t.rejects(loadFiles(path, { env: { ...env, [name]: value } }), { message: new RegExp(`^${said}`) })
   }
 })
 

@@ -19,9 +19,13 @@ export class Child {
   readonly #output = { stdout: '', stderr: '' }
 
   /** Runs a Node script with exactly the environment given, so that no setting of the test runner leaks into it. */
-  constructor(script: string, args: string[], options: { env?: Record<string, string>; stdio: StdioOptions }) {
+  constructor(
+    script: string,
+    args: string[],
+    options: { env?: Record<string, string>; cwd?: string; stdio: StdioOptions },
+  ) {
     const env = { PATH: process.env.PATH ?? '', ...options.env }
-    this.#process = spawn(process.execPath, [script, ...args], { env, stdio: options.stdio })
+    this.#process = spawn(process.execPath, [script, ...args], { ...options, env })
     this.exited = new Promise((resolve, reject) => {
       this.#process.once('error', reject)
       this.#process.once('close', (code, signal) => resolve(code ?? signal ?? 'SIGKILL'))

@@ -1,0 +1,53 @@
+/** What the environment says in place of `gateway.yaml`: `HOST` and `PORT` of the public listener, `GATEWAY_DATA`. */
+import { basename, resolve } from 'node:path'
+import type { Env } from './reference.ts'
+import type { GatewayFile } from './schema.ts'
+
+export const DEFAULT_LISTEN = '127.0.0.1:8080'
+
+const NAME = /^[A-Za-z0-9._-]+$/
+const IPV6 = /^\[?([0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)\]?$/
+const DIGITS = /^\d{1,5}$/
+const MAX_PORT = 65_535
+
+export interface Overrides {
+  /** As it stands in an address. */
+  readonly host: string | undefined
+  readonly port: number | undefined
+  /** The folder of the database and of what stands beside it. */
+  readonly data: string | undefined
+}
+
+/** An empty variable counts as unset. Throws an Error that names the variable. */
+export const readOverrides = ({ HOST, PORT, GATEWAY_DATA }: Env): Overrides => ({
+  host: HOST ? hostOf(HOST) : undefined,
+  port: PORT ? portOf(PORT) : undefined,
+  data: GATEWAY_DATA || undefined,
+})
+
+/** The file as it counts; a relative `GATEWAY_DATA` starts at the working folder. Throws as `readOverrides` does. */
+export function withEnvironment(file: GatewayFile, env: Env): GatewayFile {
+  const { host, port, data } = readOverrides(env)
+  if (host === undefined && port === undefined && data === undefined) return file
+  const { server, stores } = file
+  const { listen = DEFAULT_LISTEN } = server
+  const end = listen.lastIndexOf(':')
+  const address = `${host ?? listen.slice(0, end)}:${port ?? listen.slice(end + 1)}`
+  const sqlite = data === undefined ? stores.sqlite : resolve(data, basename(stores.sqlite))
+  return { ...file, server: { ...server, listen: address }, stores: { ...stores, sqlite } }
+}
+
+function hostOf(text: string): string {
+  if (NAME.test(text)) return text
+  const address = IPV6.exec(text)?.[1]
+  if (address === undefined) throw wrong('HOST', text, 'a host or an address without a port, such as "0.0.0.0" or "::"')
+  return `[${address}]`
+}
+
+function portOf(text: string): number {
+  if (!DIGITS.test(text) || Number(text) > MAX_PORT) throw wrong('PORT', text, `a number from 0 to ${MAX_PORT}`)
+  return Number(text)
+}
+
+const wrong = (name: string, value: string, expected: string): Error =>
+  new Error(`the environment variable ${name} is "${value}"; it must be ${expected}`)

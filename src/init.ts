@@ -1,0 +1,41 @@
+/** `gateway init`: copies the packaged configuration into a folder, for an operator to edit. */
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { dirname, join, relative } from 'node:path'
+import { PACKAGE } from './config/locate.ts'
+
+const FOLDERS = ['config', 'providers.d']
+
+/** Returns what it says. Throws an Error, and then has written nothing, when a file of that name is there already. */
+export async function copyConfig(folder: string): Promise<string> {
+  const files = (await Promise.all(FOLDERS.map(filesBelow))).flat()
+  const there = files.filter(file => existsSync(join(folder, file)))
+  if (there.length > 0) {
+    const names =
+      there.length > 3 ? `${there.slice(0, 3).join(', ')} and ${there.length - 3} more files` : there.join(', ')
+    throw new Error(`${names} exist in ${folder} already; nothing was copied. Move them away, or use another folder.`)
+  }
+  for (const file of files) {
+    await mkdir(dirname(join(folder, file)), { recursive: true })
+    // Its text, not its mode: packages may be installed read-only.
+    await writeFile(join(folder, file), await readFile(join(PACKAGE, file)), { flag: 'wx' })
+  }
+  return next
+}
+
+const next = `Copied the packaged configuration:
+
+  config/gateway.yaml   listeners, database, filters
+  config/models.d       models
+  providers.d           one file for each provider
+
+Next:
+
+  npx model-gateway           starts with these files, and the same data in ./data; saved changes are live at once
+  npx model-gateway --help    says what else there is
+`
+
+async function filesBelow(folder: string): Promise<string[]> {
+  const entries = await readdir(join(PACKAGE, folder), { recursive: true, withFileTypes: true })
+  return entries.filter(entry => entry.isFile()).map(entry => relative(PACKAGE, join(entry.parentPath, entry.name)))
+}

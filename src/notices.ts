@@ -1,0 +1,68 @@
+/** What the gateway says on the terminal: how it started, and why it did not. */
+import { dirname } from 'node:path'
+import { ConfigError } from './config/error.ts'
+import { type Located, PACKAGE } from './config/locate.ts'
+import { isLive } from './core/offer.ts'
+import type { Gateway } from './gateway.ts'
+import { version } from './version.ts'
+
+const INIT = '`npx model-gateway init`'
+/** npx finds no other command of a package that only npx itself has installed. */
+const CTL = /[\\/]_npx[\\/]/.test(PACKAGE) ? 'npx -p model-gateway gatewayctl' : 'npx gatewayctl'
+
+/** What the operating system says of a host that cannot be listened on. */
+const UNUSABLE = new Set(['EADDRINUSE', 'EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN'])
+
+type Started = Pick<Gateway, 'listen' | 'admin' | 'publicUrl' | 'catalog' | 'database' | 'firstKey'>
+
+/** What an operator may do next. */
+export function announcement(started: Started, { path, packaged }: Located): string {
+  const { listen, admin, publicUrl, catalog, database, firstKey } = started
+  const providers = [...catalog.providers.values()]
+  const live = providers.filter(isLive)
+  const lines = [
+    `Model Gateway ${version}`,
+    `  listens on   http://${listen}`,
+    ...(publicUrl === undefined ? [] : [`  public URL   ${publicUrl}`]),
+    `  admin        http://${admin}`,
+    `  config       ${packaged ? `packaged (${INIT} copies it here)` : path}`,
+    `  data         ${dirname(database)}`,
+    `  serves       ${catalog.models.size} models, ${providers.length} providers of which ${live.length} live`,
+    '',
+  ]
+  if (firstKey) {
+    lines.push(
+      'Your API key, shown only this once:',
+      '',
+      `  ${firstKey}`,
+      '',
+      'Try it:',
+      '',
+      curl(listen, firstKey),
+      '',
+    )
+  } else {
+    lines.push(`Make a key with: ${CTL} keys create --project default`, '')
+  }
+  if (live.length < providers.length) {
+    lines.push(`Set OPENAI_API_KEY, ANTHROPIC_API_KEY, … and restart to use more: ${CTL} providers list`, '')
+  }
+  return lines.join('\n')
+}
+
+/** A gateway that listens on every address is reached at this machine's own. */
+const curl = (listen: string, key: string): string =>
+  `  curl http://${listen.replace(/^0\.0\.0\.0:/, '127.0.0.1:').replace(/^\[::\]:/, '[::1]:')}/v1/chat/completions -H "Authorization: Bearer ${key}" ` +
+  `-H "Content-Type: application/json" -d '{"model":"demo","messages":[{"role":"user","content":"Hello!"}]}'`
+
+/** Why the gateway did not start, and what to do about it. */
+export function explanation(thrown: unknown, { path, packaged }: Located): string {
+  if (thrown instanceof ConfigError) return `gateway: ${thrown}`
+  const { code, message, port } = thrown as NodeJS.ErrnoException & { port?: number }
+  if (port !== undefined || (code !== undefined && UNUSABLE.has(code))) {
+    const where = packaged ? `a copy of the configuration (${INIT})` : path
+    const why = code === 'EADDRINUSE' ? `port ${port} is in use; end the other process, or` : `${message};`
+    return `gateway: ${why} change server.listen (or set HOST and PORT) or server.admin in ${where}`
+  }
+  return `gateway: ${message ?? thrown}`
+}

@@ -1,0 +1,147 @@
+/** How a gateway is started with nothing but the package, as npx does it, and what the environment says of it. */
+import { existsSync, readdirSync } from 'node:fs'
+import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t, { type Test } from 'tap'
+import { Child } from '../helpers/child.ts'
+
+/** An empty folder in which npm has installed the package. Of the ports, that of the admin listener has no variable. */
+async function installed(t: Test, workers = 1) {
+  const root = fileURLToPath(new URL('../..', import.meta.url))
+  const dir = await mkdtemp(join(tmpdir(), 'installed-'))
+  t.teardown(() => rm(dir, { recursive: true, force: true }))
+  const own = join(dir, 'node_modules/model-gateway')
+  await mkdir(own, { recursive: true })
+  const { files } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { files: string[] }
+  for (const name of [...files, 'package.json']) await cp(join(root, name), join(own, name), { recursive: true })
+  for (const name of readdirSync(join(root, 'node_modules'))) {
+    if (!name.startsWith('.')) await symlink(join(root, 'node_modules', name), join(dir, 'node_modules', name))
+  }
+  const config = join(own, 'config/gateway.yaml')
+  const shipped = await readFile(config, 'utf8')
+  await writeFile(
+    config,
+    shipped.replace('127.0.0.1:9901', '127.0.0.1:0').replace('drain:', `workers: ${workers}\n  drain:`),
+  )
+
+  const run = (name: string, args: string[] = [], env: Record<string, string> = {}) => {
+    const child = new Child(join(own, 'bin', name), args, { env, cwd: dir, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] })
+    t.teardown(() => child.kill('SIGKILL'))
+    return child
+  }
+  const start = async (env: Record<string, string> = {}) => {
+    const child = run('gateway.js', [], { HOME: dir, PORT: '0', GATEWAY_READY_FD: '3', ...env })
+    const ready = JSON.parse(await child.firstLine(3, READY_MS)) as {
+      listen: string
+      admin: string
+      key: string | null
+    }
+    return { child, ...ready }
+  }
+  const ended = async (name: string, args: string[], env?: Record<string, string>) => {
+    const child = run(name, args, env)
+    return { code: await child.exited, stdout: child.stdout, stderr: child.stderr }
+  }
+  return { dir, own, start, ended }
+}
+const READY_MS = 20_000
+
+for (const workers of [1, 2]) {
+  t.test(`workers: ${workers}: an empty folder suffices to start, and to operate what runs there`, async t => {
+    const { dir, own, start, ended } = await installed(t, workers)
+    const { child, listen, admin, key } = await start()
+    t.match(
+      child.stdout,
+      `config       packaged (\`npx model-gateway init\` copies it here)\n  data         ${dir}/data\n`,
+    )
+    const [, url, auth, body] = /curl (\S+) -H "Authorization: (Bearer \S+)" .* -d '(.+)'/.exec(child.stdout)!
+    const headers = { authorization: auth!, 'content-type': 'application/json' }
+    const answer = await fetch(url!, { method: 'POST', headers, body: body! })
+    t.equal(answer.status, 200, 'the printed request works as printed')
+    t.match([url, auth], [`http://${listen}/v1/chat/completions`, `Bearer ${key}`])
+    t.strictSame(readdirSync(join(dir, 'data')).sort().slice(0, 2), ['admin.token', 'gateway.db'])
+    t.notOk(existsSync(join(own, 'data')), 'the package stays as it was installed')
+    const place = ['--admin', `http://${admin}`]
+    t.match(await ended('gatewayctl.js', ['chat', 'hi', ...place]), { code: 0, stdout: /\S/ })
+    t.match(await ended('gatewayctl.js', ['reload', ...place]), { code: 0, stdout: /^unchanged/ })
+    t.match(await ended('gatewayctl.js', ['check']), {
+      code: 0,
+      stdout: /model-gateway\/config\/gateway\.yaml is valid/,
+    })
+    t.equal(await child.kill('SIGTERM'), 0)
+  })
+}
+
+t.test('init copies the configuration out, once, and the next start uses the copy', async t => {
+  const { dir, own, start, ended } = await installed(t)
+  const first = await start()
+  await first.child.kill('SIGTERM')
+  await mkdir(join(dir, 'config'))
+  await writeFile(join(dir, 'config/of-another.txt'), '')
+  t.match(await ended('gateway.js', ['init']), { code: 0, stdout: /^Copied .*npx model-gateway /s })
+  const copied = ['config/gateway.yaml', 'config/models.d/gpt.yaml', 'providers.d/demo.yaml']
+  for (const file of copied) t.equal(await readFile(join(dir, file), 'utf8'), await readFile(join(own, file), 'utf8'))
+  await writeFile(
+    join(dir, 'config/gateway.yaml'),
+    (await readFile(join(dir, copied[0]!), 'utf8')).replace('30s', '31s'),
+  )
+  await rm(join(dir, 'providers.d'), { recursive: true })
+  const again = await ended('gateway.js', ['init'])
+  t.match(again, { code: 1, stdout: '', stderr: /config\/gateway\.yaml, .* more files exist in .* nothing was copied/ })
+  t.notOk(existsSync(join(dir, 'providers.d')), 'nothing else is written either')
+  await cp(join(own, 'providers.d'), join(dir, 'providers.d'), { recursive: true })
+
+  const { child, key, admin } = await start()
+  t.match(child.stdout, /config {7}config\/gateway\.yaml\n/)
+  t.equal(key, null, 'the data is the same')
+  const shown = await ended('gatewayctl.js', ['config', '--json', '--admin', `http://${admin}`])
+  t.match(JSON.parse(shown.stdout), { gateway: { server: { drain: 31_000 } } })
+})
+
+t.test('HOST, PORT and GATEWAY_DATA go before the file', async t => {
+  const { dir, start, ended } = await installed(t)
+  const { child, listen, admin } = await start({ HOST: '127.0.0.2', GATEWAY_DATA: './elsewhere' })
+  t.match(listen, /^127\.0\.0\.2:[1-9]\d*$/)
+  t.ok(existsSync(join(dir, 'elsewhere/gateway.db')))
+  t.notOk(existsSync(join(dir, 'data')))
+  const place = ['--admin', `http://${admin}`]
+  t.match(await ended('gatewayctl.js', ['chat', 'hi', ...place], { GATEWAY_DATA: 'elsewhere' }), { code: 0 })
+  t.match(await ended('gatewayctl.js', ['status', ...place]), { code: 1, stderr: /no admin token in .*\/data\/admin/ })
+  await child.kill('SIGTERM')
+})
+
+t.test('what cannot be used is refused in words that say what to do', async t => {
+  const { dir, ended } = await installed(t)
+  const refusals: [args: string[], env: Record<string, string>, said: RegExp][] = [
+    [[], { PORT: 'http' }, /^gateway: .* PORT is "http"; it must be a number from 0 to 65535\n/],
+    [[], { PORT: '65536' }, /^gateway: .* PORT is "65536"; it must be a number from 0 to 65535\n/],
+    [[], { HOST: 'http://0.0.0.0' }, /^gateway: .* HOST is "http:\/\/0\.0\.0\.0"; it must be a host .* without a port/],
+    [[], { HOST: '0.0.0.0:80' }, /^gateway: .* HOST is "0\.0\.0\.0:80"; it must be a host .* without a port/],
+    [
+      ['--config', 'none.yaml'],
+      {},
+      /^gateway: there is no file .*none\.yaml, which --config names; .*model-gateway init/,
+    ],
+    [[], { GATEWAY_CONFIG: 'none.yaml' }, /^gateway: there is no file .*none\.yaml, which GATEWAY_CONFIG names/],
+    [['start'], {}, /^gateway: there is no command "start"; without one the gateway starts\n\nusage: gateway /],
+    [['--colour'], {}, /^gateway: Unknown option '--colour'/],
+  ]
+  const check = async ([args, env, said]: (typeof refusals)[number]) => {
+    const { code, stdout, stderr } = await ended('gateway.js', args, env)
+    t.match([code, stdout, stderr], [2, '', said], `${args.join(' ')} ${Object.entries(env).join(' ')}`)
+  }
+  await Promise.all(refusals.map(check))
+  const [missing, foreign, help, version] = await Promise.all([
+    ended('gatewayctl.js', ['check', '--config', 'none.yaml']),
+    ended('gateway.js', [], { HOST: '192.0.2.1', PORT: '0' }),
+    ended('gateway.js', ['--help']),
+    ended('gateway.js', ['--version']),
+  ])
+  t.match(missing, { code: 1, stderr: /^there is no file / })
+  t.match(foreign, { code: 1, stderr: /EADDRNOTAVAIL.*HOST/ })
+  t.match(help, { code: 0, stdout: /init[\s\S]*--config[\s\S]*GATEWAY_DATA/, stderr: '' })
+  t.match(version, { code: 0, stdout: /^\d+\.\d+\.\d+\n$/ })
+  t.notOk(existsSync(join(dir, 'config')))
+})
