@@ -1,6 +1,7 @@
 /**
  * `npm run test:nightly [-- FILE…]`: the checks that are too long for every change, one file after another, and a table
- * of what they measured. What has a short form in `npm test` is that very file, with more runs.
+ * of what they measured. What has a short form in `npm test` is that very file, with more runs. Without files, then the
+ * whole suite on the other versions of Node.
  */
 import { spawn } from 'node:child_process'
 import { existsSync, readdirSync } from 'node:fs'
@@ -9,9 +10,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { table } from './table.mjs'
+import { passesOn } from './versions.mjs'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const FILE_SECONDS = 3 * 3600
+/** Beside the oldest one that is supported, which everything else here runs on. */
+const VERSIONS = ['22', '24']
 
 /** Short forms, and what makes them long. What the environment says already stands. */
 const long = {
@@ -27,7 +31,8 @@ const own = readdirSync(join(root, 'test/nightly'))
   .map(name => `test/nightly/${name}`)
 
 if (!existsSync(join(root, 'dist/src/main.js'))) throw new Error('The gateway is not built: run `npm run build` first.')
-const files = process.argv.length > 2 ? process.argv.slice(2) : [...Object.keys(long), ...own]
+const given = process.argv.slice(2)
+const files = given.length > 0 ? given : [...Object.keys(long), ...own]
 const folder = await mkdtemp(join(tmpdir(), 'nightly-'))
 const figures = join(folder, 'figures.jsonl')
 const env = { ...Object.assign({}, ...Object.values(long)), ...process.env, NIGHTLY_FIGURES: figures }
@@ -45,3 +50,9 @@ console.log(
   ),
 )
 process.exitCode = code
+
+for (const version of given.length > 0 ? [] : VERSIONS) {
+  const passed = await passesOn(version)
+  console.log(`the suite on Node ${version}: ${passed ? 'passed' : 'FAILED'}`)
+  if (!passed) process.exitCode = 1
+}
