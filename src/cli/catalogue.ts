@@ -38,7 +38,7 @@ const showModels = (models: readonly ListedModel[]): string =>
     ),
   )
 
-function showChain({ endpoint, method, path, chain, filters, end }: ExplainedChain): string {
+function showChain({ endpoint, method, path, compat, chain, filters, end }: ExplainedChain): string {
   const rows = filters.map(({ name, runs, needs, gives, options }) => [
     name,
     runs,
@@ -47,7 +47,8 @@ function showChain({ endpoint, method, path, chain, filters, end }: ExplainedCha
     options === undefined ? null : JSON.stringify(options),
   ])
   const last = end === 'provider' ? 'the call to the provider' : 'answered by the gateway itself'
-  return `${endpoint}: ${method} ${path}, chain "${chain}", from top to bottom\n\n${table(
+  const choices = compat === undefined ? '' : `compat ${JSON.stringify(compat)}\n`
+  return `${endpoint}: ${method} ${path}, chain "${chain}", from top to bottom\n${choices}\n${table(
     ['filter', 'runs', 'needs', 'gives', 'options'],
     rows,
   )}\nthen ${last}\n`

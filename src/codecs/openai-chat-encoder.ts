@@ -5,6 +5,7 @@ import type { Event, ToolEvent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { addDetail, type Choice, Fold, type ReasoningDetail } from '../core/fold.ts'
 import { metadataOf, usageOf } from './accounting.ts'
+import type { ChatCompat } from './chat-compat.ts'
 
 const answerId = (ex: Exchange) => `chatcmpl-${ex.logId}`
 const answerModel = (ex: Exchange) => ex.cached?.model ?? ex.target?.mapping.model.id ?? ex.requestedModel
@@ -14,6 +15,7 @@ const created = (ex: Exchange) => Math.floor(ex.at / 1000)
 export class StreamEncoder implements Encoder {
   readonly contentType = 'text/event-stream; charset=utf-8'
   readonly #ex: Exchange
+  readonly #compat: ChatCompat
   readonly #head: string
   readonly #prefix: string
   /** Choices whose role has been sent. */
@@ -23,8 +25,9 @@ export class StreamEncoder implements Encoder {
   /** Its blocks with no OpenAI form, which go back together or not at all. */
   readonly #native: (object[] | undefined)[] = []
 
-  constructor(ex: Exchange) {
+  constructor(ex: Exchange, compat: ChatCompat) {
     this.#ex = ex
+    this.#compat = compat
     this.#head = `data: {"id":"${answerId(ex)}","object":"chat.completion.chunk","created":${created(ex)},"model":${JSON.stringify(answerModel(ex))},"choices":[`
     this.#prefix = `${this.#head}{"index":`
   }
@@ -74,7 +77,7 @@ export class StreamEncoder implements Encoder {
       this.#begun[event.choice] = true
       role = event.type === 'text' ? '"role":"assistant",' : '"role":"assistant","content":null,'
     }
-    return `${this.#prefix}${event.choice},"delta":{${role}${deltaOf(event)}},"finish_reason":null}]}\n\n`
+    return `${this.#prefix}${event.choice},"delta":{${role}${deltaOf(event, this.#compat)}},"finish_reason":null}]}\n\n`
   }
 
   /** What is told at the end is charged from now on: so the stream begins here, whatever breaks it. */
@@ -92,8 +95,10 @@ export class StreamEncoder implements Encoder {
   }
 }
 
+type Said = Exclude<Extract<Event, { choice: number }>, { type: 'finish' | 'native' }>
+
 /** The members of a delta, without braces. */
-function deltaOf(event: Exclude<Extract<Event, { choice: number }>, { type: 'finish' | 'native' }>): string {
+function deltaOf(event: Said, compat: ChatCompat): string {
   switch (event.type) {
     case 'text':
       return `"content":${JSON.stringify(event.text)}`
@@ -101,8 +106,10 @@ function deltaOf(event: Exclude<Extract<Event, { choice: number }>, { type: 'fin
       return `"refusal":${JSON.stringify(event.text)}`
     case 'phase':
       return `"phase":"${event.phase}"`
-    case 'reasoning':
-      return `"reasoning":${JSON.stringify(event.text)}`
+    case 'reasoning': {
+      const text = JSON.stringify(event.text)
+      return compat.reasoning_content ? `"reasoning":${text},"reasoning_content":${text}` : `"reasoning":${text}`
+    }
     case 'tool':
       return `"tool_calls":[${JSON.stringify(toolDelta(event))}]`
     case 'image':
@@ -130,10 +137,12 @@ const citation = (url: string, title: string | undefined) => ({
 export class WholeEncoder implements Encoder {
   readonly contentType = 'application/json'
   readonly #ex: Exchange
+  readonly #compat: ChatCompat
   readonly #fold = new Fold()
 
-  constructor(ex: Exchange) {
+  constructor(ex: Exchange, compat: ChatCompat) {
     this.#ex = ex
+    this.#compat = compat
   }
 
   write(batch: readonly Event[]): undefined {
@@ -147,7 +156,7 @@ export class WholeEncoder implements Encoder {
       object: 'chat.completion',
       created: created(this.#ex),
       model: answerModel(this.#ex),
-      choices: choicesOf(this.#fold.choices),
+      choices: choicesOf(this.#fold.choices, this.#compat),
       usage: usageOf(this.#ex),
       metadata: metadataOf(this.#ex),
     })
@@ -162,16 +171,19 @@ const some = <T>(list: readonly T[]): readonly T[] | undefined => (list.length =
 const present = (sparse: object[]): object[] => Object.values(sparse)
 
 /** Nearly every answer has one. */
-const choicesOf = (choices: readonly Choice[]): object[] =>
-  choices.length === 1 ? [choiceOf(choices[0]!, 0)] : present(choices.map(choiceOf))
+const choicesOf = (choices: readonly Choice[], compat: ChatCompat): object[] =>
+  choices.length === 1
+    ? [choiceOf(choices[0]!, 0, compat)]
+    : present(choices.map((choice, index) => choiceOf(choice, index, compat)))
 
-function choiceOf(choice: Choice, index: number): object {
+function choiceOf(choice: Choice, index: number, compat: ChatCompat): object {
   const { refusal, reasoning, details, tools, items, images, sources, native } = choice
   const message = {
     role: 'assistant',
     content: choice.sawText || tools.length === 0 ? choice.text : null,
     refusal: refusal === '' ? undefined : refusal,
     reasoning: reasoning === '' ? undefined : reasoning,
+    reasoning_content: reasoning === '' || !compat.reasoning_content ? undefined : reasoning,
     reasoning_details: some(details),
     tool_calls: tools.length === 0 ? undefined : present(tools.map(toolCallOf)),
     content_before_tool_calls: choice.textBeforeTools ? true : undefined,

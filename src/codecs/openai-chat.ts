@@ -1,7 +1,9 @@
 /** Client wire of `POST /v1/chat/completions`. Its request is the canonical form, so decoding is validation. */
 import type { Codec } from '../core/codec.ts'
 import { errorBody } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
 import { type ChatRequest, chatRequest } from '../core/ops.ts'
+import { type ChatCompat, chatCompat } from './chat-compat.ts'
 import { checkChat } from './chat-rules.ts'
 import { StreamEncoder, WholeEncoder } from './openai-chat-encoder.ts'
 import { validator } from './validate.ts'
@@ -9,14 +11,18 @@ import { validator } from './validate.ts'
 const validate = validator(chatRequest)
 const known = new Set(Object.keys((chatRequest.json as { properties: object }).properties))
 
-export const openAiChat = {
-  wire: 'openai.chat',
-  decode: body => canonical(validate(body)),
-  encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
-  heartbeat: { contentType: 'text/event-stream; charset=utf-8', text: ': waiting for the provider\n\n' },
-  error: errorBody,
-  prepare: validate.prepare,
-} satisfies Codec<'chat'>
+const codecFor = (compat: ChatCompat) =>
+  ({
+    wire: 'openai.chat',
+    decode: (body: unknown) => canonical(validate(body)),
+    encoder: (ex: Exchange) => (ex.streaming ? new StreamEncoder(ex, compat) : new WholeEncoder(ex, compat)),
+    heartbeat: { contentType: 'text/event-stream; charset=utf-8', text: ': waiting for the provider\n\n' },
+    error: errorBody,
+    prepare: validate.prepare,
+    compat: { options: chatCompat, create: (options: ChatCompat): Codec<'chat'> => codecFor(options) },
+  }) satisfies Codec<'chat'>
+
+export const openAiChat = codecFor({ reasoning_content: true })
 
 /** Fields that are taken under another name, or mean nothing without others, or nothing here at all (`onboarding`). */
 const special: ReadonlySet<string> = new Set([

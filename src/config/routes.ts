@@ -2,6 +2,7 @@
 import { type Chain, checkOrder, compile, type Link } from '../core/chain.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import type { Filter, FilterFactory } from '../core/filter.ts'
+import type { Schema } from '../core/schema.ts'
 import type { Route } from '../core/snapshot.ts'
 import type { ConfigFile } from './file.ts'
 import type { Registries } from './link.ts'
@@ -11,6 +12,9 @@ import { type Path, samePath } from './source.ts'
 import { check } from './validate.ts'
 
 type Options = Readonly<Record<string, unknown>>
+
+/** Stands among an endpoint's filters in gateway.yaml, and holds the options of its codec. */
+const COMPAT = 'compat'
 
 /** One filter of a chain. */
 interface Entry {
@@ -33,7 +37,7 @@ export function linkRoutes(
   const linker = new RouteLinker(file, registries)
   try {
     linker.checkOverrides()
-    const routes = registries.endpoints.map(endpoint => ({ endpoint, chain: linker.chainOf(endpoint) }))
+    const routes = registries.endpoints.map(endpoint => linker.routeOf(endpoint))
     return { routes, filters: linker.filters }
   } catch (thrown) {
     for (const filter of linker.filters) filter.dispose?.()
@@ -60,7 +64,16 @@ class RouteLinker {
     return [...this.#filters.values()]
   }
 
-  chainOf(endpoint: Endpoint): Chain {
+  routeOf(endpoint: Endpoint): Route {
+    const chain = this.#chainOf(endpoint)
+    const { compat } = endpoint.codec
+    if (!compat) return { endpoint, chain }
+    const written = this.#file.value.endpoints[endpoint.name]?.[COMPAT] ?? {}
+    const options = this.#check(compat.options, written, ['endpoints', endpoint.name, COMPAT])
+    return { endpoint: { ...endpoint, codec: compat.create(options) }, chain, compat: options }
+  }
+
+  #chainOf(endpoint: Endpoint): Chain {
     const entries = this.#entriesOf(endpoint)
     const { serve } = endpoint
     this.#checkOrder(endpoint.chain, entries, serve === 'upstream')
@@ -69,7 +82,7 @@ class RouteLinker {
     return compile(links, serve === 'upstream' ? terminal : ex => serve(ex, services))
   }
 
-  /** Refuses overrides for endpoints that do not exist, and of filters that an endpoint's chain does not have. */
+  /** Refuses options of endpoints that do not exist, and of filters that an endpoint's chain does not have. */
   checkOverrides(): void {
     const { endpoints } = this.#registries
     for (const [name, filters] of Object.entries(this.#file.value.endpoints)) {
@@ -80,9 +93,13 @@ class RouteLinker {
         throw this.#file.source.error(unknownName('endpoint', name, names), path, 'key')
       }
       const known = this.#entriesOf(endpoint).map(entry => entry.factory.name)
+      if (endpoint.codec.compat) known.push(COMPAT)
       for (const filter of Object.keys(filters)) {
         if (known.includes(filter)) continue
-        const message = `the chain of endpoint "${name}" has no filter "${filter}"${suggestion(filter, known)}`
+        const message =
+          filter === COMPAT
+            ? `the endpoint "${name}" has no ${COMPAT} options; remove them`
+            : `the chain of endpoint "${name}" has no filter "${filter}"${suggestion(filter, known)}`
         throw this.#file.source.error(message, [...path, filter], 'key')
       }
     }
@@ -115,14 +132,14 @@ class RouteLinker {
     const { filters } = this.#registries
     const factory = filters.get(name)
     if (!factory) throw this.#file.source.error(unknownName('filter', name, filters.keys()), path)
-    return { factory, written, options: this.#check(factory, written, [...path, name]), path }
+    return { factory, written, options: this.#check(factory.options, written, [...path, name]), path }
   }
 
   /** `path` is where the options stand that may be wrong. */
-  #check(factory: FilterFactory, options: Options, path: Path): unknown {
+  #check(schema: Schema<unknown>, options: Options, path: Path): unknown {
     const { secrets } = this.#file
     const hidden = secrets.filter(at => samePath(at.slice(0, path.length), path)).map(at => at.slice(path.length))
-    const result = check(factory.options, structuredClone(options), hidden)
+    const result = check(schema, structuredClone(options), hidden)
     if ('value' in result) return result.value
     const { problem } = result
     throw this.#file.source.error(problem.message, [...path, ...problem.path], problem.at)
@@ -141,7 +158,7 @@ class RouteLinker {
   #link({ factory, written, options, path }: Entry, place: string, endpoint: string): Link {
     const override = this.#file.value.endpoints[endpoint]?.[factory.name]
     const effective = override
-      ? this.#check(factory, { ...written, ...override }, ['endpoints', endpoint, factory.name])
+      ? this.#check(factory.options, { ...written, ...override }, ['endpoints', endpoint, factory.name])
       : options
     const key = `${place} ${JSON.stringify(effective)}`
     const standing = override ? `${place} ${endpoint}` : place

@@ -3,6 +3,7 @@ import type { GatewayError } from './error.ts'
 import type { Event } from './event.ts'
 import type { Exchange, Headers } from './exchange.ts'
 import type { Op, Ops } from './ops.ts'
+import type { Schema } from './schema.ts'
 
 export interface Codec<O extends Op = Op> {
   readonly wire: string
@@ -15,10 +16,19 @@ export interface Codec<O extends Op = Op> {
   readonly heartbeat?: { readonly contentType: string; readonly text: string }
   /** Does at start what the first request would have to wait for. */
   prepare?(): void
+  /** What `compat` of the endpoint in gateway.yaml may say; undefined for a codec without choices. */
+  readonly compat?: Compat<O>
   /** The header in which a client looks for the request's id, besides `x-request-id`. */
   idHeader?(headers: Headers): string | undefined
   /** The body of an error answer, to a client that sent `headers`. */
   error(error: GatewayError, headers?: Headers): unknown
+}
+
+/** The choices of a codec about what its clients expect. */
+export interface Compat<O extends Op = Op, T = unknown> {
+  readonly options: Schema<T>
+  /** The codec that keeps to them. */
+  create(options: T): Codec<O>
 }
 
 /** Writes one answer: `write` returns bytes for a stream, nothing while it folds a whole answer. */

@@ -7,6 +7,8 @@ import type { Plans } from './plan.ts'
 export interface Route {
   readonly endpoint: Endpoint
   readonly chain: Chain
+  /** Of the endpoint's codec, in effect, with defaults; shown by `gatewayctl explain`. */
+  readonly compat?: unknown
 }
 
 export interface Snapshot {

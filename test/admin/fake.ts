@@ -96,17 +96,20 @@ function route(name: string, path: string, factories: FilterFactory[], serve: Ro
   }
 }
 
-const routes = [
-  route(
-    'chat',
-    '/v1/chat/completions',
-    [
-      factory('auth', { gives: ['principal'] }),
-      factory('route', { needs: ['principal'], gives: ['target'], repeats: true }),
-      factory('translate', { needs: ['target'], gives: ['outbound'] }),
-    ],
-    'upstream',
-  ),
+const routes: Route[] = [
+  {
+    ...route(
+      'chat',
+      '/v1/chat/completions',
+      [
+        factory('auth', { gives: ['principal'] }),
+        factory('route', { needs: ['principal'], gives: ['target'], repeats: true }),
+        factory('translate', { needs: ['target'], gives: ['outbound'] }),
+      ],
+      'upstream',
+    ),
+    compat: { reasoning_content: true },
+  },
   route('models', '/v1/models', [factory('auth')], () => Promise.reject(new Error('not served here'))),
 ]
 

@@ -266,6 +266,7 @@ t.test('explain tells what runs once per request and what once per attempt', asy
     endpoint: 'chat',
     method: 'POST',
     path: '/v1/chat/completions',
+    compat: { reasoning_content: true },
     chain: 'inference',
     filters: [
       { name: 'auth', runs: 'once per request', needs: [], gives: ['principal'] },

@@ -81,7 +81,7 @@ t.test('every command prints one JSON value under --json, and something legible 
     [
       ['explain', 'chat'],
       { endpoint: 'chat', end: 'provider' },
-      /\{"attempts":3\}\ntranslate +once per attempt +target +outbound/,
+      /from top to bottom\ncompat \{"reasoning_content":true\}\n\nfilter[\s\S]*\{"attempts":3\}\ntranslate +once per attempt +target +outbound/,
     ],
     [
       ['route', 'explain', '--model', 'acme-large', '--stream', '--prompt', '2000', '--session', 's'],

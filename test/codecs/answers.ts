@@ -41,17 +41,17 @@ export const answers: readonly (readonly [
     'plain reasoning',
     [{ type: 'reasoning', choice: 0, text: 'hm' }, text('a')],
     [
-      [0, { role: 'assistant', content: null, reasoning: 'hm' }],
+      [0, { role: 'assistant', content: null, reasoning: 'hm', reasoning_content: 'hm' }],
       [0, { content: 'a' }],
     ],
-    { content: 'a', reasoning: 'hm' },
+    { content: 'a', reasoning: 'hm', reasoning_content: 'hm' },
   ],
   [
     'signed reasoning, whose details come once, at its end',
     [signed, { ...signed, text: 'm' }, { ...signed, text: '', signature: 'acme:s' } as Event],
     [
-      [0, { role: 'assistant', content: null, reasoning: 'hm' }],
-      [0, { reasoning: 'm' }],
+      [0, { role: 'assistant', content: null, reasoning: 'hm', reasoning_content: 'hm' }],
+      [0, { reasoning: 'm', reasoning_content: 'm' }],
       [
         0,
         {
@@ -64,6 +64,7 @@ export const answers: readonly (readonly [
     {
       content: '',
       reasoning: 'hmm',
+      reasoning_content: 'hmm',
       reasoning_details: [{ type: 'reasoning.text', text: 'hmm', signature: 'acme:s', format: 'f-v1', block_index: 0 }],
     },
   ],

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { json } from '../../src/codecs/json.ts'
 import { openAiChat } from '../../src/codecs/openai-chat.ts'
+import type { Codec } from '../../src/core/codec.ts'
 import { errors } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Attempt, Exchange } from '../../src/core/exchange.ts'
@@ -37,8 +38,8 @@ function parsed(sse: string): Chunk[] {
   return frames.slice(0, -1).map(frame => JSON.parse(frame.data) as Chunk)
 }
 
-function streamed(batches: readonly (readonly Event[])[], ex = answering(true)): string {
-  const encoder = openAiChat.encoder(ex)
+function streamed(batches: readonly (readonly Event[])[], ex = answering(true), codec: Codec = openAiChat): string {
+  const encoder = codec.encoder(ex)
   let out = ''
   for (const batch of batches) {
     ex.observe(batch)
@@ -49,8 +50,9 @@ function streamed(batches: readonly (readonly Event[])[], ex = answering(true)):
 function whole(
   events: readonly Event[],
   ex = answering(false),
+  codec: Codec = openAiChat,
 ): { choices: { message: Json; finish_reason: string; index: number }[] } & Json {
-  const encoder = openAiChat.encoder(ex)
+  const encoder = codec.encoder(ex)
   ex.observe(events)
   assert.equal(encoder.write(events), undefined)
   return JSON.parse(String(encoder.end()))
@@ -113,6 +115,18 @@ t.test('events become deltas of their choice, which has its role once, or one me
   ])
   t.equal(sparse.choices.length, 1, 'a choice that said nothing is left out')
   t.equal((sparse.choices[0]!.message.tool_calls as unknown[]).length, 1)
+})
+
+t.test('reasoning stands under one name where the endpoint is set so', async t => {
+  const codec = openAiChat.compat.create({ reasoning_content: false })
+  const events: Event[] = [{ type: 'reasoning', choice: 0, text: 'hm' }, text('a'), finish()]
+  const [first] = parsed(streamed([events], answering(true), codec))
+  t.strictSame(first?.choices[0]?.delta, { role: 'assistant', content: null, reasoning: 'hm' })
+  t.strictSame(whole(events, answering(false), codec).choices[0]?.message, {
+    role: 'assistant',
+    content: 'a',
+    reasoning: 'hm',
+  })
 })
 
 t.test('a phase opens an item of its own, which knows how many calls came before it', async t => {

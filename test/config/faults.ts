@@ -155,6 +155,25 @@ const gatewayRows: Row[] = [
     '  models: { cache',
     '17:13: the chain of endpoint "models" has no filter "cache"; expected auth, ratelimit',
   ],
+  [
+    GATEWAY,
+    'chat: { ratelimit: { rpm: 100 }',
+    'models: { compat: { loud: true }',
+    '17:13: the endpoint "models" has no compat options; remove them',
+  ],
+  [
+    GATEWAY,
+    'chat: { ratelimit',
+    'chat: { compt',
+    '17:11: the chain of endpoint "chat" has no filter "compt"; did you mean "compat"?',
+  ],
+  [
+    GATEWAY,
+    '{ ratelimit: { rpm: 100',
+    '{ compat: { reason: true',
+    '17:21: unknown key "reason"; did you mean "reasons"?',
+  ],
+  [GATEWAY, '{ ratelimit: { rpm: 100', '{ compat: { loud: yes', '17:27: expected true or false, got "yes"'],
   [GATEWAY, 'rpm: 100', 'rmp: 100', '17:24: unknown key "rmp"; did you mean "rpm"?'],
   [GATEWAY, 'rpm: 100', 'rpm: "100"', '17:29: expected an integer, got "100"'],
 ]

@@ -108,8 +108,16 @@ const translator = (wire: string): Translator => ({ op: 'chat', wire, encode: un
 /** It passes on tokens of one header of its clients. */
 const native = { wire: 'anthropic.messages', headers: ['anthropic-beta'], encode: unused }
 const codec: Codec = { wire: 'fake', decode: unused, encoder: unused, error: unused }
+/** Its wire says what it was made with. */
+const choosy: Codec = {
+  ...codec,
+  compat: {
+    options: s.object({ loud: s.default(s.boolean(), true), reasons: s.optional(s.boolean()) }),
+    create: options => ({ ...codec, wire: JSON.stringify(options) }),
+  },
+}
 const endpoint = (name: string, method: 'GET' | 'POST', path: string, chain: string): Endpoint => {
-  const row = { name, method, path, chain, codec, bodyLimit: 1024 }
+  const row = { name, method, path, chain, codec: name === 'chat' ? choosy : codec, bodyLimit: 1024 }
   return chain === 'local'
     ? { ...row, serve: () => Promise.resolve(value(name)) }
     : { ...row, op: 'chat', serve: 'upstream' }

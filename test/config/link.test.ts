@@ -155,6 +155,18 @@ t.test('an override is merged over the options of the chain', async t => {
   ])
 })
 
+t.test('the codec of an endpoint is made with its compat options, or their defaults', async t => {
+  const chat = async (files = {}) => {
+    const { endpoint, compat } = (await load(files)).match('POST', '/v1/chat/completions') as Route
+    return [endpoint.codec.wire, compat]
+  }
+  t.strictSame(await chat(), ['{"loud":true}', { loud: true }])
+  const files = edited(GATEWAY, 'chat: {', 'chat: { compat: { loud: false },')
+  t.strictSame(await chat(files), ['{"loud":false}', { loud: false }])
+  const { endpoint, compat } = (await load({})).match('POST', '/v1/messages') as Route
+  t.strictSame([endpoint.codec.wire, compat], ['fake', undefined], 'an endpoint without choices is as it was')
+})
+
 t.test('CF-07 a filter that cannot be made is refused at its place, and the others are disposed', async t => {
   const registries = fakeRegistries()
   registries.filters.set('billing', {

@@ -76,13 +76,16 @@ async function collect(stream: AsyncIterable<OpenAI.ChatCompletionChunk>) {
   const calls: { id: string; name: string; args: string }[] = []
   let text = ''
   let reasoning = ''
+  let reasoningContent = ''
   let finish: string | null = null
   let last: OpenAI.ChatCompletionChunk | undefined
   for await (const chunk of stream) {
     last = chunk
     const choice = chunk.choices[0]
     text += choice?.delta.content ?? ''
-    reasoning += (choice?.delta as { reasoning?: string } | undefined)?.reasoning ?? ''
+    const delta = choice?.delta as { reasoning?: string; reasoning_content?: string } | undefined
+    reasoning += delta?.reasoning ?? ''
+    reasoningContent += delta?.reasoning_content ?? ''
     finish = choice?.finish_reason ?? finish
     for (const call of choice?.delta.tool_calls ?? []) {
       calls[call.index] ??= { id: '', name: '', args: '' }
@@ -94,6 +97,7 @@ async function collect(stream: AsyncIterable<OpenAI.ChatCompletionChunk>) {
   return {
     text,
     reasoning,
+    reasoningContent,
     calls,
     finish,
     last: last as OpenAI.ChatCompletionChunk & { metadata: Record<string, unknown> },
@@ -212,11 +216,12 @@ for (const { model, prefix, wire } of wires) {
   t.test(`${wire}: reasoning is apart from content, whole and streamed`, async t => {
     await play(prefix, { reasoning: 'Let me think', text: 'Done', usage: { prompt: 5, completion: 9, reasoning: 4 } })
     const whole = await client.chat.completions.create({ model, messages: ask('Hi'), reasoning_effort: 'low' })
-    t.match(whole.choices[0]!.message, { content: 'Done', reasoning: 'Let me think' })
+    const said = { reasoning: 'Let me think', reasoning_content: 'Let me think' }
+    t.match(whole.choices[0]!.message, { content: 'Done', ...said })
     const streamed = await collect(
       await client.chat.completions.create({ model, messages: ask('Hi'), reasoning_effort: 'low', stream: true }),
     )
-    t.match(streamed, { text: 'Done', reasoning: 'Let me think' })
+    t.match(streamed, { text: 'Done', reasoning: 'Let me think', reasoningContent: 'Let me think' })
     t.match(streamed.last.usage, { completion_tokens: 9 })
   })
 
@@ -272,6 +277,30 @@ t.test('each refusal surfaces as the class that the client has for its status, w
   const { headers } = error as InstanceType<typeof OpenAI.RateLimitError>
   t.match(headers.get('retry-after'), /^[1-9]\d*$/)
   t.equal(headers.get('ratelimit-policy'), '"requests";q=1;w=60')
+})
+
+t.test('compat options of the chat endpoint apply on reload, and unknown ones are refused', async t => {
+  const settings = parse(await readFile(gateway.configPath, 'utf8'))
+  const reloaded = async (compat: object) => {
+    const { ratelimit } = settings.endpoints?.chat ?? {}
+    const chat = { ...(ratelimit && { ratelimit }), compat }
+    await gateway.writeFile('config/gateway.yaml', stringify({ ...settings, endpoints: { chat } }))
+    return gateway.admin('POST', '/reload')
+  }
+  const keys = async () => {
+    const { choices } = await client.chat.completions.create({ model: 'gpt', messages: ask('Hi') })
+    return Object.keys(choices[0]!.message).filter(key => key.startsWith('reasoning'))
+  }
+  await play('a', { reasoning: 'hm', text: 'Done' })
+  t.strictSame(await keys(), ['reasoning', 'reasoning_content'], 'both names by default')
+  t.equal((await reloaded({ reasoning_content: false })).status, 200)
+  t.strictSame(await keys(), ['reasoning'])
+  const refused = await reloaded({ reasoning_contents: false })
+  t.match(await refused.text(), /unknown key \\"reasoning_contents\\"; did you mean \\"reasoning_content\\"/)
+  t.strictSame(await keys(), ['reasoning'], 'a refused file changes nothing')
+  await gateway.writeFile('config/gateway.yaml', stringify(settings))
+  await gateway.admin('POST', '/reload')
+  t.strictSame(await keys(), ['reasoning', 'reasoning_content'])
 })
 
 t.test('the demo answers, calls tools, writes JSON, reasons and cites', async t => {

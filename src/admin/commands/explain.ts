@@ -28,17 +28,18 @@ function explainLinks(links: readonly Link[]): ExplainedFilter[] {
 }
 
 export type ExplainedChain = ReturnType<typeof explain>
-const explain = ({ endpoint, chain }: Route) => ({
+const explain = ({ endpoint, chain, compat }: Route) => ({
   endpoint: endpoint.name,
   method: endpoint.method,
   path: endpoint.path,
+  compat,
   chain: endpoint.chain,
   filters: explainLinks(chain.links),
   end: endpoint.serve === 'upstream' ? 'provider' : 'local',
 })
 
 export const explainCommands: CommandTable = {
-  /** → `{endpoint, method, path, chain, filters, end}`; of endpoints that share a name, the first. */
+  /** → `{endpoint, method, path, compat, chain, filters, end}`; of endpoints that share a name, the first. */
   explain: command(s.object({ endpoint }), (args, context) => {
     const routes = context.snapshot().routes()
     const found =
