@@ -167,7 +167,13 @@ export class ChatDecoder implements Decoder {
     const model = textIn(chunk.model)
     // Calls without an id get one from this, so it must differ from answer to answer.
     this.#answerId = id ?? crypto.randomUUID()
-    out.push({ type: 'start', ...(id === undefined ? {} : { id }), ...(model === undefined ? {} : { model }) })
+    const fingerprint = textIn(chunk.system_fingerprint)
+    out.push({
+      type: 'start',
+      ...(id !== undefined && { id }),
+      ...(model !== undefined && { model }),
+      ...(fingerprint !== undefined && { fingerprint }),
+    })
   }
 
   #choice(value: unknown, position: number, out: Event[]): void {

@@ -4,6 +4,16 @@ import { type Cost, toNumber } from '../core/money.ts'
 import type { Target } from '../core/translator.ts'
 import type { Usage } from '../core/usage.ts'
 
+/** Unique to the answer: a replay from the cache is the answer that it repeats. */
+export const answerIdOf = (ex: Exchange): string => (ex.cached ?? ex).logId
+
+/** Canonical, of the model that answered. */
+export const answerModelOf = (ex: Exchange): string =>
+  ex.cached?.model ?? ex.target?.mapping.model.id ?? ex.requestedModel
+
+/** Id of the provider that answered; empty as long as there is none. */
+export const answererOf = (ex: Exchange): string => ex.cached?.provider ?? ex.target?.mapping.provider.id ?? ''
+
 /** What is undefined does not go out. One shape for every answer: objects that are spread together cost microseconds. */
 const some = (count: number | undefined): number | undefined => (count ? count : undefined)
 
@@ -74,7 +84,7 @@ export function metadataOf(ex: Exchange): object {
     requested_model: ex.requestedModel,
     requested_provider: ex.requestedProvider,
     used_model: ex.cached?.model ?? mapping?.model.id ?? '',
-    used_provider: ex.cached?.provider ?? mapping?.provider.id ?? '',
+    used_provider: answererOf(ex),
     underlying_used_model: ex.cached?.externalId ?? mapping?.externalId ?? '',
     used_region: ex.target?.region ?? null,
     organization_id: ex.principal?.orgId,

@@ -4,20 +4,27 @@ import { errorBody, type GatewayError } from '../core/error.ts'
 import type { Event, ToolEvent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { addDetail, type Choice, Fold, type ReasoningDetail } from '../core/fold.ts'
-import { metadataOf, usageOf } from './accounting.ts'
+import { answererOf, answerIdOf, answerModelOf, metadataOf, usageOf } from './accounting.ts'
 import type { ChatCompat } from './chat-compat.ts'
 
-const answerId = (ex: Exchange) => `chatcmpl-${ex.logId}`
-const answerModel = (ex: Exchange) => ex.cached?.model ?? ex.target?.mapping.model.id ?? ex.requestedModel
-const created = (ex: Exchange) => Math.floor(ex.at / 1000)
+/** What every chunk and a whole answer begin with. Known from the first event that a client can see. */
+const headOf = (ex: Exchange, object: 'chat.completion' | 'chat.completion.chunk') => ({
+  id: `chatcmpl-${answerIdOf(ex)}`,
+  object,
+  created: Math.floor((ex.cached ?? ex).at / 1000),
+  model: answerModelOf(ex),
+  system_fingerprint: ex.fingerprint ?? null,
+  provider: answererOf(ex),
+})
 
 /** One write per batch; every chunk is put together from a prefix that is made once. */
 export class StreamEncoder implements Encoder {
   readonly contentType = 'text/event-stream; charset=utf-8'
   readonly #ex: Exchange
   readonly #compat: ChatCompat
-  readonly #head: string
-  readonly #prefix: string
+  /** Empty until the first chunk. */
+  #head = ''
+  #prefix = ''
   /** Choices whose role has been sent. */
   readonly #begun: boolean[] = []
   /** What each choice's reasoning left for its replay; undefined for choices of which nothing needs one. */
@@ -28,13 +35,15 @@ export class StreamEncoder implements Encoder {
   constructor(ex: Exchange, compat: ChatCompat) {
     this.#ex = ex
     this.#compat = compat
-    this.#head = `data: {"id":"${answerId(ex)}","object":"chat.completion.chunk","created":${created(ex)},"model":${JSON.stringify(answerModel(ex))},"choices":[`
-    this.#prefix = `${this.#head}{"index":`
   }
 
   write(batch: readonly Event[]): string | undefined {
     let out = ''
-    for (const event of batch) if ('choice' in event) out += this.#chunk(event)
+    for (const event of batch) {
+      if (!('choice' in event)) continue
+      if (this.#head === '') this.#open()
+      out += this.#chunk(event)
+    }
     return out === '' ? undefined : out
   }
 
@@ -48,8 +57,15 @@ export class StreamEncoder implements Encoder {
     return `data: ${JSON.stringify(errorBody(error))}\n\n${this.#last()}data: [DONE]\n\n`
   }
 
+  #open(): void {
+    const head = JSON.stringify(headOf(this.#ex, 'chat.completion.chunk'))
+    this.#head = `data: ${head.slice(0, -1)},"choices":[`
+    this.#prefix = `${this.#head}{"index":`
+  }
+
   /** The chunk before the terminator: no choice, but usage and routing (interface 6.2). */
   #last(): string {
+    if (this.#head === '') this.#open()
     const usage = JSON.stringify(usageOf(this.#ex))
     return `${this.#head}],"usage":${usage},"metadata":${JSON.stringify(metadataOf(this.#ex))}}\n\n`
   }
@@ -151,11 +167,14 @@ export class WholeEncoder implements Encoder {
 
   end(): string {
     this.#ex.completeUsage(false)
+    const { id, object, created, model, system_fingerprint, provider } = headOf(this.#ex, 'chat.completion')
     return JSON.stringify({
-      id: answerId(this.#ex),
-      object: 'chat.completion',
-      created: created(this.#ex),
-      model: answerModel(this.#ex),
+      id,
+      object,
+      created,
+      model,
+      system_fingerprint,
+      provider,
       choices: choicesOf(this.#fold.choices, this.#compat),
       usage: usageOf(this.#ex),
       metadata: metadataOf(this.#ex),

@@ -1,8 +1,12 @@
-/** Writes an embeddings answer: exactly the fields of interface 2.5, and the vectors in the form that was asked for. */
+/**
+ * Writes an embeddings answer: the fields of interface 2.5, an `id` for clients that want one, and the vectors in the
+ * form that was asked for.
+ */
 import type { Encoder } from '../core/codec.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { EmbeddingRequest, Embeddings } from '../core/ops.ts'
+import { answerIdOf, answerModelOf } from './accounting.ts'
 import { toBase64, toNumbers } from './vectors.ts'
 
 type Result = Extract<Event, { type: 'result' }>
@@ -27,8 +31,8 @@ export class EmbeddingsEncoder implements Encoder {
     const data = dataOf(this.#result!, asked ?? 'float')
     const tokens = ex.usage.prompt ?? 0
     const head = '{"object":"list","data":'
-    const model = JSON.stringify(ex.cached?.model ?? ex.target?.mapping.model.id)
-    const tail = `,"model":${model},"usage":{"prompt_tokens":${tokens},"total_tokens":${tokens}}}`
+    const usage = `{"prompt_tokens":${tokens},"total_tokens":${tokens}}`
+    const tail = `,"model":${JSON.stringify(answerModelOf(ex))},"usage":${usage},"id":"embd-${answerIdOf(ex)}"}`
     if (typeof data === 'string') return head + data + tail
     return [Buffer.from(head), data, Buffer.from(tail)]
   }

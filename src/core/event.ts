@@ -44,7 +44,8 @@ export interface ToolEvent {
 }
 
 export type Event =
-  | { type: 'start'; id?: string; model?: string }
+  /** `fingerprint`: the provider's `system_fingerprint`. */
+  | { type: 'start'; id?: string; model?: string; fingerprint?: string }
   | { type: 'text'; choice: number; text: string }
   | { type: 'refusal'; choice: number; text: string }
   | ReasoningEvent

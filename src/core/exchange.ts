@@ -24,6 +24,16 @@ export interface Attempt {
   readonly errorType: 'none' | 'network_error' | 'rate_limited' | 'timeout' | 'upstream_error'
 }
 
+/** What a replay from the response cache says of the answer that it repeats. */
+export interface Replayed {
+  readonly provider: string
+  readonly model: string
+  readonly externalId: string
+  /** Of the exchange that it was made for. */
+  readonly logId: string
+  readonly at: number
+}
+
 export type Headers = Readonly<Record<string, string | string[] | undefined>>
 export type Outcome = 'ok' | 'error' | 'aborted'
 
@@ -89,12 +99,14 @@ export class Exchange {
   /** True when any part of `usage` is our estimate. */
   estimated = false
   servedTier: string | undefined = undefined
+  /** What the provider says of the system that answered. */
+  fingerprint: string | undefined = undefined
   /** Names and values of headers that a 200 will have whoever answers: a stream may be begun before that is known. */
   replyHeaders: readonly string[] = []
   /** Charged for keeping the data; undefined when nothing is kept. */
   storage: Money | undefined = undefined
   /** What a replay from the response cache was first answered by. */
-  cached: { provider: string; model: string; externalId: string } | undefined = undefined
+  cached: Replayed | undefined = undefined
   status = 0
   outcome: Outcome | undefined = undefined
   /** Why it failed, before or after the first byte. */
@@ -211,6 +223,7 @@ export class Exchange {
           // Another one before any content: the answer has begun afresh (C30).
           if (this.#begun && this.marks.firstToken === 0) for (const axis in this.usage) delete this.usage[axis as Axis]
           this.#begun = true
+          this.fingerprint = event.fingerprint
           break
         case 'finish':
           if (event.free) this.#free = true

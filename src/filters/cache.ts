@@ -120,6 +120,6 @@ const isWorthKeeping = (events: readonly Event[]): boolean =>
 
 function entryOf(ex: Exchange, events: readonly Event[]): CachedReply {
   const { provider, model, externalId } = ex.target!.mapping
-  const { requestedModel, requestedProvider } = ex
-  return { events, provider: provider.id, model: model.id, externalId, requestedModel, requestedProvider }
+  const { requestedModel, requestedProvider, logId, at } = ex
+  return { events, provider: provider.id, model: model.id, externalId, requestedModel, requestedProvider, logId, at }
 }

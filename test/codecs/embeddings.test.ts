@@ -90,7 +90,7 @@ function answer(
   request: object,
   usage?: Partial<Usage>,
 ): string {
-  const ex = of(request)
+  const ex = Object.assign(of(request), { logId: 'x' })
   const encoder = openAiEmbeddings.encoder(ex)
   const batch: Event[] = [...(usage ? [{ type: 'usage', usage } as const] : []), { type: 'result', ...result }]
   ex.observe(batch)
@@ -101,7 +101,7 @@ function answer(
 const data = '[{"object":"embedding","index":0,"embedding":[0.5,-0.250]}]'
 const packed = '[{"object":"embedding","index":0,"embedding":"AAAAPwAAgL4="}]'
 const around = (inner: string, tokens = 5) =>
-  `{"object":"list","data":${inner},"model":"acme-large","usage":{"prompt_tokens":${tokens},"total_tokens":${tokens}}}`
+  `{"object":"list","data":${inner},"model":"acme-large","usage":{"prompt_tokens":${tokens},"total_tokens":${tokens}},"id":"embd-x"}`
 
 t.test('bytes in the form that was asked for pass byte by byte, from the cache too', async t => {
   for (const bytes of [Buffer.from(data), data]) {
@@ -150,13 +150,13 @@ t.test('tokens that nobody counted are estimated, and nothing is ever completed'
   t.match(ex, { estimated: false, usage: { prompt: 9, completion: 0 } })
 })
 
-t.test('a replay says which model answered', async t => {
+t.test('a replay says which model answered, and has the id of the answer that it repeats', async t => {
   const ex = of()
   ex.target = undefined
-  ex.cached = { provider: 'acme', model: 'acme-small', externalId: 'x' }
+  ex.cached = { provider: 'acme', model: 'acme-small', externalId: 'x', logId: 'first', at: 0 }
   const encoder = openAiEmbeddings.encoder(ex)
   encoder.write([{ type: 'result', value: { encoding: 'float' }, bytes: data }])
-  t.match(JSON.parse(textOf(encoder)), { model: 'acme-small' })
+  t.match(JSON.parse(textOf(encoder)), { id: 'embd-first', model: 'acme-small' })
 })
 
 t.test('errors have the form of the other endpoints, and none is said in band', async t => {

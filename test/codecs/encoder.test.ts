@@ -63,7 +63,7 @@ t.test('a chunk is one line of JSON with the fields of the first, whatever the t
   ex.observe([usage])
   const nasty = 'a\n\ndata: [DONE]\n\nevent: x\r\n: \u2028\0\ud83d"\\'
   const encoder = openAiChat.encoder(ex)
-  const head = `data: {"id":"chatcmpl-${ex.logId}","object":"chat.completion.chunk","created":${Math.floor(ex.at / 1000)},"model":"acme-large","choices":[`
+  const head = `data: {"id":"chatcmpl-${ex.logId}","object":"chat.completion.chunk","created":${Math.floor(ex.at / 1000)},"model":"acme-large","system_fingerprint":null,"provider":"acme","choices":[`
   const first = encoder.write([{ type: 'start', id: 'x', model: 'y' }, text(nasty), usage, text('\ude00')])
   t.equal(
     first,
@@ -77,6 +77,20 @@ t.test('a chunk is one line of JSON with the fields of the first, whatever the t
   const end = String(encoder.end())
   t.ok(end.startsWith(`${head}],"usage":{"prompt_tokens":10,`) && end.endsWith('}\n\ndata: [DONE]\n\n'))
   t.equal(encoder.contentType, 'text/event-stream; charset=utf-8')
+})
+
+t.test('every chunk and a whole answer name the provider, and the fingerprint that it gave', async t => {
+  const events = [{ type: 'start', fingerprint: 'fp_1' } as Event, text('a'), usage, finish()]
+  const named = { system_fingerprint: 'fp_1', provider: 'acme' }
+  const chunks = parsed(streamed([events]))
+  t.equal(chunks.length, 3)
+  for (const chunk of chunks) t.match(chunk, named)
+  t.match(whole(events), named)
+  t.match(whole([{ type: 'start' }, text('a'), finish()]), { system_fingerprint: null, provider: 'acme' })
+  const late = parsed(streamed([[usage], events]))
+  for (const chunk of late) t.match(chunk, named, 'also of an answer that began with something else')
+  const failed = openAiChat.encoder(answering(true, { target: undefined })).fail(errors.truncated())
+  t.match(parsed(failed!)[1], { system_fingerprint: null, provider: '' }, 'a stream that never reached a provider')
 })
 
 t.test('events become deltas of their choice, which has its role once, or one message', async t => {
@@ -346,7 +360,7 @@ t.test('an unknown price is null, an estimate is called one, and a replay costs 
     cost_details: { total_cost: null, input_cost: null, upstream_inference_cost: 0 },
   })
   const ex = answering(false, { target: undefined })
-  ex.cached = { provider: 'p', model: 'm', externalId: 'e' }
+  ex.cached = { provider: 'p', model: 'm', externalId: 'e', logId: 'first', at: 5_000 }
   const replay = whole([text('a'), usage, finish()], ex)
   t.match(replay.usage, { prompt_tokens: 10, cost: 0, cost_details: { total_cost: 0, data_storage_cost: 0 } })
   t.match(replay.metadata, {
@@ -356,7 +370,8 @@ t.test('an unknown price is null, an estimate is called one, and a replay costs 
     underlying_used_model: 'e',
     routing: [],
   })
-  t.equal(replay.model, 'm')
+  t.match(replay, { id: 'chatcmpl-first', created: 5, model: 'm', provider: 'p' }, 'it is the first answer')
+  t.match(replay.metadata, { request_id: ex.id, log_id: ex.logId }, 'to another request')
   t.notOk('cached' in (unpriced.metadata as Json))
 })
 

@@ -95,7 +95,7 @@ t.test('an exchange reads its input once, and prices what it has seen', async t 
   ex.observe([{ type: 'usage', usage: { completion: 500 }, billed }])
   t.equal(formatMoney(ex.cost!.total), '0.00075', 'what is billed is paid')
   t.equal(ex.usage.prompt, 1000, 'what was used is told')
-  ex.cached = { provider: 'p', model: 'm', externalId: 'e' }
+  ex.cached = { provider: 'p', model: 'm', externalId: 'e', logId: 'l', at: 0 }
   t.equal(ex.cost?.total, 0n, 'a replay costs nothing')
 })
 

@@ -10,6 +10,7 @@ import { type Step, startUpstream } from '../helpers/upstream.ts'
 
 type Tree = Record<string, unknown>
 interface Answer {
+  id: string
   object: string
   data: { object: string; index: number; embedding: number[] | string }[]
   model: string
@@ -139,6 +140,7 @@ group('the official client gets numbers, by its own default as base64', async t 
 group('the answer has the documented fields and no others', async t => {
   const response = await post({ model: 'first/vec', input: texts[0], user: 'jo@acme.example' })
   const answer = (await response.json()) as Answer
+  t.match(answer.id, /^embd-[2-7a-z]{20}$/)
   t.strictSame(
     { ...answer, data: answer.data.length },
     {
@@ -146,6 +148,7 @@ group('the answer has the documented fields and no others', async t => {
       data: 1,
       model: 'vector',
       usage: { prompt_tokens: 3, total_tokens: 3 },
+      id: answer.id,
     },
   )
   t.strictSame(Object.keys(answer.data[0]!), ['object', 'index', 'embedding'])
@@ -286,7 +289,8 @@ group('a large answer passes byte by byte, with its head and tail made anew', as
   const answer = await (await post({ input })).text()
   t.ok(raw.length > 3e6)
   t.ok(
-    answer === `{"object":"list","data":${data},"model":"vector","usage":{"prompt_tokens":300,"total_tokens":300}}`,
+    answer.replace(/,"id":"embd-[2-7a-z]{20}"/, '') ===
+      `{"object":"list","data":${data},"model":"vector","usage":{"prompt_tokens":300,"total_tokens":300}}`,
     'trailing zeros and spaces are as the provider wrote them',
   )
   t.match(await row(), { prompt_tokens: 300, cost: 6000 })

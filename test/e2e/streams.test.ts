@@ -161,6 +161,29 @@ group('SF-01 a stream that ends too early never looks like success, and is charg
   }
 })
 
+group('a replay is the first answer again, to another request', async t => {
+  const identity = ({ id, object, created, model, provider }: Tree) => ({ id, object, created, model, provider })
+  const { data, metadata } = await read(await ask('claude', true, caching))
+  const first = data[0] as Tree
+  t.match(first, { id: `chatcmpl-${metadata.log_id}`, provider: 'claude' })
+  for (const stream of [true, false]) {
+    const response = await ask('claude', stream, { ...caching, 'x-request-id': `again-${stream}` })
+    t.equal(response.headers.get('x-gateway-cache'), 'HIT')
+    t.equal(response.headers.get('x-request-id'), `again-${stream}`)
+    const again = (stream ? (await read(response)).data.at(-1) : await response.json()) as Tree & { metadata: Metadata }
+    t.strictSame(identity(again), { ...identity(first), ...(!stream && { object: 'chat.completion' }) })
+    t.match(again.metadata, { request_id: `again-${stream}`, cached: true })
+    t.not(again.metadata.log_id, metadata.log_id)
+  }
+  const body = { model: 'plain', max_tokens: 64, messages: [{ role: 'user', content: question }] }
+  const message = async () =>
+    (await (await gateway.post('/v1/messages', body, caching)).json()) as Tree & { metadata: Metadata }
+  const [one, two] = [await message(), await message()]
+  t.equal(one.id, `msg_${one.metadata.log_id}`)
+  t.match(two, { id: one.id, metadata: { cached: true } })
+  t.not(two.metadata.log_id, one.metadata.log_id)
+})
+
 group('SF-06 an error in the middle of a stream is passed on, and nobody begins again', async t => {
   await play('first', { chunks, fault: 'error-event', afterChunks: 5 })
   const { seen, metadata, error } = await read(await ask('pair'))

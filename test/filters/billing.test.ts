@@ -246,7 +246,7 @@ t.test('a row holds facts only, and the source only when it is harmless', async 
     },
   )
   const replayed = row({}, ex => {
-    ex.cached = { provider: 'p', model: 'm', externalId: 'e' }
+    ex.cached = { provider: 'p', model: 'm', externalId: 'e', logId: 'l', at: 0 }
   })
   t.match(replayed, { cached: true, provider: 'p', model: 'm', ttftMs: null })
   const sources: [given: string, kept: string | null][] = [

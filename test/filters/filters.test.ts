@@ -341,6 +341,8 @@ t.test('a replay says of the model that was asked for what the first answer said
     await run(cache, { max_entry: 500 }, { cache: store }, again)
     t.ok(again.cached, model)
     t.strictSame([again.requestedModel, again.requestedProvider], expected, model)
+    t.match(again.cached, { logId: first.logId, at: first.at }, 'it is the first answer')
+    t.not(again.logId, first.logId)
   }
 })
 

@@ -88,6 +88,12 @@ t.test('native blocks come at once', async t => {
   ])
 })
 
+t.test('an answer begins with the fingerprint of the system that gives it, if there is one', async t => {
+  const start = (more: Json) => read(chunk({ content: 'a' }, 'stop', more))[0]
+  t.strictSame(start({ system_fingerprint: 'fp_1' }), { type: 'start', id: 'x1', fingerprint: 'fp_1' })
+  for (const none of [null, '', 7]) t.strictSame(start({ system_fingerprint: none }), { type: 'start', id: 'x1' })
+})
+
 t.test('C4 a count that is null is none', async t => {
   const usage = (report: Json) =>
     read(chunk({ content: 'a' }), chunk({}, 'stop', { usage: report })).find(event => event.type === 'usage')

@@ -82,6 +82,8 @@ export function replyCacheContract(
     externalId: 'large-1',
     requestedModel: 'large',
     requestedProvider: null,
+    logId: 'first',
+    at: 0,
   })
 
   t.test('a reply is served until its time is over', async t => {

@@ -1,13 +1,14 @@
 /** What an answer in the Messages form says of itself, streamed or whole (field notes 1.3). */
 import type { Exchange } from '../../core/exchange.ts'
+import { answerIdOf, answerModelOf } from '../accounting.ts'
 import type { Blocks } from './blocks.ts'
 
 /** The fields that come before its content. */
 export const headOf = (ex: Exchange) => ({
-  id: `msg_${ex.logId}`,
+  id: `msg_${answerIdOf(ex)}`,
   type: 'message',
   role: 'assistant',
-  model: ex.cached?.model ?? ex.target?.mapping.model.id ?? ex.requestedModel,
+  model: answerModelOf(ex),
 })
 
 /** What was left out of the conversation; beside the reason, not with it. */

@@ -3,7 +3,7 @@ import type { Encoder } from '../../core/codec.ts'
 import type { GatewayError } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import { metadataOf } from '../accounting.ts'
+import { answerIdOf, metadataOf } from '../accounting.ts'
 import { contextOf, endingOf, headOf } from './answer.ts'
 import { Blocks } from './blocks.ts'
 import { streamError } from './error.ts'
@@ -25,7 +25,7 @@ export class StreamEncoder implements Encoder, BlockSink {
 
   constructor(ex: Exchange) {
     this.#ex = ex
-    this.#blocks = new Blocks(this, ex.logId, hidesReasoning(ex))
+    this.#blocks = new Blocks(this, answerIdOf(ex), hidesReasoning(ex))
   }
 
   write(batch: readonly Event[]): string | undefined {

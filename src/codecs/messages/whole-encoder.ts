@@ -3,7 +3,7 @@ import type { Encoder } from '../../core/codec.ts'
 import type { Event } from '../../core/event.ts'
 import { parseExact, written } from '../../core/exact.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import { metadataOf } from '../accounting.ts'
+import { answerIdOf, metadataOf } from '../accounting.ts'
 import { contextOf, endingOf, headOf } from './answer.ts'
 import { Blocks } from './blocks.ts'
 import { hidesReasoning } from './hidden-reasoning.ts'
@@ -21,7 +21,7 @@ export class WholeEncoder implements Encoder, BlockSink {
 
   constructor(ex: Exchange) {
     this.#ex = ex
-    this.#blocks = new Blocks(this, ex.logId, hidesReasoning(ex))
+    this.#blocks = new Blocks(this, answerIdOf(ex), hidesReasoning(ex))
   }
 
   write(batch: readonly Event[]): undefined {

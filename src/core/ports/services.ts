@@ -1,5 +1,6 @@
 /** What filters and endpoints are given besides the stores of money and keys. */
 import type { Event } from '../event.ts'
+import type { Replayed } from '../exchange.ts'
 import type { MemoryBudget } from '../memory-budget.ts'
 import type { Policies } from '../policy.ts'
 import type { KeyStore, SessionStore } from './keys.ts'
@@ -21,11 +22,8 @@ export interface Quota {
   readonly resetMs: number
 }
 
-export interface CachedReply {
+export interface CachedReply extends Replayed {
   readonly events: readonly Event[]
-  readonly provider: string
-  readonly model: string
-  readonly externalId: string
   /** What its request asked for; another form of it, such as an alias, has an entry of its own. */
   readonly requestedModel: string
   readonly requestedProvider: string | null
