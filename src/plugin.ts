@@ -1,5 +1,6 @@
 /** The façade: the only module that plugins import. */
 export type { Mapping, Provider } from './core/catalog.ts'
+export { Citations, type Place, placeIn } from './core/citations.ts'
 export { budgetOf, effortOf } from './core/effort.ts'
 export { errors, GatewayError } from './core/error.ts'
 export type { Event, FinishReason, Phase, ReasoningEvent, ToolEvent, WireFields } from './core/event.ts'

@@ -3,9 +3,10 @@ import type { Encoder } from '../core/codec.ts'
 import { errorBody, type GatewayError } from '../core/error.ts'
 import type { Event, ToolEvent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { addDetail, type Choice, Fold, type ReasoningDetail } from '../core/fold.ts'
+import { type Choice, Fold } from '../core/fold.ts'
 import { answererOf, answerIdOf, answerModelOf, metadataOf, usageOf } from './accounting.ts'
 import type { ChatCompat } from './chat-compat.ts'
+import { annotation, type ChoiceEvent, ToldChoice } from './told-choice.ts'
 
 /** What every chunk and a whole answer begin with. Known from the first event that a client can see. */
 const headOf = (ex: Exchange, object: 'chat.completion' | 'chat.completion.chunk') => ({
@@ -25,12 +26,8 @@ export class StreamEncoder implements Encoder {
   /** Empty until the first chunk. */
   #head = ''
   #prefix = ''
-  /** Choices whose role has been sent. */
-  readonly #begun: boolean[] = []
-  /** What each choice's reasoning left for its replay; undefined for choices of which nothing needs one. */
-  readonly #details: (ReasoningDetail[] | undefined)[] = []
-  /** Its blocks with no OpenAI form, which go back together or not at all. */
-  readonly #native: (object[] | undefined)[] = []
+  /** By the index of the choice; sparse. */
+  readonly #choices: ToldChoice[] = []
 
   constructor(ex: Exchange, compat: ChatCompat) {
     this.#ex = ex
@@ -54,7 +51,8 @@ export class StreamEncoder implements Encoder {
 
   fail(error: GatewayError): string {
     this.#ex.completeUsage(true)
-    return `data: ${JSON.stringify(errorBody(error))}\n\n${this.#last()}data: [DONE]\n\n`
+    const left = this.#choices.map((told, choice) => this.#delta(choice, told.leftOfText())).join('')
+    return `${left}data: ${JSON.stringify(errorBody(error))}\n\n${this.#last()}data: [DONE]\n\n`
   }
 
   #open(): void {
@@ -70,51 +68,31 @@ export class StreamEncoder implements Encoder {
     return `${this.#head}],"usage":${usage},"metadata":${JSON.stringify(metadataOf(this.#ex))}}\n\n`
   }
 
-  #chunk(event: Extract<Event, { choice: number }>): string {
+  #chunk(event: ChoiceEvent): string {
+    const { choice } = event
+    this.#choices[choice] ??= new ToldChoice()
+    const told = this.#choices[choice]
     if (event.type === 'finish') {
-      const replay = this.#replay(event.choice)
+      const left = this.#delta(choice, told.left())
       // C5: also of an answer that says nothing; clients refuse a message without a role.
-      const role = this.#begun[event.choice] ? '' : '"role":"assistant","content":null'
-      this.#begun[event.choice] = true
-      return `${replay}${this.#prefix}${event.choice},"delta":{${role}},"finish_reason":"${event.reason}"}]}\n\n`
+      const role = told.begin() ? '"role":"assistant","content":null' : ''
+      return `${left}${this.#prefix}${choice},"delta":{${role}},"finish_reason":"${event.reason}"}]}\n\n`
     }
-    if (event.type === 'native') {
-      this.#native[event.choice] ??= []
-      this.#native[event.choice]!.push({ ...event.block, provider: event.provider })
-      return this.#begin(event.choice)
-    }
-    if (event.type === 'reasoning' && event.format !== undefined) {
-      this.#details[event.choice] ??= []
-      addDetail(this.#details[event.choice]!, event)
-      if (event.text === '') return this.#begin(event.choice)
-    }
-    let role = ''
-    if (!this.#begun[event.choice]) {
-      this.#begun[event.choice] = true
-      role = event.type === 'text' ? '"role":"assistant",' : '"role":"assistant","content":null,'
-    }
-    return `${this.#prefix}${event.choice},"delta":{${role}${deltaOf(event, this.#compat)}},"finish_reason":null}]}\n\n`
+    const said = told.add(event) ? deltaOf(event, this.#compat) : ''
+    // What is told at the end is charged from now on: so the stream begins here, whatever breaks it.
+    if (!told.begin()) return this.#delta(choice, said)
+    if (event.type === 'text') return this.#delta(choice, `"role":"assistant",${said}`)
+    return this.#delta(choice, `"role":"assistant","content":null${said && `,${said}`}`)
   }
 
-  /** What is told at the end is charged from now on: so the stream begins here, whatever breaks it. */
-  #begin(choice: number): string {
-    if (this.#begun[choice]) return ''
-    this.#begun[choice] = true
-    return `${this.#prefix}${choice},"delta":{"role":"assistant","content":null},"finish_reason":null}]}\n\n`
-  }
-
-  /** All that a choice wants back, each list at once: clients that add up only known fields keep the last they see. */
-  #replay(choice: number): string {
-    const lists = { reasoning_details: this.#details[choice], provider_native_blocks: this.#native[choice] }
-    if (!lists.reasoning_details && !lists.provider_native_blocks) return ''
-    return `${this.#prefix}${choice},"delta":{${JSON.stringify(lists).slice(1, -1)}},"finish_reason":null}]}\n\n`
+  /** The chunk of a delta, of which there are `members`; none for none. */
+  #delta(choice: number, members: string): string {
+    return members && `${this.#prefix}${choice},"delta":{${members}},"finish_reason":null}]}\n\n`
   }
 }
 
-type Said = Exclude<Extract<Event, { choice: number }>, { type: 'finish' | 'native' }>
-
-/** The members of a delta, without braces. */
-function deltaOf(event: Said, compat: ChatCompat): string {
+/** The members of a delta, without braces; none for what is told at the end. */
+function deltaOf(event: ChoiceEvent, compat: ChatCompat): string {
   switch (event.type) {
     case 'text':
       return `"content":${JSON.stringify(event.text)}`
@@ -130,8 +108,8 @@ function deltaOf(event: Said, compat: ChatCompat): string {
       return `"tool_calls":[${JSON.stringify(toolDelta(event))}]`
     case 'image':
       return `"images":${JSON.stringify([image(event.url)])}`
-    case 'source':
-      return `"annotations":${JSON.stringify([citation(event.url, event.title)])}`
+    default:
+      return ''
   }
 }
 
@@ -144,10 +122,6 @@ function toolDelta({ index, id, name, args = '', custom, signature }: ToolEvent)
 }
 
 const image = (url: string) => ({ type: 'image_url', image_url: { url } })
-const citation = (url: string, title: string | undefined) => ({
-  type: 'url_citation',
-  url_citation: { url, title: title ?? '', start_index: 0, end_index: 0 },
-})
 
 /** Folds the events and writes one body. */
 export class WholeEncoder implements Encoder {
@@ -209,7 +183,7 @@ function choiceOf(choice: Choice, index: number, compat: ChatCompat): object {
     phase: items.at(-1)?.phase,
     message_items: some(items),
     images: some(images)?.map(image),
-    annotations: some(sources)?.map(({ url, title }) => citation(url, title)),
+    annotations: some(sources)?.map(annotation),
     provider_native_blocks: some(native),
   }
   return { index, message, logprobs: null, finish_reason: choice.finish ?? 'stop' }

@@ -5,6 +5,7 @@ import type { Exchange } from '../core/exchange.ts'
 import { type ChatRequest, chatRequest } from '../core/ops.ts'
 import { type ChatCompat, chatCompat } from './chat-compat.ts'
 import { checkChat } from './chat-rules.ts'
+import { asAnswered } from './joined.ts'
 import { StreamEncoder, WholeEncoder } from './openai-chat-encoder.ts'
 import { validator } from './validate.ts'
 
@@ -43,6 +44,7 @@ export function canonical(body: ChatRequest): ChatRequest {
     const value = body[key as keyof ChatRequest]
     if (value !== null) request[key] = value
   }
+  request.messages = body.messages.map(message => (message.role === 'assistant' ? asAnswered(message) : message))
   const limit = body.max_completion_tokens ?? body.max_tokens
   if (limit != null) request.max_tokens = limit
   if (body.tools && body.tools.length > 0) {

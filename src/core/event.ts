@@ -43,6 +43,17 @@ export interface ToolEvent {
   own?: WireFields
 }
 
+/** A cited address. `start` and `end`: the part of the choice's text that cites it, in UTF-16 units, both or neither. */
+export interface SourceEvent {
+  type: 'source'
+  choice: number
+  url: string
+  title?: string
+  start?: number
+  /** Exclusive. */
+  end?: number
+}
+
 export type Event =
   /** `fingerprint`: the provider's `system_fingerprint`. */
   | { type: 'start'; id?: string; model?: string; fingerprint?: string }
@@ -51,7 +62,7 @@ export type Event =
   | ReasoningEvent
   | ToolEvent
   | { type: 'image'; choice: number; url: string }
-  | { type: 'source'; choice: number; url: string; title?: string }
+  | SourceEvent
   /** The text that follows is an item of its own, of this phase. */
   | { type: 'phase'; choice: number; phase: Phase }
   /** Ends a block of text. `citations`: what its provider's wire says of it, for clients who speak that wire. */

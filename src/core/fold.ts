@@ -1,5 +1,5 @@
 /** Folds the events of a chat answer into its choices: a whole answer is the stream read to its end. */
-import type { Event, FinishReason, Phase, ReasoningEvent } from './event.ts'
+import type { Event, FinishReason, Phase, ReasoningEvent, SourceEvent } from './event.ts'
 
 export interface ReasoningDetail {
   type: 'reasoning.text' | 'reasoning.encrypted'
@@ -36,7 +36,7 @@ export interface Choice {
   /** Empty for answers without phases. */
   items: PhasedItem[]
   images: string[]
-  sources: { url: string; title: string | undefined }[]
+  sources: SourceEvent[]
   native: Record<string, unknown>[]
   textBeforeTools: boolean
   finish: FinishReason | null
@@ -80,7 +80,7 @@ export class Fold {
           choice.images.push(event.url)
           break
         case 'source':
-          choice.sources.push({ url: event.url, title: event.title })
+          choice.sources.push(event)
           break
         case 'native':
           choice.native.push({ ...event.block, provider: event.provider })

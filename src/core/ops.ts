@@ -65,6 +65,8 @@ const reasoningDetail = s.open({
 })
 
 const phase = s.enum('commentary', 'final_answer')
+/** Clients that add up all strings of a stream's deltas join the phases that it told. */
+const phases = s.string({ pattern: '^(?:commentary|final_answer){1,64}$' })
 
 /** A field that the interface does not list: taken where it is of its type, and never a reason to refuse. */
 const unlisted = <T>() => s.optional(s.unknown() as Schema<T>)
@@ -79,15 +81,17 @@ const message = s.open({
   reasoning_content: s.optional(s.nullable(s.string())),
   reasoning_details: s.optional(s.nullable(s.array(reasoningDetail))),
   refusal: s.optional(s.nullable(s.string())),
-  phase: s.optional(s.nullable(phase)),
-  content_before_tool_calls: s.optional(s.boolean()),
+  phase: s.optional(s.nullable(s.either(phase, phases))),
+  content_before_tool_calls: s.optional(s.nullable(s.boolean())),
   message_items: s.optional(
-    s.array(
-      s.open({
-        text: s.string(),
-        phase: s.optional(phase),
-        preceding_tool_calls: s.optional(s.integer({ minimum: 0 })),
-      }),
+    s.nullable(
+      s.array(
+        s.open({
+          text: s.string(),
+          phase: s.optional(s.nullable(phase)),
+          preceding_tool_calls: s.optional(s.nullable(s.integer({ minimum: 0 }))),
+        }),
+      ),
     ),
   ),
   provider_native_blocks: s.optional(s.nullable(s.array(s.open({ type: s.string() })))),

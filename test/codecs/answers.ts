@@ -6,6 +6,17 @@ import type { Json } from './bodies.ts'
 const signed: Event = { type: 'reasoning', choice: 0, text: 'hm', format: 'f-v1', block: 0 }
 const hidden: Event = { type: 'reasoning', choice: 0, text: '', format: 'f-v1', block: 1, data: 'acme:d' }
 const encrypted = { type: 'reasoning.encrypted', data: 'acme:d', format: 'f-v1', block_index: 1 }
+const cited = (url_citation: Json) => ({ type: 'url_citation', url_citation })
+const annotations = [
+  cited({ url: 'https://a', title: 'A', start_index: 0, end_index: 1 }),
+  cited({ url: 'https://a', title: 'A', start_index: 2, end_index: 3 }),
+  cited({ url: 'https://b', title: '' }),
+]
+const items = [
+  { text: 'ab', phase: 'commentary', preceding_tool_calls: 0 },
+  { text: 'c', phase: 'final_answer', preceding_tool_calls: 1 },
+]
+
 export const answers: readonly (readonly [
   says: string,
   events: Event[],
@@ -144,6 +155,7 @@ export const answers: readonly (readonly [
           ],
         },
       ],
+      [0, { content_before_tool_calls: true }],
     ],
     {
       content: 'a',
@@ -165,24 +177,56 @@ export const answers: readonly (readonly [
     { content: '', images: [{ type: 'image_url', image_url: { url: 'data:x' } }] },
   ],
   [
-    'a source',
-    [text('a'), { type: 'source', choice: 0, url: 'https://a' }],
+    'sources, each with its place if that is known, all at once',
     [
-      [0, { role: 'assistant', content: 'a' }],
-      [
-        0,
-        {
-          annotations: [
-            { type: 'url_citation', url_citation: { url: 'https://a', title: '', start_index: 0, end_index: 0 } },
-          ],
-        },
-      ],
+      text('ab'),
+      { type: 'source', choice: 0, url: 'https://a', title: 'A', start: 0, end: 1 },
+      text('c'),
+      { type: 'source', choice: 0, url: 'https://a', title: 'A', start: 2, end: 3 },
+      { type: 'source', choice: 0, url: 'https://b' },
+    ],
+    [
+      [0, { role: 'assistant', content: 'ab' }],
+      [0, { content: 'c' }],
+      [0, { annotations }],
+    ],
+    { content: 'abc', annotations },
+  ],
+  [
+    'a source before anything was said',
+    [{ type: 'source', choice: 0, url: 'https://b' }, text('a')],
+    [
+      [0, { role: 'assistant', content: null }],
+      [0, { content: 'a' }],
+      [0, { annotations: [cited({ url: 'https://b', title: '' })] }],
+    ],
+    { content: 'a', annotations: [cited({ url: 'https://b', title: '' })] },
+  ],
+  [
+    'two phases around a call',
+    [
+      { type: 'phase', choice: 0, phase: 'commentary' },
+      text('a'),
+      text('b'),
+      { type: 'tool', choice: 0, index: 0, id: 'c', name: 'f', args: '{}' },
+      { type: 'phase', choice: 0, phase: 'final_answer' },
+      text('c'),
+    ],
+    [
+      [0, { role: 'assistant', content: null, phase: 'commentary' }],
+      [0, { content: 'a' }],
+      [0, { content: 'b' }],
+      [0, { tool_calls: [{ index: 0, id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }] }],
+      [0, { phase: 'final_answer' }],
+      [0, { content: 'c' }],
+      [0, { content_before_tool_calls: true, message_items: items }],
     ],
     {
-      content: 'a',
-      annotations: [
-        { type: 'url_citation', url_citation: { url: 'https://a', title: '', start_index: 0, end_index: 0 } },
-      ],
+      content: 'abc',
+      tool_calls: [{ id: 'c', type: 'function', function: { name: 'f', arguments: '{}' } }],
+      content_before_tool_calls: true,
+      phase: 'final_answer',
+      message_items: items,
     },
   ],
   [

@@ -51,6 +51,8 @@ const messages: Row[] = [
   [said({ reasoning: 7 }), 'messages[0].reasoning', said({ reasoning: null })],
   [said({ reasoning_content: [] }), 'messages[0].reasoning_content', said({ reasoning_content: '' })],
   [said({ phase: 'end' }), 'messages[0].phase', said({ phase: 'final_answer' })],
+  [said({ phase: '' }), 'messages[0].phase', said({ phase: 'commentaryfinal_answer' })],
+  [said({ phase: 'commentary'.repeat(65) }), 'messages[0].phase', said({ phase: 'commentary'.repeat(64) })],
   [
     said({ content_before_tool_calls: 1 }),
     'messages[0].content_before_tool_calls',

@@ -143,33 +143,44 @@ t.test('reasoning stands under one name where the endpoint is set so', async t =
   })
 })
 
-t.test('a phase opens an item of its own, which knows how many calls came before it', async t => {
-  const phase = (phase: 'commentary' | 'final_answer'): Event => ({ type: 'phase', choice: 0, phase })
-  const call: Event = { type: 'tool', choice: 0, index: 0, id: 'c', name: 'f', args: '{}' }
-  const events = [phase('commentary'), text('a'), text('b'), call, phase('final_answer'), text('c')]
-  const deltas = parsed(streamed([[...events, finish()]])).flatMap(({ choices }) => choices.map(({ delta }) => delta))
-  t.match(deltas, [
-    { role: 'assistant', content: null, phase: 'commentary' },
-    { content: 'a' },
-    { content: 'b' },
-    { tool_calls: [{ id: 'c' }] },
-    { phase: 'final_answer' },
-    { content: 'c' },
-    {},
-  ])
-  t.strictSame(Object.keys(deltas[4]!), ['phase'], 'a phase says nothing else')
-  const [choice] = whole([...events, finish()]).choices
-  t.match(choice!.message, {
-    content: 'abc',
-    phase: 'final_answer',
-    message_items: [
-      { text: 'ab', phase: 'commentary', preceding_tool_calls: 0 },
-      { text: 'c', phase: 'final_answer', preceding_tool_calls: 1 },
-    ],
-    content_before_tool_calls: true,
-  })
-  const plain = whole([text('a'), finish()]).choices[0]!.message
-  t.notOk('phase' in plain || 'message_items' in plain, 'an answer without phases has no items')
+/** Adds up deltas without knowing any field: strings and lists are joined, calls by their index. */
+function joined(deltas: readonly Json[]): Json {
+  const message: Json = {}
+  for (const [key, value] of deltas.flatMap(delta => Object.entries(delta))) {
+    const before = message[key]
+    if (key === 'tool_calls') {
+      const calls = (before ?? []) as Json[]
+      for (const { index, ...call } of value as ({ index: number; function: Json } & Json)[]) {
+        const known = calls[index] as (Json & { function: Json }) | undefined
+        if (known) known.function.arguments = `${known.function.arguments}${call.function.arguments}`
+        else calls[index] = call
+      }
+      message[key] = calls
+    } else if (typeof before === 'string' && typeof value === 'string') message[key] = before + value
+    else if (Array.isArray(before)) message[key] = [...before, ...(value as unknown[])]
+    else message[key] = value
+  }
+  return message
+}
+
+t.test('what a client joins from the deltas can be sent back, and is read as the whole message is', async t => {
+  const read = (message: unknown) => {
+    const request = openAiChat.decode({ model: 'm', messages: [{ role: 'user', content: 'Hi' }, message] })
+    const { content: _, tool_calls: calls, ...rest } = request.messages[1]! as Json & { tool_calls?: unknown[] }
+    return { ...rest, images: undefined, annotations: undefined, calls: calls?.length }
+  }
+  for (const [says, events] of answers) {
+    const all = [...events, finish()]
+    const told = parsed(streamed([all])).flatMap(({ choices }) => choices)
+    const deltas = told.flatMap(({ index, delta }) => (index === 0 ? [delta] : []))
+    const { message } = whole(all).choices[0]!
+    t.strictSame(read(joined(deltas)), read(message), says)
+    const lists = deltas.filter(delta => 'message_items' in delta || 'reasoning_details' in delta)
+    t.strictSame(read(joined([...deltas, ...lists])), read(message), `${says}, with its lists twice`)
+  }
+  const phased = (phase: string) => read({ role: 'assistant', content: 'a', phase })
+  t.match(phased('commentaryfinal_answer'), { phase: 'final_answer' })
+  t.match(phased('final_answercommentary'), { phase: 'commentary' })
 })
 
 /** Puts the chunks together as a client does. */
@@ -388,6 +399,10 @@ t.test('a stream that breaks says so once, with what was used, and ends', async 
   })
   t.match(last, { choices: [], usage: { completion_tokens: 2, info: /estimated/ }, metadata: { request_id: ex.id } })
   t.strictSame(rest, [])
+  const cited = openAiChat.encoder(answering(true))
+  cited.write([text('a'), { type: 'source', choice: 0, url: 'https://a', start: 0, end: 1 }])
+  const [annotated] = parsed(cited.fail(errors.truncated())!)
+  t.match(annotated?.choices[0]?.delta, { annotations: [{ url_citation: { url: 'https://a', end_index: 1 } }] })
   t.equal(openAiChat.encoder(answering(false)).fail(errors.truncated()), undefined, 'a whole answer has no band')
 })
 

@@ -1,0 +1,43 @@
+/** What an answer cites, as a wire's decoder tells it: every place of every address once. */
+import type { Event, SourceEvent } from './event.ts'
+
+/** A part of a choice's text, in UTF-16 units; `end` is exclusive. */
+export interface Place {
+  readonly start: number
+  readonly end: number
+}
+
+/** What is cited beyond this was made up by a broken provider. */
+const MAX_PLACES = 1000
+
+/** The place between two indexes of a provider, moved by `offset`; undefined for what is none, `0` and `0` among it. */
+export function placeIn(start: unknown, end: unknown, offset = 0): Place | undefined {
+  if (!Number.isSafeInteger(start) || !Number.isSafeInteger(end)) return undefined
+  const place = { start: (start as number) + offset, end: (end as number) + offset }
+  return place.start >= 0 && place.start < place.end ? place : undefined
+}
+
+/** The citations of one choice. */
+export class Citations {
+  readonly #choice: number
+  readonly #told = new Set<string>()
+
+  constructor(choice: number) {
+    this.#choice = choice
+  }
+
+  /** Without a place the address is told once, and not at all beside a place of it that was told before. */
+  add(url: string, title: string | undefined, place: Place | undefined, out: Event[]): void {
+    const key = place ? `${place.start} ${place.end} ${url}` : url
+    if (this.#told.has(key) || this.#told.size >= 2 * MAX_PLACES) return
+    this.#told.add(key)
+    if (place) this.#told.add(url)
+    const event: SourceEvent = { type: 'source', choice: this.#choice, url }
+    if (title !== undefined) event.title = title
+    if (place) {
+      event.start = place.start
+      event.end = place.end
+    }
+    out.push(event)
+  }
+}
