@@ -35,6 +35,8 @@ const FAILURES: ReadonlyMap<string, number> = new Map([
 ])
 
 const NONE: Json = {}
+/** What citations call the text before calls. */
+const PLAN = 'PLAN'
 const objectIn = (value: unknown): Json => (isObject(value) ? value : NONE)
 /** A list, or one thing in place of a list of one. */
 const allIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : value == null ? [] : [value])
@@ -47,6 +49,8 @@ export class CohereDecoder implements Decoder {
   readonly #target: Target
   readonly #choice: Choice
   readonly #thinking: Thinking
+  /** Where the text of each content block begins, by its index, and that of the plan. */
+  readonly #starts = new Map<unknown, number>()
   #started = false
   #answerId = ''
 
@@ -91,10 +95,10 @@ export class CohereDecoder implements Decoder {
         break
       case 'content-start':
       case 'content-delta':
-        this.#say(content, out)
+        this.#say(content, payload.index, out)
         break
       case 'tool-plan-delta':
-        this.#say(plan, out)
+        this.#say(plan, PLAN, out)
         break
       case 'tool-call-start':
       case 'tool-call-delta':
@@ -116,8 +120,10 @@ export class CohereDecoder implements Decoder {
     const { message } = payload
     if (isObject(message)) {
       this.#begin(payload.id, out)
-      this.#say(message.content, out)
-      this.#say(message.tool_plan, out)
+      allIn(message.content).forEach((block, index) => {
+        this.#say(block, index, out)
+      })
+      this.#say(message.tool_plan, PLAN, out)
       allIn(message.tool_calls).forEach((call, position) => {
         this.#call(call, position, out)
       })
@@ -140,9 +146,13 @@ export class CohereDecoder implements Decoder {
     out.push({ type: 'start', ...(known === undefined ? {} : { id: known }) })
   }
 
-  /** Text, or blocks of text and thinking. What the model plans before it calls tools is text that comes before them. */
-  #say(content: unknown, out: Event[]): void {
+  /**
+   * Text, or a block of text or thinking, whose citations name it by `index`. What the model plans before it calls tools
+   * is text that comes before them.
+   */
+  #say(content: unknown, index: unknown, out: Event[]): void {
     this.#begin(undefined, out)
+    if (!this.#starts.has(index)) this.#starts.set(index, this.#choice.given)
     this.#choice.read({ content: typeof content === 'string' ? content : allIn(content) }, this.#answerId, out)
   }
 
@@ -154,12 +164,26 @@ export class CohereDecoder implements Decoder {
   /** Sources that stand somewhere. Documents and tool results were the caller's, who needs no word of them. */
   #cite(citations: unknown, out: Event[]): void {
     for (const citation of allIn(citations)) {
-      for (const source of allIn(objectIn(citation).sources)) {
+      const { sources, ...place } = objectIn(citation)
+      for (const source of allIn(sources)) {
         const { document, tool_output: output } = objectIn(source)
         const { url, title } = objectIn(document ?? output)
-        if (/^https?:\/\//i.test(textIn(url) ?? '')) this.#choice.annotate({ url, title }, out)
+        if (!/^https?:\/\//i.test(textIn(url) ?? '')) continue
+        this.#choice.annotate({ url, title, ...this.#indexesOf(place) }, out)
       }
     }
+  }
+
+  /** The wire counts from the beginning of a block. */
+  #indexesOf({ type, content_index: block, start, end }: Json): Json {
+    const from = this.#starts.get(type === PLAN ? PLAN : (block ?? this.#lastBlock))
+    if (from === undefined || type === 'THINKING_CONTENT') return NONE
+    return { start_index: from + Number(start), end_index: from + Number(end) }
+  }
+
+  /** The answer itself, which stands behind thinking. */
+  get #lastBlock(): unknown {
+    return [...this.#starts.keys()].findLast(index => index !== PLAN)
   }
 
   #finish({ finish_reason: given, usage: report, error }: Json, out: Event[]): void {

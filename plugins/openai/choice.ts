@@ -8,6 +8,7 @@ import {
   type Target,
   textIn,
 } from '../../src/plugin.ts'
+import { Cited } from './cited.ts'
 import { ReasoningDetails } from './reasoning-details.ts'
 import { ThinkTags } from './think-tags.ts'
 import { ToolCalls } from './tool-calls.ts'
@@ -33,7 +34,8 @@ export class Choice {
   readonly #tools: ToolCalls
   /** Until it is clear that no `<think>` block comes. */
   #tags: ThinkTags | undefined
-  #urls: Set<string> | undefined
+  readonly #cited: Cited
+  #lists: readonly (readonly unknown[])[] = []
   #finish: FinishReason | undefined
   #filtered = false
   #audioWhole = false
@@ -43,6 +45,7 @@ export class Choice {
     this.#index = index
     this.#details = new ReasoningDetails(index, target)
     this.#tools = new ToolCalls(index)
+    this.#cited = new Cited(index)
     this.#tags = new ThinkTags(index)
   }
 
@@ -52,7 +55,12 @@ export class Choice {
   }
 
   get cited(): boolean {
-    return this.#urls !== undefined
+    return this.#cited.any
+  }
+
+  /** Characters of content so far, as the provider counts them. */
+  get given(): number {
+    return this.#cited.given
   }
 
   /** True once it may end: a reason was given, or its audio is whole, which comes without one (C33). */
@@ -94,28 +102,28 @@ export class Choice {
     if (text !== '') this.#text(text, out)
   }
 
-  /** A citation in any of its forms: an address, `{url, title}`, `{link, title}`, `{url_citation: {…}}`. Told once. */
+  /** A citation: an address, `{url, title}`, `{link, title}` or `{url_citation: {…}}`, perhaps with its place. */
   annotate(note: unknown, out: Event[]): void {
-    const source = isObject(note) && isObject(note.url_citation) ? note.url_citation : note
-    const url = isObject(source) ? (textIn(source.url) ?? textIn(source.link)) : textIn(source)
-    if (url === undefined) return
-    this.#urls ??= new Set()
-    if (this.#urls.has(url)) return
-    this.#urls.add(url)
-    const title = isObject(source) ? textIn(source.title) : undefined
-    out.push({ type: 'source', choice: this.#index, url, ...(title === undefined ? {} : { title }) })
+    this.#cited.annotate(note, out)
+  }
+
+  /** Lists of sources that came beside the answer, which are told at its end. */
+  list(lists: readonly (readonly unknown[])[]): void {
+    this.#lists = lists
   }
 
   /** Gives what was held back, for an answer that was cut short. */
   flush(out: Event[]): void {
-    this.#tags?.flush(out)
+    this.#flushTags(out)
+    this.#cited.list(this.#lists, out)
     this.#details.seal(out)
     this.#tools.flush(out)
   }
 
   /** Ends the choice; returns an error when what it said makes no answer. */
   close(out: Event[]): GatewayError | undefined {
-    this.#tags?.flush(out)
+    this.#flushTags(out)
+    this.#cited.list(this.#lists, out)
     this.#details.seal(out)
     const error = this.#tools.close(out)
     if (error) return error
@@ -132,18 +140,37 @@ export class Choice {
 
   #text(text: string, out: Event[]): void {
     this.#details.seal(out)
+    this.#cited.give(text)
     if (this.#tags === undefined) {
+      this.#cited.tell(text)
       out.push({ type: 'text', choice: this.#index, text })
       return
     }
+    const before = out.length
     this.#tags.write(text, out)
+    this.#told(before, out)
     if (this.#tags.over) this.#tags = undefined
   }
 
-  /** Before something other than text: what looked like the beginning of a tag was none. */
+  /** Before something other than text. */
   #turn(out: Event[]): void {
     this.#details.seal(out)
+    this.#flushTags(out)
+  }
+
+  /** What looked like the beginning of a tag was none. */
+  #flushTags(out: Event[]): void {
+    const before = out.length
     this.#tags?.flush(out)
+    this.#told(before, out)
+  }
+
+  /** Takes note of the text among the events from `before` on. */
+  #told(before: number, out: readonly Event[]): void {
+    for (let at = before; at < out.length; at++) {
+      const event = out[at]!
+      if (event.type === 'text') this.#cited.tell(event.text)
+    }
   }
 
   /** C25: reasoning comes before the content of the same delta. Its text may stand in two fields at once. */
@@ -165,7 +192,7 @@ export class Choice {
 
   /** A provider that parses reasoning itself leaves no tags in the text. */
   #separate(out: Event[]): void {
-    this.#tags?.flush(out)
+    this.#flushTags(out)
     this.#tags = undefined
   }
 
@@ -184,7 +211,8 @@ export class Choice {
       if (text !== '') this.#think(text, out)
     } else if (typeof part.text === 'string') {
       if (part.text !== '') this.#text(part.text, out)
-    } else if (part.image_url !== undefined) this.#image(part, out)
+    } else if (part.type === 'tool_reference') this.#cited.refer(part, out)
+    else if (part.image_url !== undefined) this.#image(part, out)
     else if (textIn(part.refusal) !== undefined) {
       this.#turn(out)
       out.push({ type: 'refusal', choice: this.#index, text: String(part.refusal) })

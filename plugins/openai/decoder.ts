@@ -26,6 +26,9 @@ const FAILURES: ReadonlyMap<string, number> = new Map([
   ['insufficient_system_resource', 503],
 ])
 
+/** Lists of sources beside the choices. A text refers to the entries of the first of them that is there. */
+const SOURCES = ['citations', 'search_results', 'web_search'] as const
+
 const BRACE = 0x7b
 /** Where providers put the arguments of a call that they make an object of. */
 const argumentsOf = (_: Json, name: string) => (name === 'function' ? 'arguments' : undefined)
@@ -43,6 +46,8 @@ export class ChatDecoder implements Decoder {
   #answerId = ''
   #tier = ''
   #searchesCounted = false
+  /** Lists of sources, by the field of a chunk that they stand in; of lists in one field, the longest. */
+  readonly #lists = new Map<string, readonly unknown[]>()
   readonly #repeated = new Repeated('content')
   /** The choice whose text the repeated event tells. */
   #speaker: Choice | undefined
@@ -98,6 +103,7 @@ export class ChatDecoder implements Decoder {
     const out: Event[] = []
     if (this.#failed) return out
     const choices = this.#choices.filter(choice => choice !== undefined)
+    choices[0]?.list(SOURCES.flatMap(name => (this.#lists.has(name) ? [this.#lists.get(name)!] : [])))
     if (!this.#done && (choices.length === 0 || !choices.every(choice => choice.settled))) {
       for (const choice of choices) choice.flush(out)
       this.#fail(this.#unary ? errors.invalidAnswer('it is empty') : errors.truncated(), out)
@@ -202,11 +208,11 @@ export class ChatDecoder implements Decoder {
   }
 
   /**
-   * What stands beside the choices: the served tier, whether they were filtered, and citations, which belong to the
-   * first choice.
+   * What stands beside the choices: the served tier, whether they were filtered, and lists of sources, which belong to
+   * the first choice.
    */
   #extras(chunk: Json, out: Event[]): void {
-    const { service_tier: tier, search_results: results, citations, web_search: found } = chunk
+    const { service_tier: tier } = chunk
     if (typeof tier === 'string' && tier !== '' && tier !== this.#tier) {
       this.#tier = tier
       out.push({ type: 'tier', tier })
@@ -215,15 +221,11 @@ export class ChatDecoder implements Decoder {
     if (chunk.input_sensitive === true || chunk.output_sensitive === true) {
       for (const choice of this.#choices) choice?.filter()
     }
-    if (results !== undefined) this.#cite(results, out)
-    if (citations !== undefined) this.#cite(citations, out)
-    if (found !== undefined) this.#cite(found, out)
-  }
-
-  #cite(notes: unknown, out: Event[]): void {
-    const choice = this.#choices.find(other => other !== undefined)
-    if (!choice || !Array.isArray(notes)) return
-    for (const note of notes) choice.annotate(note, out)
+    for (const name of SOURCES) {
+      const list = chunk[name]
+      // Some providers repeat them in every chunk.
+      if (Array.isArray(list) && list.length > (this.#lists.get(name)?.length ?? 0)) this.#lists.set(name, list)
+    }
   }
 
   #refuse(fault: Fault, out: Event[]): void {

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import type { GatewayError } from '../../src/core/error.ts'
-import type { Event, ReasoningEvent } from '../../src/core/event.ts'
+import type { Event, ReasoningEvent, SourceEvent } from '../../src/core/event.ts'
 import { Fold } from '../../src/core/fold.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Decoder, Target, Translator, WireRequest } from '../../src/core/translator.ts'
@@ -167,7 +167,7 @@ export function show(event: Event): string {
       return `tool ${choice}.${index} ${facts.map(fact => fact.join('=')).join(' ')}`
     }
     case 'source':
-      return `source ${event.choice} ${event.url} ${event.title ?? '-'}`
+      return `source ${event.choice} ${event.url} ${event.title ?? '-'}${placeOf(event)}`
     case 'finish':
       return `finish ${event.choice} ${event.reason}`
     case 'usage': {
@@ -182,6 +182,9 @@ export function show(event: Event): string {
       return JSON.stringify(event)
   }
 }
+
+/** Where a source is cited. */
+export const placeOf = ({ start, end }: SourceEvent): string => (start === undefined ? '' : ` at ${start}-${end}`)
 
 const showReasoning = ({ choice, text, block, signature }: ReasoningEvent): string =>
   `reasoning ${choice}#${block} ${signature === undefined ? text : `sealed ${signature}`}`

@@ -11,7 +11,7 @@ import type { Event, ReasoningEvent } from '../../src/core/event.ts'
 import { Fold } from '../../src/core/fold.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Target } from '../../src/core/translator.ts'
-import { type AnswerRow, hi, type Json, show as lineOf, offer, subject, textOf } from './golden-kit.ts'
+import { type AnswerRow, hi, type Json, show as lineOf, offer, placeOf, subject, textOf } from './golden-kit.ts'
 import { decodeAll, deepFreeze, type RawFrame, target } from './wire-kit.ts'
 
 const wired = subject(plugin.wires[0]!, 'openai')
@@ -39,7 +39,9 @@ function show(event: Event): string[] {
     case 'image':
       return [`image ${event.choice} ${event.url}`]
     case 'source':
-      return [`source ${event.choice} ${event.url}${event.title === undefined ? '' : ` ${event.title}`}`]
+      return [
+        `source ${event.choice} ${event.url}${event.title === undefined ? '' : ` ${event.title}`}${placeOf(event)}`,
+      ]
     default:
       return [lineOf(event)]
   }
