@@ -1,5 +1,5 @@
 /** What the items of one answer share while it is read: the counts that make indexes and places, and the target. */
-import { type Event, isObject, type Target, textIn } from '../../src/plugin.ts'
+import { Citations, type Event, isObject, placeIn, type Target, textIn } from '../../src/plugin.ts'
 import type { Position } from './replay.ts'
 
 export class Answer {
@@ -10,10 +10,12 @@ export class Answer {
   blocks = 0
   /** Searches that the provider charges for. */
   searches = 0
+  /** Characters of text so far, of all messages. */
+  written = 0
   #items = 0
   #spoken = 0
   #wordless = true
-  readonly #cited = new Set<string>()
+  readonly #citations = new Citations(0)
 
   constructor(target: Target) {
     this.target = target
@@ -35,13 +37,11 @@ export class Answer {
     this.#wordless = false
   }
 
-  /** A citation as an event, once for each address; other kinds of annotation have no chat form. */
-  cite(annotation: unknown, out: Event[]): void {
+  /** A citation in a text that begins at `start` of the answer's text; other kinds of annotation have no chat form. */
+  cite(annotation: unknown, start: number, out: Event[]): void {
     if (!isObject(annotation) || annotation.type !== 'url_citation') return
-    const url = textIn(annotation.url)
-    if (url === undefined || this.#cited.has(url)) return
-    this.#cited.add(url)
-    const title = textIn(annotation.title)
-    out.push({ type: 'source', choice: 0, url, ...(title !== undefined && { title }) })
+    const { url, title, start_index: from, end_index: to } = annotation
+    if (textIn(url) === undefined) return
+    this.#citations.add(String(url), textIn(title), placeIn(from, to, start), out)
   }
 }

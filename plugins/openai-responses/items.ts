@@ -32,8 +32,8 @@ export class MessageItem implements Item {
   readonly #answer: Answer
   readonly #phase: Phase | undefined
   #begun = false
-  /** Parts that were streamed, by the wire's content index. */
-  readonly #streamed = new Set<number>()
+  /** Where parts begin in the answer's text, by the wire's content index. */
+  readonly #starts = new Map<number, number>()
 
   constructor({ phase }: Json, answer: Answer) {
     this.#answer = answer
@@ -48,9 +48,11 @@ export class MessageItem implements Item {
 
   piece(kind: string, event: Json, out: Event[]): void {
     const { delta } = event
-    if (kind === 'response.output_text.annotation.added') this.#answer.cite(event.annotation, out)
-    else if (typeof delta === 'string') {
-      this.#streamed.add(Number(event.content_index ?? 0))
+    const index = Number(event.content_index ?? 0)
+    if (kind === 'response.output_text.annotation.added') {
+      this.#answer.cite(event.annotation, this.#starts.get(index) ?? this.#answer.written, out)
+    } else if (typeof delta === 'string') {
+      this.#begins(index)
       this.#say(kind === 'response.refusal.delta' ? 'refusal' : 'text', delta, out)
     }
   }
@@ -58,12 +60,19 @@ export class MessageItem implements Item {
   done({ content }: Json, out: Event[]): void {
     for (const [index, part] of listIn(content).entries()) {
       if (!isObject(part)) continue
-      if (!this.#streamed.has(index)) {
+      if (this.#begins(index)) {
         if (part.type === 'refusal') this.#say('refusal', part.refusal, out)
         else if (part.type === 'output_text') this.#say('text', part.text, out)
       }
-      for (const annotation of listIn(part.annotations)) this.#answer.cite(annotation, out)
+      for (const annotation of listIn(part.annotations)) this.#answer.cite(annotation, this.#starts.get(index)!, out)
     }
+  }
+
+  /** True for a part of which nothing was told. */
+  #begins(index: number): boolean {
+    if (this.#starts.has(index)) return false
+    this.#starts.set(index, this.#answer.written)
+    return true
   }
 
   /** The phase waits for the first text: an item that says nothing is none to a client. */
@@ -74,6 +83,7 @@ export class MessageItem implements Item {
       this.#answer.speak(this.#phase !== undefined)
       if (this.#phase) out.push({ type: 'phase', choice: 0, phase: this.#phase })
     }
+    if (type === 'text') this.#answer.written += text.length
     out.push({ type, choice: 0, text })
   }
 }
