@@ -15,6 +15,7 @@ import {
 } from '../../src/plugin.ts'
 import { Repeated } from '../openai/repeated.ts'
 import type { Block } from './blocks.ts'
+import { CitedText } from './cited-text.ts'
 import { endingOf } from './ending.ts'
 import { faultOf } from './fault.ts'
 import { JsonAnswer, type OpenBlock, openBlock } from './open-block.ts'
@@ -42,7 +43,7 @@ export class MessagesDecoder implements Decoder {
   #tools = 0
   /** Blocks that still gather input, by the wire's block index. */
   readonly #open = new Map<number, OpenBlock>()
-  readonly #cited = new Set<string>()
+  readonly #cited = new CitedText()
   readonly #passages: Passages
   readonly #repeated = new Repeated('text')
   #usage = new UsageMeter()
@@ -52,12 +53,16 @@ export class MessagesDecoder implements Decoder {
     this.#mode = mode
     this.#target = target
     this.#passages = new Passages(byTool)
+    if (byTool) this.#cited.lose()
   }
 
   frame(frame: Frame): Event[] {
     if (this.done) return []
     const repeated = this.#repeated.textOf(frame.data)
-    if (repeated) return [textEvent(repeated)]
+    if (repeated) {
+      this.#cited.go(repeated)
+      return [textEvent(repeated)]
+    }
     let parsed: unknown
     try {
       parsed = parseCalls(frame.data, inputOf)
@@ -149,7 +154,7 @@ export class MessagesDecoder implements Decoder {
     switch (block.type) {
       case 'text':
         if (block.text) events.push(...this.#delta(index, { type: 'text_delta', text: block.text }))
-        for (const citation of Array.isArray(block.citations) ? block.citations : []) this.#cite(citation, events)
+        for (const citation of Array.isArray(block.citations) ? block.citations : []) this.#cite(index, citation)
         break
       case 'thinking':
         if (block.thinking) events.push(...this.#delta(index, { type: 'thinking_delta', thinking: block.thinking }))
@@ -179,6 +184,7 @@ export class MessagesDecoder implements Decoder {
         const { text } = delta
         if (typeof text !== 'string' || text === '') return []
         this.#emitted = true
+        this.#cited.say(index, text)
         return this.#passages.say(index, textEvent(text))
       }
       case 'input_json_delta': {
@@ -197,11 +203,9 @@ export class MessagesDecoder implements Decoder {
         if (typeof signature !== 'string' || signature === '') return []
         return [this.#reasoning(index, '', { signature: this.#seal(signature) })]
       }
-      case 'citations_delta': {
-        const events: Event[] = []
-        this.#cite(delta.citation, events)
-        return events
-      }
+      case 'citations_delta':
+        this.#cite(index, delta.citation)
+        return []
       default:
         this.#open.get(index)?.merge(delta as Record<string, unknown>)
         return []
@@ -210,7 +214,11 @@ export class MessagesDecoder implements Decoder {
 
   #blockStop(index: number): Event[] {
     const open = this.#open.get(index)
-    if (!open) return this.#passages.end()
+    if (!open) {
+      const events: Event[] = []
+      this.#cited.end(events)
+      return [...events, ...this.#passages.end()]
+    }
     this.#open.delete(index)
     this.#emitted = true
     return open.stop()
@@ -236,6 +244,7 @@ export class MessagesDecoder implements Decoder {
     if (this.#finished) return
     this.#finished = true
     for (const index of [...this.#open.keys()]) events.push(...this.#blockStop(index))
+    this.#cited.end(events)
     events.push(...this.#passages.release())
     const explanation = said.stop_details?.explanation
     // A refusal before any output is free (field notes section 5).
@@ -271,13 +280,12 @@ export class MessagesDecoder implements Decoder {
     return seal(this.#target, value)
   }
 
-  #cite(citation: unknown, events: Event[]): void {
+  #cite(block: number, citation: unknown): void {
     if (citation != null) this.#passages.cite(citation)
     const { type, url, title } = (citation ?? {}) as Record<string, unknown>
-    if (type !== 'web_search_result_location' || typeof url !== 'string' || this.#cited.has(url)) return
-    this.#cited.add(url)
+    if (type !== 'web_search_result_location' || typeof url !== 'string') return
     this.#emitted = true
-    events.push({ type: 'source', choice: 0, url, ...(typeof title === 'string' && { title }) })
+    this.#cited.cite(block, url, title)
   }
 
   #report(report: unknown, events: Event[]): void {

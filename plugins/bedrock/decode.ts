@@ -13,6 +13,7 @@ import {
   seal,
   type Target,
 } from '../../src/plugin.ts'
+import { CitedText } from '../anthropic/cited-text.ts'
 import { type OpenBlock, openBlock } from '../anthropic/open-block.ts'
 import { ThinkTags } from '../openai/think-tags.ts'
 import { familyOf } from './family.ts'
@@ -45,7 +46,7 @@ export class ConverseDecoder implements Decoder {
   readonly #open = new Map<number, OpenBlock>()
   /** Parts of blocks that are of use only as a whole. */
   readonly #gathered = new Map<number, Gathered>()
-  readonly #cited = new Set<string>()
+  readonly #cited = new CitedText()
 
   constructor(target: Target) {
     this.#target = target
@@ -141,7 +142,10 @@ export class ConverseDecoder implements Decoder {
     if (!open.isTool && this.#answered) return events
     this.#open.set(index, open)
     if (open.isTool) this.#tools += 1
-    else this.#answered = true
+    else {
+      this.#answered = true
+      this.#cited.lose()
+    }
     events.push(...open.start())
     return events
   }
@@ -149,24 +153,25 @@ export class ConverseDecoder implements Decoder {
   #delta(index: number, delta: unknown): Event[] {
     if (!isObject(delta)) return []
     const { text, toolUse, reasoningContent: thought, citation, image } = delta
-    if (typeof text === 'string') return this.#text(text)
+    if (typeof text === 'string') return this.#text(index, text)
     if (isObject(toolUse)) {
       const { input } = toolUse
       const piece = typeof input === 'string' ? input : isObject(input) ? JSON.stringify(input) : ''
       return piece === '' ? [] : (this.#open.get(index)?.json(piece) ?? [])
     }
     if (isObject(thought)) return this.#reasoning(index, thought)
-    if (isObject(citation)) return this.#cite(citation)
+    if (isObject(citation)) this.#cite(index, citation)
     if (isObject(image) && isObject(image.source)) this.#gather(index).addBytes(image.source.bytes)
     return []
   }
 
-  #text(text: string): Event[] {
+  #text(block: number, text: string): Event[] {
     if (text === '') return []
-    if (!this.#tags) return [{ type: 'text', choice: 0, text }]
     const events: Event[] = []
-    this.#tags.write(text, events)
-    if (this.#tags.over) this.#tags = undefined
+    if (this.#tags) this.#tags.write(text, events)
+    else events.push({ type: 'text', choice: 0, text })
+    for (const event of events) if (event.type === 'text') this.#cited.say(block, event.text)
+    if (this.#tags?.over) this.#tags = undefined
     return events
   }
 
@@ -186,8 +191,14 @@ export class ConverseDecoder implements Decoder {
 
   /** A model that has blocks for its reasoning leaves no tags in the text. */
   #separate(events: Event[]): void {
-    this.#tags?.flush(events)
+    if (!this.#tags) return
+    const held: Event[] = []
+    this.#tags.flush(held)
     this.#tags = undefined
+    for (const event of held) {
+      if (event.type === 'text') this.#cited.go(event.text)
+      events.push(event)
+    }
   }
 
   #gather(index: number): Gathered {
@@ -199,6 +210,7 @@ export class ConverseDecoder implements Decoder {
   #blockStop(index: number): Event[] {
     const events = this.#open.get(index)?.stop() ?? []
     this.#open.delete(index)
+    this.#cited.end(events)
     const { signature, format, bytes } = this.#gathered.get(index) ?? {}
     this.#gathered.delete(index)
     if (signature) events.push(this.#thought(index, '', true, { signature: seal(this.#target, signature) }))
@@ -208,12 +220,10 @@ export class ConverseDecoder implements Decoder {
     return events
   }
 
-  #cite({ location, title }: Json): Event[] {
+  #cite(block: number, { location, title }: Json): void {
     const web = isObject(location) ? location.web : undefined
     const url = isObject(web) ? web.url : undefined
-    if (typeof url !== 'string' || this.#cited.has(url)) return []
-    this.#cited.add(url)
-    return [{ type: 'source', choice: 0, url, ...(typeof title === 'string' && { title }) }]
+    if (typeof url === 'string') this.#cited.cite(block, url, title)
   }
 
   #search(): Event[] {
@@ -248,6 +258,7 @@ export class ConverseDecoder implements Decoder {
     for (const index of new Set([...this.#open.keys(), ...this.#gathered.keys()])) {
       events.push(...this.#blockStop(index))
     }
+    this.#cited.end(events)
     events.push({ type: 'finish', choice: 0, reason: this.#reason() })
     return events
   }
