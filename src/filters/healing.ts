@@ -1,5 +1,5 @@
 /** Repairs malformed JSON answers of callers who ask for it (`plugins: [{ id: 'response-healing' }]`). */
-import type { Event } from '../core/event.ts'
+import type { Event, SourceEvent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
 import { s } from '../core/schema.ts'
@@ -30,14 +30,22 @@ export function isHealed({ endpoint, request, chat }: Exchange): boolean {
   return (asked === 'json_object' || asked === 'json_schema') && !(chat.stream && (chat.n ?? 1) > 1)
 }
 
-/** Holds each choice's text until the choice ends, and tells it in one piece, unless it is too long to heal. */
+/**
+ * Holds each choice's text until the choice ends, and tells it in one piece, unless it is too long to heal. What is
+ * cited meanwhile comes behind it, without its places in the text if that was healed.
+ */
 async function* healed(events: Reply['events']): AsyncGenerator<readonly Event[]> {
   const texts = new Map<number, string>()
   const long = new Set<number>()
+  const cited = new Map<number, SourceEvent[]>()
   const told = async (choice: number, isAnswer = true): Promise<Event[]> => {
-    const text = texts.get(choice)
+    const given = texts.get(choice)
+    if (given === undefined) return []
+    const sources = cited.get(choice) ?? []
     texts.delete(choice)
-    return text === undefined ? [] : [{ type: 'text', choice, text: isAnswer ? await healAside(text) : text }]
+    cited.delete(choice)
+    const text = isAnswer ? await healAside(given) : given
+    return [{ type: 'text', choice, text }, ...(text === given ? sources : sources.map(withoutPlace))]
   }
   for await (const batch of events) {
     const out: Event[] = []
@@ -48,13 +56,19 @@ async function* healed(events: Reply['events']): AsyncGenerator<readonly Event[]
         if (text.length <= LARGE) continue
         long.add(event.choice)
         texts.delete(event.choice)
-        out.push({ ...event, text })
+        out.push({ ...event, text }, ...(cited.get(event.choice) ?? []))
+        cited.delete(event.choice)
       } else if (event.type === 'finish') {
         // What is said along with calls is no answer yet, and need not be JSON.
         out.push(...(await told(event.choice, event.reason !== 'tool_calls')), event)
       } else if (event.type === 'error') {
-        out.push(...[...texts].map(cut), event)
+        out.push(...[...texts].map(cut), ...[...cited.values()].flat(), event)
         texts.clear()
+        cited.clear()
+      } else if (event.type === 'source' && texts.has(event.choice)) {
+        const sources = cited.get(event.choice) ?? []
+        sources.push(event)
+        cited.set(event.choice, sources)
       } else if ((event.type === 'tool' || event.type === 'phase') && texts.has(event.choice)) {
         // What was said before is no answer either, and stays before them.
         out.push(...(await told(event.choice, false)), event)
@@ -65,6 +79,8 @@ async function* healed(events: Reply['events']): AsyncGenerator<readonly Event[]
   const rest = (await Promise.all([...texts.keys()].map(choice => told(choice)))).flat()
   if (rest.length > 0) yield rest
 }
+
+const withoutPlace = ({ start: _, end: _e, ...source }: SourceEvent): SourceEvent => source
 
 /** Of an answer that broke, what came is told as it came. */
 const cut = ([choice, text]: [number, string]): Event => ({ type: 'text', choice, text })

@@ -99,6 +99,23 @@ t.test('an answer is held until it ends, and told in one piece', async t => {
   t.strictSame(await passed(asked, [text('[1,')], [broken]), [[text('[1,'), broken]], 'what broke is not mended')
 })
 
+t.test('places in a text that was healed are places no more', async t => {
+  const source = (start?: number): Event => ({
+    ...{ type: 'source', choice: 0, url: 'https://a' },
+    ...(start !== undefined && { start, end: start + 1 }),
+  })
+  const flat = async (...batches: Event[][]) => (await passed(asked, ...batches)).flat()
+  t.strictSame(await flat([text('{"a":1,}'), source(1)], [finish()]), [text('{"a":1}'), source(), finish()])
+  const sound = [text('{"a":1}'), source(1), source(2), finish()]
+  t.strictSame(await flat(sound), sound, 'sound JSON stays as it is')
+  const broken: Event = { type: 'error', error: errors.truncated() }
+  t.strictSame(await flat([text('[1,'), source(0)], [broken]), [text('[1,'), source(0), broken])
+  const tool: Event = { type: 'tool', choice: 0, index: 0, id: 'x', name: 'f', args: '{}' }
+  t.strictSame(await flat([text('[a'), source(0)], [tool]), [text('[a'), source(0), tool])
+  const long = text('x'.repeat(1024 * 1024 + 1))
+  t.strictSame(await flat([text('x'), source(0), long]), [text(`x${'x'.repeat(1024 * 1024 + 1)}`), source(0)])
+})
+
 t.test('answers pass untouched where nothing was asked', async t => {
   const { plugins, response_format } = asked
   for (const request of [
