@@ -8,6 +8,7 @@ import { decoder, type Method, methods } from './gemini/embeddings.ts'
 import { encode } from './gemini/encode.ts'
 import { faultOf } from './gemini/fault.ts'
 import { type Surface, studio, vertex } from './gemini/surface.ts'
+import { asksForSearch } from './gemini/tools.ts'
 
 const error = refusals(faultOf)
 
@@ -16,7 +17,7 @@ const translator = (surface: Surface): Translator<'chat'> => ({
   wire: surface.wire,
   ...(surface === studio && { inlineMedia: true }),
   encode: (request, target, stream) => encode(request, target, stream, surface),
-  decoder: (mode, target) => new GenerateDecoder(mode, target),
+  decoder: (mode, target, input) => new GenerateDecoder(mode, target, !input || asksForSearch(input)),
   error,
 })
 

@@ -296,6 +296,8 @@ export class MessagesDecoder implements Decoder {
 
   #fail(error: GatewayError): Event[] {
     this.done = true
-    return [{ type: 'error', error }]
+    const events: Event[] = []
+    this.#cited.end(events)
+    return [...events, { type: 'error', error }]
   }
 }

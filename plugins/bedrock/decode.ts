@@ -280,6 +280,8 @@ export class ConverseDecoder implements Decoder {
 
   #fail(error: GatewayError): Event[] {
     this.done = true
-    return [{ type: 'error', error }]
+    const events: Event[] = []
+    this.#cited.end(events)
+    return [...events, { type: 'error', error }]
   }
 }

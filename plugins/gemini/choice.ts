@@ -11,6 +11,7 @@ import {
   upstreamError,
 } from '../../src/plugin.ts'
 import { Calls } from './calls.ts'
+import { Grounding } from './grounding.ts'
 import { FORMAT, NATIVE_FIELDS } from './signatures.ts'
 
 /** What ends an answer (wire/google.md section 3); what is not here is a stop. */
@@ -35,18 +36,18 @@ export class Choice {
   readonly #index: number
   readonly #target: Target
   readonly #calls: Calls
-  readonly #cited = new Set<string>()
-  readonly #queries = new Set<string>()
-  #grounded = false
+  readonly #grounding: Grounding
   #finish: string | undefined
   #answered = false
   #kind: Kind | undefined
   #block = -1
 
-  constructor(index: number, target: Target) {
+  /** `keepsText` says that citations are to have their places in the text. */
+  constructor(index: number, target: Target, keepsText: boolean) {
     this.#index = index
     this.#target = target
     this.#calls = new Calls(index, target)
+    this.#grounding = new Grounding(index, keepsText)
   }
 
   /** True once a reason was given; parts may still follow it (C21). */
@@ -56,7 +57,7 @@ export class Choice {
 
   /** Web searches that went into it. */
   get searches(): number {
-    return Math.max(this.#queries.size, this.#grounded ? 1 : 0)
+    return this.#grounding.searches
   }
 
   /** Reads a candidate of a chunk; returns an error when what it says makes no answer. */
@@ -66,8 +67,8 @@ export class Choice {
       const error = isObject(part) ? this.#part(part, answerId, out) : undefined
       if (error) return error
     }
-    if (isObject(grounding)) this.#ground(grounding, out)
-    if (isObject(citations)) this.#cite(citations.citations, out)
+    if (isObject(grounding)) this.#grounding.ground(grounding)
+    if (isObject(citations)) this.#grounding.cite(citations)
     // C9: the first reason counts.
     this.#finish ??= textIn(candidate.finishReason)
     return undefined
@@ -79,6 +80,7 @@ export class Choice {
    * says that others gave something, so that it may be empty.
    */
   close(answerId: string, spare: boolean, out: Event[]): GatewayError | undefined {
+    this.cite(out)
     const finish = this.#finish ?? 'PROHIBITED_CONTENT'
     const reason = REASONS.get(finish)
     // The end of the last call may be missing; but a call that something cut off is none.
@@ -88,6 +90,11 @@ export class Choice {
     }
     out.push({ type: 'finish', choice: this.#index, reason: reason ?? (this.#calls.any ? 'tool_calls' : 'stop') })
     return undefined
+  }
+
+  /** Tells what it cites, if it has not been closed. */
+  cite(out: Event[]): void {
+    this.#grounding.close(out)
   }
 
   /** True once it gave anything besides thoughts. */
@@ -115,6 +122,7 @@ export class Choice {
     this.#enter(isThought && text !== '' ? 'thought' : 'text')
     if (!isThought && text !== '') {
       this.#answered = true
+      this.#grounding.say(text)
       out.push({ type: 'text', choice: this.#index, text })
     }
     const thought = isThought ? text : ''
@@ -157,24 +165,5 @@ export class Choice {
 
   #signed() {
     return { format: FORMAT, block: this.#block }
-  }
-
-  /** Grounding comes late, and again and again; each source is told once. */
-  #ground(grounding: Json, out: Event[]): void {
-    const { groundingChunks: chunks, webSearchQueries: queries } = grounding
-    for (const query of Array.isArray(queries) ? queries : []) this.#queries.add(String(query))
-    const sources = Array.isArray(chunks) ? chunks.flatMap(chunk => (isObject(chunk) ? [chunk.web] : [])) : []
-    if (sources.some(isObject)) this.#grounded = true
-    this.#cite(sources, out)
-  }
-
-  #cite(sources: unknown, out: Event[]): void {
-    for (const source of Array.isArray(sources) ? sources : []) {
-      const url = isObject(source) ? textIn(source.uri) : undefined
-      if (url === undefined || this.#cited.has(url)) continue
-      this.#cited.add(url)
-      const title = textIn(source.title)
-      out.push({ type: 'source', choice: this.#index, url, ...(title !== undefined && { title }) })
-    }
   }
 }

@@ -35,6 +35,7 @@ export class GenerateDecoder implements Decoder {
 
   readonly #unary: boolean
   readonly #target: Target
+  readonly #keepsText: boolean
   /** By the provider's index. */
   readonly #choices = new Map<number, Choice>()
   readonly #usage = new UsageMeter()
@@ -44,9 +45,11 @@ export class GenerateDecoder implements Decoder {
   #answerId = ''
   #tier = ''
 
-  constructor(mode: 'stream' | 'unary', target: Target) {
+  /** `searched` says that the model may search: what it then cites has places in the text. */
+  constructor(mode: 'stream' | 'unary', target: Target, searched: boolean) {
     this.#unary = mode === 'unary'
     this.#target = target
+    this.#keepsText = searched
   }
 
   frame({ data }: Frame): Event[] {
@@ -135,7 +138,7 @@ export class GenerateDecoder implements Decoder {
   #choice(index: number): Choice {
     let choice = this.#choices.get(index)
     if (!choice) {
-      choice = new Choice(index, this.#target)
+      choice = new Choice(index, this.#target, this.#keepsText)
       this.#choices.set(index, choice)
     }
     return choice
@@ -150,8 +153,9 @@ export class GenerateDecoder implements Decoder {
     if (Object.keys(usage).length > 0) out.push({ type: 'usage', usage })
   }
 
-  /** The answer ends here, whatever still comes; what it consumed is told before. */
+  /** The answer ends here, whatever still comes; what it cites and consumed is told before. */
   #fail(error: GatewayError, out: Event[]): void {
+    for (const choice of this.#choices.values()) choice.cite(out)
     this.#report(out)
     this.#failed = true
     this.done = true

@@ -47,10 +47,16 @@ function declaration({ function: { name, description, parameters } }: FunctionTo
   }
 }
 
+const searchTool = ({ tools }: Readonly<ChatRequest>) => tools?.find(tool => tool.type === 'web_search')
+
+/** Whether the model may search the web. */
+export const asksForSearch = (request: Readonly<ChatRequest>): boolean =>
+  request.web_search === true || searchTool(request) !== undefined
+
 /** The options of a search, if one is wanted. */
 function searchOf(request: Readonly<ChatRequest>, surface: Surface): Json | undefined {
-  const tool = request.tools?.find(tool => tool.type === 'web_search')
-  if (!tool && request.web_search !== true) return undefined
+  if (!asksForSearch(request)) return undefined
+  const tool = searchTool(request)
   const blocked = tool?.blocked_domains ?? []
   return surface.excludesDomains && blocked.length > 0 ? { excludeDomains: blocked } : {}
 }

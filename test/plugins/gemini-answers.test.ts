@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
+import { unitsOf } from '../../plugins/gemini/byte-offsets.ts'
 import { plugin } from '../../plugins/gemini.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Fold } from '../../src/core/fold.ts'
@@ -82,6 +83,20 @@ t.test('streams that are not plain', async t => {
   }>('streams')) {
     t.same(contentOf(decode(mode, payloads)), events, name)
   }
+})
+
+t.test('offsets in bytes are those of the same text in units, or none', async t => {
+  const same = fc.property(fc.string({ unit: 'grapheme', maxLength: 30 }), text => {
+    const offsets = Array.from({ length: Buffer.byteLength(text) + 3 }, (_, at) => at - 1)
+    const units = unitsOf(text, offsets.reverse())
+    const expected = new Map<number, number>()
+    for (let at = 0; at <= text.length; at++) {
+      const head = text.slice(0, at)
+      if (!/[\ud800-\udbff]$/.test(head)) expected.set(Buffer.byteLength(head), at)
+    }
+    return offsets.every(offset => units.get(offset) === expected.get(offset))
+  })
+  t.doesNotThrow(() => fc.assert(same, { seed: 20261201 }))
 })
 
 t.test('a failure becomes one error event, the last', async t => {

@@ -1,0 +1,113 @@
+/** What one candidate cites, and where in its text (wire/google.md section 3). */
+import {
+  Citations,
+  countIn,
+  type Event,
+  isObject,
+  type Json,
+  listIn,
+  type Place,
+  placeIn,
+  textIn,
+} from '../../src/plugin.ts'
+import { unitsOf } from './byte-offsets.ts'
+
+/** Segments that are nowhere in the text, before no more are looked for: each costs a look at all of it. */
+const MAX_LOST = 16
+
+export class Grounding {
+  readonly #citations: Citations
+  /** The candidate's text so far; undefined where no place in it is wanted. */
+  #text: string | undefined
+  readonly #queries = new Set<string>()
+  /** What was found, in the order of all answers' lists: that is what supports refer to. */
+  readonly #chunks: unknown[] = []
+  readonly #supports: Json[] = []
+  readonly #cited: Json[] = []
+  #lost = 0
+
+  /** `keepsText` says that places in the text are wanted. */
+  constructor(choice: number, keepsText: boolean) {
+    this.#citations = new Citations(choice)
+    this.#text = keepsText ? '' : undefined
+  }
+
+  /** Web searches that went into the candidate. */
+  get searches(): number {
+    return Math.max(this.#queries.size, this.#chunks.some(isWeb) ? 1 : 0)
+  }
+
+  say(text: string): void {
+    if (this.#text !== undefined) this.#text += text
+  }
+
+  /** Comes late, and again and again: as more of it, or as all of it once more. */
+  ground({ groundingChunks: chunks, groundingSupports: supports, webSearchQueries: queries }: Json): void {
+    for (const query of listIn(queries)) this.#queries.add(String(query))
+    const found = listIn(chunks)
+    const known = this.#chunks.length
+    const isAll = found.length >= known && this.#chunks.every((chunk, at) => addressOf(chunk) === addressOf(found[at]))
+    for (const chunk of isAll ? found.slice(known) : found) this.#chunks.push(chunk)
+    for (const support of listIn(supports)) if (isObject(support)) this.#supports.push(support)
+  }
+
+  /** Sources that the text repeats; the two surfaces have names of their own for them. */
+  cite({ citations, citationSources }: Json): void {
+    for (const citation of listIn(citations ?? citationSources)) if (isObject(citation)) this.#cited.push(citation)
+  }
+
+  /** Tells all of it: first what has a place. */
+  close(out: Event[]): void {
+    const segments = [...this.#supports.map(({ segment }) => (isObject(segment) ? segment : {})), ...this.#cited]
+    const placeOf = this.#places(segments)
+    for (const [at, segment] of segments.entries()) {
+      const place = placeOf(segment)
+      if (!place) continue
+      const support = this.#supports[at]
+      if (!support) this.#add(segment, place, out)
+      for (const index of listIn(support?.groundingChunkIndices)) {
+        this.#add(webOf(this.#chunks[Number(index)]), place, out)
+      }
+    }
+    for (const source of [...this.#chunks.map(webOf), ...this.#cited]) this.#add(source, undefined, out)
+  }
+
+  #add(source: unknown, place: Place | undefined, out: Event[]): void {
+    const url = isObject(source) ? textIn(source.uri) : undefined
+    if (url !== undefined) this.#citations.add(url, textIn((source as Json).title), place, out)
+  }
+
+  /** Where segments are: their indexes count the bytes of a part, which is mostly, but not always, all of the text. */
+  #places(segments: readonly Json[]): (segment: Json) => Place | undefined {
+    const text = this.#text
+    if (text === undefined || segments.length === 0) return () => undefined
+    const units = unitsOf(
+      text,
+      segments.flatMap(segment => [startOf(segment), endOf(segment)]),
+    )
+    let behind = 0
+    return segment => {
+      const told = placeIn(units.get(startOf(segment)), units.get(endOf(segment)))
+      const words = textIn(segment.text)
+      if (words === undefined) return countIn(segment.partIndex) ? undefined : told
+      if (told && text.slice(told.start, told.end) === words) return told
+      if (this.#lost === MAX_LOST) return undefined
+      let start = text.indexOf(words, behind)
+      if (start < 0) start = text.indexOf(words)
+      if (start < 0) this.#lost++
+      else behind = start + words.length
+      return placeIn(start, start + words.length)
+    }
+  }
+}
+
+const startOf = ({ startIndex }: Json): number => countIn(startIndex) ?? 0
+const endOf = ({ endIndex }: Json): number => countIn(endIndex) ?? 0
+
+const webOf = (chunk: unknown): unknown => (isObject(chunk) ? chunk.web : undefined)
+const isWeb = (chunk: unknown): boolean => isObject(webOf(chunk))
+
+function addressOf(chunk: unknown): unknown {
+  const web = webOf(chunk)
+  return isObject(web) ? web.uri : undefined
+}
