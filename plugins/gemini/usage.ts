@@ -43,6 +43,8 @@ function usageOf(report: Json): Usage {
   if (thoughts > 0) usage.internal_reasoning = thoughts
   const heard = ofModality(report.promptTokensDetails, 'AUDIO')
   if (heard > 0) usage.input_audio = heard
+  const watched = ofModality(report.promptTokensDetails, 'VIDEO')
+  if (watched > 0) usage.input_video = watched
   const heardBefore = ofModality(report.cacheTokensDetails, 'AUDIO')
   if (heardBefore > 0) usage.input_audio_cache_read = heardBefore
   const drawn = ofModality(report.candidatesTokensDetails, 'IMAGE')

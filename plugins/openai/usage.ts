@@ -51,6 +51,8 @@ function normalise(report: Json): Partial<Usage> | undefined {
   if (reasoning > 0) usage.internal_reasoning = reasoning
   const heard = count(read.audio_tokens)
   if (heard > 0) usage.input_audio = heard
+  const watched = count(read.video_tokens)
+  if (watched > 0) usage.input_video = watched
   const spoken = count(made.audio_tokens)
   if (spoken > 0) usage.output_audio = spoken
   const drawn = count(made.image_tokens)

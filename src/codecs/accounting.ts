@@ -50,6 +50,7 @@ function promptDetails(usage: Usage): object {
     cache_creation_tokens: written,
     cache_creation: written && { ephemeral_5m_input_tokens: write5m, ephemeral_1h_input_tokens: write1h },
     audio_tokens: some(usage.input_audio),
+    video_tokens: some(usage.input_video),
   }
 }
 

@@ -1,10 +1,10 @@
 /** What a request consumed. The axes are those of prices, so that cost is their product. */
 
 /**
- * Tokens unless said otherwise. `prompt` includes cached, written, image and audio tokens; `completion` includes
+ * Tokens unless said otherwise. `prompt` includes cached, written, image, audio and video tokens; `completion` includes
  * reasoning, image and audio tokens; `input_audio_cache_read` is part of both `input_audio` and `input_cache_read`.
  * `image` (of the prompt), `drawn` (images of the answer), `request`, `web_search`, `ocr_page` are counts, `second`
- * and `input_audio_hour` are durations in their unit.
+ * and `input_audio_hour` are durations in their unit. `input_video` has no price of its own: it costs as `prompt`.
  */
 export const axes = [
   'prompt',
@@ -18,6 +18,7 @@ export const axes = [
   'drawn',
   'input_audio',
   'input_audio_cache_read',
+  'input_video',
   'output_audio',
   'request',
   'web_search',

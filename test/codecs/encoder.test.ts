@@ -263,6 +263,7 @@ t.test('the last chunk and the whole answer tell usage, cost and routing alike',
     completion: '2',
     input_cache_read: '0.1',
     input_cache_write: '1.25',
+    request: '0.02',
     web_search: '0.01',
   }
   const mapping = { price: flat(prices) }
@@ -276,6 +277,7 @@ t.test('the last chunk and the whole answer tell usage, cost and routing alike',
       input_cache_write_1h: 50,
       internal_reasoning: 300,
       input_audio: 7,
+      input_video: 9,
       web_search: 1,
     },
   }
@@ -295,6 +297,14 @@ t.test('the last chunk and the whole answer tell usage, cost and routing alike',
   const answer = told(false)
   t.strictSame({ ...last.metadata, log_id: '' }, { ...answer.metadata, log_id: '' })
   t.strictSame(last.usage, answer.usage)
+  const details = answer.usage?.cost_details as Record<string, number>
+  const shares = ['upstream_inference_prompt_cost', 'upstream_inference_completions_cost', 'request_cost']
+  const nano = (name: string) => Math.round(details[name]! * 1e9)
+  t.equal(
+    shares.reduce((sum, name) => sum + nano(name), 0),
+    nano('upstream_inference_cost'),
+    'what the provider asks for holds the price of the request',
+  )
   t.strictSame(answer.usage, {
     prompt_tokens: 1000,
     completion_tokens: 500,
@@ -306,19 +316,20 @@ t.test('the last chunk and the whole answer tell usage, cost and routing alike',
       cache_creation_tokens: 150,
       cache_creation: { ephemeral_5m_input_tokens: 100, ephemeral_1h_input_tokens: 50 },
       audio_tokens: 7,
+      video_tokens: 9,
     },
     completion_tokens_details: { reasoning_tokens: 300 },
-    cost: 0.0118575,
+    cost: 0.0318575,
     cost_details: {
-      upstream_inference_cost: 0.0018575,
+      upstream_inference_cost: 0.0218575,
       upstream_inference_prompt_cost: 0.0008575,
       upstream_inference_completions_cost: 0.001,
-      total_cost: 0.0118575,
+      total_cost: 0.0318575,
       input_cost: 0.00065,
       output_cost: 0.001,
       cached_input_cost: 0.00002,
       cache_write_input_cost: 0.0001875,
-      request_cost: 0,
+      request_cost: 0.02,
       web_search_cost: 0.01,
       image_input_cost: 0,
       image_output_cost: 0,

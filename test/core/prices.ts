@@ -55,6 +55,12 @@ export const goldens: readonly (readonly [
     { input: '0.02025', imageInput: '0.02', total: '0.02025' },
   ],
   [
+    'video, which is part of the prompt and costs as that',
+    base,
+    { prompt: 1000, input_video: 800 },
+    { input: '0.0025', total: '0.0025' },
+  ],
+  [
     'images drawn',
     { ...base, image_output: '30' },
     { completion: 1300, image_output: 1290 },

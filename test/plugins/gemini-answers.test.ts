@@ -174,6 +174,7 @@ t.test('C3 C35 the last report holds, streamed and whole alike, and its parts ar
     promptTokensDetails: [
       { modality: 'TEXT', tokenCount: 9 },
       { modality: 'AUDIO', tokenCount: 20 },
+      { modality: 'VIDEO', tokenCount: 7 },
     ],
     cacheTokensDetails: [{ modality: 'AUDIO', tokenCount: 5 }],
     candidatesTokensDetails: [
@@ -187,6 +188,7 @@ t.test('C3 C35 the last report holds, streamed and whole alike, and its parts ar
     input_cache_read: 8,
     internal_reasoning: 100,
     input_audio: 20,
+    input_video: 7,
     input_audio_cache_read: 5,
     image_output: 12,
     output_audio: 3,
