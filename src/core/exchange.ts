@@ -87,8 +87,10 @@ export class Exchange {
   native: NativeRequest | undefined = undefined
   /** False where the client's wire shows reasoning on demand only and this request demands none. Set by the codec. */
   showsReasoning = true
-  /** Canonical id of the model that was asked for, as far as it is known. */
+  /** The model that was asked for, as it was written, without a provider; empty until it is known. */
   requestedModel = ''
+  /** Its canonical id. */
+  requestedId = ''
   requestedProvider: string | null = null
   target: Target | undefined = undefined
   outbound: WireRequest | undefined = undefined

@@ -37,7 +37,7 @@ export function explainRoute(snapshot: Snapshot, memory: Memory, question: Route
   const asked = ranked.filter(one => placeOf(one) >= 0).sort((a, b) => placeOf(a) - placeOf(b))
   const candidates = [...asked, ...ranked.filter(one => placeOf(one) < 0)]
   return {
-    model: ex.requestedModel,
+    model: ex.requestedId,
     reason: choice.reason,
     choice: places[0]!,
     candidates: candidates.map(one => explained(one, placeOf(one), memory.circuits)),

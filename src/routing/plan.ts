@@ -32,7 +32,8 @@ export function plan(ex: Exchange, options: PlanOptions): Target[] {
   const wanted = resolve(catalog, request.model)
   const named = wanted.kind === 'model' ? wanted.provider : undefined
   const provider = options.unpinned ? undefined : named
-  ex.requestedModel = wanted.kind === 'model' ? wanted.model.id : 'auto'
+  ex.requestedModel = wanted.kind === 'model' ? wanted.name : 'auto'
+  ex.requestedId = wanted.kind === 'model' ? wanted.model.id : 'auto'
   ex.requestedProvider = named?.id ?? null
   if (named && request.routing && request.routing !== 'auto') {
     throw errors.combination('routing cannot be combined with a provider-prefixed model.', 'routing')

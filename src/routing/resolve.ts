@@ -5,13 +5,19 @@ import { offerOf } from '../core/offer.ts'
 
 export type Wanted =
   | { readonly kind: 'auto' }
-  | { readonly kind: 'model'; readonly model: Model; readonly provider: Provider | undefined }
+  | {
+      readonly kind: 'model'
+      readonly model: Model
+      readonly provider: Provider | undefined
+      /** As it was written, without the provider. */
+      readonly name: string
+    }
 
 /** Throws 404 for what is unknown, and 400 for a provider's own name without its prefix, naming the right form. */
 export function resolve(catalog: Catalog, name: string): Wanted {
   if (name === 'auto') return { kind: 'auto' }
   const model = find(catalog, name)
-  if (model) return { kind: 'model', model, provider: undefined }
+  if (model) return { kind: 'model', model, provider: undefined, name }
 
   const slash = name.indexOf('/')
   const provider = slash > 0 ? catalog.providers.get(name.slice(0, slash)) : undefined
@@ -19,11 +25,11 @@ export function resolve(catalog: Catalog, name: string): Wanted {
     const rest = name.slice(slash + 1)
     const offered = find(catalog, rest)
     if (offered?.mappings.some(mapping => mapping.provider === provider))
-      return { kind: 'model', model: offered, provider }
+      return { kind: 'model', model: offered, provider, name: rest }
     const own = externals(catalog)
       .get(rest)
       ?.find(mapping => mapping.provider === provider)
-    if (own) return { kind: 'model', model: own.model, provider }
+    if (own) return { kind: 'model', model: own.model, provider, name: rest }
     if (offered) throw errors.unsupported(`Provider ${provider.id} does not serve the model "${offered.id}".`, 'model')
   }
 

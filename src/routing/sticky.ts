@@ -16,7 +16,7 @@ export function sessionKey(ex: Exchange): string | undefined {
   const name = named(ex) || (ex.endpoint.op === 'chat' && (ex.chat.prompt_cache_key || ex.chat.user))
   if (!name) return undefined
   const short = name.length > MAX_NAME ? createHash('sha256').update(name).digest('base64') : name
-  return `session ${ex.principal?.projectId ?? ''} ${ex.requestedModel} ${short}`
+  return `session ${ex.principal?.projectId ?? ''} ${ex.requestedId} ${short}`
 }
 
 /** As agents call it (field notes section 3.5). */

@@ -9,6 +9,7 @@ import { errorType, exhausted } from '../../src/routing/outcome.ts'
 import { plan } from '../../src/routing/plan.ts'
 import { capable } from '../../src/routing/requirements.ts'
 import { resolve } from '../../src/routing/resolve.ts'
+import { sessionKey } from '../../src/routing/sticky.ts'
 import { exchange, thrown } from '../core/kit.ts'
 import { flat } from '../core/prices.ts'
 import { target } from '../plugins/wire-kit.ts'
@@ -77,20 +78,24 @@ t.test('a model name is an id, an alias, or either behind its provider', async t
     },
     small: { offers: [[best, { externalId: 'shared' }]] },
   })
-  const found: [name: string, model: string, provider?: string][] = [
-    ['large', 'large'],
-    ['l', 'large'],
-    ['acme/large', 'large', 'acme'],
-    ['acme/l', 'large', 'acme'],
-    ['acme/acme/large-2026', 'large', 'acme'],
-    ['best/shared', 'large', 'best'],
-    ['best/small', 'small', 'best'],
-    ['best/large', 'large'],
+  const found: [name: string, model: string, written: string, provider?: string][] = [
+    ['large', 'large', 'large'],
+    ['l', 'large', 'l'],
+    ['acme/large', 'large', 'large', 'acme'],
+    ['acme/l', 'large', 'l', 'acme'],
+    ['acme/acme/large-2026', 'large', 'acme/large-2026', 'acme'],
+    ['best/shared', 'large', 'shared', 'best'],
+    ['best/small', 'small', 'small', 'best'],
+    ['best/large', 'large', 'best/large'],
   ]
-  for (const [name, model, by] of found) {
+  for (const [name, model, written, by] of found) {
     const wanted = resolve(catalog, name)
     t.ok(wanted.kind === 'model', name)
     if (wanted.kind === 'model') t.strictSame([wanted.model.id, wanted.provider?.id], [model, by], name)
+    const { ex, targets } = ask(catalog, { model: name, user: 'u' })
+    targets()
+    t.strictSame([ex.requestedModel, ex.requestedProvider], [written, by ?? null], `${name}, as it was written`)
+    t.equal(sessionKey(ex), `session  ${model} u`, 'a session is the same under all names of a model')
   }
   t.strictSame(resolve(catalog, 'auto'), { kind: 'auto' })
 
