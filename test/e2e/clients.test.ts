@@ -55,6 +55,11 @@ const gateway = await startGateway(t, {
       ],
     },
     b: anthropic,
+    c: {
+      base_url: upstream.url('c'),
+      wires: { chat: 'openai.responses' },
+      models: [{ ...testMapping, model: 'phased', id: 'gpt-5' }],
+    },
   },
   config: { server: { public_url: 'https://gateway.example.com/ai' } },
   files: {
@@ -234,10 +239,88 @@ for (const { model, prefix, wire } of wires) {
   })
 }
 
+/** What the client's own accumulator makes of a stream that the provider answers so. */
+async function accumulated(prefix: string, model: string, events: object[], over: object = {}) {
+  const bytes = events.map(event => `data: ${JSON.stringify(event)}\n\n`).join('')
+  await play(prefix, { headers: { 'content-type': 'text/event-stream' }, raw: [bytes] })
+  const stream = client.chat.completions.stream({ model, messages: ask('Hi'), ...over })
+  const { choices, ...rest } = await stream.finalChatCompletion()
+  return { message: choices[0]!.message, rest: rest as typeof rest & { provider: string } }
+}
+
+t.test('the accumulator of the client keeps all citations, and who answered', async t => {
+  const chunk = (delta: object, finish_reason: string | null = null) => ({
+    id: 'x1',
+    system_fingerprint: 'fp_1',
+    choices: [{ index: 0, delta, finish_reason }],
+  })
+  const cited = (url: string, start_index: number, end_index: number) => ({
+    type: 'url_citation',
+    url_citation: { url, title: 'T', start_index, end_index },
+  })
+  const [one, two] = [cited('https://a.example/', 0, 3), cited('https://a.example/', 5, 8)]
+  const { message, rest } = await accumulated('a', 'gpt', [
+    chunk({ role: 'assistant', content: 'One' }),
+    chunk({ annotations: [one] }),
+    chunk({ content: ', two' }),
+    chunk({ annotations: [two] }),
+    chunk({}, 'stop'),
+  ])
+  t.match(message, { content: 'One, two', annotations: [one, two] })
+  t.match(rest, { system_fingerprint: 'fp_1', provider: 'a' })
+})
+
+t.test('a two-phase answer goes back as it came, whatever the client joined of its stream', async t => {
+  const said = (output_index: number, phase: string, text: string) => [
+    { type: 'response.output_item.added', output_index, item: { type: 'message', id: `m${output_index}`, phase } },
+    { type: 'response.output_text.delta', output_index, content_index: 0, delta: text.slice(0, 4) },
+    { type: 'response.output_text.delta', output_index, content_index: 0, delta: text.slice(4) },
+    {
+      type: 'response.output_item.done',
+      output_index,
+      item: { type: 'message', id: `m${output_index}`, phase, content: [{ type: 'output_text', text }] },
+    },
+  ]
+  const called = { type: 'function_call', id: 'fc', call_id: 'call_1', name: 'weather', arguments: '{"city":"Oslo"}' }
+  const { message } = await accumulated(
+    'c',
+    'phased',
+    [
+      ...said(0, 'commentary', 'Let me look.'),
+      { type: 'response.output_item.done', output_index: 1, item: called },
+      ...said(2, 'final_answer', 'It is cold.'),
+      { type: 'response.completed', response: { id: 'r', model: 'm', status: 'completed', output: [] } },
+    ],
+    { tools },
+  )
+  t.match(message, { phase: 'final_answer', content_before_tool_calls: true })
+  const spoken = (phase: string, text: string) => ({
+    role: 'assistant',
+    phase,
+    content: [{ type: 'output_text', text }],
+  })
+  const joined = { ...message, phase: 'commentaryfinal_answer' }
+  const items = (message as unknown as { message_items: object[] }).message_items
+  for (const turn of [message, joined, { ...joined, message_items: [...items, ...items] }]) {
+    await upstream.reset()
+    await play('c', { text: 'Bye' })
+    const result = { role: 'tool', tool_call_id: 'call_1', content: '20' } as const
+    const messages = [...ask('Hi'), turn as typeof message, result, ...ask('So?')]
+    await client.chat.completions.create({ model: 'phased', messages, tools })
+    const [entry] = await upstream.record('c')
+    t.match((entry!.body as { input: object[] }).input.slice(1, 4), [
+      spoken('commentary', 'Let me look.'),
+      { type: 'function_call', call_id: 'call_1' },
+      spoken('final_answer', 'It is cold.'),
+    ])
+    t.equal((entry!.body as { input: object[] }).input.length, 6)
+  }
+})
+
 t.test('the catalogue lists through the client', async t => {
   const ids: string[] = []
   for await (const model of await client.models.list()) ids.push(model.id)
-  t.strictSame(ids.sort(), ['claude', 'demo', 'demo-embed', 'gpt', 'unpriced'])
+  t.strictSame(ids.sort(), ['claude', 'demo', 'demo-embed', 'gpt', 'phased', 'unpriced'])
 })
 
 t.test('each refusal surfaces as the class that the client has for its status, with our code', async t => {
