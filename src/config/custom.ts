@@ -29,6 +29,8 @@ const MAX_LENGTH = 64 * 1024
 const MAX_MODELS = 200
 /** Words that requests and rules use for something else. */
 const RESERVED = ['auto', 'custom', 'dynamic', 'smart']
+/** Keys that are the operator's: they are about the network that the gateway stands in. */
+const OPERATORS = ['allow_http'] as const
 /** Headers that hold a credential, or that belong to the connection. */
 const FOREIGN_HEADERS =
   /^(?:(?:proxy-)?authorization|.*api-?key.*|cookie|.*token.*|.*secret.*|host|content-.*|transfer-encoding|connection|te|upgrade|expect)$/
@@ -173,6 +175,8 @@ function linkFile(
   const { source, value } = file
   if (RESERVED.includes(value.provider)) throw source.error(`"${value.provider}" is reserved`, ['provider'])
   if (value.models.length > MAX_MODELS) throw source.error(`a manifest may have up to ${MAX_MODELS} models`, ['models'])
+  const foreignKey = OPERATORS.find(key => value[key])
+  if (foreignKey) throw source.error(`only the operator of the gateway can set "${foreignKey}"`, [foreignKey], 'key')
   // A region would be part of the address that is judged here.
   if (value.base_url.includes(REGION))
     throw source.error(`"${REGION}" cannot stand in an own provider's address`, ['base_url'])

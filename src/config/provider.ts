@@ -61,8 +61,11 @@ function baseUrl({ source, value }: ConfigFile<ProviderFile>): string {
   const refuse = (why: string) => source.error(why, ['base_url'])
   const url = URL.canParse(value.base_url) ? new URL(value.base_url) : undefined
   if (!url) throw refuse('expected an address such as "https://api.acme.example/v1"')
-  if (!travelsSafely(url)) {
-    throw refuse(`expected "https://": plain http is for loopback addresses, and "${url.hostname}" is none`)
+  if (!travelsSafely(url) && !(url.protocol === 'http:' && value.allow_http)) {
+    throw refuse(
+      `expected "https://": "${url.hostname}" is not a loopback address; ` +
+        'for plain http within your own network add the line "allow_http: true"',
+    )
   }
   if (url.username || url.password) throw refuse('an address holds no credential; put it under "auth"')
   if (url.search || url.hash) throw refuse('expected an address without "?" and "#": a wire adds its path to it')

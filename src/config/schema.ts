@@ -170,6 +170,8 @@ export const providerFile = s.object({
   name: text,
   enabled: s.default(s.boolean(), true),
   base_url: url,
+  /** Plain http to other places than this machine: for what stands in a network of the operator's. */
+  allow_http: s.default(s.boolean(), false),
   auth,
   headers: s.default(s.record(s.string()), {}),
   pass_headers: s.default(s.record(s.array(passed, { minItems: 1 })), {}),

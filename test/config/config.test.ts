@@ -248,7 +248,7 @@ t.test('a default stands for a variable that is unset or empty', async t => {
   t.not(versions[0], versions[1])
 })
 
-t.test('plain http is for loopback addresses', async t => {
+t.test('plain http is for loopback addresses, and for others where the manifest allows it', async t => {
   const at = (address: string) => load(edited(PROVIDER, 'https://api.acme.example/v1/', address))
   for (const address of ['http://127.0.0.1:1/v1', 'http://127.9.9.9', 'http://[::1]:80/v1', 'http://localhost:11434']) {
     t.equal(acme(await at(address)).baseUrl, address)
@@ -259,8 +259,11 @@ t.test('plain http is for loopback addresses', async t => {
     'http://localhost.example',
     'http://[::2]',
   ]) {
-    t.match(await refusal(at(address)), /3:11: expected "https:\/\/"/, address)
+    t.match(await refusal(at(address)), /3:11: expected "https:\/\/".* add the line "allow_http: true"$/, address)
+    t.equal(acme(await at(`${address}\nallow_http: true`)).baseUrl, address)
   }
+  t.equal(acme(await at('http://ollama:11434/v1\nallow_http: true')).baseUrl, 'http://ollama:11434/v1', 'a bare name')
+  t.match(await refusal(at('ftp://10.0.0.1\nallow_http: true')), /3:11: expected an address that starts with/)
 })
 
 t.test('SI-17 secrets are shown nowhere', async t => {

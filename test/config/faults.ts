@@ -290,7 +290,7 @@ const providerRows: Row[] = [
     PROVIDER,
     'https://api',
     'http://api',
-    '3:11: expected "https://": plain http is for loopback addresses, and "api.acme.example" is none',
+    '3:11: expected "https://": "api.acme.example" is not a loopback address; for plain http within your own network add the line "allow_http: true"',
   ],
   [PROVIDER, 'https://', 'https://u:p@', '3:11: an address holds no credential; put it under "auth"'],
   [PROVIDER, '/v1/', '/v1?k=v', '3:11: expected an address without "?" and "#": a wire adds its path to it'],

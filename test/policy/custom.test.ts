@@ -69,6 +69,7 @@ t.test('faults name their place, and of a secret nothing is repeated', async t =
     [{ wires: '{ chat: openai.caht }' }, /unknown wire "openai.caht"; did you mean "openai.chat"/],
     [{ wires: '{}' }, /expected at least one operation/],
     [{ shoe: '1' }, /unknown key "shoe"/],
+    [{ allow_http: 'true' }, /only the operator of the gateway can set "allow_http"/],
     [{ base_url: 'https://{region}.mine.example/v1' }, /cannot stand in an own provider's address/],
     [{ base_url: 'https://user:pass@mine.example/v1' }, /an address holds no credential/],
     [{ name: `"${'x'.repeat(65_536)}"` }, /up to 65536 characters/],
@@ -101,7 +102,7 @@ t.test('an address that is not public is refused in every spelling, unless the o
   t.match(String(thrown(() => read({ base_url: 'https://llm.mine.example@127.0.0.1/v1' }))), /public host/)
   for (const base_url of ['https://llm.mine.example:8443/v1', 'https://93.184.216.34/v1']) t.ok(read({ base_url }))
   t.ok(read({ base_url: 'http://127.0.0.1:8000/v1' }, { allowPrivate: true }))
-  t.throws(() => read({ base_url: 'http://llm.mine.example/v1' }, { allowPrivate: true }), /plain http is for loopback/)
+  t.throws(() => read({ base_url: 'http://llm.mine.example/v1' }, { allowPrivate: true }), /is not a loopback address/)
 })
 
 t.test("an organization's catalogue is the shared one with its own offers in it", async t => {
