@@ -2,7 +2,7 @@
 import { type Catalog, type Mapping, type Model, type Provider, REGION } from '../core/catalog.ts'
 import type { ConfigFile } from './file.ts'
 import type { ConfigFiles } from './load.ts'
-import { unknownName } from './nearest.ts'
+import { unknownName } from '../core/nearest.ts'
 import { linkPricing } from './pricing.ts'
 import { linkProvider, linkWires, type WireRegistries } from './provider.ts'
 import type { MappingEntry, ModelEntry, ProviderFile } from './schema.ts'

@@ -5,7 +5,7 @@ import type { Translator } from '../core/translator.ts'
 import { HEADER_VALUE, linkAuth, linkCredentials, travelsSafely } from './auth.ts'
 import type { ConfigFile } from './file.ts'
 import type { Registries } from './link.ts'
-import { unknownName } from './nearest.ts'
+import { unknownName } from '../core/nearest.ts'
 import type { ProviderFile } from './schema.ts'
 import type { Path, Source } from './source.ts'
 

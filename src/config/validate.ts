@@ -2,7 +2,7 @@
 import type { JsonSchema, Schema } from '../core/schema.ts'
 import { compile, type Failure } from '../validation/compile.ts'
 import { examples, type Unit } from '../validation/units.ts'
-import { nearest, unknownName } from './nearest.ts'
+import { nearest, unknownName } from '../core/nearest.ts'
 import { type Path, samePath } from './source.ts'
 
 /** What is wrong with one value of a checked whole. */
