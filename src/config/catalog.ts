@@ -1,8 +1,9 @@
 /** Joins what the files say of models and providers. */
 import { type Catalog, type Mapping, type Model, type Provider, REGION } from '../core/catalog.ts'
+import { unknownName } from '../core/nearest.ts'
+import { linkPinned, readAliases } from './aliases.ts'
 import type { ConfigFile } from './file.ts'
 import type { ConfigFiles } from './load.ts'
-import { unknownName } from '../core/nearest.ts'
 import { linkPricing } from './pricing.ts'
 import { linkProvider, linkWires, type WireRegistries } from './provider.ts'
 import type { MappingEntry, ModelEntry, ProviderFile } from './schema.ts'
@@ -11,16 +12,13 @@ import type { Path } from './source.ts'
 /** Throws a ConfigError. Providers that are turned off are left out wholly. */
 export function linkCatalog(files: ConfigFiles, registries: WireRegistries): Catalog {
   const offers = new Map<string, Mapping[]>()
+  const entries = readModels(files)
+  const aliases = readAliases(files.models, new Set(entries.keys()))
   const models = new Map<string, Model>()
-  for (const { source, value } of files.models) {
-    for (const [index, entry] of value.models.entries()) {
-      if (models.has(entry.id)) {
-        throw source.error(`the model "${entry.id}" is defined twice; keep one`, ['models', index, 'id'])
-      }
-      const mappings: Mapping[] = []
-      offers.set(entry.id, mappings)
-      models.set(entry.id, linkModel(entry, mappings))
-    }
+  for (const [id, entry] of entries) {
+    const mappings: Mapping[] = []
+    offers.set(id, mappings)
+    models.set(id, linkModel(entry, mappings, aliases.byModel.get(id) ?? []))
   }
 
   const providers = new Map<string, Provider>()
@@ -34,16 +32,32 @@ export function linkCatalog(files: ConfigFiles, registries: WireRegistries): Cat
     for (const mapping of linkMappings(file, provider, models, registries)) offers.get(mapping.model.id)!.push(mapping)
   }
   for (const model of models.values()) Object.freeze(model.mappings)
-  return { models, aliases: linkAliases(files, models), providers }
+  const byAlias = new Map([...models.values()].flatMap(model => model.aliases.map(alias => [alias, model] as const)))
+  const catalog = { models, aliases: byAlias, providers }
+  return { ...catalog, pinned: linkPinned(aliases, catalog) }
 }
 
-function linkModel(entry: ModelEntry, mappings: readonly Mapping[]): Model {
+/** By id. */
+function readModels(files: ConfigFiles): Map<string, ModelEntry> {
+  const entries = new Map<string, ModelEntry>()
+  for (const { source, value } of files.models) {
+    for (const [index, entry] of value.models.entries()) {
+      if (entries.has(entry.id)) {
+        throw source.error(`the model "${entry.id}" is defined twice; keep one`, ['models', index, 'id'])
+      }
+      entries.set(entry.id, entry)
+    }
+  }
+  return entries
+}
+
+function linkModel(entry: ModelEntry, mappings: readonly Mapping[], aliases: readonly string[]): Model {
   return Object.freeze({
     id: entry.id,
     name: entry.name,
     description: entry.description,
     family: entry.family,
-    aliases: entry.aliases,
+    aliases,
     created: entry.created === undefined ? 0 : Date.parse(entry.created) / 1000,
     tokenizer: entry.tokenizer,
     input: entry.input,
@@ -55,23 +69,6 @@ function linkModel(entry: ModelEntry, mappings: readonly Mapping[]): Model {
     deactivatedAt: entry.deactivated_at,
     mappings,
   })
-}
-
-function linkAliases(files: ConfigFiles, models: ReadonlyMap<string, Model>): Map<string, Model> {
-  const aliases = new Map<string, Model>()
-  for (const { source, value } of files.models) {
-    for (const [index, entry] of value.models.entries()) {
-      for (const [position, alias] of entry.aliases.entries()) {
-        const other = models.get(alias) ?? aliases.get(alias)
-        if (other) {
-          const owner = models.has(alias) ? 'is the id of a model' : `already stands for "${other.id}"`
-          throw source.error(`the alias "${alias}" ${owner}`, ['models', index, 'aliases', position])
-        }
-        aliases.set(alias, models.get(entry.id)!)
-      }
-    }
-  }
-  return aliases
 }
 
 /** Throws a ConfigError. `models` are those that the file may name. */

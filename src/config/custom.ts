@@ -98,7 +98,7 @@ export function linkCustom(
   for (const [id, model] of models) if (Object.freeze(model.mappings).length > 0) all.set(id, model)
   // An alias of a model that was joined stands for it with the organization's own offers, as its id does.
   const aliases = new Map([...shared.aliases].map(([alias, model]) => [alias, all.get(model.id) ?? model]))
-  return { models: all, aliases, providers }
+  return { ...shared, models: all, aliases, providers }
 }
 
 /** Throws a ConfigError. `plain` is changed in place. */

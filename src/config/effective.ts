@@ -11,6 +11,7 @@ export function effectiveConfig(files: ConfigFiles): Record<string, unknown> {
     version: files.version,
     gateway: shown(files.gateway),
     models: files.models.flatMap(file => shown(file).models),
+    aliases: Object.fromEntries(files.models.flatMap(file => Object.entries(shown(file).aliases))),
     providers: files.providers.map(file => shown(file)),
   }
 }

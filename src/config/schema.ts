@@ -7,8 +7,10 @@ const id = s.string({
   pattern: '^[a-z0-9][a-z0-9-]{0,63}$',
   description: 'a provider id of lower-case letters, digits and "-", such as "acme"',
 })
+/** What may be the id of a model, or another name of it. */
+export const MODEL_ID = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/
 const modelId = s.string({
-  pattern: '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$',
+  pattern: MODEL_ID.source,
   description: 'a model id of letters, digits and ".", "_", ":", "-", such as "acme-large"',
 })
 const port = '(?:\\d{1,4}|[1-5]\\d{4}|6[0-4]\\d{3}|65[0-4]\\d{2}|655[0-2]\\d|6553[0-5])'
@@ -229,7 +231,13 @@ const model = s.object({
   ...lifecycle,
 })
 
-/** `config/models.d/<family>.yaml`. */
-export const modelsFile = s.object({ models: s.array(model) })
+/**
+ * `config/models.d/<family>.yaml`. `aliases` are further names of models or of one provider's offers, a line each:
+ * `fast: gpt-5.4-mini`, `local: ollama/qwen3:4b`.
+ */
+export const modelsFile = s.object({
+  models: s.default(s.array(model), []),
+  aliases: s.default(s.record(called('the id of a model, or "<provider>/<model>"', text)), {}),
+})
 export type ModelsFile = Infer<typeof modelsFile>
 export type ModelEntry = ModelsFile['models'][number]

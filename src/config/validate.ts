@@ -1,8 +1,9 @@
 /** Checks values against schemas, and says in an operator's words what is wrong. */
+
+import { nearest, unknownName } from '../core/nearest.ts'
 import type { JsonSchema, Schema } from '../core/schema.ts'
 import { compile, type Failure } from '../validation/compile.ts'
 import { examples, type Unit } from '../validation/units.ts'
-import { nearest, unknownName } from '../core/nearest.ts'
 import { type Path, samePath } from './source.ts'
 
 /** What is wrong with one value of a checked whole. */

@@ -170,5 +170,7 @@ export interface Catalog {
   readonly models: ReadonlyMap<string, Model>
   /** Aliases, lower priority than ids. */
   readonly aliases: ReadonlyMap<string, Model>
+  /** Aliases of one provider's offers: `<provider>/<model>`. */
+  readonly pinned?: ReadonlyMap<string, string>
   readonly providers: ReadonlyMap<string, Provider>
 }

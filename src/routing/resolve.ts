@@ -18,6 +18,12 @@ export function resolve(catalog: Catalog, name: string): Wanted {
   if (name === 'auto') return { kind: 'auto' }
   const model = find(catalog, name)
   if (model) return { kind: 'model', model, provider: undefined, name }
+  const pinned = catalog.pinned?.get(name)
+  // It names a provider, which no alias does: there is no third step.
+  if (pinned !== undefined) {
+    const meant = resolve(catalog, pinned)
+    return meant.kind === 'model' ? { ...meant, name } : meant
+  }
 
   const slash = name.indexOf('/')
   const provider = slash > 0 ? catalog.providers.get(name.slice(0, slash)) : undefined

@@ -157,7 +157,7 @@ t.test('what a provider of the same wire thinks unasked is shown, also when it i
     t.equal(ex.showsReasoning, false)
     if (cached) {
       ex.target = undefined
-      ex.cached = { provider: 'acme', model: model.id, externalId: at.mapping.externalId }
+      ex.cached = { provider: 'acme', model: model.id, externalId: at.mapping.externalId, logId: 'log', at: 0 }
     }
     return whole([thought, text('a'), finish('stop')], ex).content.map(({ type }) => type)
   }

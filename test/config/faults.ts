@@ -189,6 +189,39 @@ const modelRows: Row[] = [
   [MODELS, 'id: acme-embed', 'id: acme-large', '10:9: the model "acme-large" is defined twice; keep one'],
   [MODELS, '[acme-l]', '[acme-embed]', '5:15: the alias "acme-embed" is the id of a model'],
   [MODELS, '[acme-l]', '[acme-l, acme-l]', '5:23: the alias "acme-l" already stands for "acme-large"'],
+  [
+    MODELS,
+    'models:',
+    'aliases: { fast: acme-lrage }\nmodels:',
+    '1:18: unknown model "acme-lrage"; did you mean "acme-large"?',
+  ],
+  [
+    MODELS,
+    'models:',
+    'aliases: { acme-l: acme-embed }\nmodels:',
+    '1:12: the alias "acme-l" already stands for "acme-large"',
+  ],
+  [MODELS, 'models:', 'aliases: { acme-embed: acme-l }\nmodels:', '1:12: the alias "acme-embed" is the id of a model'],
+  [MODELS, 'models:', 'aliases: { auto: acme-large }\nmodels:', '1:12: "auto" is reserved'],
+  [
+    MODELS,
+    'models:',
+    'aliases: { a/b: acme-large }\nmodels:',
+    '1:12: expected an alias of letters, digits and ".", "_", ":", "-", got "a/b"',
+  ],
+  [
+    MODELS,
+    'models:',
+    'aliases: { fast: [acme-large] }\nmodels:',
+    '1:18: expected the id of a model, or "<provider>/<model>", got a list of 1',
+  ],
+  [MODELS, 'models:', 'aliases: { fast: acne/x }\nmodels:', '1:18: unknown provider "acne"; did you mean "acme"?'],
+  [
+    MODELS,
+    'models:',
+    'aliases: { fast: acme/acme-embed }\nmodels:',
+    '1:18: unknown model "acme-embed"; expected acme-large, acme-l, acme-large-2026-01 (of the provider "acme")',
+  ],
 ]
 
 const providerRows: Row[] = [

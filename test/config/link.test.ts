@@ -3,6 +3,7 @@ import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Route } from '../../src/core/snapshot.ts'
+import { resolve } from '../../src/routing/resolve.ts'
 import {
   acme,
   base,
@@ -58,6 +59,23 @@ t.test('a manifest names what more of a client’s headers is passed on', async 
   const passed = 'pass_headers: { anthropic-beta: [context-1m-2025-08-07, mcp-*, "*"] }\n'
   const snapshot = await load(edited(PROVIDER, 'timeouts:', `${passed}timeouts:`))
   t.strictSame(acme(snapshot).passHeaders, { 'anthropic-beta': ['context-1m-2025-08-07', 'mcp-*', '*'] })
+})
+
+t.test('an alias on a line of its own means a model, or one provider with it', async t => {
+  const { catalog } = await load({
+    'config/models.d/mine.yaml': 'aliases: { fast: acme-large, short: acme-l, ours: acme/acme-large-2026-01 }',
+  })
+  const model = catalog.models.get('acme-large')!
+  t.strictSame(model.aliases, ['acme-l', 'fast', 'short'])
+  for (const name of model.aliases)
+    t.strictSame(resolve(catalog, name), { kind: 'model', model, provider: undefined, name })
+  t.strictSame(resolve(catalog, 'ours'), {
+    kind: 'model',
+    model,
+    provider: catalog.providers.get('acme'),
+    name: 'ours',
+  })
+  t.equal(resolve(catalog, 'acme/fast').kind, 'model')
 })
 
 t.test('prices become exact rates, and the decimals that clients are shown', async t => {

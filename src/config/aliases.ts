@@ -1,0 +1,94 @@
+/** Other names of models: those that stand in a model's entry, and those on a line of their own. */
+import type { Catalog, Mapping, Model } from '../core/catalog.ts'
+import { unknownName } from '../core/nearest.ts'
+import type { ConfigFile } from './file.ts'
+import { MODEL_ID, type ModelsFile } from './schema.ts'
+import type { Path, Source } from './source.ts'
+
+type Files = readonly ConfigFile<ModelsFile>[]
+
+/** One alias as it is written. */
+interface Written {
+  readonly alias: string
+  /** Id of a model, or `<provider>/<model>`. */
+  readonly target: string
+  readonly source: Source
+  readonly path: Path
+  /** Of what stands at `path`, the alias is the key; else the value. */
+  readonly at: 'key' | 'value'
+}
+
+/** Names that mean something else in requests. */
+const RESERVED = ['auto']
+
+export interface Aliases {
+  /** Of models, by their ids. */
+  readonly byModel: ReadonlyMap<string, readonly string[]>
+  /** Of one provider's offers. */
+  readonly pinned: readonly Written[]
+}
+
+/** Throws a ConfigError. `ids` are those of all models. */
+export function readAliases(files: Files, ids: ReadonlySet<string>): Aliases {
+  const models = new Map<string, string>()
+  const pinned = new Map<string, Written>()
+  for (const written of [...entryAliases(files), ...lineAliases(files)]) {
+    const { alias, source, path, at } = written
+    const standsFor = models.get(alias) ?? pinned.get(alias)?.target
+    const taken = ids.has(alias) ? 'is the id of a model' : standsFor && `already stands for "${standsFor}"`
+    if (taken) throw source.error(`the alias "${alias}" ${taken}`, path, at)
+    if (RESERVED.includes(alias)) throw source.error(`"${alias}" is reserved`, path, at)
+    if (!MODEL_ID.test(alias)) {
+      throw source.error(`expected an alias of letters, digits and ".", "_", ":", "-", got "${alias}"`, path, at)
+    }
+    if (written.target.includes('/')) pinned.set(alias, written)
+    else models.set(alias, modelOf(written, ids, models))
+  }
+  const byModel = new Map<string, string[]>()
+  for (const [alias, id] of models) byModel.set(id, [...(byModel.get(id) ?? []), alias])
+  return { byModel, pinned: [...pinned.values()] }
+}
+
+function* entryAliases(files: Files): Generator<Written> {
+  for (const { source, value } of files) {
+    for (const [index, { id, aliases }] of value.models.entries()) {
+      for (const [position, alias] of aliases.entries()) {
+        yield { alias, target: id, source, path: ['models', index, 'aliases', position], at: 'value' }
+      }
+    }
+  }
+}
+
+function* lineAliases(files: Files): Generator<Written> {
+  for (const { source, value } of files) {
+    for (const [alias, target] of Object.entries(value.aliases)) {
+      yield { alias, target, source, path: ['aliases', alias], at: 'key' }
+    }
+  }
+}
+
+function modelOf({ target, source, path }: Written, ids: ReadonlySet<string>, known: ReadonlyMap<string, string>) {
+  const id = ids.has(target) ? target : known.get(target)
+  if (id === undefined) throw source.error(unknownName('model', target, [...ids, ...known.keys()]), path)
+  return id
+}
+
+/** The offers that aliases stand for, as a request would name them. Throws a ConfigError. */
+export function linkPinned({ pinned }: Aliases, { models, providers }: Catalog): ReadonlyMap<string, string> {
+  const offersOf = (id: string): Mapping[] =>
+    [...models.values()].flatMap(({ mappings }) => mappings.filter(({ provider }) => provider.id === id))
+  const linked = new Map<string, string>()
+  for (const { alias, target, source, path } of pinned) {
+    const [id = ''] = target.split('/', 1)
+    if (!providers.has(id)) throw source.error(unknownName('provider', id, providers.keys()), path)
+    const name = target.slice(id.length + 1)
+    const names = offersOf(id).flatMap(({ model, externalId }) => [...namesOf(model), externalId])
+    if (!names.includes(name)) {
+      throw source.error(`${unknownName('model', name, names)} (of the provider "${id}")`, path)
+    }
+    linked.set(alias, target)
+  }
+  return linked
+}
+
+const namesOf = ({ id, aliases }: Model): readonly string[] => [id, ...aliases]
