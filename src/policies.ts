@@ -3,9 +3,9 @@ import { problemOf } from './config/auth.ts'
 import { type CustomOptions, linkCustom, readManifest } from './config/custom.ts'
 import { ConfigError } from './config/error.ts'
 import { fingerprint } from './config/file.ts'
-import { unknownName } from './core/nearest.ts'
 import type { Catalog, Credential } from './core/catalog.ts'
 import { errors } from './core/error.ts'
+import { unknownName } from './core/nearest.ts'
 import { namesOf, refsOf } from './core/offer.ts'
 import type { Access, Caller, Policies, Policy, PolicyFacts, Rule, SealedKey } from './core/policy.ts'
 import type { Log, PolicyAdmin, PolicyStores } from './core/ports.ts'
@@ -186,7 +186,12 @@ export function policyAdmin(parts: PolicyParts, policies: Policies, current: () 
       const catalog = organization === undefined ? current() : await catalogOf(organization)
       const refs = new Set([...catalog.providers.values()].flatMap(refsOf).concat('custom'))
       const names = new Set([...catalog.models.values()].flatMap(model => model.mappings.flatMap(namesOf)))
-      return [...models.filter(name => !names.has(name)), ...providers.filter(ref => !refs.has(ref))]
+      const isOpen = (name: string) => {
+        const [id = ''] = name.split('/', 1)
+        return catalog.open?.get(id)?.find(name.slice(id.length + 1)) !== undefined
+      }
+      const unknown = models.filter(name => !names.has(name) && !isOpen(name))
+      return [...unknown, ...providers.filter(ref => !refs.has(ref))]
     },
   }
 }

@@ -74,7 +74,7 @@ function modelOf({ target, source, path }: Written, ids: ReadonlySet<string>, kn
 }
 
 /** The offers that aliases stand for, as a request would name them. Throws a ConfigError. */
-export function linkPinned({ pinned }: Aliases, { models, providers }: Catalog): ReadonlyMap<string, string> {
+export function linkPinned({ pinned }: Aliases, { models, providers, open }: Catalog): ReadonlyMap<string, string> {
   const offersOf = (id: string): Mapping[] =>
     [...models.values()].flatMap(({ mappings }) => mappings.filter(({ provider }) => provider.id === id))
   const linked = new Map<string, string>()
@@ -83,7 +83,7 @@ export function linkPinned({ pinned }: Aliases, { models, providers }: Catalog):
     if (!providers.has(id)) throw source.error(unknownName('provider', id, providers.keys()), path)
     const name = target.slice(id.length + 1)
     const names = offersOf(id).flatMap(({ model, externalId }) => [...namesOf(model), externalId])
-    if (!names.includes(name)) {
+    if (!names.includes(name) && !open?.get(id)?.find(name)) {
       throw source.error(`${unknownName('model', name, names)} (of the provider "${id}")`, path)
     }
     linked.set(alias, target)

@@ -2,11 +2,11 @@
 import { isPublicHost } from '../core/address.ts'
 import { type Catalog, type Mapping, type Model, type Provider, REGION } from '../core/catalog.ts'
 import { isObject } from '../core/json.ts'
-import { linkMappings } from './catalog.ts'
 import { ConfigError } from './error.ts'
 import type { ConfigFile } from './file.ts'
+import { linkMappings } from './mapping.ts'
 import { linkProvider, type WireRegistries } from './provider.ts'
-import { type MappingEntry, type ProviderFile, providerFile } from './schema.ts'
+import { type MappingEntry, mappingsIn, type ProviderFile, providerFile } from './schema.ts'
 import { type Path, Source } from './source.ts'
 import { check } from './validate.ts'
 import { parseYamlFile } from './yaml.ts'
@@ -30,7 +30,7 @@ const MAX_MODELS = 200
 /** Words that requests and rules use for something else. */
 const RESERVED = ['auto', 'custom', 'dynamic', 'smart']
 /** Keys that are the operator's: they are about the network that the gateway stands in. */
-const OPERATORS = ['allow_http'] as const
+const OPERATORS = ['allow_http', 'open'] as const
 /** Headers that hold a credential, or that belong to the connection. */
 const FOREIGN_HEADERS =
   /^(?:(?:proxy-)?authorization|.*api-?key.*|cookie|.*token.*|.*secret.*|host|content-.*|transfer-encoding|connection|te|upgrade|expect)$/
@@ -44,7 +44,8 @@ export function readManifest(orgId: string, text: string, shared: Catalog, optio
   refuseReferences(plain, source)
   const manifest = JSON.stringify(plain)
   const file = fileOf(source, plain)
-  const { provider, models } = file.value
+  const { provider } = file.value
+  const models = mappingsIn(file.value)
   if (shared.providers.has(provider)) {
     throw source.error(`"${provider}" is the id of a provider that all share; choose another one`, ['provider'])
   }
@@ -132,7 +133,7 @@ function refuseReferences(value: unknown, source: Source, path: Path = []): void
 function modelsFor(shared: Catalog, files: readonly ConfigFile<ProviderFile>[]): Map<string, Model> {
   const models = new Map<string, Model>()
   for (const { value } of files) {
-    for (const entry of value.models) {
+    for (const entry of mappingsIn(value)) {
       if (models.has(entry.model)) continue
       const known = shared.models.get(entry.model)
       models.set(entry.model, known ? joined(known) : newModel(entry, value))
@@ -174,6 +175,7 @@ function linkFile(
 ): readonly Mapping[] {
   const { source, value } = file
   if (RESERVED.includes(value.provider)) throw source.error(`"${value.provider}" is reserved`, ['provider'])
+  if (value.models === 'open') throw source.error('expected a list of models: "open" is for the operator', ['models'])
   if (value.models.length > MAX_MODELS) throw source.error(`a manifest may have up to ${MAX_MODELS} models`, ['models'])
   const foreignKey = OPERATORS.find(key => value[key])
   if (foreignKey) throw source.error(`only the operator of the gateway can set "${foreignKey}"`, [foreignKey], 'key')

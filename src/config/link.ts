@@ -1,4 +1,5 @@
 /** Files + code → snapshot. */
+import type { FoundModel } from '../core/catalog.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
@@ -16,6 +17,8 @@ export interface Registries {
   readonly filters: ReadonlyMap<string, FilterFactory>
   readonly endpoints: readonly Endpoint[]
   readonly services: Services
+  /** The models that the provider at an address listed when it was last looked up; without it none is looked up. */
+  readonly found?: (baseUrl: string) => readonly FoundModel[]
   /** Calls the provider of an exchange. */
   readonly terminal: (ex: Exchange) => Promise<Reply>
 }

@@ -2,7 +2,7 @@
 import type { Mapping } from '../core/catalog.ts'
 import { formatDecimal, type Price, parseDecimal } from '../core/money.ts'
 import type { ConfigError } from './error.ts'
-import { type MappingEntry, tokenPriceKeys, unitPriceKeys } from './schema.ts'
+import { type OfferEntry, tokenPriceKeys, unitPriceKeys } from './schema.ts'
 import type { Path } from './source.ts'
 
 /** USD per million tokens with 6 places is pico-USD per token; USD per unit with 12 is pico-USD per unit. */
@@ -20,7 +20,7 @@ type Written = Readonly<Partial<Record<Key, string | undefined>>>
 export type LinkedPricing = Pick<Mapping, 'price' | 'pricing' | 'pricingBySize'>
 
 /** `answersText` says that the model's answers count completion tokens. `fail` takes paths within the mapping. */
-export function linkPricing(entry: MappingEntry, answersText: boolean, fail: Fail): LinkedPricing {
+export function linkPricing(entry: OfferEntry, answersText: boolean, fail: Fail): LinkedPricing {
   const { pricing: written, pricing_tiers: tiers } = entry
   if (!written) {
     if (tiers.length > 0) throw fail('tiers replace single rates of "pricing", which is missing', ['pricing_tiers'])
@@ -52,7 +52,7 @@ function isEnough({ rates, perSecond, perImage }: Price, answersText: boolean): 
   )
 }
 
-function readFactors({ tier_factors: written }: MappingEntry): Price['tierFactors'] {
+function readFactors({ tier_factors: written }: OfferEntry): Price['tierFactors'] {
   if (!written) return undefined
   const factors = Object.entries(written).filter((entry): entry is [string, string] => entry[1] !== undefined)
   return Object.fromEntries(factors.map(([tier, factor]) => [tier, parseDecimal(factor, FACTOR_PLACES)]))
@@ -62,7 +62,7 @@ function readFactors({ tier_factors: written }: MappingEntry): Price['tierFactor
 const decimals = (rates: Readonly<Record<string, bigint>>): Record<string, string> =>
   Object.fromEntries(Object.entries(rates).map(([key, rate]) => [key, formatDecimal(rate, UNIT_PLACES)]))
 
-function readTiers(tiers: MappingEntry['pricing_tiers'], base: Rates, fail: Fail): Price['tiers'] {
+function readTiers(tiers: OfferEntry['pricing_tiers'], base: Rates, fail: Fail): Price['tiers'] {
   return tiers.map(({ above_prompt_tokens: above, ...written }, index) => {
     const below = tiers[index - 1]?.above_prompt_tokens ?? 0
     const path = ['pricing_tiers', index]

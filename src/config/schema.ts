@@ -139,9 +139,8 @@ const factor = s.decimal({
   description: 'a factor in quotes, such as "0.5"',
 })
 
-const mapping = s.object({
-  model: modelId,
-  id: s.optional(text),
+/** What a provider offers of a model. */
+const offer = {
   wires: s.default(s.record(s.string()), {}),
   pricing: s.optional(pricing),
   pricing_tiers: s.default(s.array(tier), []),
@@ -158,7 +157,23 @@ const mapping = s.object({
   min_cacheable_tokens: count,
   max_n: s.default(s.integer({ minimum: 1, maximum: 128 }), 1),
   ...lifecycle,
-})
+}
+const mapping = s.object({ model: modelId, id: s.optional(text), ...offer })
+
+/** What an operator need not say of models that nobody knows: the provider refuses what it cannot do. */
+const openSupports = [
+  'streaming',
+  'tools',
+  'parallel_tool_calls',
+  'vision',
+  'reasoning',
+  'json_output',
+  'structured_outputs',
+  'audio_input',
+  'file_input',
+]
+export const openEntry = s.object({ ...offer, supports: s.default(s.array(s.enum(...capabilities)), openSupports) })
+export type OpenEntry = Infer<typeof openEntry>
 
 const passed = s.string({
   pattern: '^[A-Za-z0-9._-]{0,64}\\*?$',
@@ -210,10 +225,22 @@ export const providerFile = s.object({
       gdpr: s.optional(s.boolean()),
     }),
   ),
-  models: s.array(mapping),
+  /** The models of the catalogue that it serves; `open`: none of them, but whatever a caller names. */
+  models: s.arrayOr('open', mapping, { description: 'a list of models, or "open"' }),
+  /**
+   * What is said of models that stand in no file: `<provider>/<name>` is sent as it is. `models: open` is the same as
+   * this, with nothing in it, beside an empty list.
+   */
+  open: s.optional(openEntry),
 })
 export type ProviderFile = Infer<typeof providerFile>
-export type MappingEntry = ProviderFile['models'][number]
+export type MappingEntry = Infer<typeof mapping>
+/** What an offer is, whatever its model is called. */
+export type OfferEntry = Omit<MappingEntry, 'model'>
+
+/** The models of the catalogue that a provider serves. */
+export const mappingsIn = ({ models }: Pick<ProviderFile, 'models'>): readonly MappingEntry[] =>
+  models === 'open' ? [] : models
 
 const modality = s.enum('text', 'image', 'audio', 'video', 'file', 'embedding')
 const model = s.object({

@@ -1,5 +1,4 @@
 /** Checks values against schemas, and says in an operator's words what is wrong. */
-
 import { nearest, unknownName } from '../core/nearest.ts'
 import type { JsonSchema, Schema } from '../core/schema.ts'
 import { compile, type Failure } from '../validation/compile.ts'

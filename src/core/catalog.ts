@@ -164,6 +164,27 @@ export interface Model {
   readonly deprecatedAt: string | undefined
   readonly deactivatedAt: string | undefined
   readonly mappings: readonly Mapping[]
+  /** It stands in no file, and may be of any operation that its provider speaks. */
+  readonly open?: true | undefined
+  /** What metrics, circuits and retry budgets know it by, in place of an id that callers can make up. */
+  readonly series?: string | undefined
+}
+
+/** A model as a provider lists it. */
+export interface FoundModel {
+  readonly id: string
+  /** Unix seconds. */
+  readonly created: number
+}
+
+/** What one provider offers besides the models of the catalogue, by names of its own. */
+export interface OpenModels {
+  /** Whether the provider is regularly looked up for the models that it has. */
+  readonly searched: boolean
+  /** Those that it listed when it last answered; the same list for as long as they are the same. */
+  readonly listed: readonly Mapping[]
+  /** The offer of a name; the same object while it is in use. Undefined for what cannot be a name. */
+  find(name: string): Mapping | undefined
 }
 
 export interface Catalog {
@@ -173,4 +194,6 @@ export interface Catalog {
   /** Aliases of one provider's offers: `<provider>/<model>`. */
   readonly pinned?: ReadonlyMap<string, string>
   readonly providers: ReadonlyMap<string, Provider>
+  /** By provider id, for those that serve models which stand in no file. */
+  readonly open?: ReadonlyMap<string, OpenModels>
 }

@@ -1,8 +1,13 @@
 /** What is read off an offer in more than one place: its names, its provider's state, and whether it is free. */
-import type { Mapping, Provider } from './catalog.ts'
+import type { Mapping, Model, Provider } from './catalog.ts'
 
 /** `acme/acme-large`, by which a request can ask for this offer and no other. */
 export const offerOf = ({ provider, model }: Mapping): string => `${provider.id}/${model.id}`
+
+/** What models are counted as whose names callers make up. */
+export const OPEN_SERIES = '*'
+/** What a model is counted as: its id, unless callers can make that up. */
+export const seriesOf = ({ series, id }: Model): string => series ?? id
 
 /** Every name that a request can ask for this offer by. */
 const names = new WeakMap<Mapping, readonly string[]>()

@@ -25,7 +25,7 @@ export interface Operation<O extends Op = Op> {
 }
 
 const chat: Operation<'chat'> = {
-  servedBy: model => !makesVectors(model),
+  servedBy: model => model.open === true || !makesVectors(model),
   promptCharacters({ messages, tools }) {
     let sum = 0
     for (const { content, tool_calls: calls } of messages) {
@@ -93,7 +93,7 @@ function searchesOf({ web_search, tools }: Readonly<ChatRequest>): number {
 const MAX_SEARCHES = 10
 
 const embeddings: Operation<'embeddings'> = {
-  servedBy: makesVectors,
+  servedBy: model => model.open === true || makesVectors(model),
   promptCharacters({ input }) {
     if (!Array.isArray(input)) return input.length
     let sum = 0

@@ -43,6 +43,9 @@ export const s = {
   enum: <const V extends readonly string[]>(...values: V) => of<V[number]>({ type: 'string', enum: values }),
   array: <S extends Schema<unknown>>(items: S, rules: JsonSchema = {}) =>
     of<Infer<S>[]>({ type: 'array', items: items.json, ...rules }),
+  /** A list, or one word in its place: defaults are filled in behind no union. */
+  arrayOr: <const W extends string, S extends Schema<unknown>>(word: W, items: S, rules: JsonSchema = {}) =>
+    of<W | Infer<S>[]>({ type: ['array', 'string'], pattern: `^${word}$`, items: items.json, ...rules }),
   record: <S extends Schema<unknown>>(values: S) =>
     of<Record<string, Infer<S>>>({ type: 'object', additionalProperties: values.json }),
   object: <P extends Shape>(properties: P) => object(properties, false),

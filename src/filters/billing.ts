@@ -7,6 +7,7 @@ import type { Event } from '../core/event.ts'
 import type { Exchange, Outcome } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
 import { type Money, parseDecimal, toNumber } from '../core/money.ts'
+import { seriesOf } from '../core/offer.ts'
 import type { Hold, HoldRequest, Ledger, RequestRow, Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 import { isByok } from '../routing/policy.ts'
@@ -212,7 +213,8 @@ async function settle(
   const delivered = ex.streaming && ex.marks.firstToken > 0
   await keep(rowOf(ex, outcome, cost?.total ?? null, now()), hold, delivered, services)
   const { mapping, provider } = ex.target!
-  for (const [kind, count] of Object.entries(ex.usage)) metrics.tokens(provider.id, mapping.model.id, kind, count)
-  if (cost) metrics.cost(provider.id, mapping.model.id, toNumber(cost.total))
-  else metrics.unpriced(provider.id, mapping.model.id)
+  const series = seriesOf(mapping.model)
+  for (const [kind, count] of Object.entries(ex.usage)) metrics.tokens(provider.id, series, kind, count)
+  if (cost) metrics.cost(provider.id, series, toNumber(cost.total))
+  else metrics.unpriced(provider.id, series)
 }

@@ -2,6 +2,7 @@
 import { asError, type GatewayError } from '../core/error.ts'
 import type { Attempt, Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
+import { seriesOf } from '../core/offer.ts'
 import type { Target } from '../core/translator.ts'
 import { RetryBudget } from '../routing/budget.ts'
 import type { Step } from '../routing/candidate.ts'
@@ -88,7 +89,7 @@ const isLate = ({ marks }: Exchange, { target }: Step): boolean =>
 /** Each model has its own: nobody's outage takes away the retries of another one. */
 class Budgets {
   readonly #options: Settings
-  /** By the id of the model. */
+  /** By what the model is counted as. */
   readonly #budgets = new Map<string, RetryBudget>()
 
   constructor(options: Settings) {
@@ -96,10 +97,11 @@ class Budgets {
   }
 
   of({ mapping: { model } }: Target): RetryBudget {
-    let budget = this.#budgets.get(model.id)
+    const series = seriesOf(model)
+    let budget = this.#budgets.get(series)
     if (!budget) {
       budget = new RetryBudget(this.#options.retry.budget, this.#options.retry.reserve)
-      this.#budgets.set(model.id, budget)
+      this.#budgets.set(series, budget)
     }
     return budget
   }

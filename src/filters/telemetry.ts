@@ -1,6 +1,7 @@
 /** Counts and times each request at its very end: its attempts, its time, refusals by the filter that refused. */
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
+import { OPEN_SERIES, seriesOf } from '../core/offer.ts'
 import type { Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 
@@ -28,12 +29,12 @@ function measure(ex: Exchange, { metrics }: Services): void {
     metrics.refusal(ex.within, failure.code ?? 'internal')
   }
   for (const { target, succeeded, errorType } of ex.attempts) {
-    metrics.attempt(target.provider.id, target.mapping.model.id, succeeded ? 'ok' : errorType)
+    metrics.attempt(target.provider.id, seriesOf(target.mapping.model), succeeded ? 'ok' : errorType)
   }
   const labels = {
     endpoint: ex.endpoint.name,
     provider: cached?.provider ?? target?.provider.id ?? '',
-    model: cached?.model ?? target?.mapping.model.id ?? '',
+    model: modelOf(ex),
     outcome: ex.outcome ?? 'error',
   }
   const seconds = (ms: number) => ms / 1000
@@ -45,6 +46,12 @@ function measure(ex: Exchange, { metrics }: Services): void {
     firstTokenSeconds: marks.firstToken > 0 ? seconds(marks.firstToken - marks.start) : undefined,
     overheadSeconds: isMeasured ? seconds(marks.sent - marks.start + inside) : undefined,
   })
+}
+
+/** What a request is counted under: an earlier answer may be of a model that stands in no file, or not any more. */
+function modelOf({ cached, target, catalog }: Exchange): string {
+  if (cached) return catalog.models.has(cached.model) ? cached.model : OPEN_SERIES
+  return target ? seriesOf(target.mapping.model) : ''
 }
 
 /** Our own words: what a provider says may repeat the prompt, or headers (decisions 6). */

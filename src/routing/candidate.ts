@@ -1,6 +1,7 @@
 /** A mapping in one of its regions: what scores, health and stickiness are about. */
 import { type Mapping, REGION } from '../core/catalog.ts'
 import type { Price } from '../core/money.ts'
+import { seriesOf } from '../core/offer.ts'
 import type { Target } from '../core/translator.ts'
 
 export interface Candidate {
@@ -65,7 +66,7 @@ function candidateIn(mapping: Mapping, region: string | undefined): Candidate {
   const { model, provider } = mapping
   const image = model.output.includes('image') && !model.output.includes('text')
   const { owner = '' } = provider
-  const name = `${owner && `${owner}:`}${provider.id}/${model.id}`
+  const name = `${owner && `${owner}:`}${provider.id}/${seriesOf(model)}`
   return {
     key: region === undefined ? name : `${name}@${region}`,
     mapping,

@@ -1,5 +1,5 @@
 /** What a model string means: `auto`, a canonical id or alias, or `<provider>/<model>`. */
-import type { Catalog, Mapping, Model, Provider } from '../core/catalog.ts'
+import type { Catalog, Mapping, Model, OpenModels, Provider } from '../core/catalog.ts'
 import { errors } from '../core/error.ts'
 import { offerOf } from '../core/offer.ts'
 
@@ -36,11 +36,13 @@ export function resolve(catalog: Catalog, name: string): Wanted {
       .get(rest)
       ?.find(mapping => mapping.provider === provider)
     if (own) return { kind: 'model', model: own.model, provider, name: rest }
+    const open = catalog.open?.get(provider.id)?.find(rest)
+    if (open) return { kind: 'model', model: open.model, provider, name: rest }
     if (offered) throw errors.unsupported(`Provider ${provider.id} does not serve the model "${offered.id}".`, 'model')
   }
 
-  const known = externals(catalog).get(name)
-  if (known) {
+  const known = externals(catalog).get(name) ?? foundAs(catalog, name)
+  if (known.length > 0) {
     const forms = known.map(mapping => `"${offerOf(mapping)}"`).join(' or ')
     throw errors.unsupported(`"${name}" is a provider's own name; request it as ${forms}.`, 'model', 'model_not_found')
   }
@@ -48,6 +50,10 @@ export function resolve(catalog: Catalog, name: string): Wanted {
 }
 
 const find = (catalog: Catalog, id: string): Model | undefined => catalog.models.get(id) ?? catalog.aliases.get(id)
+
+/** Of the offers that providers have listed, those of this name. */
+const foundAs = ({ open = new Map<string, OpenModels>() }: Catalog, name: string): readonly Mapping[] =>
+  [...open.values()].flatMap(({ listed }) => listed.filter(({ externalId }) => externalId === name))
 
 const byExternalId = new WeakMap<Catalog, Map<string, Mapping[]>>()
 function externals(catalog: Catalog): Map<string, Mapping[]> {

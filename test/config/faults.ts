@@ -327,6 +327,13 @@ const providerRows: Row[] = [
   ],
   [PROVIDER, 'https://', 'https://u:p@', '3:11: an address holds no credential; put it under "auth"'],
   [PROVIDER, '/v1/', '/v1?k=v', '3:11: expected an address without "?" and "#": a wire adds its path to it'],
+  [PROVIDER, 'models:', 'open: { suports: [] }\nmodels:', '8:9: unknown key "suports"; did you mean "supports"?'],
+  [
+    PROVIDER,
+    'models:',
+    'open: { id: x }\nmodels:',
+    '8:9: unknown key "id"; expected wires, pricing, pricing_tiers, unpriced, supports, reasoning_efforts, reasoning_modes, service_tiers, tier_factors, regions, parameters, context_length, max_output, min_cacheable_tokens, max_n, stability, deprecated_at, deactivated_at',
+  ],
   [
     PROVIDER,
     'timeouts:',

@@ -2,12 +2,16 @@
 import { mkdtempSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import type { Model } from '../../src/core/catalog.ts'
+import { seriesOf } from '../../src/core/offer.ts'
 import type { Route } from '../../src/core/snapshot.ts'
+import { candidatesOf } from '../../src/routing/candidate.ts'
 import { resolve } from '../../src/routing/resolve.ts'
 import {
   acme,
   base,
   edited,
+  type Files,
   fakeRegistries,
   GATEWAY,
   linked,
@@ -76,6 +80,61 @@ t.test('an alias on a line of its own means a model, or one provider with it', a
     name: 'ours',
   })
   t.equal(resolve(catalog, 'acme/fast').kind, 'model')
+})
+
+/** The base configuration with another end of the provider's file. */
+const ending = (text: string, files: Files = {}) =>
+  load({ [PROVIDER]: providerYaml.slice(0, providerYaml.indexOf('models:')) + text, ...files })
+
+t.test('an open catalogue offers whatever a caller names, at one price', async t => {
+  const { catalog } = await ending(
+    'models: open\nopen: { pricing: { prompt: "1", completion: "2" }, supports: [streaming], context_length: 4096 }\n',
+  )
+  const wanted = resolve(catalog, 'acme/vendor/Model_1.5:tag@2')
+  t.match(wanted, { kind: 'model', provider: { id: 'acme' }, model: { id: 'vendor/Model_1.5:tag@2', family: 'acme' } })
+  const [offer, ...more] = (wanted as { model: Model }).model.mappings
+  t.strictSame(more, [])
+  t.match(offer, { externalId: 'vendor/Model_1.5:tag@2', contextLength: 4096, unpriced: 'refuse', maxN: 1 })
+  t.strictSame([...offer!.supports], ['streaming'])
+  t.match(offer!.price?.rates, { prompt: 1_000_000n, completion: 2_000_000n })
+  t.equal(candidatesOf(offer!)[0]?.key, 'acme/*', 'names of callers add no circuits and no measurements')
+  t.equal(seriesOf(offer!.model), '*')
+  t.equal(resolve(catalog, 'acme/a').kind, 'model')
+  t.equal(catalog.open!.get('acme')!.find('a'), catalog.open!.get('acme')!.find('a'), 'one offer for one name')
+  t.ok(Object.isFrozen(offer) && Object.isFrozen(offer!.model) && Object.isFrozen(offer!.model.mappings))
+
+  const first = catalog.open!.get('acme')!.find('first')
+  for (let at = 0; at < 1000; at++) catalog.open!.get('acme')!.find(`m${at}`)
+  t.not(catalog.open!.get('acme')!.find('first'), first, 'those that are not in use are forgotten')
+})
+
+t.test('what cannot be the name of a model is unknown in an open catalogue, too', async t => {
+  const { catalog } = await ending('models: open\n')
+  const names = ['', '.', '..', '../x', 'a/../b', 'a//b', '/a', 'a/', 'a b', 'a?b', 'a#b', 'a%2f', 'a\\b', 'é', '-a']
+  for (const name of [...names, 'a'.repeat(129)]) {
+    t.throws(() => resolve(catalog, `acme/${name}`), { status: 404, code: 'model_not_found' }, name)
+  }
+  t.equal(resolve(catalog, `acme/${'a'.repeat(128)}`).kind, 'model')
+  for (const name of ['a', 'none/a']) t.throws(() => resolve(catalog, name), { code: 'model_not_found' }, name)
+  t.match(await refusal(ending('models: opne\n')), /8:9: expected a list of models, or "open", got "opne"/)
+})
+
+t.test('an open catalogue stands beside listed models, with a price that is unknown unless it is written', async t => {
+  const { catalog } = await ending(
+    'models: [{ model: acme-large, id: large-1 }]\nopen: { unpriced: allow, wires: { chat: anthropic.messages } }\n',
+  )
+  t.equal(resolve(catalog, 'acme-large').kind, 'model')
+  for (const listed of ['acme/acme-large', 'acme/acme-l', 'acme/large-1']) {
+    t.match(resolve(catalog, listed), { model: { id: 'acme-large' } }, listed)
+  }
+  const { mappings } = (resolve(catalog, 'acme/large-2') as { model: Model }).model
+  t.match(mappings, [{ externalId: 'large-2', price: undefined, unpriced: 'allow' }])
+  t.equal(mappings[0]?.wires.get('chat')?.wire, 'anthropic.messages')
+  t.ok(['streaming', 'tools', 'vision', 'reasoning'].every(name => mappings[0]?.supports.has(name as 'tools')))
+  const { aliases, pinned } = (
+    await ending('models: open\n', { 'config/models.d/mine.yaml': 'aliases: { any: acme/vendor/x:1 }' })
+  ).catalog
+  t.strictSame([aliases.has('any'), pinned?.get('any')], [false, 'acme/vendor/x:1'])
 })
 
 t.test('prices become exact rates, and the decimals that clients are shown', async t => {

@@ -69,6 +69,8 @@ t.test('faults name their place, and of a secret nothing is repeated', async t =
     [{ wires: '{ chat: openai.caht }' }, /unknown wire "openai.caht"; did you mean "openai.chat"/],
     [{ wires: '{}' }, /expected at least one operation/],
     [{ shoe: '1' }, /unknown key "shoe"/],
+    [{ models: 'open' }, /^manifest:6:9: expected a list of models: "open" is for the operator/],
+    [{ open: '{}' }, /only the operator of the gateway can set "open"/],
     [{ allow_http: 'true' }, /only the operator of the gateway can set "allow_http"/],
     [{ base_url: 'https://{region}.mine.example/v1' }, /cannot stand in an own provider's address/],
     [{ base_url: 'https://user:pass@mine.example/v1' }, /an address holds no credential/],

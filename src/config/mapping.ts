@@ -1,0 +1,121 @@
+/** What a provider's file says of the models that it serves → offers. */
+import { type Mapping, type Model, type OpenModels, type Provider, REGION } from '../core/catalog.ts'
+import { unknownName } from '../core/nearest.ts'
+import type { ConfigFile } from './file.ts'
+import type { Registries } from './link.ts'
+import { OpenCatalog } from './open.ts'
+import { linkPricing } from './pricing.ts'
+import { linkWires, type WireRegistries } from './provider.ts'
+import { mappingsIn, type OfferEntry, type OpenEntry, openEntry, type ProviderFile } from './schema.ts'
+import type { Path } from './source.ts'
+import { check } from './validate.ts'
+
+type Fail = Parameters<typeof linkPricing>[2]
+
+/** Throws a ConfigError. `models` are those that the file may name. */
+export function* linkMappings(
+  { source, value }: ConfigFile<ProviderFile>,
+  provider: Provider,
+  models: ReadonlyMap<string, Model>,
+  registries: WireRegistries,
+): Generator<Mapping> {
+  const mapped = new Set<string>()
+  for (const [index, entry] of mappingsIn(value).entries()) {
+    const fail = (message: string, path: Path) => source.error(message, ['models', index, ...path])
+    const model = models.get(entry.model)
+    if (!model) throw fail(unknownName('model', entry.model, models.keys()), ['model'])
+    if (mapped.has(model.id)) throw fail(`the model "${model.id}" is mapped twice by this provider`, ['model'])
+    mapped.add(model.id)
+    const own = linkWires(source, entry.wires, registries, ['models', index, 'wires'])
+    yield linkMapping(entry, model, provider, own, model.output.includes('text'), fail)
+  }
+}
+
+/** What a provider offers under names that stand in no file, if its file says so. Throws a ConfigError. */
+export function linkOpen(
+  { source, value }: ConfigFile<ProviderFile>,
+  provider: Provider,
+  registries: WireRegistries & Pick<Registries, 'found'>,
+): OpenModels | undefined {
+  const entry = value.open ?? (value.models === 'open' ? openDefaults() : undefined)
+  if (!entry) return undefined
+  const fail = (message: string, path: Path) => source.error(message, ['open', ...path])
+  const own = linkWires(source, entry.wires, registries, ['open', 'wires'])
+  const answersText = provider.wires.has('chat') || own.has('chat')
+  const template = linkMapping(entry, unnamed(provider, entry), provider, own, answersText, fail)
+  return new OpenCatalog(template)
+}
+
+function openDefaults(): OpenEntry {
+  const checked = check(openEntry, {})
+  if ('problem' in checked) throw new Error(checked.problem.message)
+  return checked.value
+}
+
+/** What every model that stands in no file is, but for its name. */
+function unnamed({ id: family }: Provider, { supports }: OpenEntry): Model {
+  const input = ['text']
+  if (supports.includes('vision')) input.push('image')
+  if (supports.includes('audio_input')) input.push('audio')
+  if (supports.includes('file_input')) input.push('file')
+  return {
+    id: '',
+    name: '',
+    description: undefined,
+    family,
+    aliases: [],
+    created: 0,
+    tokenizer: undefined,
+    input,
+    output: ['text'],
+    contextLength: undefined,
+    maxOutput: undefined,
+    stability: undefined,
+    deprecatedAt: undefined,
+    deactivatedAt: undefined,
+    mappings: [],
+    open: true,
+  }
+}
+
+function linkMapping(
+  entry: OfferEntry,
+  model: Model,
+  provider: Provider,
+  own: Provider['wires'],
+  answersText: boolean,
+  fail: Fail,
+): Mapping {
+  return Object.freeze({
+    model,
+    provider,
+    externalId: entry.id ?? model.id,
+    wires: own.size === 0 ? provider.wires : new Map([...provider.wires, ...own]),
+    ...linkPricing(entry, answersText, fail),
+    unpriced: entry.unpriced,
+    supports: new Set(entry.supports),
+    reasoningEfforts: entry.reasoning_efforts,
+    reasoningModes: entry.reasoning_modes,
+    serviceTiers: entry.service_tiers,
+    regions: linkRegions(entry, provider, fail),
+    parameters: entry.parameters && new Set(entry.parameters),
+    contextLength: entry.context_length ?? model.contextLength,
+    maxOutput: entry.max_output ?? model.maxOutput,
+    minCacheableTokens: entry.min_cacheable_tokens,
+    maxN: entry.max_n,
+    stability: entry.stability,
+    deprecatedAt: entry.deprecated_at,
+    deactivatedAt: entry.deactivated_at,
+  })
+}
+
+/** Regions that become part of an address must be able to. */
+function linkRegions({ regions }: OfferEntry, { baseUrl }: Provider, fail: Fail): readonly string[] {
+  if (!baseUrl.includes(REGION)) return regions
+  if (regions.length === 0) {
+    throw fail(`the provider's address holds "${REGION}", so each of its models needs the key "regions"`, ['model'])
+  }
+  const odd = regions.findIndex(region => !/^[a-z0-9-]{1,64}$/.test(region))
+  if (odd >= 0) throw fail('expected a region such as "us-east-1"', ['regions', odd])
+  return [...new Set(regions)]
+}

@@ -1,0 +1,63 @@
+/** Models that stand in no file: a provider's offers by the names that callers give, or that the provider lists. */
+import { LRUCache } from 'lru-cache'
+import type { FoundModel, Mapping, Model, OpenModels } from '../core/catalog.ts'
+import { OPEN_SERIES } from '../core/offer.ts'
+
+/** No part of a name is empty or made of dots: some wires put it into the path of an address. */
+const NAME = /^[A-Za-z0-9][\w.:@+-]*(?:\/\w[\w.:@+-]*)*$/
+const MAX_LENGTH = 128
+/** Offers that are kept of names that callers gave; each takes some kilobytes with what routing keeps of it. */
+const MAX_KEPT = 256
+
+/** Whether a text can be the name of a model that stands in no file. */
+export const isOpenName = (name: string): boolean => name.length <= MAX_LENGTH && NAME.test(name)
+
+export class OpenCatalog implements OpenModels {
+  readonly #template: Mapping
+  readonly #found: () => readonly FoundModel[]
+  readonly #given = new LRUCache<string, Mapping>({ max: MAX_KEPT })
+  #listed: { readonly of: readonly FoundModel[]; readonly mappings: readonly Mapping[] } = { of: [], mappings: [] }
+  #byName = new Map<string, Mapping>()
+
+  readonly searched: boolean
+
+  /** `template` is what every offer says but its names; `found` gives what the provider listed last. */
+  constructor(template: Mapping, found?: () => readonly FoundModel[]) {
+    this.#template = template
+    this.#found = found ?? (() => [])
+    this.searched = found !== undefined
+  }
+
+  get listed(): readonly Mapping[] {
+    const of = this.#found()
+    if (this.#listed.of !== of) {
+      const mappings = of.filter(({ id }) => isOpenName(id)).map(found => this.#offer(found.id, found))
+      this.#listed = { of, mappings }
+      this.#byName = new Map(mappings.map(mapping => [mapping.externalId, mapping]))
+    }
+    return this.#listed.mappings
+  }
+
+  find(name: string): Mapping | undefined {
+    if (this.listed.length > 0) {
+      const listed = this.#byName.get(name)
+      if (listed) return listed
+    }
+    const given = this.#given.get(name)
+    if (given || !isOpenName(name)) return given
+    const mapping = this.#offer(name, { series: OPEN_SERIES })
+    this.#given.set(name, mapping)
+    return mapping
+  }
+
+  #offer(name: string, facts: Pick<Partial<Model>, 'created' | 'series'>): Mapping {
+    const { model: unnamed } = this.#template
+    const mappings: Mapping[] = []
+    const { created = 0, series } = facts
+    const model: Model = Object.freeze({ ...unnamed, id: name, name, created, series, mappings })
+    const mapping = Object.freeze({ ...this.#template, model, externalId: name })
+    mappings.push(mapping)
+    Object.freeze(mappings)
+    return mapping
+  }
+}
