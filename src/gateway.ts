@@ -16,6 +16,7 @@ import { assembled, type Open, openParts, type Parts, sweepRegularly } from './p
 import { policyAdmin } from './policies.ts'
 import type { PrimaryOptions } from './primary.ts'
 import type { Stores } from './stores/sqlite/index.ts'
+import { Discovery } from './upstream/discovery.ts'
 
 const DEFAULT_ADMIN = '127.0.0.1:9901'
 const PRUNE_MS = 600_000
@@ -65,7 +66,14 @@ async function assemble(options: GatewayOptions, open: Open): Promise<Gateway> {
 
   const count = workersOf(file.server.workers)
   const front = count === 1 ? ownFront(parts) : await leadWorkers(parts, { count, config, demo: demo.url })
-  const { metrics, state, reload, explainRoute } = front
+  const { metrics, state, explainRoute } = front
+  const { found } = parts
+  const discovery = new Discovery({ catalog: () => manager.current.catalog, found, own: () => front.address, log })
+  const reload: Front['reload'] = async () => {
+    const result = await front.reload()
+    void discovery.look()
+    return result
+  }
   const context: AdminContext = {
     ...portsOf(stores),
     ...{ metrics, state, reload, explainRoute },
@@ -81,6 +89,8 @@ async function assemble(options: GatewayOptions, open: Open): Promise<Gateway> {
   open.add(() => unwatched)
   await front.listen()
   open.add(() => front.drain())
+  void discovery.look()
+  open.add(() => discovery.close())
   // Not before all that keeps a gateway from starting: a key that nobody was shown is lost.
   const firstKey = (await stores.accounts.bootstrap())?.key
 

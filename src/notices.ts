@@ -2,7 +2,7 @@
 import { dirname } from 'node:path'
 import { ConfigError } from './config/error.ts'
 import { type Located, PACKAGE } from './config/locate.ts'
-import { isLive } from './core/offer.ts'
+import { isAbsent, isLive } from './core/offer.ts'
 import type { Gateway } from './gateway.ts'
 import { version } from './version.ts'
 
@@ -19,7 +19,7 @@ type Started = Pick<Gateway, 'listen' | 'admin' | 'publicUrl' | 'catalog' | 'dat
 export function announcement(started: Started, { path, packaged }: Located): string {
   const { listen, admin, publicUrl, catalog, database, firstKey } = started
   const providers = [...catalog.providers.values()]
-  const live = providers.filter(isLive)
+  const live = providers.filter(provider => isLive(provider) && !isAbsent(provider, catalog))
   const lines = [
     `Model Gateway ${version}`,
     `  listens on   http://${listen}`,

@@ -22,6 +22,7 @@ import { fileOf, keyFile, openStores, StoreError, type Stores } from './stores/s
 import { Lag } from './telemetry/lag.ts'
 import { Memory } from './telemetry/memory.ts'
 import { PrometheusMetrics } from './telemetry/metrics.ts'
+import { FoundModels } from './upstream/discovery.ts'
 import { ImageFetcher } from './upstream/image.ts'
 import { terminal } from './upstream/terminal.ts'
 import { Transport } from './upstream/transport.ts'
@@ -91,6 +92,8 @@ export interface Parts {
   readonly policies: OrganizationPolicies
   readonly policyParts: PolicyParts
   readonly registry: Registry
+  /** Models that providers have listed. */
+  readonly found: FoundModels
   /** Not started. */
   readonly manager: ConfigManager
   readonly reloads: Reloads
@@ -130,15 +133,21 @@ export async function openParts(file: GatewayFile, options: PartsOptions, open: 
   const media = new ImageFetcher({ allowed: file.server.fetch_from ?? [] })
   const services = { ...servicesOf(stores, policies, { metrics, load, log, memory, media }), ...shared }
   const reloads = new Reloads(metrics, log)
+  const found = new FoundModels()
   const manager = new ConfigManager({
     path: config,
     env,
     own: new Set([DEMO_URL]),
-    registries: { wires, filters, endpoints, services, terminal: terminal(transport, memory) },
+    registries: {
+      ...{ wires, filters, endpoints, services },
+      terminal: terminal(transport, memory),
+      found: url => found.of(url),
+    },
     loadPlugins: folder => registry.load(folder),
     onResult: result => reloads.note(result),
   })
-  return { file, log, database, stores, services, metrics, lag, policies, policyParts, registry, manager, reloads }
+  const own = { file, log, database, stores, services, metrics, lag, found }
+  return { ...own, policies, policyParts, registry, manager, reloads }
 }
 
 type ProcessServices = Pick<Services, 'metrics' | 'load' | 'log' | 'memory' | 'media'>

@@ -21,17 +21,19 @@ export interface PrimaryOptions {
 }
 
 export function workerFront(parts: Parts, { count, config, demo }: PrimaryOptions): Front {
-  const { manager, metrics, log, registry, reloads, stores } = parts
+  const { manager, metrics, log, registry, reloads, stores, found } = parts
   const pool: Pool = new Pool({
     ...{ entry: ENTRY, count, log },
     begin: () => ({ config, demo, files: manager.current.files, plugins: registry.modules, database: stores.file }),
     onReady: configVersion => {
+      void pool.ask('found', found.all())
       // It may have taken the place of the one that a reload failed of.
       const settled = configVersion === manager.current.version && reloads.last.ok
       if (pool.ready && !settled) void reload().catch(() => undefined)
     },
     onEnd: pid => sums.retire(pid),
   })
+  found.onChange = lists => void pool.ask('found', lists)
   const scrape = async () => {
     const own = await metrics.families()
     const { answers } = await pool.ask('metrics', null)

@@ -37,6 +37,7 @@ const primary: Channel<PrimaryCalls> = new Channel(
     recall: ({ key, windowMs }) => counters.recall(key, windowMs),
     pins: pins => sharedPins.learn(pins),
     cool: ({ key, ms }) => circuits.learn(key, ms),
+    found: lists => worker!.parts.found.replace(lists),
     drain: () => stop(),
     hurry: () => worker?.hurry(),
   } satisfies WorkerCalls,

@@ -30,7 +30,7 @@ const MAX_MODELS = 200
 /** Words that requests and rules use for something else. */
 const RESERVED = ['auto', 'custom', 'dynamic', 'smart']
 /** Keys that are the operator's: they are about the network that the gateway stands in. */
-const OPERATORS = ['allow_http', 'open'] as const
+const OPERATORS = ['allow_http', 'open', 'discover'] as const
 /** Headers that hold a credential, or that belong to the connection. */
 const FOREIGN_HEADERS =
   /^(?:(?:proxy-)?authorization|.*api-?key.*|cookie|.*token.*|.*secret.*|host|content-.*|transfer-encoding|connection|te|upgrade|expect)$/

@@ -1,5 +1,5 @@
 /** What a provider's file says of the models that it serves → offers. */
-import { type Mapping, type Model, type OpenModels, type Provider, REGION } from '../core/catalog.ts'
+import { type FoundModel, type Mapping, type Model, type OpenModels, type Provider, REGION } from '../core/catalog.ts'
 import { unknownName } from '../core/nearest.ts'
 import type { ConfigFile } from './file.ts'
 import type { Registries } from './link.ts'
@@ -37,14 +37,24 @@ export function linkOpen(
   provider: Provider,
   registries: WireRegistries & Pick<Registries, 'found'>,
 ): OpenModels | undefined {
+  const { found = () => NONE } = registries
   const entry = value.open ?? (value.models === 'open' ? openDefaults() : undefined)
-  if (!entry) return undefined
+  if (!entry) {
+    if (value.discover) throw source.error('what is discovered is served by "models: open"; add it', ['discover'])
+    return undefined
+  }
+  if (value.discover && value.auth.scheme === 'aws-sigv4') {
+    throw source.error('the models of a provider with auth scheme "aws-sigv4" cannot be discovered', ['discover'])
+  }
   const fail = (message: string, path: Path) => source.error(message, ['open', ...path])
   const own = linkWires(source, entry.wires, registries, ['open', 'wires'])
   const answersText = provider.wires.has('chat') || own.has('chat')
   const template = linkMapping(entry, unnamed(provider, entry), provider, own, answersText, fail)
-  return new OpenCatalog(template)
+  const mapped = new Set(mappingsIn(value).map(({ id, model }) => id ?? model))
+  return new OpenCatalog(template, mapped, value.discover ? () => found(provider.baseUrl) : undefined)
 }
+
+const NONE: readonly FoundModel[] = []
 
 function openDefaults(): OpenEntry {
   const checked = check(openEntry, {})

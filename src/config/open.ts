@@ -14,6 +14,7 @@ export const isOpenName = (name: string): boolean => name.length <= MAX_LENGTH &
 
 export class OpenCatalog implements OpenModels {
   readonly #template: Mapping
+  readonly #mapped: ReadonlySet<string>
   readonly #found: () => readonly FoundModel[]
   readonly #given = new LRUCache<string, Mapping>({ max: MAX_KEPT })
   #listed: { readonly of: readonly FoundModel[]; readonly mappings: readonly Mapping[] } = { of: [], mappings: [] }
@@ -21,9 +22,13 @@ export class OpenCatalog implements OpenModels {
 
   readonly searched: boolean
 
-  /** `template` is what every offer says but its names; `found` gives what the provider listed last. */
-  constructor(template: Mapping, found?: () => readonly FoundModel[]) {
+  /**
+   * `template` is what every offer says but its names; `mapped` are those that stand for models of the catalogue;
+   * `found` gives what the provider listed last.
+   */
+  constructor(template: Mapping, mapped: ReadonlySet<string>, found?: () => readonly FoundModel[]) {
     this.#template = template
+    this.#mapped = mapped
     this.#found = found ?? (() => [])
     this.searched = found !== undefined
   }
@@ -31,7 +36,9 @@ export class OpenCatalog implements OpenModels {
   get listed(): readonly Mapping[] {
     const of = this.#found()
     if (this.#listed.of !== of) {
-      const mappings = of.filter(({ id }) => isOpenName(id)).map(found => this.#offer(found.id, found))
+      const mappings = of
+        .filter(({ id }) => isOpenName(id) && !this.#mapped.has(id))
+        .map(found => this.#offer(found.id, found))
       this.#listed = { of, mappings }
       this.#byName = new Map(mappings.map(mapping => [mapping.externalId, mapping]))
     }

@@ -232,6 +232,8 @@ export const providerFile = s.object({
    * this, with nothing in it, beside an empty list.
    */
   open: s.optional(openEntry),
+  /** Its list of models is read now and then, and stands in the catalogue: for engines that come and go. */
+  discover: s.default(s.boolean(), false),
 })
 export type ProviderFile = Infer<typeof providerFile>
 export type MappingEntry = Infer<typeof mapping>

@@ -177,6 +177,9 @@ export interface FoundModel {
   readonly created: number
 }
 
+/** What providers listed, by the address of each. */
+export type ModelLists = readonly (readonly [baseUrl: string, models: readonly FoundModel[]])[]
+
 /** What one provider offers besides the models of the catalogue, by names of its own. */
 export interface OpenModels {
   /** Whether the provider is regularly looked up for the models that it has. */

@@ -24,7 +24,7 @@ export function didYouMean(name: string, valid: Iterable<string>): string {
 }
 
 function expectedOneOf(names: readonly string[]): string {
-  if (names.length === 0) return '; there are none to choose from'
+  if (names.length === 0) return '; none is known'
   const rest = names.length - MAX_LISTED
   return `; expected ${names.slice(0, MAX_LISTED).join(', ')}${rest > 0 ? ` or one of ${rest} more` : ''}`
 }

@@ -1,5 +1,5 @@
 /** What is read off an offer in more than one place: its names, its provider's state, and whether it is free. */
-import type { Mapping, Model, Provider } from './catalog.ts'
+import type { Catalog, Mapping, Model, Provider } from './catalog.ts'
 
 /** `acme/acme-large`, by which a request can ask for this offer and no other. */
 export const offerOf = ({ provider, model }: Mapping): string => `${provider.id}/${model.id}`
@@ -28,6 +28,16 @@ export const refsOf = ({ id, owner }: Provider): readonly string[] =>
 
 /** Whether a call to it can be signed with what the operator has set. */
 export const isLive = ({ auth, credentials }: Provider): boolean => auth.scheme === 'none' || credentials.length > 0
+
+/** Whether it is an engine that comes and goes, and is not there: it was looked up and listed nothing. */
+export function isAbsent({ id }: Provider, { open }: Catalog): boolean {
+  const more = open?.get(id)
+  return more?.searched === true && more.listed.length === 0
+}
+
+/** What providers have listed besides the models of the catalogue. */
+export const foundOffers = ({ open }: Catalog): readonly Mapping[] =>
+  open ? [...open.values()].flatMap(({ listed }) => listed) : []
 
 /** Priced, and zero whatever is counted and however long the prompt. */
 export function isFree({ price, pricing, pricingBySize: { per_second, per_image } = {} }: Mapping): boolean {

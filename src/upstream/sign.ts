@@ -55,8 +55,23 @@ export function sign(
   for (const name in request.headers) setHeader(headers, name, request.headers[name]!)
   setHeader(headers, 'x-request-id', requestId)
   const out: Outgoing = { baseUrl: target.baseUrl ?? provider.baseUrl, path: request.path, headers, body }
+  return applied(out, auth, target.credential, clock)
+}
+
+/** A request without a body to a provider itself, whatever its models, with the first credential that it has. */
+export function authorized(provider: Provider, path: string, headers: string[]): Outgoing | Promise<Outgoing> {
+  const { auth, baseUrl, credentials } = provider
+  return applied({ baseUrl, path, headers, body: '' }, auth, credentials[0], Date.now)
+}
+
+function applied(
+  out: Outgoing,
+  auth: Auth,
+  credential: Credential = NO_CREDENTIAL,
+  clock: Clock,
+): Outgoing | Promise<Outgoing> {
   const apply = strategies[auth.scheme] as (
     ...args: [Outgoing, Auth, Credential, Clock]
   ) => Outgoing | Promise<Outgoing>
-  return apply(out, auth, target.credential ?? NO_CREDENTIAL, clock)
+  return apply(out, auth, credential, clock)
 }

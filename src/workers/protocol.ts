@@ -1,4 +1,5 @@
 /** What the primary and its workers ask of each other. */
+import type { ModelLists } from '../core/catalog.ts'
 import type { ExplainedRoute, RouteQuestion } from '../core/ports.ts'
 import type { LoadedModule } from '../core/translator.ts'
 import type { Ask, Loan, Unused } from '../stores/workers/lending.ts'
@@ -38,6 +39,8 @@ export type WorkerCalls = {
   /** Gives up what is left over of a key. */
   recall(asked: { key: string; windowMs: number }): Unused | undefined
   pins(pins: readonly Pin[]): void
+  /** The models that providers list now. */
+  found(lists: ModelLists): void
   cool(circuit: { key: string; ms: number }): void
   drain(asked: null): void
   /** A drain waits for no client any more. */

@@ -1,14 +1,14 @@
 /** Models as the running configuration has them. */
 import type { Mapping, Model } from '../../core/catalog.ts'
 import { formatDecimal } from '../../core/money.ts'
+import { foundOffers, isLive, offerOf } from '../../core/offer.ts'
 import { s } from '../../core/schema.ts'
 import { type CommandTable, command } from '../command.ts'
-import { providerStatus } from './providers.ts'
 
 const deactivated = (at: string | undefined): boolean => at !== undefined && Date.parse(at) <= Date.now()
 
 const live = ({ model, provider, deactivatedAt }: Mapping): boolean =>
-  providerStatus(provider) === 'live' && !deactivated(deactivatedAt) && !deactivated(model.deactivatedAt)
+  isLive(provider) && !deactivated(deactivatedAt) && !deactivated(model.deactivatedAt)
 
 /** USD per million units of a rate, which is pico-USD per unit; null when it is unknown. */
 const perMillion = (rate: bigint | undefined): string | null =>
@@ -28,7 +28,7 @@ const describeMapping = (mapping: Mapping) => ({
 
 export type ListedModel = ReturnType<typeof describe>
 const describe = (model: Model) => ({
-  id: model.id,
+  id: model.open ? offerOf(model.mappings[0]!) : model.id,
   name: model.name,
   family: model.family,
   aliases: model.aliases,
@@ -48,8 +48,10 @@ function matches(model: Model, query: string): boolean {
 }
 
 export const modelCommands: CommandTable = {
-  /** → the models of which `query` names a part, all without it. */
-  'models.list': command(s.object({ query: s.optional(s.string()) }), ({ query = '' }, context) =>
-    [...context.snapshot().catalog.models.values()].filter(model => matches(model, query.toLowerCase())).map(describe),
-  ),
+  /** → the models of which `query` names a part, all without it; behind them those that providers have listed. */
+  'models.list': command(s.object({ query: s.optional(s.string()) }), ({ query = '' }, context) => {
+    const { catalog } = context.snapshot()
+    const models = [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)]
+    return models.filter(model => matches(model, query.toLowerCase())).map(describe)
+  }),
 }

@@ -1,12 +1,15 @@
 /** Providers as the running configuration has them. */
 import type { Catalog, Provider } from '../../core/catalog.ts'
-import { isLive } from '../../core/offer.ts'
+import { foundOffers, isAbsent, isLive } from '../../core/offer.ts'
 import { s } from '../../core/schema.ts'
 import { type CommandTable, command } from '../command.ts'
 
-export type ProviderStatus = 'live' | 'no credential'
+export type ProviderStatus = 'live' | 'no credential' | 'no answer'
 
-export const providerStatus = (provider: Provider): ProviderStatus => (isLive(provider) ? 'live' : 'no credential')
+export function providerStatus(provider: Provider, catalog: Catalog): ProviderStatus {
+  if (!isLive(provider)) return 'no credential'
+  return isAbsent(provider, catalog) ? 'no answer' : 'live'
+}
 
 function countModels(catalog: Catalog): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
@@ -15,14 +18,15 @@ function countModels(catalog: Catalog): ReadonlyMap<string, number> {
       counts.set(id, (counts.get(id) ?? 0) + 1)
     }
   }
+  for (const { provider } of foundOffers(catalog)) counts.set(provider.id, (counts.get(provider.id) ?? 0) + 1)
   return counts
 }
 
 export type ListedProvider = ReturnType<typeof describe>
-const describe = (provider: Provider, models: number) => ({
+const describe = (provider: Provider, catalog: Catalog, models: number) => ({
   id: provider.id,
   name: provider.name,
-  status: providerStatus(provider),
+  status: providerStatus(provider, catalog),
   models,
   wires: Object.fromEntries([...provider.wires].map(([op, { wire }]): [string, string] => [op, wire])),
   credentials: provider.credentials.map(({ source, fingerprint }) => ({ source, fingerprint })),
@@ -33,6 +37,6 @@ export const providerCommands: CommandTable = {
   'providers.list': command(s.object({}), (_, context) => {
     const { catalog } = context.snapshot()
     const counts = countModels(catalog)
-    return [...catalog.providers.values()].map(provider => describe(provider, counts.get(provider.id) ?? 0))
+    return [...catalog.providers.values()].map(provider => describe(provider, catalog, counts.get(provider.id) ?? 0))
   }),
 }

@@ -24,7 +24,7 @@ async function status(context: AdminContext) {
     database: await databaseStatus(context),
     models: catalog.models.size,
     providers: providers.length,
-    liveProviders: providers.filter(provider => providerStatus(provider) === 'live').length,
+    liveProviders: providers.filter(provider => providerStatus(provider, catalog) === 'live').length,
   }
 }
 
