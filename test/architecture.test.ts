@@ -28,7 +28,7 @@ const rules: Record<string, readonly string[]> = {
   demo: ['core'],
   workers: ['core', 'stores'],
   filters: ['core', 'routing'],
-  endpoints: ['core', 'codecs'],
+  endpoints: ['core', 'codecs', 'routing'],
 }
 
 const roomOf = (file: string): string => {

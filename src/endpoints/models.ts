@@ -2,8 +2,9 @@
 import { isMessagesClient, modelList, modelPage } from '../codecs/messages/model-list.ts'
 import type { Capability, Catalog, Mapping, Model } from '../core/catalog.ts'
 import { type Endpoint, value, written } from '../core/endpoint.ts'
-import { isFree, offerOf } from '../core/offer.ts'
-import type { Access } from '../core/policy.ts'
+import type { Exchange } from '../core/exchange.ts'
+import { foundOffers, isFree, offerOf } from '../core/offer.ts'
+import { isCallable } from '../routing/plan.ts'
 
 const flags = ['include_restricted', 'include_deactivated', 'exclude_deprecated', 'no_training', 'mapped'] as const
 type Flags = Record<(typeof flags)[number], boolean>
@@ -18,10 +19,7 @@ export const models: Endpoint = {
   async serve(ex) {
     const query = new URLSearchParams(ex.query)
     const wanted = Object.fromEntries(flags.map(flag => [flag, isOn(query.get(flag))])) as Flags
-    const asPublic = wanted.include_restricted || !ex.access
-    const listing = asPublic
-      ? list(ex.snapshot.catalog, undefined, wanted, today(ex.at))
-      : list(ex.catalog, ex.access, wanted, today(ex.at))
+    const listing = list(viewOf(ex, wanted), wanted, today(ex.at))
     const isPaged = isMessagesClient(ex.headers)
     const reply = isPaged ? value(modelPage(listing, query, today(ex.at))) : written(listing)
     reply.headers.push('vary', 'authorization, x-api-key, anthropic-version')
@@ -34,53 +32,82 @@ export const models: Endpoint = {
 const isOn = (text: string | null) => text !== null && text !== 'false' && text !== '0'
 const today = (at: number) => new Date(at).toISOString().slice(0, 10)
 
-/** Those who are denied nothing share what they see. */
+/** What a listing shows, and to whom. */
+interface View {
+  readonly catalog: Catalog
+  /** All who see the same hold one object here and, for one object, one name. */
+  readonly seer: object
+  readonly name: string
+  shows(mapping: Mapping): boolean
+}
+
+/** Those who are denied nothing, and call with the operator's credentials alone. */
 const everybody = {}
+
+/** With a key: what that key could call now. Without one, or where all is wanted: the public catalogue. */
+function viewOf(ex: Exchange, { include_restricted: all }: Flags): View {
+  const { access, policy, principal, catalog, snapshot } = ex
+  if (all || !access || !policy || !principal) {
+    return { catalog: snapshot.catalog, seer: everybody, name: 'public', shows: () => true }
+  }
+  const { mode } = principal
+  const isShared = mode === 'credits' && catalog === snapshot.catalog
+  return {
+    catalog,
+    // Rules are those of one policy, and a policy has other keys when it is another object.
+    seer: access.restricted ? access : isShared ? everybody : policy,
+    name: mode,
+    shows: mapping => access.denial(mapping) === undefined && isCallable(ex, mapping),
+  }
+}
+
 const listings = new WeakMap<object, WeakMap<Catalog, Listings>>()
 
-/** Those of one day, by their flags. */
+/** Those of one day and of what providers listed then, by view and flags. */
 interface Listings {
   readonly day: string
-  readonly byFlags: Map<string, Buffer>
+  readonly found: readonly (readonly Mapping[])[]
+  readonly made: Map<string, Buffer>
 }
 
 /**
  * A listing is made once, as JSON, for those who see the same, a catalogue, a day and a set of flags: anybody may ask
  * for it as often as they like. Nobody asks for those of a day that is over.
  */
-function list(catalog: Catalog, access: Access | undefined, wanted: Flags, day: string): Buffer {
-  const seer = access?.restricted ? access : everybody
+function list(view: View, wanted: Flags, day: string): Buffer {
+  const { catalog, seer, name } = view
   let byCatalog = listings.get(seer)
   if (!byCatalog) {
     byCatalog = new WeakMap()
     listings.set(seer, byCatalog)
   }
-  let made = byCatalog.get(catalog)
-  if (made?.day !== day) {
-    made = { day, byFlags: new Map() }
-    byCatalog.set(catalog, made)
+  const found = [...(catalog.open?.values() ?? [])].map(({ listed }) => listed)
+  let known = byCatalog.get(catalog)
+  if (known?.day !== day || found.some((listed, at) => listed !== known!.found[at])) {
+    known = { day, found, made: new Map() }
+    byCatalog.set(catalog, known)
   }
-  const key = flags.filter(flag => wanted[flag]).join()
-  let listing = made.byFlags.get(key)
+  const key = [name, ...flags.filter(flag => wanted[flag])].join()
+  let listing = known.made.get(key)
   if (!listing) {
-    listing = Buffer.from(JSON.stringify({ object: 'list', data: entries(catalog, access, wanted, day) }))
-    made.byFlags.set(key, listing)
+    listing = Buffer.from(JSON.stringify({ object: 'list', data: entries(view, wanted, day) }))
+    known.made.set(key, listing)
   }
   return listing
 }
 
-function entries(catalog: Catalog, access: Access | undefined, wanted: Flags, day: string): object[] {
+function entries({ catalog, shows }: View, wanted: Flags, day: string): object[] {
   const shown = (at: { deactivatedAt: string | undefined; deprecatedAt: string | undefined }) =>
     (wanted.include_deactivated || !at.deactivatedAt || at.deactivatedAt > day) &&
     (!wanted.exclude_deprecated || !at.deprecatedAt || at.deprecatedAt > day)
   const all: object[] = []
-  for (const model of catalog.models.values()) {
+  for (const model of [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)]) {
     if (!shown(model)) continue
     const mappings = model.mappings
-      .filter(mapping => shown(mapping) && access?.denial(mapping) === undefined)
+      .filter(mapping => shown(mapping) && shows(mapping))
       .filter(mapping => !wanted.no_training || mapping.provider.dataPolicy.trainsOnData === false)
     if (mappings.length === 0) continue
-    if (!wanted.mapped) all.push(entryOf(model, model.id, mappings, model.stability))
+    if (!wanted.mapped) all.push(entryOf(model, nameOf(model), mappings, model.stability))
     else {
       for (const mapping of mappings) {
         all.push(entryOf(model, offerOf(mapping), [mapping], mapping.stability ?? model.stability))
@@ -89,6 +116,9 @@ function entries(catalog: Catalog, access: Access | undefined, wanted: Flags, da
   }
   return all
 }
+
+/** By which it can be requested: one that stands in no file needs its provider. */
+const nameOf = ({ id, open, mappings: [first] }: Model): string => (open && first ? offerOf(first) : id)
 
 /** What `mappings` offer of a model: all of them, or one that stands for itself. Prices are those of the first. */
 function entryOf(model: Model, id: string, mappings: readonly Mapping[], stability: string | undefined): object {

@@ -1,6 +1,6 @@
 /** Which targets may serve a request, in the order in which they are tried. */
 import type { Credential, Mapping, Model } from '../core/catalog.ts'
-import { errors } from '../core/error.ts'
+import { errors, GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { isFree, namesOf } from '../core/offer.ts'
 import { operationOf, servedAs } from '../core/operation.ts'
@@ -67,8 +67,23 @@ export function plan(ex: Exchange, options: PlanOptions): Target[] {
 }
 
 /** What the caller pays to the provider itself may cost whatever it does. */
-const isPayable = ({ mapping, credential }: Target): boolean =>
+const isPayable = ({ mapping, credential }: Pick<Target, 'mapping' | 'credential'>): boolean =>
   mapping.price !== undefined || mapping.unpriced === 'allow' || isByok(credential)
+
+/** Whether the caller has, or may use, a credential for an offer, and a price to pay. Its rules are another matter. */
+export function isCallable(ex: Exchange, mapping: Mapping): boolean {
+  const { model, provider, wires } = mapping
+  if (provider.priority <= 0 || ![...wires.keys()].some(op => operationOf(op).servedBy(model))) return false
+  try {
+    return credentialsFor(ex, provider).some(credentials =>
+      credentials.some(credential => isFor(mapping)(credential) && isPayable({ mapping, credential })),
+    )
+  } catch (thrown) {
+    // A key of its own that cannot be opened calls nobody; the log tells of it.
+    if (thrown instanceof GatewayError) return false
+    throw thrown
+  }
+}
 
 function models(ex: Exchange, request: Asked, wanted: Wanted, options: PlanOptions): Model[] {
   if (wanted.kind === 'model') return [wanted.model]

@@ -107,6 +107,68 @@ t.test(
   },
 )
 
+/** What a key is shown. */
+async function listedFor(catalog: Catalog, caller: Caller, query = ''): Promise<string[]> {
+  const ex = ask(catalog, {}, caller)
+  const listing = exchange({ endpoint: models, query, snapshot: { catalog }, principal: ex.principal! })
+  listing.policy = ex.policy
+  listing.access = ex.access
+  return (await listingOf<{ id: string }>(listing)).map(({ id }) => id)
+}
+
+t.test('a key lists what it could call now, by the mode of its project and its own keys', async t => {
+  const acme = provider('acme')
+  const catalog = catalogOf({
+    m: [[acme], [provider('best', { credentials: [] })]],
+    poor: [[provider('poor', { credentials: [] })]],
+    dear: [[acme, { price: undefined, unpriced: 'refuse' }]],
+    local: [[provider('local', { auth: { scheme: 'none' }, credentials: [] })]],
+    off: [[provider('off', { priority: 0 })]],
+    mute: [[provider('mute', { wires: new Map() })]],
+    mine: [[provider('mine', { owner: 'org-1', credentials: [] })]],
+  })
+  const only = { ...own('k3'), models: ['other'] }
+  const rows: [Caller, ids: string][] = [
+    [{ mode: 'credits' }, 'm local'],
+    [{ mode: 'credits', keys: { poor: [own('k1')] } }, 'm local'],
+    [{ mode: 'api-keys' }, ''],
+    [{ mode: 'api-keys', keys: { best: [own('k1')] } }, 'm'],
+    [{ mode: 'api-keys', keys: { acme: [own('k1')] } }, 'm dear'],
+    [{ mode: 'hybrid' }, 'm local'],
+    [{ mode: 'hybrid', keys: { poor: [own('k1')], acme: [own('k2')], mine: [own('k3')] } }, 'm poor dear local mine'],
+    [{ mode: 'api-keys', keys: { poor: [only] } }, ''],
+    [{ mode: 'api-keys', keys: { poor: [only, { ...only, models: ['poor/poor'] }] } }, 'poor'],
+  ]
+  for (const [caller, ids] of rows) {
+    const shown = await listedFor(catalog, caller)
+    t.equal(shown.join(' '), ids, JSON.stringify(caller))
+    for (const id of catalog.models.keys()) {
+      const isCalled = Array.isArray(planned(catalog, { model: id }, caller))
+      t.equal(shown.includes(id), isCalled, `${id} as it is planned`)
+    }
+    t.equal((await listedFor(catalog, caller, 'include_restricted=1')).length, 7, 'all is public')
+  }
+  t.strictSame(await listedFor(catalog, { mode: 'hybrid', keys: { best: [own('k')] } }, 'mapped=1'), [
+    'acme/m',
+    'best/m',
+    'local/local',
+  ])
+  const ex = ask(catalog, {}, { mode: 'hybrid' })
+  const unreadable = new GatewayError({ status: 503, type: 'api_error', code: 'credential_unavailable', message: '' })
+  const listing = exchange({ endpoint: models, snapshot: { catalog }, principal: ex.principal! })
+  Object.assign(listing, { access: ex.access, policy: { ...ex.policy, catalog: () => catalog } })
+  Object.assign(listing.policy!, {
+    credentials() {
+      throw unreadable
+    },
+  })
+  t.strictSame(
+    (await listingOf<{ id: string }>(listing)).map(({ id }) => id),
+    ['local'],
+    'with keys that cannot be opened nothing is called',
+  )
+})
+
 t.test('the mode of a project decides whose credentials are tried, own ones before those of the gateway', async t => {
   const acme = provider('acme', { priority: 3 })
   const catalog = catalogOf({
@@ -263,19 +325,9 @@ t.test('the listing holds what can be called, and nothing else', async t => {
   await fc.assert(
     fc.asyncProperty(levels, levels, fc.option(demands, { nil: undefined }), async (rules, keyRules, asked) => {
       const restrictions = { rules, keyRules, ...(asked && { compliance: { ...noDemands, ...asked } }) }
-      const listed = async (query: string) => {
-        const ex = ask(catalog, {}, restrictions)
-        const listing = exchange({ endpoint: models, query, snapshot: { catalog }, principal })
-        listing.policy = ex.policy
-        listing.access = ex.access
-        return (await listingOf<{ id: string }>(listing)).map(({ id }) => id)
-      }
+      const listed = (query: string) => listedFor(catalog, restrictions, query)
       const callable = (all: readonly string[]) =>
-        all.filter(model => {
-          const answer = planned(catalog, { model }, restrictions)
-          // The price of acme/c is unknown: that is another refusal than that of a policy.
-          return Array.isArray(answer) || answer.status === 402
-        })
+        all.filter(model => Array.isArray(planned(catalog, { model }, restrictions)))
       const mapped = [...catalog.models.values()].flatMap(model =>
         model.mappings.map(mapping => `${mapping.provider.id}/${model.id}`),
       )
