@@ -8,11 +8,12 @@ import { table } from './table.ts'
 
 const showProviders = (providers: readonly ListedProvider[]): string =>
   table(
-    ['id', 'name', 'status', 'models', 'wires', 'credentials'],
-    providers.map(({ id, name, status, models, wires, credentials }) => [
+    ['id', 'name', 'status', 'variables', 'models', 'wires', 'credentials'],
+    providers.map(({ id, name, status, variables, models, wires, credentials }) => [
       id,
       name,
       status,
+      variables.join(', '),
       models,
       Object.values(wires).join(', '),
       credentials.map(({ fingerprint }) => fingerprint).join(', '),

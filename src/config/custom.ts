@@ -107,7 +107,8 @@ function fileOf(source: Source, plain: unknown): ConfigFile<ProviderFile> {
   withoutSecret(plain, source)
   const result = check(providerFile, plain, [['auth', 'secret']])
   if ('problem' in result) throw source.error(result.problem.message, result.problem.path, result.problem.at)
-  return { source, value: result.value, secrets: [['auth', 'secret']], references: [], digest: '' }
+  const secrets = [['auth', 'secret']]
+  return { source, value: result.value, secrets, variables: { secret: [], address: [] }, references: [], digest: '' }
 }
 
 /** The schemes want a secret; an organization gives it apart, so that it is kept under a master key. */

@@ -7,16 +7,25 @@ import type { Schema } from '../core/schema.ts'
 import { ConfigError } from './error.ts'
 import { parseFile } from './large.ts'
 import { parsedAtBuild } from './parsed.ts'
-import { type Env, expand, referencedFiles, resolveReferences, systemProblem, unresolved } from './reference.ts'
+import {
+  type Env,
+  expand,
+  referencedFiles,
+  resolveReferences,
+  systemProblem,
+  unresolved,
+  variablesIn,
+} from './reference.ts'
 import { type Path, Source, samePath } from './source.ts'
 import { check } from './validate.ts'
-import { expandReferences } from './yaml.ts'
+import { type Expanded, expandReferences } from './yaml.ts'
 
 const MAX_BYTES = 1024 * 1024
 /** Values that are frozen before others run. */
 const AT_ONCE = 10_000
 /** Where a reference may be shown: addresses and paths, which hold no secret. */
 const OPEN = new Set<unknown>(['server', 'catalog', 'base_url'])
+const ADDRESS: Path = ['base_url']
 
 export interface ConfigFile<T> {
   readonly source: Source
@@ -24,6 +33,8 @@ export interface ConfigFile<T> {
   readonly value: T
   /** Where `value` holds what must not be shown. */
   readonly secrets: readonly Path[]
+  /** Environment variables that its one secret is read from, and those of its address. */
+  readonly variables: Readonly<Record<'secret' | 'address', readonly string[]>>
   /** Files that it refers to as `${file:…}`, as absolute paths. */
   readonly references: readonly string[]
   /** Hash of the effective values, in which secrets count by their fingerprints, and `own` variables by their names. */
@@ -104,6 +115,10 @@ export class FileReader<T> {
       source,
       value: result.value,
       secrets,
+      variables: {
+        secret: this.#secret ? variablesAt(this.#secret, expanded) : [],
+        address: variablesAt(ADDRESS, expanded).filter(name => !this.#own.has(name)),
+      },
       references: referencedFiles(references, folder),
       digest: sha256(JSON.stringify(masked({ value: replaced(result.value, places), secrets }, fingerprint))),
     }
@@ -116,6 +131,9 @@ export class FileReader<T> {
     for (const path of this.#cache.keys()) if (!paths.includes(path)) this.#cache.delete(path)
   }
 }
+
+const variablesAt = (at: Path, expanded: readonly Expanded[]): string[] =>
+  expanded.filter(({ path }) => samePath(path, at)).flatMap(({ text }) => variablesIn(text))
 
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 

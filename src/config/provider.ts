@@ -32,6 +32,7 @@ export function linkProvider(file: ConfigFile<ProviderFile>, registries: WireReg
     headers: headers(file),
     passHeaders: passHeaders(file, registries),
     credentials: linkCredentials(file),
+    variables: file.variables,
     wires: linkWires(source, value.wires, registries, ['wires']),
     quirks: { ...value.quirks, clamp: clamps(file) },
     timeouts: {

@@ -51,6 +51,10 @@ export const unresolved = (references: References, names: ReadonlySet<string>): 
     }),
   )
 
+/** The names of the environment variables in a text. */
+export const variablesIn = (text: string): string[] =>
+  [...text.matchAll(REFERENCE)].flatMap(([, name = '']) => VARIABLE.exec(name)?.[1] ?? [])
+
 const fileOf = (name: string, folder: string): string | undefined =>
   name.startsWith('file:') && name.length > 5 ? resolve(folder, name.slice(5).trim()) : undefined
 

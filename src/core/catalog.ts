@@ -104,6 +104,8 @@ export interface Provider {
   /** By a client's header in lower case: tokens that are passed on besides those of its wire; `*` ends a prefix. */
   readonly passHeaders: Readonly<Record<string, readonly string[]>>
   readonly credentials: readonly Credential[]
+  /** Environment variables that its file reads: those of the credential, and those of the address. */
+  readonly variables?: Readonly<Record<'secret' | 'address', readonly string[]>>
   readonly wires: ReadonlyMap<Op, Translator>
   readonly quirks: Quirks
   readonly timeouts: Timeouts

@@ -151,8 +151,14 @@ export const errors = {
     ),
   forbidden: (message: string) => invalid(403, 'permission_denied', message),
   notFound: (message: string) => invalid(404, 'not_found', message),
-  modelNotFound: (model: string, hint = '') =>
-    invalid(404, 'model_not_found', `The model "${model}" does not exist.${hint} GET /v1/models lists all.`, 'model'),
+  /** `file` is where an operator would add it. */
+  modelNotFound: (model: string, hint = '', file?: string) =>
+    invalid(
+      404,
+      'model_not_found',
+      `The model "${model}" does not exist.${hint} GET /v1/models lists all${file ? `; operators add models in ${file}` : ''}.`,
+      'model',
+    ),
   methodNotAllowed: (method: string, allow: string[]) =>
     new GatewayError({
       status: 405,

@@ -29,6 +29,9 @@ function expectedOneOf(names: readonly string[]): string {
   return `; expected ${names.slice(0, MAX_LISTED).join(', ')}${rest > 0 ? ` or one of ${rest} more` : ''}`
 }
 
+/** `a, b or c` */
+export const anyOf = (names: readonly string[]): string => names.join(', ').replace(/, ([^,]+)$/, ' or $1')
+
 /** The closest valid name within three edits, and within half of the name's length. */
 export function nearest(name: string, valid: Iterable<string>): string | undefined {
   let best: string | undefined

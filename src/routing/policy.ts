@@ -2,11 +2,14 @@
 import type { Credential, Mapping, Provider } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
+import { anyOf } from '../core/nearest.ts'
 import type { Denial } from '../core/policy.ts'
 import type { Target } from '../core/translator.ts'
 
 /** Reasons that one refusal names. */
 const MAX_REASONS = 3
+/** Credentials that one refusal asks for. */
+const MAX_NAMED = 4
 
 /** The offers of `model` (as it was asked for) that the caller may use. Throws 403 with the reasons when none is. */
 export function permitted(ex: Exchange, offers: readonly Mapping[], model: string): readonly Mapping[] {
@@ -72,5 +75,14 @@ export function uncredentialed({ principal }: Exchange, offers: readonly Mapping
   if (principal?.mode === 'api-keys') {
     return errors.noProviderKey(model, [...new Set(offers.map(({ provider }) => provider.id))])
   }
-  return errors.noProvider(model, 'no provider of it has a credential.')
+  const named = [...new Set(offers.flatMap(({ provider }) => keyOf(provider)))]
+  const some = named.length > MAX_NAMED ? [...named.slice(0, MAX_NAMED), 'another one of its providers'] : named
+  const remedy = some.length > 0 ? ` Set ${anyOf(some)} and restart the gateway.` : ''
+  return errors.noProvider(model, `no provider of it has a credential.${remedy}`)
+}
+
+/** What an operator would set for a provider; nothing where that is no variable. */
+function keyOf({ variables }: Provider): readonly string[] {
+  const names = variables?.secret ?? []
+  return names.length > 0 ? [names.join(' and ')] : []
 }

@@ -1,7 +1,11 @@
 /** What a model string means: `auto`, a canonical id or alias, or `<provider>/<model>`. */
 import type { Catalog, Mapping, Model, OpenModels, Provider } from '../core/catalog.ts'
-import { errors } from '../core/error.ts'
+import { errors, type GatewayError } from '../core/error.ts'
+import { anyOf, similar } from '../core/nearest.ts'
 import { offerOf } from '../core/offer.ts'
+
+/** Names that one refusal suggests. */
+const MAX_NEAR = 3
 
 export type Wanted =
   | { readonly kind: 'auto' }
@@ -38,7 +42,11 @@ export function resolve(catalog: Catalog, name: string): Wanted {
     if (own) return { kind: 'model', model: own.model, provider, name: rest }
     const open = catalog.open?.get(provider.id)?.find(rest)
     if (open) return { kind: 'model', model: open.model, provider, name: rest }
-    if (offered) throw errors.unsupported(`Provider ${provider.id} does not serve the model "${offered.id}".`, 'model')
+    if (offered) {
+      const served = `Provider ${provider.id} does not serve the model "${offered.id}"`
+      const file = provider.owner === undefined ? `; operators add it in providers.d/${provider.id}.yaml` : ''
+      throw errors.unsupported(`${served}${file}.`, 'model')
+    }
   }
 
   const known = externals(catalog).get(name) ?? foundAs(catalog, name)
@@ -46,10 +54,42 @@ export function resolve(catalog: Catalog, name: string): Wanted {
     const forms = known.map(mapping => `"${offerOf(mapping)}"`).join(' or ')
     throw errors.unsupported(`"${name}" is a provider's own name; request it as ${forms}.`, 'model', 'model_not_found')
   }
-  throw errors.modelNotFound(name)
+  throw unknown(catalog, name)
 }
 
 const find = (catalog: Catalog, id: string): Model | undefined => catalog.models.get(id) ?? catalog.aliases.get(id)
+
+/** Tells the names that are near, and the file that a model is added to. */
+function unknown(catalog: Catalog, name: string): GatewayError {
+  const slash = name.indexOf('/')
+  const provider = slash > 0 ? catalog.providers.get(name.slice(0, slash)) : undefined
+  const rest = name.slice(slash + 1)
+  const near = provider
+    ? similar(rest, namesAt(catalog, provider)).map(one => `${provider.id}/${one}`)
+    : // Others write a model's maker before its name.
+      [...(slash > 0 && find(catalog, rest) ? [rest] : []), ...similar(name, namesIn(catalog))].slice(0, MAX_NEAR)
+  const hint = near.length > 0 ? ` Did you mean ${anyOf(near.map(one => `"${one}"`))}?` : ''
+  const file = provider && provider.owner === undefined ? `providers.d/${provider.id}.yaml` : 'config/models.d'
+  return errors.modelNotFound(name, hint, file)
+}
+
+const names = new WeakMap<Catalog, readonly string[]>()
+/** Every name without a provider. */
+function namesIn(catalog: Catalog): readonly string[] {
+  let known = names.get(catalog)
+  if (!known) {
+    known = [...catalog.models.keys(), ...catalog.aliases.keys(), ...(catalog.pinned?.keys() ?? [])]
+    names.set(catalog, known)
+  }
+  return known
+}
+
+const namesAt = ({ models, open }: Catalog, provider: Provider): readonly string[] => [
+  ...[...models.values()]
+    .filter(({ mappings }) => mappings.some(mapping => mapping.provider === provider))
+    .flatMap(({ id, aliases }) => [id, ...aliases]),
+  ...(open?.get(provider.id)?.listed ?? []).map(({ externalId }) => externalId),
+]
 
 /** Of the offers that providers have listed, those of this name. */
 const foundAs = ({ open = new Map<string, OpenModels>() }: Catalog, name: string): readonly Mapping[] =>

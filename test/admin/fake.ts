@@ -49,7 +49,7 @@ const provider = (id: string, rest: Partial<Provider>): Provider => ({
 const live = provider('live-one', {
   credentials: [{ id: 'c1', source: 'platform', secret: CANARY, fingerprint: 'f1e2d3' }],
 })
-const keyless = provider('keyless', {})
+const keyless = provider('keyless', { variables: { secret: ['KEYLESS_API_KEY'], address: [] } })
 const local = provider('local', { auth: { scheme: 'none' } })
 
 /** One model with three offers: priced, unpriced without a credential, and over since long. */

@@ -14,11 +14,13 @@ import {
   type Files,
   fakeRegistries,
   GATEWAY,
+  KEY,
   linked,
   loadIn,
   mapping,
   PROVIDER,
   providerYaml,
+  ref,
   refusal,
 } from './kit.ts'
 
@@ -63,6 +65,17 @@ t.test('a manifest names what more of a client’s headers is passed on', async 
   const passed = 'pass_headers: { anthropic-beta: [context-1m-2025-08-07, mcp-*, "*"] }\n'
   const snapshot = await load(edited(PROVIDER, 'timeouts:', `${passed}timeouts:`))
   t.strictSame(acme(snapshot).passHeaders, { 'anthropic-beta': ['context-1m-2025-08-07', 'mcp-*', '*'] })
+})
+
+t.test('a provider knows the variables that it waits for', async t => {
+  const address = edited(PROVIDER, 'api.acme', `${ref('SITE:-api')}.acme`)[PROVIDER]!
+  const waiting = async (secret: string) => {
+    const files = { [PROVIDER]: `# ${ref('COMMENT')}\n${address.replace(KEY, secret)}` }
+    return acme(await load(files, { TEAM: 'x' })).variables
+  }
+  const secret = `"${ref('ACME_ID')}:${ref('ACME_API_KEY:-')}"`
+  t.strictSame(await waiting(secret), { secret: ['ACME_ID', 'ACME_API_KEY'], address: ['SITE'] })
+  t.strictSame(await waiting('""'), { secret: [], address: ['SITE'] })
 })
 
 t.test('an alias on a line of its own means a model, or one provider with it', async t => {

@@ -31,6 +31,10 @@ const provider = (id: string, more: Partial<Provider> = {}): Provider =>
     provider: { id, wires: new Map([['chat', translator]]), credentials: [platform(id)], priority: 1, ...more },
   }).provider
 
+/** Without a credential, for want of these variables. */
+const awaiting = (id: string, ...secret: string[]) =>
+  provider(id, { credentials: [], variables: { secret, address: ['NOT_TOLD'] } })
+
 type Offer = readonly [by: Provider, more?: Partial<Mapping>]
 function catalogOf(rows: Readonly<Record<string, readonly Offer[]>>): Catalog {
   const catalog = { models: new Map<string, Model>(), aliases: new Map<string, Model>(), providers: new Map() }
@@ -179,6 +183,8 @@ t.test('the mode of a project decides whose credentials are tried, own ones befo
     ],
     poor: [[provider('poor', { credentials: [] })]],
     dear: [[acme, { price: undefined, unpriced: 'refuse' }]],
+    waiting: [[awaiting('a', 'A_KEY')], [awaiting('b', 'B_ID', 'B_KEY')], [awaiting('c')], [awaiting('d', 'A_KEY')]],
+    many: Array.from({ length: 6 }, (_, at) => [awaiting(`p${at}`, `K${at}`)] as const),
   })
   const keys = { acme: [own('k1'), own('k2')], best: [own('k3')] }
   const rows: [Caller, model: string, got: string[] | { status: number; code: string; message: RegExp }][] = [
@@ -199,6 +205,24 @@ t.test('the mode of a project decides whose credentials are tried, own ones befo
     ],
     [{ mode: 'credits' }, 'poor', { status: 503, code: 'no_provider', message: /credential/ }],
     [{ mode: 'hybrid' }, 'poor', { status: 503, code: 'no_provider', message: /credential/ }],
+    [
+      { mode: 'credits' },
+      'waiting',
+      {
+        status: 503,
+        code: 'no_provider',
+        message: /no provider of it has a credential\. Set A_KEY or B_ID and B_KEY and restart the gateway\.$/,
+      },
+    ],
+    [
+      { mode: 'credits' },
+      'many',
+      {
+        status: 503,
+        code: 'no_provider',
+        message: /Set K0, K1, K2, K3 or another one of its providers and restart the gateway\.$/,
+      },
+    ],
     [{ mode: 'credits' }, 'dear', { status: 402, code: 'billing_error', message: /unknown/ }],
     [{ mode: 'hybrid', keys }, 'dear', ['k1', 'k2']],
     [{ mode: 'api-keys', keys }, 'dear', ['k1', 'k2']],

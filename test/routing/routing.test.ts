@@ -101,14 +101,33 @@ t.test('a model name is an id, an alias, or either behind its provider', async t
 
   const refused: [name: string, status: number, code: string, said: RegExp][] = [
     ['unknown', 404, 'model_not_found', /"unknown" does not exist.*GET \/v1\/models/],
-    ['acme/unknown', 404, 'model_not_found', /"acme\/unknown" does not exist/],
+    [
+      'lrage',
+      404,
+      'model_not_found',
+      /does not exist\. Did you mean "large"\? GET .*; operators add models in config\/models\.d\.$/,
+    ],
+    ['arg', 404, 'model_not_found', /Did you mean "large" or "best\/large"\?/],
+    [
+      'acme/unknown',
+      404,
+      'model_not_found',
+      /"acme\/unknown" does not exist.*add models in providers\.d\/acme\.yaml\.$/,
+    ],
+    ['acme/larg', 404, 'model_not_found', /Did you mean "acme\/large"/],
+    ['nobody/small', 404, 'model_not_found', /"nobody\/small" does not exist\. Did you mean "small"\?/],
     ['nobody/large', 404, 'model_not_found', /"nobody\/large"/],
     ['acme/', 404, 'model_not_found', /./],
     ['/large', 404, 'model_not_found', /./],
     ['Large', 404, 'model_not_found', /./],
     ['acme/large-2026', 400, 'model_not_found', /request it as "acme\/large"\./],
     ['shared', 400, 'model_not_found', /request it as "best\/large" or "best\/small"\./],
-    ['acme/small', 400, 'model_not_supported', /Provider acme does not serve the model "small"/],
+    [
+      'acme/small',
+      400,
+      'model_not_supported',
+      /Provider acme does not serve the model "small"; .* providers\.d\/acme\.yaml\.$/,
+    ],
     ...['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'acme/__proto__', '__proto__/large'].map(
       (name): [string, number, string, RegExp] => [name, 404, 'model_not_found', /does not exist/],
     ),

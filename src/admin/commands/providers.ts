@@ -28,6 +28,7 @@ const describe = (provider: Provider, catalog: Catalog, models: number) => ({
   name: provider.name,
   status: providerStatus(provider, catalog),
   models,
+  variables: [...(provider.variables?.secret ?? []), ...(provider.variables?.address ?? [])],
   wires: Object.fromEntries([...provider.wires].map(([op, { wire }]): [string, string] => [op, wire])),
   credentials: provider.credentials.map(({ source, fingerprint }) => ({ source, fingerprint })),
 })
