@@ -1,7 +1,6 @@
 /** Chat requests of the chat completions wire. Provider differences are data, applied to the body afterwards. */
 import {
   type ChatRequest,
-  effortOf,
   errors,
   type Json,
   type Mapping,
@@ -11,6 +10,7 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { encodeMessage } from './messages.ts'
+import { addReasoning } from './reasoning.ts'
 import { withTextResults } from './results.ts'
 
 /** Parameters that mean the same on both sides. */
@@ -45,9 +45,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const maxTokens = request.max_completion_tokens ?? request.max_tokens
   if (maxTokens != null) body.max_tokens = maxTokens
   if ((request.n ?? 1) > 1) body.n = request.n
-  const effort = effortOf(request, mapping)
-  // A model that cannot reason is not told not to.
-  if (effort !== undefined && (effort !== 'none' || mapping.supports.has('reasoning'))) body.reasoning_effort = effort
+  addReasoning(body, request, mapping)
   if (request.effort != null && mapping.supports.has('effort')) body.effort = request.effort
   const tier = request.service_tier ?? 'auto'
   if (tier !== 'auto' && tier !== 'default') body.service_tier = tier

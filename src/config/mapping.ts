@@ -106,6 +106,7 @@ function linkMapping(
     supports: new Set(entry.supports),
     reasoningEfforts: entry.reasoning_efforts,
     reasoningModes: entry.reasoning_modes,
+    reasoningSwitch: entry.reasoning_switch,
     serviceTiers: entry.service_tiers,
     regions: linkRegions(entry, provider, fail),
     parameters: entry.parameters && new Set(entry.parameters),

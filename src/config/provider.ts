@@ -44,6 +44,7 @@ export function linkProvider(file: ConfigFile<ProviderFile>, registries: WireReg
     concurrency: value.concurrency,
     priority: value.priority,
     dataPolicy: dataPolicy(value),
+    inlineMedia: value.inline_media,
     reasoningReplay: value.reasoning_replay,
   })
 }

@@ -125,6 +125,22 @@ const auth = s.object({
 })
 export type AuthEntry = Infer<typeof auth>
 
+const state = called('true, false or a word', s.either(s.boolean(), text))
+/**
+ * The provider's own field that turns reasoning on and off. An effort turns it on, `none` and a tool that is forced turn
+ * it off. The effort itself is sent too where `reasoning_efforts` names any but `none`.
+ */
+const reasoningSwitch = s.object({
+  field: s.string({
+    pattern: '^[A-Za-z_]\\w{0,63}(\\.[A-Za-z_]\\w{0,63})?$',
+    description: 'a field such as "enable_thinking" or "thinking.type"',
+  }),
+  on: state,
+  off: s.optional(state),
+  /** The field that takes a budget of tokens. */
+  budget: s.optional(text),
+})
+
 const stability = s.enum('stable', 'beta', 'experimental', 'unstable')
 const count = s.optional(s.integer({ minimum: 1 }))
 const lifecycle = {
@@ -148,6 +164,7 @@ const offer = {
   supports: s.default(s.array(s.enum(...capabilities)), []),
   reasoning_efforts: s.default(s.array(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')), []),
   reasoning_modes: s.default(s.array(s.enum('standard', 'pro')), []),
+  reasoning_switch: s.optional(reasoningSwitch),
   service_tiers: s.default(s.array(s.enum('flex', 'priority')), []),
   tier_factors: s.optional(s.object({ flex: s.optional(factor), priority: s.optional(factor) })),
   regions: s.default(s.array(text), []),
@@ -212,6 +229,8 @@ export const providerFile = s.object({
     {},
   ),
   concurrency: s.default(s.integer({ minimum: 1, maximum: 100_000 }), 256),
+  /** Images at addresses are fetched for it, for a provider that takes them as data only. */
+  inline_media: s.default(s.boolean(), false),
   reasoning_replay: s.optional(s.enum('reasoning', 'reasoning_content', 'reasoning_details')),
   priority: s.default(s.number({ minimum: 0 }), 1),
   data_policy: s.optional(

@@ -113,8 +113,21 @@ export interface Provider {
   readonly concurrency: number
   readonly priority: number
   readonly dataPolicy: DataPolicy
+  /** It takes images as data only, although its wire has addresses, too. */
+  readonly inlineMedia?: boolean
   /** Field that carries earlier reasoning back to this provider, for providers that want it. */
   readonly reasoningReplay: 'reasoning' | 'reasoning_content' | 'reasoning_details' | undefined
+}
+
+/** A field of a provider's own that turns reasoning on and off, in place of `reasoning_effort` or beside it. */
+export interface ReasoningSwitch {
+  /** `name`, or `name.within`. */
+  readonly field: string
+  readonly on: string | boolean
+  /** Undefined for a model that always reasons. */
+  readonly off?: string | boolean | undefined
+  /** The field that takes a budget of tokens. */
+  readonly budget?: string | undefined
 }
 
 /** One provider's offer of one model. */
@@ -137,6 +150,7 @@ export interface Mapping {
   readonly supports: ReadonlySet<Capability>
   readonly reasoningEfforts: readonly string[]
   readonly reasoningModes: readonly string[]
+  readonly reasoningSwitch?: ReasoningSwitch | undefined
   readonly serviceTiers: readonly string[]
   readonly regions: readonly string[]
   /** Accepted request parameters; undefined means all of the wire. */

@@ -20,7 +20,8 @@ export const translate: FilterFactory<object> = {
         const target = ex.target!
         refuseForeign(ex, target)
         const input = accepted(ex, target)
-        const plain = target.translator.inlineMedia && 'messages' in input ? images.inlined(ex, input) : input
+        const inlined = target.translator.inlineMedia || target.provider.inlineMedia
+        const plain = inlined && 'messages' in input ? images.inlined(ex, input) : input
         if (plain instanceof Promise) {
           return plain.then(inlined => {
             encode(ex, inlined, target)

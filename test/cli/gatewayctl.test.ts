@@ -88,7 +88,11 @@ t.test('every command prints one JSON value under --json, and something legible 
       { reason: 'weighted-score', candidates: [{ offer: 'live-one/acme-large', score: 0.0429 }, {}] },
       /^acme-large: live-one\/acme-large \(weighted-score\)\n\n#[\s\S]*open 13s\n[\s\S]*local\/acme-large.*1\.5000\n[\s\S]*no credential\n$/,
     ],
-    [['providers', 'list'], [{ id: 'live-one' }, { id: 'keyless' }, {}], /keyless +keyless inc\. +no credential +KEYLESS_API_KEY +1/],
+    [
+      ['providers', 'list'],
+      [{ id: 'live-one' }, { id: 'keyless' }, {}],
+      /keyless +keyless inc\. +no credential +KEYLESS_API_KEY +1/,
+    ],
     [['models', 'list'], [{ id: 'acme-large' }], /acme-large +live-one +yes +200000 +2\.5 +10 +acme-l\n/],
     [['models', 'list', 'nothing-like-it'], [], /^model/],
     [

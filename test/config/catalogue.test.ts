@@ -6,6 +6,7 @@ import { linkCatalog } from '../../src/config/catalog.ts'
 import { type ConfigFiles, loadFiles } from '../../src/config/load.ts'
 import type { Mapping, Model } from '../../src/core/catalog.ts'
 import type { GatewayError } from '../../src/core/error.ts'
+import type { Translator } from '../../src/core/translator.ts'
 import { models as listing } from '../../src/endpoints/models.ts'
 import { Registry } from '../../src/registry.ts'
 import { plan } from '../../src/routing/plan.ts'
@@ -156,11 +157,13 @@ t.test('every name of an offer means it', async t => {
   }
 })
 
+/** Where a request for a model goes. */
+const planned = (model: string) => {
+  const request = { model, messages: [{ role: 'user', content: 'hi' }] }
+  return plan(exchange({ request, snapshot: { catalog } }), { auto: [] })
+}
+
 t.test('every offer of a model that answers chats is reached by its canonical id and with its prefix', async t => {
-  const planned = (model: string) => {
-    const request = { model, messages: [{ role: 'user', content: 'hi' }] }
-    return plan(exchange({ request, snapshot: { catalog } }), { auto: [] })
-  }
   for (const offer of offers) {
     const { model, provider } = offer
     if (opOf(model) !== 'chat' || (model.deactivatedAt ?? '9') <= today) continue
@@ -179,5 +182,30 @@ t.test('every offer of a model that answers chats is reached by its canonical id
       [],
       `${provider.id} only`,
     )
+  }
+})
+
+t.test('providers that turn reasoning on and off by a field of their own are told by it', async t => {
+  const rows: [offer: string, request: object, sent: object][] = [
+    ['deepseek/deepseek-v4-pro', { reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
+    [
+      'deepseek/deepseek-v4-pro',
+      { reasoning_effort: 'max' },
+      { thinking: { type: 'enabled' }, reasoning_effort: 'max' },
+    ],
+    ['alibaba/qwen-plus', { reasoning_effort: 'none' }, { enable_thinking: false }],
+    ['alibaba/qwen-plus', { reasoning: { max_tokens: 100 } }, { enable_thinking: true, thinking_budget: 100 }],
+    ['moonshot/kimi-k2.6', { reasoning_effort: 'none' }, { thinking: { type: 'disabled' } }],
+    ['moonshot/kimi-k3', { reasoning_effort: 'low' }, { reasoning_effort: 'low' }],
+  ]
+  for (const [name, request, sent] of rows) {
+    const target = planned(name)[0]!
+    const { encode } = target.translator as Translator<'chat'>
+    const {
+      model: _model,
+      messages: _messages,
+      ...body
+    } = encode({ ...request, model: name, messages: [] }, target, false).body
+    t.strictSame(body, sent, `${name} ${JSON.stringify(request)}`)
   }
 })

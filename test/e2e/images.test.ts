@@ -73,6 +73,7 @@ const gateway = await startGateway(t, {
       models: [{ ...testMapping, model: 'rock', id: 'anthropic.claude-sonnet-4-6' }],
     },
     plain: { base_url: upstream.url('plain'), models: [{ ...testMapping, model: 'address' }] },
+    bytes: { base_url: upstream.url('bytes'), inline_media: true, models: [{ ...testMapping, model: 'bytes' }] },
   },
   config: { server: { fetch_from: [origin] }, endpoints: { chat: { admission: { lag: '60s' } } } },
   env: {
@@ -129,6 +130,13 @@ group('an image at an address reaches a provider that takes data as data, whole 
   t.equal((await ask('rock', [`${origin}/dog.jpg`])).status, 200, 'on the other such wire too')
   const [entry] = await upstream.record('rock')
   t.match(JSON.stringify(entry!.body), `"image":{"format":"jpeg","source":{"bytes":"${dog[1]}"}}`)
+  t.equal(
+    (await ask('bytes', [`${origin}/cat.png`])).status,
+    200,
+    'and where a provider of a wire with addresses wants it',
+  )
+  const [plain] = await upstream.record('bytes')
+  t.match(JSON.stringify(plain!.body), `"image_url":{"url":"data:image/png;base64,${cat[1]}"}`)
 })
 
 group('an image is fetched once for all providers that are tried', async t => {

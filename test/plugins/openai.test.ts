@@ -123,6 +123,72 @@ t.test('a budget of tokens is the nearest effort that the mapping lists', async 
   t.equal(effort(1, ['none']), undefined, 'never none')
 })
 
+t.test('a field of the provider turns reasoning on and off', async t => {
+  const tools = [{ type: 'function', function: { name: 'f' } }]
+  const named = { type: 'function', function: { name: 'f' } }
+  const word = { field: 'thinking.type', on: 'enabled', off: 'disabled' }
+  const flag = { field: 'enable_thinking', on: true, off: false, budget: 'thinking_budget' }
+  const [on, off] = [{ thinking: { type: 'enabled' } }, { thinking: { type: 'disabled' } }]
+  const rows: [says: string, reasoningSwitch: Json, efforts: string[], request: Json, sent: Json][] = [
+    ['nothing said', word, ['none', 'high'], {}, {}],
+    ['an effort', word, ['none', 'high'], { reasoning_effort: 'high' }, { ...on, reasoning_effort: 'high' }],
+    [
+      'an effort that is not known',
+      word,
+      ['high'],
+      { reasoning: { effort: 'low' } },
+      { ...on, reasoning_effort: 'low' },
+    ],
+    ['none', word, ['none', 'high'], { reasoning_effort: 'none' }, off],
+    ['an effort of a model without', flag, [], { reasoning_effort: 'low' }, { enable_thinking: true }],
+    ['an effort of a model that knows none', flag, ['none'], { reasoning_effort: 'low' }, { enable_thinking: true }],
+    ['a budget', flag, [], { reasoning: { max_tokens: 500 } }, { enable_thinking: true, thinking_budget: 500 }],
+    [
+      'a budget before an effort',
+      flag,
+      ['high'],
+      { reasoning: { effort: 'high', max_tokens: 5 } },
+      { enable_thinking: true, thinking_budget: 5 },
+    ],
+    [
+      'a budget within the limit',
+      flag,
+      [],
+      { reasoning: { max_tokens: 500 }, max_tokens: 100 },
+      { enable_thinking: true, thinking_budget: 99, max_tokens: 100 },
+    ],
+    ['a budget that has no field', word, [], { reasoning: { max_tokens: 500 } }, on],
+    ['a forced tool', word, ['high'], { tools, tool_choice: 'required', reasoning_effort: 'high' }, off],
+    ['a named tool', flag, [], { tools, tool_choice: named }, { enable_thinking: false }],
+    [
+      'a tool that may be called',
+      flag,
+      [],
+      { tools, tool_choice: 'auto', reasoning_effort: 'low' },
+      { enable_thinking: true },
+    ],
+    ['a choice without tools', flag, [], { tool_choice: 'required' }, {}],
+    ['none where it is always on', { field: 'thinking.type', on: 'enabled' }, [], { reasoning_effort: 'none' }, {}],
+    [
+      'a forced tool where it is always on',
+      { field: 'a', on: 'b' },
+      [],
+      { tools, tool_choice: 'required', reasoning_effort: 'low' },
+      { a: 'b' },
+    ],
+  ]
+  for (const [says, reasoningSwitch, reasoningEfforts, request, sent] of rows) {
+    const {
+      model: _model,
+      messages: _messages,
+      tools: _tools,
+      tool_choice: _choice,
+      ...body
+    } = encode(request, offer({ supports: ['reasoning', 'tools'], reasoningSwitch, reasoningEfforts }))
+    t.strictSame(body, sent, says)
+  }
+})
+
 t.test('answers in all dialects give the same events', async t => {
   for (const { name, mode = 'stream', frames, shows } of answers) {
     t.strictSame(decode(mode, frames).flatMap(show), shows, name)
