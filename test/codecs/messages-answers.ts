@@ -180,6 +180,18 @@ export const answers: (readonly [says: string, events: Event[], content: Json[]]
     ],
   ],
   [
+    'seals of names that are half a character',
+    [
+      think('a', { format: 'x\ud800', block: 1, signature: 'acme:s' }),
+      tool(0, { id: 'c\ud800', name: 'f', args: '{}', signature: 'acme:t' }),
+    ],
+    [
+      { type: 'thinking', thinking: 'a', signature: seal('text|x%EF%BF%BD|1|acme:s') },
+      { type: 'thinking', thinking: '', signature: seal('call||c%EF%BF%BD|acme:t') },
+      { ...use('c\ud800', {}), extra_content: { vendor: { thought_signature: 'acme:t' } } },
+    ],
+  ],
+  [
     'C18 calls without arguments',
     [tool(0, { id: 'a', name: 'f' }), tool(1, { id: 'b', name: 'g', args: '' })],
     [use('a', {}), use('b', {}, 'g')],

@@ -2,6 +2,7 @@
  * Sealed reasoning of other dialects inside thinking blocks. A thinking block's signature is opaque to clients, and all
  * of them send it back, so it carries what such a block has no field for: base64 of `mgw|<what>|<dialect>|<place>|<seal>`.
  */
+import { wellFormed } from '../../core/json.ts'
 
 /** The dialect whose signatures stand in a thinking block as they are. */
 export const NATIVE_FORMAT = 'anthropic-claude-v1'
@@ -25,7 +26,7 @@ export interface Carried {
 }
 
 export function carry({ what, format = '', place, sealed }: Carried): string {
-  const text = `mgw|${what}|${encodeURIComponent(format)}|${encodeURIComponent(place)}|${sealed}`
+  const text = `mgw|${what}|${encoded(format)}|${encoded(place)}|${sealed}`
   return Buffer.from(text, 'utf8').toString('base64')
 }
 
@@ -43,6 +44,9 @@ export function carried(value: string): Carried | undefined {
     sealed: text.slice(head.length),
   }
 }
+
+/** Providers may name half a character, which cannot be encoded. */
+const encoded = (text: string): string => encodeURIComponent(wellFormed(text))
 
 /** Clients may change what they hold. */
 function decoded(text: string): string {
