@@ -8,10 +8,11 @@ import t, { type Test } from 'tap'
 import { Child } from '../helpers/child.ts'
 
 /** An empty folder in which npm has installed the package. Of the ports, that of the admin listener has no variable. */
-async function installed(t: Test, workers = 1) {
+async function installed(t: Test, { workers = 1, below = '' } = {}) {
   const root = fileURLToPath(new URL('../..', import.meta.url))
-  const dir = await mkdtemp(join(tmpdir(), 'installed-'))
-  t.teardown(() => rm(dir, { recursive: true, force: true }))
+  const base = await mkdtemp(join(tmpdir(), 'installed-'))
+  t.teardown(() => rm(base, { recursive: true, force: true }))
+  const dir = join(base, below)
   const own = join(dir, 'node_modules/model-gateway')
   await mkdir(own, { recursive: true })
   const { files } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { files: string[] }
@@ -50,7 +51,7 @@ const READY_MS = 20_000
 
 for (const workers of [1, 2]) {
   t.test(`workers: ${workers}: an empty folder suffices to start, and to operate what runs there`, async t => {
-    const { dir, own, start, ended } = await installed(t, workers)
+    const { dir, own, start, ended } = await installed(t, { workers })
     const { child, listen, admin, key } = await start()
     t.match(
       child.stdout,
@@ -101,9 +102,11 @@ t.test('init copies the configuration out, once, and the next start uses the cop
 })
 
 t.test('HOST, PORT and GATEWAY_DATA go before the file', async t => {
-  const { dir, start, ended } = await installed(t)
+  // Where npx keeps what it was told to run.
+  const { dir, start, ended } = await installed(t, { below: '_npx/0a1b2c' })
   const { child, listen, admin } = await start({ HOST: '127.0.0.2', GATEWAY_DATA: './elsewhere' })
   t.match(listen, /^127\.0\.0\.2:[1-9]\d*$/)
+  t.match(child.stdout, 'npx -p model-gateway gatewayctl providers list\n', 'a command that npx finds')
   t.ok(existsSync(join(dir, 'elsewhere/gateway.db')))
   t.notOk(existsSync(join(dir, 'data')))
   const place = ['--admin', `http://${admin}`]
