@@ -5,9 +5,6 @@ import { errors, GatewayError } from '../core/error.ts'
 const MAX_HEADERS = 100
 const MAX_TARGET = 8192
 
-/** Node drops headers beyond its own limit in silence; one more than ours lets us see that there were too many. */
-export const headerCountLimit = MAX_HEADERS + 1
-
 /** Throws a GatewayError whose connection must be closed. */
 export function checkRequest(req: IncomingMessage): void {
   const { rawHeaders, url = '', httpVersion } = req
