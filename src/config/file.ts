@@ -78,13 +78,20 @@ export class FileReader<T> {
   readonly #own: ReadonlySet<string>
   /** The one secret of this kind of file; its variables may be unset. */
   readonly #secret: Path | undefined
+  readonly #adapt: (value: T) => T
   readonly #cache = new Map<string, { readonly key: string; readonly file: ConfigFile<T> }>()
 
-  constructor(schema: Schema<T>, { env, own = new Set() }: LoadOptions, secret?: Path) {
+  /** `adapt` makes what counts of a file's values. What it changes is not in the digest. */
+  constructor(
+    schema: Schema<T>,
+    { env, own = new Set() }: LoadOptions,
+    { secret, adapt = value => value }: { secret?: Path; adapt?: (value: T) => T } = {},
+  ) {
     this.#schema = schema
     this.#env = env
     this.#own = own
     this.#secret = secret
+    this.#adapt = adapt
   }
 
   /** `name` is what errors call it. Throws a ConfigError. Reading lets others run between its steps. */
@@ -104,7 +111,8 @@ export class FileReader<T> {
     const result = check(this.#schema, value, secrets)
     if ('problem' in result) throw source.error(result.problem.message, result.problem.path, result.problem.at)
     await turn()
-    await deepFreeze(result.value)
+    const effective = this.#adapt(result.value)
+    await deepFreeze(effective)
     await turn()
     const counted = unresolved(references, this.#own)
     const places = expanded.flatMap(({ path, text }) => {
@@ -113,7 +121,7 @@ export class FileReader<T> {
     })
     const file: ConfigFile<T> = {
       source,
-      value: result.value,
+      value: effective,
       secrets,
       variables: {
         secret: this.#secret ? variablesAt(this.#secret, expanded) : [],

@@ -5,7 +5,7 @@ import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { withEnvironment } from './environment.ts'
 import { ConfigError } from './error.ts'
 import { type ConfigFile, FileReader, type LoadOptions, sha256 } from './file.ts'
-import { type Env, systemProblem } from './reference.ts'
+import { systemProblem } from './reference.ts'
 import {
   type GatewayFile,
   gatewayFile,
@@ -39,18 +39,19 @@ export function revived(files: ConfigFiles): ConfigFiles {
 export const loadFiles = (path: string, options: LoadOptions): Promise<ConfigFiles> => new Loader(path, options).load()
 
 /** Only `gateway.yaml`: what must be known before the stores and plugins that linking needs. Throws a ConfigError. */
-export async function loadGateway(path: string, options: LoadOptions): Promise<ConfigFile<GatewayFile>> {
+export function loadGateway(path: string, options: LoadOptions): Promise<ConfigFile<GatewayFile>> {
   const absolute = resolve(path)
   const name = relative(dirname(dirname(absolute)), absolute)
-  const file = await new FileReader(gatewayFile, options).read(absolute, name)
-  return { ...file, value: withEnvironment(file.value, options.env) }
+  return gatewayReader(options).read(absolute, name)
 }
+
+const gatewayReader = (options: LoadOptions) =>
+  new FileReader(gatewayFile, options, { adapt: value => withEnvironment(value, options.env) })
 
 /** Loads again and again: a file that did not change is read and hashed, not parsed. */
 export class Loader {
   readonly #path: string
   readonly #folder: string
-  readonly #env: Env
   readonly #gateway: FileReader<GatewayFile>
   readonly #models: FileReader<ModelsFile>
   readonly #providers: FileReader<ProviderFile>
@@ -59,10 +60,9 @@ export class Loader {
   constructor(path: string, options: LoadOptions) {
     this.#path = resolve(path)
     this.#folder = dirname(this.#path)
-    this.#env = options.env
-    this.#gateway = new FileReader(gatewayFile, options)
+    this.#gateway = gatewayReader(options)
     this.#models = new FileReader(modelsFile, options)
-    this.#providers = new FileReader(providerFile, options, ['auth', 'secret'])
+    this.#providers = new FileReader(providerFile, options, { secret: ['auth', 'secret'] })
     this.#paths = [this.#path]
   }
 
@@ -72,8 +72,7 @@ export class Loader {
   }
 
   async load(): Promise<ConfigFiles> {
-    const read = await this.#gateway.read(this.#path, this.#name(this.#path))
-    const gateway = { ...read, value: withEnvironment(read.value, this.#env) }
+    const gateway = await this.#gateway.read(this.#path, this.#name(this.#path))
     const folderOf = (key: 'models' | 'providers') => resolve(this.#folder, gateway.value.catalog[key])
     const { plugins } = gateway.value.catalog
     const more = plugins === undefined ? [] : [resolve(this.#folder, plugins)]
