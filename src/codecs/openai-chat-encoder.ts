@@ -72,6 +72,9 @@ export class StreamEncoder implements Encoder {
     const { choice } = event
     this.#choices[choice] ??= new ToldChoice()
     const told = this.#choices[choice]
+    if (event.type === 'text' && told.talks) {
+      return `${this.#prefix}${choice},"delta":{"content":${JSON.stringify(event.text)}},"finish_reason":null}]}\n\n`
+    }
     if (event.type === 'finish') {
       const left = this.#delta(choice, told.left())
       // C5: also of an answer that says nothing; clients refuse a message without a role.

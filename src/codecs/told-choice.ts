@@ -9,6 +9,8 @@ export type ChoiceEvent = Extract<Event, { choice: number }>
  * or refuse a second one.
  */
 export class ToldChoice {
+  /** It was begun with text of no phase: more text is told as it is, and needs no note. */
+  talks = false
   #begun = false
   #spoke = false
   #calls = 0
@@ -33,12 +35,14 @@ export class ToldChoice {
       case 'text':
         if (event.text !== '') this.#spoke = true
         if (this.#items) this.#items.at(-1)!.text += event.text
+        else this.talks = this.#spoke
         return true
       case 'tool':
         if (this.#calls === 0) this.#spokeBeforeCalls = this.#spoke
         if (event.index >= this.#calls) this.#calls = event.index + 1
         return true
       case 'phase':
+        this.talks = false
         this.#items ??= []
         this.#items.push({ text: '', phase: event.phase, preceding_tool_calls: this.#calls })
         return true
