@@ -107,6 +107,11 @@ export class Choice {
     this.#cited.annotate(note, out)
   }
 
+  /** There are or may be lists of sources beside the answer. */
+  expectLists(): void {
+    this.#cited.expectLists()
+  }
+
   /** Lists of sources that came beside the answer, which are told at its end. */
   list(lists: readonly (readonly unknown[])[]): void {
     this.#lists = lists

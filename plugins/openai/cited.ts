@@ -3,21 +3,22 @@ import { Citations, type Event, isObject, type Json, type Place, placeIn, textIn
 import { Markers } from './markers.ts'
 
 export class Cited {
-  readonly #citations: Citations
-  readonly #markers = new Markers()
-  #any = false
-  /** Characters of content that the provider gave. */
+  readonly #choice: number
+  #citations: Citations | undefined = undefined
+  /** Characters of content that the provider gave, and of those that were told. */
   #given = 0
+  #told = 0
+  #markers: Markers | undefined = undefined
   /** Where the text begins that the next reference stands behind. */
   #passage = 0
   #referred = false
 
   constructor(choice: number) {
-    this.#citations = new Citations(choice)
+    this.#choice = choice
   }
 
   get any(): boolean {
-    return this.#any
+    return this.#citations !== undefined
   }
 
   /** Characters of content so far, as the provider counts them. */
@@ -25,30 +26,36 @@ export class Cited {
     return this.#given
   }
 
-  /** A piece of content that the provider gave, before any of it is told. */
-  give(piece: string): void {
-    this.#given += piece.length
+  /** There are or may be lists to whose entries the text refers from here on. */
+  expectLists(): void {
+    this.#markers ??= new Markers()
+  }
+
+  /** A piece of content, before any of it is told. */
+  give({ length }: string): void {
+    this.#given += length
     if (!this.#referred) return
     this.#referred = false
-    this.#passage = this.#markers.length
+    this.#passage = this.#told
   }
 
   /** A piece of text that is told: less than was given when a `<think>` block is taken out. */
   tell(piece: string): void {
-    this.#markers.read(piece)
+    this.#markers?.read(piece, this.#told)
+    this.#told += piece.length
   }
 
   /** An annotation, whose place the provider counts in what it gave. */
   annotate(note: unknown, out: Event[]): void {
     const source = isObject(note) && isObject(note.url_citation) ? note.url_citation : note
     const { start_index: start, end_index: end } = isObject(source) ? source : {}
-    this.#cite(sourceIn(source), placeIn(start, end, this.#markers.length - this.#given), out)
+    this.#cite(sourceIn(source), placeIn(start, end, this.#told - this.#given), out)
   }
 
   /** A reference that stands behind the text which it is about. */
   refer(part: Json, out: Event[]): void {
     this.#referred = true
-    this.#cite(sourceIn(part), placeIn(this.#passage, this.#markers.length), out)
+    this.#cite(sourceIn(part), placeIn(this.#passage, this.#told), out)
   }
 
   /** Lists of sources beside the text, which refers to the entries of the first by their numbers. */
@@ -60,7 +67,7 @@ export class Cited {
     const cite = ({ url, title }: Source, place?: Place) => {
       this.#cite({ url, title: title ?? (url && titles.get(url)) }, place, out)
     }
-    for (const marker of this.#markers.found) {
+    for (const marker of this.#markers?.found ?? []) {
       const entry = numbered[marker.entry - 1]
       if (entry !== undefined) cite(sourceIn(entry), marker)
     }
@@ -69,7 +76,7 @@ export class Cited {
 
   #cite({ url, title }: Source, place: Place | undefined, out: Event[]): void {
     if (url === undefined) return
-    this.#any = true
+    this.#citations ??= new Citations(this.#choice)
     this.#citations.add(url, title, place, out)
   }
 }

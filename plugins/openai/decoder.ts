@@ -29,6 +29,8 @@ const FAILURES: ReadonlyMap<string, number> = new Map([
 /** Lists of sources beside the choices. A text refers to the entries of the first of them that is there. */
 const SOURCES = ['citations', 'search_results', 'web_search'] as const
 
+const isFilled = (list: readonly unknown[]): boolean => list.length > 0
+
 const BRACE = 0x7b
 /** Where providers put the arguments of a call that they make an object of. */
 const argumentsOf = (_: Json, name: string) => (name === 'function' ? 'arguments' : undefined)
@@ -47,7 +49,8 @@ export class ChatDecoder implements Decoder {
   #tier = ''
   #searchesCounted = false
   /** Lists of sources, by the field of a chunk that they stand in; of lists in one field, the longest. */
-  readonly #lists = new Map<string, readonly unknown[]>()
+  #lists: Map<string, readonly unknown[]> | undefined = undefined
+  #expectsLists: boolean
   readonly #repeated = new Repeated('content')
   /** The choice whose text the repeated event tells. */
   #speaker: Choice | undefined
@@ -55,6 +58,7 @@ export class ChatDecoder implements Decoder {
   constructor(mode: 'stream' | 'unary', target: Target) {
     this.#unary = mode === 'unary'
     this.#target = target
+    this.#expectsLists = this.#unary || target.mapping.supports.has('web_search')
   }
 
   get done(): boolean {
@@ -103,7 +107,7 @@ export class ChatDecoder implements Decoder {
     const out: Event[] = []
     if (this.#failed) return out
     const choices = this.#choices.filter(choice => choice !== undefined)
-    choices[0]?.list(SOURCES.flatMap(name => (this.#lists.has(name) ? [this.#lists.get(name)!] : [])))
+    if (this.#lists) choices[0]?.list(SOURCES.flatMap(name => [this.#lists?.get(name) ?? []]).filter(isFilled))
     if (!this.#done && (choices.length === 0 || !choices.every(choice => choice.settled))) {
       for (const choice of choices) choice.flush(out)
       this.#fail(this.#unary ? errors.invalidAnswer('it is empty') : errors.truncated(), out)
@@ -147,6 +151,7 @@ export class ChatDecoder implements Decoder {
       this.#refuse(fault, out)
       return
     }
+    this.#readLists(chunk)
     if (choices !== undefined && choices.length > 0) {
       this.#begin(chunk, out)
       for (let position = 0; position < choices.length && !this.#failed; position++) {
@@ -189,6 +194,7 @@ export class ChatDecoder implements Decoder {
     if (choice === undefined) {
       choice = new Choice(index, this.#target)
       this.#choices[index] = choice
+      if (this.#expectsLists) choice.expectLists()
     }
     const { delta, message, finish_reason: reason } = value
     const fault = value.error == null ? undefined : readFault({ error: value.error })
@@ -207,10 +213,20 @@ export class ChatDecoder implements Decoder {
     else this.#fail(upstreamError(status, { message: `the provider ended its answer with "${reason}"` }), out)
   }
 
-  /**
-   * What stands beside the choices: the served tier, whether they were filtered, and lists of sources, which belong to
-   * the first choice.
-   */
+  /** Lists of sources, which belong to the first choice. */
+  #readLists(chunk: Json): void {
+    for (const name of SOURCES) {
+      const list = chunk[name]
+      // Some providers repeat them in every chunk.
+      if (!Array.isArray(list) || list.length <= (this.#lists?.get(name)?.length ?? 0)) continue
+      this.#lists ??= new Map()
+      this.#lists.set(name, list)
+      this.#expectsLists = true
+      for (const choice of this.#choices) choice?.expectLists()
+    }
+  }
+
+  /** What else stands beside the choices: the served tier, and whether they were filtered. */
   #extras(chunk: Json, out: Event[]): void {
     const { service_tier: tier } = chunk
     if (typeof tier === 'string' && tier !== '' && tier !== this.#tier) {
@@ -220,11 +236,6 @@ export class ChatDecoder implements Decoder {
     // One provider tells so that it filtered; the reasons that it gives are ordinary ones.
     if (chunk.input_sensitive === true || chunk.output_sensitive === true) {
       for (const choice of this.#choices) choice?.filter()
-    }
-    for (const name of SOURCES) {
-      const list = chunk[name]
-      // Some providers repeat them in every chunk.
-      if (Array.isArray(list) && list.length > (this.#lists.get(name)?.length ?? 0)) this.#lists.set(name, list)
     }
   }
 

@@ -15,18 +15,11 @@ export interface Marker extends Place {
 /** Finds markers in a text that comes in pieces. */
 export class Markers {
   readonly found: Marker[] = []
-  #length = 0
   /** The end of the text so far, which the next piece may make a marker. */
   #open = ''
 
-  /** Of the text so far. */
-  get length(): number {
-    return this.#length
-  }
-
-  read(piece: string): void {
-    const before = this.#length
-    this.#length += piece.length
+  /** `before` characters of text came before the piece. */
+  read(piece: string, before: number): void {
     if (this.#open === '' && !piece.includes('[')) return
     const text = this.#open + piece
     const start = before - this.#open.length
