@@ -3,7 +3,6 @@ import {
   type Decoder,
   type Event,
   errors,
-  type FinishReason,
   type Frame,
   type GatewayError,
   isObject,
@@ -16,7 +15,7 @@ import {
 import { Repeated } from '../openai/repeated.ts'
 import type { Block } from './blocks.ts'
 import { CitedText } from './cited-text.ts'
-import { endingOf } from './ending.ts'
+import { endingOf, finishReasonOf } from './ending.ts'
 import { faultOf } from './fault.ts'
 import { JsonAnswer, type OpenBlock, openBlock } from './open-block.ts'
 import { Passages } from './passages.ts'
@@ -254,21 +253,8 @@ export class MessagesDecoder implements Decoder {
     }
     this.#emitted = true
     const ending = endingOf(stopReason, said)
-    const reason = this.#reason(stopReason)
+    const reason = finishReasonOf(stopReason, this.#tools)
     events.push({ type: 'finish', choice: 0, reason, ...(ending && { ending }), ...(free && { free }) })
-  }
-
-  /** Calls decide between stop and tool_calls (C10): an answer given by tool is text, not a call. */
-  #reason(stopReason: string): FinishReason {
-    switch (stopReason) {
-      case 'max_tokens':
-      case 'model_context_window_exceeded':
-        return 'length'
-      case 'refusal':
-        return 'content_filter'
-      default:
-        return this.#tools > 0 ? 'tool_calls' : 'stop'
-    }
   }
 
   #reasoning(block: number, text: string, sealed?: Pick<ReasoningEvent, 'signature' | 'data'>): ReasoningEvent {

@@ -1,5 +1,5 @@
-/** What the wire says of an answer's end beyond the reason that all wires share. */
-import type { WireFields } from '../../src/plugin.ts'
+/** Why an answer ended: the reason that all wires share, and what this one says beyond it. */
+import type { FinishReason, WireFields } from '../../src/plugin.ts'
 import type { Delta, Message } from './payload.ts'
 
 /** Stop reasons that no finish reason tells apart. */
@@ -17,4 +17,17 @@ export function endingOf(
   }
   if (!BEYOND.has(stop_reason) && Object.keys(more).length === 0) return undefined
   return { wire: 'anthropic.messages', fields: { stop_reason, stop_sequence, ...more } }
+}
+
+/** Calls decide between stop and tool_calls (C10): an answer given by tool is text, not a call. */
+export function finishReasonOf(stopReason: string, calls: number): FinishReason {
+  switch (stopReason) {
+    case 'max_tokens':
+    case 'model_context_window_exceeded':
+      return 'length'
+    case 'refusal':
+      return 'content_filter'
+    default:
+      return calls > 0 ? 'tool_calls' : 'stop'
+  }
 }
