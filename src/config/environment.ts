@@ -1,4 +1,5 @@
 /** What the environment says in place of `gateway.yaml`: `HOST` and `PORT` of the public listener, `GATEWAY_DATA`. */
+import { isIPv6 } from 'node:net'
 import { basename, resolve } from 'node:path'
 import type { Env } from './reference.ts'
 import type { GatewayFile } from './schema.ts'
@@ -6,7 +7,7 @@ import type { GatewayFile } from './schema.ts'
 export const DEFAULT_LISTEN = '127.0.0.1:8080'
 
 const NAME = /^[A-Za-z0-9._-]+$/
-const IPV6 = /^\[?([0-9A-Fa-f:]*:[0-9A-Fa-f:.]*)\]?$/
+const BRACKETS = /^\[|\]$/g
 const DIGITS = /^\d{1,5}$/
 const MAX_PORT = 65_535
 
@@ -39,8 +40,8 @@ export function withEnvironment(file: GatewayFile, env: Env): GatewayFile {
 
 function hostOf(text: string): string {
   if (NAME.test(text)) return text
-  const address = IPV6.exec(text)?.[1]
-  if (address === undefined) throw wrong('HOST', text, 'a host or an address without a port, such as "0.0.0.0" or "::"')
+  const address = text.replace(BRACKETS, '')
+  if (!isIPv6(address)) throw wrong('HOST', text, 'a host or an address without a port, such as "0.0.0.0" or "::"')
   return `[${address}]`
 }
 

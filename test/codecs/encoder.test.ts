@@ -143,6 +143,9 @@ t.test('reasoning stands under one name where the endpoint is set so', async t =
   })
 })
 
+/** A call of a delta, by its type. */
+type Call = Json & { function?: { arguments: string }; custom?: { input: string } }
+
 /** Adds up deltas without knowing any field: strings and lists are joined, calls by their index. */
 function joined(deltas: readonly Json[]): Json {
   const message: Json = {}
@@ -150,10 +153,11 @@ function joined(deltas: readonly Json[]): Json {
     const before = message[key]
     if (key === 'tool_calls') {
       const calls = (before ?? []) as Json[]
-      for (const { index, ...call } of value as ({ index: number; function: Json } & Json)[]) {
-        const known = calls[index] as (Json & { function: Json }) | undefined
-        if (known) known.function.arguments = `${known.function.arguments}${call.function.arguments}`
-        else calls[index] = call
+      for (const { index, ...call } of value as ({ index: number } & Call)[]) {
+        const known = calls[index] as Call | undefined
+        if (!known) calls[index] = call
+        else if (known.function) known.function.arguments += call.function?.arguments ?? ''
+        else if (known.custom) known.custom.input += call.custom?.input ?? ''
       }
       message[key] = calls
     } else if (typeof before === 'string' && typeof value === 'string') message[key] = before + value
