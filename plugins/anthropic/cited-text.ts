@@ -33,11 +33,12 @@ export class CitedText {
   }
 
   /** The block that spoke last has ended: tells what it cites. */
-  end(out: Event[]): void {
-    if (this.#waiting.length === 0) return
+  end(): Event[] {
+    const out: Event[] = []
     const place = placeIn(this.#start, this.#length)
     for (const { url, title } of this.#waiting) this.#citations.add(url, title, place, out)
     this.#waiting = []
+    return out
   }
 
   #enter(block: number): void {

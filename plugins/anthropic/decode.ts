@@ -213,11 +213,7 @@ export class MessagesDecoder implements Decoder {
 
   #blockStop(index: number): Event[] {
     const open = this.#open.get(index)
-    if (!open) {
-      const events: Event[] = []
-      this.#cited.end(events)
-      return [...events, ...this.#passages.end()]
-    }
+    if (!open) return [...this.#cited.end(), ...this.#passages.end()]
     this.#open.delete(index)
     this.#emitted = true
     return open.stop()
@@ -243,8 +239,7 @@ export class MessagesDecoder implements Decoder {
     if (this.#finished) return
     this.#finished = true
     for (const index of [...this.#open.keys()]) events.push(...this.#blockStop(index))
-    this.#cited.end(events)
-    events.push(...this.#passages.release())
+    events.push(...this.#cited.end(), ...this.#passages.release())
     const explanation = said.stop_details?.explanation
     // A refusal before any output is free (field notes section 5).
     const free = stopReason === 'refusal' && !this.#emitted
@@ -282,8 +277,6 @@ export class MessagesDecoder implements Decoder {
 
   #fail(error: GatewayError): Event[] {
     this.done = true
-    const events: Event[] = []
-    this.#cited.end(events)
-    return [...events, { type: 'error', error }]
+    return [...this.#cited.end(), { type: 'error', error }]
   }
 }

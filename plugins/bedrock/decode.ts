@@ -210,7 +210,7 @@ export class ConverseDecoder implements Decoder {
   #blockStop(index: number): Event[] {
     const events = this.#open.get(index)?.stop() ?? []
     this.#open.delete(index)
-    this.#cited.end(events)
+    events.push(...this.#cited.end())
     const { signature, format, bytes } = this.#gathered.get(index) ?? {}
     this.#gathered.delete(index)
     if (signature) events.push(this.#thought(index, '', true, { signature: seal(this.#target, signature) }))
@@ -258,8 +258,7 @@ export class ConverseDecoder implements Decoder {
     for (const index of new Set([...this.#open.keys(), ...this.#gathered.keys()])) {
       events.push(...this.#blockStop(index))
     }
-    this.#cited.end(events)
-    events.push({ type: 'finish', choice: 0, reason: this.#reason() })
+    events.push(...this.#cited.end(), { type: 'finish', choice: 0, reason: this.#reason() })
     return events
   }
 
@@ -280,8 +279,6 @@ export class ConverseDecoder implements Decoder {
 
   #fail(error: GatewayError): Event[] {
     this.done = true
-    const events: Event[] = []
-    this.#cited.end(events)
-    return [...events, { type: 'error', error }]
+    return [...this.#cited.end(), { type: 'error', error }]
   }
 }

@@ -73,6 +73,7 @@ export class StreamEncoder implements Encoder {
     this.#choices[choice] ??= new ToldChoice()
     const told = this.#choices[choice]
     if (event.type === 'text' && told.talks) {
+      told.written += event.text.length
       return `${this.#prefix}${choice},"delta":{"content":${JSON.stringify(event.text)}},"finish_reason":null}]}\n\n`
     }
     if (event.type === 'finish') {
@@ -186,7 +187,7 @@ function choiceOf(choice: Choice, index: number, compat: ChatCompat): object {
     phase: items.at(-1)?.phase,
     message_items: some(items),
     images: some(images)?.map(image),
-    annotations: some(sources)?.map(annotation),
+    annotations: some(sources)?.map(source => annotation(source, choice.text.length)),
     provider_native_blocks: some(native),
   }
   return { index, message, logprobs: null, finish_reason: choice.finish ?? 'stop' }

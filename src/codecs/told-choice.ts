@@ -9,10 +9,11 @@ export type ChoiceEvent = Extract<Event, { choice: number }>
  * or refuse a second one.
  */
 export class ToldChoice {
-  /** It was begun with text of no phase: more text is told as it is, and needs no note. */
+  /** Characters of text so far. */
+  written = 0
+  /** It was begun with text of no phase: of more text nothing but its length is to be noted. */
   talks = false
   #begun = false
-  #spoke = false
   #calls = 0
   #spokeBeforeCalls = false
   #items: PhasedItem[] | undefined = undefined
@@ -33,12 +34,12 @@ export class ToldChoice {
   add(event: ChoiceEvent): boolean {
     switch (event.type) {
       case 'text':
-        if (event.text !== '') this.#spoke = true
+        this.written += event.text.length
         if (this.#items) this.#items.at(-1)!.text += event.text
-        else this.talks = this.#spoke
+        else this.talks = this.written > 0
         return true
       case 'tool':
-        if (this.#calls === 0) this.#spokeBeforeCalls = this.#spoke
+        if (this.#calls === 0) this.#spokeBeforeCalls = this.written > 0
         if (event.index >= this.#calls) this.#calls = event.index + 1
         return true
       case 'phase':
@@ -84,15 +85,19 @@ export class ToldChoice {
   #annotations(): object[] | undefined {
     const sources = this.#sources
     this.#sources = undefined
-    return sources?.map(annotation)
+    return sources?.map(source => annotation(source, this.written))
   }
 }
 
 /** Those that are defined. */
 const members = (lists: object): string => JSON.stringify(lists).slice(1, -1)
 
-/** A citation in OpenAI's form; without indexes where nobody knows the place in the text. */
-export function annotation({ url, title = '', start, end }: SourceEvent): object {
-  const cited = start === undefined ? { url, title } : { url, title, start_index: start, end_index: end }
+/**
+ * A citation in OpenAI's form, which has indexes: a source without a place is one of all the text, of `length`. Only
+ * where there is no text it has none.
+ */
+export function annotation(source: SourceEvent, length: number): object {
+  const { url, title = '', start = 0, end = length } = source
+  const cited = end === 0 ? { url, title } : { url, title, start_index: start, end_index: end }
   return { type: 'url_citation', url_citation: cited }
 }

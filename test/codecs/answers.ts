@@ -10,7 +10,7 @@ const cited = (url_citation: Json) => ({ type: 'url_citation', url_citation })
 const annotations = [
   cited({ url: 'https://a', title: 'A', start_index: 0, end_index: 1 }),
   cited({ url: 'https://a', title: 'A', start_index: 2, end_index: 3 }),
-  cited({ url: 'https://b', title: '' }),
+  cited({ url: 'https://b', title: '', start_index: 0, end_index: 3 }),
 ]
 const items = [
   { text: 'ab', phase: 'commentary', preceding_tool_calls: 0 },
@@ -177,7 +177,7 @@ export const answers: readonly (readonly [
     { content: '', images: [{ type: 'image_url', image_url: { url: 'data:x' } }] },
   ],
   [
-    'sources, each with its place if that is known, all at once',
+    'sources, each with its place, or else that of all the text, all at once',
     [
       text('ab'),
       { type: 'source', choice: 0, url: 'https://a', title: 'A', start: 0, end: 1 },
@@ -194,13 +194,23 @@ export const answers: readonly (readonly [
   ],
   [
     'a source before anything was said',
-    [{ type: 'source', choice: 0, url: 'https://b' }, text('a')],
+    [{ type: 'source', choice: 0, url: 'https://b' }, text('a'), text('bc')],
     [
       [0, { role: 'assistant', content: null }],
       [0, { content: 'a' }],
+      [0, { content: 'bc' }],
+      [0, { annotations: [cited({ url: 'https://b', title: '', start_index: 0, end_index: 3 })] }],
+    ],
+    { content: 'abc', annotations: [cited({ url: 'https://b', title: '', start_index: 0, end_index: 3 })] },
+  ],
+  [
+    'a source of an answer without text, which has no indexes',
+    [{ type: 'source', choice: 0, url: 'https://b' }],
+    [
+      [0, { role: 'assistant', content: null }],
       [0, { annotations: [cited({ url: 'https://b', title: '' })] }],
     ],
-    { content: 'a', annotations: [cited({ url: 'https://b', title: '' })] },
+    { content: '', annotations: [cited({ url: 'https://b', title: '' })] },
   ],
   [
     'two phases around a call',
