@@ -140,6 +140,8 @@ t.test('a step sets text, reasoning, tool calls, usage and finish on both wires'
   const result = { type: 'tool_result', tool_use_id: 'toolu_3_0', content: 'fine' }
   const turns = (content: unknown) => ({
     ...messages,
+    max_tokens: 4096,
+    thinking: { type: 'enabled', budget_tokens: 1024 },
     messages: [...chat.messages, { role: 'assistant', content }, { role: 'user', content: [result] }],
   })
   t.equal((await send(`${upstream.url()}/messages`, turns(whole.content))).status, 200, 'its own turn comes back')
