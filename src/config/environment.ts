@@ -1,6 +1,6 @@
 /** What the environment says in place of `gateway.yaml`: `HOST` and `PORT` of the public listener, `GATEWAY_DATA`. */
-import { isIPv6 } from 'node:net'
 import { basename, resolve } from 'node:path'
+import { parseAddress } from '../core/address.ts'
 import type { Env } from './reference.ts'
 import type { GatewayFile } from './schema.ts'
 
@@ -41,7 +41,8 @@ export function withEnvironment(file: GatewayFile, env: Env): GatewayFile {
 function hostOf(text: string): string {
   if (NAME.test(text)) return text
   const address = text.replace(BRACKETS, '')
-  if (!isIPv6(address)) throw wrong('HOST', text, 'a host or an address without a port, such as "0.0.0.0" or "::"')
+  if (!parseAddress(address))
+    throw wrong('HOST', text, 'a host or an address without a port, such as "0.0.0.0" or "::"')
   return `[${address}]`
 }
 
