@@ -48,5 +48,7 @@ t.test('plugins in TypeScript find the types of what they import', async t => {
       file?.fileName.slice(dir.length + 1),
       ts.flattenDiagnosticMessageText(messageText, '\n'),
     ])
-  t.strictSame(said, [['bad.ts', `Property 'work' does not exist on type '{ word: string; }'. Did you mean 'word'?`]])
+  // TypeScript adds what may be meant, unless it has made too many such suggestions by then.
+  t.match(said, [['bad.ts', /^Property 'work' does not exist on type '{ word: string; }'/]])
+  t.equal(said.length, 1)
 })
