@@ -41,7 +41,7 @@ export function withEnvironment(file: GatewayFile, env: Env): GatewayFile {
 function hostOf(text: string): string {
   if (NAME.test(text)) return text
   const address = text.replace(BRACKETS, '')
-  if (!parseAddress(address))
+  if (!address.includes(':') || !parseAddress(address))
     throw wrong('HOST', text, 'a host or an address without a port, such as "0.0.0.0" or "::"')
   return `[${address}]`
 }

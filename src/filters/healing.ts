@@ -39,13 +39,13 @@ async function* healed(events: Reply['events']): AsyncGenerator<readonly Event[]
   const long = new Set<number>()
   const cited = new Map<number, SourceEvent[]>()
   const told = async (choice: number, isAnswer = true): Promise<Event[]> => {
-    const given = texts.get(choice)
-    if (given === undefined) return []
+    const original = texts.get(choice)
+    if (original === undefined) return []
     const sources = cited.get(choice) ?? []
     texts.delete(choice)
     cited.delete(choice)
-    const text = isAnswer ? await healAside(given) : given
-    return [{ type: 'text', choice, text }, ...(text === given ? sources : sources.map(withoutPlace))]
+    const text = isAnswer ? await healAside(original) : original
+    return [{ type: 'text', choice, text }, ...(text === original ? sources : sources.map(withoutPlace))]
   }
   for await (const batch of events) {
     const out: Event[] = []

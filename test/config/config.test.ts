@@ -106,6 +106,7 @@ t.test('HOST, PORT and GATEWAY_DATA go before what the file says', async t => {
     ['HOST', 'localhost:80'],
     ['HOST', '0.0.0.0:80'],
     ['HOST', '[beef]'],
+    ['HOST', '[1.2.3.4]'],
     ['HOST', '127.0.0.1/8'],
   ] as const) {
     const said = `the environment variable ${name} is "${value}"; it must be `
