@@ -37,7 +37,7 @@ function functionOf({ function: tool }: Extract<Tool, { type: 'function' }>, i: 
     name: wireName(name, `tools[${i}].function.name`),
     ...(description === undefined ? {} : { description }),
     parameters: parameters && Object.keys(parameters).length > 0 ? parameters : NO_PARAMETERS,
-    ...(strict == null ? {} : { strict }),
+    ...(typeof strict === 'boolean' && { strict }),
   }
 }
 

@@ -105,7 +105,7 @@ function functionOf({ name, description, parameters, strict }: (Tool & { type: '
     name: legal(name, at),
     ...(description === undefined ? {} : { description }),
     parameters: parameters && Object.keys(parameters).length > 0 ? parameters : NO_PARAMETERS,
-    ...(strict == null ? {} : { strict }),
+    ...(typeof strict === 'boolean' && { strict }),
   }
 }
 

@@ -1,11 +1,12 @@
 /** Writes chat answers in the OpenAI form: chunks by template, or one body at the end. */
 import type { Encoder } from '../core/codec.ts'
 import { errorBody, type GatewayError } from '../core/error.ts'
-import type { Event, ToolEvent } from '../core/event.ts'
+import type { Event, FinishReason, ToolEvent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { type Choice, Fold } from '../core/fold.ts'
 import { answererOf, answerIdOf, answerModelOf, metadataOf, usageOf } from './accounting.ts'
 import type { ChatCompat } from './chat-compat.ts'
+import { functionCallDelta, functionCallOf, wantsFunctionCall } from './functions.ts'
 import { annotation, type ChoiceEvent, ToldChoice } from './told-choice.ts'
 
 /** What every chunk and a whole answer begin with. Known from the first event that a client can see. */
@@ -28,10 +29,12 @@ export class StreamEncoder implements Encoder {
   #prefix = ''
   /** By the index of the choice; sparse. */
   readonly #choices: ToldChoice[] = []
+  readonly #oneCall: boolean
 
   constructor(ex: Exchange, compat: ChatCompat) {
     this.#ex = ex
     this.#compat = compat
+    this.#oneCall = wantsFunctionCall(ex.chat)
   }
 
   write(batch: readonly Event[]): string | undefined {
@@ -80,13 +83,18 @@ export class StreamEncoder implements Encoder {
       const left = this.#delta(choice, told.left())
       // C5: also of an answer that says nothing; clients refuse a message without a role.
       const role = told.begin() ? '"role":"assistant","content":null' : ''
-      return `${left}${this.#prefix}${choice},"delta":{${role}},"finish_reason":"${event.reason}"}]}\n\n`
+      const reason = finishOf(event.reason, this.#oneCall)
+      return `${left}${this.#prefix}${choice},"delta":{${role}},"finish_reason":"${reason}"}]}\n\n`
     }
-    const said = told.add(event) ? deltaOf(event, this.#compat) : ''
+    const said = told.add(event) ? this.#said(event) : ''
     // What is told at the end is charged from now on: so the stream begins here, whatever breaks it.
     if (!told.begin()) return this.#delta(choice, said)
     if (event.type === 'text') return this.#delta(choice, `"role":"assistant",${said}`)
     return this.#delta(choice, `"role":"assistant","content":null${said && `,${said}`}`)
+  }
+
+  #said(event: ChoiceEvent): string {
+    return this.#oneCall && event.type === 'tool' ? functionCallDelta(event) : deltaOf(event, this.#compat)
   }
 
   /** The chunk of a delta, of which there are `members`; none for none. */
@@ -153,7 +161,7 @@ export class WholeEncoder implements Encoder {
       model,
       system_fingerprint,
       provider,
-      choices: choicesOf(this.#fold.choices, this.#compat),
+      choices: choicesOf(this.#fold.choices, this.#compat, wantsFunctionCall(this.#ex.chat)),
       usage: usageOf(this.#ex),
       metadata: metadataOf(this.#ex),
     })
@@ -168,12 +176,16 @@ const some = <T>(list: readonly T[]): readonly T[] | undefined => (list.length =
 const present = (sparse: object[]): object[] => Object.values(sparse)
 
 /** Nearly every answer has one. */
-const choicesOf = (choices: readonly Choice[], compat: ChatCompat): object[] =>
+const choicesOf = (choices: readonly Choice[], compat: ChatCompat, oneCall: boolean): object[] =>
   choices.length === 1
-    ? [choiceOf(choices[0]!, 0, compat)]
-    : present(choices.map((choice, index) => choiceOf(choice, index, compat)))
+    ? [choiceOf(choices[0]!, 0, compat, oneCall)]
+    : present(choices.map((choice, index) => choiceOf(choice, index, compat, oneCall)))
 
-function choiceOf(choice: Choice, index: number, compat: ChatCompat): object {
+/** What a choice ended with; `oneCall` is for answers that hold a `function_call`. */
+const finishOf = (reason: FinishReason, oneCall: boolean): string =>
+  oneCall && reason === 'tool_calls' ? 'function_call' : reason
+
+function choiceOf(choice: Choice, index: number, compat: ChatCompat, oneCall: boolean): object {
   const { refusal, reasoning, details, tools, items, images, sources, native } = choice
   const message = {
     role: 'assistant',
@@ -182,7 +194,8 @@ function choiceOf(choice: Choice, index: number, compat: ChatCompat): object {
     reasoning: reasoning === '' ? undefined : reasoning,
     reasoning_content: reasoning === '' || !compat.reasoning_content ? undefined : reasoning,
     reasoning_details: some(details),
-    tool_calls: tools.length === 0 ? undefined : present(tools.map(toolCallOf)),
+    tool_calls: tools.length === 0 || oneCall ? undefined : present(tools.map(toolCallOf)),
+    function_call: oneCall ? functionCallOf(tools) : undefined,
     content_before_tool_calls: choice.textBeforeTools ? true : undefined,
     phase: items.at(-1)?.phase,
     message_items: some(items),
@@ -190,7 +203,7 @@ function choiceOf(choice: Choice, index: number, compat: ChatCompat): object {
     annotations: some(sources)?.map(source => annotation(source, choice.text.length)),
     provider_native_blocks: some(native),
   }
-  return { index, message, logprobs: null, finish_reason: choice.finish ?? 'stop' }
+  return { index, message, logprobs: null, finish_reason: finishOf(choice.finish ?? 'stop', oneCall) }
 }
 
 function toolCallOf({ id, name, args, custom, signature }: Choice['tools'][number]): object {

@@ -2,9 +2,11 @@
 import type { Codec } from '../core/codec.ts'
 import { errorBody } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { type ChatRequest, chatRequest } from '../core/ops.ts'
+import { type ChatBody, type ChatRequest, chatRequest } from '../core/ops.ts'
+import { allowedTools, isAllowedTools } from './allowed-tools.ts'
 import { type ChatCompat, chatCompat } from './chat-compat.ts'
 import { checkChat } from './chat-rules.ts'
+import { messagesOfFunctions, toolsOfFunctions } from './functions.ts'
 import { asAnswered } from './joined.ts'
 import { StreamEncoder, WholeEncoder } from './openai-chat-encoder.ts'
 import { validator } from './validate.ts'
@@ -27,34 +29,45 @@ export const openAiChat = codecFor({ reasoning_content: true })
 
 /** Fields that are taken under another name, or mean nothing without others, or nothing here at all (`onboarding`). */
 const special: ReadonlySet<string> = new Set([
+  'messages',
   'max_tokens',
   'max_completion_tokens',
   'onboarding',
   'tools',
   'tool_choice',
   'parallel_tool_calls',
+  'functions',
+  'function_call',
 ])
 const plain = new Set([...known].filter(key => !special.has(key)))
 
 /** The fields that the interface knows and the caller set; one name for each; checked against each other. */
-export function canonical(body: ChatRequest): ChatRequest {
+export function canonical(body: ChatBody): ChatRequest {
   const request: Record<string, unknown> = {}
   for (const key in body) {
     if (!plain.has(key)) continue
-    const value = body[key as keyof ChatRequest]
+    const value = body[key as keyof ChatBody]
     if (value !== null) request[key] = value
   }
-  request.messages = body.messages.map(message => (message.role === 'assistant' ? asAnswered(message) : message))
+  const messages = body.messages.map(message => (message.role === 'assistant' ? asAnswered(message) : message))
+  request.messages = messagesOfFunctions(messages)
   const limit = body.max_completion_tokens ?? body.max_tokens
   if (limit != null) request.max_tokens = limit
-  if (body.tools && body.tools.length > 0) {
-    request.tools = body.tools
-    if (body.tool_choice != null) request.tool_choice = body.tool_choice
-    if (body.parallel_tool_calls != null) request.parallel_tool_calls = body.parallel_tool_calls
-  } else if (typeof body.tool_choice === 'object' && body.tool_choice?.type === 'web_search') {
-    // Unlike other choices among no tools it asks for something that would not be done.
-    request.tool_choice = body.tool_choice
-  }
+  Object.assign(request, toolsOf(body))
   checkChat(request as ChatRequest)
   return request as ChatRequest
 }
+
+/** The tools and the choice among them, in whichever form they came. */
+function toolsOf(body: ChatBody): Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'functions'> {
+  const { tools, tool_choice: choice, parallel_tool_calls: parallel } = body
+  if (isAllowedTools(choice)) return { ...allowedTools(tools ?? [], choice), ...parallelOf(parallel) }
+  if (tools && tools.length > 0) {
+    return choice == null ? { tools, ...parallelOf(parallel) } : { tools, tool_choice: choice, ...parallelOf(parallel) }
+  }
+  // Unlike other choices among no tools it asks for something that would not be done.
+  if (typeof choice === 'object' && choice?.type === 'web_search') return { tool_choice: choice }
+  return toolsOfFunctions(body) ?? {}
+}
+
+const parallelOf = (given: unknown) => (typeof given === 'boolean' ? { parallel_tool_calls: given } : undefined)

@@ -96,6 +96,8 @@ const message = s.open({
   ),
   provider_native_blocks: s.optional(s.nullable(s.array(s.open({ type: s.string() })))),
   tool_result_cache_control: s.optional(cacheControl),
+  /** The one call of a turn, in the form before `tool_calls`. */
+  function_call: unlisted<{ name: string; arguments: string }>(),
   /** Of a result: the tool failed. */
   is_error: unlisted<boolean>(),
 })
@@ -107,7 +109,7 @@ const tool = s.tagged(
       name: s.string({ minLength: 1 }),
       description: s.optional(s.string()),
       parameters: s.optional(s.open({})),
-      strict: s.optional(s.nullable(s.boolean())),
+      strict: unlisted<boolean | null>(),
     }),
     defer_loading: s.optional(s.boolean()),
     cache_control: s.optional(cacheControl),
@@ -142,14 +144,29 @@ const tool = s.tagged(
   }),
 )
 
+const named = s.optional(s.open({ name: s.optional(s.string()) }))
+/** A tool by its name. */
+const allowedTool = s.open({ type: s.string(), name: s.optional(s.string()), function: named, custom: named })
+
 const toolChoice = s.either(
   s.enum('auto', 'none', 'required'),
   s.tagged(
     s.open({ type: s.enum('function'), function: s.open({ name: s.string({ minLength: 1 }) }) }),
     s.open({ type: s.enum('custom'), custom: s.open({ name: s.string({ minLength: 1 }) }) }),
     s.open({ type: s.enum('web_search') }),
+    s.open({
+      type: s.enum('allowed_tools'),
+      allowed_tools: s.open({ mode: s.enum('auto', 'required'), tools: s.array(allowedTool, { minItems: 1 }) }),
+    }),
   ),
 )
+
+/** A function in the form before tools. */
+interface LegacyFunction {
+  name: string
+  description?: string
+  parameters?: object
+}
 
 const responseFormat = s.tagged(
   s.open({ type: s.enum('text', 'json_object') }),
@@ -188,7 +205,9 @@ export const chatRequest = s.open({
   user: s.optional(s.nullable(s.string())),
   tools: s.optional(s.nullable(s.array(tool))),
   tool_choice: s.optional(s.nullable(toolChoice)),
-  parallel_tool_calls: s.optional(s.nullable(s.boolean())),
+  parallel_tool_calls: unlisted<boolean | null>(),
+  functions: unlisted<LegacyFunction[]>(),
+  function_call: unlisted<'auto' | 'none' | { name: string }>(),
   reasoning_effort: s.optional(s.nullable(effort)),
   reasoning: s.optional(
     s.nullable(
@@ -224,7 +243,11 @@ export const chatRequest = s.open({
   plugins: s.optional(s.nullable(s.array(s.open({ id: s.enum('response-healing') })))),
 })
 
-export type ChatRequest = Infer<typeof chatRequest> & {
+/** What a client sends. */
+export type ChatBody = Infer<typeof chatRequest>
+/** The same with one name for each thing; `functions` only marks that the answer is to be of their form. */
+export type ChatRequest = Omit<ChatBody, 'tool_choice' | 'function_call'> & {
+  tool_choice?: Exclude<ChatBody['tool_choice'], { type: 'allowed_tools' }>
   /** False where the client sees no reasoning, so that no summary of it need be made. No field of a chat body. */
   include_reasoning?: false
 }

@@ -125,14 +125,11 @@ const words: Row[] = [
   ['routing', 'auto', 'price', 'throughput', 'latency'],
   ['reasoning_effort', 'none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'],
 ].flatMap(([name, ...legal]) => legal.map((word): Row => [{ [name!]: `${word}x` }, name!, { [name!]: word }]))
-const flags: Row[] = [
-  'stream',
-  'parallel_tool_calls',
-  'free_models_only',
-  'onboarding',
-  'no_reasoning',
-  'web_search',
-].map(name => [{ [name]: 'true' }, name, { [name]: true }])
+const flags: Row[] = ['stream', 'free_models_only', 'onboarding', 'no_reasoning', 'web_search'].map(name => [
+  { [name]: 'true' },
+  name,
+  { [name]: true },
+])
 
 const options: Row[] = [
   [{ n: 0 }, 'n', { n: 1 }],
@@ -175,6 +172,9 @@ const options: Row[] = [
   [{ plugins: [{ id: 'x' }] }, 'plugins[0].id', { plugins: [{ id: 'response-healing' }] }],
 ]
 
+const allowed = (...tools: Json[]): Json => ({
+  tool_choice: { type: 'allowed_tools', allowed_tools: { mode: 'auto', tools } },
+})
 const tools: Row[] = [
   [{ tools: {} }, 'tools', { tools: [] }],
   [{ tools: [{ type: 'x' }] }, 'tools[0].type', search({})],
@@ -202,6 +202,24 @@ const tools: Row[] = [
     { ...tool({}), tool_choice: { type: 'function', function: {} } },
     'tool_choice.function.name',
     { ...tool({}), tool_choice: { type: 'function', function: { name: 'f' } } },
+  ],
+  [
+    { ...tool({}), ...allowed({ type: 'function', function: { name: 'g' } }) },
+    'tool_choice.allowed_tools.tools[0]',
+    { ...tool({}), ...allowed({ type: 'function', function: { name: 'f' } }) },
+  ],
+  [
+    { ...tool({}), ...allowed({ type: 'function', name: 'f' }, { type: 'web_search' }) },
+    'tool_choice.allowed_tools.tools[1]',
+    { ...search({}), ...allowed({ type: 'web_search' }) },
+  ],
+  [{ ...tool({}), ...allowed({ type: 'custom', custom: { name: 'f' } }) }, 'tool_choice.allowed_tools.tools[0]', {}],
+  [allowed({ type: 'function', function: { name: 'f' } }), 'tool_choice.allowed_tools.tools[0]', {}],
+  [{ ...tool({}), ...allowed() }, 'tool_choice.allowed_tools.tools', {}],
+  [
+    { ...tool({}), tool_choice: { type: 'allowed_tools', allowed_tools: { tools: [{ type: 'function' }] } } },
+    'tool_choice.allowed_tools.mode',
+    {},
   ],
   [
     { ...tool({}), tool_choice: { type: 'web_search' } },

@@ -55,6 +55,11 @@ t.test('a refusal says what would be right', async t => {
 
 t.test('the canonical request holds what was set, under one name', async t => {
   const tool = { type: 'function', function: { name: 'f' } }
+  const other = { type: 'function', function: { name: 'g', description: 'd', parameters: { type: 'object' } } }
+  const late = { type: 'function', function: { name: 'late' }, defer_loading: true }
+  const custom = { type: 'custom', custom: { name: 'c' } }
+  const search = { type: 'tool_search', tool_search_type: 'tool_search_tool' }
+  const functions = [other.function, { name: 'f', description: null }]
   const rows: [says: string, sent: Json, canonical: Json][] = [
     ['unknown parameters are dropped', { stop: ['x'], seed: 1, logprobs: true, logit_bias: {}, x: 1 }, {}],
     ['null is absent', { temperature: null, tools: null, n: null, stream: null, reasoning: null }, {}],
@@ -69,6 +74,37 @@ t.test('the canonical request holds what was set, under one name', async t => {
       { tools: [tool], tool_choice: 'auto', parallel_tool_calls: false },
       { tools: [tool], tool_choice: 'auto', parallel_tool_calls: false },
     ],
+    ['what is no boolean forbids nothing', { tools: [tool], parallel_tool_calls: 'no' }, { tools: [tool] }],
+    [
+      'allowed tools are the tools that are left, with the search for them',
+      {
+        tools: [tool, other, late, custom, search],
+        tool_choice: {
+          type: 'allowed_tools',
+          allowed_tools: { mode: 'required', tools: [custom, { type: 'function', name: 'late' }] },
+        },
+        parallel_tool_calls: false,
+      },
+      { tools: [late, custom, search], tool_choice: 'required', parallel_tool_calls: false },
+    ],
+    [
+      'functions are tools, of which one is called at a time',
+      { functions, function_call: { name: 'f' } },
+      {
+        functions,
+        tools: [other, { type: 'function', function: { name: 'f' } }],
+        tool_choice: { type: 'function', function: { name: 'f' } },
+        parallel_tool_calls: false,
+      },
+    ],
+    [
+      'a choice among functions by a word',
+      { functions: functions.slice(0, 1), function_call: 'none' },
+      { functions: functions.slice(0, 1), tools: [other], tool_choice: 'none', parallel_tool_calls: false },
+    ],
+    ['tools win over functions', { tools: [tool], functions, function_call: 'none' }, { tools: [tool] }],
+    ['functions that are none', { functions: [functions[0], { name: 7 }], function_call: 'auto' }, {}],
+    ['no functions, and a choice', { functions: [], function_call: { name: 'f' } }, {}],
     [
       'zero and false are values',
       { temperature: 0, stream: false, web_search: false },
@@ -78,6 +114,58 @@ t.test('the canonical request holds what was set, under one name', async t => {
   ]
   for (const [says, sent, canonical] of rows)
     t.strictSame(decode({ ...valid, ...sent }), { ...valid, ...canonical }, says)
+})
+
+t.test('calls and results in the form before tools are those of today, by ids that stay the same', async t => {
+  const called = (name: string, more: Json = {}) => ({
+    role: 'assistant',
+    content: null,
+    function_call: { name, arguments: '{}' },
+    ...more,
+  })
+  const now = (id: string, name: string) => ({
+    role: 'assistant',
+    content: null,
+    tool_calls: [{ id, type: 'function', function: { name, arguments: '{}' } }],
+  })
+  const answer = (name: string | undefined, content: string) => ({ role: 'function', ...(name && { name }), content })
+  const result = (tool_call_id: string, content: string) => ({ role: 'tool', content, tool_call_id })
+  const hi = { role: 'user', content: 'Hi' }
+  const rows: [says: string, sent: Json[], canonical: Json[]][] = [
+    [
+      'turn by turn',
+      [hi, called('f'), answer('f', '1'), called('f'), answer('f', '2')],
+      [
+        hi,
+        now('call_function_1', 'f'),
+        result('call_function_1', '1'),
+        now('call_function_3', 'f'),
+        result('call_function_3', '2'),
+      ],
+    ],
+    [
+      'by name, or else the latest',
+      [called('f'), called('g'), answer('f', '1'), answer(undefined, '2')],
+      [
+        now('call_function_0', 'f'),
+        now('call_function_1', 'g'),
+        result('call_function_0', '1'),
+        result('call_function_1', '2'),
+      ],
+    ],
+    ['a result without a call', [hi, answer('f', '1')], [hi, answer('f', '1')]],
+    [
+      'no call',
+      [called('f', { function_call: { name: 'f' } }), hi],
+      [called('f', { function_call: { name: 'f' } }), hi],
+    ],
+    [
+      'a call in both forms',
+      [{ ...now('c', 'f'), function_call: { name: 'f', arguments: '{}' } }],
+      [{ ...now('c', 'f'), function_call: { name: 'f', arguments: '{}' } }],
+    ],
+  ]
+  for (const [says, messages, canonical] of rows) t.strictSame(decode({ ...valid, messages }).messages, canonical, says)
 })
 
 t.test('cache marks are counted by the wires that apply them, and nowhere else', async t => {

@@ -131,6 +131,39 @@ t.test('events become deltas of their choice, which has its role once, or one me
   t.equal((sparse.choices[0]!.message.tool_calls as unknown[]).length, 1)
 })
 
+t.test('an answer to functions holds one call, in their form', async t => {
+  const asking = (stream: boolean) => answering(stream, { request: { ...valid, stream, functions: [{ name: 'f' }] } })
+  const tool = (index: number, more: object): Event => ({ type: 'tool', choice: 0, index, ...more })
+  const events = [
+    tool(0, { id: 'c', name: 'f' }),
+    tool(0, { args: '{"k"' }),
+    tool(1, { id: 'd', name: 'g', args: '{}' }),
+    tool(0, { args: ':1}' }),
+    finish(0, 'tool_calls'),
+  ]
+  const choices = parsed(streamed([events], asking(true))).flatMap(({ choices }) => choices)
+  t.strictSame(
+    choices.map(({ delta, finish_reason }) => [delta, finish_reason]),
+    [
+      [{ role: 'assistant', content: null, function_call: { name: 'f', arguments: '' } }, null],
+      [{ function_call: { arguments: '{"k"' } }, null],
+      [{ function_call: { arguments: ':1}' } }, null],
+      [{}, 'function_call'],
+    ],
+  )
+  const [choice] = whole(events, asking(false)).choices
+  t.strictSame(choice?.message, {
+    role: 'assistant',
+    content: null,
+    function_call: { name: 'f', arguments: '{"k":1}' },
+  })
+  t.equal(choice?.finish_reason, 'function_call')
+  const [bare] = whole([tool(0, { id: 'c', name: 'f' }), finish(0, 'tool_calls')], asking(false)).choices
+  t.strictSame(bare?.message.function_call, { name: 'f', arguments: '{}' })
+  const [said] = whole([text('a'), finish()], asking(false)).choices
+  t.strictSame(said, { index: 0, message: { role: 'assistant', content: 'a' }, logprobs: null, finish_reason: 'stop' })
+})
+
 t.test('reasoning stands under one name where the endpoint is set so', async t => {
   const codec = openAiChat.compat.create({ reasoning_content: false })
   const events: Event[] = [{ type: 'reasoning', choice: 0, text: 'hm' }, text('a'), finish()]

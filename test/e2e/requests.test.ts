@@ -132,6 +132,17 @@ const requests: readonly [name: string, body: Json][] = [
     },
   ],
   ['R15 an answer that shall go on', { messages: [user('a'), said('Once upon ')] }],
+  [
+    'allowed tools',
+    {
+      messages: hi,
+      tools: [fn('secret', { type: 'object', properties: { a: { const: 'a secret' } } }), fn('f')],
+      tool_choice: {
+        type: 'allowed_tools',
+        allowed_tools: { mode: 'required', tools: [{ type: 'function', function: { name: 'f' } }] },
+      },
+    },
+  ],
   ['R16 JSON, and nobody says so', { messages: hi, response_format: { type: 'json_object' } }],
   ['R19 a tool in another alphabet', { messages: hi, tools: [fn('météo.today')] }],
   ['R20 half a character', { messages: [user('a \ud83d b'), said('\ude00'), user('c')] }],
@@ -193,6 +204,37 @@ t.test('long texts arrive as they were sent, on every wire', async t => {
       for (const text of texts) t.ok(got.includes(JSON.stringify(text).slice(1, -1)), `${wire}: ${text.slice(0, 5)}`)
     }),
   )
+})
+
+t.test('functions, their calls and their results are translated on every wire', async t => {
+  await upstream.reset()
+  const functions = [{ name: 'f', description: 'd', parameters: { type: 'object', properties: { k: {} } } }]
+  const asked = { functions, function_call: { name: 'f' } }
+  for (const { wire, id } of wires) {
+    const step = { toolCalls: [{ name: 'f', args: { k: 1 } }] }
+    await upstream.script(id, [step, step, { text: 'Done' }])
+    const first = await chat(gateway, 'whole', { model: id, messages: hi, ...asked })
+    const { message, finish, error } = first
+    t.match(
+      message,
+      { content: null, function_call: { name: 'f', arguments: '{"k":1}' } },
+      `${wire}: ${error?.message}`,
+    )
+    t.strictSame([message.tool_calls, finish], [undefined, 'function_call'], wire)
+    const stream = await gateway.chat({ model: id, messages: hi, stream: true, ...asked })
+    type Chunk = {
+      choices: { delta: { function_call?: { name?: string; arguments: string } }; finish_reason: unknown }[]
+    }
+    const choices = (await readEvents<Chunk>(stream)).data.flatMap(({ choices }) => choices)
+    const deltas = choices.flatMap(({ delta }) => delta.function_call ?? [])
+    t.equal(deltas[0]?.name, 'f', wire)
+    t.strictSame(JSON.parse(deltas.map(delta => delta.arguments).join('')), { k: 1 }, wire)
+    t.equal(choices.at(-1)?.finish_reason, 'function_call', wire)
+    const messages = [...hi, message, { role: 'function', name: 'f', content: 'ok' }]
+    const next = await chat(gateway, 'whole', { model: id, messages, functions })
+    t.match(next, { status: 200, finish: 'stop', message: { content: 'Done' } }, wire)
+  }
+  t.strictSame((await upstream.record()).map(({ refused }) => refused).filter(Boolean), [], 'no provider refuses it')
 })
 
 t.test('custom tools pass to the wires that have them, both ways, and are refused on all others', async t => {

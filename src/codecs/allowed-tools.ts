@@ -1,0 +1,47 @@
+/** A choice among some of the tools: `tool_choice` of the type `allowed_tools`. */
+import { errors } from '../core/error.ts'
+import type { ChatBody, ChatRequest, Tool } from '../core/ops.ts'
+
+type Choice = NonNullable<ChatBody['tool_choice']>
+type AllowedTools = Extract<Choice, { type: 'allowed_tools' }>
+type Named = AllowedTools['allowed_tools']['tools'][number]
+
+export const isAllowedTools = (choice: ChatBody['tool_choice']): choice is AllowedTools =>
+  typeof choice === 'object' && choice?.type === 'allowed_tools'
+
+/** The tools that are left, in their order, and the choice among those. Throws a 400 for a name that no tool has. */
+export function allowedTools(
+  tools: readonly Tool[],
+  { allowed_tools: { mode, tools: allowed } }: AllowedTools,
+): Pick<ChatRequest, 'tools' | 'tool_choice'> {
+  const offered = new Set(tools.map(keyOfTool))
+  const wanted = new Set<string>()
+  for (const [i, entry] of allowed.entries()) {
+    const key = keyOfName(entry)
+    if (!offered.has(key)) throw unknown(entry, `tool_choice.allowed_tools.tools[${i}]`)
+    wanted.add(key)
+  }
+  // A search for tools finds those that are left, and is itself no choice.
+  const left = tools.filter(tool => wanted.has(keyOfTool(tool)) || tool.type === 'tool_search')
+  return { tools: left, tool_choice: mode }
+}
+
+function keyOfTool(tool: Tool): string {
+  if (tool.type === 'function') return `function ${tool.function.name}`
+  return tool.type === 'custom' ? `custom ${tool.custom.name}` : tool.type
+}
+
+/** Also in the form that the Responses API has, whose names stand flat. */
+const nameOf = ({ type, name, function: called, custom }: Named): string | undefined =>
+  (type === 'custom' ? custom : called)?.name ?? name
+
+function keyOfName(entry: Named): string {
+  const name = entry.type === 'function' || entry.type === 'custom' ? nameOf(entry) : undefined
+  return name === undefined ? entry.type : `${entry.type} ${name}`
+}
+
+function unknown(entry: Named, at: string) {
+  const name = nameOf(entry)
+  const given = name === undefined ? `one of type "${entry.type.slice(0, 100)}"` : `"${name.slice(0, 100)}"`
+  return errors.invalidParameters(`${at}: must name one of the tools, got ${given}`, at)
+}

@@ -1,0 +1,76 @@
+/** The form that calls had before there were tools: `functions`, `function_call` and the role `function`. */
+import type { ToolEvent } from '../core/event.ts'
+import type { Choice } from '../core/fold.ts'
+import { isObject } from '../core/json.ts'
+import type { ChatBody, ChatRequest, Message, Tool } from '../core/ops.ts'
+
+type Called = NonNullable<Message['function_call']>
+
+/** The functions as tools, and the choice among them; undefined where there are none, or none that are well-formed. */
+export function toolsOfFunctions({
+  functions,
+  function_call: choice,
+}: ChatBody): Pick<ChatRequest, 'tools' | 'tool_choice' | 'parallel_tool_calls' | 'functions'> | undefined {
+  if (!Array.isArray(functions) || functions.length === 0 || !functions.every(isFunction)) return undefined
+  const tools = functions.map(({ name, description, parameters }): Tool => {
+    const called = { name, ...(description && { description }), ...(parameters && { parameters }) }
+    return { type: 'function', function: called }
+  })
+  // An answer of this form holds one call.
+  const request = { tools, parallel_tool_calls: false, functions }
+  if (choice === 'auto' || choice === 'none') return { ...request, tool_choice: choice }
+  const named = isObject(choice) && typeof choice.name === 'string' && choice.name !== ''
+  return named ? { ...request, tool_choice: { type: 'function', function: { name: choice.name } } } : request
+}
+
+function isFunction(value: unknown): boolean {
+  if (!isObject(value)) return false
+  const { name, description, parameters } = value
+  if (typeof name !== 'string' || name === '') return false
+  return (description == null || typeof description === 'string') && (parameters == null || isObject(parameters))
+}
+
+const isCalled = (value: unknown): value is Called =>
+  isObject(value) && typeof value.name === 'string' && value.name !== '' && typeof value.arguments === 'string'
+
+const calls = ({ role, function_call: called, tool_calls }: Message): boolean =>
+  role === 'assistant' && called != null && !tool_calls?.length && isCalled(called)
+const answers = ({ role, tool_call_id: id }: Message): boolean => role === 'function' && id === undefined
+
+/** The same list where no message is of that form. Ids depend only on what came before, so that a prefix keeps its bytes. */
+export function messagesOfFunctions(messages: Message[]): Message[] {
+  if (!messages.some(message => calls(message) || answers(message))) return messages
+  /** Of calls without a result, by the name of their function. */
+  const open = new Map<string, string[]>()
+  let latest = ''
+  return messages.map((message, i) => {
+    if (calls(message)) {
+      const { function_call: called, ...rest } = message
+      const { name, arguments: args } = called!
+      const id = `call_function_${i}`
+      latest = name
+      const ids = open.get(name)
+      if (ids) ids.push(id)
+      else open.set(name, [id])
+      return { ...rest, tool_calls: [{ id, type: 'function', function: { name, arguments: args } }] }
+    }
+    const id = answers(message) ? open.get(message.name ?? latest)?.pop() : undefined
+    if (id === undefined) return message
+    const { name: _, ...rest } = message
+    return { ...rest, role: 'tool', tool_call_id: id }
+  })
+}
+
+/** Whether an answer to the request is of that form. */
+export const wantsFunctionCall = ({ functions }: ChatRequest): boolean => functions !== undefined
+
+/** The member of a delta, without braces; empty for calls beyond the first. */
+export function functionCallDelta({ index, name, args = '' }: ToolEvent): string {
+  if (index > 0) return ''
+  return `"function_call":${JSON.stringify(name === undefined ? { arguments: args } : { name, arguments: args })}`
+}
+
+/** The only call of a whole answer; undefined where it has none. */
+export function functionCallOf([call]: Choice['tools']): Called | undefined {
+  return call && { name: call.name, arguments: call.args === '' ? '{}' : call.args }
+}
