@@ -1,6 +1,6 @@
 /** A chat request as a Messages request (wire/anthropic.md section 2). */
 import { type ChatRequest, endsInAnswer, type Target, type WireRequest } from '../../src/plugin.ts'
-import { type Block, textBlock } from './blocks.ts'
+import { type Block, isVisible, textBlock } from './blocks.ts'
 import { checkBreakpoints } from './breakpoints.ts'
 import { beganWithoutThought, dropThoughts, openLoop } from './loop.ts'
 import { BETA_HEADER } from './passed-betas.ts'
@@ -49,6 +49,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     ...(thinking.thinking && { thinking: thinking.thinking }),
     ...(outputConfig && { output_config: outputConfig }),
     ...(!thinking.on && samplingOf(request, target)),
+    ...stopsOf(request),
     ...(request.user && { metadata: { user_id: request.user } }),
     ...((tier === 'standard_only' || tier === 'auto') && { service_tier: tier }),
     ...(stream && { stream: true }),
@@ -77,10 +78,17 @@ function endTurns(turns: Turn[], prefill: boolean): void {
 
 /** Temperature and top_p exclude each other; newer models and API versions take neither (wire/anthropic.md 1.1, 2.6). */
 function samplingOf(request: Readonly<ChatRequest>, target: Target): Json {
-  if (request.temperature != null && acceptsSampling(target, 'temperature')) {
-    return { temperature: Math.min(Math.max(request.temperature, 0), 1) }
-  }
-  return request.top_p != null && acceptsSampling(target, 'top_p') ? { top_p: request.top_p } : {}
+  const { temperature, top_p, top_k } = request
+  const samples = acceptsSampling(target, 'temperature')
+  const k = top_k !== undefined && samples ? { top_k } : {}
+  if (temperature != null && samples) return { temperature: Math.min(Math.max(temperature, 0), 1), ...k }
+  return top_p != null && acceptsSampling(target, 'top_p') ? { top_p, ...k } : k
+}
+
+/** The wire refuses a sequence of white space alone. */
+function stopsOf({ stop = [] }: Readonly<ChatRequest>): Json {
+  const sequences = stop.filter(isVisible)
+  return sequences.length > 0 ? { stop_sequences: sequences } : {}
 }
 
 export const acceptsSampling = ({ mapping, provider }: Target, name: 'temperature' | 'top_p'): boolean =>

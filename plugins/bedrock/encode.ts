@@ -45,6 +45,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const fields: Json = {
     ...reasoning.fields,
     ...(tools.nativeChoice && { tool_choice: tools.nativeChoice }),
+    ...topKOf(request, target, family, reasoning),
   }
   if (form.format) fields.output_config = { ...(fields.output_config as Json), format: form.format }
   const body: Json = {
@@ -94,6 +95,7 @@ function inferenceConfigOf(
   if (!configurable) return {}
   const config: Json = {}
   if (maxTokens !== undefined) config.maxTokens = maxTokens
+  if (request.stop) config.stopSequences = request.stop
   if (thinks || !samples) return config
   const value = (name: 'temperature' | 'top_p') =>
     mapping.parameters?.has(name) === false ? undefined : (request[name] ?? undefined)
@@ -102,6 +104,13 @@ function inferenceConfigOf(
   if (temperature !== undefined) config.temperature = unit(temperature)
   if (topP !== undefined && !(maker === 'anthropic' && temperature !== undefined)) config.topP = unit(topP)
   return config
+}
+
+/** The wire has no place of its own for it, and one maker's models have it under a name of theirs. */
+function topKOf({ top_k }: Readonly<ChatRequest>, { mapping }: Target, family: Family, reasoning: Reasoning): Json {
+  const samples = family.samples && reasoning.configurable && !reasoning.thinks
+  if (top_k === undefined || !samples || mapping.parameters?.has('temperature') === false) return {}
+  return family.maker === 'amazon' ? { inferenceConfig: { topK: top_k } } : { top_k }
 }
 
 const unit = (value: number): number => Math.min(Math.max(value, 0), 1)

@@ -18,6 +18,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     thinking: thinking?.type !== 'disabled',
   })
   const maxTokens = request.max_completion_tokens ?? request.max_tokens
+  const { stop, seed, top_k: k } = request
   const { temperature, top_p: p, frequency_penalty: frequency, presence_penalty: presence } = request
   const body: Json = {
     model: target.mapping.externalId,
@@ -29,6 +30,9 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     ...(maxTokens == null ? {} : { max_tokens: maxTokens }),
     ...(temperature == null ? {} : { temperature: Math.max(temperature, 0) }),
     ...(p == null ? {} : { p: clamp(p, 0.01, 0.99) }),
+    ...(k === undefined ? {} : { k }),
+    ...(stop && { stop_sequences: stop }),
+    ...(seed === undefined ? {} : { seed }),
     ...(frequency == null ? {} : { frequency_penalty: clamp(frequency, 0, 1) }),
     ...(presence == null ? {} : { presence_penalty: clamp(presence, 0, 1) }),
     ...(stream && { stream: true }),

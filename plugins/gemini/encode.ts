@@ -58,12 +58,16 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
 }
 
 function samplingOf(request: Readonly<ChatRequest>, stream: boolean): Json {
+  const { stop, seed, top_k: topK } = request
   const { temperature, top_p: topP, presence_penalty: presence, frequency_penalty: frequency } = request
   const maxTokens = request.max_completion_tokens ?? request.max_tokens
   const candidates = candidatesOf(request.n ?? 1, stream)
   return {
     ...(temperature != null && { temperature }),
     ...(topP != null && { topP }),
+    ...(topK !== undefined && { topK }),
+    ...(stop && { stopSequences: stop }),
+    ...(seed !== undefined && { seed }),
     ...(maxTokens != null && { maxOutputTokens: maxTokens }),
     ...(candidates > 1 && { candidateCount: candidates }),
     ...(presence != null && { presencePenalty: presence }),

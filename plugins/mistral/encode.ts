@@ -9,6 +9,7 @@ const SAME = [
   'presence_penalty',
   'frequency_penalty',
   'prompt_cache_key',
+  'stop',
 ] as const satisfies readonly (keyof ChatRequest)[]
 
 const MAX_TEMPERATURE = 1.5
@@ -24,6 +25,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const body: Json = { model: mapping.externalId, messages: turnsOf(request.messages, target) }
   if (request.temperature != null) body.temperature = Math.min(Math.max(request.temperature, 0), MAX_TEMPERATURE)
   for (const name of SAME) if (request[name] != null) body[name] = request[name]
+  if (request.seed !== undefined) body.random_seed = request.seed
   const maxTokens = request.max_completion_tokens ?? request.max_tokens
   if (maxTokens != null) body.max_tokens = maxTokens
   if ((request.n ?? 1) > 1) body.n = request.n

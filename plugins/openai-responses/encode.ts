@@ -31,7 +31,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   const body: Json = {
     model: mapping.externalId,
     store: false,
-    ...(reasons && { include: ['reasoning.encrypted_content'] }),
+    ...includesOf(request, reasons),
     ...(reasoning && { reasoning }),
     ...(text && { text }),
     ...toolsOf(request, mapping),
@@ -39,9 +39,19 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     ...(maxTokens != null && { max_output_tokens: Math.max(maxTokens, MIN_OUTPUT_TOKENS) }),
   }
   for (const name of SAME) if (request[name] != null) body[name] = request[name]
+  if (request.top_logprobs !== undefined) body.top_logprobs = request.top_logprobs
   if (tier !== 'auto' && tier !== 'default') body.service_tier = tier
   if (stream) body.stream = true
   return { path: '/responses', body }
+}
+
+/** What an answer holds only where it is asked for. */
+function includesOf({ logprobs }: Readonly<ChatRequest>, reasons: boolean): Json {
+  const include = [
+    ...(reasons ? ['reasoning.encrypted_content'] : []),
+    ...(logprobs === true ? ['message.output_text.logprobs'] : []),
+  ]
+  return include.length > 0 ? { include } : {}
 }
 
 function inputItems(request: Readonly<ChatRequest>, target: Target): Json[] {

@@ -25,6 +25,11 @@ const SAME = [
   'prompt_cache_options',
   'user',
   'verbosity',
+  'stop',
+  'seed',
+  'logprobs',
+  'top_logprobs',
+  'logit_bias',
 ] as const satisfies readonly (keyof ChatRequest)[]
 
 /** Never mutates `request`; what is nested in it is shared. The same request always becomes the same bytes. */
@@ -36,6 +41,8 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     messages: withTextResults(request.messages).map(message => encodeMessage(message, target, breakpoints)),
   }
   for (const name of SAME) if (request[name] != null) body[name] = request[name]
+  // No parameter of OpenAI's; compatible providers that have it list it.
+  if (request.top_k !== undefined && mapping.parameters?.has('top_k')) body.top_k = request.top_k
   const schema = untakenSchema(request, target)
   if (schema) {
     body.response_format = { type: 'json_object' }

@@ -20,14 +20,15 @@ const showOrganizations = (organizations: readonly OrganizationRecord[]): string
 
 const showProjects = (projects: readonly ProjectRecord[]): string =>
   table(
-    ['id', 'name', 'organization', 'mode', 'cache', 'status', 'created'],
-    projects.map(({ id, name, organization, mode, cacheTtlMs, status, createdAt }) => [
+    ['id', 'name', 'organization', 'mode', 'cache', 'status', 'passes parameters', 'created'],
+    projects.map(({ id, name, organization, mode, cacheTtlMs, status, passesParameters, createdAt }) => [
       id,
       name,
       organization,
       mode,
       cacheTtlMs === null ? 'off' : `${cacheTtlMs / 1000}s`,
       status,
+      passesParameters ? 'yes' : 'no',
       createdAt.slice(0, 10),
     ]),
   )
@@ -44,6 +45,7 @@ const addProjectOptions = (command: Command): Command =>
     .addOption(choice('--mode <mode>', 'whose provider keys it uses', 'credits', 'api-keys', 'hybrid'))
     .addOption(choice('--cache <on|off>', 'whether whole answers are replayed', 'on', 'off'))
     .option('--cache-ttl <time>', 'for how long: 60s, 10m, 12h; turns the cache on')
+    .addOption(choice('--pass-parameters <on|off>', 'whether stop, seed, logprobs and the like go on', 'on', 'off'))
 
 export function addOrganizations(program: Command, open: Open): void {
   const organizations = program.command('orgs').description('organizations')

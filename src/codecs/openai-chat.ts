@@ -9,6 +9,7 @@ import { checkChat } from './chat-rules.ts'
 import { messagesOfFunctions, toolsOfFunctions } from './functions.ts'
 import { asAnswered } from './joined.ts'
 import { StreamEncoder, WholeEncoder } from './openai-chat-encoder.ts'
+import { passedParameters } from './passed-parameters.ts'
 import { validator } from './validate.ts'
 
 const validate = validator(chatRequest)
@@ -17,7 +18,7 @@ const known = new Set(Object.keys((chatRequest.json as { properties: object }).p
 const codecFor = (compat: ChatCompat) =>
   ({
     wire: 'openai.chat',
-    decode: (body: unknown) => canonical(validate(body)),
+    decode: (body: unknown, ex?: Exchange) => canonical(validate(body), ex?.principal?.passesParameters),
     encoder: (ex: Exchange) => (ex.streaming ? new StreamEncoder(ex, compat) : new WholeEncoder(ex, compat)),
     heartbeat: { contentType: 'text/event-stream; charset=utf-8', text: ': waiting for the provider\n\n' },
     error: errorBody,
@@ -38,11 +39,20 @@ const special: ReadonlySet<string> = new Set([
   'parallel_tool_calls',
   'functions',
   'function_call',
+  'stop',
+  'seed',
+  'logprobs',
+  'top_logprobs',
+  'logit_bias',
+  'top_k',
 ])
 const plain = new Set([...known].filter(key => !special.has(key)))
 
-/** The fields that the interface knows and the caller set; one name for each; checked against each other. */
-export function canonical(body: ChatBody): ChatRequest {
+/**
+ * The fields that the interface knows and the caller set; one name for each; checked against each other. `passes` adds
+ * parameters that it does not know.
+ */
+export function canonical(body: ChatBody, passes = false): ChatRequest {
   const request: Record<string, unknown> = {}
   for (const key in body) {
     if (!plain.has(key)) continue
@@ -53,7 +63,7 @@ export function canonical(body: ChatBody): ChatRequest {
   request.messages = messagesOfFunctions(messages)
   const limit = body.max_completion_tokens ?? body.max_tokens
   if (limit != null) request.max_tokens = limit
-  Object.assign(request, toolsOf(body))
+  Object.assign(request, toolsOf(body), passes ? passedParameters(body) : undefined)
   checkChat(request as ChatRequest)
   return request as ChatRequest
 }

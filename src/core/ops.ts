@@ -184,6 +184,17 @@ const responseFormat = s.tagged(
 const number = s.optional(s.nullable(s.number()))
 const tokens = s.optional(s.nullable(s.integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })))
 
+/** Parameters that the interface does not list, for wires that have them. */
+export type PassedParameters = {
+  /** At least one, none of them empty. */
+  stop?: readonly string[]
+  seed?: number
+  logprobs?: boolean
+  top_logprobs?: number
+  logit_bias?: Readonly<Record<string, number>>
+  top_k?: number
+}
+
 /** `POST /v1/chat/completions`, interface 2.3. Keys that are not named here are ignored. */
 export const chatRequest = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
@@ -241,16 +252,23 @@ export const chatRequest = s.open({
   ),
   web_search: s.optional(s.nullable(s.boolean())),
   plugins: s.optional(s.nullable(s.array(s.open({ id: s.enum('response-healing') })))),
+  stop: unlisted<unknown>(),
+  seed: unlisted<unknown>(),
+  logprobs: unlisted<unknown>(),
+  top_logprobs: unlisted<unknown>(),
+  logit_bias: unlisted<unknown>(),
+  top_k: unlisted<unknown>(),
 })
 
 /** What a client sends. */
 export type ChatBody = Infer<typeof chatRequest>
 /** The same with one name for each thing; `functions` only marks that the answer is to be of their form. */
-export type ChatRequest = Omit<ChatBody, 'tool_choice' | 'function_call'> & {
-  tool_choice?: Exclude<ChatBody['tool_choice'], { type: 'allowed_tools' }>
-  /** False where the client sees no reasoning, so that no summary of it need be made. No field of a chat body. */
-  include_reasoning?: false
-}
+export type ChatRequest = Omit<ChatBody, 'tool_choice' | 'function_call' | keyof PassedParameters> &
+  PassedParameters & {
+    tool_choice?: Exclude<ChatBody['tool_choice'], { type: 'allowed_tools' }>
+    /** False where the client sees no reasoning, so that no summary of it need be made. No field of a chat body. */
+    include_reasoning?: false
+  }
 export type Message = ChatRequest['messages'][number]
 export type ContentPart = Exclude<NonNullable<Message['content']>, string>[number]
 export type Tool = NonNullable<ChatRequest['tools']>[number]

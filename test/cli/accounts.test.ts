@@ -76,10 +76,19 @@ t.test('organizations, projects and members are made, listed and changed', async
   t.match(await json('projects update app --cache on'), { cacheTtlMs: 600_000 }, 'for as long as before')
   t.match(await json('projects update app --cache off --mode api-keys'), { cacheTtlMs: null, mode: 'api-keys' })
   t.match(await json(`projects update ${app.id} --name site`), { name: 'site', mode: 'api-keys', cacheTtlMs: null })
+  t.match(await json('projects update site --pass-parameters on'), { passesParameters: true })
+  t.match(await json('projects update site --mode credits'), { passesParameters: true })
+  const loose = await json('projects create --org acme-inc --name loose --pass-parameters on')
+  t.match(loose, { passesParameters: true })
+  t.match(await json('projects update loose --pass-parameters off'), { passesParameters: false })
   t.match(await json('projects archive site'), { status: 'archived' })
-  t.match(await json('projects list --org acme-inc'), [{ name: 'web' }, { name: 'site', status: 'archived' }])
+  t.match(await json('projects list --org acme-inc'), [
+    { name: 'web' },
+    { name: 'site', status: 'archived' },
+    { name: 'loose' },
+  ])
   t.match(await json('projects restore site'), { status: 'active' })
-  t.match((await ctl('projects list')).stdout, /web +acme-inc +hybrid +60s +active/)
+  t.match((await ctl('projects list')).stdout, /web +acme-inc +hybrid +60s +active +no/)
 
   const dev = await json('members add --org acme-inc --email dev@acme.example --role developer --projects web')
   t.match(dev, { email: 'dev@acme.example', role: 'developer', projects: ['web'], limits: [] })

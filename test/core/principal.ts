@@ -14,6 +14,7 @@ export const principalOf = (changes: Partial<Principal> = {}): Principal => ({
   archived: false,
   expiresAt: undefined,
   cacheTtlMs: undefined,
+  passesParameters: false,
   member: undefined,
   access: true,
   budgets: [],

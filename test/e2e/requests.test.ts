@@ -1,6 +1,7 @@
 /** Every request that no provider takes as it stands (edge cases R1 to R20), on every wire: it is made to fit. */
 import t from 'tap'
 import { chat } from '../helpers/chat.ts'
+import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { readEvents } from '../helpers/sse.ts'
@@ -262,5 +263,35 @@ t.test('custom tools pass to the wires that have them, both ways, and are refuse
   }
   t.strictSame((await upstream.record()).map(({ refused }) => refused).filter(Boolean), [], 'no provider refuses it')
 })
+
+t.test(
+  'parameters that the interface does not list reach the wires that have them, once the project says so',
+  async t => {
+    await upstream.reset()
+    const command = commandsOf(gateway)
+    const asked = { messages: hi, stop: ['a stop'], seed: 5, logprobs: true, top_logprobs: 1, logit_bias: { 5: 1 } }
+    const sent = async (wire: string, id: string) => {
+      await upstream.script(id, [{ text: 'ok' }])
+      // Newer models of Claude refuse it, as they refuse a temperature.
+      const k = wire.startsWith('anthropic.') ? {} : { top_k: 7 }
+      const { status, error } = await chat(gateway, 'whole', { model: id, ...asked, ...k })
+      t.equal(status, 200, `${wire}: ${error?.message}`)
+      const entry = (await upstream.record(id)).at(-1)
+      t.equal(entry?.refused, null, wire)
+      return JSON.stringify(entry?.body)
+    }
+    for (const { wire, id } of wires) t.notMatch(await sent(wire, id), /a stop|seed|logprobs|logit_bias/, wire)
+    await command('projects.update', { project: 'default', passParameters: 'on' })
+    t.teardown(() => command('projects.update', { project: 'default', passParameters: 'off' }))
+    const seen = await Promise.all(wires.map(async ({ wire, id }) => [wire, await sent(wire, id)] as const))
+    const withStop = seen.flatMap(([wire, body]) => (body.includes('a stop') ? [wire] : []))
+    const all = wires.map(({ wire }) => wire)
+    t.strictSame(
+      withStop,
+      all.filter(wire => wire !== 'openai.responses'),
+      'only Responses has no stop',
+    )
+  },
+)
 
 t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))

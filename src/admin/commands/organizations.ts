@@ -23,6 +23,7 @@ const projectArguments = {
   mode: s.optional(mode),
   cache: s.optional(onOff),
   cacheTtl: s.optional(cacheTtl),
+  passParameters: s.optional(onOff),
 }
 
 export const organizationCommands: CommandTable = {
@@ -44,8 +45,10 @@ export const organizationCommands: CommandTable = {
 
   'projects.create': command(
     s.object({ organization, name, ...projectArguments }),
-    ({ organization, name, mode, ...cache }, { projects }, actor) =>
-      projects.create({ organization, name, mode, cacheTtlMs: ttlOf(cache) ?? null }, actor),
+    ({ organization, name, mode, passParameters, ...cache }, { projects }, actor) => {
+      const passesParameters = passParameters === 'on'
+      return projects.create({ organization, name, mode, cacheTtlMs: ttlOf(cache) ?? null, passesParameters }, actor)
+    },
   ),
   'projects.list': command(
     s.object({ organization: s.optional(organization), ...pageArguments }),
@@ -54,8 +57,10 @@ export const organizationCommands: CommandTable = {
   /** What is not named stays as it is → the record. */
   'projects.update': command(
     s.object({ project, name: s.optional(name), ...projectArguments }),
-    ({ project, name, mode, ...cache }, { projects }, actor) =>
-      projects.update(project, { name, mode, cacheTtlMs: ttlOf(cache) }, actor),
+    ({ project, name, mode, passParameters, ...cache }, { projects }, actor) => {
+      const passesParameters = passParameters === undefined ? undefined : passParameters === 'on'
+      return projects.update(project, { name, mode, cacheTtlMs: ttlOf(cache), passesParameters }, actor)
+    },
   ),
   /** Its keys get 410 from then on. */
   'projects.archive': command(s.object({ project }), ({ project }, { projects }, actor) =>

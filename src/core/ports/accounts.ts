@@ -49,6 +49,8 @@ export interface ProjectRecord {
   readonly mode: ProjectMode
   /** Null while responses are not cached. */
   readonly cacheTtlMs: number | null
+  /** Chat parameters that the interface does not list go to wires that have them. */
+  readonly passesParameters: boolean
   readonly status: 'active' | 'archived'
   readonly createdAt: string
 }
@@ -57,6 +59,7 @@ export interface ProjectChanges {
   readonly mode?: ProjectMode | undefined
   /** `on` turns the cache on for as long as it was, else for a minute; null turns it off. */
   readonly cacheTtlMs?: number | 'on' | null | undefined
+  readonly passesParameters?: boolean | undefined
   readonly archived?: boolean | undefined
 }
 export interface ProjectStore {

@@ -51,6 +51,8 @@ export interface Principal {
   readonly expiresAt: number | undefined
   /** Response caching of the project; undefined while it is off. */
   readonly cacheTtlMs: number | undefined
+  /** The project's chat parameters that the interface does not list go to wires that have them. */
+  readonly passesParameters: boolean
   /** Who made the key; undefined for one that the operator made. */
   readonly member: { readonly id: string; readonly role: Role } | undefined
   /** False when that member has left, or lost access to the project. */

@@ -31,6 +31,7 @@ type ProjectRow = [
   archivedAt: number | null,
   cacheTtlMs: number | null,
   mode: ProjectMode,
+  passParameters: number,
   orgName: string,
   account: Principal['account'],
   retains: number,
@@ -42,7 +43,17 @@ type ProjectRow = [
 /** What all keys of a project share. */
 type ProjectFacts = Pick<
   Principal,
-  'orgId' | 'orgName' | 'account' | 'mode' | 'archived' | 'cacheTtlMs' | 'plan' | 'discounts' | 'retains' | 'since'
+  | 'orgId'
+  | 'orgName'
+  | 'account'
+  | 'mode'
+  | 'archived'
+  | 'cacheTtlMs'
+  | 'passesParameters'
+  | 'plan'
+  | 'discounts'
+  | 'retains'
+  | 'since'
 >
 interface DiscountRow {
   /** '' is every organization. */
@@ -78,6 +89,7 @@ const KEY = `
 
 const PROJECT = `
   SELECT projects.org_id, projects.archived_at, projects.cache_ttl_ms, projects.mode,
+    projects.pass_parameters,
     organizations.name, organizations.account, organizations.retains, organizations.created_at,
     subscriptions.plan, subscriptions.since, subscriptions.overflow
   FROM projects
@@ -177,6 +189,7 @@ export class SqliteKeys implements KeyStore {
       mode: project.mode,
       archived: project.archived,
       cacheTtlMs: project.cacheTtlMs,
+      passesParameters: project.passesParameters,
       plan: project.plan,
       discounts: project.discounts,
       retains: project.retains,
@@ -205,7 +218,20 @@ export class SqliteKeys implements KeyStore {
 }
 
 const factsOf = (row: ProjectRow, discounts: readonly Discount[]): ProjectFacts => {
-  const [orgId, archivedAt, cacheTtlMs, mode, orgName, account, retains, since, plan, planSince, overflow] = row
+  const [
+    orgId,
+    archivedAt,
+    cacheTtlMs,
+    mode,
+    passParameters,
+    orgName,
+    account,
+    retains,
+    since,
+    plan,
+    planSince,
+    overflow,
+  ] = row
   return {
     orgId,
     orgName,
@@ -214,6 +240,7 @@ const factsOf = (row: ProjectRow, discounts: readonly Discount[]): ProjectFacts 
     archived: archivedAt !== null,
     // Field notes section 4: off for organizations on a coding plan.
     cacheTtlMs: plan === null ? (cacheTtlMs ?? undefined) : undefined,
+    passesParameters: passParameters !== 0,
     plan: plan === null ? undefined : { plan, since: planSince, overflow: overflow !== 0 },
     discounts,
     retains: retains !== 0,

@@ -10,5 +10,6 @@ import { step as policy } from './migrations/4-policy.ts'
 import { step as narrowing } from './migrations/5-narrowing.ts'
 import { step as checks } from './migrations/6-checks.ts'
 import { step as successors } from './migrations/7-successors.ts'
+import { step as parameters } from './migrations/8-parameters.ts'
 
-export const migrations: readonly string[] = [start, trees, accounts, policy, narrowing, checks, successors]
+export const migrations: readonly string[] = [start, trees, accounts, policy, narrowing, checks, successors, parameters]

@@ -14,6 +14,7 @@ interface ProjectRow {
   organization: string
   mode: ProjectMode
   cache_ttl_ms: number | null
+  pass_parameters: number
   archived_at: number | null
   created_at: number
 }
@@ -21,8 +22,8 @@ interface ProjectRow {
 const USUAL_TTL_MS = 60_000
 
 const ROWS = `
-  SELECT projects.id, org_id, projects.name, organizations.name AS organization, mode, cache_ttl_ms, archived_at,
-    projects.created_at
+  SELECT projects.id, org_id, projects.name, organizations.name AS organization, mode, cache_ttl_ms, pass_parameters,
+    archived_at, projects.created_at
   FROM projects JOIN organizations ON organizations.id = projects.org_id`
 
 export class SqliteProjects implements ProjectStore {
@@ -36,10 +37,11 @@ export class SqliteProjects implements ProjectStore {
   constructor(db: Sqlite, changes: Changes) {
     this.#changes = changes
     this.#add = db.prepare(`
-      INSERT INTO projects (id, org_id, name, mode, cache_ttl_ms, archived_at, created_at)
-      VALUES (@id, @org, @name, @mode, @cacheTtlMs, @archivedAt, @now)`)
+      INSERT INTO projects (id, org_id, name, mode, cache_ttl_ms, pass_parameters, archived_at, created_at)
+      VALUES (@id, @org, @name, @mode, @cacheTtlMs, @passParameters, @archivedAt, @now)`)
     this.#update = db.prepare(`
-      UPDATE projects SET name = @name, mode = @mode, cache_ttl_ms = @cacheTtlMs, archived_at = @archivedAt
+      UPDATE projects SET name = @name, mode = @mode, cache_ttl_ms = @cacheTtlMs, pass_parameters = @passParameters,
+        archived_at = @archivedAt
       WHERE id = @id`)
     this.#named = db
       .prepare<[string, string], number>('SELECT count(*) FROM projects WHERE org_id = ? AND name = ?')
@@ -56,11 +58,13 @@ export class SqliteProjects implements ProjectStore {
     return this.#changes.run(() => {
       const { now, directory } = this.#changes
       const org = directory.organization(input.organization).id
-      const { name, mode = 'credits', archived = false } = input
+      const { name, mode = 'credits', archived = false, passesParameters = false } = input
       const cacheTtlMs = ttlOf(input.cacheTtlMs, null)
+      const passParameters = Number(passesParameters)
       this.#refuseTaken(org, name)
       const id = shortId()
-      this.#add.run({ id, org, name, mode, cacheTtlMs, archivedAt: archived ? now() : null, now: now() })
+      const archivedAt = archived ? now() : null
+      this.#add.run({ id, org, name, mode, cacheTtlMs, passParameters, archivedAt, now: now() })
       const became = recordOf(this.#byId.get(id)!)
       this.#changes.note({ actor, action: 'projects.create', organization: org, subject: id, was: null, became })
       return became
@@ -76,12 +80,12 @@ export class SqliteProjects implements ProjectStore {
     return this.#changes.run(() => {
       const { id } = this.#changes.directory.project(project)
       const row = this.#byId.get(id)!
-      const { name = row.name, mode = row.mode, archived } = changes
+      const { name = row.name, mode = row.mode, archived, passesParameters = row.pass_parameters !== 0 } = changes
       const cacheTtlMs = ttlOf(changes.cacheTtlMs, row.cache_ttl_ms)
       if (name !== row.name) this.#refuseTaken(row.org_id, name)
       const since = row.archived_at ?? this.#changes.now()
       const archivedAt = archived === undefined ? row.archived_at : archived ? since : null
-      this.#update.run({ id, name, mode, cacheTtlMs, archivedAt })
+      this.#update.run({ id, name, mode, cacheTtlMs, passParameters: Number(passesParameters), archivedAt })
       const [was, became] = [recordOf(row), recordOf(this.#byId.get(id)!)]
       this.#changes.note({ actor, action: 'projects.update', organization: row.org_id, subject: id, was, became })
       return became
@@ -103,6 +107,7 @@ const recordOf = (row: ProjectRow): ProjectRecord => ({
   organization: row.organization,
   mode: row.mode,
   cacheTtlMs: row.cache_ttl_ms,
+  passesParameters: row.pass_parameters !== 0,
   status: row.archived_at === null ? 'active' : 'archived',
   createdAt: new Date(row.created_at).toISOString(),
 })
