@@ -54,6 +54,7 @@ export class MessageItem implements Item {
     } else if (typeof delta === 'string') {
       this.#begins(index)
       this.#say(kind === 'response.refusal.delta' ? 'refusal' : 'text', delta, out)
+      rate(event.logprobs, out)
     }
   }
 
@@ -62,7 +63,10 @@ export class MessageItem implements Item {
       if (!isObject(part)) continue
       if (this.#begins(index)) {
         if (part.type === 'refusal') this.#say('refusal', part.refusal, out)
-        else if (part.type === 'output_text') this.#say('text', part.text, out)
+        else if (part.type === 'output_text') {
+          this.#say('text', part.text, out)
+          rate(part.logprobs, out)
+        }
       }
       for (const annotation of listIn(part.annotations)) this.#answer.cite(annotation, this.#starts.get(index)!, out)
     }
@@ -86,6 +90,12 @@ export class MessageItem implements Item {
     if (type === 'text') this.#answer.written += text.length
     out.push({ type, choice: 0, text })
   }
+}
+
+/** Log probabilities of a text's tokens, where they were asked for. */
+function rate(logprobs: unknown, out: Event[]): void {
+  const tokens = listIn(logprobs)
+  if (tokens.length > 0) out.push({ type: 'logprobs', choice: 0, of: 'content', tokens })
 }
 
 /** Its summary, or with some servers its very text, is for reading; what is replayed is the encrypted content. */

@@ -102,6 +102,16 @@ export class Choice {
     if (text !== '') this.#text(text, out)
   }
 
+  /** Log probabilities that came beside a delta or a message. */
+  rate({ content, refusal }: Json, out: Event[]): void {
+    for (const [of, tokens] of [
+      ['content', content],
+      ['refusal', refusal],
+    ] as const) {
+      if (Array.isArray(tokens) && tokens.length > 0) out.push({ type: 'logprobs', choice: this.#index, of, tokens })
+    }
+  }
+
   /** A citation: an address, `{url, title}`, `{link, title}` or `{url_citation: {…}}`, perhaps with its place. */
   annotate(note: unknown, out: Event[]): void {
     this.#cited.annotate(note, out)

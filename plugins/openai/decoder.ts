@@ -196,7 +196,7 @@ export class ChatDecoder implements Decoder {
       this.#choices[index] = choice
       if (this.#expectsLists) choice.expectLists()
     }
-    const { delta, message, finish_reason: reason } = value
+    const { delta, message, logprobs, finish_reason: reason } = value
     const fault = value.error == null ? undefined : readFault({ error: value.error })
     if (fault) {
       this.#refuse(fault, out)
@@ -207,6 +207,7 @@ export class ChatDecoder implements Decoder {
       // S19: a whole answer. Beside deltas, a message only repeats them (C26).
       choice.read(message, this.#answerId, out)
     }
+    if (isObject(logprobs)) choice.rate(logprobs, out)
     if (typeof reason !== 'string' || reason === '') return
     const status = FAILURES.get(reason)
     if (status === undefined) choice.finish(reason)

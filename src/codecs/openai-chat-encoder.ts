@@ -1,7 +1,7 @@
 /** Writes chat answers in the OpenAI form: chunks by template, or one body at the end. */
 import type { Encoder } from '../core/codec.ts'
 import { errorBody, type GatewayError } from '../core/error.ts'
-import type { Event, FinishReason, ToolEvent } from '../core/event.ts'
+import type { Event, FinishReason, LogprobsEvent, ToolEvent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { type Choice, Fold } from '../core/fold.ts'
 import { answererOf, answerIdOf, answerModelOf, metadataOf, usageOf } from './accounting.ts'
@@ -86,11 +86,19 @@ export class StreamEncoder implements Encoder {
       const reason = finishOf(event.reason, this.#oneCall)
       return `${left}${this.#prefix}${choice},"delta":{${role}},"finish_reason":"${reason}"}]}\n\n`
     }
+    if (event.type === 'logprobs') return this.#rated(event, told)
     const said = told.add(event) ? this.#said(event) : ''
     // What is told at the end is charged from now on: so the stream begins here, whatever breaks it.
     if (!told.begin()) return this.#delta(choice, said)
     if (event.type === 'text') return this.#delta(choice, `"role":"assistant",${said}`)
     return this.#delta(choice, `"role":"assistant","content":null${said && `,${said}`}`)
+  }
+
+  /** A chunk of log probabilities alone: the text that they are of has a chunk of its own. */
+  #rated({ choice, of, tokens }: LogprobsEvent, told: ToldChoice): string {
+    const begun = told.begin() ? this.#delta(choice, '"role":"assistant","content":null') : ''
+    const logprobs = JSON.stringify({ content: null, refusal: null, [of]: tokens })
+    return `${begun}${this.#prefix}${choice},"delta":{},"logprobs":${logprobs},"finish_reason":null}]}\n\n`
   }
 
   #said(event: ChoiceEvent): string {
@@ -203,7 +211,7 @@ function choiceOf(choice: Choice, index: number, compat: ChatCompat, oneCall: bo
     annotations: some(sources)?.map(source => annotation(source, choice.text.length)),
     provider_native_blocks: some(native),
   }
-  return { index, message, logprobs: null, finish_reason: finishOf(choice.finish ?? 'stop', oneCall) }
+  return { index, message, logprobs: choice.logprobs, finish_reason: finishOf(choice.finish ?? 'stop', oneCall) }
 }
 
 function toolCallOf({ id, name, args, custom, signature }: Choice['tools'][number]): object {

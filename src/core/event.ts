@@ -54,6 +54,14 @@ export interface SourceEvent {
   end?: number
 }
 
+/** Log probabilities of tokens that were told, in OpenAI's form. */
+export interface LogprobsEvent {
+  type: 'logprobs'
+  choice: number
+  of: 'content' | 'refusal'
+  tokens: readonly unknown[]
+}
+
 export type Event =
   /** `fingerprint`: the provider's `system_fingerprint`. */
   | { type: 'start'; id?: string; model?: string; fingerprint?: string }
@@ -61,6 +69,7 @@ export type Event =
   | { type: 'refusal'; choice: number; text: string }
   | ReasoningEvent
   | ToolEvent
+  | LogprobsEvent
   | { type: 'image'; choice: number; url: string }
   | SourceEvent
   /** The text that follows is an item of its own, of this phase. */
@@ -86,4 +95,5 @@ export const isContent = (event: Event): boolean =>
   event.type !== 'tier' &&
   event.type !== 'phase' &&
   event.type !== 'passage' &&
+  event.type !== 'logprobs' &&
   event.type !== 'error'

@@ -35,6 +35,8 @@ export interface Choice {
   tools: FoldedTool[]
   /** Empty for answers without phases. */
   items: PhasedItem[]
+  /** Null for answers without any. */
+  logprobs: { content: unknown[] | null; refusal: unknown[] | null } | null
   images: string[]
   sources: SourceEvent[]
   native: Record<string, unknown>[]
@@ -76,6 +78,12 @@ export class Fold {
           tool.signature ??= event.signature
           break
         }
+        case 'logprobs': {
+          choice.logprobs ??= { content: null, refusal: null }
+          choice.logprobs[event.of] ??= []
+          for (const token of event.tokens) choice.logprobs[event.of]!.push(token)
+          break
+        }
         case 'image':
           choice.images.push(event.url)
           break
@@ -101,6 +109,7 @@ export class Fold {
       details: [],
       tools: [],
       items: [],
+      logprobs: null,
       images: [],
       sources: [],
       native: [],

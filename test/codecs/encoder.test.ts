@@ -164,6 +164,26 @@ t.test('an answer to functions holds one call, in their form', async t => {
   t.strictSame(said, { index: 0, message: { role: 'assistant', content: 'a' }, logprobs: null, finish_reason: 'stop' })
 })
 
+t.test('log probabilities stand beside the message, and in chunks of their own', async t => {
+  const rated = (token: string): Event => ({ type: 'logprobs', choice: 0, of: 'content', tokens: [{ token }] })
+  const events = [rated('a'), text('a'), rated('b'), text('b'), finish()]
+  const logprobs = (token: string) => ({ content: [{ token }], refusal: null })
+  const choices = parsed(streamed([events])).flatMap(({ choices }) => choices)
+  t.strictSame(
+    choices.map(choice => [choice.delta, (choice as Json).logprobs]),
+    [
+      [{ role: 'assistant', content: null }, undefined],
+      [{}, logprobs('a')],
+      [{ content: 'a' }, undefined],
+      [{}, logprobs('b')],
+      [{ content: 'b' }, undefined],
+      [{}, undefined],
+    ],
+  )
+  const [choice] = whole(events).choices
+  t.match(choice, { logprobs: { content: [{ token: 'a' }, { token: 'b' }], refusal: null } })
+})
+
 t.test('reasoning stands under one name where the endpoint is set so', async t => {
   const codec = openAiChat.compat.create({ reasoning_content: false })
   const events: Event[] = [{ type: 'reasoning', choice: 0, text: 'hm' }, text('a'), finish()]
