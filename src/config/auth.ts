@@ -9,6 +9,8 @@ type Key = Exclude<keyof AuthEntry, 'scheme'>
 interface Keys {
   readonly needs: readonly Key[]
   readonly takes?: readonly Key[]
+  /** With `source` in place of `secret`. */
+  readonly found?: readonly Key[]
 }
 
 const SERVICE = 'bedrock'
@@ -20,14 +22,14 @@ const schemeKeys: Readonly<Record<Auth['scheme'], Keys>> = {
   bearer: { needs: ['secret'] },
   header: { needs: ['header', 'secret'] },
   query: { needs: ['parameter', 'secret'] },
-  'aws-sigv4': { needs: ['region', 'secret'], takes: ['service'] },
-  'gcp-oauth': { needs: ['secret'], takes: ['scope'] },
+  'aws-sigv4': { needs: ['region', 'secret'], takes: ['service'], found: ['region', 'source'] },
+  'gcp-oauth': { needs: ['secret'], takes: ['scope'], found: ['source'] },
 }
 
 /** Throws a ConfigError. */
 export function linkAuth({ source, value }: File): Auth {
-  const { scheme, header, parameter, region, service, scope } = value.auth
-  const { needs, takes = [] } = schemeKeys[scheme]
+  const { scheme, header, parameter, region, service, scope, source: from, profile } = value.auth
+  const { needs, takes } = keysOf(value.auth)
   const missing = needs.find(key => !Object.hasOwn(value.auth, key))
   if (missing) throw source.error(`auth scheme "${scheme}" needs the key "${missing}"`, ['auth'])
   const keys: readonly string[] = [...needs, ...takes]
@@ -43,12 +45,19 @@ export function linkAuth({ source, value }: File): Auth {
     case 'query':
       return { scheme, parameter: parameter! }
     case 'aws-sigv4':
-      return { scheme, region: region!, service: service ?? SERVICE }
+      return { scheme, region: region!, service: service ?? SERVICE, ...(from && { source: from, profile }) }
     case 'gcp-oauth':
-      return { scheme, scope: scope ?? SCOPE }
+      return { scheme, scope: scope ?? SCOPE, ...(from && { source: from }) }
     default:
       return { scheme }
   }
+}
+
+/** Those of what is written: a source takes the place of a secret, and may have a profile. */
+function keysOf({ scheme, source }: AuthEntry): { needs: readonly Key[]; takes: readonly Key[] } {
+  const { needs, takes = [], found } = schemeKeys[scheme]
+  if (source === undefined || !found) return { needs, takes }
+  return { needs: found, takes: scheme === 'aws-sigv4' ? [...takes, 'profile'] : takes }
 }
 
 /** What a header can carry: visible characters, spaces and tabs. */
@@ -59,7 +68,13 @@ export const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
  * ConfigError that shows nothing of a secret.
  */
 export function linkCredentials({ source, value }: File): Credential[] {
-  const { scheme, secret: text = '' } = value.auth
+  const { scheme, secret: text = '', source: from } = value.auth
+  if (from) {
+    // There may be one, which is known when it is looked for.
+    return [
+      Object.freeze({ id: `${value.provider}#1`, source: 'platform', secret: '', fingerprint: fingerprint(scheme) }),
+    ]
+  }
   const secrets = (scheme === 'gcp-oauth' ? [text] : text.split(',')).map(secret => secret.trim())
   return [...new Set(secrets)].filter(Boolean).map((secret, index) => {
     const problem = problemOf(scheme, secret)

@@ -180,6 +180,9 @@ function linkFile(
   if (value.models.length > MAX_MODELS) throw source.error(`a manifest may have up to ${MAX_MODELS} models`, ['models'])
   const foreignKey = OPERATORS.find(key => value[key])
   if (foreignKey) throw source.error(`only the operator of the gateway can set "${foreignKey}"`, [foreignKey], 'key')
+  // They would be the operator's own, sent to an address of the organization's.
+  if (value.auth.source)
+    throw source.error('only the operator of the gateway can set "source"', ['auth', 'source'], 'key')
   // A region would be part of the address that is judged here.
   if (value.base_url.includes(REGION))
     throw source.error(`"${REGION}" cannot stand in an own provider's address`, ['base_url'])

@@ -122,6 +122,9 @@ const auth = s.object({
   region: s.optional(s.string({ pattern: '^[a-z0-9-]{1,64}$', description: 'a region such as "us-east-1"' })),
   service: s.optional(s.string({ pattern: '^[a-z0-9-]{1,64}$', description: 'a service such as "bedrock"' })),
   scope: s.optional(text),
+  /** In place of a secret: what the vendor's own tools would find in the environment, in files, or of the machine. */
+  source: s.optional(s.enum('default')),
+  profile: s.optional(text),
 })
 export type AuthEntry = Infer<typeof auth>
 

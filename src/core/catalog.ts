@@ -51,8 +51,18 @@ export type Auth =
   | { readonly scheme: 'bearer' }
   | { readonly scheme: 'header'; readonly header: string }
   | { readonly scheme: 'query'; readonly parameter: string }
-  | { readonly scheme: 'aws-sigv4'; readonly region: string; readonly service: string }
-  | { readonly scheme: 'gcp-oauth'; readonly scope: string }
+  | {
+      readonly scheme: 'aws-sigv4'
+      readonly region: string
+      readonly service: string
+      readonly source?: Source | undefined
+      /** Of the shared files, with that source. */
+      readonly profile?: string | undefined
+    }
+  | { readonly scheme: 'gcp-oauth'; readonly scope: string; readonly source?: Source | undefined }
+
+/** `default`: no secret is written, and credentials are found as the vendor's own tools find them. */
+type Source = 'default'
 
 /** The four verbs that bend a request to a provider's taste, by field path (`a.b`, `*` for every element). */
 export interface Quirks {

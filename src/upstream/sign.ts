@@ -1,16 +1,21 @@
 /** How the gateway shows its credential to a provider: one named strategy per `auth.scheme`. */
 import type { Auth, Credential, Provider } from '../core/catalog.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
+import { findAwsKeys } from './auth/aws-default.ts'
 import { awsSigv4 } from './auth/aws-sigv4.ts'
+import { findGcpToken } from './auth/gcp-default.ts'
 import { gcpOauth } from './auth/gcp-oauth.ts'
 import { type Clock, type Outgoing, type Strategy, setHeader } from './auth/strategy.ts'
+import { foundBy, ownSurroundings } from './auth/surroundings.ts'
+
+function bear(out: Outgoing, token: string): Outgoing {
+  setHeader(out.headers, 'authorization', `Bearer ${token}`)
+  return out
+}
 
 const strategies: { [S in Auth['scheme']]: Strategy<S> } = {
   none: out => out,
-  bearer: (out, _auth, { secret }) => {
-    setHeader(out.headers, 'authorization', `Bearer ${secret}`)
-    return out
-  },
+  bearer: (out, _auth, { secret }) => bear(out, secret),
   header: (out, auth, { secret }) => {
     setHeader(out.headers, auth.header, secret)
     return out
@@ -20,8 +25,14 @@ const strategies: { [S in Auth['scheme']]: Strategy<S> } = {
     out.path += `${separator}${encodeURIComponent(auth.parameter)}=${encodeURIComponent(secret)}`
     return out
   },
-  'aws-sigv4': awsSigv4,
-  'gcp-oauth': gcpOauth,
+  'aws-sigv4': foundBy<'aws-sigv4'>(
+    ({ region, profile }, now) => findAwsKeys({ region, profile, now }, ownSurroundings),
+    { given: awsSigv4, found: awsSigv4 },
+  ),
+  'gcp-oauth': foundBy<'gcp-oauth'>(({ scope }, now) => findGcpToken({ scope, now }, ownSurroundings), {
+    given: gcpOauth,
+    found: (out, _auth, { secret }) => bear(out, secret),
+  }),
 }
 
 /** Headers that every request to a provider carries, made once per provider. Nothing of the client's is among them. */

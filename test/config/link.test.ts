@@ -67,6 +67,22 @@ t.test('a manifest names what more of a client’s headers is passed on', async 
   t.strictSame(acme(snapshot).passHeaders, { 'anthropic-beta': ['context-1m-2025-08-07', 'mcp-*', '*'] })
 })
 
+t.test('a provider without a secret that is to be found has one credential, which nobody has seen', async t => {
+  const found = async (auth: string) => {
+    const { auth: linked, credentials } = acme(await load(edited(PROVIDER, `scheme: bearer, secret: ${KEY}`, auth)))
+    t.match(credentials, [{ id: 'acme#1', source: 'platform', secret: '', fingerprint: /^[0-9a-f]{7}$/ }])
+    return linked
+  }
+  t.strictSame(await found('scheme: aws-sigv4, region: eu-west-1, source: default, profile: work'), {
+    scheme: 'aws-sigv4',
+    region: 'eu-west-1',
+    service: 'bedrock',
+    source: 'default',
+    profile: 'work',
+  })
+  t.match(await found('scheme: gcp-oauth, source: default'), { scheme: 'gcp-oauth', source: 'default' })
+})
+
 t.test('a provider knows the variables that it waits for', async t => {
   const address = edited(PROVIDER, 'api.acme', `${ref('SITE:-api')}.acme`)[PROVIDER]!
   const waiting = async (secret: string) => {

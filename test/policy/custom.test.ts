@@ -71,6 +71,11 @@ t.test('faults name their place, and of a secret nothing is repeated', async t =
     [{ shoe: '1' }, /unknown key "shoe"/],
     [{ models: 'open' }, /^manifest:6:9: expected a list of models: "open" is for the operator/],
     [{ open: '{}' }, /only the operator of the gateway can set "open"/],
+    [
+      { auth: '{ scheme: gcp-oauth, source: default }' },
+      /^manifest:4:28: only the operator of the gateway can set "source"/,
+    ],
+    [{ auth: '{ scheme: aws-sigv4, region: a, source: default, profile: b }' }, /only the operator/],
     [{ allow_http: 'true' }, /only the operator of the gateway can set "allow_http"/],
     [{ base_url: 'https://{region}.mine.example/v1' }, /cannot stand in an own provider's address/],
     [{ base_url: 'https://user:pass@mine.example/v1' }, /an address holds no credential/],

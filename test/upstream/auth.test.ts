@@ -102,6 +102,17 @@ t.test('a signature over the request is the published one', async t => {
   })
 })
 
+t.test('without a secret a request is signed with the keys of the process', async t => {
+  Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'AKENV', AWS_SECRET_ACCESS_KEY: 'of-the-process', AWS_PROFILE: '' })
+  const to = target({ provider: { ...model.provider, auth: { ...sigv4, source: 'default' } as Auth }, secret: '' })
+  const ask = () => sign(to, { path: '/chat', body: {} }, 'id-1', BODY, () => model.at)
+  const first = ask()
+  t.ok(first instanceof Promise, 'they are looked for')
+  for (const { headers } of [await first, ask() as Outgoing]) {
+    t.match(byName(headers).authorization, /^AWS4-HMAC-SHA256 Credential=AKENV\/20261120\/us-east-1\/bedrock\//)
+  }
+})
+
 t.test('whatever is signed changes the signature', async t => {
   const signature = (auth: Auth, more: Signing) => signed(auth, { ...model, ...more }).headers.authorization
   const variants = [

@@ -1,0 +1,86 @@
+/** Asks the endpoints that give credentials: tokens of an OAuth server, keys of a machine's own metadata. */
+import { Agent } from 'undici'
+import { errors, type GatewayError } from '../../core/error.ts'
+import { redact, upstreamError } from '../../core/upstream-error.ts'
+import type { Grant } from './access-token.ts'
+
+const MAX_ANSWER_BYTES = 64 * 1024
+
+/** Credentials last for minutes or hours: no socket is kept. */
+const dispatcher = new Agent({ pipelining: 0, maxResponseSize: MAX_ANSWER_BYTES, maxHeaderSize: 16 * 1024 })
+
+export interface Question {
+  readonly method?: 'GET' | 'PUT' | 'POST'
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+  readonly deadlineMs: number
+}
+
+export interface Answer {
+  readonly status: number
+  readonly text: string
+}
+
+/** Rejects with a GatewayError that may fail over. */
+export async function askEndpoint(
+  url: string,
+  { method = 'GET', headers, body, deadlineMs }: Question,
+): Promise<Answer> {
+  try {
+    const { origin, pathname, search } = new URL(url)
+    const answer = await dispatcher.request({
+      origin,
+      path: pathname + search,
+      method,
+      headers: { accept: 'application/json', ...headers },
+      ...(body !== undefined && { body }),
+      signal: AbortSignal.timeout(deadlineMs),
+    })
+    return { status: answer.statusCode, text: await answer.body.text() }
+  } catch (thrown) {
+    const { name, code } = thrown as { name?: unknown; code?: unknown }
+    if (name === 'TimeoutError') throw errors.upstreamTimeout('access token')
+    const why = typeof code === 'string' && !code.startsWith('UND_ERR') ? `: ${code}` : ''
+    throw errors.unreachable(`its token endpoint cannot be reached${why}`, thrown)
+  }
+}
+
+export const formOf = (fields: Readonly<Record<string, string>>): Pick<Question, 'method' | 'headers' | 'body'> => ({
+  method: 'POST',
+  headers: { 'content-type': 'application/x-www-form-urlencoded' },
+  body: new URLSearchParams(fields).toString(),
+})
+
+/** The token of an OAuth answer. Throws a GatewayError that holds nothing of `secret`, with which it was asked for. */
+export function grantIn({ status, text }: Answer, secret: string): Grant {
+  const answer = fieldsOf(text)
+  if (status >= 400) throw refusal(status, answer, secret)
+  const { access_token: token, expires_in: seconds } = answer
+  // It becomes a header.
+  if (status !== 200 || typeof token !== 'string' || !/^[\x21-\x7e]+$/.test(token)) {
+    throw errors.invalidAnswer('its token endpoint gave no access token', status)
+  }
+  return { token, seconds: typeof seconds === 'number' && seconds > 0 ? seconds : 0 }
+}
+
+/** The fields of a JSON object; none of what is no such. */
+export function fieldsOf(text: string): Record<string, unknown> {
+  try {
+    return Object(JSON.parse(text)) as Record<string, unknown>
+  } catch {
+    return {}
+  }
+}
+
+/** What a token endpoint blames on the request (RFC 6749 section 5.2) is the credential's fault, not the caller's. */
+function refusal(status: number, answer: Record<string, unknown>, secret: string): GatewayError {
+  const said = [answer.error, answer.error_description].filter(part => typeof part === 'string').join(': ')
+  // An assertion is a credential for as long as it lasts, and so is a part of it.
+  const clean = redact(said, secret)
+    .replace(/\S{60,}/g, '***')
+    .slice(0, 300)
+  const passing = status >= 500 || status === 429 || status === 408
+  return upstreamError(passing ? status : 401, {
+    message: `The token endpoint of the provider answered with status ${status}${clean && `: ${clean}`}`,
+  })
+}

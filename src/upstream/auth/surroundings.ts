@@ -1,0 +1,65 @@
+/** Where a process finds the credentials that nobody wrote into a manifest: its environment, files, and metadata. */
+import { readFile, stat } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { LRUCache } from 'lru-cache'
+import type { Auth } from '../../core/catalog.ts'
+import { upstreamError } from '../../core/upstream-error.ts'
+import { AccessToken, type Grant } from './access-token.ts'
+import { askEndpoint } from './endpoint.ts'
+import type { Strategy } from './strategy.ts'
+
+const MAX_FILE_BYTES = 256 * 1024
+const MAX_KEPT = 100
+
+export interface Surroundings {
+  readonly env: Readonly<Record<string, string | undefined>>
+  readonly home: string
+  /** Undefined for a file that is not there. */
+  read(path: string): Promise<string | undefined>
+  readonly ask: typeof askEndpoint
+}
+
+export const ownSurroundings: Surroundings = {
+  env: process.env,
+  home: homedir(),
+  async read(path) {
+    try {
+      if ((await stat(path)).size > MAX_FILE_BYTES) throw missing(`the file "${path}" is too large for credentials`)
+      return await readFile(path, 'utf8')
+    } catch (thrown) {
+      const { code } = thrown as NodeJS.ErrnoException
+      if (code === 'ENOENT' || code === 'ENOTDIR') return undefined
+      throw code === undefined ? thrown : missing(`the file "${path}" cannot be read: ${code}`)
+    }
+  },
+  ask: askEndpoint,
+}
+
+/** Credentials that are not there, or not of a known kind: another provider may answer. */
+export const missing = (why: string) => upstreamError(401, { message: `No credential: ${why}.` })
+
+type Found = Extract<Auth, { source?: 'default' | undefined }>
+
+/**
+ * `strategy` with what `find` finds in place of a secret, for manifests that say `source: default`; kept while it lasts,
+ * for all requests. An organization's own key is a secret of its own.
+ */
+export function foundBy<S extends Found['scheme']>(
+  find: (auth: Extract<Found, { scheme: S }>, now: number) => Promise<Grant>,
+  strategies: { readonly given: Strategy<S>; readonly found: Strategy<S> },
+): Strategy<S> {
+  const kept = new LRUCache<string, AccessToken>({ max: MAX_KEPT })
+  return (out, auth, credential, clock) => {
+    const { source } = auth as Found
+    if (!source || credential.secret !== '') return strategies.given(out, auth, credential, clock)
+    const key = JSON.stringify(auth)
+    let token = kept.get(key)
+    if (!token) {
+      token = new AccessToken(now => find(auth as Extract<Found, { scheme: S }>, now))
+      kept.set(key, token)
+    }
+    const secret = token.take(clock)
+    if (typeof secret === 'string') return strategies.found(out, auth, { ...credential, secret }, clock)
+    return secret.then(found => strategies.found(out, auth, { ...credential, secret: found }, clock))
+  }
+}
