@@ -52,13 +52,14 @@ for (const name of await readdir('dist/src')) {
   await writeFile(path, ascii)
 }
 
-const { writeParsed, writeValidators } = await import('./dist/src/prebuild.js')
+const { writeParsed, writeSchemas, writeValidators } = await import('./dist/src/prebuild.js')
 const files = ['config/gateway.yaml']
 for (const folder of ['config/models.d', 'providers.d']) {
   for (const name of await readdir(folder)) if (name.endsWith('.yaml')) files.push(`${folder}/${name}`)
 }
 await writeParsed(files, 'dist/src/parsed.json')
 await writeValidators('config/gateway.yaml', 'dist/src/validators.cjs')
+if (process.argv.includes('--schemas')) await writeSchemas('config/schema')
 
 const [code] = await types
 if (code !== 0) throw new Error(`tsc -p build ended with ${code}`)

@@ -1,13 +1,16 @@
 /** Run by the build: what a start would do again each time, for `src/config/parsed.ts` and `src/validation/compile.ts`. */
-import { readFile, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { _, Ajv } from 'ajv'
 import standalone from 'ajv/dist/standalone/index.js'
 import { commands } from './admin/commands/index.ts'
 import { checkConfig } from './check.ts'
+import { editorSchemas } from './config/editor-schema.ts'
 import { keyOf } from './config/parsed.ts'
 import { Source } from './config/source.ts'
 import { parseYamlFile } from './config/yaml.ts'
 import { endpoints } from './endpoints/index.ts'
+import { Registry } from './registry.ts'
 import { createAjv } from './validation/ajv.ts'
 import { compile, compileWith, keyOf as keyOfSchema } from './validation/compile.ts'
 import { split } from './validation/split.ts'
@@ -36,4 +39,12 @@ export async function writeValidators(config: string, target: string): Promise<v
   for (const { args } of Object.values(commands)) compile(args.json)
   const members = Object.entries(code).map(([key, text]) => `${JSON.stringify(key)}(module, require) {\n${text}\n}`)
   await writeFile(target, `module.exports = {\n${members.join(',\n')}\n}\n`)
+}
+
+/** Writes the schemas of the files that an operator edits into `folder`, for editors. */
+export async function writeSchemas(folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true })
+  for (const [name, schema] of Object.entries(editorSchemas(new Registry()))) {
+    await writeFile(join(folder, `${name}.json`), `${JSON.stringify(schema, null, 2)}\n`)
+  }
 }

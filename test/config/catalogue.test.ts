@@ -1,8 +1,12 @@
 /** The shipped catalogue: that it loads, is complete in itself, and that every offer of it can be reached. */
 import { generateKeyPairSync } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { Ajv } from 'ajv'
 import t from 'tap'
+import { parse } from 'yaml'
 import { linkCatalog } from '../../src/config/catalog.ts'
+import { editorSchemas } from '../../src/config/editor-schema.ts'
 import { type ConfigFiles, loadFiles } from '../../src/config/load.ts'
 import type { Mapping, Model } from '../../src/core/catalog.ts'
 import type { GatewayError } from '../../src/core/error.ts'
@@ -75,7 +79,7 @@ t.test('every file is named after its provider and says of which day its prices 
     t.match(text, new RegExp(`^provider: ${name.replace('.yaml', '')}$`, 'm'), name)
     const head = text.slice(0, text.indexOf('provider:')).replace(/\n# */g, ' ')
     const priced = /: "(?!0")[\d.]+"/.test(text)
-    if (priced) t.match(head, /^# Prices: USD per million tokens, .*\d{4}-\d\d-\d\d/, name)
+    if (priced) t.match(head, /\bPrices: USD per million tokens, .*\d{4}-\d\d-\d\d/, name)
     t.notMatch(text, /\t| +$/m, name)
   }
 })
@@ -208,4 +212,43 @@ t.test('providers that turn reasoning on and off by a field of their own are tol
     } = encode({ ...request, model: name, messages: [] }, target, false).body
     t.strictSame(body, sent, `${name} ${JSON.stringify(request)}`)
   }
+})
+
+t.test('editors are given the schemas that files are checked with', async t => {
+  const schemas = editorSchemas(registry)
+  const ajv = new Ajv({ strict: false, validateFormats: false })
+  const shipped: Record<string, string[]> = {
+    gateway: ['config/gateway.yaml'],
+    models: readdirSync('config/models.d').map(name => `config/models.d/${name}`),
+    provider: readdirSync(folder).map(name => `${folder}/${name}`),
+  }
+  t.strictSame(Object.keys(schemas).sort(), Object.keys(shipped).sort())
+  for (const [name, paths] of Object.entries(shipped)) {
+    const at = `config/schema/${name}.json`
+    t.strictSame(
+      JSON.parse(readFileSync(at, 'utf8')),
+      JSON.parse(JSON.stringify(schemas[name])),
+      `${at} is current; otherwise run: npm run schemas`,
+    )
+    const fits = ajv.compile(schemas[name]!)
+    for (const path of paths) {
+      const text = readFileSync(path, 'utf8')
+      const [, named = ''] = /^# yaml-language-server: \$schema=(.*)\n/.exec(text) ?? []
+      t.equal(join(dirname(path), named), at, `${path} names its schema`)
+      t.ok(fits(parse(text)), `${path}: ${JSON.stringify(fits.errors?.[0])}`)
+    }
+  }
+  const refused: [name: string, text: string][] = [
+    ['provider', texts['openai.yaml']!.replace('wires:', 'wire:')],
+    ['provider', texts['openai.yaml']!.replace('scheme: bearer', 'scheme: baerer')],
+    ['provider', `${texts['openai.yaml']!}timeouts: { idle: 5 }\n`],
+    ['provider', texts['openai.yaml']!.replace(/^models:/m, 'models: all\nmodel:')],
+    ['models', 'models: [{ id: a }]'],
+    ['models', 'alias: { a: b }'],
+    ['gateway', readFileSync('config/gateway.yaml', 'utf8').replace('rpm: 600', 'rpms: 600')],
+    ['gateway', readFileSync('config/gateway.yaml', 'utf8').replace('  chat: {', '  chatt: {')],
+  ]
+  for (const [name, text] of refused) t.notOk(ajv.compile(schemas[name]!)(parse(text)), text.slice(0, 300))
+  const referred = texts['openai.yaml']!.replace(/base_url: .*/, `base_url: "\${OPENAI_BASE_URL}"`)
+  t.ok(ajv.compile(schemas.provider!)(parse(referred)), 'a reference may stand for a text')
 })

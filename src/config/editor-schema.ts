@@ -1,0 +1,133 @@
+/** The schemas that files are checked with, as editors read them: JSON Schema without keywords of our own. */
+import type { Endpoint } from '../core/endpoint.ts'
+import type { FilterFactory } from '../core/filter.ts'
+import type { JsonSchema } from '../core/schema.ts'
+import { examples, type Unit, units } from '../validation/units.ts'
+import type { Registries } from './link.ts'
+import { gatewayFile, modelsFile, providerFile } from './schema.ts'
+
+/** What stands for a text may be a reference: `${NAME}`, `${file:path}`. */
+const REFERENCE = '\\$\\{'
+
+type Known = Pick<Registries, 'wires' | 'filters' | 'endpoints'>
+
+/** By the name of the file that holds it, without its ending. */
+export function editorSchemas({ wires, filters, endpoints }: Known): Readonly<Record<string, JsonSchema>> {
+  const file = (title: string, json: JsonSchema) => ({
+    $schema: 'http://json-schema.org/draft-07/schema#',
+    title,
+    ...json,
+  })
+  const gateway = {
+    ...withProperties(forEditors(gatewayFile.json), {
+      chains: {
+        type: 'object',
+        additionalProperties: { type: 'array', items: entryOf([...filters.keys()]), minItems: 1 },
+      },
+      endpoints: {
+        type: 'object',
+        properties: Object.fromEntries(endpoints.map(endpoint => [endpoint.name, changesOf(endpoint, filters)])),
+        additionalProperties: false,
+      },
+    }),
+    definitions: {
+      ...mapValues(Object.fromEntries(filters), optionsOf),
+      ...mapValues(Object.fromEntries(filters), factory => partly(optionsOf(factory)), 'some-'),
+    },
+  }
+  const byOp = new Map<string, string[]>()
+  for (const { op, wire } of wires.values()) byOp.set(op, [...(byOp.get(op) ?? []), wire])
+  const spoken = { type: 'object', properties: mapValues(Object.fromEntries(byOp), suggested) }
+  return {
+    gateway: file('gateway.yaml of Model Gateway', gateway),
+    models: file('models.d/*.yaml of Model Gateway', forEditors(modelsFile.json)),
+    provider: file('providers.d/*.yaml of Model Gateway', everywhere(forEditors(providerFile.json), 'wires', spoken)),
+  }
+}
+
+/** Names that are known; plugins may add others. */
+const suggested = (names: readonly string[]): JsonSchema => ({ anyOf: [{ enum: names }, { type: 'string' }] })
+
+/** A filter of a chain: its name, or that with options. */
+const entryOf = (names: readonly string[]): JsonSchema => ({
+  anyOf: [
+    suggested(names),
+    {
+      type: 'object',
+      properties: Object.fromEntries(names.map(name => [name, defined(name)])),
+      minProperties: 1,
+      maxProperties: 1,
+    },
+  ],
+})
+
+/** What one endpoint changes of its chain: some options of filters, and those of its codec. */
+function changesOf({ codec: { compat } }: Endpoint, filters: Known['filters']): JsonSchema {
+  const properties = Object.fromEntries([...filters.keys()].map(name => [name, defined(`some-${name}`)]))
+  return { type: 'object', properties: { ...properties, ...(compat && { compat: forEditors(compat.options.json) }) } }
+}
+
+const defined = (name: string): JsonSchema => ({ $ref: `#/definitions/${name}` })
+
+const optionsOf = ({ options }: FilterFactory): JsonSchema => ({ type: 'object', ...forEditors(options.json) })
+
+const partly = ({ required: _, ...rest }: JsonSchema): JsonSchema => rest
+
+function forEditors(schema: JsonSchema): JsonSchema {
+  const { unit, discriminator: _, properties, items, additionalProperties: others, anyOf, oneOf, ...rest } = schema
+  const each = (list: unknown) => (list as JsonSchema[]).map(forEditors)
+  const plain = {
+    ...rest,
+    ...(unit !== undefined && quantity(unit as Unit)),
+    ...(isSchema(properties) && { properties: mapValues(properties as Record<string, JsonSchema>, forEditors) }),
+    ...(isSchema(items) && { items: forEditors(items) }),
+    ...(others !== undefined && { additionalProperties: isSchema(others) ? forEditors(others) : others }),
+    ...(Array.isArray(anyOf) && { anyOf: each(anyOf) }),
+    ...(Array.isArray(oneOf) && { oneOf: each(oneOf) }),
+  }
+  return referable(plain)
+}
+
+const quantity = (unit: Unit): JsonSchema => ({
+  type: 'string',
+  pattern: `^\\d{1,12}(\\.\\d{1,6})? ?(${Object.keys(units[unit]).join('|')})$`,
+  description: examples[unit],
+})
+
+/** The same for texts that may be references. */
+function referable(schema: JsonSchema): JsonSchema {
+  const { pattern, enum: values, type, ...rest } = schema
+  if (typeof pattern === 'string') return { ...schema, pattern: `(?:${pattern})|${REFERENCE}` }
+  if (!Array.isArray(values) || type !== 'string') return schema
+  return { ...rest, anyOf: [{ enum: values }, { type: 'string', pattern: REFERENCE }] }
+}
+
+/** `name` of every object that has such a property, with another schema. */
+function everywhere(schema: JsonSchema, name: string, by: JsonSchema): JsonSchema {
+  const { properties, items } = schema
+  const inner = isSchema(properties)
+    ? mapValues(properties as Record<string, JsonSchema>, (value, key) =>
+        key === name ? by : everywhere(value, name, by),
+      )
+    : undefined
+  return {
+    ...schema,
+    ...(inner && { properties: inner }),
+    ...(isSchema(items) && { items: everywhere(items, name, by) }),
+  }
+}
+
+const withProperties = (schema: JsonSchema, properties: Readonly<Record<string, JsonSchema>>): JsonSchema => ({
+  ...schema,
+  properties: { ...(schema.properties as object), ...properties },
+})
+
+const isSchema = (value: unknown): value is JsonSchema =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const mapValues = <V, W>(
+  map: Readonly<Record<string, V>>,
+  change: (value: V, key: string) => W,
+  prefix = '',
+): Record<string, W> =>
+  Object.fromEntries(Object.entries(map).map(([key, value]) => [prefix + key, change(value, key)]))
