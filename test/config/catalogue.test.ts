@@ -252,3 +252,22 @@ t.test('editors are given the schemas that files are checked with', async t => {
   const referred = texts['openai.yaml']!.replace(/base_url: .*/, `base_url: "\${OPENAI_BASE_URL}"`)
   t.ok(ajv.compile(schemas.provider!)(parse(referred)), 'a reference may stand for a text')
 })
+
+t.test('docs/providers.md names every provider, and the variables that its file reads', async t => {
+  const text = readFileSync('docs/providers.md', 'utf8')
+  const rows = [...text.matchAll(/^\| `([\w-]+)` \| (.*?) \| (.*?) \| .*\|$/gm)].map(([, id, name, variables]) => [
+    id,
+    name,
+    [...variables!.matchAll(/`(\w+)`/g)].map(([, variable]) => variable),
+  ])
+  const { providers } = await loadFiles('config/gateway.yaml', { env: fullEnv(), own: new Set(['GATEWAY_DEMO_URL']) })
+  const written = providers.map(({ value: { provider, name }, variables }) => [
+    provider,
+    name,
+    [...variables.secret, ...variables.address],
+  ])
+  const byId = ([a]: unknown[], [b]: unknown[]) => (String(a) < String(b) ? -1 : 1)
+  t.strictSame(rows.sort(byId), written.sort(byId))
+  const headings = [...text.matchAll(/^## (.*)$/gm)].map(([, title]) => title!.toLowerCase().replaceAll(' ', '-'))
+  for (const [, anchor] of text.matchAll(/\]\(#([\w-]+)\)/g)) t.ok(headings.includes(anchor!), `#${anchor} is there`)
+})
