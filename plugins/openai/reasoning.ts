@@ -28,7 +28,7 @@ function turn(body: Json, request: Readonly<ChatRequest>, mapping: Mapping): voi
     body.reasoning_effort = effort
 }
 
-/** Those who have such a switch call a tool that was chosen for them only while they do not think. */
+/** Providers with such a switch force a tool only while reasoning is off. */
 const forcesTool = ({ tools, tool_choice: choice }: Readonly<ChatRequest>): boolean =>
   tools?.some(({ type }) => type === 'function') === true &&
   (choice === 'required' || (typeof choice === 'object' && choice?.type === 'function'))

@@ -43,6 +43,9 @@ export function linkOpen(
     if (value.discover) throw source.error('what is discovered is served by "models: open"; add it', ['discover'])
     return undefined
   }
+  if (value.discover && value.base_url.includes(REGION)) {
+    throw source.error(`models cannot be discovered at an address that holds "${REGION}"`, ['discover'])
+  }
   if (value.discover && value.auth.scheme === 'aws-sigv4') {
     throw source.error('the models of a provider with auth scheme "aws-sigv4" cannot be discovered', ['discover'])
   }

@@ -1,6 +1,7 @@
 /** The row that is kept of a finished request: facts, no content. */
 import type { Exchange, Outcome } from '../core/exchange.ts'
 import type { Money } from '../core/money.ts'
+import { seriesOf } from '../core/offer.ts'
 import type { HoldRequest, RequestRow } from '../core/ports.ts'
 import { sourceOf } from './source.ts'
 
@@ -29,7 +30,7 @@ export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: n
     keyId: principal.keyId,
     endpoint: ex.endpoint.name,
     requestedModel: ex.request?.model ?? '',
-    model: ex.cached?.model ?? mapping?.model.id ?? null,
+    model: ex.cached?.model ?? servedBy(ex, outcome),
     provider: ex.cached?.provider ?? mapping?.provider.id ?? null,
     source: sourceOf(ex),
     status: outcome === 'ok' ? 200 : (failure?.status ?? 499),
@@ -47,4 +48,11 @@ export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: n
     discount: ex.target?.price?.discount ?? 0,
     tier: ex.servedTier ?? null,
   }
+}
+
+/** A name that a caller gave and that has answered nothing may be made up: sums by the hour count all such as one. */
+function servedBy({ target, marks }: Exchange, outcome: Outcome): string | null {
+  if (!target) return null
+  const { model } = target.mapping
+  return outcome === 'ok' || marks.firstToken > 0 ? model.id : seriesOf(model)
 }

@@ -1,4 +1,4 @@
-/** Asks providers for the models that they have, now and then: engines of the operator's own, which come and go. */
+/** Reads the lists of models of providers now and then: engines of the operator's own come and go. */
 import { Agent } from 'undici'
 import type { Catalog, FoundModel, ModelLists, Provider } from '../core/catalog.ts'
 import { isObject, listIn } from '../core/json.ts'
@@ -47,7 +47,7 @@ function sameOr(before: readonly FoundModel[] | undefined, now: readonly FoundMo
 export interface DiscoveryOptions {
   readonly catalog: () => Catalog
   readonly found: FoundModels
-  /** `host:port` of the gateway itself, which is nobody's engine. */
+  /** `host:port` of the gateway itself, which is not looked up. */
   readonly own: () => string
   readonly log: Log
   readonly deadlineMs?: number
@@ -126,7 +126,7 @@ export class Discovery {
     return models.map(model => (model.created > 0 ? model : (known.get(model.id) ?? { ...model, created: seconds() })))
   }
 
-  /** Undefined when it does not answer as providers do, which most engines do not while they are not there. */
+  /** Undefined for an answer that is not a list of models, and for none. */
   async #ask(provider: Provider): Promise<readonly FoundModel[] | undefined> {
     const abort = new AbortController()
     const timer = setTimeout(() => abort.abort(), this.#options.deadlineMs ?? DEADLINE_MS)
@@ -155,7 +155,7 @@ export class Discovery {
     }
   }
 
-  /** Who listens where an engine usually does would find itself, and itself in that, without end. */
+  /** A gateway that listens where an engine usually does would list itself, and itself in that, without end. */
   #isOwn(baseUrl: string): boolean {
     const { hostname, port } = new URL(baseUrl)
     const own = this.#options.own()

@@ -148,6 +148,24 @@ t.test('what cannot be the name of a model is unknown in an open catalogue, too'
   t.match(await refusal(ending('models: opne\n')), /8:9: expected a list of models, or "open", got "opne"/)
 })
 
+t.test('what is discovered is served by an open catalogue, at one address', async t => {
+  const rows: [text: string, said: RegExp][] = [
+    ['models: []\ndiscover: true\n', /:9:11: what is discovered is served by "models: open"; add it/],
+    ['models: open\ndiscover: yes please\n', /:9:11: expected true or false/],
+  ]
+  for (const [text, said] of rows) t.match(await refusal(ending(text)), said)
+  const open = 'models: open\nopen: { regions: [eu] }\ndiscover: true\n'
+  const changed = (from: string, to: string) => {
+    const head = edited(PROVIDER, from, to)[PROVIDER]!
+    return refusal(load({ [PROVIDER]: head.slice(0, head.indexOf('models:')) + open }))
+  }
+  t.match(await changed('api.acme', '{region}.acme'), /:10:11: models cannot be discovered at an address that holds/)
+  const signed = await changed(`bearer, secret: ${KEY}`, 'aws-sigv4, region: eu, source: default')
+  t.match(signed, /:10:11: the models of a provider with auth scheme "aws-sigv4" cannot be discovered/)
+  const { catalog } = await ending('models: open\ndiscover: true\n')
+  t.match(catalog.open?.get('acme'), { searched: true, listed: [] })
+})
+
 t.test('an open catalogue stands beside listed models, with a price that is unknown unless it is written', async t => {
   const { catalog } = await ending(
     'models: [{ model: acme-large, id: large-1 }]\nopen: { unpriced: allow, wires: { chat: anthropic.messages } }\n',

@@ -135,6 +135,12 @@ t.test('without a price credits do not pay', async t => {
   await (await gateway.admin('POST', '/reload')).text()
   t.match(await ask('remote/vendor/any.thing:1'), { status: 200, body: { usage: { cost: null } } })
   t.match((await upstream.record('remote')).at(-1), { body: { model: 'vendor/any.thing:1' } })
+  await upstream.script('remote', [{ status: 404 }, { status: 404 }])
+  for (const model of ['remote/made-up', 'remote/another']) await ask(model)
+  const { groups } = await command<{ groups: Tree[] }>('usage', { groupBy: 'model' })
+  const names = groups.map(({ id }) => id)
+  t.ok(names.includes('vendor/any.thing:1') && names.includes('*'), `${names}`)
+  t.notOk(names.includes('made-up') || names.includes('another'), 'names that answer nothing add no sums')
 })
 
 t.test('an engine that has gone lists nothing', async t => {
