@@ -85,6 +85,25 @@ t.test('streams that are not plain', async t => {
   }
 })
 
+t.test('sources have places where a search was asked for; otherwise the text is not kept for them', async t => {
+  const grounded = {
+    ...part('Cold', 'STOP').candidates[0],
+    groundingMetadata: {
+      groundingChunks: [{ web: { uri: 'u' } }],
+      groundingSupports: [{ segment: { endIndex: 4, text: 'Cold' }, groundingChunkIndices: [0] }],
+    },
+  }
+  const sourceOf = (asked: Json) => {
+    const input = { model: 'm', messages: [], ...asked } as ChatRequest
+    const events = decodeWith(studio!.decoder('unary', third(), input), [{ candidates: [grounded] }])
+    return events.find(({ type }) => type === 'source')
+  }
+  const placed = { type: 'source', choice: 0, url: 'u', start: 0, end: 4 }
+  t.strictSame(sourceOf({ web_search: true }), placed)
+  t.strictSame(sourceOf({ tools: [{ type: 'web_search' }] }), placed)
+  t.strictSame(sourceOf({}), { type: 'source', choice: 0, url: 'u' })
+})
+
 t.test('offsets in bytes are those of the same text in units, or none', async t => {
   const same = fc.property(fc.string({ unit: 'grapheme', maxLength: 30 }), text => {
     const offsets = Array.from({ length: Buffer.byteLength(text) + 3 }, (_, at) => at - 1)
