@@ -10,6 +10,7 @@ import { acceptsSampling, betaHeader } from './encode.ts'
 import { beganWithoutThought, dropThoughts, openLoop } from './loop.ts'
 import { nativeTurns, type Turn } from './native-turns.ts'
 import { BETA_HEADER } from './passed-betas.ts'
+import { MIN_BUDGET } from './thinking.ts'
 import { toWireName } from './tool-name.ts'
 import { isResult, isThought } from './turns.ts'
 
@@ -38,7 +39,7 @@ const GATEWAY_ONLY = [
 /** `body` has passed the endpoint's schema. Shares with it what does not change. */
 export function native(
   body: Readonly<Json>,
-  _input: Readonly<ChatRequest>,
+  input: Readonly<ChatRequest>,
   target: Target,
   stream: boolean,
   given?: Readonly<Record<string, string>>,
@@ -49,6 +50,7 @@ export function native(
   const { messages, system } = nativeTurns(body.messages as Json[], target)
   const sent: Json = { ...body, model: target.mapping.externalId, messages }
   for (const name of GATEWAY_ONLY) delete sent[name]
+  lower(sent, input.max_tokens)
   // A budget needs the thought that the loop began with: without it, the loop goes on without thinking.
   if (
     (sent.thinking as Json | null | undefined)?.type === 'enabled' &&
@@ -73,6 +75,17 @@ export function native(
   else delete sent.stream
   const headers = betaHeader(target, betasOf(sent, target, given?.[BETA_HEADER]))
   return headers ? { path: '/messages', body: sent, headers } : { path: '/messages', body: sent }
+}
+
+/** The canonical request has a lower limit where the gateway sets one: thinking must fit into it, or is left out. */
+function lower(sent: Json, limit: number | null | undefined): void {
+  if (limit == null || !(Number(sent.max_tokens) > limit)) return
+  sent.max_tokens = limit
+  const thinking = sent.thinking as Json | null | undefined
+  if (thinking?.type !== 'enabled') return
+  if (limit > MIN_BUDGET)
+    sent.thinking = { ...thinking, budget_tokens: Math.min(Number(thinking.budget_tokens), limit - 1) }
+  else delete sent.thinking
 }
 
 /** The loop of tool calls that turns of this wire end in. */

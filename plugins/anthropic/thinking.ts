@@ -15,7 +15,7 @@ import type { Block } from './blocks.ts'
 /** Marks reasoning details whose signature only this wire understands. */
 export const FORMAT = 'anthropic-claude-v1'
 
-const MIN_BUDGET = 1024
+export const MIN_BUDGET = 1024
 const MAX_BUDGET = 128_000
 /** What a budget leaves for the answer itself, where the limit has room for both. */
 const ANSWER_TOKENS = 1000

@@ -93,6 +93,8 @@ export function metadataOf(ex: Exchange): object {
     discount: ex.cached ? null : discountOf(ex.target),
     used_service_tier: ex.servedTier,
     cached: ex.cached ? true : undefined,
+    max_tokens: ex.outputLimit?.tokens,
+    stopped_by: ex.stoppedBy,
     routing: ex.attempts.map(attemptOf),
   }
 }

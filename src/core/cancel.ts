@@ -23,6 +23,11 @@ export class Cancellation {
     if (this.reason) listener()
   }
 
+  /** Ends the attempt that runs, but not the exchange. */
+  cut(): void {
+    this.#listener?.()
+  }
+
   ignore(listener: () => void): void {
     if (this.#listener === listener) this.#listener = undefined
   }

@@ -20,6 +20,9 @@ export interface ErrorInit {
   cause?: unknown
 }
 
+/** The status of a request whose client has left. */
+export const CLIENT_CLOSED = 499
+
 /** Every refusal and failure. `status`, `type`, `code` and `param` are what a client sees (interface 2.1, 7). */
 export class GatewayError extends Error {
   readonly status: number
@@ -64,6 +67,9 @@ export const asError = (thrown: unknown): GatewayError =>
 
 const invalid = (status: number, code: string | null, message: string, param?: string | null) =>
   new GatewayError({ status, type: 'invalid_request_error', code, message, param })
+
+const affordable = (tokens: number) =>
+  tokens > 0 ? `: what is left affords max_tokens of ${tokens} at most` : ': what is left does not cover its prompt'
 
 /** Seconds. */
 const jittered = () => 1 + Math.floor(Math.random() * 3)
@@ -119,11 +125,13 @@ export const errors = {
       message,
       headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
     }),
-  insufficientCredits: () =>
+  /** `tokens`: the output limit that could be afforded; 0 when the prompt alone cannot. */
+  insufficientCredits: (tokens: number) =>
     invalid(
       402,
       'billing_error',
-      'The organization has insufficient credits for this request. Add credits, lower max_tokens, or use a free model.',
+      `The organization has insufficient credits for this request${affordable(tokens)}. ` +
+        'Add credits, lower max_tokens, or use a free model.',
     ),
   /** A limit, a budget or an allowance that is used up. */
   spent: (message: string) => invalid(402, 'billing_error', message),
@@ -197,7 +205,7 @@ export const errors = {
       message: `Too many concurrent requests for this organization (limit: ${limit}). Please retry after 1 seconds.`,
       headers: retryAfter(1),
     }),
-  aborted: () => invalid(499, 'request_cancelled', 'Client Closed Request'),
+  aborted: () => invalid(CLIENT_CLOSED, 'request_cancelled', 'Client Closed Request'),
   internal: (cause: unknown) =>
     new GatewayError({ status: 500, type: 'api_error', code: null, message: 'Internal Server Error', cause }),
   unreachable: (detail: string, cause?: unknown) =>

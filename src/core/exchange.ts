@@ -2,9 +2,10 @@
 import type { Cancellation } from './cancel.ts'
 import type { Catalog } from './catalog.ts'
 import type { Endpoint } from './endpoint.ts'
-import type { GatewayError } from './error.ts'
+import { CLIENT_CLOSED, type GatewayError } from './error.ts'
 import { type Event, isContent } from './event.ts'
 import { requestId, shortId } from './id.ts'
+import { IMAGE_PROMPT_TOKENS } from './media.ts'
 import { type Cost, costOf, type Money, noCost, type Terms } from './money.ts'
 import { type Operation, operationOf } from './operation.ts'
 import type { ChatRequest, Op, Ops } from './ops.ts'
@@ -33,6 +34,14 @@ export interface Replayed {
   readonly logId: string
   readonly at: number
 }
+
+/** The limit on each choice that is sent in place of the caller's, in tokens, and what it comes from. */
+export interface OutputLimit {
+  readonly tokens: number
+  readonly by: StoppedBy
+}
+/** What ends an answer early: the organization's credits or plan, or a limit of its own. */
+export type StoppedBy = 'credit' | 'limit'
 
 export type Headers = Readonly<Record<string, string | string[] | undefined>>
 export type Outcome = 'ok' | 'error' | 'aborted'
@@ -94,6 +103,20 @@ export class Exchange {
   requestedProvider: string | null = null
   target: Target | undefined = undefined
   outbound: WireRequest | undefined = undefined
+  /** Of the attempt that runs; undefined when it has what the caller has set. */
+  outputLimit: OutputLimit | undefined = undefined
+  /** Makes `outbound` anew, with the output limit. Set by whoever encodes. */
+  encodeAgain: (() => void) | undefined = undefined
+  /** The provider has all of the request of the attempt that runs. */
+  atProvider = false
+  /** The gateway has ended the answer before its model did. */
+  isCut = false
+  /** What ended the answer, or bounded it until it ended. */
+  stoppedBy: StoppedBy | undefined = undefined
+  /** Tokens per second that the target of the attempt usually writes. */
+  usualSpeed: () => number = () => 0
+  /** Choices of the answer that have ended. */
+  readonly finished: number[] = []
   /** Long strings of the body, until nobody is asked again. */
   verbatim: Verbatim | undefined = undefined
   readonly attempts: Attempt[] = []
@@ -228,7 +251,9 @@ export class Exchange {
           this.fingerprint = event.fingerprint
           break
         case 'finish':
+          this.finished.push(event.choice)
           if (event.free) this.#free = true
+          if (event.reason === 'length') this.stoppedBy ??= this.outputLimit?.by
           break
         case 'tier':
           this.servedTier = event.tier
@@ -242,8 +267,17 @@ export class Exchange {
   }
 
   /**
+   * The caller has left, or was cut off, while a provider that has not failed had its request: that provider is paid
+   * for what it has done, whoever gets to see it.
+   */
+  get isOwed(): boolean {
+    return this.isCut || (this.atProvider && this.signal.reason?.status === CLIENT_CLOSED)
+  }
+
+  /**
    * Fills what the upstream did not report from what was sent and delivered, and marks it as estimated. Of an answer
-   * that was `cut` short, what was delivered since the last report is added to it; nothing delivered is nothing used.
+   * that was `cut` short, what was delivered since the last report is added to it; nothing delivered is nothing used,
+   * unless the provider is owed for it.
    */
   completeUsage(cut: boolean): void {
     if (!this.#complete(this.usage, cut)) return
@@ -258,30 +292,60 @@ export class Exchange {
     return { usage, cost: this.#costOf(usage, estimated) }
   }
 
+  /** Tokens of all choices so far: as reported, as delivered, and thought out of sight. */
+  get answerTokens(): number {
+    return Math.max(this.usage.completion ?? 0, this.#told + estimateTokens(this.#unreported) + this.#unseen)
+  }
+
+  /** The prompt with its media, as its target counts them; estimates. */
+  get promptUsage(): Usage {
+    const { promptTokens: prompt, target } = this
+    const media = this.request && this.operation.media?.(this.request)
+    if (!media) return { prompt }
+    const { images, audioTokens, fileTokens } = media
+    const byPicture = target?.price?.rates.image !== undefined
+    const all = prompt + audioTokens + fileTokens + (byPicture ? 0 : images * IMAGE_PROMPT_TOKENS)
+    const usage: Usage = { prompt: Math.min(all, target?.mapping.contextLength ?? all) }
+    if (byPicture) usage.image = images
+    if (audioTokens > 0) usage.input_audio = Math.min(audioTokens, usage.prompt!)
+    return usage
+  }
+
+  /** Tokens that a model may have written before anything of it could be seen, by its usual speed. */
+  get #unseen(): number {
+    const { sent, firstToken } = this.marks
+    const { target, usage } = this
+    if (sent === 0 || !target || !this.operation.output) return 0
+    if (this.#told > 0 || usage.internal_reasoning !== undefined) return 0
+    if (this.streaming && !target.mapping.supports.has('reasoning')) return 0
+    return Math.floor((((firstToken || performance.now()) - sent) / 1000) * this.usualSpeed())
+  }
+
   /** Whether anything had to be estimated. */
   #complete(usage: Usage, cut: boolean): boolean {
-    if (cut && this.marks.firstToken === 0) {
+    const { isOwed } = this
+    if (cut && this.marks.firstToken === 0 && !isOwed) {
       usage.prompt ??= 0
       usage.completion ??= 0
       return false
     }
-    const { operation } = this
-    if (!operation.answerTokens) usage.completion ??= 0
+    if (!this.operation.output) usage.completion ??= 0
     if (this.#pictures > 0) usage.drawn ??= this.#pictures
-    if (this.target?.price?.rates.image !== undefined && this.request) {
-      usage.image ??= operation.images?.(this.request) ?? 0
-    }
     const { prompt, completion } = usage
-    const delivered = this.#told + estimateTokens(this.#unreported)
-    if (prompt !== undefined && completion !== undefined && !(cut && delivered > completion)) return false
-    usage.prompt ??= this.promptTokens
-    usage.completion = cut ? Math.max(completion ?? 0, delivered) : (completion ?? delivered)
+    const written = this.#told + estimateTokens(this.#unreported) + (isOwed ? this.#unseen : 0)
+    const complete = prompt !== undefined && completion !== undefined && !(cut && written > completion)
+    const sent = complete && this.target?.price?.rates.image === undefined ? usage : this.promptUsage
+    if (sent.image !== undefined) usage.image ??= sent.image
+    if (complete) return false
+    if (prompt === undefined && sent.input_audio !== undefined) usage.input_audio ??= sent.input_audio
+    usage.prompt ??= sent.prompt!
+    usage.completion = cut ? Math.max(completion ?? 0, written) : (completion ?? written)
     return true
   }
 
   /** Cost of the usage so far at the target's price; null while the price is unknown. */
   get cost(): Cost | null {
-    if (this.cached || this.#free || (this.failure && this.marks.firstToken === 0)) return noCost
+    if (this.cached || this.#free || (this.failure && this.marks.firstToken === 0 && !this.isOwed)) return noCost
     this.#cost ??= this.#costOf(this.usage, this.estimated)
     return this.#cost
   }

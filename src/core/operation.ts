@@ -1,5 +1,6 @@
 /** What planning, billing and counting must know of each operation, so that none of them asks which one it is. */
 import type { Model } from './catalog.ts'
+import { type Media, mediaOf } from './media.ts'
 import type { Terms } from './money.ts'
 import type { ChatRequest, EmbeddingRequest, Op, Ops } from './ops.ts'
 import { TOKEN_CHARACTERS, type Usage } from './usage.ts'
@@ -9,19 +10,26 @@ export interface Operation<O extends Op = Op> {
   servedBy(model: Model): boolean
   /** Characters of a request that a model reads; media counts as nothing here. */
   promptCharacters(request: Readonly<Ops[O]>): number
-  /**
-   * Completion tokens that the answers may have: at most `ceiling` each, `usual` when the caller sets no bound. Absent
-   * when answers count none.
-   */
-  answerTokens?(request: Readonly<Ops[O]>, usual: number, ceiling: number): number
-  /** Images that a request holds, for models that charge for each. */
-  images?(request: Readonly<Ops[O]>): number
+  /** How many answers a request wants, and the tokens that its caller bounds each by. Absent when answers count none. */
+  output?(request: Readonly<Ops[O]>): OutputBound
+  /** The same request with a lower bound on each answer. Present where `output` is. */
+  bounded?(request: Readonly<Ops[O]>, tokens: number): Ops[O]
+  /** What a request holds besides text. */
+  media?(request: Readonly<Ops[O]>): Media
+  /** How long what is read may be kept in the provider's cache, at the price of that; undefined when it is not marked. */
+  cacheMark?(request: Readonly<Ops[O]>): '5m' | '1h' | undefined
   /** What the answer may be charged for besides tokens, as far as the request tells. */
   extras?(request: Readonly<Ops[O]>, model: Model): Usage
   /** What the price depends on besides usage, as it was asked for. */
   terms?(request: Readonly<Ops[O]>): Terms
   /** Fields that only tune an answer, with the parameter that a mapping must list to be sent them. */
   readonly tuning: Readonly<Partial<Record<keyof Ops[O], string>>>
+}
+
+export interface OutputBound {
+  readonly choices: number
+  /** Tokens of each; undefined when the caller sets none. */
+  readonly limit: number | undefined
 }
 
 const chat: Operation<'chat'> = {
@@ -40,13 +48,20 @@ const chat: Operation<'chat'> = {
     }
     return sum + (tools?.length ? JSON.stringify(tools).length : 0)
   },
-  answerTokens: ({ max_tokens: bound, n }, usual, ceiling) => Math.min(bound ?? usual, ceiling) * (n ?? 1),
-  images({ messages }) {
-    let count = 0
-    for (const { content } of messages) {
-      if (Array.isArray(content)) for (const part of content) if (part.type === 'image_url') count++
+  output: ({ max_tokens: limit, n }) => ({ choices: n ?? 1, limit: limit ?? undefined }),
+  bounded: (request, tokens) => ({ ...request, max_tokens: tokens }),
+  media: ({ messages }) => mediaOf(messages),
+  cacheMark({ messages, tools }) {
+    let mark: '5m' | '1h' | undefined
+    const see = (control: { ttl?: '5m' | '1h' | undefined } | undefined) => {
+      if (control && mark !== '1h') mark = control.ttl ?? '5m'
     }
-    return count
+    for (const { content, tool_result_cache_control: ofResult } of messages) {
+      see(ofResult)
+      if (Array.isArray(content)) for (const part of content) if (part.type === 'text') see(part.cache_control)
+    }
+    for (const tool of tools ?? []) if (tool.type === 'function') see(tool.cache_control)
+    return mark
   },
   extras(request, model) {
     const usage: Usage = {}

@@ -1,11 +1,9 @@
 /** The one loop from events to bytes, for streams and whole answers alike. */
 import type { Encoder } from './codec.ts'
-import { asError, type GatewayError } from './error.ts'
+import { asError, CLIENT_CLOSED, type GatewayError } from './error.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import type { Route } from './snapshot.ts'
-
-const CLIENT_CLOSED = 499
 
 /** Where bytes go. `write` returns a promise when the reader must catch up first. */
 export interface Sink {

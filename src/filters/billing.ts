@@ -1,26 +1,31 @@
 /**
  * Money around one attempt: reserves before the upstream is called, charges once, before the last byte leaves.
- * An attempt that fails costs nothing; a stream that is cut short is charged for what was delivered.
+ * An attempt that fails costs nothing; a stream that is cut short is charged for what was delivered, and an answer whose
+ * client has left for what its provider has done.
  */
 import { asError, errors, type GatewayError } from '../core/error.ts'
-import type { Event } from '../core/event.ts'
 import type { Exchange, Outcome } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
 import { type Money, parseDecimal, toNumber } from '../core/money.ts'
 import { seriesOf } from '../core/offer.ts'
-import type { Hold, HoldRequest, Ledger, RequestRow, Services } from '../core/ports.ts'
+import type { Exhausted, Hold, HoldRequest, RequestRow, Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 import { isByok } from '../routing/policy.ts'
-import { Checkpoints } from './checkpoints.ts'
-import { allowanceOf, discounted, estimate, payerOf, refusal, storageOf } from './funding.ts'
+import { Charged, endOf } from './charged.ts'
+import { costWith, type Estimate, estimate, tokensWithin } from './estimate.ts'
+import { allowanceOf, discounted, payerOf, refusal, storageOf } from './funding.ts'
+import { Meter, Meters, stoppedBy } from './meter.ts'
 import { identityOf, rowOf } from './row.ts'
 
 const options = s.object({
-  /** Answer tokens that are reserved when the caller sets no `max_tokens`. */
-  default_output: s.default(s.integer({ minimum: 1 }), 4096),
+  /** Answer tokens of each choice that a stream holds at a time. */
+  stream_hold: s.default(s.integer({ minimum: 1 }), 4096),
+  /** Of whole answers, where money is short: a limit below this is refused, rather than sent in place of the caller's. */
+  least_output: s.default(s.integer({ minimum: 1 }), 256),
   /** USD per million tokens, of organizations that pay for the storage of their data. */
   storage: s.default(s.decimal(), '0.01'),
 })
+type Options = Infer<typeof options>
 
 /** USD per million tokens with so many places is pico-USD per token. */
 const TOKEN_PLACES = 6
@@ -28,42 +33,64 @@ const TOKEN_PLACES = 6
 /** Beyond this after a request's total time its hold belongs to nobody. */
 const GRACE_MS = 60_000
 
-export const billing: FilterFactory<Infer<typeof options>> = {
+export const billing: FilterFactory<Options> = {
   name: 'billing',
   options,
   needs: ['principal', 'target'],
   gives: ['charge'],
-  create({ default_output, storage }, services) {
+  create(given, services) {
     const { ledger, now } = services
-    const storageRate = parseDecimal(storage, TOKEN_PLACES)
-    const checkpoints = new Checkpoints(services)
+    const storageRate = parseDecimal(given.storage, TOKEN_PLACES)
+    const meters = new Meters()
     return {
       async handle(ex, next) {
         const target = discounted(ex.target!, ex.principal!)
         ex.target = target
         const { mapping, provider } = target
-        const amount = estimate(ex, default_output)
-        if (amount === null && mapping.unpriced !== 'allow' && !isByok(target.credential)) {
+        const expected = estimate(ex) ?? undefined
+        if (!expected && mapping.unpriced !== 'allow' && !isByok(target.credential)) {
           const refused = errors.unpriced(mapping.model.id, provider.id, target.price && 'what is asked of ')
           // Another provider may have the price.
           throw refused.with({ failover: true })
         }
-        const hold = await reserve(holdFor(ex, amount ?? 0n, now()), ledger)
+        const streamed = ex.streaming && mapping.supports.has('streaming')
+        const { amount, least } = expected ? sizes(expected, streamed, given) : { amount: 0n, least: 0n }
+        const wanted = holdFor(ex, amount, least, now())
+        const hold = await reserve(wanted, expected, services)
+        const limited = !streamed && expected && hold && hold.amount < amount
+        setLimit(ex, limited ? { expected, hold } : undefined)
+        const isBounded = expected && !(wanted.byok && wanted.principal.budgets.length === 0)
+        const meter =
+          hold && streamed
+            ? new Meter(ex, hold, isBounded ? expected : undefined, wanted, given.stream_hold, services)
+            : undefined
+        if (meter) meters.begin(ex, meter)
+        const conclusion = {
+          settle(outcome: Outcome) {
+            ex.kept = true
+            return settle(ex, outcome, meter?.hold ?? hold, storageRate, services)
+          },
+          release: () => release(meter?.hold ?? hold, services),
+        }
         let reply: Reply
         try {
           reply = await next()
         } catch (thrown) {
-          // Not awaited, so that it shares a transaction with the next attempt's hold: a crash always finds one of them.
-          void release(hold, services)
-          throw thrown
+          if (meter?.stopped) {
+            reply = { status: 200, headers: [], events: only(endOf(ex)) }
+          } else {
+            meters.end(ex)
+            if (ex.isOwed) await conclusion.settle('aborted')
+            // Not awaited, so that it shares a transaction with the next attempt's hold: a crash always finds one of them.
+            else void conclusion.release()
+            throw thrown
+          }
         }
-        if (hold && ex.streaming) checkpoints.begin(ex, hold)
-        const conclude = (outcome: Outcome) => settle(ex, outcome, hold, storageRate, services)
-        reply.events = new Charged(ex, reply.events, conclude, () => release(hold, services))
+        reply.events = new Charged(ex, reply.events, conclusion, meter)
         return reply
       },
       finish(ex) {
-        checkpoints.end(ex)
+        meters.end(ex)
         if (!ex.principal || !ex.request || ex.kept) return
         return ledger.record(rowOf(ex, ex.outcome ?? 'error', 0n, now()))
       },
@@ -71,15 +98,44 @@ export const billing: FilterFactory<Infer<typeof options>> = {
   },
 }
 
+async function* only<T>(batch: readonly T[]): AsyncGenerator<readonly T[]> {
+  yield batch
+}
+
+/**
+ * What is held of a whole answer, or of a stream at first; and what will do, where there is not so much: a stream can
+ * be ended at any token.
+ */
+function sizes(expected: Estimate, streamed: boolean, { stream_hold, least_output }: Options) {
+  const { choices, most } = expected
+  const wanted = streamed ? Math.min(most, stream_hold) : most
+  const least = Math.min(wanted, streamed ? 1 : least_output)
+  return { amount: costWith(expected, wanted * choices), least: costWith(expected, least * choices) }
+}
+
+/** Sends the limit that could be held, where that is less than the caller's. Attempts before may have had another one. */
+function setLimit(ex: Exchange, limited: { expected: Estimate; hold: Hold } | undefined): void {
+  if (!limited && !ex.outputLimit) return
+  if (limited) {
+    const { expected, hold } = limited
+    const tokens = Math.floor(tokensWithin(expected, hold.amount) / expected.choices)
+    ex.outputLimit = { tokens, by: stoppedBy(hold.refused) }
+  } else ex.outputLimit = undefined
+  ex.encodeAgain?.()
+}
+
 /**
  * Undefined when the ledger cannot be written, for who pays the provider itself and has no limit that would have to be
  * checked: that one is served all the same.
  */
-async function reserve(request: HoldRequest, ledger: Ledger): Promise<Hold | undefined> {
+async function reserve(
+  request: HoldRequest,
+  expected: Estimate | undefined,
+  { ledger }: Services,
+): Promise<Hold | undefined> {
   try {
     const hold = await ledger.hold(request)
-    if (hold === 'insufficient') throw errors.insufficientCredits()
-    if ('exhausted' in hold) throw refusal(hold)
+    if ('exhausted' in hold) throw refusal(hold, expected ? affordable(hold, expected) : 0)
     return hold
   } catch (thrown) {
     const unbounded = request.byok && request.principal.budgets.length === 0
@@ -88,77 +144,23 @@ async function reserve(request: HoldRequest, ledger: Ledger): Promise<Hold | und
   }
 }
 
+/** Tokens of each choice. */
+function affordable({ room }: Exhausted, expected: Estimate): number {
+  const tokens = Math.floor(tokensWithin(expected, room) / expected.choices)
+  return tokens < expected.most ? tokens : 0
+}
+
 /** Throws for what a coding plan excludes. */
-const holdFor = (ex: Exchange, amount: Money, now: number): HoldRequest => ({
+const holdFor = (ex: Exchange, amount: Money, least: Money, now: number): HoldRequest => ({
   id: `${ex.logId}:${ex.attempts.length}`,
   request: identityOf(ex),
   principal: payerOf(ex),
   amount,
+  least,
   expiresAt: now + ex.target!.provider.timeouts.total + GRACE_MS,
   byok: isByok(ex.target!.credential),
   allowance: allowanceOf(ex),
 })
-
-type Batch = IteratorResult<readonly Event[]>
-
-/**
- * The answer's events; ends only when the charge for them is durable. Written by hand: a generator around another
- * costs three turns of the queue a batch.
- */
-class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
-  readonly #ex: Exchange
-  readonly #inner: AsyncIterator<readonly Event[]>
-  readonly #settle: (outcome: Outcome) => Promise<void>
-  readonly #release: () => Promise<void>
-  #concluded = false
-
-  constructor(
-    ex: Exchange,
-    events: Reply['events'],
-    settle: (outcome: Outcome) => Promise<void>,
-    release: () => Promise<void>,
-  ) {
-    this.#ex = ex
-    this.#inner = events[Symbol.asyncIterator]()
-    this.#settle = settle
-    this.#release = release
-  }
-
-  [Symbol.asyncIterator](): this {
-    return this
-  }
-
-  next(): Promise<Batch> {
-    return this.#inner.next().then(this.#pass, this.#fail)
-  }
-
-  async return(): Promise<Batch> {
-    try {
-      await this.#inner.return?.()
-    } finally {
-      await this.#conclude(false)
-    }
-    return { done: true, value: undefined }
-  }
-
-  readonly #pass = (result: Batch): Batch | Promise<Batch> =>
-    result.done ? this.#conclude(this.#ex.failure === undefined).then(() => result) : result
-
-  readonly #fail = (thrown: unknown): Promise<Batch> =>
-    this.#conclude(false).then(() => {
-      throw thrown
-    })
-
-  async #conclude(complete: boolean): Promise<void> {
-    if (this.#concluded) return
-    this.#concluded = true
-    const ex = this.#ex
-    const outcome: Outcome = complete ? 'ok' : ex.signal.aborted ? 'aborted' : 'error'
-    if (!complete && !(ex.streaming && ex.marks.firstToken > 0)) return this.#release()
-    ex.kept = true
-    await this.#settle(outcome)
-  }
-}
 
 /** A hold that cannot be given back now is given back when it expires; the answer does not depend on it. */
 async function release(hold: Hold | undefined, { ledger, log }: Services): Promise<void> {
@@ -207,11 +209,14 @@ async function settle(
   services: Services,
 ): Promise<void> {
   const { metrics, now } = services
-  ex.completeUsage(outcome !== 'ok')
+  ex.completeUsage(outcome !== 'ok' || ex.isCut)
   if (ex.principal!.retains) ex.storage = storageOf(ex.usage, storageRate)
   const cost = ex.cost
   const delivered = ex.streaming && ex.marks.firstToken > 0
-  await keep(rowOf(ex, outcome, cost?.total ?? null, now()), hold, delivered, services)
+  // Nobody pays more than was held for an estimate of what nobody has seen.
+  const isCapped = outcome === 'aborted' && ex.isOwed && ex.estimated && cost && hold && cost.total > hold.amount
+  const charged = isCapped ? hold.amount : (cost?.total ?? null)
+  await keep(rowOf(ex, outcome, charged, now()), hold, delivered, services)
   const { mapping, provider } = ex.target!
   const series = seriesOf(mapping.model)
   for (const [kind, count] of Object.entries(ex.usage)) metrics.tokens(provider.id, series, kind, count)

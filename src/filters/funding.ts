@@ -1,7 +1,7 @@
 /** Who pays for an attempt, whether that may be, and what it may come to. */
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { costOf, type Money } from '../core/money.ts'
+import type { Money } from '../core/money.ts'
 import { namesOf } from '../core/offer.ts'
 import { isPremium, type Plan } from '../core/plan.ts'
 import type { Allowance, Exhausted, Principal } from '../core/ports.ts'
@@ -57,54 +57,37 @@ export function discounted(target: Target, { discounts }: Principal): Target {
   return found ? { ...target, price: { ...target.price, discount: found.millionths } } : target
 }
 
-/** Tokens of one answer, where nothing is known of its model. */
-const MOST_OUTPUT = 1_000_000
-
-/**
- * What the request may cost at most, as far as that can be told beforehand; nano-USD. Null when something that it asks
- * for has no known price.
- */
-export function estimate(ex: Exchange, defaultOutput: number): Money | null {
-  const { mapping, price } = ex.target!
-  if (!price) return null
-  const request = ex.request!
-  const { operation } = ex
-  const ceiling = mapping.maxOutput ?? mapping.contextLength ?? MOST_OUTPUT
-  const usage: Usage = {
-    prompt: ex.promptTokens,
-    completion: operation.answerTokens?.(request, defaultOutput, ceiling) ?? 0,
-    ...operation.extras?.(request, mapping.model),
-  }
-  if (price.rates.image !== undefined) usage.image = operation.images?.(request) ?? 0
-  const terms = operation.terms?.(request)
-  const asked = costOf(usage, price, terms)
-  if (!asked || !price.tierFactors || terms?.tier === undefined) return asked?.total ?? null
-  // A cheaper tier may not be the one that is served.
-  const usual = costOf(usage, price, { ...terms, tier: undefined })!
-  return asked.total > usual.total ? asked.total : usual.total
-}
-
 /** For what was read and written, at `rate` in pico-USD per token; rounded to nano-USD. */
 export const storageOf = ({ prompt = 0, completion = 0 }: Usage, rate: bigint): Money =>
   (BigInt(Math.round(prompt + completion)) * rate + 500n) / 1000n
 
-/** Why a limit refuses; 402, because it is about money (field notes sections 5 and 6). */
-export function refusal({ exhausted, period, resetsAt }: Exhausted): GatewayError {
+/**
+ * Why nothing can be held; 402, because it is about money (field notes sections 5 and 6). `tokens` is the output limit
+ * that there would be room for.
+ */
+export function refusal({ exhausted, period, resetsAt }: Exhausted, tokens: number): GatewayError {
   const until = resetsAt === undefined ? '' : ` It resets at ${new Date(resetsAt).toISOString()}.`
+  const room = tokens > 0 ? ` There is room for max_tokens of ${tokens} at most.` : ''
   switch (exhausted) {
+    case 'credits':
+      return errors.insufficientCredits(tokens)
     case 'key':
-      return errors.spent(`API key reached its ${period === 'total' ? '' : 'current period '}usage limit.${until}`)
+      return errors.spent(
+        `API key reached its ${period === 'total' ? '' : 'current period '}usage limit.${until}${room}`,
+      )
     case 'session':
-      return errors.spent('Session reached its usage limit.')
+      return errors.spent(`Session reached its usage limit.${room}`)
     case 'provider-key':
-      return errors.providerKeySpent(until)
+      return errors.providerKeySpent(until + room)
     case 'member':
-      return errors.spent(`Member has reached their ${period === 'total' ? 'total' : 'period'} spend budget.${until}`)
+      return errors.spent(
+        `Member has reached their ${period === 'total' ? 'total' : 'period'} spend budget.${until}${room}`,
+      )
     case 'premium':
-      return errors.spent(`Dev Plan weekly premium limit reached. Use a model that is not premium.${until}`)
+      return errors.spent(`Dev Plan weekly premium limit reached. Use a model that is not premium.${until}${room}`)
     case 'plan': {
       const renewal = resetsAt === undefined ? '' : ` on ${new Date(resetsAt).toISOString().slice(0, 10)}`
-      return errors.spent(`Dev Plan credit limit reached. Upgrade your plan or wait for renewal${renewal}.`)
+      return errors.spent(`Dev Plan credit limit reached. Upgrade your plan or wait for renewal${renewal}.${room}`)
     }
   }
 }

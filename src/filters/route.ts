@@ -36,6 +36,8 @@ export const route: FilterFactory<Settings> = {
         for (let renewed = false; ; ) {
           const began = performance.now()
           ex.target = step.target
+          const { candidate } = step
+          ex.usualSpeed = () => chooser.speedOf(candidate)
           const due = health.began(step, ex)
           try {
             const reply = await next()

@@ -21,6 +21,7 @@ export const translate: FilterFactory<object> = {
         refuseForeign(ex, target)
         const input = accepted(ex, target)
         const inlined = target.translator.inlineMedia || target.provider.inlineMedia
+        ex.encodeAgain = undefined
         const plain = inlined && 'messages' in input ? images.inlined(ex, input) : input
         if (plain instanceof Promise) {
           return plain.then(inlined => {
@@ -48,7 +49,11 @@ function refuseForeign({ native }: Exchange, { translator, mapping, provider }: 
     .with({ failover: true })
 }
 
-function encode(ex: Exchange, input: Ops[Op], target: Target): void {
+/** Whoever finds a lower limit on the answer below has it encoded again. */
+function encode(ex: Exchange, all: Ops[Op], target: Target): void {
+  ex.encodeAgain = () => encode(ex, all, target)
+  const { outputLimit } = ex
+  const input = outputLimit ? ex.operation.bounded!(all, outputLimit.tokens) : all
   const stream = ex.streaming && target.mapping.supports.has('streaming')
   const { translator } = target
   const given = ex.native

@@ -66,6 +66,11 @@ export class Chooser {
     return { ranked: own, reason: 'direct-provider-specified', failover }
   }
 
+  /** Tokens per second, as far as it was measured. */
+  speedOf(candidate: Candidate): number {
+    return this.#ranking.read(candidate)?.throughput ?? this.#settings.thresholds.default_throughput
+  }
+
   #sessions(ex: Exchange, ranked: Ranked[], key: string, mayLeave: boolean): Choice {
     const { uptime } = this.#settings.session
     const failover = mayLeave && this.#settings.session.failover

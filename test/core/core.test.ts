@@ -45,9 +45,9 @@ t.test('usage that was not reported is estimated from what was sent and delivere
   ]
   const delivered = [text('x'.repeat(30)), { type: 'tool', choice: 0, index: 0, name: 'nine char', args: '{}' }]
   const rows: [says: string, reported: Usage, cut: boolean, last: boolean, usage: Usage, estimated: boolean][] = [
-    ['nothing', {}, false, true, { prompt: 15, completion: 11 }, true],
+    ['nothing', {}, false, true, { prompt: 1615, completion: 11 }, true],
     ['only the prompt', { prompt: 3 }, false, true, { prompt: 3, completion: 11 }, true],
-    ['only the completion', { completion: 2 }, false, true, { prompt: 15, completion: 2 }, true],
+    ['only the completion', { completion: 2 }, false, true, { prompt: 1615, completion: 2 }, true],
     ['all', { prompt: 3, completion: 2 }, false, true, { prompt: 3, completion: 2 }, false],
     ['all, before the cut', { prompt: 3, completion: 2 }, true, true, { prompt: 3, completion: 2 }, false],
     [
@@ -60,8 +60,8 @@ t.test('usage that was not reported is estimated from what was sent and delivere
     ],
     ['all, early, of a whole answer', { prompt: 3, completion: 2 }, false, false, { prompt: 3, completion: 2 }, false],
     ['only the prompt, before the cut', { prompt: 3 }, true, false, { prompt: 3, completion: 11 }, true],
-    ['only the completion, before the cut', { completion: 20 }, true, true, { prompt: 15, completion: 20 }, true],
-    ['nothing before the cut', {}, true, true, { prompt: 15, completion: 11 }, true],
+    ['only the completion, before the cut', { completion: 20 }, true, true, { prompt: 1615, completion: 20 }, true],
+    ['nothing before the cut', {}, true, true, { prompt: 1615, completion: 11 }, true],
   ]
   for (const [says, reported, cut, last, usage, estimated] of rows) {
     const ex = exchange({ request: { model: 'm', messages } })

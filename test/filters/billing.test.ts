@@ -7,7 +7,7 @@ import type { Event } from '../../src/core/event.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { Reply } from '../../src/core/filter.ts'
 import { parseMoney } from '../../src/core/money.ts'
-import type { RequestRow, Services } from '../../src/core/ports.ts'
+import type { Hold, HoldRequest, RequestRow, Services } from '../../src/core/ports.ts'
 import { billing } from '../../src/filters/billing.ts'
 import { rowOf } from '../../src/filters/row.ts'
 import { sourceOf } from '../../src/filters/source.ts'
@@ -21,22 +21,44 @@ const usage: Event = { type: 'usage', usage: { prompt: 10, completion: 5 } }
 const finish: Event = { type: 'finish', choice: 0, reason: 'stop' }
 const broken: Event = { type: 'error', error: errors.truncated() }
 
+const spent = { exhausted: 'credits', period: 'total', resetsAt: undefined, room: 0n }
+
 type Act = 'hold' | 'settle' | 'void' | 'record'
+/** Nano-USD that the payer has, and what runs out then; without it, enough. */
+interface Purse {
+  left: bigint
+  of?: 'key'
+}
 /** A filter on a ledger that notes what it is asked, and fails or refuses where it is told to. */
-function make(fails?: Act | 'insufficient', default_output = 100) {
+function make(fails?: Act | 'insufficient', purse?: Purse) {
   const log: string[] = []
   const act = async (name: Act, note = '') => {
     log.push(`${name}${note}`)
     if (name === fails) throw errors.billingUnavailable(new Error('disk full'))
   }
+  const take = (wanted: bigint) => {
+    if (!purse) return { amount: wanted }
+    const amount = wanted < purse.left ? wanted : purse.left
+    const refused = { ...spent, exhausted: purse.of ?? 'credits', room: purse.left }
+    purse.left -= amount
+    return amount < wanted ? { amount, refused } : { amount }
+  }
   const shown = (row: RequestRow) => ` ${row.outcome} ${row.status} ${row.cost}${row.estimated ? ' estimated' : ''}`
   const services = {
     now: () => 5000,
     ledger: {
-      hold: async ({ amount }: { amount: bigint }) => {
+      hold: async ({ amount, least }: HoldRequest) => {
         await act('hold', ` ${amount}`)
-        return fails === 'insufficient' ? fails : { id: 'h', orgId: 'org-1', amount }
+        if (fails === 'insufficient') return spent
+        const got = take(amount)
+        return got.amount < least! ? { ...spent, ...got.refused } : { id: 'h', orgId: 'org-1', ...got }
       },
+      extend: async (hold: Hold, { amount }: HoldRequest) => {
+        const { amount: more, refused } = take(amount)
+        log.push(`extend ${more}`)
+        return { ...hold, amount: hold.amount + more, refused }
+      },
+      checkpoint: async () => undefined,
       settle: (_hold: unknown, row: RequestRow) => act('settle', shown(row)),
       void: () => act('void'),
       record: (row: RequestRow) => act('record', shown(row)),
@@ -48,7 +70,10 @@ function make(fails?: Act | 'insufficient', default_output = 100) {
       unpriced: () => log.push('unpriced'),
     },
   }
-  return { log, filter: billing.create({ default_output, storage: '0.01' }, services as unknown as Services) }
+  return {
+    log,
+    filter: billing.create({ stream_hold: 100, least_output: 10, storage: '0.01' }, services as unknown as Services),
+  }
 }
 
 interface Given {
@@ -57,17 +82,33 @@ interface Given {
   mapping?: Partial<Mapping>
   /** The client goes away after so many batches. */
   gone?: number
+  /** The provider had all of the request. */
+  received?: true
+  purse?: Purse
+  request?: object
 }
 /** Runs an exchange through billing as the pump does. Returns what it asked of the ledger, and how it ended. */
-async function bill(reply: () => Promise<Reply>, { fails, stream = true, mapping, gone }: Given = {}) {
-  const { log, filter } = make(fails)
+async function bill(
+  reply: () => Promise<Reply>,
+  { fails, stream = true, mapping, gone, received, purse, request: more }: Given = {},
+) {
+  const { log, filter } = make(fails, purse)
   const signal = new Cancellation()
-  const to = target({ mapping: { price, ...mapping } })
-  const ex = exchange({ request: { ...request, stream }, target: to, principal, signal })
+  const supports: Mapping['supports'] = new Set(['streaming'])
+  const to = target({ mapping: { price, supports, maxOutput: 100, ...mapping } })
+  const ex = exchange({ request: { ...request, ...more, stream }, target: to, principal, signal })
+  const got: Event[] = []
+  ex.encodeAgain = () => log.push(`encoded for ${ex.outputLimit?.tokens}`)
   try {
     let batches = 0
-    for await (const batch of (await filter.handle!(ex, reply)).events) {
+    const answer = async () => {
+      ex.atProvider = received === true
+      if (gone === 0) signal.abort(errors.aborted())
+      return reply()
+    }
+    for await (const batch of (await filter.handle!(ex, answer)).events) {
       ex.observe(batch)
+      got.push(...batch)
       if (++batches === gone) signal.abort(errors.aborted())
       if (signal.reason) throw signal.reason
       if (ex.failure) throw ex.failure
@@ -78,7 +119,7 @@ async function bill(reply: () => Promise<Reply>, { fails, stream = true, mapping
     ex.outcome = ex.failure.status === 499 ? 'aborted' : 'error'
   }
   await filter.finish!(ex, true)
-  return { log, code: ex.failure?.code }
+  return { log, code: ex.failure?.code, message: ex.failure?.message, got, ex }
 }
 const answers =
   (...batches: Event[][]) =>
@@ -194,21 +235,134 @@ t.test('what is reserved is the most that the request may cost', async t => {
     const { log, filter } = make()
     const ex = exchange({
       request: { ...request, ...fields },
-      target: target({ mapping: { price, ...mapping } }),
+      target: target({ mapping: { price, maxOutput: 100, ...mapping } }),
       principal,
     })
     await filter.handle!(ex, answers([]))
     return log[0]
   }
+  const supports: Mapping['supports'] = new Set(['streaming'])
+  const picture = { type: 'image_url', image_url: { url: 'https://x.example/a.png' } }
+  const file = { type: 'file', file: { file_data: `data:application/pdf;base64,${'A'.repeat(29_304)}` } }
+  const speech = { type: 'input_audio', input_audio: { format: 'mp3', data: 'A'.repeat(16_000) } }
+  const marked = [
+    {
+      role: 'user',
+      content: [{ type: 'text', text: 'x'.repeat(40), cache_control: { type: 'ephemeral', ttl: '1h' } }],
+    },
+  ]
+  const written = flat({ prompt: '1', completion: '2', input_cache_write: '1.25', input_cache_write_1h: '12' })
   const usd = (amount: string) => `hold ${parseMoney(amount)}`
   const rows: [says: string, fields: object, mapping: Partial<Mapping>, amount: string][] = [
-    ['the default', {}, {}, '0.00021'],
+    ['all that the model may write', {}, {}, '0.00021'],
     ['max_tokens', { max_tokens: 1000 }, { maxOutput: 5000 }, '0.00201'],
     ['no more than the model writes', { max_tokens: 1e12 }, { maxOutput: 50 }, '0.00011'],
     ['every choice', { max_tokens: 10, n: 3 }, {}, '0.00007'],
     ['a model that writes less than the default', {}, { maxOutput: 50 }, '0.00011'],
+    ['a stream', { stream: true, max_tokens: 1000 }, { maxOutput: 5000, supports }, '0.00021'],
+    ['a stream of little', { stream: true, max_tokens: 10 }, { maxOutput: 5000, supports }, '0.00003'],
+    ['a stream that its provider does not stream', { stream: true }, { maxOutput: 300 }, '0.00061'],
+    ['pictures', { messages: [{ role: 'user', content: [picture, picture] }] }, {}, '0.0034'],
+    [
+      'no more than the model reads',
+      { messages: [{ role: 'user', content: [picture] }] },
+      { contextLength: 500 },
+      '0.0007',
+    ],
+    ['a file', { messages: [{ role: 'user', content: [file] }] }, {}, '0.001575'],
+    ['speech', { messages: [{ role: 'user', content: [speech] }] }, {}, '0.000296'],
+    ['what is kept in a cache', { messages: marked }, { price: written }, '0.00032'],
   ]
   for (const [says, fields, mapping, amount] of rows) t.equal(await reserved(fields, mapping), usd(amount), says)
+})
+
+t.test('whoever leaves early pays what the provider does', async t => {
+  const answered = answers([text('a')], [usage, finish])
+  const lost = () => Promise.reject(errors.aborted())
+  const picture = { type: 'image_url', image_url: { url: 'https://x.example/a.png' } }
+  const content = [picture, picture]
+  const rows: [says: string, settled: string, reply: () => Promise<Reply>, given: Given][] = [
+    ['a stream whose report still comes', 'aborted 499 20000', answered, { gone: 1 }],
+    ['a whole answer whose report still comes', 'aborted 499 20000', answered, { gone: 1, stream: false }],
+    ['an answer that does not come', 'aborted 499 10000 estimated', lost, { gone: 0, stream: false }],
+    ['a stream without a report', 'aborted 499 12000 estimated', answers([text('a')], [text('b')]), { gone: 1 }],
+    [
+      'pictures that were sent',
+      'aborted 499 3202000 estimated',
+      answers([text('a')]),
+      { gone: 1, request: { messages: [{ role: 'user', content }] } },
+    ],
+  ]
+  for (const [says, settled, reply, given] of rows) {
+    const { log } = await bill(reply, { received: true, ...given })
+    t.ok(log.includes(`settle ${settled}`), says, { log })
+  }
+  const { log } = await bill(lost, { gone: 0, stream: false })
+  t.ok(log.includes('void'), 'whose request had not been sent whole pays nothing', { log })
+})
+
+t.test('tokens that were thought out of sight cost as many as the model usually writes in the time', async t => {
+  const { filter, log } = make(undefined, { left: parseMoney('1') })
+  const signal = new Cancellation()
+  const to = target({ mapping: { price, supports: new Set(['streaming', 'reasoning']), maxOutput: 100_000 } })
+  const ex = exchange({ request: { ...request, stream: true }, target: to, principal, signal })
+  ex.usualSpeed = () => 1000
+  const reply = async () => {
+    ex.atProvider = true
+    ex.marks.sent = performance.now() - 60_000
+    signal.abort(errors.aborted())
+    throw errors.aborted()
+  }
+  await t.rejects(filter.handle!(ex, reply))
+  // 60,000 tokens would be 0.12 USD: the hold is 10 of prompt and 100 of completion.
+  t.ok(log.includes('settle aborted 499 210000 estimated'), 'and never more than is held', { log })
+})
+
+t.test('a stream goes on as long as its hold can grow, and ends in order where it cannot', async t => {
+  const tens = Array.from({ length: 50 }, () => [text('x'.repeat(40))])
+  const whole = answers(...tens, [usage, finish])
+  const length = { type: 'finish', choice: 0, reason: 'length' }
+  const rows: [says: string, purse: Purse | undefined, tokens: number, by: string | undefined][] = [
+    ['with enough', undefined, 500, undefined],
+    ['with credit for 200 tokens', { left: 410_000n }, 200, 'credit'],
+    ['with credit for 137 tokens', { left: 284_000n }, 130, 'credit'],
+    ['with a limit', { left: 410_000n, of: 'key' }, 200, 'limit'],
+  ]
+  for (const [says, purse, tokens, by] of rows) {
+    const { got, ex, log, code } = await bill(whole, { ...(purse && { purse }), mapping: { maxOutput: 100_000 } })
+    const said = got.flatMap(event => (event.type === 'text' ? event.text : [])).join('')
+    t.equal(said.length / 4, tokens, says)
+    t.match(got.at(-1), by ? length : finish, says)
+    t.strictSame([ex.stoppedBy, code], [by, undefined], says)
+    const cost = by ? `settle ok 200 ${(10 + tokens * 2) * 1000} estimated` : 'settle ok 200 20000'
+    t.ok(log.includes(cost), says, { log })
+  }
+  const bounded = await bill(whole, {
+    purse: { left: 1_010_000n },
+    request: { max_tokens: 500 },
+    mapping: { maxOutput: 100_000 },
+  })
+  t.match([bounded.ex.stoppedBy, bounded.got.at(-1)], [undefined, finish], 'the limit of the caller needs no more')
+})
+
+t.test('a whole answer is sent the output limit that its payer can afford', async t => {
+  const cut: Event = { type: 'finish', choice: 0, reason: 'length' }
+  const whole = answers([text('a')], [usage, cut])
+  const given = { stream: false, mapping: { maxOutput: 1000 } }
+  const less = await bill(whole, { ...given, purse: { left: 110_000n } })
+  t.match(less.log, ['hold 2010000', 'encoded for 50'])
+  t.match(less.ex.outputLimit, { tokens: 50, by: 'credit' })
+  t.equal(less.ex.stoppedBy, 'credit', 'the answer says what has ended it')
+  const two = await bill(whole, { ...given, purse: { left: 110_000n, of: 'key' }, request: { n: 2 } })
+  t.match(two.ex.outputLimit, { tokens: 25, by: 'limit' }, 'for each choice')
+  const little = await bill(whole, { ...given, purse: { left: 24_000n } })
+  t.match(little.message, /affords max_tokens of 7 at most/)
+  const own = await bill(whole, { ...given, purse: { left: 24_000n }, request: { max_tokens: 7 } })
+  t.equal(own.code, undefined, 'a caller may ask for less than what is sent unasked')
+  const none = await bill(whole, { ...given, purse: { left: 9_000n } })
+  t.match(none.message, /does not cover its prompt/)
+  const limited = await bill(whole, { ...given, purse: { left: 24_000n, of: 'key' } })
+  t.match(limited.message, /usage limit\. There is room for max_tokens of 7 at most/)
 })
 
 t.test('a request without a principal or without input leaves no row', async t => {

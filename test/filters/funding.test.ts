@@ -32,7 +32,7 @@ interface Given {
   output?: string[]
   credential?: Credential
   /** What the ledger says to the hold. */
-  says?: 'insufficient' | Exhausted
+  says?: Exhausted
   provider?: string
   /** The ledger cannot be written from then on. */
   fails?: 'hold' | 'settle'
@@ -73,9 +73,12 @@ async function bill(given: Given = {}) {
       },
     },
   }
-  const filter = billing.create({ default_output: 1000, storage: '0.01' }, services as unknown as Services)
+  const filter = billing.create(
+    { stream_hold: 1000, least_output: 256, storage: '0.01' },
+    services as unknown as Services,
+  )
   const to = target({
-    mapping: { price: flat({ prompt: '1', completion: '2' }), unpriced: 'refuse', ...given.mapping },
+    mapping: { price: flat({ prompt: '1', completion: '2' }), unpriced: 'refuse', maxOutput: 1000, ...given.mapping },
     model: { output: given.output ?? ['text'] },
   })
   const ex = exchange({
@@ -163,8 +166,8 @@ t.test('a plan has its restrictions (interface 8.6)', async t => {
 
 t.test('a refusal about money is 402, and says when there is money again', async t => {
   const at = Date.UTC(2026, 1, 1)
-  const rows: [says: 'insufficient' | Exhausted, message: string][] = [
-    ['insufficient', errors.insufficientCredits().message],
+  const rows: [says: Omit<Exhausted, 'room'>, message: string][] = [
+    [{ exhausted: 'credits', period: 'total', resetsAt: undefined }, errors.insufficientCredits(0).message],
     [{ exhausted: 'key', period: 'total', resetsAt: undefined }, 'API key reached its usage limit.'],
     [
       { exhausted: 'key', period: 'day', resetsAt: at },
@@ -185,7 +188,7 @@ t.test('a refusal about money is 402, and says when there is money again', async
     ],
   ]
   for (const [says, message] of rows) {
-    const { error, row } = await bill({ says })
+    const { error, row } = await bill({ says: { ...says, room: 0n } })
     t.match(error, { status: 402, type: 'invalid_request_error', code: 'billing_error', message, failover: false })
     t.equal(row, undefined)
   }
@@ -220,14 +223,18 @@ t.test('what is reserved includes what is asked for besides tokens', async t => 
   const picture = { type: 'image_url', image_url: { url: 'https://x.example/a.png' } }
   const reserved = async (given: Given) => formatMoney((await bill({ mapping: { price }, ...given })).hold!.amount)
   t.equal(await reserved({}), '0.003')
-  t.equal(await reserved({ request: { max_tokens: 100_000 } }), '0.201', 'as much as the caller asks for')
-  const small = { mapping: { price, contextLength: 8000 }, request: { max_tokens: 100_000 } }
+  t.equal(
+    await reserved({ mapping: { price, maxOutput: 200_000 }, request: { max_tokens: 100_000 } }),
+    '0.201',
+    'as much as the caller asks for',
+  )
+  const small = { mapping: { price, maxOutput: undefined, contextLength: 8000 }, request: { max_tokens: 100_000 } }
   t.equal(await reserved(small), '0.017', 'and the model may write')
   t.equal(await reserved({ request: { web_search: true } }), '0.013')
   t.equal(await reserved({ request: { tools: [{ type: 'web_search', max_uses: 3 }] } }), '0.033009')
   t.equal(await reserved({ request: { tools: [{ type: 'web_search', max_uses: 1000 }] } }), '0.10301', 'within reason')
   t.equal(await reserved({ request: { messages: [{ role: 'user', content: [picture, picture] }] } }), '0.004')
-  t.equal(await reserved({ output: ['text', 'image'] }), '0.031', 'an answer that may be a picture')
+  t.equal(await reserved({ output: ['text', 'image'] }), '0.0397', 'an answer that may be a picture')
   const tiers = { price: { ...price, tierFactors: { flex: 500_000n, priority: 2_000_000n } } }
   t.equal(await reserved({ mapping: tiers, request: { service_tier: 'priority' } }), '0.006')
   t.equal(await reserved({ mapping: tiers, request: { service_tier: 'flex' } }), '0.003', 'flex may not be had')
@@ -276,7 +283,11 @@ t.test(
       ],
       ['by itself, but nothing more can be kept', { fails: 'hold', credential: own, full: true }, 503],
       ['by itself, but nothing more can be kept at the end', { fails: 'settle', credential: own, full: true }, 503],
-      ['by itself, beyond a limit', { credential: own, says: 'insufficient' }, 402],
+      [
+        'by itself, beyond a limit',
+        { credential: own, says: { exhausted: 'key', period: 'total', resetsAt: undefined, room: 0n } },
+        402,
+      ],
       ['by itself, on a good day', { credential: own }, 'settled'],
     ]
     for (const [says, given, got] of rows) {

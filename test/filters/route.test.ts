@@ -92,7 +92,7 @@ t.test('UF-07 what the caller is to blame for ends the request, and speaks again
   const faults = [status(400), status(413), status(415), status(422), status(400, 'context_length_exceeded')]
   faults.push(
     status(400, 'content_policy'),
-    () => errors.insufficientCredits(),
+    () => errors.insufficientCredits(0),
     () => errors.internal('a defect'),
   )
   for (const fault of faults) {

@@ -26,7 +26,7 @@ async function run(order: Order): Promise<unknown> {
           expiresAt: Date.now() + 60_000,
         }),
       )
-      return (await Promise.all(asked)).filter(hold => hold !== 'insufficient').length
+      return (await Promise.all(asked)).filter(hold => 'id' in hold).length
     }
     case 'lock': {
       const db = new Database(order.path)

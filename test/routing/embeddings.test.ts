@@ -125,7 +125,7 @@ t.test('an embeddings request reads its inputs, and answers with no tokens', asy
   for (const [input, characters] of rows) {
     t.equal(operation.promptCharacters({ model: 'm', input } as never), characters, JSON.stringify(input))
   }
-  t.equal(operation.answerTokens, undefined)
+  t.equal(operation.output, undefined)
 })
 
 t.test('the listing says which parameters of embeddings have an effect', async t => {

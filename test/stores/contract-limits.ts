@@ -32,11 +32,11 @@ async function ask(subject: Subject, principal: Principal, amount: bigint, more:
     expiresAt: subject.clock.now + HOUR,
     ...more,
   })
-  return got === 'insufficient' || 'exhausted' in got ? got : Object.assign(got, { request: id })
+  return 'exhausted' in got ? got : Object.assign(got, { request: id })
 }
 async function granted(...args: Parameters<typeof ask>): Promise<Hold & { request: string }> {
   const got = await ask(...args)
-  if (got === 'insufficient' || 'exhausted' in got) throw new Error(`refused: ${JSON.stringify(got)}`)
+  if ('exhausted' in got) throw new Error(`refused: ${JSON.stringify(got)}`)
   return got
 }
 const settle = (subject: Subject, principal: Principal, hold: Hold & { request: string }, cost: bigint, storage = 0n) =>
@@ -122,16 +122,73 @@ export function limitContract(t: Test, make: Make): void {
     t.equal(await ask(subject, key, 0n).then(got => typeof got), 'object')
     const { balance, held } = await subject.ledger.balance(orgId)
     t.same([balance, held], [50n, 50n])
-    t.equal(await ask(subject, { ...key, budgets: [] }, 1n), 'insufficient')
+    t.match(await ask(subject, { ...key, budgets: [] }, 1n), { exhausted: 'credits' })
     const budgets = (await subject.keys.status(key)).budgets
     t.match(budgets, [{ held: 50n }, { held: 50n }])
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('a hold takes what is left where that will do, of all that it counts against', async t => {
+    const subject = make(t)
+    const { orgId, principal } = await keyed(subject, { credits: 100n, limit: { amount: 80n } })
+    const key = await principal()
+    const refused = await ask(subject, key, 200n, { least: 81n })
+    t.match(refused, { exhausted: 'key', room: 80n })
+    const most = await granted(subject, key, 200n, { least: 10n })
+    t.match(most, { amount: 80n, refused: { exhausted: 'key' } }, 'and says what has kept it from more')
+    const rest = await granted(subject, { ...key, budgets: [] }, 50n, { least: 1n })
+    t.match(rest, { amount: 20n, refused: { exhausted: 'credits', room: 20n } })
+    t.match(await ask(subject, { ...key, budgets: [] }, 1n, { least: 1n }), { exhausted: 'credits', room: 0n })
+    await settle(subject, key, most, 30n)
+    await settle(subject, key, rest, 20n)
+    await subject.plans.set(orgId, { plan: 'lite', overflow: true }, 'test')
+    const allowance = { monthly: 40n, premium: undefined }
+    const planned = await granted(subject, await principal(), 60n, { least: 1n, allowance })
+    t.match(planned, { amount: 50n, funds: 'credits' }, 'the plan has room for 40, the credits for 50')
+    t.same(await subject.usage.check(), [])
+  })
+
+  t.test('a hold grows by what there is room for, whoever pays for it', async t => {
+    const subject = make(t)
+    const { id, orgId, principal } = await keyed(subject, { credits: 100n, limit: { amount: 80n } })
+    const key = await principal()
+    const first = await granted(subject, key, 10n)
+    const grown = await subject.ledger.extend(first, { principal: key, amount: 50n })
+    t.match(grown, { id: first.id, amount: 60n, refused: undefined })
+    await subject.accounts.updateKey(id, { limit: { set: { amount: 65n, period: 'day' } } })
+    const more = await subject.ledger.extend(grown, { principal: key, amount: 50n })
+    t.match(
+      more,
+      { amount: 65n, refused: { exhausted: 'key', period: 'day' } },
+      'a limit that was set meanwhile counts',
+    )
+    const full = await subject.ledger.extend(more, { principal: key, amount: 50n })
+    t.match(full, { amount: 65n, refused: { exhausted: 'key', room: 0n } })
+    t.match(await subject.ledger.balance(orgId), { held: 65n })
+    // As it was before it grew: who settles may not know of the last extension.
+    await settle(subject, key, { ...first, request: first.request }, 40n)
+    t.match(await subject.ledger.balance(orgId), { balance: 60n, held: 0n })
+    t.match((await subject.keys.status(await principal())).budgets, [{ held: 0n, spent: 40n }, { held: 0n }])
+    t.match(
+      await subject.ledger.extend(full, { principal: key, amount: 5n }),
+      { refused: { room: 0n } },
+      'nor any more',
+    )
+    const own = await granted(subject, { ...key, budgets: [] }, 10n, { byok: true })
+    t.match(await subject.ledger.extend(own, { principal: key, amount: 1000n }), { amount: 1010n, refused: undefined })
+    await subject.plans.set(orgId, { plan: 'lite' }, 'test')
+    const allowance = { monthly: 50n, premium: 20n }
+    const premium = await granted(subject, { ...(await principal()), budgets: [] }, 15n, { allowance })
+    const wanted = { principal: await principal(), amount: 10n, allowance }
+    t.match(await subject.ledger.extend(premium, wanted), { amount: 20n, refused: { exhausted: 'premium' } })
+    t.match(await subject.ledger.balance(orgId), { held: 0n })
     t.same(await subject.usage.check(), [])
   })
 
   t.test('credits that do not suffice leave the limits as they were', async t => {
     const subject = make(t)
     const { principal } = await keyed(subject, { credits: 10n, limit: { amount: 1000n } })
-    t.equal(await ask(subject, await principal(), 20n), 'insufficient')
+    t.match(await ask(subject, await principal(), 20n), { exhausted: 'credits' })
     t.match((await subject.keys.status(await principal())).budgets, [{ held: 0n, spent: 0n }])
   })
 

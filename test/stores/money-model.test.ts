@@ -31,9 +31,11 @@ const command = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant('hold' as const),
       amount,
+      least: fc.option(amount),
       as: fc.constantFrom('credits', 'byok', 'plan', 'premium'),
     }),
   },
+  { weight: 3, arbitrary: fc.record({ do: fc.constant('extend' as const), which: fc.nat(), amount }) },
   {
     weight: 5,
     arbitrary: fc.record({
@@ -75,11 +77,13 @@ interface Limit {
   day: number
 }
 interface Open {
-  readonly hold: Hold
+  /** As whoever ends it knows it. */
+  hold: Hold
+  held: bigint
   readonly expiresAt: number
   readonly limits: Set<Limit>
   /** Those that it knew of when it began. */
-  readonly first: ReadonlySet<Limit>
+  first: ReadonlySet<Limit>
   /** Recovery took it for lost. */
   orphaned: boolean
   open: boolean
@@ -109,7 +113,7 @@ class Model {
   }
 
   held(of: (open: Open) => boolean): bigint {
-    return this.holds.reduce((sum, one) => (one.open && of(one) ? sum + one.hold.amount : sum), 0n)
+    return this.holds.reduce((sum, one) => (one.open && of(one) ? sum + one.held : sum), 0n)
   }
 
   /** The clock goes on: days, weeks and the one month that histories are long enough for begin anew. */
@@ -132,21 +136,39 @@ class Model {
     }
   }
 
+  /** The most that may be held, and who pays; undefined when that is nobody. */
+  most(wanted: bigint, least: bigint, funds: (amount: bigint) => Hold['funds'] | undefined) {
+    for (let amount = wanted; amount >= least && amount >= 0n; amount--) {
+      const by = funds(amount)
+      if (by) return { amount, by }
+    }
+    return undefined
+  }
+
+  /** Who pays for more of a hold, or that nobody does. */
+  more(amount: bigint, { hold, limits }: Open): Hold['funds'] | undefined {
+    for (const limit of this.limits) if (limits.has(limit) && !this.hasRoom(limit, amount)) return undefined
+    return this.pays(amount, hold.funds) ? hold.funds : undefined
+  }
+
+  hasRoom(limit: Limit, amount: bigint): boolean {
+    const held = this.held(({ limits }) => limits.has(limit))
+    return limit.spent < limit.amount && limit.spent + held + amount <= limit.amount
+  }
+
+  pays(amount: bigint, as: Hold['funds']): boolean {
+    if (as === 'byok' || amount === 0n) return true
+    if (as === 'credits') return !this.prepaid || this.balance - this.held(({ hold }) => hold.funds === as) >= amount
+    const month = this.planUsed + this.held(({ hold }) => isPlan(hold)) + amount <= MONTHLY
+    const week = this.premiumUsed + this.held(({ hold }) => hold.funds === 'premium') + amount <= WEEKLY
+    return month && (as === 'plan' || week)
+  }
+
   /** Who pays, or that nobody does. */
-  funds({ amount, as }: Do<'hold'>): Hold['funds'] | undefined {
-    for (const limit of this.limits) {
-      const held = this.held(({ limits }) => limits.has(limit))
-      if (limit.spent >= limit.amount || limit.spent + held + amount > limit.amount) return undefined
-    }
-    if (as === 'byok') return 'byok'
-    if (as !== 'credits') {
-      const month = this.planUsed + this.held(({ hold }) => isPlan(hold)) + amount <= MONTHLY
-      const week = this.premiumUsed + this.held(({ hold }) => hold.funds === 'premium') + amount <= WEEKLY
-      if (amount === 0n || (month && (as === 'plan' || week))) return as
-      if (!this.overflow) return undefined
-    }
-    const free = this.balance - this.held(({ hold }) => hold.funds === 'credits')
-    return !this.prepaid || amount === 0n || free >= amount ? 'credits' : undefined
+  funds(amount: bigint, as: Hold['funds']): Hold['funds'] | undefined {
+    for (const limit of this.limits) if (!this.hasRoom(limit, amount)) return undefined
+    if (this.pays(amount, as)) return as
+    return isPlan({ funds: as }) && this.overflow && this.pays(amount, 'credits') ? 'credits' : undefined
   }
 
   settle(one: Open, cost: bigint, storage: bigint): void {
@@ -183,7 +205,7 @@ class Model {
   }
 }
 
-const isPlan = ({ funds }: Hold): boolean => funds === 'plan' || funds === 'premium'
+const isPlan = ({ funds }: Pick<Hold, 'funds'>): boolean => funds === 'plan' || funds === 'premium'
 
 function books(now: () => number) {
   const db = openDatabase(':memory:')
@@ -224,14 +246,28 @@ async function run(account: Principal['account'], overflow: boolean, commands: r
     if (it.do === 'hold') {
       const [id, expiresAt] = [`hold-${i}`, model.now + HOUR]
       const base = { id, request: identity(id), principal: principal(), amount: it.amount, expiresAt }
-      const got = await ledger.hold({ ...base, byok: it.as === 'byok', allowance: allowance(it.as) })
-      const funds = model.funds(it)
-      const granted = got !== 'insufficient' && 'id' in got ? got : undefined
-      assert.equal(granted?.funds, funds)
+      const least = it.least === null ? {} : { least: it.least < it.amount ? it.least : it.amount }
+      const got = await ledger.hold({ ...base, ...least, byok: it.as === 'byok', allowance: allowance(it.as) })
+      const as = it.as as Hold['funds']
+      const most = model.most(it.amount, least.least ?? it.amount, amount => model.funds(amount, as))
+      const granted = 'id' in got ? got : undefined
+      assert.deepEqual([granted?.funds, granted?.amount], [most?.by, most?.amount])
       const limits = new Set(model.limits)
       const first = new Set(limits)
       const one = { expiresAt, limits, first, orphaned: false, open: true, lost: false }
-      if (granted) model.holds.push({ hold: granted, ...one })
+      if (granted) model.holds.push({ hold: granted, held: granted.amount, ...one })
+    } else if (it.do === 'extend' && chosen) {
+      const before = chosen.hold.amount
+      const most = chosen.open ? model.most(it.amount, 1n, amount => model.more(amount, chosen)) : undefined
+      const wanted = { principal: principal(), amount: it.amount, allowance: allowance(chosen.hold.funds) }
+      const grown = await ledger.extend(chosen.hold, wanted)
+      assert.equal(grown.amount, before + (most?.amount ?? 0n))
+      // Who ends it need not know.
+      if (it.which % 2 === 0) {
+        chosen.hold = grown
+        if (chosen.open) chosen.first = new Set(chosen.limits)
+      }
+      chosen.held += most?.amount ?? 0n
     } else if (it.do === 'settle' && chosen) {
       const row = rowOf(principal(), chosen.hold.id, { at: model.now, cost: it.cost, storage: it.storage })
       await ledger.settle(chosen.hold, row)

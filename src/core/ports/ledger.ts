@@ -24,6 +24,8 @@ export interface HoldRequest {
   readonly request: Pick<RequestRow, 'id' | 'requestId' | 'endpoint' | 'requestedModel' | 'model' | 'provider'>
   readonly principal: Principal
   readonly amount: Money
+  /** What will do where there is no room for `amount`: then as much is held as there is room for. Without it, `amount`. */
+  readonly least?: Money | undefined
   /** Unix milliseconds; from then on recovery may call the hold an orphan. */
   readonly expiresAt: number
   /** The credential is the caller's own: credits are not touched, limits count all the same. */
@@ -39,6 +41,8 @@ export interface Hold {
   readonly funds: Funds
   /** The limits that it counts against from the start, as the ledger writes them; null for none. */
   readonly budgets: string | null
+  /** What kept it from being all that was wanted. */
+  readonly refused?: Exhausted | undefined
 }
 
 /** What a running answer has used and cost so far; null while its price is unknown. */
@@ -47,12 +51,14 @@ export interface Progress {
   readonly cost: Money | null
 }
 
-/** A limit that has no room left for the attempt. */
+/** What has no room left for the attempt: the credits, the plan, or a limit. */
 export interface Exhausted {
-  readonly exhausted: Budget['of'] | 'plan' | 'premium'
+  readonly exhausted: Budget['of'] | 'plan' | 'premium' | 'credits'
   readonly period: Budget['period']
   /** Unix milliseconds; undefined when that never happens by itself. */
   readonly resetsAt: number | undefined
+  /** What could still be held; never below 0. */
+  readonly room: Money
 }
 
 /** One finished request as it is kept: no content, only facts. */
@@ -90,13 +96,18 @@ export interface RequestRow {
 }
 
 /**
- * Resolved promises of `settle` and `recover` mean durable: the transaction is on disk. Those of `hold`, `void`,
- * `checkpoint` and `record` mean committed, and that of `spool` written: that outlives the process, but not the machine.
+ * Resolved promises of `settle` and `recover` mean durable: the transaction is on disk. Those of `hold`, `extend`,
+ * `void`, `checkpoint` and `record` mean committed, and that of `spool` written: that outlives the process, but not the machine.
  * All reject with a GatewayError `billing_unavailable`.
  */
 export interface Ledger {
   /** Reserves atomically: of every limit, and of the credits or the plan. Either all of them have room or none is touched. */
-  hold(request: HoldRequest): Promise<Hold | 'insufficient' | Exhausted>
+  hold(request: HoldRequest): Promise<Hold | Exhausted>
+  /**
+   * Reserves `amount` more for an attempt that runs, from whoever pays for the hold: as much of it as there is room
+   * for. The hold as it is then; one that has ended does not grow.
+   */
+  extend(hold: Hold, request: Pick<HoldRequest, 'principal' | 'amount' | 'allowance'>): Promise<Hold>
   /**
    * Charges `row.cost` and gives the rest of the hold back, once: a second settlement of one hold does nothing. Where
    * `recover` has made an orphan of it meanwhile, the row takes the orphan's place and what is missing is charged.

@@ -14,6 +14,7 @@ interface Change {
 export class Balances implements Participant {
   readonly #reserve: Statement
   readonly #change: Statement
+  readonly #room: Statement<[string], { room: Money }>
   readonly #changes = new Map<string, Change>()
 
   constructor(db: Sqlite, writer: Writer) {
@@ -26,6 +27,9 @@ export class Balances implements Participant {
     this.#change = db.prepare(
       'UPDATE balances SET held = held + ?, balance = balance - ?, used = used + ? WHERE org_id = ?',
     )
+    this.#room = db
+      .prepare<[string], { room: Money }>('SELECT balance - held AS room FROM balances WHERE org_id = ?')
+      .safeIntegers()
     writer.join(this)
   }
 
@@ -39,6 +43,13 @@ export class Balances implements Participant {
     if (this.#reserve.run(amount, orgId, amount).changes > 0) return true
     // What this transaction has given back counts.
     return this.#write(orgId) && this.#reserve.run(amount, orgId, amount).changes > 0
+  }
+
+  /** Call within a transaction: what credit could still be held; never below 0. */
+  room(orgId: string): Money {
+    this.#write(orgId)
+    const { room } = this.#room.get(orgId) ?? { room: 0n }
+    return room > 0n ? room : 0n
   }
 
   /** Call within a transaction: gives back what was held and takes what it cost. */

@@ -40,13 +40,14 @@ export class Budgets implements Participant {
    * Call within a transaction. Holds `amount` of all, or of none when one has no room for it; a limit that is reached
    * refuses what is free, too.
    */
-  reserve(budgets: readonly Budget[], amount: Money, now: number): Exhausted | undefined {
-    for (const { id, of, period } of budgets) {
+  reserve(ids: readonly string[], amount: Money, now: number): Exhausted | undefined {
+    for (const id of ids) {
       const row = this.#current(id, now)?.row
       if (!row || (row.spent < row.amount && row.spent + row.held + amount <= row.amount)) continue
-      return { exhausted: of, period, resetsAt: endOf(row, now) }
+      const left = row.amount - row.spent - row.held
+      return { exhausted: row.kind, period: row.period, resetsAt: endOf(row, now), room: left > 0n ? left : 0n }
     }
-    for (const { id } of budgets) this.#change(id, now, amount, 0n)
+    for (const id of ids) this.#change(id, now, amount, 0n)
     return undefined
   }
 

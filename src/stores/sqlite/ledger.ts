@@ -2,15 +2,13 @@
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import type { Money } from '../../core/money.ts'
-import type { Exhausted, Funds, Hold, HoldRequest, Ledger, Progress, RequestRow } from '../../core/ports.ts'
-import { Balances } from './balances.ts'
-import { Budgets } from './budgets.ts'
+import type { Exhausted, Hold, HoldRequest, Ledger, Progress, RequestRow } from '../../core/ports.ts'
 import type { Sqlite } from './open.ts'
 import { type HoldOfRequest, type OpenHold, type Orphan, orphanRow, written } from './orphan.ts'
 import { type OwnerOptions, Owners } from './owners.ts'
 import { RequestLog } from './requests.ts'
+import { type Bill, isPlan, NOTHING, Reservations } from './reservations.ts'
 import { Spool, type Spooled } from './spool.ts'
-import { Subscriptions } from './subscriptions.ts'
 import type { Safety } from './write.ts'
 import type { Writer } from './writer.ts'
 
@@ -25,25 +23,16 @@ export interface LedgerOptions extends OwnerOptions {
   readonly spool?: string | undefined
 }
 
-/** What a request takes: of the limits, of the credits, of the plan. */
-interface Bill {
-  readonly cost: Money
-  readonly charge: Money
-  readonly planned: Money
-}
-const NOTHING: Bill = { cost: 0n, charge: 0n, planned: 0n }
-
 /** A hold knows the id of the row that will settle it, so that an orphan gets that very row. */
 export class SqliteLedger implements Ledger {
   readonly #writer: Writer
   readonly #log: RequestLog
-  readonly #balances: Balances
-  readonly #budgets: Budgets
-  readonly #subscriptions: Subscriptions
+  readonly #reservations: Reservations
   readonly #options: LedgerOptions
   readonly #owners: Owners
   readonly #spool: Spool
   readonly #insertHold: Statement
+  readonly #grow: Statement<[Money, string], { budgets: string | null }>
   readonly #progress: Statement
   readonly #closeAsLeft: Statement
   readonly #closeHold: Statement<[string], OpenHold>
@@ -55,16 +44,15 @@ export class SqliteLedger implements Ledger {
   constructor(db: Sqlite, writer: Writer, options: LedgerOptions) {
     this.#writer = writer
     this.#log = new RequestLog(db, writer)
-    this.#balances = new Balances(db, writer)
-    this.#budgets = new Budgets(db, writer)
-    this.#subscriptions = new Subscriptions(db, writer)
+    this.#reservations = new Reservations(db, writer)
     this.#options = options
     this.#insertHold = db.prepare(`
       INSERT INTO holds (id, org_id, project_id, key_id, request_id, caller_id, endpoint, requested_model, model,
         provider, amount, owner, created_at, expires_at, funds, budgets)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
+    this.#grow = db.prepare('UPDATE holds SET amount = amount + ? WHERE id = ? RETURNING budgets')
     this.#progress = db.prepare('UPDATE holds SET progress = ? WHERE id = ?')
-    this.#closeAsLeft = db.prepare('DELETE FROM holds WHERE id = ? AND budgets IS ?')
+    this.#closeAsLeft = db.prepare('DELETE FROM holds WHERE id = ? AND amount = ? AND budgets IS ?')
     const closed = 'RETURNING org_id, amount, funds, budgets'
     this.#closeHold = db.prepare<[string], OpenHold>(`DELETE FROM holds WHERE id = ? ${closed}`).safeIntegers()
     this.#closeHoldsOf = db
@@ -88,21 +76,16 @@ export class SqliteLedger implements Ledger {
     this.#spool = new Spool(options.spool, this.#owners.id)
   }
 
-  hold(asked: HoldRequest): Promise<Hold | 'insufficient' | Exhausted> {
-    const { id, request, principal, amount, expiresAt } = asked
+  hold(asked: HoldRequest): Promise<Hold | Exhausted> {
+    const { id, request, principal, expiresAt } = asked
     const { orgId, projectId, keyId, budgets } = principal
     const { requestId, endpoint, requestedModel, model, provider } = request
     return this.#write('committed', () => {
       const now = this.#options.now()
-      const full = budgets.length > 0 ? this.#budgets.reserve(budgets, amount, now) : undefined
-      if (full) return full
-      const limits = budgets.map(budget => budget.id)
-      const funds = this.#reserve(asked, now)
-      if (typeof funds === 'object' || funds === 'insufficient') {
-        this.#budgets.release(limits, amount, 0n, now)
-        return funds
-      }
-      const counted = limits.length > 0 ? JSON.stringify(limits) : null
+      const reserved = this.#reservations.reserve(asked, now)
+      if ('exhausted' in reserved) return reserved
+      const { amount, funds, refused } = reserved
+      const counted = budgets.length > 0 ? JSON.stringify(budgets.map(budget => budget.id)) : null
       this.#insertHold.run(
         id,
         orgId,
@@ -121,7 +104,21 @@ export class SqliteLedger implements Ledger {
         funds,
         counted,
       )
-      return { id, orgId, amount, funds, budgets: counted }
+      return { id, orgId, amount, funds, budgets: counted, refused }
+    })
+  }
+
+  extend(hold: Hold, wanted: Pick<HoldRequest, 'principal' | 'amount' | 'allowance'>): Promise<Hold> {
+    return this.#write('committed', () => {
+      // Where nothing can be added, its limits may still have changed.
+      const open = this.#grow.get(0n, hold.id)
+      if (!open) return { ...hold, refused: nothingLeft }
+      const { budgets } = open
+      const reserved = this.#reservations.extend({ funds: hold.funds, budgets }, wanted, this.#options.now())
+      if ('exhausted' in reserved) return { ...hold, budgets, refused: reserved }
+      const { amount, refused } = reserved
+      this.#grow.run(amount, hold.id)
+      return { ...hold, budgets, amount: hold.amount + amount, refused }
     })
   }
 
@@ -137,7 +134,7 @@ export class SqliteLedger implements Ledger {
   void(hold: Hold): Promise<void> {
     return this.#write('committed', () => {
       const open = this.#close(hold)
-      if (open) this.#release(open, NOTHING, this.#options.now())
+      if (open) this.#reservations.release(open, NOTHING, this.#options.now())
     })
   }
 
@@ -177,7 +174,7 @@ export class SqliteLedger implements Ledger {
       const orphans = this.#orphan.all({ living: JSON.stringify(spared), before: now - GRACE_MS })
       for (const orphan of orphans) {
         // Another attempt of it, or another process, may have ended it.
-        if (this.#log.outcomeOf(orphan.request_id)) this.#release(orphan, NOTHING, now)
+        if (this.#log.outcomeOf(orphan.request_id)) this.#reservations.release(orphan, NOTHING, now)
         else this.#settle(orphan, orphanRow(orphan))
       }
       this.#owners.keepOnly(spared)
@@ -195,8 +192,8 @@ export class SqliteLedger implements Ledger {
 
   /** Within a transaction: ends a hold; undefined when it has ended already. RETURNING costs as much as a row. */
   #close({ id, orgId, amount, funds, budgets }: Hold): OpenHold | undefined {
-    if (this.#closeAsLeft.run(id, budgets).changes > 0) return { org_id: orgId, amount, funds, budgets }
-    // A limit that was set meanwhile counts it too.
+    if (this.#closeAsLeft.run(id, amount, budgets).changes > 0) return { org_id: orgId, amount, funds, budgets }
+    // A limit that was set meanwhile counts it too, and it may have grown.
     return this.#closeHold.get(id)
   }
 
@@ -225,7 +222,7 @@ export class SqliteLedger implements Ledger {
   /** Within a transaction: ends a hold with what it came to; `id` names the entries in the ledger. */
   #take(open: OpenHold, id: string, bill: Bill): void {
     const now = this.#options.now()
-    const at = this.#release(open, bill, now)
+    const at = this.#reservations.release(open, bill, now)
     if (bill.charge > 0n) this.#charge.run(open.org_id, id, 'charge', -bill.charge, now)
     if (bill.planned > 0n) this.#charge.run(open.org_id, id, 'plan', -bill.planned, at)
   }
@@ -260,27 +257,9 @@ export class SqliteLedger implements Ledger {
     const own = holds.findLast(({ id, funds, provider }) =>
       ends ? id === ends.id : funds === 'byok' && provider === row.provider,
     )
-    for (const hold of holds) if (hold !== own) this.#release(hold, NOTHING, this.#options.now())
+    for (const hold of holds) if (hold !== own) this.#reservations.release(hold, NOTHING, this.#options.now())
     const { funds = 'byok', budgets = null } = ends ?? {}
     this.#settle(own ?? { org_id: row.orgId, amount: 0n, funds, budgets }, row)
-  }
-
-  /** Within a transaction: the plan pays if it can, then credits, if they may. */
-  #reserve({ principal, amount, byok, allowance }: HoldRequest, now: number): Funds | 'insufficient' | Exhausted {
-    if (byok) return 'byok'
-    const granted = allowance && this.#subscriptions.reserve(principal.orgId, allowance, amount, now)
-    if (typeof granted === 'string') return granted
-    if (granted && !principal.plan?.overflow) return granted
-    if (this.#balances.reserve(principal, amount)) return 'credits'
-    return granted ?? 'insufficient'
-  }
-
-  /** Within a transaction: gives a hold back, and takes what it came to; returns when the plan has paid for it. */
-  #release({ org_id: orgId, amount, funds, budgets }: OpenHold, { cost, charge, planned }: Bill, now: number): number {
-    if (funds === 'credits') this.#balances.release(orgId, amount, charge)
-    else if (charge > 0n) this.#balances.release(orgId, 0n, charge)
-    if (budgets !== null) this.#budgets.release(JSON.parse(budgets) as string[], amount, cost, now)
-    return isPlan(funds) ? this.#subscriptions.release(orgId, funds, amount, planned, now) : now
   }
 
   /**
@@ -292,7 +271,7 @@ export class SqliteLedger implements Ledger {
   }
 }
 
-const isPlan = (funds: Funds): boolean => funds === 'plan' || funds === 'premium'
+const nothingLeft: Exhausted = { exhausted: 'credits', period: 'total', resetsAt: undefined, room: 0n }
 
 /** What is left of a hold that has ended: whom it was of, and who pays. */
 const gone = ({ orgId, funds, budgets }: Hold): OpenHold => ({ org_id: orgId, amount: 0n, funds, budgets })

@@ -122,15 +122,17 @@ function exhausted(
   amount: Money,
   now: number,
 ): Exhausted | undefined {
-  if (!row) return { exhausted: 'plan', period: 'month', resetsAt: undefined }
-  if (row.used + row.held + amount > monthly) {
-    return { exhausted: 'plan', period: 'month', resetsAt: cycleOf(Number(row.since), now).end }
+  if (!row) return { exhausted: 'plan', period: 'month', resetsAt: undefined, room: 0n }
+  const ofMonth = left(monthly, row.used + row.held)
+  if (amount > ofMonth) {
+    return { exhausted: 'plan', period: 'month', resetsAt: cycleOf(Number(row.since), now).end, room: ofMonth }
   }
-  if (premium !== undefined && row.premium_used + row.premium_held + amount > premium) {
-    return { exhausted: 'premium', period: 'week', resetsAt: weekEnd(row) }
-  }
-  return undefined
+  if (premium === undefined) return undefined
+  const ofWeek = left(premium, row.premium_used + row.premium_held)
+  return amount > ofWeek ? { exhausted: 'premium', period: 'week', resetsAt: weekEnd(row), room: ofWeek } : undefined
 }
+
+const left = (granted: Money, taken: Money): Money => (granted > taken ? granted - taken : 0n)
 
 /** A month begins where it does, a week with the first charge for a premium model after the last one has ended. */
 function roll(row: SubscriptionRow, now: number): void {

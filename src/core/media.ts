@@ -1,0 +1,54 @@
+/** What the media of a request may come to, told from their sizes: nobody has looked into them yet. */
+import type { ChatRequest, ContentPart } from './ops.ts'
+
+/** Estimates but for `images`, which is their number. */
+export interface Media {
+  readonly images: number
+  readonly audioTokens: number
+  readonly fileTokens: number
+}
+
+/** Of a picture whose provider has no price for each: what Anthropic and OpenAI count for a large one. */
+export const IMAGE_PROMPT_TOKENS = 1600
+/** Gemini's; OpenAI counts 10. */
+const AUDIO_TOKENS_PER_SECOND = 32
+/** 16 bits at 16 kHz, and 32 kbit/s for all that is compressed: the least that is usual, so that no second is missed. */
+const PLAIN_BYTES_PER_SECOND = 32_000
+const COMPRESSED_BYTES_PER_SECOND = 4_000
+/** A page of 30 kB has about 2,000 tokens: its text, and the picture of it. */
+const FILE_BYTES_PER_TOKEN = 16
+/** Of a file that only its address is known of: a dozen pages. */
+const FILE_TOKENS = 24_000
+
+const nothing: Media = { images: 0, audioTokens: 0, fileTokens: 0 }
+
+/** Adds up sizes only, so that it costs the same for small and for large media. */
+export function mediaOf(messages: ChatRequest['messages']): Media {
+  let images = 0
+  let audioTokens = 0
+  let fileTokens = 0
+  for (const { content } of messages) {
+    if (!Array.isArray(content)) continue
+    for (const part of content) {
+      if (part.type === 'image_url') images++
+      else if (part.type === 'input_audio') audioTokens += audioTokensOf(part.input_audio)
+      else if (part.type === 'file') {
+        if (part.file.file_data?.startsWith('data:image/')) images++
+        else fileTokens += fileTokensOf(part.file)
+      }
+    }
+  }
+  return images + audioTokens + fileTokens === 0 ? nothing : { images, audioTokens, fileTokens }
+}
+
+function audioTokensOf({ data, format }: Extract<ContentPart, { type: 'input_audio' }>['input_audio']): number {
+  const isPlain = format === 'wav' || format === 'aiff' || format === 'pcm'
+  const seconds = bytesOf(data) / (isPlain ? PLAIN_BYTES_PER_SECOND : COMPRESSED_BYTES_PER_SECOND)
+  return Math.ceil(seconds * AUDIO_TOKENS_PER_SECOND)
+}
+
+const fileTokensOf = ({ file_data: data }: Extract<ContentPart, { type: 'file' }>['file']): number =>
+  data === undefined || data.startsWith('http') ? FILE_TOKENS : Math.ceil(bytesOf(data) / FILE_BYTES_PER_TOKEN)
+
+/** Of base64. */
+const bytesOf = ({ length }: string): number => (length * 3) / 4

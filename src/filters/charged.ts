@@ -1,0 +1,136 @@
+/** The events of an answer that is paid for. */
+import type { Event } from '../core/event.ts'
+import type { Exchange, Outcome } from '../core/exchange.ts'
+import type { Reply } from '../core/filter.ts'
+import { TOKEN_CHARACTERS } from '../core/usage.ts'
+import type { Meter } from './meter.ts'
+
+type Batch = IteratorResult<readonly Event[]>
+
+/** What the end of an answer does with its hold. */
+export interface Conclusion {
+  settle(outcome: Outcome): Promise<void>
+  release(): Promise<void>
+}
+
+/**
+ * Ends only when the charge for the answer is durable, and before its hold is used up. Written by hand: a generator
+ * around another costs three turns of the queue a batch.
+ */
+export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
+  readonly #ex: Exchange
+  readonly #inner: AsyncIterator<readonly Event[]>
+  readonly #conclusion: Conclusion
+  /** Of streams. */
+  readonly #meter: Meter | undefined
+  #concluded = false
+  /** The meter has ended the answer, and the client has its end. */
+  #cut = false
+
+  constructor(ex: Exchange, events: Reply['events'], conclusion: Conclusion, meter: Meter | undefined) {
+    this.#ex = ex
+    this.#inner = events[Symbol.asyncIterator]()
+    this.#conclusion = conclusion
+    this.#meter = meter
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  next(): Promise<Batch> {
+    if (this.#cut) return this.#conclude(true).then(() => ({ done: true, value: undefined }))
+    return this.#inner.next().then(this.#pass, this.#fail)
+  }
+
+  async return(): Promise<Batch> {
+    try {
+      if (this.#ex.isOwed) await this.#readOn()
+      await this.#inner.return?.()
+    } finally {
+      await this.#conclude(false)
+    }
+    return { done: true, value: undefined }
+  }
+
+  readonly #pass = (result: Batch): Batch | Promise<Batch> => {
+    if (this.#meter && !result.done) {
+      if (this.#meter.stopped) return this.#stopped(result.value)
+      const goesOn = this.#meter.mayGoOn(tokensOf(result.value))
+      if (goesOn !== true) return this.#decide(goesOn, result)
+    }
+    return result.done ? this.#conclude(this.#ex.failure === undefined).then(() => result) : result
+  }
+
+  readonly #fail = (thrown: unknown): Promise<Batch> =>
+    this.#conclude(false).then(() => {
+      throw thrown
+    })
+
+  async #decide(goesOn: boolean | Promise<boolean>, result: IteratorYieldResult<readonly Event[]>): Promise<Batch> {
+    try {
+      if (await goesOn) return result
+    } catch (thrown) {
+      await this.#inner.return?.()
+      return this.#fail(thrown)
+    }
+    const affordable = within(result.value, this.#meter!.tokensLeft)
+    this.#meter!.stop()
+    await this.#inner.return?.()
+    return this.#stopped(affordable)
+  }
+
+  /** The answer as it ends when its hold is used up: what is there already, and that it is cut. */
+  #stopped(rest: readonly Event[]): Batch {
+    this.#cut = true
+    return { done: false, value: [...rest.filter(({ type }) => type !== 'error'), ...endOf(this.#ex)] }
+  }
+
+  /** The provider's own report may still come, within what the connection is kept for. */
+  async #readOn(): Promise<void> {
+    for (;;) {
+      const { done, value } = await this.#inner.next()
+      if (done) return
+      this.#ex.observe(value)
+    }
+  }
+
+  async #conclude(complete: boolean): Promise<void> {
+    if (this.#concluded) return
+    this.#concluded = true
+    const ex = this.#ex
+    const outcome: Outcome = complete ? 'ok' : ex.signal.aborted ? 'aborted' : 'error'
+    const isDue = complete || ex.isOwed || (ex.streaming && ex.marks.firstToken > 0)
+    await (isDue ? this.#conclusion.settle(outcome) : this.#conclusion.release())
+  }
+}
+
+/** As `Exchange.observe` counts them. */
+function tokensOf(batch: readonly Event[]): number {
+  let characters = 0
+  for (const event of batch) {
+    if (event.type === 'text' || event.type === 'reasoning' || event.type === 'refusal') characters += event.text.length
+    else if (event.type === 'tool') characters += event.args?.length ?? 0
+  }
+  return characters / TOKEN_CHARACTERS
+}
+
+/** The events that come before so many tokens are used up. */
+function within(batch: readonly Event[], tokens: number): readonly Event[] {
+  let used = 0
+  const end = batch.findIndex(event => {
+    used += tokensOf([event])
+    return used > tokens
+  })
+  return end < 0 ? batch : batch.slice(0, end)
+}
+
+/** Of an answer that the gateway cuts: what its choices still lack. */
+export function endOf({ finished, operation, request }: Exchange): Event[] {
+  const { choices } = operation.output?.(request!) ?? { choices: 1 }
+  const events: Event[] = []
+  for (let choice = 0; choice < choices; choice++) {
+    if (!finished.includes(choice)) events.push({ type: 'finish', choice, reason: 'length' })
+  }
+  return events
+}

@@ -1,0 +1,82 @@
+/** What an attempt may come to, at the dearest price that can occur: as far as that can be told beforehand. */
+import type { Exchange } from '../core/exchange.ts'
+import { costOf, MILLION, type Money, type Price, type Rates, ratesFor, tierFactorOf } from '../core/money.ts'
+import type { Usage } from '../core/usage.ts'
+
+export interface Estimate {
+  /** Of the prompt, and of what is asked for besides tokens of the answer; nano-USD. */
+  readonly base: Money
+  /** Of a million tokens of the answer; nano-USD. */
+  readonly perMillion: Money
+  readonly choices: number
+  /** Tokens that each choice may have. */
+  readonly most: number
+}
+
+/** Tokens of one answer, where nothing is known of its model. */
+const MOST_OUTPUT = 1_000_000
+/** Of a picture in an answer; Gemini's smallest has so many. */
+const PICTURE_TOKENS = 1290
+
+/** Null when something that the request asks for has no known price. */
+export function estimate(ex: Exchange): Estimate | null {
+  const { mapping, price } = ex.target!
+  if (!price) return null
+  const request = ex.request!
+  const { operation } = ex
+  const output = operation.output?.(request)
+  const extras = operation.extras?.(request, mapping.model)
+  const usage: Usage = { ...extras, ...ex.promptUsage }
+  const rates = ratesFor(price, usage.prompt ?? 0)
+  // Pictures that cost by their tokens are a part of the answer's.
+  const drawn = price.perImage || rates.image_output === undefined ? 0 : (usage.drawn ?? 0)
+  if (drawn > 0) usage.drawn = 0
+  const mark = operation.cacheMark?.(request)
+  if (mark) usage[mark === '1h' ? 'input_cache_write_1h' : 'input_cache_write'] = usage.prompt!
+  const terms = operation.terms?.(request)
+  const asked = costOf(usage, price, terms)
+  if (!asked) return null
+  let base = asked.total
+  let factor = tierFactorOf(price, terms ?? {})
+  if (factor < MILLION) {
+    // A cheaper tier may not be the one that is served.
+    factor = MILLION
+    base = costOf(usage, price, { ...terms, tier: undefined })!.total
+  }
+  if (!output) return { base, perMillion: 0n, choices: 1, most: 0 }
+  const { choices, limit } = output
+  const ceiling = mapping.maxOutput ?? mapping.contextLength ?? MOST_OUTPUT
+  const most = Math.max(Math.min(limit ?? ceiling, ceiling), Math.ceil((drawn * PICTURE_TOKENS) / choices))
+  // What only has a price for the tokens of an answer cannot be told without it.
+  if (rates.completion === undefined && !costOf({ ...usage, completion: most }, price, terms)) return null
+  return { base, perMillion: perMillion(price, dearest(rates, mapping.model.output), factor), choices, most }
+}
+
+/** Whatever the tokens of the answer turn out to be. */
+function dearest(rates: Rates, output: readonly string[]): bigint {
+  const {
+    completion = 0n,
+    internal_reasoning: thought = 0n,
+    image_output: drawn = 0n,
+    output_audio: spoken = 0n,
+  } = rates
+  let rate = thought > completion ? thought : completion
+  if (drawn > rate && output.includes('image')) rate = drawn
+  if (spoken > rate && output.includes('audio')) rate = spoken
+  return rate
+}
+
+function perMillion({ discount = 0 }: Price, rate: bigint, factor: bigint): Money {
+  // Pico-USD per token are micro-USD per million: a thousand nano-USD.
+  return (rate * 1000n * factor * (MILLION - BigInt(discount))) / (MILLION * MILLION)
+}
+
+/** Of an answer with so many tokens, all choices together. */
+export const costWith = ({ base, perMillion }: Estimate, tokens: number): Money =>
+  base + (perMillion * BigInt(Math.ceil(tokens)) + MILLION - 1n) / MILLION
+
+/** The most tokens, all choices together, that `amount` pays for; Infinity where they cost nothing. */
+export function tokensWithin({ base, perMillion }: Estimate, amount: Money): number {
+  if (perMillion === 0n) return Number.POSITIVE_INFINITY
+  return amount > base ? Number(((amount - base) * MILLION) / perMillion) : 0
+}

@@ -1,0 +1,168 @@
+/**
+ * What running streams have used of their holds. A hold grows before it is used up; when it cannot, the answer ends in
+ * order (decisions 12). Also notes now and then what they have cost, so that a crash loses the charge for their last
+ * moments only.
+ */
+import { asError, type GatewayError } from '../core/error.ts'
+import type { Exchange, StoppedBy } from '../core/exchange.ts'
+import type { Money } from '../core/money.ts'
+import type { Exhausted, Hold, HoldRequest, Services } from '../core/ports.ts'
+import { costWith, type Estimate, tokensWithin } from './estimate.ts'
+
+const EVERY_MS = 2_000
+/** A hold grows when so much of its last step is left. */
+const MARGIN = 1 / 4
+
+type Wanted = Pick<HoldRequest, 'principal' | 'allowance'>
+
+/** One running stream. Nothing else may change its hold. */
+export class Meter {
+  hold: Hold
+  /** Why the stream has been ended. */
+  stopped = false
+  readonly #ex: Exchange
+  readonly #estimate: Estimate | undefined
+  readonly #wanted: Wanted
+  readonly #step: number
+  readonly #services: Pick<Services, 'ledger' | 'log'>
+  /** Tokens of the answer, all choices together, that the hold pays for. */
+  #covered = 0
+  #growing: Promise<void> | undefined
+  #refused: Exhausted | undefined
+  #failed: GatewayError | undefined
+  /** Completion tokens that the last note told of. */
+  #noted = 0
+
+  /** `step`: tokens of each choice that a hold grows by. Without an `estimate` nothing bounds the answer. */
+  constructor(
+    ex: Exchange,
+    hold: Hold,
+    estimate: Estimate | undefined,
+    wanted: Wanted,
+    step: number,
+    services: Pick<Services, 'ledger' | 'log'>,
+  ) {
+    this.#ex = ex
+    this.#estimate = estimate
+    this.#wanted = wanted
+    this.#step = step * (estimate?.choices ?? 1)
+    this.#services = services
+    this.hold = hold
+    this.#refused = hold.refused
+    this.#cover()
+  }
+
+  /**
+   * Whether the answer may go on with `more` tokens; a promise where the ledger must be waited for. Rejects when
+   * nothing is left of the hold, and the ledger cannot say whether there is more.
+   */
+  mayGoOn(more = 0): boolean | Promise<boolean> {
+    const used = this.#ex.answerTokens + more
+    if (used + this.#step * MARGIN < this.#covered) return true
+    if (!this.#refused) this.#growing ??= this.#grow(this.#step + Math.max(0, used - this.#covered))
+    if (used < this.#covered) return true
+    return this.#growing?.then(() => this.#decide(more)) ?? false
+  }
+
+  /** Ends the provider's work. */
+  stop(): void {
+    const ex = this.#ex
+    this.stopped = true
+    ex.isCut = true
+    ex.stoppedBy = stoppedBy(this.#refused)
+    ex.signal.cut()
+  }
+
+  /** To be called now and then: what is not seen of an answer costs, too. */
+  async look(): Promise<void> {
+    if (this.stopped) return
+    const { usage, cost } = this.#ex.soFar
+    if (this.#ex.marks.firstToken > 0 && usage.completion !== this.#noted) {
+      this.#noted = usage.completion ?? 0
+      const note = this.#services.ledger.checkpoint(this.hold, { usage, cost: cost?.total ?? null })
+      note.catch(this.#warn('the progress of a stream could not be noted'))
+    }
+    if (!this.#estimate || !cost) return
+    const missing = cost.total - this.hold.amount
+    if (missing > 0n && !this.#refused) {
+      this.#growing ??= this.#grow(this.#step, missing)
+      await this.#growing
+    }
+    const isSpent = this.#refused !== undefined && cost.total > this.hold.amount
+    try {
+      if (!isSpent && (await this.mayGoOn())) return
+    } catch {
+      // The ledger fails, which is logged: the next piece of the answer will be refused for it.
+      return
+    }
+    if (!this.stopped) this.stop()
+  }
+
+  /** Of the answer, until the hold is used up. */
+  get tokensLeft(): number {
+    return Math.max(0, this.#covered - this.#ex.answerTokens)
+  }
+
+  #decide(more: number): boolean | Promise<boolean> {
+    if (this.#failed && more >= this.tokensLeft) throw this.#failed
+    return this.mayGoOn(more)
+  }
+
+  async #grow(tokens: number, missing: Money = 0n): Promise<void> {
+    const estimate = this.#estimate!
+    const amount = costWith(estimate, tokens) - estimate.base + missing
+    try {
+      const { principal, allowance } = this.#wanted
+      this.hold = await this.#services.ledger.extend(this.hold, { principal, allowance, amount })
+      this.#refused = this.hold.refused
+      this.#failed = undefined
+      this.#cover()
+    } catch (thrown) {
+      this.#failed = asError(thrown)
+      this.#warn('the hold of a stream could not be extended')(thrown)
+    }
+    this.#growing = undefined
+  }
+
+  #cover(): void {
+    const estimate = this.#estimate
+    const tokens = estimate ? tokensWithin(estimate, this.hold.amount) : Number.POSITIVE_INFINITY
+    // The caller's own limit, or the model's, ends the answer before more could be used.
+    const isAll = !estimate || tokens >= estimate.most * estimate.choices
+    this.#covered = isAll ? Number.POSITIVE_INFINITY : tokens
+  }
+
+  #warn = (message: string) => (err: unknown) => this.#services.log.warn({ err, hold: this.hold.id }, message)
+}
+
+/** Whether it is the organization's money that is used up, or a limit within it. */
+export function stoppedBy(refused: Exhausted | undefined): StoppedBy {
+  switch (refused?.exhausted) {
+    case undefined:
+    case 'credits':
+    case 'plan':
+    case 'premium':
+      return 'credit'
+    default:
+      return 'limit'
+  }
+}
+
+/** All of them, with one timer. */
+export class Meters {
+  readonly #running = new Map<Exchange, Meter>()
+  #timer: NodeJS.Timeout | undefined
+
+  begin(ex: Exchange, meter: Meter): void {
+    this.#running.set(ex, meter)
+    this.#timer ??= setInterval(() => {
+      for (const running of this.#running.values()) void running.look()
+    }, EVERY_MS).unref()
+  }
+
+  end(ex: Exchange): void {
+    if (!this.#running.delete(ex) || this.#running.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
+  }
+}
