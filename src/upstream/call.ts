@@ -18,6 +18,10 @@ export interface Call {
   /** Milliseconds that remain of the request's total time. */
   readonly remainingMs: number
   readonly signal: Cancellation
+  /** Notes that the provider has all of the request. */
+  readonly receipt: { atProvider: boolean }
+  /** Of whoever asks, for what is read on when it leaves. */
+  readonly tenant: string
   /** On a socket of its own, since one that had been open before was not there any more. */
   readonly fresh?: boolean
 }

@@ -1,12 +1,13 @@
 /** One answer of a provider as it comes in. */
 import type { Dispatcher } from 'undici'
 import type { Cancellation } from '../core/cancel.ts'
-import { errors, type GatewayError } from '../core/error.ts'
+import { CLIENT_CLOSED, errors, type GatewayError } from '../core/error.ts'
 import { timerMs } from '../core/timer.ts'
 import { Arrivals, type Taken } from './arrivals.ts'
 import type { Call } from './call.ts'
 import { type Gathering, Trickle } from './gathering.ts'
 import type { Line } from './line.ts'
+import { LINGER_BYTES, LINGER_MS, type Lingering } from './linger.ts'
 
 /** Unread bytes at which a provider is told to wait. */
 const HIGH_WATER = 32 * 1024
@@ -22,7 +23,8 @@ export interface OpenCalls {
 
 /**
  * A clock bounds each phase (first event, then silence while a reader waits) and with it the total time, which all
- * attempts share. Aborting the signal destroys the socket at once.
+ * attempts share. Aborting the signal destroys the socket at once, unless a client has left whose provider has all of
+ * the request: then what is there within a moment is still read.
  */
 export class Incoming implements Dispatcher.DispatchHandler {
   status = 0
@@ -39,7 +41,7 @@ export class Incoming implements Dispatcher.DispatchHandler {
   #settled = false
   /** On the monotonic clock, as is when the time of all attempts together is over. */
   readonly #began: number
-  readonly #deadline: number
+  #deadline: number
   #phase: 'first event' | 'idle' = 'first event'
   /** From when on the patience of this phase counts. */
   #since: number
@@ -58,19 +60,27 @@ export class Incoming implements Dispatcher.DispatchHandler {
   /** Something has come back, early hints at least. */
   #heard = false
   #failed = false
-  readonly #onAbort = () => this.#fail(this.#signal.reason ?? errors.aborted())
+  readonly #receipt: Call['receipt']
+  readonly #tenant: string
+  readonly #lingering: Lingering
+  /** Bytes that may still come once the client has left; undefined while it is there. */
+  #lingerBytes: number | undefined
 
   /** Counts as one of `open` until nothing is expected of it any more. */
   constructor(
-    { timeouts, firstEventMs, remainingMs, signal }: Pick<Call, 'timeouts' | 'firstEventMs' | 'remainingMs' | 'signal'>,
+    { timeouts, firstEventMs, remainingMs, signal, receipt, tenant }: Omit<Call, 'body'>,
     open: OpenCalls,
     gathering: Gathering,
+    lingering: Lingering,
   ) {
     this.#idleMs = timeouts.idle
     this.#firstEventMs = firstEventMs
     this.#signal = signal
     this.#open = open
     this.#gathering = gathering
+    this.#receipt = receipt
+    this.#tenant = tenant
+    this.#lingering = lingering
     open.count++
     this.head = new Promise((resolve, reject) => {
       this.#resolveHead = resolve
@@ -132,6 +142,7 @@ export class Incoming implements Dispatcher.DispatchHandler {
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: Headers): void {
     this.#heard = true
+    this.#receipt.atProvider = true
     // Buffers of what `headers` holds, which undici would keep until the answer has ended.
     Object.assign(controller, { rawHeaders: null })
     if (status < 200) return
@@ -142,6 +153,13 @@ export class Incoming implements Dispatcher.DispatchHandler {
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#released) return
+    if (this.#lingerBytes !== undefined) {
+      this.#lingerBytes -= chunk.length
+      if (this.#lingerBytes < 0) {
+        this.#fail(errors.aborted())
+        return
+      }
+    }
     if (this.#arrivals.bytes + chunk.length > HIGH_WATER && !this.#paused) {
       this.#paused = true
       controller.pause()
@@ -185,9 +203,30 @@ export class Incoming implements Dispatcher.DispatchHandler {
     if (this.#arrivals.bytes > 0) this.#since = now
     const remainingMs = this.#deadline - now
     const patienceMs = this.#since + (this.#phase === 'idle' ? this.#idleMs : this.#firstEventMs) - now
-    if (remainingMs <= 0) this.#fail(errors.upstreamTimeout('total time'))
+    if (remainingMs <= 0 && this.#lingerBytes !== undefined) this.#fail(errors.aborted())
+    else if (remainingMs <= 0) this.#fail(errors.upstreamTimeout('total time'))
     else if (patienceMs <= 0) this.#fail(errors.upstreamTimeout(this.#phase))
     else this.#timer = this.#wakeAfter(Math.min(patienceMs, remainingMs))
+  }
+
+  /** The client has left, or the gateway is to give up. */
+  readonly #onAbort = (): void => {
+    const { reason } = this.#signal
+    const hasLeft = reason?.status === CLIENT_CLOSED
+    this.#receipt.atProvider ||= this.#isSent
+    if (!hasLeft || !this.#receipt.atProvider || this.#settled || !this.#lingering.begin(this.#tenant)) {
+      this.#fail(reason ?? errors.aborted())
+      return
+    }
+    this.#lingerBytes = LINGER_BYTES
+    this.#deadline = Math.min(this.#deadline, performance.now() + LINGER_MS)
+    clearTimeout(this.#timer)
+    this.#timer = this.#wakeAfter(LINGER_MS)
+  }
+
+  /** The request has left this process, as far as its socket tells. */
+  get #isSent(): boolean {
+    return this.line?.socket?.writableLength === 0 && this.#controller !== undefined
   }
 
   #fail(error: GatewayError): void {
@@ -204,6 +243,7 @@ export class Incoming implements Dispatcher.DispatchHandler {
     if (!this.#settled) {
       this.#settled = true
       this.#open.count--
+      if (this.#lingerBytes !== undefined) this.#lingering.end(this.#tenant)
     }
     this.#signal.ignore(this.#onAbort)
   }

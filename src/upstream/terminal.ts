@@ -33,6 +33,7 @@ export function terminal(transport: Transport, memory: MemoryBudget): (ex: Excha
   return async ex => {
     const target = ex.target!
     ex.marks.sent = performance.now()
+    ex.atProvider = false
     const incoming = await send(transport, ex, target)
     const lease = memory.lease(ex.principal?.orgId ?? '')
     try {
@@ -70,9 +71,10 @@ function send(transport: Transport, ex: Exchange, target: Target): Promise<Incom
   const remainingMs = () => timeouts.total - (performance.now() - ex.marks.read)
   const fresh = isAgain(ex, target)
   const { signal } = ex
+  const tenant = ex.principal?.orgId ?? ''
   const call = ({ baseUrl, path, headers, body }: Outgoing) => {
     const patience = { timeouts, firstEventMs: firstEventMs(target.mapping, ex.streaming), remainingMs: remainingMs() }
-    return transport.send({ baseUrl, path, headers, body, provider, ...patience, signal, fresh })
+    return transport.send({ baseUrl, path, headers, body, provider, ...patience, signal, fresh, receipt: ex, tenant })
   }
   const body = ex.verbatim ? ex.verbatim.stringify(request.body) : written(JSON.stringify(request.body))
   const signed = sign(target, request, ex.id, body)

@@ -5,6 +5,7 @@ import { Gathering } from './gathering.ts'
 import type { Resolve } from './guard.ts'
 import { Incoming, type OpenCalls } from './incoming.ts'
 import type { Sending } from './line.ts'
+import { Lingering } from './linger.ts'
 import { Pools } from './pools.ts'
 
 export interface TransportOptions {
@@ -23,6 +24,7 @@ export class Transport {
   readonly #open = new Map<string, OpenCalls>()
   readonly #allowPrivate: boolean
   readonly #gathering: Gathering
+  readonly #lingering = new Lingering()
 
   /** Of a stream, what comes within `gatherMs` of what came before is read together. */
   constructor({ allowPrivate = false, gatherMs = 0, resolve }: TransportOptions = {}) {
@@ -43,7 +45,7 @@ export class Transport {
     if (open.count >= concurrency) return Promise.reject(errors.providerBusy(id))
     const guarded = owner !== undefined && !this.#allowPrivate
     const { pool, prefix } = this.#pools.of({ baseUrl, connectMs: timeouts.connect, guarded, fresh })
-    const incoming = new Incoming(call, open, this.#gathering)
+    const incoming = new Incoming(call, open, this.#gathering, this.#lingering)
     const sending: Sending = { method: 'POST', path: prefix + path, headers, body, caller: incoming }
     pool.dispatch(sending, incoming)
     return incoming.head

@@ -40,6 +40,8 @@ const callTo = (baseUrl: string, owner?: string, concurrency = 2): Call => ({
   firstEventMs: 5000,
   remainingMs: 100_000,
   signal: new Cancellation(),
+  receipt: { atProvider: false },
+  tenant: 'org-1',
 })
 /** The status of the answer, or the code of the failure. */
 const outcome = (sent: Promise<Incoming>) =>

@@ -1,0 +1,168 @@
+/** Money bounds what it should, however many ask, whatever they send, and whenever they leave (decisions 12). */
+import { request as httpRequest } from 'node:http'
+import Anthropic from '@anthropic-ai/sdk'
+import t from 'tap'
+import { commandsOf } from '../helpers/commands.ts'
+import { startGateway, testMapping } from '../helpers/gateway.ts'
+import { type ChatChunk, readEvents } from '../helpers/sse.ts'
+import { startUpstream } from '../helpers/upstream.ts'
+
+type Tree = Record<string, unknown>
+
+const upstream = await startUpstream(t)
+// 10 and 50 USD a million: a token of an answer costs 50,000 nano-USD.
+const pricing = { prompt: '10', completion: '50' }
+const dear = { ...testMapping, model: 'dear', id: 'dear-1', pricing }
+const quiet = { ...dear, model: 'quiet', id: 'quiet-1' }
+const claude = { ...dear, model: 'claude', id: 'claude-1' }
+const gateway = await startGateway(t, {
+  providers: {
+    a: { base_url: upstream.url('a'), models: [dear, quiet] },
+    b: { base_url: upstream.url('b'), wires: { chat: 'anthropic.messages' }, models: [claude] },
+  },
+  models: ['dear', 'quiet', 'claude'].map(id => ({
+    ...{ id, name: id, family: 'test', input: ['text', 'image'], output: ['text'], stability: 'stable' },
+    ...{ context_length: 1_000_000, max_output: 64_000 },
+  })),
+  config: { endpoints: { chat: { ratelimit: { rpm: 100_000 }, billing: { stream_hold: 256 } } } },
+})
+const command = commandsOf(gateway)
+const EXTENSION_USD = (256 * 50) / 1e6
+
+let made = 0
+async function tenant(credits: string) {
+  const { id: org } = await command<{ id: string }>('orgs.create', { name: `tenant-${++made}` })
+  await command('credits.add', { organization: org, amount: credits })
+  const { id: project } = await command<{ id: string }>('projects.create', { organization: org, name: 'web' })
+  const { key } = await command<{ key: string }>('keys.create', { project, name: 'k' })
+  const balance = async () => {
+    const { balance, held } = await command<{ balance: string; held: string }>('credits.show', { organization: org })
+    return { balance: Number(balance), held: Number(held) }
+  }
+  return { key, as: { authorization: `Bearer ${key}` }, balance }
+}
+const messages = [{ role: 'user', content: 'Go on.' }]
+const asked = { model: 'dear', stream: true, messages }
+
+async function stream(as: Record<string, string>, more: Tree = {}) {
+  const response = await gateway.chat({ ...asked, ...more }, as)
+  if (response.status !== 200) return { status: response.status, reason: undefined, by: undefined, text: '' }
+  const { data } = await readEvents<ChatChunk>(response)
+  const choices = data.flatMap(chunk => chunk.choices ?? [])
+  const text = choices.map(({ delta }) => delta.content ?? '').join('')
+  const reason = choices.findLast(choice => choice.finish_reason != null)?.finish_reason
+  const by = data.at(-1)?.metadata?.stopped_by
+  return { status: 200, reason, by, text }
+}
+
+t.test('fifty streams at once run on five dollars, and on one cent end in order', async t => {
+  // 1,000 tokens each, of four characters.
+  const chunks = Array.from({ length: 50 }, () => 'x'.repeat(80))
+  await upstream.script('a', [{ chunks, usage: null }])
+  const rich = await tenant('5')
+  const all = await Promise.all(Array.from({ length: 50 }, () => stream(rich.as)))
+  t.same(new Set(all.map(({ reason, text }) => `${reason} ${text.length}`)), new Set(['stop 4000']))
+  const after = await rich.balance()
+  t.equal(after.held, 0)
+  t.ok(Math.abs(after.balance - (5 - 50 * 0.05)) < 0.01, `charged: ${5 - after.balance}`)
+
+  const poor = await tenant('0.01')
+  const some = await Promise.all(Array.from({ length: 50 }, () => stream(poor.as)))
+  const served = some.filter(({ status }) => status === 200)
+  t.ok(served.length >= 1)
+  for (const { reason, by } of served) t.same([reason, by], ['length', 'credit'])
+  t.same(new Set(some.filter(({ status }) => status !== 200).map(({ status }) => status)), new Set([402]))
+  const { balance, held } = await poor.balance()
+  t.equal(held, 0)
+  t.ok(balance > -EXTENSION_USD * served.length, `left: ${balance}`)
+})
+
+t.test('what a prompt weighs is held before it is sent', async t => {
+  await upstream.reset()
+  const caller = await tenant('0.01')
+  const picture = { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } }
+  const content = Array.from({ length: 200 }, () => picture)
+  const ask = () => gateway.chat({ ...asked, max_tokens: 1, messages: [{ role: 'user', content }] }, caller.as)
+  const refused = await Promise.all(Array.from({ length: 200 }, ask))
+  t.same(new Set(refused.map(({ status }) => status)), new Set([402]))
+  t.match(await refused[0]!.json(), { error: { message: /does not cover its prompt/ } })
+  t.same(await upstream.record('a'), [])
+  t.equal((await caller.balance()).balance, 0.01)
+})
+
+t.test('a whole answer is bounded by what its payer has, on every wire', async t => {
+  await upstream.reset()
+  const caller = await tenant('0.05')
+  const answer = await gateway.chat({ model: 'dear', messages, max_tokens: 50_000 }, caller.as)
+  t.match(await answer.json(), { metadata: { max_tokens: 999 } })
+  const client = new Anthropic({ apiKey: caller.key, baseURL: gateway.url, maxRetries: 0, timeout: 60_000 })
+  const thinking = { type: 'enabled' as const, budget_tokens: 30_000 }
+  const said = await client.messages.create({
+    model: 'claude',
+    max_tokens: 40_000,
+    thinking,
+    messages: [{ role: 'user', content: 'Hi' }],
+  })
+  t.equal(said.type, 'message')
+  const [chat] = await upstream.record('a')
+  const [native] = await upstream.record('b')
+  t.match(chat?.body, { max_tokens: 999 })
+  const { max_tokens: sent, thinking: kept } = native!.body as { max_tokens: number; thinking?: object }
+  t.ok(sent > 500 && sent < 1000, `sent ${sent}`)
+  t.equal(kept, undefined, 'without room for the least budget nothing is thought')
+  const broke = await tenant('0.01')
+  t.match(await (await gateway.chat({ model: 'dear', messages, max_tokens: 50_000 }, broke.as)).json(), {
+    error: { message: /affords max_tokens of 199 at most/ },
+  })
+})
+
+/** Sends a request and leaves when `moment` has come. */
+async function leave(as: Record<string, string>, body: Tree, moment: () => Promise<unknown>): Promise<void> {
+  const sent = httpRequest(`${gateway.url}/v1/chat/completions`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...as },
+  })
+  sent.on('error', () => undefined)
+  sent.on('response', response => response.on('error', () => undefined).resume())
+  const closed = new Promise(resolve => sent.on('close', resolve))
+  sent.end(JSON.stringify(body))
+  await moment()
+  sent.destroy()
+  await closed
+}
+
+t.test('who leaves early pays what the provider has done', async t => {
+  const content = 'x'.repeat(40_000)
+  const prompt = [{ role: 'user', content }]
+  const rows: [says: string, body: Tree, cost: (usd: number) => boolean][] = [
+    // The upstream claims 10,002 tokens of prompt, and of what it has not sent nothing.
+    ['a whole answer', { model: 'quiet', messages: prompt }, usd => usd > 0.1 && usd < 0.2],
+    ['a stream', { model: 'quiet', stream: true, messages: prompt }, usd => usd >= 0.1 && usd < 0.3],
+  ]
+  for (const [says, body, isRight] of rows) {
+    await upstream.reset()
+    await upstream.script('a', [{ chunks: ['a', 'b', 'c'], hold: body.stream ? 1 : 0 }])
+    const caller = await tenant('5')
+    await leave(caller.as, body, () => upstream.record('a', body.stream ? { chunks: 1 } : { requests: 1 }))
+    await upstream.record('a', { ended: 1 })
+    const { balance, held } = await settled(caller)
+    t.equal(held, 0, says)
+    t.ok(isRight(5 - balance), `${says} costs ${5 - balance}`)
+  }
+  await upstream.reset()
+  // The report comes after the client has left, and before the connection is given up.
+  await upstream.script('a', [{ chunks: ['a', 'b'], hold: 1, usage: { prompt: 10_000, completion: 2_000 } }])
+  const caller = await tenant('5')
+  await leave(caller.as, { ...asked, messages: prompt }, () => upstream.record('a', { chunks: 1 }))
+  await upstream.release('a')
+  const { balance, held } = await settled(caller)
+  t.same([balance.toFixed(6), held], ['4.800000', 0], 'its own report is what is charged')
+})
+
+async function settled(caller: { balance(): Promise<{ balance: number; held: number }> }) {
+  for (;;) {
+    const now = await caller.balance()
+    if (now.held === 0 && now.balance !== 5) return now
+    await new Promise(resolve => setTimeout(resolve, 20))
+  }
+}
