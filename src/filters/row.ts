@@ -19,8 +19,7 @@ export const identityOf = (ex: Exchange): HoldRequest['request'] => ({
 export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: number): RequestRow {
   const principal = ex.principal!
   const { mapping } = ex.target ?? {}
-  // Whoever waits for a client that has left, or that does not read, has not been told of any failure.
-  const failure = outcome === 'ok' ? undefined : (ex.failure ?? ex.signal.reason)
+  const failure = outcome === 'ok' ? undefined : failureOf(ex, outcome)
   return {
     id: ex.logId,
     requestId: ex.id,
@@ -49,6 +48,10 @@ export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: n
     tier: ex.servedTier ?? null,
   }
 }
+
+/** Of an answer whose client has left, or does not read, only that: what the provider does after it is nobody's failure. */
+const failureOf = ({ failure, signal: { reason } }: Exchange, outcome: Outcome) =>
+  outcome === 'aborted' ? (reason ?? failure) : (failure ?? reason)
 
 /** A name that a caller gave and that has answered nothing may be made up: sums by the hour count all such as one. */
 function servedBy({ target, marks }: Exchange, outcome: Outcome): string | null {

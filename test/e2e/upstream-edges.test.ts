@@ -14,7 +14,9 @@ const nowhere = `${'x'.repeat(64)}.test`
 
 const upstream = await startUpstream(t)
 const timeouts = { connect: '1s', first_event: `${FIRST_MS}ms`, idle: `${IDLE_MS}ms`, total: `${TOTAL_MS}ms` }
-const offer = (model: string, baseUrl: string, priority: number) => ({
+/** Of providers that fail by themselves, and at once where the machine has time. */
+const patient = { connect: '10s', first_event: '10s', idle: '10s', total: '30s' }
+const offer = (model: string, baseUrl: string, priority: number, timeouts: object = patient) => ({
   base_url: baseUrl,
   priority,
   timeouts,
@@ -27,7 +29,7 @@ const gateway = await startGateway(t, {
     'dns-b': offer('dns', upstream.url('spare'), 1),
     tls: offer('tls', plain.replace('http:', 'https:'), 2),
     'tls-b': offer('tls', upstream.url('spare'), 1),
-    test: offer('test', plain, 1),
+    test: offer('test', plain, 1, timeouts),
   },
 })
 const ask = (model: string, stream: boolean) =>
