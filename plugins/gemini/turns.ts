@@ -50,6 +50,7 @@ export function historyOf(
   const slots = new OpenCalls<Slot>(({ response }) => response !== undefined)
   const draft = (role: Turn['role']): Draft => turnOf(drafts, role, () => ({ role, parts: [], slots: [] }))
 
+  let parsed = 0
   messages.forEach((message, i) => {
     const at = `messages[${i}]`
     switch (message.role) {
@@ -86,7 +87,7 @@ export function historyOf(
       }
       case 'tool':
       case 'function':
-        fill(slots.answeredBy(message, at), message, at, target)
+        parsed = fill(slots.answeredBy(message, at), message, at, target, parsed)
         draft('user')
         break
     }
@@ -126,12 +127,19 @@ function spoken(message: Message & { images?: unknown }, at: string, target: Tar
   return parts
 }
 
-function fill(slot: Slot, { content, is_error: failed }: Message, at: string, target: Target): void {
+/** `parsed` characters of earlier results were parsed; returns how many those are now. */
+function fill(slot: Slot, message: Message, at: string, target: Target, parsed: number): number {
+  const { content, is_error: failed } = message
   const text = resultText(content)
-  slot.response = failed === true ? { error: text || 'The tool failed.' } : responseOf(text)
+  const all = parsed + text.length
+  slot.response =
+    failed === true ? { error: text || 'The tool failed.' } : all > MAX_PARSED ? { output: text } : responseOf(text)
   slot.media = contentParts(content, at, target).filter(part => part.text === undefined)
+  return all > MAX_PARSED ? parsed : all
 }
 
+/** Of results that are parsed in one request; more of them go as text, which says the same. In characters. */
+const MAX_PARSED = 4 * 1024 * 1024
 /** Digits that a JSON number loses. */
 const LONG_NUMBER = /[:[,]\s*-?\d{16}/
 

@@ -1,6 +1,7 @@
 /** Client wire of `POST /v1/messages` (interface 2.2, field notes 1.3). */
 import type { Codec } from '../core/codec.ts'
 import { parseBody } from '../core/exact.ts'
+import { checkResults } from './inner-json.ts'
 import { prepare } from './messages/check.ts'
 import { asksThinking, decode } from './messages/decode.ts'
 import { messagesError } from './messages/error.ts'
@@ -17,6 +18,8 @@ export const anthropicMessages = {
   /** Also hands the body on, for targets of the same wire. */
   decode(body, ex) {
     const request = decode(body)
+    // What calls were made with is no text here, and was counted with the body.
+    checkResults(request, ex.values)
     ex.native = nativeOf(body as Record<string, unknown>, ex)
     ex.showsReasoning = asksThinking(body as MessagesRequest)
     return request

@@ -7,6 +7,7 @@ import { allowedTools, isAllowedTools } from './allowed-tools.ts'
 import { type ChatCompat, chatCompat } from './chat-compat.ts'
 import { checkChat } from './chat-rules.ts'
 import { messagesOfFunctions, toolsOfFunctions } from './functions.ts'
+import { checkTexts } from './inner-json.ts'
 import { asAnswered } from './joined.ts'
 import { StreamEncoder, WholeEncoder } from './openai-chat-encoder.ts'
 import { passedParameters } from './passed-parameters.ts'
@@ -18,7 +19,11 @@ const known = new Set(Object.keys((chatRequest.json as { properties: object }).p
 const codecFor = (compat: ChatCompat) =>
   ({
     wire: 'openai.chat',
-    decode: (body: unknown, ex?: Exchange) => canonical(validate(body), ex?.principal?.passesParameters),
+    decode(body: unknown, ex?: Exchange): ChatRequest {
+      const request = canonical(validate(body), ex?.principal?.passesParameters)
+      checkTexts(request, ex?.values)
+      return request
+    },
     encoder: (ex: Exchange) => (ex.streaming ? new StreamEncoder(ex, compat) : new WholeEncoder(ex, compat)),
     heartbeat: { contentType: 'text/event-stream; charset=utf-8', text: ': waiting for the provider\n\n' },
     error: errorBody,

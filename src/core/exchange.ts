@@ -117,6 +117,8 @@ export class Exchange {
   usualSpeed: () => number = () => 0
   /** Choices of the answer that have ended. */
   readonly finished: number[] = []
+  /** JSON values that the body holds. */
+  values = 0
   /** Long strings of the body, until nobody is asked again. */
   verbatim: Verbatim | undefined = undefined
   readonly attempts: Attempt[] = []
@@ -183,9 +185,10 @@ export class Exchange {
 
   /** The canonical request: read, bounded, parsed, validated and decoded once, on first use. */
   input(): Promise<Ops[Op]> {
-    this.#input ??= this.#body().then(({ value, verbatim }) => {
+    this.#input ??= this.#body().then(({ value, verbatim, values = 0 }) => {
       this.marks.read = performance.now()
       this.verbatim = verbatim
+      this.values = values
       this.request = this.endpoint.codec.decode(value, this)
       return this.request
     })

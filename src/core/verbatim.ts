@@ -13,6 +13,8 @@ const MAX_LOOKS = 16
 export interface Body {
   readonly value: unknown
   readonly verbatim?: Verbatim | undefined
+  /** How many values it holds, where they were counted. */
+  readonly values?: number
 }
 
 export class Verbatim {

@@ -98,10 +98,10 @@ function parsed(body: Buffer, read: Read): Body {
 }
 
 /** Without the keys that would reach a prototype. */
-function freed(body: Body, { suspicious }: ShapeScan): Body {
+function freed(body: Body, { suspicious, values }: ShapeScan): Body {
   const { value, verbatim } = body
-  if (!suspicious || typeof value !== 'object' || value === null) return body
-  return { value: secureJson.scan(value, rules), verbatim }
+  if (!suspicious || typeof value !== 'object' || value === null) return { value, verbatim, values }
+  return { value: secureJson.scan(value, rules), verbatim, values }
 }
 
 /** Behind the byte order mark. */

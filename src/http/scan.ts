@@ -4,10 +4,8 @@
  * where the long strings are.
  */
 import { errors } from '../core/error.ts'
+import { MAX_LEVELS, MAX_VALUES } from '../core/shape.ts'
 
-const MAX_DEPTH = 128
-/** Of values, unless an endpoint names its own number. */
-const MAX_VALUES = 200_000
 /** Bytes from which a string counts as long. */
 const LONG = 4096
 const QUOTE = 0x22
@@ -46,6 +44,11 @@ export class ShapeScan {
     return this.#suspicious
   }
 
+  /** Values so far. */
+  get values(): number {
+    return this.#values
+  }
+
   /** Where the long strings that are no names begin and end, in turn, with their quotes. */
   get long(): readonly number[] {
     return this.#long
@@ -70,7 +73,7 @@ export class ShapeScan {
         break
       case 0x7b: // {
       case 0x5b: // [
-        if (++this.#depth > MAX_DEPTH) throw errors.tooDeep(MAX_DEPTH)
+        if (++this.#depth > MAX_LEVELS) throw errors.tooDeep(MAX_LEVELS)
         if (++this.#values > this.#most) throw errors.tooManyElements(this.#most)
         break
       case COLON:

@@ -219,6 +219,63 @@ t.test('MF-18, SI-01, SI-04 an image is a data URL of an image, or stands at a p
   for (const url of publicUrls) t.doesNotThrow(() => decode(pictured(url)), url)
 })
 
+const nested = (levels: number, open = '[', close = ']') => open.repeat(levels) + close.repeat(levels)
+const listed = (values: number) => `{"a":[${Array.from({ length: values }, () => '0').join()}]}`
+
+t.test('values and levels inside text that is JSON count with those of the body', async t => {
+  const call = (args: string) => ({ id: 'c', type: 'function', function: { name: 'f', arguments: args } })
+  const called = (...args: string[]) => [{ role: 'assistant', tool_calls: args.map(call) }]
+  const gives = (...texts: string[]) => [
+    ...called('{}'),
+    ...texts.map(content => ({ role: 'tool', tool_call_id: 'c', content })),
+  ]
+  const parts = (...texts: string[]) => [
+    ...called('{}'),
+    { role: 'tool', tool_call_id: 'c', content: texts.map(text => ({ type: 'text', text })) },
+  ]
+  const many = listed(150_000)
+  const cases: [says: string, messages: unknown, code: string | undefined][] = [
+    ['levels of arguments that fit', called(nested(122)), undefined],
+    ['levels of arguments below those of the body', called(nested(123)), 'too_deep'],
+    ['half a million levels', called(nested(500_000, '{"a":', '}')), 'too_deep'],
+    ['arguments that were encoded twice', called(JSON.stringify(nested(123))), 'too_deep'],
+    ['brackets in a string, and escaped quotes', called(JSON.stringify({ a: `"\\"${'['.repeat(200)}` })), undefined],
+    ['values of one call', called(listed(199_990)), undefined],
+    ['too many values of one call', called(listed(200_000)), 'too_many_elements'],
+    ['too many values of two calls', called(many, many), 'too_many_elements'],
+    ['too many values that were encoded twice', called(JSON.stringify(listed(200_000))), 'too_many_elements'],
+    [
+      'arguments of more characters than any model reads',
+      called(`{"a":"${'a'.repeat(8 << 20)}"}`),
+      'invalid_parameters',
+    ],
+    ['a result that is deep', gives(`{"a":${nested(125)}}`), 'too_deep'],
+    ['results with too many values', gives(many, many), 'too_many_elements'],
+    ['one result in parts', parts(`{"a":${'['.repeat(60)}`, `${'['.repeat(70)}${']'.repeat(130)}}`), 'too_deep'],
+    ['results that are no JSON', gives(nested(500), `{${nested(500)}}`, ','.repeat(300_000)), undefined],
+    [
+      'any input of a custom tool',
+      [{ role: 'assistant', tool_calls: [{ id: 'c', type: 'custom', custom: { name: 'f', input: nested(500) } }] }],
+      undefined,
+    ],
+    [
+      'the older form of a call',
+      [{ role: 'assistant', function_call: { name: 'f', arguments: nested(500_000) } }],
+      'too_deep',
+    ],
+  ]
+  for (const [says, messages, code] of cases) {
+    if (code === undefined) t.doesNotThrow(() => decode({ ...valid, messages }), says)
+    else t.match(refusal({ ...valid, messages }), { status: 400, code }, says)
+  }
+  const ex = exchange()
+  ex.values = 60_000
+  t.match(
+    thrown(() => openAiChat.decode({ ...valid, messages: called(many) }, ex)),
+    { code: 'too_many_elements' },
+  )
+})
+
 /** Runs until it was fast enough once: a busy machine is not a slow function. */
 function within(ms: number, run: () => unknown): boolean {
   for (let attempt = 0; attempt < 3; attempt++) {

@@ -52,6 +52,28 @@ t.test('what only a provider of the same wire can carry is named', async t => {
   }
 })
 
+t.test('results that are JSON count with the values of the body, and what is called is counted there', async t => {
+  const listed = (values: number): string => `{"a":[${Array.from({ length: values }, () => '0').join()}]}`
+  const turns = (input: unknown, content: string) => [
+    { role: 'user', content: 'go' },
+    { role: 'assistant', content: [{ type: 'tool_use', id: 'c', name: 'f', input }] },
+    { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'c', content }] },
+  ]
+  const outcome = (input: unknown, content: string, values: number) => {
+    const ex = exchange()
+    ex.values = values
+    try {
+      anthropicMessages.decode(body({ messages: turns(input, content) }), ex)
+      return undefined
+    } catch (error) {
+      return (error as GatewayError).code
+    }
+  }
+  t.equal(outcome(JSON.parse(listed(150_000)), 'ok', 150_020), undefined)
+  t.equal(outcome({}, listed(150_000), 60_000), 'too_many_elements')
+  t.equal(outcome({}, `{"a":${'['.repeat(500_000)}`, 10), 'too_deep')
+})
+
 t.test('every wrong field is refused by name, and its neighbour passes', async t => {
   for (const [wrong, param, right] of rows) {
     const says = JSON.stringify(wrong).slice(0, 120)

@@ -154,6 +154,17 @@ t.test('MF-15 a schema of 200 levels is refused by its depth, and no reference o
   t.equal(visits, 0)
 })
 
+t.test('MF-15 half a million levels in the arguments of a call are refused by their depth', async t => {
+  const args = '{"a":'.repeat(500_000) + '}'.repeat(500_000)
+  const tool_calls = [{ id: 'c', type: 'function', function: { name: 'f', arguments: args } }]
+  const messages = [
+    { role: 'assistant', content: null, tool_calls },
+    { role: 'user', content: 'Hi' },
+  ]
+  const { status, error } = await chat(gateway, 'whole', { model: 'test', messages })
+  t.match([status, error?.code], [400, 'too_deep'])
+})
+
 t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))
 
 t.test('an answer that would take long to heal keeps nobody waiting, and comes as it is', async t => {

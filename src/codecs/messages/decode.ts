@@ -156,8 +156,11 @@ function callerOf({ metadata }: MessagesRequest): Partial<ChatRequest> {
   return session === undefined ? { user } : { user, prompt_cache_key: session }
 }
 
+/** Longer ones are something else. */
+const MAX_USER = 4096
+
 function sessionOf(user: string): string | undefined {
-  if (!user.startsWith('{')) return undefined
+  if (!user.startsWith('{') || user.length > MAX_USER) return undefined
   try {
     const { session_id: id } = JSON.parse(user) as { session_id?: unknown }
     return typeof id === 'string' && id !== '' ? id : undefined
