@@ -1,16 +1,30 @@
 /** Which addresses a client may hand on to a provider. A provider or a local engine would fetch them for us. */
 import { isPublicHost } from '../core/address.ts'
 import { errors } from '../core/error.ts'
+import { MAX_DATA_HEAD } from '../core/wire.ts'
 
 const MAX_URL = 8192
 /** Of the data only the beginning is looked at: the rest is for the provider to read. */
 const IMAGE_DATA =
   /^data:(?:image\/(?!svg)[a-z0-9.+-]+|application\/octet-stream)?(?:;[^;,]+)*;base64,(?:[a-z0-9+/_=\s-]{64}|[a-z0-9+/_-]{2}[a-z0-9+/_=\s-]{0,61}$)/i
 
+/** Of a data URL: its head and the beginning of its data. */
+const MAX_LOOK = MAX_DATA_HEAD + 100
+
+/** Throws for a data URL whose media type and parameters are longer than any are; other text is not looked at. */
+export function assertDataHead(url: string, param: string): void {
+  if (!/^data:/i.test(url)) return
+  const head = url.slice(0, MAX_DATA_HEAD)
+  if (head.includes(',') || url.length < MAX_DATA_HEAD) return
+  const rule = `up to its comma a data URL may have at most ${MAX_DATA_HEAD} characters`
+  throw errors.invalidParameters(`${param}: ${rule}, such as "data:application/pdf;base64,"`, param)
+}
+
 /** Throws unless `url` is a data URL of an image, or http(s) to a public host without credentials. */
 export function assertImageUrl(url: string, param: string): void {
   if (/^data:/i.test(url)) {
-    if (IMAGE_DATA.test(url)) return
+    assertDataHead(url, param)
+    if (IMAGE_DATA.test(url.slice(0, MAX_LOOK))) return
     throw errors.invalidParameters(`${param}: must be a base64 data URL of an image (png, jpeg, gif or webp)`, param)
   }
   if (url.length > MAX_URL || !isPublic(url)) throw errors.urlNotAllowed(param)

@@ -16,9 +16,12 @@ export function textOf(content: Message['content']): string {
   return text
 }
 
+/** What stands before the data of a data URL, with its comma; a longer head is none. In characters. */
+export const MAX_DATA_HEAD = 256
+
 /** `data:image/png;charset=utf-8;base64,AAAA` → its parts, base64 without line breaks; undefined for any other URL. */
 export function parseDataUrl(url: string): { mime: string; base64: string } | undefined {
-  const match = /^data:([^;,]*)((?:;[^;,]*)*),/i.exec(url)
+  const match = /^data:([^;,]*)((?:;[^;,]*)*),/i.exec(url.slice(0, MAX_DATA_HEAD))
   if (!match) return undefined
   const mime = match[1]!.trim().toLowerCase() || 'text/plain'
   const data = url.slice(match[0].length)

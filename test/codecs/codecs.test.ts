@@ -276,6 +276,26 @@ t.test('values and levels inside text that is JSON count with those of the body'
   )
 })
 
+t.test('the head of a data URL is bounded, wherever it stands', async t => {
+  const head = (characters: number) => `data:image/png;a=${'x'.repeat(characters - 25)};base64,`
+  const data = 'A'.repeat(100)
+  const holders: [string, (url: string) => Json][] = [
+    ['image_url.url', url => ({ type: 'image_url', image_url: { url } })],
+    ['file.file_data', file_data => ({ type: 'file', file: { filename: 'a', file_data } })],
+    ['input_audio.data', data => ({ type: 'input_audio', input_audio: { data, format: 'wav' } })],
+  ]
+  for (const [where, part] of holders) {
+    const of = (url: string) => ({ ...valid, messages: [{ role: 'user', content: [part(url)] }] })
+    const param = `messages[0].content[0].${where}`
+    t.doesNotThrow(() => decode(of(head(256) + data)), where)
+    for (const url of [head(257) + data, `data:${';a'.repeat(5_000_000)},${data}`, `data:${'a'.repeat(300)}`]) {
+      const error = refusal(of(url))
+      t.strictSame(facts(error), { status: 400, code: 'invalid_parameters', param })
+      t.match(error.message, /up to its comma a data URL may have at most 256 characters/)
+    }
+  }
+})
+
 /** Runs until it was fast enough once: a busy machine is not a slow function. */
 function within(ms: number, run: () => unknown): boolean {
   for (let attempt = 0; attempt < 3; attempt++) {
