@@ -1,4 +1,16 @@
 /** The façade: the only module that plugins import. */
+export {
+  checkAnswer,
+  entriesIn,
+  excessive,
+  MAX_ANSWER_VALUES,
+  MAX_CALLS,
+  MAX_CHOICES,
+  MAX_REASONING_BLOCKS,
+  parseAnswer,
+  tooManyBlocks,
+  tooManyCalls,
+} from './core/answer-bounds.ts'
 export type { Mapping, Provider } from './core/catalog.ts'
 export { Citations, type Place, placeIn } from './core/citations.ts'
 export { budgetOf, effortOf } from './core/effort.ts'
@@ -21,6 +33,7 @@ export type {
 export { resultText, SHOWN_NEXT, shownFor, toldResult } from './core/results.ts'
 export { s } from './core/schema.ts'
 export { seal, unseal } from './core/seal.ts'
+export { type Count, MAX_LEVELS, Shape } from './core/shape.ts'
 export type { Decoder, Frame, Plugin, Target, Translator, WireRequest } from './core/translator.ts'
 export { guessStatus, readFault, refusals, upstreamError, upstreamErrorFrom } from './core/upstream-error.ts'
 export type { Usage } from './core/usage.ts'

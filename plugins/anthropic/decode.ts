@@ -1,10 +1,12 @@
 /** Messages answers, whole and streamed, as events (wire/anthropic.md sections 3 and 4). */
 import {
+  append,
   type Decoder,
   type Event,
+  entriesIn,
   errors,
   type Frame,
-  type GatewayError,
+  GatewayError,
   isObject,
   type Json,
   parseCalls,
@@ -65,7 +67,8 @@ export class MessagesDecoder implements Decoder {
     let parsed: unknown
     try {
       parsed = parseCalls(frame.data, inputOf)
-    } catch {
+    } catch (thrown) {
+      if (thrown instanceof GatewayError) return this.#fail(thrown)
       const text = frame.data.trim()
       if (text === '' || text === '[DONE]') return []
       return this.#fail(errors.invalidAnswer('it is not JSON'))
@@ -120,7 +123,7 @@ export class MessagesDecoder implements Decoder {
   #whole(message: Message, content: unknown[]): Event[] {
     const events = this.#messageStart(message)
     if (this.done) return events
-    for (const [index, block] of content.entries()) {
+    for (const [index, block] of entriesIn(content).entries()) {
       if (isObject(block)) events.push(...this.#blockStart(index, block as Block), ...this.#blockStop(index))
     }
     events.push(...this.#messageDelta(message, undefined), ...this.#messageStop())
@@ -153,7 +156,7 @@ export class MessagesDecoder implements Decoder {
     switch (block.type) {
       case 'text':
         if (block.text) events.push(...this.#delta(index, { type: 'text_delta', text: block.text }))
-        for (const citation of Array.isArray(block.citations) ? block.citations : []) this.#cite(index, citation)
+        for (const citation of entriesIn(block.citations)) this.#cite(index, citation)
         break
       case 'thinking':
         if (block.thinking) events.push(...this.#delta(index, { type: 'thinking_delta', thinking: block.thinking }))
@@ -168,7 +171,7 @@ export class MessagesDecoder implements Decoder {
         if (open instanceof JsonAnswer) this.#passages.drop()
         if (open.isTool) {
           this.#tools += 1
-          events.push(...this.#passages.release())
+          append(events, this.#passages.release())
         }
         events.push(...open.start())
       }
@@ -239,7 +242,8 @@ export class MessagesDecoder implements Decoder {
     if (this.#finished) return
     this.#finished = true
     for (const index of [...this.#open.keys()]) events.push(...this.#blockStop(index))
-    events.push(...this.#cited.end(), ...this.#passages.release())
+    append(events, this.#cited.end())
+    append(events, this.#passages.release())
     const explanation = said.stop_details?.explanation
     // A refusal before any output is free (field notes section 5).
     const free = stopReason === 'refusal' && !this.#emitted

@@ -1,5 +1,5 @@
 /** Content blocks whose input comes in pieces: client tool calls, structured answers, and blocks with no chat form. */
-import { type Event, newCallId, textIn, toolArguments } from '../../src/plugin.ts'
+import { type Event, GatewayError, newCallId, parseAnswer, textIn, toolArguments } from '../../src/plugin.ts'
 import type { Block } from './blocks.ts'
 import { fromWireName, JSON_TOOL } from './tool-name.ts'
 
@@ -91,11 +91,11 @@ export class JsonAnswer extends Call {
 class NativeBlock implements OpenBlock {
   readonly isTool = false
   readonly #provider: string
-  #block: Block
-  #pieces: string[] = []
+  readonly #block: Block
+  readonly #pieces: string[] = []
 
   constructor(block: Block, provider: string) {
-    this.#block = block
+    this.#block = { ...block }
     this.#provider = provider
   }
 
@@ -112,8 +112,9 @@ class NativeBlock implements OpenBlock {
   merge({ type: _, ...fields }: Record<string, unknown>): void {
     for (const [name, value] of Object.entries(fields)) {
       const before = this.#block[name]
-      const grows = typeof value === 'string' && typeof before === 'string'
-      this.#block = { ...this.#block, [name]: grows ? before + value : value }
+      const grown = typeof value === 'string' && typeof before === 'string' ? before + value : value
+      // Not by assignment: a field may be called __proto__.
+      Object.defineProperty(this.#block, name, { value: grown, writable: true, enumerable: true, configurable: true })
     }
   }
 
@@ -125,8 +126,9 @@ class NativeBlock implements OpenBlock {
   /** Input that the token limit cut off is left empty: on replay it has to be an object. */
   #input(): unknown {
     try {
-      return JSON.parse(this.#pieces.join(''))
-    } catch {
+      return parseAnswer(this.#pieces.join(''))
+    } catch (thrown) {
+      if (thrown instanceof GatewayError) throw thrown
       return {}
     }
   }

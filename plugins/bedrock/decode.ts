@@ -2,10 +2,11 @@
 import {
   type Decoder,
   type Event,
+  entriesIn,
   errors,
   type FinishReason,
   type Frame,
-  type GatewayError,
+  GatewayError,
   isObject,
   type Json,
   parseCalls,
@@ -60,7 +61,8 @@ export class ConverseDecoder implements Decoder {
     let payload: unknown
     try {
       payload = parseCalls(data, inputOf)
-    } catch {
+    } catch (thrown) {
+      if (thrown instanceof GatewayError) return this.#fail(thrown)
       if (data.trim() === '') return []
       return this.#fail(errors.invalidAnswer('it is not JSON'))
     }
@@ -108,7 +110,7 @@ export class ConverseDecoder implements Decoder {
       return this.#fail(error ?? errors.invalidAnswer('it is neither a message nor a readable error'))
     }
     const events = this.#begin()
-    for (const [index, block] of message.content.entries()) {
+    for (const [index, block] of entriesIn(message.content).entries()) {
       if (!isObject(block)) continue
       const { start, deltas } = piecesOf(block)
       events.push(...this.#blockStart(index, start))

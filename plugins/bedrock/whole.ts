@@ -1,5 +1,5 @@
 /** Blocks of a whole message, taken apart into the pieces in which a stream would have brought them. */
-import { isObject, type Json, listIn } from '../../src/plugin.ts'
+import { entriesIn, isObject, type Json } from '../../src/plugin.ts'
 
 export interface Pieces {
   /** As in `contentBlockStart`. */
@@ -17,8 +17,8 @@ export function piecesOf({ text, toolUse, reasoningContent: thought, citationsCo
     return { deltas: [{ reasoningContent: { text, signature, redactedContent } }] }
   }
   if (isObject(cited)) {
-    const citations = listIn(cited.citations).map(citation => ({ citation }))
-    return { deltas: [...listIn(cited.content), ...citations] }
+    const citations = entriesIn(cited.citations).map(citation => ({ citation }))
+    return { deltas: [...entriesIn(cited.content), ...citations] }
   }
   return { deltas: [{ text }] }
 }

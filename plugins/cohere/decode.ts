@@ -2,12 +2,14 @@
 import {
   type Decoder,
   type Event,
+  entriesIn,
   errors,
   type Frame,
-  type GatewayError,
+  GatewayError,
   guessStatus,
   isObject,
   type Json,
+  parseAnswer,
   readFault,
   type Target,
   textIn,
@@ -39,7 +41,8 @@ const NONE: Json = {}
 const PLAN = 'PLAN'
 const objectIn = (value: unknown): Json => (isObject(value) ? value : NONE)
 /** A list, or one thing in place of a list of one. */
-const allIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : value == null ? [] : [value])
+const allIn = (value: unknown): readonly unknown[] =>
+  Array.isArray(value) ? entriesIn(value) : value == null ? [] : [value]
 
 /** A whole answer takes the path of a stream, so that both give the same events. */
 export class CohereDecoder implements Decoder {
@@ -51,6 +54,8 @@ export class CohereDecoder implements Decoder {
   readonly #thinking: Thinking
   /** Where the text of each content block begins, by its index, and that of the plan. */
   readonly #starts = new Map<unknown, number>()
+  /** The answer itself, which stands behind thinking. */
+  #lastBlock: unknown
   #started = false
   #answerId = ''
 
@@ -67,8 +72,9 @@ export class CohereDecoder implements Decoder {
     if (this.done || text === '' || text.startsWith('[DONE]')) return out
     let payload: unknown
     try {
-      payload = JSON.parse(text)
-    } catch {
+      payload = parseAnswer(text)
+    } catch (thrown) {
+      if (thrown instanceof GatewayError) throw thrown
       payload = undefined
     }
     if (isObject(payload)) this.#event(textIn(payload.type) ?? name, payload, out)
@@ -152,7 +158,10 @@ export class CohereDecoder implements Decoder {
    */
   #say(content: unknown, index: unknown, out: Event[]): void {
     this.#begin(undefined, out)
-    if (!this.#starts.has(index)) this.#starts.set(index, this.#choice.given)
+    if (!this.#starts.has(index)) {
+      this.#starts.set(index, this.#choice.given)
+      if (index !== PLAN) this.#lastBlock = index
+    }
     this.#choice.read({ content: typeof content === 'string' ? content : allIn(content) }, this.#answerId, out)
   }
 
@@ -179,11 +188,6 @@ export class CohereDecoder implements Decoder {
     const from = this.#starts.get(type === PLAN ? PLAN : (block ?? this.#lastBlock))
     if (from === undefined || type === 'THINKING_CONTENT') return NONE
     return { start_index: from + Number(start), end_index: from + Number(end) }
-  }
-
-  /** The answer itself, which stands behind thinking. */
-  get #lastBlock(): unknown {
-    return [...this.#starts.keys()].findLast(index => index !== PLAN)
   }
 
   #finish({ finish_reason: given, usage: report, error }: Json, out: Event[]): void {

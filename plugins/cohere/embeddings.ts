@@ -1,6 +1,6 @@
 /** Cohere's embeddings (wire/mistral-cohere-jina-voyage.md section B3): one list of vectors for each form asked for. */
 import { type Decoder, type EmbeddingRequest, isObject, type Target, type WireRequest } from '../../src/plugin.ts'
-import { textsOf, vectorsWanted } from '../embeddings/inputs.ts'
+import { textsOf, valuesWanted, vectorsWanted } from '../embeddings/inputs.ts'
 import { embeddingsOf, promptTokens, refusal } from '../embeddings/openai-form.ts'
 import { parsed, WholeDecoder } from '../embeddings/whole.ts'
 
@@ -25,7 +25,7 @@ export function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target)
 
 export const decoder = (target: Target, input?: Readonly<EmbeddingRequest>): Decoder =>
   new WholeDecoder(frame => {
-    const answer = parsed(frame)
+    const answer = parsed(frame, valuesWanted(input))
     const lists = isObject(answer) ? answer.embeddings : undefined
     if (!isObject(answer) || !isObject(lists)) throw refusal(answer, target)
     const vectors = lists.float ?? lists.base64

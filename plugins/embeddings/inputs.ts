@@ -12,6 +12,19 @@ export function textsOf({ input, model }: Readonly<EmbeddingRequest>): string[] 
   return texts
 }
 
+/** No model makes longer vectors. */
+const MAX_DIMENSIONS = 8192
+/** Of an answer's entry besides its vector, and of all else. */
+const ENTRY_VALUES = 16
+const OTHER_VALUES = 1000
+
+/** JSON values that an answer may hold, by what was asked for; undefined when the request is not known. */
+export function valuesWanted(request: Readonly<EmbeddingRequest> | undefined): number | undefined {
+  const wanted = vectorsWanted(request)
+  if (wanted === undefined) return undefined
+  return wanted * ((request?.dimensions ?? MAX_DIMENSIONS) + ENTRY_VALUES) + OTHER_VALUES
+}
+
 /** How many vectors an answer must hold; any number when the request is not known. */
 export function vectorsWanted(request: Readonly<EmbeddingRequest> | undefined): number | undefined {
   const input = request?.input

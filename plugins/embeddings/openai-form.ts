@@ -1,5 +1,6 @@
 /** Answers in the OpenAI form (wire/openai.md section 6), which most providers of embeddings give. */
 import {
+  type EmbeddingRequest,
   type Embeddings,
   type Event,
   errors,
@@ -13,7 +14,7 @@ import {
   upstreamError,
   upstreamErrorFrom,
 } from '../../src/plugin.ts'
-import { vectorsWanted } from './inputs.ts'
+import { valuesWanted, vectorsWanted } from './inputs.ts'
 import { sliceOf } from './slice.ts'
 import { parsed, WholeDecoder } from './whole.ts'
 
@@ -30,18 +31,19 @@ export const openAiFormWire = (
   wire,
   encode,
   // Large answers pass as they are; the others are read and put in order.
-  decoder: (_mode, target, input) => new WholeDecoder(frame => read(frame, target, vectorsWanted(input))),
+  decoder: (_mode, target, input) => new WholeDecoder(frame => read(frame, target, input)),
   error,
 })
 
-function read(frame: Frame, target: Target, wanted: number | undefined): Event[] {
+function read(frame: Frame, target: Target, input: Readonly<EmbeddingRequest> | undefined): Event[] {
+  const wanted = vectorsWanted(input)
   const slice = frame.bytes && sliceOf(frame.bytes)
   if (slice) {
     checkCount(slice.count, wanted)
     const value: Embeddings = { encoding: slice.encoding }
     return [...usageIn(slice.envelope), { type: 'result', value, bytes: slice.data }]
   }
-  const answer = parsed(frame)
+  const answer = parsed(frame, valuesWanted(input))
   if (!isObject(answer) || !Array.isArray(answer.data)) throw refusal(answer, target)
   return [...usageIn(answer), { type: 'result', value: embeddingsOf(inOrder(answer.data), wanted) }]
 }

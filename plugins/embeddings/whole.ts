@@ -1,5 +1,5 @@
 /** Decoder of an answer that comes at once. */
-import { type Decoder, type Event, errors, type Frame, GatewayError } from '../../src/plugin.ts'
+import { type Decoder, type Event, errors, type Frame, GatewayError, parseAnswer } from '../../src/plugin.ts'
 
 /** What `read` makes of the body; a GatewayError that it throws is the answer's error. */
 export class WholeDecoder implements Decoder {
@@ -29,11 +29,12 @@ export class WholeDecoder implements Decoder {
   }
 }
 
-/** The body as JSON. Throws the error of an answer that is none. */
-export function parsed({ data }: Frame): unknown {
+/** The body as JSON, with so many values at most. Throws the error of an answer that is none, or holds more. */
+export function parsed({ data }: Frame, most?: number): unknown {
   try {
-    return JSON.parse(data)
-  } catch {
+    return parseAnswer(data, most)
+  } catch (thrown) {
+    if (thrown instanceof GatewayError) throw thrown
     throw errors.invalidAnswer('it is not JSON')
   }
 }

@@ -1,13 +1,16 @@
 /** The function calls of one candidate. They come whole, or opened, filled and closed part by part. */
 import {
   type Event,
+  entriesIn,
   errors,
   type GatewayError,
   type Json,
+  MAX_CALLS,
   seal,
   type Target,
   textIn,
   toolArguments,
+  tooManyCalls,
 } from '../../src/plugin.ts'
 import { PartialArgs } from './partial-args.ts'
 import { fromWireName } from './tool-name.ts'
@@ -49,7 +52,7 @@ export class Calls {
       // An end without a beginning says nothing.
       return args == null && pieces == null ? undefined : errors.invalidAnswer('a function call has no name')
     }
-    for (const piece of this.#open && Array.isArray(pieces) ? pieces : []) {
+    for (const piece of this.#open ? entriesIn(pieces) : []) {
       if (!this.#open?.args.add(piece)) return errors.invalidAnswer('the arguments of a function call are unreadable')
     }
     if (!continues) this.close(answerId, out)
@@ -65,6 +68,7 @@ export class Calls {
   }
 
   #emit(call: Omit<OpenCall, 'args'>, args: string, answerId: string, out: Event[]): void {
+    if (this.#count === MAX_CALLS) throw tooManyCalls()
     const index = this.#count++
     // Ids are usually absent; one that another call has would join the two.
     const known = call.id !== undefined && !this.#ids.has(call.id)

@@ -1,6 +1,7 @@
 /** One candidate of an answer as it grows: parts in, events out. */
 import {
   type Event,
+  entriesIn,
   type FinishReason,
   type GatewayError,
   isObject,
@@ -63,7 +64,7 @@ export class Choice {
   /** Reads a candidate of a chunk; returns an error when what it says makes no answer. */
   read(candidate: Json, answerId: string, out: Event[]): GatewayError | undefined {
     const { content, groundingMetadata: grounding, citationMetadata: citations } = candidate
-    for (const part of isObject(content) && Array.isArray(content.parts) ? content.parts : []) {
+    for (const part of isObject(content) ? entriesIn(content.parts) : []) {
       const error = isObject(part) ? this.#part(part, answerId, out) : undefined
       if (error) return error
     }

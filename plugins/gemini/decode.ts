@@ -1,13 +1,16 @@
 /** generateContent answers, whole and streamed, as events (wire/google.md sections 3 and 4). */
 import {
+  append,
   type Decoder,
   type Event,
+  entriesIn,
   errors,
   type Frame,
-  type GatewayError,
+  GatewayError,
   indexIn,
   isObject,
   type Json,
+  MAX_CHOICES,
   parseCalls,
   type Target,
   textIn,
@@ -58,7 +61,11 @@ export class GenerateDecoder implements Decoder {
     let parsed: unknown
     try {
       parsed = parseCalls(data, argumentsOf)
-    } catch {
+    } catch (thrown) {
+      if (thrown instanceof GatewayError) {
+        this.#fail(thrown, out)
+        return out
+      }
       const text = data.trim()
       if (text === '') return out
       if (text === '[DONE]') this.done = true
@@ -66,7 +73,7 @@ export class GenerateDecoder implements Decoder {
       return out
     }
     // S23: without event framing an answer is a list of chunks.
-    for (const chunk of Array.isArray(parsed) ? parsed : [parsed]) {
+    for (const chunk of Array.isArray(parsed) ? entriesIn(parsed) : [parsed]) {
       if (!this.#failed) this.#chunk(chunk, out)
     }
     return out
@@ -84,15 +91,16 @@ export class GenerateDecoder implements Decoder {
       return out
     }
     const ends: Event[] = []
+    const answered = choices.filter(choice => choice.answered)
     for (const choice of choices) {
-      const spare = choices.some(other => other !== choice && other.answered)
+      const spare = answered.length > (choice.answered ? 1 : 0)
       const error = choice.close(this.#answerId, spare, ends)
       if (!error) continue
       this.#fail(error, out)
       return out
     }
     this.#report(out)
-    out.push(...ends)
+    append(out, ends)
     this.done = true
     return out
   }
@@ -115,7 +123,7 @@ export class GenerateDecoder implements Decoder {
       out.push({ type: 'tier', tier })
     }
     if (isObject(feedback) && textIn(feedback.blockReason)) this.#blocked = true
-    for (const [position, candidate] of (Array.isArray(candidates) ? candidates : []).entries()) {
+    for (const [position, candidate] of entriesIn(candidates, MAX_CHOICES).entries()) {
       if (!isObject(candidate)) continue
       const choice = this.#choice(indexIn(candidate.index) ?? position)
       const error = choice.read(candidate, this.#answerId, out)

@@ -13,7 +13,7 @@ import {
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
-import { textsOf, vectorsWanted } from '../embeddings/inputs.ts'
+import { textsOf, valuesWanted, vectorsWanted } from '../embeddings/inputs.ts'
 import { embeddingsOf, promptTokens } from '../embeddings/openai-form.ts'
 import { parsed, WholeDecoder } from '../embeddings/whole.ts'
 import { faultOf } from './fault.ts'
@@ -90,7 +90,7 @@ export const methods: readonly Method[] = [batch, predict, embedContent]
 
 export const decoder = ({ vectors, tokens }: Method, target: Target, input?: Readonly<EmbeddingRequest>): Decoder =>
   new WholeDecoder((frame): Event[] => {
-    const answer = parsed(frame)
+    const answer = parsed(frame, valuesWanted(input))
     const fault = faultOf(answer, target)
     if (fault) throw fault
     if (!isObject(answer)) throw errors.invalidAnswer('it is not a JSON object')

@@ -3,17 +3,17 @@ import {
   Citations,
   countIn,
   type Event,
+  entriesIn,
   isObject,
   type Json,
-  listIn,
   type Place,
   placeIn,
   textIn,
 } from '../../src/plugin.ts'
 import { unitsOf } from './byte-offsets.ts'
 
-/** Segments that are nowhere in the text, before no more are looked for: each costs a look at all of it. */
-const MAX_LOST = 16
+/** How often all of the text may be looked at for segments: one that is far away, or nowhere in it, costs a look. */
+const MAX_LOOKS = 16
 
 export class Grounding {
   readonly #citations: Citations
@@ -24,7 +24,8 @@ export class Grounding {
   readonly #chunks: unknown[] = []
   readonly #supports: Json[] = []
   readonly #cited: Json[] = []
-  #lost = 0
+  /** Characters that were looked at. */
+  #looked = 0
 
   /** `keepsText` says that places in the text are wanted. */
   constructor(choice: number, keepsText: boolean) {
@@ -43,17 +44,17 @@ export class Grounding {
 
   /** Comes late, and again and again: as more of it, or as all of it once more. */
   ground({ groundingChunks: chunks, groundingSupports: supports, webSearchQueries: queries }: Json): void {
-    for (const query of listIn(queries)) this.#queries.add(String(query))
-    const found = listIn(chunks)
+    for (const query of entriesIn(queries)) this.#queries.add(String(query))
+    const found = entriesIn(chunks)
     const known = this.#chunks.length
     const isAll = found.length >= known && this.#chunks.every((chunk, at) => addressOf(chunk) === addressOf(found[at]))
     for (const chunk of isAll ? found.slice(known) : found) this.#chunks.push(chunk)
-    for (const support of listIn(supports)) if (isObject(support)) this.#supports.push(support)
+    for (const support of entriesIn(supports)) if (isObject(support)) this.#supports.push(support)
   }
 
   /** Sources that the text repeats; the two surfaces have names of their own for them. */
   cite({ citations, citationSources }: Json): void {
-    for (const citation of listIn(citations ?? citationSources)) if (isObject(citation)) this.#cited.push(citation)
+    for (const citation of entriesIn(citations ?? citationSources)) if (isObject(citation)) this.#cited.push(citation)
   }
 
   /** Tells all of it: first what has a place. */
@@ -65,7 +66,7 @@ export class Grounding {
       if (!place) continue
       const support = this.#supports[at]
       if (!support) this.#add(segment, place, out)
-      for (const index of listIn(support?.groundingChunkIndices)) {
+      for (const index of entriesIn(support?.groundingChunkIndices)) {
         this.#add(webOf(this.#chunks[Number(index)]), place, out)
       }
     }
@@ -91,11 +92,14 @@ export class Grounding {
       const words = textIn(segment.text)
       if (words === undefined) return countIn(segment.partIndex) ? undefined : told
       if (told && text.slice(told.start, told.end) === words) return told
-      if (this.#lost === MAX_LOST) return undefined
+      if (this.#looked > MAX_LOOKS * text.length) return undefined
       let start = text.indexOf(words, behind)
-      if (start < 0) start = text.indexOf(words)
-      if (start < 0) this.#lost++
-      else behind = start + words.length
+      this.#looked += (start < 0 ? text.length : start) - behind
+      if (start < 0) {
+        start = text.indexOf(words)
+        this.#looked += start < 0 ? text.length : start
+      }
+      if (start >= 0) behind = start + words.length
       return placeIn(start, start + words.length)
     }
   }

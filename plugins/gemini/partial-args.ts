@@ -1,7 +1,7 @@
 /** Arguments of a function call that come as values at JSON paths: `$.recipe.items[0].name` (wire/google.md section 4). */
-import { isObject, type Json } from '../../src/plugin.ts'
+import { isObject, type Json, MAX_LEVELS } from '../../src/plugin.ts'
 
-/** No list of arguments is longer; a path that says so is wrong. */
+/** All lists of arguments together are no longer; a path that says so is wrong. */
 const MAX_ITEMS = 65_536
 
 type Step = string | number
@@ -9,6 +9,9 @@ type Step = string | number
 export class PartialArgs {
   /** Without prototypes, so that any name is only a name. */
   readonly #root: Json = Object.create(null)
+
+  /** Places in lists, empty ones among them. */
+  #items = 0
 
   /** Adds one entry of `partialArgs`; texts at one path are pieces of one text. False for what cannot be read. */
   add(entry: unknown): boolean {
@@ -19,6 +22,7 @@ export class PartialArgs {
     let holder: Json | unknown[] = this.#root
     for (const [i, step] of steps.entries()) {
       if (Array.isArray(holder) !== (typeof step === 'number')) return false
+      if (Array.isArray(holder) && !this.#reaches(holder, Number(step))) return false
       const inner: unknown = Reflect.get(holder, step)
       const next = steps[i + 1]
       if (next === undefined) {
@@ -33,6 +37,12 @@ export class PartialArgs {
       else return false
     }
     return false
+  }
+
+  /** False for a place that would make the lists too long. */
+  #reaches({ length }: readonly unknown[], index: number): boolean {
+    this.#items += Math.max(0, index + 1 - length)
+    return this.#items <= MAX_ITEMS
   }
 
   /** The arguments so far, as JSON text. */
@@ -51,7 +61,7 @@ function stepsOf(path: unknown): Step[] | undefined {
     const match = token.exec(path)
     if (!match) return undefined
     const [, name, index, single, double] = match
-    if (index !== undefined && Number(index) >= MAX_ITEMS) return undefined
+    if (steps.length === MAX_LEVELS || (index !== undefined && Number(index) >= MAX_ITEMS)) return undefined
     steps.push(index === undefined ? (name ?? single ?? double ?? '') : Number(index))
   }
   return steps.length > 0 ? steps : undefined

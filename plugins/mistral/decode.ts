@@ -36,7 +36,9 @@ export class MistralDecoder implements Decoder {
     const { data } = frame
     const events = named(this.#chat.frame(frame))
     // Few frames hold these keys, and none does in its text, where quotes are escaped.
-    if (!data.includes('"signature"') && !data.includes('"service_tier"')) return this.#thinking.mark(events)
+    const failed = events.at(-1)?.type === 'error'
+    if (failed || (!data.includes('"signature"') && !data.includes('"service_tier"')))
+      return this.#thinking.mark(events)
     const chunk = parsed(data)
     const out = this.#thinking.mark(events, signaturesIn(chunk))
     const tier = tierIn(chunk)

@@ -2,7 +2,15 @@
  * Thinking that its provider wants back, but that nothing marks as its own: it is given a seal on the way out, and
  * only what is sealed for the target goes back.
  */
-import { type Event, type Message, type ReasoningEvent, seal, type Target } from '../../src/plugin.ts'
+import {
+  type Event,
+  MAX_REASONING_BLOCKS,
+  type Message,
+  type ReasoningEvent,
+  seal,
+  type Target,
+  tooManyBlocks,
+} from '../../src/plugin.ts'
 import { replayDetails } from '../openai/reasoning-details.ts'
 
 /**
@@ -50,6 +58,7 @@ export class Thinking {
     let block = this.#open.get(event.choice)
     if (block === undefined) {
       block = this.#counts.get(event.choice) ?? 0
+      if (block === MAX_REASONING_BLOCKS) throw tooManyBlocks()
       this.#counts.set(event.choice, block + 1)
       this.#open.set(event.choice, block)
     }

@@ -1,13 +1,26 @@
 /** What the items of one answer share while it is read: the counts that make indexes and places, and the target. */
-import { Citations, type Event, isObject, placeIn, type Target, textIn } from '../../src/plugin.ts'
+import {
+  Citations,
+  type Count,
+  type Event,
+  isObject,
+  MAX_CALLS,
+  MAX_REASONING_BLOCKS,
+  placeIn,
+  type Target,
+  textIn,
+  tooManyBlocks,
+  tooManyCalls,
+} from '../../src/plugin.ts'
 import type { Position } from './replay.ts'
 
 export class Answer {
   readonly target: Target
+  /** Of the values in all calls. */
+  readonly count: Count = { values: 0 }
   /** Calls that the client must make; the index of a tool event counts these, not the provider's items. */
   calls = 0
-  /** Reasoning items; the block of a reasoning event. */
-  blocks = 0
+  #blocks = 0
   /** Searches that the provider charges for. */
   searches = 0
   /** Characters of text so far, of all messages. */
@@ -26,9 +39,17 @@ export class Answer {
     return [this.#spoken, this.#items++]
   }
 
+  /** Throws the failure of an answer with more calls than any has. */
   call(): number {
+    if (this.calls === MAX_CALLS) throw tooManyCalls()
     this.#spoken++
     return this.calls++
+  }
+
+  /** The number of a block of reasoning. Throws the failure of an answer with more than any has. */
+  block(): number {
+    if (this.#blocks === MAX_REASONING_BLOCKS) throw tooManyBlocks()
+    return this.#blocks++
   }
 
   /** A message begins to speak. Without phases a client joins all text, so only the first counts. */

@@ -23,7 +23,7 @@ export class CallItem {
   constructor(item: Json, answer: Answer, out: Event[]) {
     this.#answer = answer
     this.#custom = item.type === 'custom_tool_call'
-    this.#held = new Arguments(this.#custom)
+    this.#held = new Arguments(this.#custom, answer.count)
     answer.place()
     this.#begin(item, out)
   }

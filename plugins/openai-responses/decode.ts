@@ -2,13 +2,13 @@
 import {
   type Decoder,
   type Event,
+  entriesIn,
   errors,
   type FinishReason,
   type Frame,
-  type GatewayError,
+  GatewayError,
   isObject,
   type Json,
-  listIn,
   parseCalls,
   type Target,
   textIn,
@@ -58,8 +58,9 @@ export class ResponsesDecoder implements Decoder {
     let payload: unknown
     try {
       payload = parseCalls(data, argumentsOf)
-    } catch {
-      this.#text(name, data.trim(), out)
+    } catch (thrown) {
+      if (thrown instanceof GatewayError) this.#fail(thrown, out)
+      else this.#text(name, data.trim(), out)
       return out
     }
     if (isObject(payload)) this.#event(payload.type ?? name, payload, out)
@@ -155,7 +156,7 @@ export class ResponsesDecoder implements Decoder {
   #finish(status: string, response: Json, out: Event[]): void {
     this.#start(response, out)
     const failure = failureOf(status, response, this.#target)
-    if (!failure) this.#complete(listIn(response.output), out)
+    if (!failure) this.#complete(entriesIn(response.output), out)
     const usage = usageOf(response)
     if (usage) out.push({ type: 'usage', usage })
     const tier = textIn(response.service_tier)

@@ -1,5 +1,5 @@
 /** The items of an answer as they grow: events of the wire in, our events out (wire/openai.md sections 4.3 and 4.4). */
-import { type Event, isObject, type Json, listIn, type Phase, textIn } from '../../src/plugin.ts'
+import { type Event, entriesIn, isObject, type Json, listIn, type Phase, textIn } from '../../src/plugin.ts'
 import type { Answer } from './answer.ts'
 import { CallItem } from './call.ts'
 import { FORMAT, nativeBlock, type Position, sealReasoning } from './replay.ts'
@@ -59,7 +59,7 @@ export class MessageItem implements Item {
   }
 
   done({ content }: Json, out: Event[]): void {
-    for (const [index, part] of listIn(content).entries()) {
+    for (const [index, part] of entriesIn(content).entries()) {
       if (!isObject(part)) continue
       if (this.#begins(index)) {
         if (part.type === 'refusal') this.#say('refusal', part.refusal, out)
@@ -68,7 +68,7 @@ export class MessageItem implements Item {
           rate(part.logprobs, out)
         }
       }
-      for (const annotation of listIn(part.annotations)) this.#answer.cite(annotation, this.#starts.get(index)!, out)
+      for (const annotation of entriesIn(part.annotations)) this.#answer.cite(annotation, this.#starts.get(index)!, out)
     }
   }
 
@@ -111,7 +111,7 @@ export class ReasoningItem implements Item {
   constructor(answer: Answer) {
     this.#answer = answer
     this.#position = answer.place()
-    this.#block = answer.blocks++
+    this.#block = answer.block()
   }
 
   piece(kind: string, event: Json, out: Event[]): void {
@@ -122,8 +122,8 @@ export class ReasoningItem implements Item {
 
   done(item: Json, out: Event[]): void {
     if (!this.#streamed) {
-      for (const [index, part] of listIn(item.summary).entries()) this.#whole(`${index}`, part, out)
-      for (const [index, part] of listIn(item.content).entries()) this.#whole(`text ${index}`, part, out)
+      for (const [index, part] of entriesIn(item.summary).entries()) this.#whole(`${index}`, part, out)
+      for (const [index, part] of entriesIn(item.content).entries()) this.#whole(`text ${index}`, part, out)
     }
     this.seal(item, out)
   }

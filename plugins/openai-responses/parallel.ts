@@ -1,7 +1,10 @@
 /** The pseudo-call `parallel`: models sometimes wrap several calls in one, which no client could answer. */
-import { isObject, type Json, listIn, parseCalls } from '../../src/plugin.ts'
+import { isObject, type Json, listIn, MAX_CALLS, parseAnswer, parseCalls } from '../../src/plugin.ts'
 
 export const PARALLEL = 'parallel'
+
+/** Longer ones are those of a tool. */
+const MAX_CHARACTERS = 1024 * 1024
 
 const RECIPIENT = /^functions\.(.+)$/s
 
@@ -16,16 +19,18 @@ interface WrappedCall {
  * (wire/openai.md section 4.3). Undefined for anything else: then it is a tool of that name.
  */
 export function wrappedCalls(args: string): WrappedCall[] | undefined {
+  if (args.length > MAX_CHARACTERS) return undefined
   let plain: unknown
   let parsed: unknown
   try {
-    plain = JSON.parse(args)
+    plain = parseAnswer(args)
     parsed = parseCalls(args, (_, name) => (name === 'tool_uses' ? 'parameters' : undefined))
   } catch {
     return undefined
   }
   const calls: WrappedCall[] = []
   const uses = usesIn(parsed)
+  if (uses.length > MAX_CALLS) return undefined
   for (const [i, use] of usesIn(plain).entries()) {
     const name = isObject(use) ? RECIPIENT.exec(String(use.recipient_name))?.[1] : undefined
     if (name === undefined || !isObject(use) || !isObject(use.parameters)) return undefined

@@ -1,11 +1,11 @@
 /** The arguments of one tool call as they come, in pieces that may be cut anywhere. */
-import { errors, isObject } from '../../src/plugin.ts'
+import { type Count, errors, excessive, isObject, MAX_ANSWER_VALUES, Shape } from '../../src/plugin.ts'
 
 const MAX_CHARACTERS = 32 * 1024 * 1024
 
 /**
  * Each piece is looked at once: to look at all of a text that grows costs the square of its length. Throws a
- * GatewayError for more than 32 Mi characters.
+ * GatewayError for more than 32 Mi characters, and for what passes the bounds of an answer.
  */
 export class Arguments {
   /** Any text, as the input of a custom tool is: nothing of it is looked at. */
@@ -16,17 +16,13 @@ export class Arguments {
   #given = false
   /** The first character that is no space. */
   #opening: string | undefined
-  #depth = 0
-  #quoted = false
-  #escaped = false
-  /** The bracket that opened them has closed. */
-  #closed = false
-  /** Something follows behind that. */
-  #overrun = false
+  readonly #shape: Shape
   #isObject: boolean | undefined
 
-  constructor(free = false) {
+  /** `count`: of the values in all calls of the answer. */
+  constructor(free: boolean, count: Count) {
     this.#free = free
+    this.#shape = new Shape(MAX_ANSWER_VALUES, count)
   }
 
   /** They go out as they come, because they begin like an object or may be anything. */
@@ -36,7 +32,7 @@ export class Arguments {
 
   /** True for a whole JSON object. */
   get isObject(): boolean {
-    if (!this.direct || !this.#closed || this.#overrun) return false
+    if (!this.direct || !this.#shape.closed || this.#shape.overrun) return false
     this.#isObject ??= holdsObject(this.text)
     return this.#isObject
   }
@@ -66,19 +62,9 @@ export class Arguments {
     }
     if (this.#free) return
     this.#opening ??= piece.trimStart()[0]
-    if (this.direct) for (let at = 0; at < piece.length; at++) this.#look(piece[at]!)
-  }
-
-  #look(char: string): void {
-    if (this.#closed) {
-      if (char.trim() !== '') this.#overrun = true
-    } else if (this.#quoted) {
-      if (this.#escaped) this.#escaped = false
-      else if (char === '\\') this.#escaped = true
-      else if (char === '"') this.#quoted = false
-    } else if (char === '"') this.#quoted = true
-    else if (char === '{' || char === '[') this.#depth++
-    else if ((char === '}' || char === ']') && --this.#depth === 0) this.#closed = true
+    if (!this.direct) return
+    this.#shape.add(piece)
+    if (this.#shape.excess) throw excessive(this.#shape)
   }
 }
 

@@ -1,6 +1,8 @@
 /** One choice of an answer as it grows: deltas and whole messages in, events out. */
 import {
+  type Count,
   type Event,
+  entriesIn,
   type FinishReason,
   type GatewayError,
   isObject,
@@ -41,10 +43,11 @@ export class Choice {
   #audioWhole = false
   #touched = false
 
-  constructor(index: number, target: Target) {
+  /** `count`: of the values in all calls of the answer. */
+  constructor(index: number, target: Target, count: Count = { values: 0 }) {
     this.#index = index
     this.#details = new ReasoningDetails(index, target)
-    this.#tools = new ToolCalls(index)
+    this.#tools = new ToolCalls(index, count)
     this.#cited = new Cited(index)
     this.#tags = new ThinkTags(index)
   }
@@ -91,8 +94,8 @@ export class Choice {
     }
     if (Array.isArray(calls)) this.#calls(calls, answerId, out)
     else if (isObject(call)) this.#calls([{ index: 0, function: call }], answerId, out)
-    if (Array.isArray(images)) for (const image of images) this.#image(image, out)
-    if (Array.isArray(annotations)) for (const note of annotations) this.annotate(note, out)
+    for (const image of entriesIn(images)) this.#image(image, out)
+    for (const note of entriesIn(annotations)) this.annotate(note, out)
     if (isObject(audio)) this.#audio(audio, out)
     if (out.length > before) this.#touched = true
   }
@@ -213,7 +216,7 @@ export class Choice {
 
   /** C7: content as a list of parts, thinking among them. */
   #parts(parts: readonly unknown[], out: Event[]): void {
-    for (const part of parts) {
+    for (const part of entriesIn(parts)) {
       if (typeof part === 'string') this.#text(part, out)
       else if (isObject(part)) this.#part(part, out)
     }

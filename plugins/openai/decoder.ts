@@ -1,14 +1,17 @@
 /** Reads answers of the chat completions wire, as far as its many speakers agree. Ids such as C14 name edge cases. */
 import {
+  type Count,
   type Decoder,
   type Event,
+  entriesIn,
   errors,
   type Frame,
-  type GatewayError,
+  GatewayError,
   guessStatus,
   indexIn,
   isObject,
   type Json,
+  MAX_CHOICES,
   parseCalls,
   readFault,
   type Target,
@@ -42,6 +45,8 @@ export class ChatDecoder implements Decoder {
   readonly #target: Target
   /** By the provider's index; sparse. */
   readonly #choices: (Choice | undefined)[] = []
+  /** Of the values in all calls. */
+  readonly #count: Count = { values: 0 }
   #done = false
   #failed = false
   #started = false
@@ -85,8 +90,9 @@ export class ChatDecoder implements Decoder {
     let chunk: unknown
     try {
       chunk = parseCalls(json, argumentsOf)
-    } catch {
-      if (name === 'error') this.#refuse({ message: json }, out)
+    } catch (thrown) {
+      if (thrown instanceof GatewayError) this.#fail(thrown, out)
+      else if (name === 'error') this.#refuse({ message: json }, out)
       else this.#fail(errors.invalidAnswer(this.#unary ? 'it is not JSON' : 'one of its events is not JSON'), out)
       return out
     }
@@ -140,7 +146,7 @@ export class ChatDecoder implements Decoder {
   }
 
   #chunk(chunk: Json, out: Event[]): void {
-    const choices: unknown[] | undefined = Array.isArray(chunk.choices) ? chunk.choices : undefined
+    const choices = Array.isArray(chunk.choices) ? entriesIn(chunk.choices, MAX_CHOICES) : undefined
     const usage = usageIn(chunk, choices?.[0])
     if (usage) {
       if (usage.web_search !== undefined) this.#searchesCounted = true
@@ -192,7 +198,7 @@ export class ChatDecoder implements Decoder {
     const index = indexIn(value.index) ?? position
     let choice = this.#choices[index]
     if (choice === undefined) {
-      choice = new Choice(index, this.#target)
+      choice = new Choice(index, this.#target, this.#count)
       this.#choices[index] = choice
       if (this.#expectsLists) choice.expectLists()
     }
@@ -219,7 +225,7 @@ export class ChatDecoder implements Decoder {
     for (const name of SOURCES) {
       const list = chunk[name]
       // Some providers repeat them in every chunk.
-      if (!Array.isArray(list) || list.length <= (this.#lists?.get(name)?.length ?? 0)) continue
+      if (!Array.isArray(list) || entriesIn(list).length <= (this.#lists?.get(name)?.length ?? 0)) continue
       this.#lists ??= new Map()
       this.#lists.set(name, list)
       this.#expectsLists = true

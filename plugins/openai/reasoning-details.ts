@@ -4,13 +4,16 @@
  */
 import {
   type Event,
+  entriesIn,
   indexIn,
   isObject,
   type Json,
+  MAX_REASONING_BLOCKS,
   type Message,
   type ReasoningEvent,
   seal,
   type Target,
+  tooManyBlocks,
   unseal,
 } from '../../src/plugin.ts'
 
@@ -34,7 +37,8 @@ const textField = (type: unknown): 'summary' | 'text' => (type === 'reasoning.su
 export class ReasoningDetails {
   readonly #choice: number
   readonly #target: Target
-  readonly #blocks: Block[] = []
+  /** By type and index, each in its order. */
+  readonly #blocks = new Map<string, Block[]>()
   #count = 0
   #open: Block | undefined
 
@@ -46,8 +50,7 @@ export class ReasoningDetails {
   /** Returns whether the entries held any text, new or repeated. */
   read(entries: readonly unknown[], out: Event[]): boolean {
     let told = false
-    for (let position = 0; position < entries.length; position++) {
-      const entry = entries[position]
+    for (const [position, entry] of entriesIn(entries).entries()) {
       if (!isObject(entry)) continue
       const type = typeof entry.type === 'string' ? entry.type : 'reasoning.text'
       const text = entry[textField(type)]
@@ -71,7 +74,7 @@ export class ReasoningDetails {
   }
 
   #entry(entry: Json, type: string, text: string, index: number, out: Event[]): void {
-    const known = this.#blocks.findLast(block => block.type === type && block.index === index && sameId(block, entry))
+    const known = this.#blocks.get(`${index} ${type}`)?.findLast(block => sameId(block, entry))
     const fresh = known ? beyond(known, text) : text
     let block = known
     if (!block) block = this.#begin(type, index)
@@ -95,9 +98,13 @@ export class ReasoningDetails {
   }
 
   #begin(type: string, index: number): Block {
+    if (this.#count === MAX_REASONING_BLOCKS) throw tooManyBlocks()
     const number = this.#count++
     const block: Block = { number, type, index, rest: {}, text: '', cumulative: undefined, sealed: false }
-    this.#blocks.push(block)
+    const key = `${index} ${type}`
+    const known = this.#blocks.get(key)
+    if (known) known.push(block)
+    else this.#blocks.set(key, [block])
     return block
   }
 
@@ -123,7 +130,9 @@ const tellsMore = ({ rest }: Block, entry: Json): boolean =>
 /** The part of `text` that is new: some providers repeat all that they said before (C24). */
 function beyond(block: Block, text: string): string {
   if (text === '' || block.text === '' || block.cumulative === false) return text
-  const repeats = text.startsWith(block.text) && (block.cumulative || text.length > block.text.length)
+  const isLonger = text.length > block.text.length
+  const repeats =
+    (isLonger || (block.cumulative === true && text.length === block.text.length)) && text.startsWith(block.text)
   block.cumulative ??= repeats
   return repeats ? text.slice(block.text.length) : text
 }

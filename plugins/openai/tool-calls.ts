@@ -1,14 +1,18 @@
 /** The tool calls of one choice, put together from deltas that number, name and quote them in many ways. */
 import {
+  type Count,
   type Event,
+  entriesIn,
   errors,
   type GatewayError,
   indexIn,
   isObject,
   type Json,
+  MAX_CALLS,
   type ToolEvent,
   textIn,
   toolArguments,
+  tooManyCalls,
 } from '../../src/plugin.ts'
 import { Arguments } from './arguments.ts'
 
@@ -31,13 +35,22 @@ interface Call {
 export class ToolCalls {
   readonly #choice: number
   readonly #calls: Call[] = []
+  /** The first call of each id, how many have it, and the last call of each slot. */
+  readonly #byId = new Map<string, Call>()
+  readonly #copies = new Map<string, number>()
+  readonly #bySlot = new Map<number, Call>()
+  /** Of all calls of the answer. */
+  readonly #count: Count
+  /** Calls before this one have been opened. */
+  #next = 0
   #opened = 0
   /** The call that is being told. Others wait until it is whole: clients take a call for done when another begins. */
   #current: Call | undefined
   #answerId = ''
 
-  constructor(choice: number) {
+  constructor(choice: number, count: Count) {
     this.#choice = choice
+    this.#count = count
   }
 
   get empty(): boolean {
@@ -52,17 +65,23 @@ export class ToolCalls {
   /** Reads `tool_calls` of a delta or message. `answerId` makes ids for calls that have none. */
   read(list: readonly unknown[], answerId: string, out: Event[]): void {
     this.#answerId = answerId
-    for (let position = 0; position < list.length; position++) {
-      const delta = list[position]
+    for (const [position, delta] of entriesIn(list).entries()) {
       if (!isObject(delta)) continue
       const part = partOf(delta)
       const call = this.#callOf(delta, part, list.length > 1 ? position : undefined)
-      call.id ??= textIn(delta.id)
+      this.#name(call, textIn(delta.id))
       call.name ??= textIn(part.name)
       const piece = call.args.add(part.arguments)
       if (call.index !== undefined) this.#tell(call, piece, out)
-      this.#next(out)
+      this.#goOn(out)
     }
+  }
+
+  #name(call: Call, id: string | undefined): void {
+    if (call.id !== undefined || id === undefined) return
+    call.id = id
+    this.#copies.set(id, (this.#copies.get(id) ?? 0) + 1)
+    if (!this.#byId.has(id)) this.#byId.set(id, call)
   }
 
   /** Gives what waited (C18, C19); returns an error when there is a call that cannot be made. */
@@ -88,22 +107,28 @@ export class ToolCalls {
   #callOf(delta: Json, part: Json, position: number | undefined): Call {
     const id = textIn(delta.id)
     const index = indexIn(delta.index)
-    const known = id === undefined ? undefined : this.#calls.find(call => call.id === id)
+    const known = id === undefined ? undefined : this.#byId.get(id)
     if (known && (index === undefined || known.slot === index)) return known
 
     const slot = index ?? position ?? this.#calls.at(-1)?.slot ?? 0
-    const last = this.#calls.findLast(call => call.slot === slot)
+    const last = this.#bySlot.get(slot)
     if (last && continues(last, id, part, index !== undefined)) return last
+    if (this.#calls.length === MAX_CALLS) throw tooManyCalls()
     const custom = isCustom(delta)
-    const call: Call = { slot, custom, id, name: undefined, index: undefined, args: new Arguments(custom), told: false }
+    const args = new Arguments(custom, this.#count)
+    const call: Call = { slot, custom, id: undefined, name: undefined, index: undefined, args, told: false }
     this.#calls.push(call)
+    this.#bySlot.set(slot, call)
     return call
   }
 
   /** C22: one call after the other, in the order in which they came. */
-  #next(out: Event[]): void {
+  #goOn(out: Event[]): void {
     while (!this.#current || this.#current.args.whole) {
-      const next = this.#calls.find(({ index, name }) => index === undefined && name !== undefined)
+      while (this.#calls[this.#next]?.index !== undefined) this.#next++
+      let at = this.#next
+      while (at < this.#calls.length && !isReady(this.#calls[at]!)) at++
+      const next = this.#calls[at]
       if (!next) return
       this.#current = next
       this.#tell(next, '', out)
@@ -130,11 +155,13 @@ export class ToolCalls {
   #open(call: Call, name: string): ToolEvent {
     const index = this.#opened++
     call.index = index
-    const taken = call.id === undefined || this.#calls.some(other => other !== call && other.id === call.id)
-    const id = taken || call.id === undefined ? `call_${shortened(this.#answerId)}_${this.#choice}_${index}` : call.id
+    const isOwn = call.id !== undefined && this.#copies.get(call.id) === 1
+    const id = !isOwn || call.id === undefined ? `call_${shortened(this.#answerId)}_${this.#choice}_${index}` : call.id
     return { type: 'tool', choice: this.#choice, index, id, name }
   }
 }
+
+const isReady = ({ index, name }: Call): boolean => index === undefined && name !== undefined
 
 const isCustom = ({ type, custom }: Json): boolean => type === 'custom' || isObject(custom)
 

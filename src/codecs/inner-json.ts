@@ -2,7 +2,7 @@
 import { errors } from '../core/error.ts'
 import type { ChatRequest, Message } from '../core/ops.ts'
 import { resultText } from '../core/results.ts'
-import { type Excess, MAX_LEVELS, MAX_VALUES, Shape } from '../core/shape.ts'
+import { type Count, MAX_LEVELS, MAX_VALUES, Shape } from '../core/shape.ts'
 
 /** Of all calls of a request; no model reads as much, and to parse it holds nobody up. In characters. */
 const MAX_CALLED = 8 * 1024 * 1024
@@ -13,8 +13,8 @@ const RESULT_LEVEL = 3
 const OBJECT = /^\s*\{\s*["}]/
 
 /** Throws a 400 for texts that are JSON and pass the bounds of a body, of which `values` are used. */
-export function checkTexts({ messages }: ChatRequest, values?: number): void {
-  const shape = new Shape(MAX_VALUES, values)
+export function checkTexts({ messages }: ChatRequest, values = 0): void {
+  const count = { values }
   let called = 0
   for (const [i, message] of messages.entries()) {
     for (const [j, call] of message.tool_calls?.entries() ?? []) {
@@ -23,38 +23,41 @@ export function checkTexts({ messages }: ChatRequest, values?: number): void {
       const { arguments: text } = call.function
       called += text.length
       if (called > MAX_CALLED) throw tooMuch(`messages[${i}].tool_calls[${j}].function.arguments`)
-      refuse(shape.add(text, CALL_LEVEL) ?? twice(text, shape))
+      measure(text, CALL_LEVEL, count)
+      if (text.startsWith('"')) measureInner(text, count)
     }
-    checkResult(message, shape)
+    measureResult(message, count)
   }
 }
 
 /** The same, of results of tools alone. */
 export function checkResults({ messages }: ChatRequest, values: number): void {
-  const shape = new Shape(MAX_VALUES, values)
-  for (const message of messages) checkResult(message, shape)
+  const count = { values }
+  for (const message of messages) measureResult(message, count)
 }
 
-function checkResult({ role, content }: Message, shape: Shape): void {
+function measureResult({ role, content }: Message, count: Count): void {
   if (role !== 'tool' && role !== 'function') return
   const text = resultText(content)
-  if (OBJECT.test(text)) refuse(shape.add(text, RESULT_LEVEL))
+  if (OBJECT.test(text)) measure(text, RESULT_LEVEL, count)
 }
 
 /** Text that was encoded twice is parsed twice (edge case C19). */
-function twice(text: string, shape: Shape): Excess | undefined {
-  if (!text.startsWith('"')) return undefined
+function measureInner(text: string, count: Count): void {
+  let inner: unknown
   try {
-    return shape.add(String(JSON.parse(text)), CALL_LEVEL)
+    inner = JSON.parse(text)
   } catch {
     // No JSON: nobody gets any further with it.
-    return undefined
   }
+  if (typeof inner === 'string') measure(inner, CALL_LEVEL, count)
 }
 
-function refuse(excess: Excess | undefined): void {
-  if (excess === 'levels') throw errors.tooDeep(MAX_LEVELS)
-  if (excess === 'values') throw errors.tooManyElements(MAX_VALUES)
+function measure(text: string, level: number, count: Count): void {
+  const shape = new Shape(MAX_VALUES, count, level)
+  shape.add(text)
+  if (shape.excess === 'levels') throw errors.tooDeep(MAX_LEVELS)
+  if (shape.excess === 'values') throw errors.tooManyElements(MAX_VALUES)
 }
 
 const tooMuch = (at: string) =>

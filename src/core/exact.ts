@@ -3,6 +3,7 @@
  * and written again: `JSON.parse` would round them. While such a number is a value, a mark of text stands for it.
  */
 import { randomBytes } from 'node:crypto'
+import { parseAnswer } from './answer-bounds.ts'
 import { isObject, type Json } from './json.ts'
 
 /** Nobody else can write it. */
@@ -33,14 +34,17 @@ export function written(json: string): string {
 export type Place = (holder: Json, name: string) => string | undefined
 
 /** As `JSON.parse`, with marks in what `place` names; elsewhere numbers are rounded. Throws a SyntaxError. */
-export const parseBody = (json: string, place: Place): unknown => parseAt(json, place, member => member)
+export const parseBody = (json: string, place: Place): unknown =>
+  parseAt(JSON.parse(json), json, place, member => member)
 
-/** The same, for answers: where a number would be rounded, what `place` names becomes its JSON text. */
+/**
+ * The same, for answers, whose bounds it checks: where a number would be rounded, what `place` names becomes its JSON
+ * text.
+ */
 export const parseCalls = (json: string, place: Place): unknown =>
-  parseAt(json, place, member => written(JSON.stringify(member)))
+  parseAt(parseAnswer(json), json, place, member => written(JSON.stringify(member)))
 
-function parseAt(json: string, place: Place, keep: (member: Json) => unknown): unknown {
-  const value: unknown = JSON.parse(json)
+function parseAt(value: unknown, json: string, place: Place, keep: (member: Json) => unknown): unknown {
   if (!LONG.test(json)) return value
   const rounded = (value: unknown, name: string): unknown => {
     if (typeof value === 'string') return value.startsWith(MARK) ? Number(value.slice(MARK.length)) : value

@@ -7,6 +7,7 @@ export const MAX_VALUES = 200_000
 
 const QUOTE = 0x22
 const COMMA = 0x2c
+const SPACE = 0x20
 const BACKSLASH = 0x5c
 const OPEN_LIST = 0x5b
 const CLOSE_LIST = 0x5d
@@ -17,58 +18,103 @@ const SHORT = 24
 
 export type Excess = 'levels' | 'values'
 
-/** Counts the values of one or more texts. Leaves syntax to the parser. */
-export class Shape {
-  readonly #most: number
-  #values: number
-
-  /** `most`: of values, of which there are `values` already. */
-  constructor(most: number, values = 0) {
-    this.#most = most
-    this.#values = values
-  }
-
-  /** The bound that `text`, which stands `level` levels deep, passes; undefined for none. */
-  add(text: string, level = 0): Excess | undefined {
-    const { length } = text
-    let depth = level
-    let values = this.#values + 1
-    let excess: Excess | undefined
-    for (let at = 0; at < length; at++) {
-      const code = text.charCodeAt(at)
-      if (code === QUOTE) at = closingQuote(text, at + 1)
-      else if (code === COMMA) values++
-      else if (code === OPEN_OBJECT || code === OPEN_LIST) {
-        values++
-        if (++depth > MAX_LEVELS) excess = 'levels'
-      } else if (code === CLOSE_OBJECT || code === CLOSE_LIST) depth--
-      else continue
-      if (values > this.#most) excess ??= 'values'
-      if (excess !== undefined) break
-    }
-    this.#values = values
-    return excess
-  }
+/** Values of several texts, counted together. */
+export interface Count {
+  values: number
 }
 
-/** Where the string ends whose text begins `at` this place: at its quote, or behind all of `text`. */
-function closingQuote(text: string, at: number): number {
-  let near = at + SHORT
-  for (let look = at; look < text.length; look++) {
-    if (look > near) {
-      // Of what is long there is likely more.
-      const quote = text.indexOf('"', look)
-      if (quote < 0) return text.length
-      let backslashes = 0
-      while (quote - 1 - backslashes >= look && text.charCodeAt(quote - 1 - backslashes) === BACKSLASH) backslashes++
-      if (backslashes % 2 === 0) return quote
-      look = quote
-      near = quote + SHORT
-      continue
-    }
-    const code = text.charCodeAt(look)
-    if (code === QUOTE) return look
-    if (code === BACKSLASH) look++
+/** Follows a JSON text that may come in pieces; each is looked at once. Leaves syntax to the parser. */
+export class Shape {
+  readonly #most: number
+  readonly #count: Count
+  #depth: number
+  #begun = false
+  #quoted = false
+  #escaped = false
+  #overrun = false
+  #excess: Excess | undefined
+
+  /** `most`: of values, which are added to those of `count`; the text stands `level` levels deep. */
+  constructor(most: number, count: Count = { values: 0 }, level = 0) {
+    this.#most = most
+    this.#count = count
+    this.#depth = level
+    count.values++
   }
-  return text.length
+
+  /** The bound that was passed first; nothing behind that was looked at. */
+  get excess(): Excess | undefined {
+    return this.#excess
+  }
+
+  /** Every bracket has closed that opened, of one at least. */
+  get closed(): boolean {
+    return this.#begun && this.#depth === 0
+  }
+
+  /** Something other than spaces stands behind the bracket that closed all. */
+  get overrun(): boolean {
+    return this.#overrun
+  }
+
+  add(piece: string): void {
+    if (this.#excess !== undefined) return
+    const { length } = piece
+    let depth = this.#depth
+    let { values } = this.#count
+    let at = this.#quoted ? this.#afterString(piece, 0) : 0
+    while (at < length) {
+      const code = piece.charCodeAt(at++)
+      if (depth === 0 && this.#begun && code > SPACE) this.#overrun = true
+      if (code === QUOTE) at = this.#afterString(piece, at)
+      else if (code === COMMA) values++
+      else if (code === OPEN_OBJECT || code === OPEN_LIST) {
+        this.#begun = true
+        values++
+        if (++depth > MAX_LEVELS) this.#excess = 'levels'
+      } else if (code === CLOSE_OBJECT || code === CLOSE_LIST) depth--
+      else continue
+      if (values > this.#most) this.#excess ??= 'values'
+      if (this.#excess !== undefined) break
+    }
+    this.#depth = depth
+    this.#count.values = values
+  }
+
+  /** Behind the string that goes on at this place; the end of the piece where it does not end. */
+  #afterString(piece: string, from: number): number {
+    const { length } = piece
+    this.#quoted = true
+    let near = from + SHORT
+    for (let at = from; at < length; at++) {
+      if (this.#escaped) {
+        this.#escaped = false
+        continue
+      }
+      if (at > near) {
+        // Of what is long there is likely more.
+        const quote = piece.indexOf('"', at)
+        const end = quote < 0 ? length : quote
+        let backslashes = 0
+        while (end - 1 - backslashes >= at && piece.charCodeAt(end - 1 - backslashes) === BACKSLASH) backslashes++
+        if (backslashes % 2 === 1) this.#escaped = true
+        if (quote < 0) return length
+        at = quote
+        near = quote + SHORT
+        if (!this.#escaped) {
+          this.#quoted = false
+          return quote + 1
+        }
+        this.#escaped = false
+        continue
+      }
+      const code = piece.charCodeAt(at)
+      if (code === BACKSLASH) this.#escaped = true
+      else if (code === QUOTE) {
+        this.#quoted = false
+        return at + 1
+      }
+    }
+    return length
+  }
 }

@@ -1,4 +1,5 @@
 /** Small pieces that several wires share. */
+import { parseAnswer } from './answer-bounds.ts'
 import { errors, type GatewayError } from './error.ts'
 import { parseExact } from './exact.ts'
 import { isObject, type Json } from './json.ts'
@@ -44,9 +45,9 @@ export function toolArguments(value: unknown): string {
   try {
     const inner: unknown = JSON.parse(value)
     if (inner === '' || inner === 'null') return '{}'
-    if (typeof inner === 'string' && isObject(JSON.parse(inner))) return inner
+    if (typeof inner === 'string' && isObject(parseAnswer(inner))) return inner
   } catch {
-    // Not encoded twice: the text stands as it is.
+    // Not encoded twice, or more than anything parses: the text stands as it is.
   }
   return value
 }

@@ -7,6 +7,7 @@ import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
 import { type Decoder, type Frame, nativeFormOf, type Target } from '../core/translator.ts'
+import { append } from '../core/wire.ts'
 import type { Outgoing } from './auth/strategy.ts'
 import { waitFor } from './auth/wait.ts'
 import { decoded, type Source } from './encoding.ts'
@@ -15,6 +16,7 @@ import { framingFor } from './framing/index.ts'
 import type { Incoming } from './incoming.ts'
 import { retryAfterMs } from './retry-after.ts'
 import { sign } from './sign.ts'
+import { Tally } from './tally.ts'
 import type { Transport } from './transport.ts'
 
 const MAX_ERROR_BYTES = 64 * 1024
@@ -24,6 +26,8 @@ const MAX_HELD_BYTES = 32 * 1024 * 1024
 const SMALL_HELD_BYTES = 64 * 1024
 /** What is kept of a held answer: its bytes, and its events. */
 const COPIES = 2
+/** Of what is kept of a stream, as much as is taken at a time. */
+const HELD_STEP = 64 * 1024
 
 /**
  * Resolves once the first event that a client can see is there (the commit point); until then every failure is a
@@ -94,9 +98,13 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
   readonly #framing: Framing
   readonly #decoder: Decoder
   readonly #lease: MemoryLease
+  readonly #tally = new Tally()
+  #leased = 0
   /** What `commit` has read. */
   #first: Event[] | undefined = undefined
   #ended = false
+  /** The decoder is at work: what it throws is about what the answer says, even if that was its end. */
+  #reading = false
 
   /** `source` gives the bytes of `incoming`, plain; `lease` takes memory for what is held of them. */
   constructor(incoming: Incoming, source: Source, framing: Framing, decoder: Decoder, lease: MemoryLease) {
@@ -118,16 +126,12 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
   async commit(whole: boolean): Promise<void> {
     const first: Event[] = []
     let held = 0
-    let leased = 0
     let seen = false
     while (!this.#ended) {
       const chunks = await this.#source.take()
       for (const { length } of chunks ?? []) held += length
       if (held > MAX_HELD_BYTES) throw errors.invalidAnswer('it is larger than 32 MiB')
-      if (held > SMALL_HELD_BYTES) {
-        if (!this.#lease.grow((held - leased) * COPIES)) throw errors.overloaded()
-        leased = held
-      }
+      this.#hold(held)
       for (const event of this.#decode(chunks)) {
         if (event.type === 'error' && (whole || !seen)) throw event.error
         if (isContent(event)) seen = true
@@ -139,6 +143,13 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
       }
     }
     throw errors.invalidAnswer('it is empty')
+  }
+
+  /** Takes memory for so many bytes in all. */
+  #hold(bytes: number): void {
+    if (bytes <= SMALL_HELD_BYTES || bytes <= this.#leased) return
+    if (!this.#lease.grow((bytes - this.#leased) * COPIES)) throw errors.overloaded()
+    this.#leased = bytes
   }
 
   /** The next batch that holds anything. What breaks the answer is its last event. */
@@ -173,7 +184,8 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
       else this.#add(this.#framing.end(), events)
       if (!chunks || this.#decoder.done) {
         this.#ended = true
-        events.push(...this.#decoder.end())
+        this.#reading = true
+        this.#told(this.#decoder.end(), 0, events)
       }
     } catch (thrown) {
       return this.#broken(thrown, events)
@@ -185,15 +197,24 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
   #broken(thrown: unknown, events: Event[]): Event[] {
     this.#ended = true
     this.#incoming.destroy()
-    if (!this.#decoder.done) events.push({ type: 'error', error: asError(thrown) })
+    if (!this.#decoder.done || this.#reading) events.push({ type: 'error', error: asError(thrown) })
     return events
   }
 
   #add(frames: readonly Frame[], events: Event[]): void {
     for (const frame of frames) {
       if (this.#decoder.done) return
-      for (const event of this.#decoder.frame(frame)) events.push(event)
+      this.#reading = true
+      this.#told(this.#decoder.frame(frame), frame.bytes?.length ?? frame.data.length, events)
     }
+    // Of a stream, pieces may be kept: for what is told of them at the end, or until they are whole.
+    if (this.#tally.kept > this.#leased + HELD_STEP) this.#hold(this.#tally.kept)
+  }
+
+  #told(told: readonly Event[], characters: number, events: Event[]): void {
+    this.#tally.add(told, characters)
+    append(events, told)
+    this.#reading = false
   }
 }
 

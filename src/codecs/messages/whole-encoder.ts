@@ -59,7 +59,8 @@ export class WholeEncoder implements Encoder, BlockSink {
 
   cite(citation: unknown): void {
     const block = this.#content.at(-1)!
-    block.citations = [...((block.citations as unknown[] | undefined) ?? []), citation]
+    block.citations ??= []
+    ;(block.citations as unknown[]).push(citation)
   }
 
   thinking(piece: string): void {

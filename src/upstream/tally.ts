@@ -1,0 +1,72 @@
+/** Counts what an answer holds, whatever its wire, against the bounds that hold for all. */
+import {
+  excessive,
+  MAX_ANSWER_VALUES,
+  MAX_CALLS,
+  MAX_REASONING_BLOCKS,
+  tooManyBlocks,
+  tooManyCalls,
+} from '../core/answer-bounds.ts'
+import type { Event, ToolEvent } from '../core/event.ts'
+import { type Count, Shape } from '../core/shape.ts'
+
+/** More blocks than a choice may have; makes one number of a choice and a block. */
+const STEP = 1e6
+
+export class Tally {
+  #calls = 0
+  /** The arguments of each call, as far as they came: other wires parse them. */
+  readonly #args = new Map<number, Shape>()
+  readonly #values: Count = { values: 0 }
+  readonly #blocks = new Set<number>()
+  #kept = 0
+
+  /** Characters that may be kept of the answer until its end, by a decoder or for the client. */
+  get kept(): number {
+    return this.#kept
+  }
+
+  /** The events of a frame of so many characters. Throws the failure of an answer that passes a bound. */
+  add(events: readonly Event[], characters: number): void {
+    let told = 0
+    for (const event of events) {
+      switch (event.type) {
+        case 'text':
+          told += event.text.length
+          break
+        case 'reasoning':
+          told += event.signature === undefined && event.data === undefined ? event.text.length : characters
+          if (event.block !== undefined) this.#block(event.choice * STEP + event.block)
+          break
+        case 'tool':
+          told += event.args?.length ?? 0
+          this.#tool(event)
+          break
+        case 'usage':
+        case 'logprobs':
+          break
+        default:
+          told = characters
+      }
+    }
+    this.#kept += events.length === 0 ? characters : Math.min(told, characters)
+  }
+
+  #block(key: number): void {
+    this.#blocks.add(key)
+    if (this.#blocks.size > MAX_REASONING_BLOCKS) throw tooManyBlocks()
+  }
+
+  #tool({ choice, index, id, args, custom }: ToolEvent): void {
+    if (id !== undefined && ++this.#calls > MAX_CALLS) throw tooManyCalls()
+    if (!args || custom) return
+    const key = choice * STEP + index
+    let shape = this.#args.get(key)
+    if (!shape) {
+      shape = new Shape(MAX_ANSWER_VALUES, this.#values)
+      this.#args.set(key, shape)
+    }
+    shape.add(args)
+    if (shape.excess) throw excessive(shape)
+  }
+}

@@ -1,0 +1,281 @@
+/** What an answer may hold, on every wire: one that holds more is its provider's failure, found in linear time. */
+import t from 'tap'
+import { plugin as anthropic } from '../../plugins/anthropic.ts'
+import { plugin as bedrock } from '../../plugins/bedrock.ts'
+import { plugin as cohere } from '../../plugins/cohere.ts'
+import { plugin as gemini } from '../../plugins/gemini.ts'
+import { plugin as mistral } from '../../plugins/mistral.ts'
+import { plugin as openai } from '../../plugins/openai.ts'
+import { plugin as responses } from '../../plugins/openai-responses.ts'
+import type { GatewayError } from '../../src/core/error.ts'
+import type { Event } from '../../src/core/event.ts'
+import { MemoryBudget } from '../../src/core/memory-budget.ts'
+import type { Translator } from '../../src/core/translator.ts'
+import type { Incoming } from '../../src/upstream/incoming.ts'
+import { terminal } from '../../src/upstream/terminal.ts'
+import type { Transport } from '../../src/upstream/transport.ts'
+import { exchange } from '../core/kit.ts'
+import { target } from '../plugins/wire-kit.ts'
+
+type Json = Record<string, unknown>
+type Body = string | readonly string[]
+
+const MIB = 1024 * 1024
+const budgetOf = (bytes: number) => new MemoryBudget(bytes, { memory: () => 0 })
+
+/** A provider that answers with `body`: a text is a whole answer, a list the data of events. */
+function answering(body: Body): Transport {
+  const isWhole = typeof body === 'string'
+  const chunks = (isWhole ? [body] : body.map(data => `data: ${data}\n\n`)).map(text => Buffer.from(text))
+  const incoming = {
+    status: 200,
+    header: name => (name === 'content-type' ? (isWhole ? 'application/json' : 'text/event-stream') : undefined),
+    async take() {
+      const chunk = chunks.shift()
+      return chunk && [chunk]
+    },
+    committed() {},
+    destroy() {},
+    release() {},
+  } satisfies Partial<Incoming> as Partial<Incoming> as Incoming
+  return { send: async () => incoming } satisfies Pick<Transport, 'send'> as Pick<Transport, 'send'> as Transport
+}
+
+interface Outcome {
+  readonly events: readonly Event[]
+  /** Thrown before anything was told, so that another provider can answer, or told as the last event. */
+  readonly thrown?: GatewayError
+}
+
+async function outcome(wire: Translator, body: Body, stream = typeof body !== 'string', memory = budgetOf(1024 * MIB)) {
+  const ex = exchange({ request: { model: 'm', messages: [], stream }, target: target({ translator: wire }) })
+  ex.outbound = { path: '/', body: {} }
+  const events: Event[] = []
+  try {
+    const reply = await terminal(answering(body), memory)(ex)
+    for await (const batch of reply.events) for (const event of batch) events.push(event)
+    return { events } satisfies Outcome
+  } catch (thrown) {
+    return { events, thrown: thrown as GatewayError } satisfies Outcome
+  }
+}
+
+const nested = (levels: number) => '['.repeat(levels) + ']'.repeat(levels)
+const many = <T>(count: number, make: (at: number) => T): T[] => Array.from({ length: count }, (_, at) => make(at))
+
+interface Form {
+  readonly wire: Translator
+  /** A whole answer of these parts. */
+  readonly whole: (parts: readonly unknown[]) => Json
+  readonly text: (at: number) => unknown
+  readonly call: (at: number) => unknown
+  /** Blocks that are told apart, where the wire has them. */
+  readonly thought?: (at: number) => unknown
+}
+
+/** A million values. */
+const ZEROS = `${'0,'.repeat(1e6)}0`
+const OBJECTS = `${'{},'.repeat(10e6)}{}`
+
+const wireOf = (plugin: { readonly wires: readonly unknown[] }) => plugin.wires[0] as Translator
+const called = (at: number) => ({ id: `c${at}`, type: 'function', function: { name: 'f', arguments: '{}' } })
+const message = (parts: readonly unknown[]): Json => {
+  const list = parts as readonly Json[]
+  return {
+    content: list.filter(part => !('id' in part || 'index' in part)),
+    tool_calls: list.filter(part => 'id' in part),
+    reasoning_details: list.filter(part => 'index' in part),
+  }
+}
+const chat = (parts: readonly unknown[]) => ({ choices: [{ message: message(parts), finish_reason: 'stop' }] })
+const text = (at: number) => ({ type: 'text', text: `t${at}` })
+const forms: readonly Form[] = [
+  {
+    wire: wireOf(openai),
+    whole: chat,
+    text,
+    call: called,
+    thought: index => ({ type: 'reasoning.text', text: 'a', index }),
+  },
+  {
+    wire: wireOf(mistral),
+    whole: chat,
+    text,
+    call: called,
+    thought: at => ({ type: 'thinking', thinking: [{ type: 'text', text: 'a' }], signature: `s${at}` }),
+  },
+  {
+    wire: wireOf(anthropic),
+    whole: content => ({ type: 'message', content, stop_reason: 'end_turn' }),
+    text,
+    call: at => ({ type: 'tool_use', id: `c${at}`, name: 'f', input: {} }),
+    thought: () => ({ type: 'thinking', thinking: 'a', signature: 's' }),
+  },
+  {
+    wire: wireOf(bedrock),
+    whole: content => ({ output: { message: { content } }, stopReason: 'end_turn', usage: { inputTokens: 1 } }),
+    text: at => ({ text: `t${at}` }),
+    call: at => ({ toolUse: { toolUseId: `c${at}`, name: 'f', input: {} } }),
+  },
+  {
+    wire: wireOf(cohere),
+    whole: parts => ({ message: message(parts), finish_reason: 'COMPLETE' }),
+    text,
+    call: called,
+  },
+  {
+    wire: wireOf(gemini),
+    whole: parts => ({ candidates: [{ content: { parts }, finishReason: 'STOP' }] }),
+    text: at => ({ text: `t${at}` }),
+    call: () => ({ functionCall: { name: 'f', args: {} } }),
+  },
+  {
+    wire: wireOf(responses),
+    whole: output => ({ object: 'response', status: 'completed', output }),
+    text: at => ({ type: 'message', content: [{ type: 'output_text', text: `t${at}` }] }),
+    call: at => ({ type: 'function_call', call_id: `c${at}`, name: 'f', arguments: '{}' }),
+    thought: () => ({ type: 'reasoning', summary: [{ text: 'a' }], encrypted_content: 's' }),
+  },
+]
+const counted = (events: readonly Event[], type: Event['type']) => events.filter(event => event.type === type).length
+const failure = (message: RegExp) => ({ code: 'upstream_invalid_response', failover: true, message })
+
+for (const { wire, whole, text, call, thought } of forms) {
+  t.test(`${wire.wire}: an answer beyond a bound is a failure of its provider, and one within it is told`, async t => {
+    const said = JSON.stringify(whole([text(0)])).slice(0, -1)
+    const wide = (values: string) => `${said},"extra":[${values}]}`
+    const deep = (levels: number) => `${said},"extra":${nested(levels)}}`
+    const refused: [says: string, body: string, message: RegExp][] = [
+      ['129 levels', deep(128), /nests deeper than 128 levels/],
+      ['300,000 levels', deep(300_000), /nests deeper than 128 levels/],
+      ['a million values and more', wide(ZEROS), /more than 1,000,000 JSON values/],
+      ['31 MB of objects', wide(OBJECTS), /JSON values/],
+      ['1,001 calls', JSON.stringify(whole(many(1001, call))), /more than 1,000 tool calls/],
+      ['20,000 calls', JSON.stringify(whole(many(20_000, call))), /more than/],
+      ['50,000 parts', JSON.stringify(whole(many(50_000, text))), /more than 10,000 entries/],
+    ]
+    const thoughts = thought && ((count: number) => JSON.stringify(whole([...many(count, thought), text(0)])))
+    if (thoughts) refused.push(['1,001 blocks', thoughts(1001), /more than 1,000 blocks of reasoning/])
+    for (const [says, body, message] of refused) {
+      t.match((await outcome(wire, body)).thrown, failure(message), says)
+      // The same in a stream that was wanted: nothing was told, and another provider can still answer.
+      t.match((await outcome(wire, [body], true)).thrown, failure(message), `${says}, as an event`)
+    }
+    t.equal(counted((await outcome(wire, deep(127))).events, 'text'), 1, '128 levels')
+    t.equal(counted((await outcome(wire, wide(ZEROS.slice(2000)))).events, 'text'), 1, 'a million values')
+    const calls = await outcome(wire, JSON.stringify(whole(many(1000, call))))
+    t.equal(calls.events.filter(event => event.type === 'tool' && event.id !== undefined).length, 1000)
+    if (thoughts) t.equal(counted((await outcome(wire, thoughts(1000))).events, 'finish'), 1, '1,000 blocks')
+    t.equal(counted((await outcome(wire, JSON.stringify(whole(many(9999, text))))).events, 'finish'), 1, '9,999 parts')
+  })
+}
+
+const { wire: chatWire } = forms[0]!
+const { wire: messages } = forms[2]!
+const delta = (delta: unknown) => JSON.stringify({ choices: [{ index: 0, delta }] })
+
+t.test('calls and blocks of a stream count together, and so do the values in arguments', async t => {
+  const begin = (at: number) =>
+    delta({ tool_calls: [{ index: at, id: `c${at}`, function: { name: 'f', arguments: '{}' } }] })
+  const streams: [says: string, events: readonly string[], message: RegExp][] = [
+    ['1,001 calls', many(1001, begin), /more than 1,000 tool calls/],
+    [
+      '1,001 calls without a name',
+      many(1001, index => delta({ tool_calls: [{ index, id: `c${index}`, function: { arguments: '{}' } }] })),
+      /more than 1,000 tool calls/,
+    ],
+    [
+      '1,001 blocks',
+      many(1001, index => delta({ reasoning_details: [{ type: 'reasoning.text', text: 'a', index }] })),
+      /more than 1,000 blocks/,
+    ],
+    [
+      'deep arguments',
+      [
+        begin(0).replace('{}', '{'),
+        ...many(129, () => delta({ tool_calls: [{ index: 0, function: { arguments: '[' } }] })),
+      ],
+      /deeper than 128/,
+    ],
+    [
+      'arguments with many values',
+      many(3, at => begin(at).replace('{}', `{\\"a\\":[${many(400_000, () => 0)}]}`)),
+      /more than 1,000,000 JSON values/,
+    ],
+  ]
+  for (const [says, events, message] of streams) {
+    const { events: told, thrown } = await outcome(chatWire, events)
+    const last = told.at(-1)
+    t.match(thrown ?? (last?.type === 'error' && last.error), failure(message), says)
+    t.match((await outcome(chatWire, events, false)).thrown, failure(message), `${says}, wanted whole`)
+  }
+  const pieces = many(130, () => ({
+    type: 'content_block_delta',
+    index: 0,
+    delta: { type: 'input_json_delta', partial_json: '[' },
+  }))
+  const start = { type: 'content_block_start', index: 0, content_block: { type: 'tool_use', id: 'c', name: 'f' } }
+  const streamed = [{ type: 'message_start', message: {} }, start, ...pieces].map(event => JSON.stringify(event))
+  t.match((await outcome(messages, streamed, false)).thrown, failure(/deeper than 128/), 'on a wire that looks at none')
+})
+
+t.test('what was told before stays linear, however much it is', async t => {
+  const end = [delta({ content: 'ok' }), JSON.stringify({ choices: [{ delta: {}, finish_reason: 'stop' }] }), '[DONE]']
+  const grown = many(20_000, at =>
+    delta({ reasoning_details: [{ type: 'reasoning.text', text: at === 1 ? 'aa' : 'a', index: 0 }] }),
+  )
+  t.equal(
+    counted((await outcome(chatWire, [...grown, ...end])).events, 'finish'),
+    1,
+    'reasoning that once repeated itself',
+  )
+  const fields = Object.fromEntries(many(100_000, at => [`f${at}`, 0]))
+  const start = { type: 'content_block_start', index: 0, content_block: { type: 'novel', ...fields } }
+  const merge = { type: 'content_block_delta', index: 0, delta: { type: 'novel_delta', more: 'a' } }
+  const events = [{ type: 'message_start', message: {} }, start, ...many(20_000, () => merge), { type: 'message_stop' }]
+  const native = await outcome(
+    messages,
+    events.map(event => JSON.stringify(event)),
+  )
+  t.equal(counted(native.events, 'native'), 1, 'a block of many fields that grows')
+  const words = `${'a'.repeat(4_000_000)}YZ`
+  const segments = many(9000, at => ({ segment: { text: at % 2 ? 'Y' : 'Z' }, groundingChunkIndices: [0] }))
+  const grounded = {
+    content: { parts: [{ text: words }] },
+    groundingMetadata: { groundingChunks: [{ web: { uri: 'https://acme.example' } }], groundingSupports: segments },
+    finishReason: 'STOP',
+  }
+  const cited = await outcome(forms[5]!.wire, JSON.stringify({ candidates: [grounded] }))
+  t.equal(counted(cited.events, 'finish'), 1, 'sources that are looked for again and again')
+})
+
+t.test('arguments at paths neither reach far nor deep', async t => {
+  const read = (paths: readonly string[]) => {
+    const partialArgs = paths.map(jsonPath => ({ jsonPath, numberValue: 1 }))
+    const parts = [{ functionCall: { name: 'f', partialArgs, willContinue: true } }, { functionCall: {} }]
+    return outcome(forms[5]!.wire, JSON.stringify({ candidates: [{ content: { parts }, finishReason: 'STOP' }] }))
+  }
+  t.match((await read(many(100, at => `$.a${at}[60000]`))).thrown, failure(/unreadable/), 'lists that are nearly empty')
+  t.match((await read([`$${'.a'.repeat(200_000)}`])).thrown, failure(/unreadable/), 'a path of many steps')
+  t.equal((await read(many(1000, at => `$.a[${at}]`))).thrown, undefined)
+})
+
+t.test('what is kept of answers takes memory of the budget, on every wire, and gives it back', async t => {
+  for (const { wire, whole, text } of forms) {
+    const memory = budgetOf(8 * MIB)
+    const large = JSON.stringify({ ...whole([text(0)]), extra: 'a'.repeat(5 * MIB) })
+    t.match((await outcome(wire, large, false, memory)).thrown, { status: 529 }, wire.wire)
+    t.equal((await outcome(wire, JSON.stringify(whole([text(0)])), false, memory)).thrown, undefined)
+    t.equal(memory.used, 0)
+  }
+  const memory = budgetOf(8 * MIB)
+  const thoughts = many(100, () =>
+    delta({ reasoning_details: [{ type: 'reasoning.text', text: 'a'.repeat(100_000), index: 0 }] }),
+  )
+  const { events } = await outcome(chatWire, thoughts, true, memory)
+  t.match(events.at(-1), { type: 'error', error: { status: 529 } }, 'reasoning that a stream repeats at its end')
+  t.equal(memory.used, 0)
+  const said = many(100, () => delta({ content: 'a'.repeat(10_000) }))
+  const spoken = await outcome(chatWire, [...said, '[DONE]'], true, memory)
+  t.equal(counted(spoken.events, 'finish'), 1)
+})
