@@ -1,12 +1,28 @@
 /** Applies a provider's quirks (drop, rename, default, clamp) to an encoded body. */
 import type { Provider, Quirks } from '../core/catalog.ts'
+import { errors, type GatewayError } from '../core/error.ts'
 import type { Json } from '../core/json.ts'
 
-type Step = (body: Json) => void
+/** What all quirks of a provider may do to one request: characters that they add, and objects that they look at. */
+const MAX_ADDED = 1024 * 1024
+const MAX_VISITS = 250_000
 
-/** Changes `body` in place; what is nested is copied first, because encoders share it with the client's request. */
+interface Step {
+  readonly segments: readonly string[]
+  readonly change: Change
+}
+/** `parent` may be changed. */
+type Change = (parent: Json, bending: Bending) => void
+
+/**
+ * Changes `body` in place; what is nested is copied first, because encoders share it with the client's request. Throws
+ * a 400, for which another provider may do, when that would add or look at too much.
+ */
 export function bend(provider: Provider, body: Json): void {
-  for (const step of stepsOf(provider)) step(body)
+  const steps = stepsOf(provider)
+  if (steps.length === 0) return
+  const bending = new Bending(provider)
+  for (const { segments, change } of steps) bending.visit(body, segments, 0, change)
 }
 
 const compiled = new WeakMap<Provider, readonly Step[]>()
@@ -20,27 +36,30 @@ function stepsOf(provider: Provider): readonly Step[] {
 }
 
 function compile(quirks: Quirks): Step[] {
-  const at = (path: string, change: (parent: Json, key: string) => void): Step => {
+  const at = (path: string, changeOf: (key: string) => Change): Step => {
     const segments = path.split('.')
-    const key = segments.pop()!
-    return body => visit(body, segments, parent => change(parent, key))
+    return { change: changeOf(segments.pop()!), segments }
   }
   return [
-    ...quirks.drop.map(path => at(path, (parent, key) => void delete parent[key])),
+    ...quirks.drop.map(path => at(path, key => parent => void delete parent[key])),
     ...Object.entries(quirks.clamp).map(([path, [low, high]]) =>
-      at(path, (parent, key) => {
+      at(path, key => parent => {
         const value = parent[key]
         if (typeof value === 'number') parent[key] = Math.min(high, Math.max(low, value))
       }),
     ),
-    ...Object.entries(quirks.default).map(([path, value]) =>
-      at(path, (parent, key) => {
-        parent[key] ??= value
-      }),
-    ),
+    ...Object.entries(quirks.default).map(([path, value]) => {
+      const { length } = JSON.stringify(value) ?? ''
+      return at(path, key => (parent, bending) => {
+        if (parent[key] != null) return
+        bending.adds(key.length + length)
+        parent[key] = value
+      })
+    }),
     ...Object.entries(quirks.rename).map(([path, name]) =>
-      at(path, (parent, key) => {
+      at(path, key => (parent, bending) => {
         if (!Object.hasOwn(parent, key)) return
+        bending.adds(Math.max(0, name.length - key.length))
         parent[name] = parent[key]
         delete parent[key]
       }),
@@ -48,25 +67,53 @@ function compile(quirks: Quirks): Step[] {
   ]
 }
 
-/** Calls `change` on every object at `path` (`*` is every element), copying each level on the way. */
-function visit(node: Json, path: readonly string[], change: (parent: Json) => void): void {
-  const [head, ...rest] = path
-  if (head === undefined) {
-    change(node)
-    return
-  }
-  const child = node[head]
-  if (Array.isArray(child) && rest[0] === '*') {
-    node[head] = child.map(element => copied(element, copy => visit(copy, rest.slice(1), change)))
-  } else {
-    node[head] = copied(child, copy => visit(copy, rest, change))
-    if (node[head] === undefined) delete node[head]
-  }
-}
+/** One body while it is changed. Each object and list of it is copied once, however many quirks there are. */
+class Bending {
+  readonly #provider: Provider
+  readonly #own = new Set<object>()
+  #added = 0
+  #visits = 0
 
-function copied(value: unknown, change: (copy: Json) => void): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-  const copy = { ...(value as Json) }
-  change(copy)
-  return copy
+  constructor(provider: Provider) {
+    this.#provider = provider
+  }
+
+  /** Call it before so many characters are added. */
+  adds(characters: number): void {
+    this.#added += characters
+    if (this.#added > MAX_ADDED) throw this.#refusal(`add more than ${MAX_ADDED} characters to this request`)
+  }
+
+  /** Calls `change` on every object at `path` from its segment `at` on (`*` is every element); `node` may be changed. */
+  visit(node: Json, path: readonly string[], at: number, change: Change): void {
+    const head = path[at]
+    if (head === undefined) {
+      change(node, this)
+      return
+    }
+    const child = node[head]
+    if (typeof child !== 'object' || child === null) return
+    if (!Array.isArray(child)) node[head] = this.#changed(child, path, at + 1, change)
+    else if (path[at + 1] === '*') {
+      const list: unknown[] = this.#own.has(child) ? child : [...child]
+      this.#own.add(list)
+      node[head] = list
+      for (let index = 0; index < list.length; index++) list[index] = this.#changed(list[index], path, at + 2, change)
+    }
+  }
+
+  /** What is no object stays as it is. */
+  #changed(value: unknown, path: readonly string[], at: number, change: Change): unknown {
+    if (++this.#visits > MAX_VISITS) throw this.#refusal(`look at more than ${MAX_VISITS} objects of this request`)
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
+    const copy = this.#own.has(value) ? value : { ...value }
+    this.#own.add(copy)
+    this.visit(copy as Json, path, at, change)
+    return copy
+  }
+
+  #refusal(what: string): GatewayError {
+    const message = `The quirks of provider "${this.#provider.id}" would ${what}; send fewer messages or tools.`
+    return errors.invalidParameters(message).with({ failover: true })
+  }
 }

@@ -19,7 +19,7 @@ import { cache } from '../../src/filters/cache.ts'
 import { bend } from '../../src/filters/quirks.ts'
 import { ratelimit } from '../../src/filters/ratelimit.ts'
 import { translate } from '../../src/filters/translate.ts'
-import { byName, eventsOf, exchange, principal, text } from '../core/kit.ts'
+import { byName, eventsOf, exchange, principal, text, thrown } from '../core/kit.ts'
 import { deepFreeze, target } from '../plugins/wire-kit.ts'
 import { lenient } from '../policy/kit.ts'
 
@@ -43,6 +43,33 @@ async function run<O>(factory: FilterFactory<O>, options: O, services: object, e
     return error as GatewayError
   }
 }
+
+t.test('what quirks add to a request and change in it is bounded, and each object is copied once', async t => {
+  const none: Quirks = { drop: [], rename: {}, default: {}, clamp: {} }
+  const bent = (quirks: Partial<Quirks>, body: Json) => {
+    bend(target({ provider: { id: 'acme', quirks: { ...none, ...quirks } } }).provider, body)
+    return body
+  }
+  const messages = (count: number) => Array.from({ length: count }, () => ({ role: 'user', a: 1 }))
+  const long = 'x'.repeat(60_000)
+  const refused: [says: string, quirks: Partial<Quirks>, message: RegExp][] = [
+    ['a default', { default: { 'messages.*.big': long } }, /quirks of provider "acme" would add more than 1048576/],
+    ['a name', { rename: { 'messages.*.role': long } }, /would add more than 1048576/],
+    [
+      'many quirks',
+      { drop: Array.from({ length: 3000 }, (_, at) => `messages.*.k${at}`) },
+      /would look at more than 250000 objects/,
+    ],
+  ]
+  for (const [says, quirks, message] of refused) {
+    const error = thrown(() => bent(quirks, { messages: messages(60_000) }))
+    t.match(error, { status: 400, failover: true, message }, says)
+  }
+  const drop = Array.from({ length: 20_000 }, (_, at) => `schema.k${at}`)
+  const schema = deepFreeze(Object.fromEntries(Array.from({ length: 100_000 }, (_, at) => [`k${at}`, at])))
+  t.equal(Object.keys(bent({ drop }, { schema }).schema as Json).length, 80_000, 'to copy it for each takes minutes')
+  t.match(bent({ default: { 'messages.*.b': 'y' } }, { messages: messages(50_000) }), { messages: [{ b: 'y' }] })
+})
 
 t.test('quirks bend the body, and not what it shares with the request', async t => {
   const none: Quirks = { drop: [], rename: {}, default: {}, clamp: {} }
