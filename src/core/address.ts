@@ -1,4 +1,5 @@
 /** Network addresses: how they are written, which ranges hold them, and which hosts are out in the public. */
+import ipaddr from 'ipaddr.js'
 
 /** An IPv4 address in its IPv6 form (`::ffff:1.2.3.4`) is an IPv4 address. */
 export interface Address {
@@ -11,17 +12,28 @@ export interface AddressRange extends Address {
   readonly prefix: number
 }
 
-const DOTTED = /^(\d{1,3})\.(\d{1,3})\.(\d{1,3})\.(\d{1,3})$/
-const MAPPED = 0xffffn
-
-/** Reads `192.0.2.7`, `2001:db8::1` and `::ffff:192.0.2.7`; undefined for anything else, such as octal forms. */
+/**
+ * Reads `192.0.2.7`, `2001:db8::1` and `::ffff:192.0.2.7`; undefined for anything else: octal, hexadecimal and short
+ * forms of IPv4, which the library would read, and zones (`fe80::1%eth0`).
+ */
 export function parseAddress(text: string): Address | undefined {
-  if (text.length > 45) return undefined
-  const v4 = parseDotted(text)
-  if (v4 !== undefined) return { bits: 32, value: v4 }
-  const v6 = text.includes(':') ? parseGroups(text) : undefined
-  if (v6 === undefined) return undefined
-  return v6 >> 32n === MAPPED ? { bits: 32, value: v6 & 0xffff_ffffn } : { bits: 128, value: v6 }
+  if (text.length > LONGEST || !PLAIN.test(text)) return undefined
+  const dotted = text.slice(text.lastIndexOf(':') + 1)
+  if (dotted.includes('.') && !ipaddr.IPv4.isValidFourPartDecimal(dotted)) return undefined
+  if (dotted === text) return dotted.includes('.') ? addressOf(ipaddr.IPv4.parse(text)) : undefined
+  // The library would read `::192.0.2.7` as `::ffff:192.0.2.7`.
+  const v6 = text.replace(COMPATIBLE, '0::')
+  return ipaddr.IPv6.isValid(v6) ? addressOf(ipaddr.process(v6)) : undefined
+}
+
+const LONGEST = '0000:0000:0000:0000:0000:ffff:255.255.255.255'.length
+const PLAIN = /^[0-9a-f:.]+$/i
+const COMPATIBLE = /^::(?=\d+\.)/
+
+function addressOf(address: ipaddr.IPv4 | ipaddr.IPv6): Address {
+  const bytes = address.toByteArray()
+  const value = bytes.reduce((value, byte) => (value << 8n) | BigInt(byte), 0n)
+  return { bits: bytes.length === 4 ? 32 : 128, value }
 }
 
 /** Reads `10.0.0.0/8`, `2001:db8::/32`, or one address, which is a range of itself; undefined for anything else. */
@@ -40,43 +52,16 @@ export function inRange(range: AddressRange, address: Address): boolean {
   return range.bits === address.bits && range.value >> rest === address.value >> rest
 }
 
-function parseDotted(text: string): bigint | undefined {
-  const parts = DOTTED.exec(text)?.slice(1)
-  if (!parts?.every(part => Number(part) <= 255 && (part === '0' || !part.startsWith('0')))) return undefined
-  return parts.reduce((value, part) => (value << 8n) | BigInt(part), 0n)
-}
-
-function parseGroups(text: string): bigint | undefined {
-  const halves = text.split('::')
-  if (halves.length > 2) return undefined
-  const [head, tail] = halves.map((half, index) => groupsOf(half, index === halves.length - 1))
-  if (!head || (halves.length === 2 && !tail)) return undefined
-  const zeros = 8 - head.length - (tail?.length ?? 0)
-  if (halves.length === 2 ? zeros < 1 : zeros !== 0) return undefined
-  const groups = [...head, ...Array<bigint>(zeros).fill(0n), ...(tail ?? [])]
-  return groups.reduce((value, group) => (value << 16n) | group, 0n)
-}
-
-/** The 16-bit groups of one side of `::`; an IPv4 address at the `end` of all counts as two. */
-function groupsOf(text: string, end: boolean): bigint[] | undefined {
-  if (text === '') return []
-  const groups: bigint[] = []
-  const parts = text.split(':')
-  for (const [index, part] of parts.entries()) {
-    const v4 = end && index === parts.length - 1 ? parseDotted(part) : undefined
-    if (v4 !== undefined) groups.push(v4 >> 16n, v4 & 0xffffn)
-    else if (/^[0-9a-f]{1,4}$/i.test(part)) groups.push(BigInt(`0x${part}`))
-    else return undefined
-  }
-  return groups
-}
-
-/** Not reachable from everywhere, by the IANA registries of special-purpose addresses. */
-const SPECIAL = `0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24
+/**
+ * Not reachable from everywhere, by the IANA registries of special-purpose addresses; and the address at which every
+ * machine of Azure reaches the host below it.
+ */
+const SPECIAL =
+  `168.63.129.16 0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24
   192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/3
   2001::/23 2001:db8::/32 2002::/16 3fff::/20`
-  .split(/\s+/)
-  .map(text => parseRange(text)!)
+    .split(/\s+/)
+    .map(text => parseRange(text)!)
 /** All of IPv6 that is routed; the rest holds other families' addresses, `::127.0.0.1` too. */
 const ROUTED_IPV6 = parseRange('2000::/3')!
 
