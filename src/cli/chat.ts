@@ -6,6 +6,7 @@ import type { OperatorSession } from '../core/ports.ts'
 import { parseError } from './admin.ts'
 import { call, parseUrl, readText, unreachable } from './http.ts'
 import { errorCode, Failure, type Io, oneLine } from './io.ts'
+import { readSecret, refuseSecret } from './secrets.ts'
 import type { Open, Session } from './session.ts'
 
 /** As long as a provider may take for a whole answer. */
@@ -35,19 +36,22 @@ interface Answer {
 interface ChatOptions {
   readonly model: string
   readonly stream?: boolean
-  readonly key?: string
+  readonly keyStdin?: boolean
   readonly project: string
   readonly url?: string
 }
 
 export function addChat(program: Command, open: Open): void {
-  program
+  const chat = program
     .command('chat')
     .description('ask a model one question; with --json the answer comes whole')
     .argument('<text>', 'the question')
     .option('--model <model>', 'model, or provider/model', 'demo')
     .option('--stream', 'show the answer as it comes')
-    .option('--key <key>', 'an API key (default: GATEWAY_API_KEY, else the admin token suffices)')
+    .option(
+      '--key-stdin',
+      'read an API key from standard input (default: GATEWAY_API_KEY, else the admin token suffices)',
+    )
     .option('--project <project>', 'the project that pays when there is no key', 'default')
     .option('--url <url>', 'the public listener (default: asked of the admin listener)')
     .action(async (text: string, options: ChatOptions, command: Command) => {
@@ -61,6 +65,7 @@ export function addChat(program: Command, open: Open): void {
         if (!session.json) showRemark(answer, session.io)
       }
     })
+  refuseSecret(chat, '--key', 'set GATEWAY_API_KEY, or write the key to standard input with --key-stdin')
 }
 
 function parseAnswer(text: string): Answer {
@@ -73,7 +78,7 @@ function parseAnswer(text: string): Answer {
 
 /** Without a key, with one that the admin listener lends for this request. */
 async function ask(text: string, options: ChatOptions, stream: boolean, session: Session): Promise<IncomingMessage> {
-  const own = options.key ?? session.io.env.GATEWAY_API_KEY
+  const own = options.keyStdin ? await readSecret(session.io, 'chat --key-stdin') : session.io.env.GATEWAY_API_KEY
   if (own) return send(text, options, stream, session, own)
   const { admin, io } = session
   const { id, key } = await admin.command<OperatorSession>('sessions.begin', { project: options.project })

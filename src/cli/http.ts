@@ -47,10 +47,14 @@ export async function readText(response: IncomingMessage): Promise<string> {
   return text
 }
 
-/** `127.0.0.1:9901`, `http://gateway:9901/` → a URL; a Failure that shows `example` for anything else. */
+/**
+ * `127.0.0.1:9901`, `http://gateway:9901/` → a URL; a Failure that shows `example` for anything else. An address with a
+ * password in it is refused without being repeated.
+ */
 export function parseUrl(text: string, example: string): URL {
   const full = /^[a-z]+:\/\//i.test(text) ? text : `http://${text}`
   const url = URL.canParse(full) ? new URL(full) : undefined
+  if (url?.password) throw new Failure(`an address may not hold a password; write it like ${example}`)
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return url
   throw new Failure(`"${text}" is not an http(s) address; write it like ${example}`)
 }

@@ -15,6 +15,7 @@ import { addOperation } from './operation.ts'
 import { addOrganizations, addProjects } from './organizations.ts'
 import { addProviderKeys } from './provider-keys.ts'
 import { addRoute } from './route.ts'
+import { refuseKeys, refuseSecret } from './secrets.ts'
 import { openSession } from './session.ts'
 import { addUsage } from './usage.ts'
 
@@ -35,6 +36,7 @@ function build(io: Io): Command {
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({ writeOut: io.out, writeErr: io.err })
     .exitOverride()
+  refuseSecret(program, '--token', 'set GATEWAY_ADMIN_TOKEN, or name its file as --token-file')
   const open = openSession(io)
   addOrganizations(program, open)
   addProjects(program, open)
@@ -59,6 +61,7 @@ function build(io: Io): Command {
 export async function run(args: readonly string[], io: Io): Promise<number> {
   const program = build(io)
   try {
+    refuseKeys(program, args)
     await program.parseAsync(args, { from: 'user' })
     return 0
   } catch (thrown) {

@@ -2,10 +2,10 @@
 import type { Command } from 'commander'
 import type { ChangedProviderKey, ShownProviderKey } from '../admin/commands/provider-keys.ts'
 import type { Reencryption } from '../core/ports.ts'
-import { Failure, type Io } from './io.ts'
 import { addLimitOptions, showLimits } from './limits.ts'
 import { listOf, listOrAll } from './lists.ts'
 import { every } from './pages.ts'
+import { readSecret, refuseSecret } from './secrets.ts'
 import { type Open, warnUnknown } from './session.ts'
 import { facts, table } from './table.ts'
 
@@ -34,17 +34,10 @@ const showReencryption = ({ reencrypted, unreadable, keyVersion }: Reencryption)
     ['unreadable', unreadable.join(', ')],
   ])
 
-/** A secret as an argument would stand in the list of processes. */
-async function readSecret(io: Io): Promise<string> {
-  const secret = (await io.in?.())?.trim()
-  if (secret) return secret
-  throw new Failure('no secret on standard input; write it there: `gatewayctl provider-keys add … < file`')
-}
-
 export function addProviderKeys(program: Command, open: Open): void {
   const keys = program.command('provider-keys').description("organizations' own keys for providers")
 
-  addLimitOptions(
+  const add = addLimitOptions(
     keys
       .command('add')
       .description('keep a key for a provider; its secret is read from standard input and never shown')
@@ -55,11 +48,12 @@ export function addProviderKeys(program: Command, open: Open): void {
   ).action(async ({ org: organization, ...options }, command) => {
     const session = open(command)
     const { admin, print, io } = session
-    const secret = await readSecret(io)
+    const secret = await readSecret(io, 'provider-keys add …')
     const record = await admin.command<ChangedProviderKey>('provider-keys.add', { organization, ...options, secret })
     print(record, key => `kept ${key.id} (${key.label}) for ${key.provider}, fingerprint ${key.fingerprint}\n`)
     warnUnknown(record, session)
   })
+  for (const flag of ['--secret', '--key']) refuseSecret(add, flag, 'write the secret to standard input')
 
   addLimitOptions(
     keys

@@ -28,7 +28,7 @@ interface Shell {
   /** An empty folder, where the commands run. */
   dir: string
   /** Runs in this process; the token is in the environment unless `env` is given. */
-  ctl(args: string[], env?: Record<string, string>): Promise<Ran>
+  ctl(args: string[], env?: Record<string, string>, input?: string): Promise<Ran>
 }
 
 const log: Log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -39,7 +39,7 @@ async function shell(t: Test): Promise<Shell> {
   t.teardown(() => listener.close())
   const admin = `http://${listener.address}`
   const dir = t.testdir({})
-  const ctl: Shell['ctl'] = async (args, env = { GATEWAY_ADMIN: admin, GATEWAY_ADMIN_TOKEN: TOKEN }) => {
+  const ctl: Shell['ctl'] = async (args, env = { GATEWAY_ADMIN: admin, GATEWAY_ADMIN_TOKEN: TOKEN }, input = '') => {
     const output = { stdout: '', stderr: '' }
     const code = await run(args, {
       env,
@@ -50,6 +50,7 @@ async function shell(t: Test): Promise<Shell> {
       err: text => {
         output.stderr += text
       },
+      in: async () => input,
     })
     return { code, ...output, json: <T>() => JSON.parse(output.stdout) as T }
   }
@@ -164,8 +165,13 @@ t.test('a refusal is one line and exit code 1, and an error object under --json'
     ],
     [['chat', 'hi', '--project', 'nope'], /^There is no project "nope"\.$/],
     [['chat', 'hi', '--admin', closed], /^cannot reach the gateway at .*pass --admin$/],
-    [['chat', 'hi', '--key', 'k', '--url', 'ftp://x'], /write it like http:\/\/127\.0\.0\.1:8080$/],
-    [['chat', 'hi', '--key', 'k', '--url', closed], /^cannot reach the gateway at .*pass --url$/],
+    [
+      ['chat', 'hi', '--key-stdin'],
+      /^no secret on standard input; write it there: `gatewayctl chat --key-stdin < file`$/,
+    ],
+    [['status', '--admin', 'http://me:hunter2@x'], /^an address may not hold a password; write it like [^@]*$/],
+    [['chat', 'hi', '--url', 'ftp://x'], /write it like http:\/\/127\.0\.0\.1:8080$/],
+    [['chat', 'hi', '--url', closed], /^cannot reach the gateway at .*pass --url$/],
   ]
   for (const [args, message] of cases) {
     const name = args.join(' ')
@@ -186,11 +192,13 @@ t.test('a refusal is one line and exit code 1, and an error object under --json'
   await new Promise(resolve => other.once('listening', resolve))
   const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
   t.match((await ctl(['status', '--admin', url])).stderr, /answers, but not as an admin listener/)
-  t.match((await ctl(['chat', 'hi', '--key', 'k', '--url', url])).stderr, /^the answer is no JSON; pass the gateway's/)
+  t.match((await ctl(['chat', 'hi', '--url', url])).stderr, /^the answer is no JSON; pass the gateway's/)
 
   const wrong = await ctl(['status'], { GATEWAY_ADMIN: admin, GATEWAY_ADMIN_TOKEN: 'wrong' })
   t.equal(wrong.stderr, 'the gateway refused the admin token from GATEWAY_ADMIN_TOKEN; pass --token-file\n')
 })
+
+const SECRET = 'Zq8vK2mN4pR6tW9xB3cD5fG7'
 
 t.test('wrong use is exit code 2', async t => {
   const { ctl } = await shell(t)
@@ -204,11 +212,23 @@ t.test('wrong use is exit code 2', async t => {
     [['status', '--colour'], /unknown option '--colour'/],
     [['usage', '--group-by', 'day'], /Allowed choices are provider, model, app, api_key/],
     [['explain'], /missing required argument 'endpoint'/],
+    [['chat', 'hi', '--key', SECRET], /--key takes no secret.*; set GATEWAY_API_KEY, or write .* --key-stdin$/m],
+    [['chat', 'hi', `--key=${SECRET}`], /--key takes no secret/],
+    [['provider-keys', 'add', '--secret', SECRET], /--secret takes no secret.*; write the secret to standard input$/m],
+    [['provider-keys', 'add', '--key', SECRET], /--key takes no secret/],
+    [
+      ['--token', SECRET, 'status'],
+      /--token takes no secret.*; set GATEWAY_ADMIN_TOKEN, or name its file as --token-file$/m,
+    ],
+    [['usage', '--key', `mgw_${SECRET}`], /^error: argument 3 is an API key, but everybody .*; name a key by its id/],
+    [['keys', 'revoke', `mgw_es_${SECRET}`], /argument 3 is an API key/],
+    [['iam', 'add', `--key=mgw_${SECRET}`], /argument 3 is an API key/],
   ]
   for (const [args, message] of cases) {
     const { code, stdout, stderr } = await ctl(args)
     t.match([code, stdout], [2, ''], args.join(' '))
     t.match(stderr, message, args.join(' '))
+    t.notMatch(stderr, SECRET, 'no secret is repeated')
   }
   t.match(await ctl(['--version']), { code: 0, stdout: /^\d+\.\d+\.\d+\n$/, stderr: '' })
   const help = await ctl(['--help'])
@@ -294,7 +314,7 @@ t.test('chat asks the public listener as any client would', async t => {
   })
 
   const url = `127.0.0.1:${port}/v1/`
-  const json = await ctl(['chat', 'Hi', '--json', '--stream', '--model', 'm', '--key', 'k', '--url', url], {})
+  const json = await ctl(['chat', 'Hi', '--json', '--stream', '--model', 'm', '--key-stdin', '--url', url], {}, 'k\n')
   t.match([json.code, json.json(), json.stderr], [0, whole, ''])
   t.match(asked.pop(), { path: '/v1/chat/completions', authorization: 'Bearer k', body: { model: 'm', stream: false } })
 

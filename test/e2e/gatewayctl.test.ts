@@ -11,7 +11,7 @@ const gateway = await startGateway(t, { providers: { a: { base_url: upstream.url
 
 t.test('the shipped command does what each of its commands loads code for', async t => {
   const place = ['--admin', gateway.adminUrl, '--config', gateway.configPath]
-  const commands: [args: string[], said: RegExp][] = [
+  const commands: [args: string[], said: RegExp, env?: Record<string, string>][] = [
     [['status', ...place], /^state +ready$/m],
     [['config', ...place], /^providers:/m],
     [['config', '--json', ...place], /^\{/],
@@ -19,12 +19,12 @@ t.test('the shipped command does what each of its commands loads code for', asyn
     [['keys', 'list', ...place], /default/],
     [['metrics', ...place], /gateway_requests_total/],
     [['check', '--config', gateway.configPath], /is valid: version/],
-    [['chat', 'Hello', '--stream', '--model', 'test', '--url', gateway.url, '--key', gateway.key], /\S/],
+    [['chat', 'Hello', '--stream', '--model', 'test', '--url', gateway.url], /\S/, { GATEWAY_API_KEY: gateway.key }],
     [['chat', 'Hello', '--model', 'test', ...place], /\S/],
     [['keys', 'list', ...place], /^\S+ +gatewayctl .* expired /m],
   ]
-  for (const [args, said] of commands) {
-    const ctl = new Child(bin, args, { stdio: ['ignore', 'pipe', 'pipe'] })
+  for (const [args, said, env = {}] of commands) {
+    const ctl = new Child(bin, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
     t.equal(await ctl.exited, 0, `${args.join(' ')}: ${ctl.stderr}`)
     t.match(ctl.stdout, said, args.join(' '))
   }
