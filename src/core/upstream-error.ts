@@ -1,6 +1,7 @@
 /** Reads the error bodies of all providers, and decides what each means for failover. Never throws. */
 import { GatewayError } from './error.ts'
 import { isObject } from './json.ts'
+import { redactText } from './redact.ts'
 import type { Target } from './translator.ts'
 
 export interface UpstreamFault {
@@ -43,21 +44,10 @@ function text(message: unknown): string | undefined {
   return message === undefined || message === null ? undefined : JSON.stringify(message)
 }
 
-/** Secrets that a provider echoes (E13): key-like words, bearer values, and the credential that was used. */
+/** What may be shown of a message: nothing that a provider echoes of `secret`, or that looks like one (E13). */
 export function redact(message: string, secret?: string): string {
   // Cut last: of a secret that is cut in two, the first part would be shown.
-  return partsOf(secret)
-    .reduce((text, part) => text.replaceAll(part, '***'), message)
-    .replace(/\b(?:(?:sk|pk|rk|gsk|xai|mgw|key)[-_]|AIza)[A-Za-z0-9_\-*]{6,}/g, '***')
-    .replace(/\bBearer\s+\S+/gi, 'Bearer ***')
-    .slice(0, MESSAGE_LIMIT)
-}
-
-/** The whole, and what it is made of: of `ID:SECRET:TOKEN` a provider may echo each by itself. */
-const partsOf = (secret = ''): string[] => {
-  const parts = [secret, ...secret.split(':')].filter(part => part.length >= 8)
-  // As it stands in an address.
-  return [...parts, ...parts.map(encodeURIComponent)]
+  return redactText(message, secret).slice(0, MESSAGE_LIMIT)
 }
 
 /** What a program reads of an error: a name, never a sentence. */

@@ -1,28 +1,27 @@
 /** How the gateway shows its credential to a provider: one named strategy per `auth.scheme`. */
 import type { Auth, Credential, Provider } from '../core/catalog.ts'
+import { type Mask, maskOf } from '../core/mask.ts'
+import { isSecretName } from '../core/redact.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
 import { findAwsKeys } from './auth/aws-default.ts'
 import { awsSigv4 } from './auth/aws-sigv4.ts'
 import { findGcpToken } from './auth/gcp-default.ts'
 import { gcpOauth } from './auth/gcp-oauth.ts'
-import { type Clock, type Outgoing, type Strategy, setHeader } from './auth/strategy.ts'
+import { bear, type Clock, type Outgoing, type Strategy, setHeader } from './auth/strategy.ts'
 import { foundBy, ownSurroundings } from './auth/surroundings.ts'
-
-function bear(out: Outgoing, token: string): Outgoing {
-  setHeader(out.headers, 'authorization', `Bearer ${token}`)
-  return out
-}
 
 const strategies: { [S in Auth['scheme']]: Strategy<S> } = {
   none: out => out,
   bearer: (out, _auth, { secret }) => bear(out, secret),
   header: (out, auth, { secret }) => {
     setHeader(out.headers, auth.header, secret)
+    out.secret = secret
     return out
   },
   query: (out, auth, { secret }) => {
     const separator = out.path.includes('?') ? '&' : '?'
     out.path += `${separator}${encodeURIComponent(auth.parameter)}=${encodeURIComponent(secret)}`
+    out.secret = secret
     return out
   },
   'aws-sigv4': foundBy<'aws-sigv4'>(
@@ -46,6 +45,22 @@ function commonHeaders(provider: Provider): readonly string[] {
   }
   return headers
 }
+
+/** Secrets in the fixed headers of a provider, each behind a space. */
+const fixed = new WeakMap<Provider, string>()
+function fixedSecrets(provider: Provider): string {
+  let secrets = fixed.get(provider)
+  if (secrets === undefined) {
+    const named = Object.entries(provider.headers).filter(([name]) => isSecretName(name))
+    secrets = named.map(([, secret]) => ` ${secret}`).join('')
+    fixed.set(provider, secrets)
+  }
+  return secrets
+}
+
+/** What must not be shown of the answer to a signed request; undefined when nothing secret was sent. */
+export const maskOfSent = ({ secret = '' }: Outgoing, provider: Provider): Mask | undefined =>
+  maskOf(secret + fixedSecrets(provider))
 
 const NO_CREDENTIAL: Credential = Object.freeze({ id: '', source: 'platform', secret: '', fingerprint: '' })
 

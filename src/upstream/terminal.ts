@@ -5,17 +5,18 @@ import { type Event, isContent } from '../core/event.ts'
 import { written } from '../core/exact.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
+import type { Mask } from '../core/mask.ts'
 import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
 import { type Decoder, type Frame, nativeFormOf, type Target } from '../core/translator.ts'
-import { append } from '../core/wire.ts'
 import type { Outgoing } from './auth/strategy.ts'
 import { waitFor } from './auth/wait.ts'
 import { decoded, type Source } from './encoding.ts'
 import type { Framing } from './framing/framing.ts'
 import { framingFor } from './framing/index.ts'
 import type { Incoming } from './incoming.ts'
+import { AnswerMask, maskedError } from './masking.ts'
 import { retryAfterMs } from './retry-after.ts'
-import { sign } from './sign.ts'
+import { maskOfSent, sign } from './sign.ts'
 import { Tally } from './tally.ts'
 import type { Transport } from './transport.ts'
 
@@ -38,21 +39,23 @@ export function terminal(transport: Transport, memory: MemoryBudget): (ex: Excha
     const target = ex.target!
     ex.marks.sent = performance.now()
     ex.atProvider = false
-    const incoming = await send(transport, ex, target)
+    const sent: Sent = { mask: undefined }
+    const incoming = await send(transport, ex, target, sent)
     const lease = memory.lease(ex.principal?.orgId ?? '')
     try {
-      if (incoming.status >= 400) throw await refusal(incoming, ex)
+      if (incoming.status >= 400) throw await refusal(incoming, ex, sent.mask)
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
       const { framing, mode } = framingFor(incoming.header('content-type'), ex.streaming)
       const source = decoded(incoming, incoming.header('content-encoding'))
       const { translator } = target
       const native = nativeFormOf(translator, ex.native)
       const decoder = native?.decoder?.(mode, target) ?? translator.decoder(mode, target, ex.request)
-      const answer = new Answer(incoming, source, framing, decoder, lease)
+      const answer = new Answer(incoming, source, framing, decoder, lease, sent.mask)
       await answer.commit(!ex.streaming)
       incoming.committed(mode === 'stream')
       // Nobody is asked again.
       ex.outbound = undefined
+      ex.encodeAgain = undefined
       ex.verbatim = undefined
       ex.marks.answered = performance.now()
       return { status: 200, headers: [], events: answer }
@@ -67,8 +70,14 @@ export function terminal(transport: Transport, memory: MemoryBudget): (ex: Excha
 type Batch = IteratorResult<readonly Event[]>
 type Step = Batch | Promise<Batch>
 
+/** What is known once the request is signed. */
+interface Sent {
+  /** Of its credential. */
+  mask: Mask | undefined
+}
+
 /** Signs the request and sends it. Nothing here holds the body while the answer is waited for: it exists once then. */
-function send(transport: Transport, ex: Exchange, target: Target): Promise<Incoming> {
+function send(transport: Transport, ex: Exchange, target: Target, sent: Sent): Promise<Incoming> {
   const request = ex.outbound!
   const { provider } = target
   const { timeouts } = provider
@@ -76,7 +85,9 @@ function send(transport: Transport, ex: Exchange, target: Target): Promise<Incom
   const fresh = isAgain(ex, target)
   const { signal } = ex
   const tenant = ex.principal?.orgId ?? ''
-  const call = ({ baseUrl, path, headers, body }: Outgoing) => {
+  const call = (signed: Outgoing) => {
+    const { baseUrl, path, headers, body } = signed
+    sent.mask = maskOfSent(signed, provider)
     const patience = { timeouts, firstEventMs: firstEventMs(target.mapping, ex.streaming), remainingMs: remainingMs() }
     return transport.send({ baseUrl, path, headers, body, provider, ...patience, signal, fresh, receipt: ex, tenant })
   }
@@ -98,6 +109,7 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
   readonly #framing: Framing
   readonly #decoder: Decoder
   readonly #lease: MemoryLease
+  readonly #mask: AnswerMask | undefined
   readonly #tally = new Tally()
   #leased = 0
   /** What `commit` has read. */
@@ -107,12 +119,20 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
   #reading = false
 
   /** `source` gives the bytes of `incoming`, plain; `lease` takes memory for what is held of them. */
-  constructor(incoming: Incoming, source: Source, framing: Framing, decoder: Decoder, lease: MemoryLease) {
+  constructor(
+    incoming: Incoming,
+    source: Source,
+    framing: Framing,
+    decoder: Decoder,
+    lease: MemoryLease,
+    mask: Mask | undefined,
+  ) {
     this.#incoming = incoming
     this.#source = source
     this.#framing = framing
     this.#decoder = decoder
     this.#lease = lease
+    this.#mask = mask && new AnswerMask(mask)
   }
 
   [Symbol.asyncIterator](): this {
@@ -197,7 +217,7 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
   #broken(thrown: unknown, events: Event[]): Event[] {
     this.#ended = true
     this.#incoming.destroy()
-    if (!this.#decoder.done || this.#reading) events.push({ type: 'error', error: asError(thrown) })
+    if (!this.#decoder.done || this.#reading) this.#tell({ type: 'error', error: asError(thrown) }, events)
     return events
   }
 
@@ -213,13 +233,18 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
 
   #told(told: readonly Event[], characters: number, events: Event[]): void {
     this.#tally.add(told, characters)
-    append(events, told)
+    for (const event of told) this.#tell(event, events)
     this.#reading = false
+  }
+
+  #tell(event: Event, events: Event[]): void {
+    this.#mask?.apply(event)
+    events.push(event)
   }
 }
 
 /** The provider's refusal. Its status says what happened; what can be read of its body says more. */
-async function refusal(incoming: Incoming, ex: Exchange): Promise<GatewayError> {
+async function refusal(incoming: Incoming, ex: Exchange, mask: Mask | undefined): Promise<GatewayError> {
   const body: Buffer[] = []
   try {
     await read(decoded(incoming, incoming.header('content-encoding')), body)
@@ -227,7 +252,8 @@ async function refusal(incoming: Incoming, ex: Exchange): Promise<GatewayError> 
     if (ex.signal.reason) throw thrown
   }
   const text = Buffer.concat(body).subarray(0, MAX_ERROR_BYTES).toString('utf8')
-  const error = ex.target!.translator.error(incoming.status, text, ex.target!)
+  const told = ex.target!.translator.error(incoming.status, text, ex.target!)
+  const error = mask ? maskedError(told, mask) : told
   const wait = retryAfterMs(name => incoming.header(name), error.message)
   return wait === undefined ? error : error.with({ retryAfterMs: wait })
 }

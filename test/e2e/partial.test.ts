@@ -96,6 +96,51 @@ t.test('no error, log line or row carries a secret or a prompt', async t => {
   t.notMatch(rows, prompt)
 })
 
+t.test('no answer carries a credential, however it is written, and in whatever part of it', async t => {
+  const hexed = (char: string) => char.charCodeAt(0).toString(16)
+  const written: Record<string, string> = {
+    plain: secret,
+    percent: encodeURIComponent(secret),
+    'percent in small letters': encodeURIComponent(secret).toLowerCase(),
+    basic: Buffer.from(`user:${secret}`).toString('base64'),
+    base64: Buffer.from(secret).toString('base64'),
+    base64url: Buffer.from(secret).toString('base64url'),
+    html: secret.replace(/[+/=]/g, char => `&#x${hexed(char).toUpperCase()};`),
+    json: secret.replace(/[+/=]/g, char => `\\u00${hexed(char)}`),
+    'its first part': secret.slice(0, 13),
+  }
+  const shows = (text: string, form: string) => {
+    const inner = form.slice(0, -2)
+    for (let at = 0; at + 12 <= inner.length; at++) if (text.includes(inner.slice(at, at + 12))) return true
+    return false
+  }
+  for (const [name, form] of Object.entries(written)) {
+    const own = name === 'basic' ? form.slice(8) : form
+    tell({ error: { message: `no: ${form}`, param: form } }, 400)
+    t.notOk(shows(await (await gateway.chat('Hi')).text(), own), `${name}: an error`)
+    const call = { id: form, type: 'function', function: { name: form, arguments: JSON.stringify({ a: form }) } }
+    const message = { role: 'assistant', content: `It is ${form}.`, reasoning_content: form, tool_calls: [call] }
+    tell({ id: 'x', system_fingerprint: form, choices: [{ index: 0, message, finish_reason: 'tool_calls' }] })
+    const whole = await (await gateway.chat('Hi')).text()
+    t.match(whole, 'It is ')
+    t.notOk(shows(whole, own), `${name}: a whole answer`)
+    const pieces = [form.slice(0, 7), form.slice(7), ' and ', ...form].map(content => ({ content }))
+    const reasons = [form.slice(0, 9), form.slice(9)].map(reasoning_content => ({ reasoning_content }))
+    const deltas = [...reasons, ...pieces]
+    answer = res => {
+      res.writeHead(200, { 'content-type': 'text/event-stream' })
+      for (const delta of deltas) res.write(`data: ${JSON.stringify({ id: 'x', choices: [{ index: 0, delta }] })}\n\n`)
+      res.end(`data: {"id":"x","choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n`)
+    }
+    const streamed = await (
+      await gateway.chat({ model: 'test', stream: true, messages: [{ role: 'user', content: 'Hi' }] })
+    ).text()
+    t.match(streamed, '" and "')
+    const told = [...streamed.matchAll(/"(?:content|reasoning|reasoning_content)":"([^"]*)"/g)].map(match => match[1])
+    t.notOk(shows(told.join(''), own), `${name}: a stream in pieces`)
+  }
+})
+
 const body = '{"model":"test","stream":true,"messages":[{"role":"user","content":"Hi"}]}'
 const head = (length: number) =>
   `POST /v1/chat/completions HTTP/1.1\r\nHost: g\r\nAuthorization: Bearer ${gateway.key}\r\n` +

@@ -60,7 +60,8 @@ t.test('a request carries what the provider wants, its credential, and nothing e
       { beta: 'b' },
     ],
   ]
-  for (const [says, out, path, headers] of rows) {
+  for (const [says, { secret, ...out }, path, headers] of rows) {
+    t.equal(secret, JSON.stringify(out).includes('sk') ? 'sk 1' : undefined, `${says}: what must not be shown`)
     const sent = { baseUrl: 'http://127.0.0.1:0/v1', path, headers: { ...common, ...headers }, body: '{}' }
     t.strictSame(out, sent, says)
   }

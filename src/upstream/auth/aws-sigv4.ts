@@ -17,6 +17,7 @@ export const awsSigv4: Strategy<'aws-sigv4'> = (out, { region, service }, creden
   if ('problem' in parsed) throw upstreamError(401, { message: `The credential cannot be used: ${parsed.problem}.` })
   const { id, secret, session } = parsed.value
   const { headers } = out
+  out.secret = credential.secret
   const time = new Date(clock()).toISOString().replace(/[-:]|\.\d+/g, '')
   setHeader(headers, 'x-amz-date', time)
   if (session) setHeader(headers, 'x-amz-security-token', session)

@@ -5,7 +5,7 @@ import { serviceAccount } from '../../core/secret.ts'
 import { upstreamError } from '../../core/upstream-error.ts'
 import { AccessToken } from './access-token.ts'
 import { requestToken } from './service-account.ts'
-import { type Outgoing, type Strategy, setHeader } from './strategy.ts'
+import { bear, type Strategy } from './strategy.ts'
 
 const TOKEN_URI = 'https://oauth2.googleapis.com/token'
 const MAX_TOKENS = 1000
@@ -43,9 +43,4 @@ function accessToken({ source, secret }: Credential, scope: string, ask: typeof 
   // An address that a customer names is not ours to call.
   const tokenUri = (source === 'platform' && account.tokenUri) || TOKEN_URI
   return new AccessToken(now => ask(account, { scope, tokenUri, now }))
-}
-
-function bear(out: Outgoing, token: string): Outgoing {
-  setHeader(out.headers, 'authorization', `Bearer ${token}`)
-  return out
 }

@@ -9,6 +9,8 @@ export interface Outgoing {
   /** Names and values in turn; see `setHeader`. An object of names would be a new kind of object for each provider. */
   readonly headers: string[]
   readonly body: Call['body']
+  /** The credential that a strategy added, as it may come back. */
+  secret?: string
 }
 
 /** In the place of one that has the same name, as it is spelled. */
@@ -19,6 +21,12 @@ export function setHeader(headers: string[], name: string, value: string): void 
     return
   }
   headers.push(name, value)
+}
+
+export function bear(out: Outgoing, token: string): Outgoing {
+  setHeader(out.headers, 'authorization', `Bearer ${token}`)
+  out.secret = token
+  return out
 }
 
 /** Unix milliseconds. */

@@ -1,0 +1,268 @@
+/** Finds a credential in what its provider sends back, in all forms in which it is usually written. */
+
+export const MASK = '***'
+/** So many characters of a credential in a row are a part of it. */
+const RUN = 12
+/** Of one text: what comes behind so many is masked whole. */
+const MAX_RUNS = 256
+/** Characters that are hashed together. A run of 12 holds one of these groups at every eighth character. */
+const GROUP = 5
+const STEP = RUN - GROUP + 1
+/** Shorter ones are words. */
+const SHORTEST = 8
+/** Of one credential, in characters. */
+const LONGEST = 4096
+/** What credentials of one kind begin with. */
+const LONGEST_PREFIX = 'sk-ant-api03-'.length
+/** Places with the same group that are compared: as many as there are forms. More have credentials that repeat themselves. */
+const MAX_PLACES = 20
+/** Comparisons that find nothing: so many, and one for each 64 characters, are more than any language needs. */
+const MAX_FRUITLESS = 1024
+/** Credentials that are kept compiled. */
+const MAX_MASKS = 256
+
+/** `skip` characters at the start are the same in many credentials, such as `sk-ant-api03-`. */
+interface Form {
+  readonly text: string
+  readonly skip: number
+}
+
+const upper = (code: number, digits: number) => code.toString(16).toUpperCase().padStart(digits, '0')
+const lower = (code: number, digits: number) => code.toString(16).padStart(digits, '0')
+const HTML_NAMES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
+const JSON_ESCAPES: Readonly<Record<string, string>> = { '"': '\\"', '\\': '\\\\', '/': '\\/' }
+
+/** How a character that is no letter, digit, `-`, `_`, `.` or `~` may be written; the first is how it is. */
+const ESCAPES: readonly ((char: string, code: number) => string)[] = [
+  char => char,
+  // Percent.
+  (_, code) => `%${upper(code, 2)}`,
+  (_, code) => `%${lower(code, 2)}`,
+  (char, code) => (char === '/' ? char : `%${upper(code, 2)}`),
+  // JSON.
+  char => (char === '/' ? char : (JSON_ESCAPES[char] ?? char)),
+  char => JSON_ESCAPES[char] ?? char,
+  (_, code) => `\\u${upper(code, 4)}`,
+  (_, code) => `\\u${lower(code, 4)}`,
+  // HTML.
+  char => HTML_NAMES[char] ?? char,
+  (char, code) => HTML_NAMES[char] ?? `&#${code};`,
+  (_, code) => `&#${code};`,
+  (_, code) => `&#x${upper(code, 2)};`,
+  (_, code) => `&#x${lower(code, 2)};`,
+]
+
+function formsOf(secret: string): Form[] {
+  // Words only, so that no part of a UUID is taken for it.
+  const words = /^(?=.{24})(?:[a-z]{1,6}(?:\d\d)?[-_]){1,3}/i.exec(secret)?.[0].length ?? 0
+  const skip = Math.min(words, LONGEST_PREFIX)
+  const forms = new Map<string, number>()
+  for (const escaped of ESCAPES) {
+    forms.set(
+      secret.replace(/[^\w.~-]/g, char => escaped(char, char.charCodeAt(0))),
+      skip,
+    )
+  }
+  // Three bytes become four characters: what they are depends on how many bytes stand before.
+  for (const before of [0, 1, 2]) {
+    const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(secret)])
+    // Only what the credential alone decides.
+    const whole = bytes.toString('base64').slice([0, 2, 3][before], Math.floor((bytes.length * 8) / 6))
+    const common = skip === 0 ? 0 : Math.ceil((skip * 4) / 3)
+    forms.set(whole, common)
+    forms.set(whole.replaceAll('+', '-').replaceAll('/', '_'), common)
+  }
+  return [...forms].map(([text, skip]) => ({ text, skip }))
+}
+
+/** Of the JSON of a service account, its private key alone travels nowhere, and all else of it is public. */
+function partsOf(secret: string): string[] {
+  if (!secret.startsWith('{')) return secret.slice(0, LONGEST).split(/\s+/)
+  const key = /"private_key"\s*:\s*"([^"]*)"/.exec(secret)?.[1] ?? ''
+  return key.split(/\\n|\n/).filter(line => line !== '' && !line.startsWith('-----'))
+}
+
+/** Stands between forms; nothing matches it. */
+const BETWEEN = 0xffff
+
+/** Part of a text: from `start` up to `end`. */
+type Run = readonly [start: number, end: number]
+
+/** Finds runs of characters that a text has in common with one of the forms. */
+class Needles {
+  /** All forms, with `BETWEEN` around each. */
+  readonly #codes: Uint16Array
+  /** By the hash of a group, a place where it begins in `codes`; `next` has the others of that hash. 0 is none. */
+  readonly #heads: Int32Array
+  readonly #next: Int32Array
+  readonly #shift: number
+
+  /** Of a form, 12 characters behind the first `skip` are a run, to which those before them belong. */
+  constructor(forms: readonly Form[]) {
+    const size = forms.reduce((sum, { text }) => sum + text.length + 1, 1)
+    const bits = Math.max(8, Math.ceil(Math.log2(size * 2)))
+    this.#codes = new Uint16Array(size).fill(BETWEEN)
+    this.#next = new Int32Array(size)
+    this.#heads = new Int32Array(2 ** bits)
+    this.#shift = 32 - bits
+    let at = 1
+    for (const { text, skip } of forms) {
+      for (let index = 0; index < text.length; index++) this.#codes[at + index] = text.charCodeAt(index)
+      for (let index = skip; index + GROUP <= text.length; index++) {
+        const hash = hashAt(text, index) >>> this.#shift
+        this.#next[at + index] = this.#heads[hash]!
+        this.#heads[hash] = at + index
+      }
+      at += text.length + 1
+    }
+  }
+
+  /** From left to right; undefined when there is none. Time is linear in the text, whatever it holds. */
+  runsIn(text: string): Run[] | undefined {
+    const heads = this.#heads
+    const shift = this.#shift
+    const last = text.length - GROUP
+    let runs: Run[] | undefined
+    let fruitless = 0
+    let done = 0
+    for (let at = 0; at <= last; ) {
+      const place = heads[hashAt(text, at) >>> shift]!
+      if (place === 0) {
+        at += STEP
+        continue
+      }
+      const found = this.#longest(text, at, place, done)
+      if (typeof found === 'number') {
+        fruitless += found
+        at += STEP
+        if (fruitless <= MAX_FRUITLESS + text.length / 64) continue
+      }
+      runs ??= []
+      const all = typeof found === 'number' || runs.length === MAX_RUNS
+      const run: Run = all ? [done, text.length] : found
+      runs.push(run)
+      done = run[1]
+      at = done
+    }
+    return runs
+  }
+
+  /** The longest run that holds the group at `at`, from `from` on; when none is long enough, how many were looked at. */
+  #longest(text: string, at: number, first: number, from: number): Run | number {
+    const codes = this.#codes
+    let run: Run | undefined
+    let looks = 0
+    for (let place = first; place !== 0 && looks < MAX_PLACES; place = this.#next[place]!) {
+      let behind = 0
+      while (at + behind < text.length && text.charCodeAt(at + behind) === codes[place + behind]) behind++
+      if (behind < GROUP) continue
+      looks++
+      let before = 0
+      while (at - before > from && text.charCodeAt(at - before - 1) === codes[place - before - 1]) before++
+      const length = before + behind
+      if (length >= RUN && (!run || length > run[1] - run[0])) run = [at - before, at + behind]
+    }
+    return run ?? looks
+  }
+}
+
+/** Of the group at `at`; the upper bits count. */
+function hashAt(text: string, at: number): number {
+  const head = (text.charCodeAt(at) << 14) ^ (text.charCodeAt(at + 1) << 7) ^ text.charCodeAt(at + 2)
+  return Math.imul(head ^ (text.charCodeAt(at + 3) << 25) ^ (text.charCodeAt(at + 4) << 20), 0x9e3779b1)
+}
+
+/** Matches one credential, or several with spaces between; made once for them. */
+export class Mask {
+  readonly #forms: readonly Form[]
+  /** Parts that are too short for a run, as they are written. */
+  readonly #short: readonly string[]
+  readonly #needles: Needles
+  #strict: Needles | undefined
+
+  constructor(secret: string) {
+    const parts = partsOf(secret)
+    this.#forms = parts.flatMap(formsOf)
+    this.#short = parts
+      .flatMap(part => [part, ...part.split(':')])
+      .filter(part => part.length >= SHORTEST && part.length < RUN)
+      .flatMap(part => formsOf(part).map(({ text }) => text))
+      .filter(text => text.length >= SHORTEST)
+    this.#needles = new Needles(this.#forms)
+  }
+
+  /** For messages and headers: any 12 characters in a row are masked, and a short credential as a whole. */
+  strict(text: string): string {
+    this.#strict ??= new Needles(this.#forms.map(({ text }) => ({ text, skip: 0 })))
+    const runs = this.#strict.runsIn(text)
+    return this.#short.reduce((clean, part) => clean.replaceAll(part, MASK), runs ? masked(text, runs, 0) : text)
+  }
+
+  /**
+   * For answers, all of which come through here: what all credentials of that kind begin with does not count, and
+   * credentials below 12 characters are words. `before` is what went before in the same text.
+   * A thousand characters take about 4 us.
+   */
+  answer(text: string, before = ''): string {
+    const runs = this.#needles.runsIn(before + text)
+    return runs ? masked(before + text, runs, before.length) : text
+  }
+}
+
+/** A text of an answer that comes in pieces: of a credential that is cut into them, its first 11 characters are shown. */
+export class PiecewiseMask {
+  readonly #mask: Mask
+  /** The end of what went before. */
+  #tail = ''
+
+  constructor(mask: Mask) {
+    this.#mask = mask
+  }
+
+  /** The next piece, masked. No credential holds a space, so that most pieces of prose need no further look. */
+  next(text: string): string {
+    if (text.length < RUN) {
+      const space = text.indexOf(' ')
+      if (this.#tail.length + (space < 0 ? text.length : space) < RUN) {
+        this.#tail = space < 0 ? this.#tail + text : text.slice(text.lastIndexOf(' ') + 1)
+        return text
+      }
+    }
+    const clean = this.#mask.answer(text, this.#tail)
+    this.#tail = (this.#tail + text).slice(1 - RUN)
+    return clean
+  }
+}
+
+/** What stands behind the first `shown` characters of `text`, with the runs masked. */
+function masked(text: string, runs: readonly Run[], shown: number): string {
+  let clean = ''
+  let at = shown
+  for (const [start, end] of runs) {
+    if (end <= at) continue
+    clean += text.slice(at, Math.max(start, at)) + MASK
+    at = end
+  }
+  return clean + text.slice(at)
+}
+
+const masks = new Map<string, Mask>()
+
+/** The mask of a credential that is in use; undefined where it is too short to be one. */
+export function maskOf(secret: string): Mask | undefined {
+  if (secret.length < SHORTEST) return undefined
+  let mask = masks.get(secret)
+  if (!mask) {
+    mask = new Mask(secret)
+    if (masks.size >= MAX_MASKS) masks.delete(masks.keys().next().value!)
+    masks.set(secret, mask)
+  }
+  return mask
+}
+
+/** `text` without any of the credentials that are in use. For the log: it takes as many looks as there are masks. */
+export function maskAll(text: string): string {
+  let clean = text
+  for (const mask of masks.values()) clean = mask.answer(clean)
+  return clean
+}

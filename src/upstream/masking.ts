@@ -1,0 +1,113 @@
+/** Keeps the credential of a request out of its answer, whatever part of it the provider repeats it in. */
+import type { GatewayError } from '../core/error.ts'
+import type { Event } from '../core/event.ts'
+import { MASK, type Mask, PiecewiseMask } from '../core/mask.ts'
+
+/** The same error without the credential. */
+export function maskedError(error: GatewayError, mask: Mask): GatewayError {
+  const message = mask.strict(error.message)
+  const param = error.param && mask.strict(error.param)
+  const code = error.code && mask.strict(error.code)
+  const same = message === error.message && param === error.param && code === error.code
+  return same ? error : error.with({ message, param, code })
+}
+
+/** Kinds of text; a key of pieces holds one in its lowest bits. */
+const TEXT = 0
+const REASONING = 1
+const REFUSAL = 2
+const TOOL = 3
+const LOGPROBS = 4
+const KINDS = 8
+const INDEXES = 1024
+/** Values that nest deeper are not shown. */
+const MAX_DEPTH = 200
+
+/** Masks the events of one answer, in place. Pictures and numbers are not looked at. */
+export class AnswerMask {
+  readonly #mask: Mask
+  readonly #pieces = new Map<number, PiecewiseMask>()
+
+  constructor(mask: Mask) {
+    this.#mask = mask
+  }
+
+  apply(event: Event): void {
+    switch (event.type) {
+      case 'text':
+        event.text = this.#next(TEXT, event.choice, event.text)
+        return
+      case 'reasoning':
+        if (event.text !== '') event.text = this.#next(REASONING, event.choice, event.text)
+        if (event.signature !== undefined) event.signature = this.#mask.answer(event.signature)
+        if (event.data !== undefined) event.data = this.#mask.answer(event.data)
+        return
+      case 'refusal':
+        event.text = this.#next(REFUSAL, event.choice, event.text)
+        return
+      case 'tool':
+        if (event.args !== undefined) event.args = this.#next(TOOL, event.choice + event.index * INDEXES, event.args)
+        if (event.id !== undefined) event.id = this.#mask.answer(event.id)
+        if (event.name !== undefined) event.name = this.#mask.answer(event.name)
+        if (event.signature !== undefined) event.signature = this.#mask.answer(event.signature)
+        if (event.own) event.own = this.#deep(event.own)
+        return
+      case 'image':
+        if (!event.url.startsWith('data:')) event.url = this.#mask.answer(event.url)
+        return
+      case 'error':
+        event.error = maskedError(event.error, this.#mask)
+        return
+      case 'logprobs':
+        event.tokens = this.#tokens(event.choice, event.tokens)
+        return
+      case 'source':
+      case 'start':
+      case 'passage':
+      case 'native':
+      case 'finish':
+      case 'tier': {
+        const clean = this.#deep(event)
+        if (clean !== event) Object.assign(event, clean)
+      }
+    }
+  }
+
+  #next(kind: number, of: number, text: string): string {
+    const key = of * KINDS + kind
+    let pieces = this.#pieces.get(key)
+    if (!pieces) {
+      pieces = new PiecewiseMask(this.#mask)
+      this.#pieces.set(key, pieces)
+    }
+    return pieces.next(text)
+  }
+
+  /** Tokens repeat the text in small pieces; where a credential goes through them, none are told. */
+  #tokens(choice: number, tokens: readonly unknown[]): readonly unknown[] {
+    const text = tokens.map(token => (token as { token?: unknown } | null)?.token ?? '').join('')
+    return this.#next(LOGPROBS, choice, text) === text ? tokens : []
+  }
+
+  /** The value itself where nothing in it is masked. */
+  #deep<T>(value: T, depth?: number): T
+  #deep(value: unknown, depth = 0): unknown {
+    if (typeof value === 'string') return this.#mask.answer(value)
+    if (typeof value !== 'object' || value === null) return value
+    if (depth > MAX_DEPTH) return MASK
+    if (Array.isArray(value)) {
+      const items = value.map(item => this.#deep<unknown>(item, depth + 1))
+      return items.some((item, index) => item !== value[index]) ? items : value
+    }
+    let changed: Record<string, unknown> | undefined
+    for (const [name, member] of Object.entries(value)) {
+      const clean = this.#deep<unknown>(member, depth + 1)
+      const key = this.#mask.answer(name)
+      if (clean === member && key === name) continue
+      changed ??= { ...value }
+      if (key !== name) delete changed[name]
+      changed[key] = clean
+    }
+    return changed ?? value
+  }
+}
