@@ -18,14 +18,14 @@ export const effortBudgets: Readonly<Record<Effort, number>> = {
 const USUAL: readonly string[] = ['low', 'medium', 'high']
 
 /**
- * What a request means on a wire that takes efforts: its effort as it is, though the mapping may not list it, else the
- * nearest one to its budget. Undefined leaves the model to its default.
+ * What a request means on a wire that takes efforts: the nearest one to its budget, which overrides an effort
+ * (interface 2.3), else its effort as it is, though the mapping may not list it. Undefined leaves the model to its
+ * default.
  */
 export function effortOf(request: Readonly<ChatRequest>, mapping: Mapping): ReasoningEffort | undefined {
   const { reasoning, reasoning_effort: plain } = request
-  const effort = reasoning?.effort ?? plain
-  if (effort != null) return effort
-  return reasoning?.max_tokens == null ? undefined : nearestEffort(reasoning.max_tokens, mapping)
+  const nearest = reasoning?.max_tokens == null ? undefined : nearestEffort(reasoning.max_tokens, mapping)
+  return nearest ?? reasoning?.effort ?? plain ?? undefined
 }
 
 /** What a request means on a wire that takes budgets; undefined where it sets none, or turns reasoning off. */
