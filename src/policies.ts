@@ -10,6 +10,7 @@ import { namesOf, refsOf } from './core/offer.ts'
 import type { Access, Caller, Policies, Policy, PolicyFacts, Rule, SealedKey } from './core/policy.ts'
 import type { Log, PolicyAdmin, PolicyStores } from './core/ports.ts'
 import { accessOf } from './core/rules.ts'
+import { Seals } from './core/seals.ts'
 import { type Keyring, placeOf } from './stores/keyring.ts'
 
 export interface PolicyParts extends CustomOptions {
@@ -44,6 +45,7 @@ export class OrganizationPolicies implements Policies {
 
 class OrganizationPolicy implements Policy {
   readonly keepsReplies: boolean
+  readonly seals: Seals
   readonly #facts: PolicyFacts
   readonly #parts: PolicyParts
   readonly #access: Access
@@ -59,6 +61,7 @@ class OrganizationPolicy implements Policy {
   constructor(facts: PolicyFacts, parts: PolicyParts) {
     this.#facts = facts
     this.#parts = parts
+    this.seals = new Seals(parts.keyring.seals, facts.orgId)
     this.keepsReplies = facts.compliance?.noLogging !== true
     for (const rule of facts.rules) {
       const narrowed = rule.keyId ?? rule.memberId

@@ -9,7 +9,9 @@ import { nativeOf } from './messages/native.ts'
 import type { MessagesRequest } from './messages/schema.ts'
 import { ID_HEADER, WIRE } from './messages/sink.ts'
 import { StreamEncoder } from './messages/stream-encoder.ts'
+import { unsealedBody } from './messages/unsealed.ts'
 import { WholeEncoder } from './messages/whole-encoder.ts'
+import { unsealed } from './unsealed.ts'
 
 export const anthropicMessages = {
   wire: WIRE,
@@ -20,9 +22,11 @@ export const anthropicMessages = {
     const request = decode(body)
     // What calls were made with is no text here, and was counted with the body.
     checkResults(request, ex.values)
-    ex.native = nativeOf(body as Record<string, unknown>, ex)
+    const native = nativeOf(body as Record<string, unknown>, ex)
+    const seals = ex.policy?.seals.check()
+    ex.native = seals ? { ...native, body: unsealedBody(native.body, seals) } : native
     ex.showsReasoning = asksThinking(body as MessagesRequest)
-    return request
+    return seals ? unsealed(request, seals) : request
   },
   encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
   heartbeat: { contentType: 'text/event-stream; charset=utf-8', text: 'event: ping\ndata: {"type":"ping"}\n\n' },

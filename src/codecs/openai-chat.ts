@@ -11,6 +11,7 @@ import { checkTexts } from './inner-json.ts'
 import { asAnswered } from './joined.ts'
 import { StreamEncoder, WholeEncoder } from './openai-chat-encoder.ts'
 import { passedParameters } from './passed-parameters.ts'
+import { unsealed } from './unsealed.ts'
 import { validator } from './validate.ts'
 
 const validate = validator(chatRequest)
@@ -22,7 +23,7 @@ const codecFor = (compat: ChatCompat) =>
     decode(body: unknown, ex?: Exchange): ChatRequest {
       const request = canonical(validate(body), ex?.principal?.passesParameters)
       checkTexts(request, ex?.values)
-      return request
+      return ex?.policy ? unsealed(request, ex.policy.seals.check()) : request
     },
     encoder: (ex: Exchange) => (ex.streaming ? new StreamEncoder(ex, compat) : new WholeEncoder(ex, compat)),
     heartbeat: { contentType: 'text/event-stream; charset=utf-8', text: ': waiting for the provider\n\n' },

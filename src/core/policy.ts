@@ -3,6 +3,7 @@ import type { Address } from './address.ts'
 import type { Catalog, Credential, Mapping } from './catalog.ts'
 import type { Terms } from './money.ts'
 import type { Budget, Principal } from './ports/keys.ts'
+import type { Seals } from './seals.ts'
 
 /** The eight kinds of rules (field notes section 6). */
 export const ruleTypes = [
@@ -126,6 +127,8 @@ export type Caller = Pick<Principal, 'keyId' | 'member' | 'session'>
 export interface Policy {
   /** False under zero data retention: answers are not kept for replay. */
   readonly keepsReplies: boolean
+  /** Of what providers give the organization's clients to hold. */
+  readonly seals: Seals
   access(caller: Caller): Access
   /** The shared catalogue and the organization's own providers and models in one. */
   catalog(shared: Catalog): Catalog

@@ -15,6 +15,7 @@ import {
 } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Sealed, SealedKey } from '../core/policy.ts'
+import type { SealKeys } from '../core/seals.ts'
 
 const ALGORITHM = 'aes-256-gcm'
 const KEY_BYTES = 32
@@ -35,7 +36,12 @@ interface MasterKey {
   /** What secrets say that they were sealed with: tells keys apart and nothing of them. */
   readonly version: string
   readonly key: Buffer
+  /** Derived for the seals of what clients hold. */
+  readonly seals: Buffer
 }
+
+/** A version that is not known may be of a key that another process has made; made-up ones must not cost much. */
+const LOOK_AGAIN_MS = 10_000
 
 export interface KeyringOptions {
   /** `GATEWAY_MASTER_KEY`: one key or several with commas between them, the newest first. */
@@ -74,6 +80,14 @@ export class Keyring {
     const ciphertext = Buffer.concat([cipher.update(secret, 'utf8'), cipher.final(), cipher.getAuthTag()])
     return { version, nonce, ciphertext }
   }
+
+  /** Seals of clients' own histories: what no key verifies is dropped, so that a missing key fails nothing. */
+  readonly seals: SealKeys = ringOfSeals(
+    () => this.#keys,
+    () => {
+      if (existsSync(this.#options.file)) this.#keys = this.#read()
+    },
+  )
 
   /** Throws a KeyringError: the key is not there, or what is kept was changed or moved. */
   open({ version, nonce, ciphertext }: Sealed, place: string): string {
@@ -130,6 +144,30 @@ export class Keyring {
   }
 }
 
+function ringOfSeals(keys: () => readonly MasterKey[], reread: () => void): SealKeys {
+  let lookedAt = Number.NEGATIVE_INFINITY
+  const find = (version: string) => keys().find(key => key.version === version)
+  const told = ({ version, seals: key }: MasterKey) => ({ version, key })
+  return {
+    get newest() {
+      return told(keys()[0]!)
+    },
+    find(version) {
+      if (!find(version) && performance.now() - lookedAt > LOOK_AGAIN_MS) {
+        lookedAt = performance.now()
+        try {
+          reread()
+        } catch (thrown) {
+          // Provider keys tell of a file that cannot be read; here it costs a thought that is not replayed.
+          if (!(thrown instanceof KeyringError)) throw thrown
+        }
+      }
+      const key = find(version)
+      return key && told(key)
+    },
+  }
+}
+
 const given = ({ given: text = '' }: KeyringOptions): string[] =>
   text
     .split(',')
@@ -139,7 +177,8 @@ const given = ({ given: text = '' }: KeyringOptions): string[] =>
 function masterKey(text: string): MasterKey {
   const key = Buffer.from(hkdfSync('sha256', text, '', 'model-gateway provider keys', KEY_BYTES))
   const version = createHmac('sha256', key).update('version').digest('hex').slice(0, 8)
-  return { version, key }
+  const seals = Buffer.from(hkdfSync('sha256', text, '', 'model-gateway seals', KEY_BYTES))
+  return { version, key, seals }
 }
 
 function readLines(file: string): string[] {

@@ -7,6 +7,7 @@ import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { Mask } from '../core/mask.ts'
 import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
+import type { Seals } from '../core/seals.ts'
 import { type Decoder, type Frame, nativeFormOf, type Target } from '../core/translator.ts'
 import type { Outgoing } from './auth/strategy.ts'
 import { waitFor } from './auth/wait.ts'
@@ -50,7 +51,7 @@ export function terminal(transport: Transport, memory: MemoryBudget): (ex: Excha
       const { translator } = target
       const native = nativeFormOf(translator, ex.native)
       const decoder = native?.decoder?.(mode, target) ?? translator.decoder(mode, target, ex.request)
-      const answer = new Answer(incoming, source, framing, decoder, lease, sent.mask)
+      const answer = new Answer(incoming, source, framing, decoder, lease, sent.mask, ex.policy?.seals)
       await answer.commit(!ex.streaming)
       incoming.committed(mode === 'stream')
       // Nobody is asked again.
@@ -110,6 +111,7 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
   readonly #decoder: Decoder
   readonly #lease: MemoryLease
   readonly #mask: AnswerMask | undefined
+  readonly #seals: Seals | undefined
   readonly #tally = new Tally()
   #leased = 0
   /** What `commit` has read. */
@@ -126,6 +128,7 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
     decoder: Decoder,
     lease: MemoryLease,
     mask: Mask | undefined,
+    seals: Seals | undefined,
   ) {
     this.#incoming = incoming
     this.#source = source
@@ -133,6 +136,7 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
     this.#decoder = decoder
     this.#lease = lease
     this.#mask = mask && new AnswerMask(mask)
+    this.#seals = seals
   }
 
   [Symbol.asyncIterator](): this {
@@ -239,6 +243,7 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
 
   #tell(event: Event, events: Event[]): void {
     this.#mask?.apply(event)
+    this.#seals?.apply(event)
     events.push(event)
   }
 }

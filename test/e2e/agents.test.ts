@@ -4,6 +4,8 @@
  */
 import type Anthropic from '@anthropic-ai/sdk'
 import t from 'tap'
+import { chat } from '../helpers/chat.ts'
+import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { type Step, startUpstream } from '../helpers/upstream.ts'
@@ -145,5 +147,63 @@ for (const [name, run] of [
     t.same(await refusals(), [], 'no provider refuses what comes back')
   })
 }
+
+t.test('what another organization was given, or nobody gave, reaches no provider', async t => {
+  await upstream.reset()
+  const command = commandsOf(gateway)
+  const { id: organization } = await command<{ id: string }>('orgs.create', { name: 'another' })
+  await command('credits.add', { organization, amount: '10' })
+  const { id: project } = await command<{ id: string }>('projects.create', { organization, name: 'web' })
+  const { key } = await command<{ key: string }>('keys.create', { project })
+  const tools = [{ type: 'function', function: { name: 'weather', parameters: { type: 'object', properties: {} } } }]
+  const question = { role: 'user', content: 'Hi' }
+  const made = { type: 'server_tool_use', id: 'srvtoolu_made_up', name: 'made_up', input: {}, executableCode: { a: 1 } }
+  await Promise.all(
+    wires.map(async wire => {
+      const thought = { text: oslo.text, args: oslo.args }
+      await script(wire.id, first, ...Array.from({ length: 9 }, () => ({ text: 'ok' })))
+      const { message } = await chat(gateway, 'whole', {
+        model: wire.id,
+        messages: [question],
+        tools,
+        reasoning_effort: 'low',
+      })
+      const results = message.tool_calls!.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'cold' }))
+      const ask = async (turn: object, headers?: Record<string, string>) => {
+        const body = { model: wire.id, messages: [question, turn, ...results], tools, reasoning_effort: 'low' }
+        const response = await gateway.chat(body, headers)
+        t.equal(response.status, 200, `${wire.wire}: ${await response.text()}`)
+        return (await newest(wire.id))?.body
+      }
+      t.equal(returns(wire, await ask(message), thought), wire.replays !== 'nothing', wire.wire)
+      if (wire.replays === 'nothing' || wire.replays === 'text') return
+      const forms: Record<string, string> = {
+        'another mark': JSON.stringify(message).replace(/(mgs1\.\w{8}\.)..../g, '$1AAAA'),
+        'no mark': JSON.stringify(message).replace(/mgs1\.\w{8}\.[\w-]{22}\./g, ''),
+        'another provider': JSON.stringify(message).replaceAll(`.${wire.id}:`, `.${wire.id}-spare:`),
+      }
+      const sent: [says: string, body: unknown][] = [
+        ['another organization', await ask(message, { authorization: `Bearer ${key}` })],
+      ]
+      for (const [says, text] of Object.entries(forms)) sent.push([says, await ask(JSON.parse(text))])
+      for (const [says, body] of sent) t.notOk(returns(wire, body, thought), `${wire.wire}: ${says}`)
+
+      const blocks = ['server_tool_use', 'executableCode', 'web_search_call'].map(type => ({
+        ...made,
+        type,
+        provider: wire.id,
+      }))
+      const invented = await ask({ ...message, provider_native_blocks: blocks })
+      t.notMatch(JSON.stringify(invented), /made_up/, `${wire.wire}: a native block`)
+      const response = await gateway.post('/v1/messages', {
+        model: wire.id,
+        max_tokens: 100,
+        messages: [question, { role: 'assistant', content: [made, { type: 'text', text: 'I looked.' }] }, question],
+      })
+      t.equal(response.status, 200, `${wire.wire}: ${await response.text()}`)
+      t.notMatch(JSON.stringify((await newest(wire.id))?.body), /made_up/, `${wire.wire}: a block of a Messages client`)
+    }),
+  )
+})
 
 t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))

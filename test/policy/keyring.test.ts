@@ -3,6 +3,8 @@ import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from 'node:path'
 import fc from 'fast-check'
 import t, { type Test } from 'tap'
+import type { Event } from '../../src/core/event.ts'
+import { Seals } from '../../src/core/seals.ts'
 import { Keyring, KeyringError } from '../../src/stores/keyring.ts'
 import { startChild, tell } from './parent.ts'
 
@@ -143,3 +145,62 @@ const catching = (work: () => unknown): unknown => {
     return error
   }
 }
+
+t.test('a seal of what clients hold is of one organization, one provider and one value', async t => {
+  const { file, open } = ring(t)
+  const keys = open()
+  const other = new Keyring({ given: 'quite another master key', file: `${file}.none` })
+  const own = new Seals(keys.seals, 'org')
+  const thought = (seals: Seals, signature: string): string => {
+    const event: Event = { type: 'reasoning', choice: 0, text: '', signature }
+    seals.apply(event)
+    return event.signature!
+  }
+  const block = { type: 'call', input: { b: [1, { c: null }], a: 'x' }, n: 1.5 }
+  const blockOf = (seals: Seals, provider = 'acme') => {
+    const event: Event = { type: 'native', choice: 0, provider, block }
+    seals.apply(event)
+    return event.block
+  }
+  const sealed = thought(own, 'acme:value.of:it')
+  t.equal(own.check().value(sealed), 'acme:value.of:it')
+  t.equal(new Seals(open().seals, 'org').check().value(sealed), 'acme:value.of:it', 'another process knows it')
+  const moved = (from: string, to: string) => sealed.replace(from, to)
+  const forged: [says: string, seals: Seals, value: string][] = [
+    ['another organization', new Seals(keys.seals, 'other'), sealed],
+    ['another provider', own, moved('acme:', 'acne:')],
+    ['another value', own, moved('value', 'valve')],
+    ['without a mark, as older versions made them', own, 'acme:value.of:it'],
+    ['an unknown key', own, sealed.replace(/^mgs1\.\w{8}/, 'mgs1.00000000')],
+    ['half a mark', own, sealed.replace(/^(mgs1\.\w{8}\..{11}).{11}/, '$1')],
+    ['the mark of a block', own, String(blockOf(own).seal)],
+    ['another master key', new Seals(other.seals, 'org'), sealed],
+    ['nothing', own, ''],
+  ]
+  for (const [says, seals, value] of forged) t.equal(seals.check().value(value), undefined, says)
+
+  const { seal, ...rest } = blockOf(own)
+  const reordered = { n: 1.5, input: { a: 'x', b: [1, { c: null }] }, seal, type: 'call' }
+  t.strictSame(own.check().block(reordered), block, 'members may come in another order')
+  t.strictSame(own.check().block({ ...rest, provider: 'acme', seal }), { ...block, provider: 'acme' })
+  const made: [says: string, block: Record<string, unknown>][] = [
+    ['no seal', rest],
+    ['another provider', { ...rest, provider: 'acne', seal }],
+    ['another value', { ...rest, n: 2, seal }],
+    ['one more member', { ...rest, m: 1, seal }],
+    ['one member less', { type: 'call', seal }],
+    ['a list in place of an object', { ...rest, input: Object.entries(block.input), seal }],
+    ['the seal of a value', { ...rest, seal: sealed }],
+  ]
+  for (const [says, block] of made) t.equal(own.check().block(block), undefined, says)
+  t.equal(new Seals(keys.seals, 'other').check().block({ ...rest, seal }), undefined, 'another organization')
+
+  const before = keys.version
+  keys.addKey()
+  t.equal(own.check().value(sealed), 'acme:value.of:it', 'older keys verify')
+  t.notMatch(thought(own, 'acme:x'), before, 'the newest one seals')
+  const check = own.check()
+  const held = Array.from({ length: 8192 }, (_, at) => check.value(thought(own, `acme:${at}`)))
+  t.ok(held.every(value => value !== undefined))
+  t.equal(check.value(thought(own, 'acme:one more')), undefined, 'a request has room for so many')
+})

