@@ -9,6 +9,7 @@ import { checkBreakpoints } from './breakpoints.ts'
 import { acceptsSampling, betaHeader } from './encode.ts'
 import { beganWithoutThought, dropThoughts, openLoop } from './loop.ts'
 import { nativeTurns, type Turn } from './native-turns.ts'
+import { checkTurns, onOperator, paysItself } from './operator-pays.ts'
 import { BETA_HEADER } from './passed-betas.ts'
 import { MIN_BUDGET } from './thinking.ts'
 import { toWireName } from './tool-name.ts'
@@ -42,14 +43,17 @@ export function native(
   input: Readonly<ChatRequest>,
   target: Target,
   stream: boolean,
-  given?: Readonly<Record<string, string>>,
+  clientHeaders?: Readonly<Record<string, string>>,
 ): WireRequest {
   if (body.speed === 'fast' && target.credential?.source !== 'byok') {
     throw errors.unpriced(target.mapping.model.id, target.provider.id, 'fast answers of ').with({ failover: true })
   }
+  const operatorPays = !paysItself(target)
+  if (operatorPays) checkTurns(body.messages as Json[], target)
   const { messages, system } = nativeTurns(body.messages as Json[], target)
-  const sent: Json = { ...body, model: target.mapping.externalId, messages }
-  for (const name of GATEWAY_ONLY) delete sent[name]
+  const given: Json = { ...body, model: target.mapping.externalId, messages }
+  for (const name of GATEWAY_ONLY) delete given[name]
+  const sent = operatorPays ? onOperator(given, target) : given
   lower(sent, input.max_tokens)
   // A budget needs the thought that the loop began with: without it, the loop goes on without thinking.
   if (
@@ -73,7 +77,7 @@ export function native(
   checkBreakpoints(sent.tools, sent.system, messages)
   if (stream) sent.stream = true
   else delete sent.stream
-  const headers = betaHeader(target, betasOf(sent, target, given?.[BETA_HEADER]))
+  const headers = betaHeader(target, betasOf(sent, target, clientHeaders?.[BETA_HEADER]))
   return headers ? { path: '/messages', body: sent, headers } : { path: '/messages', body: sent }
 }
 

@@ -1,5 +1,6 @@
 /** Which beta tokens of clients go to the provider. */
 import type { Target } from '../../src/plugin.ts'
+import { fits, paysItself } from './operator-pays.ts'
 
 export const BETA_HEADER = 'anthropic-beta'
 
@@ -45,8 +46,7 @@ export const tokensIn = (header: string): string[] => {
 }
 
 /** Who pays the provider itself decides alone; else the list above does, and what the manifest adds to it. */
-export function isPassed(token: string, { provider, credential }: Target): boolean {
-  if (credential?.source === 'byok' || provider.owner !== undefined) return true
-  const fits = (entry: string) => (entry.endsWith('*') ? token.startsWith(entry.slice(0, -1)) : token === entry)
-  return PASSED.some(fits) || provider.passHeaders[BETA_HEADER]?.some(fits) === true
+export function isPassed(token: string, target: Target): boolean {
+  if (paysItself(target)) return true
+  return [...PASSED, ...(target.provider.passHeaders[BETA_HEADER] ?? [])].some(entry => fits(entry, token))
 }

@@ -31,6 +31,8 @@ export function linkProvider(file: ConfigFile<ProviderFile>, registries: WireReg
     auth: linkAuth(file),
     headers: headers(file),
     passHeaders: passHeaders(file, registries),
+    ...(value.native_fields && { nativeFields: value.native_fields }),
+    ...(value.native_tools && { nativeTools: value.native_tools }),
     credentials: linkCredentials(file),
     variables: file.variables,
     wires: linkWires(source, value.wires, registries, ['wires']),

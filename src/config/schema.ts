@@ -201,6 +201,12 @@ const passed = s.string({
   description: 'a token such as "context-1m-2025-08-07", or the beginning of some and "*"',
 })
 
+const nativeName = s.string({
+  pattern: '^[A-Za-z0-9._-]{0,64}\\*?$',
+  minLength: 1,
+  description: 'a name such as "inference_geo", or the beginning of some and "*"',
+})
+
 /** `providers.d/<id>.yaml`. */
 export const providerFile = s.object({
   provider: id,
@@ -212,6 +218,9 @@ export const providerFile = s.object({
   auth,
   headers: s.default(s.record(s.string()), {}),
   pass_headers: s.default(s.record(s.array(passed, { minItems: 1 })), {}),
+  /** What clients of the provider's own wire may use at the operator's expense, besides what costs nothing. */
+  native_fields: s.optional(s.array(nativeName, { minItems: 1 })),
+  native_tools: s.optional(s.array(nativeName, { minItems: 1 })),
   wires: s.record(s.string()),
   quirks: s.default(
     s.object({

@@ -113,6 +113,10 @@ export interface Provider {
   readonly headers: Readonly<Record<string, string>>
   /** By a client's header in lower case: tokens that are passed on besides those of its wire; `*` ends a prefix. */
   readonly passHeaders: Readonly<Record<string, readonly string[]>>
+  /** Fields and blocks of clients' own bodies that are sent on the operator's credentials besides those of the wire. */
+  readonly nativeFields?: readonly string[]
+  /** Types of tools, likewise; `*` ends a prefix. */
+  readonly nativeTools?: readonly string[]
   readonly credentials: readonly Credential[]
   /** Environment variables that its file reads: those of the credential, and those of the address. */
   readonly variables?: Readonly<Record<'secret' | 'address', readonly string[]>>

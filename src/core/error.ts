@@ -148,6 +148,14 @@ export const errors = {
       `The price of ${what}${provider}/${model} is unknown, so it cannot be billed to credits. ` +
         'Set its pricing in the provider manifest, or "unpriced: allow".',
     ),
+  /** What would be charged to the operator, and which no price covers. */
+  ownKeyOnly: (param: string) =>
+    invalid(
+      400,
+      'own_key_required',
+      `${param}: not available with the gateway's credentials; attach your own key for the provider.`,
+      param,
+    ),
   /** For projects in the mode `api-keys`. */
   noProviderKey: (model: string, providers: readonly string[]) =>
     invalid(

@@ -67,6 +67,12 @@ t.test('a manifest names what more of a client’s headers is passed on', async 
   t.strictSame(acme(snapshot).passHeaders, { 'anthropic-beta': ['context-1m-2025-08-07', 'mcp-*', '*'] })
 })
 
+t.test('a manifest names what more of a client’s own body its operator pays for', async t => {
+  const native = 'native_fields: [inference_geo]\nnative_tools: [code_execution_*]\n'
+  const snapshot = await load(edited(PROVIDER, 'timeouts:', `${native}timeouts:`))
+  t.match(acme(snapshot), { nativeFields: ['inference_geo'], nativeTools: ['code_execution_*'] })
+})
+
 t.test('a provider without a secret that is to be found has one credential, which nobody has seen', async t => {
   const found = async (auth: string) => {
     const { auth: linked, credentials } = acme(await load(edited(PROVIDER, `scheme: bearer, secret: ${KEY}`, auth)))

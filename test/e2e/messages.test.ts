@@ -4,6 +4,7 @@ import Anthropic from '@anthropic-ai/sdk'
 import { betaTool } from '@anthropic-ai/sdk/helpers/beta/json-schema'
 import t from 'tap'
 import { parse, stringify } from 'yaml'
+import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { type Step, startUpstream } from '../helpers/upstream.ts'
@@ -36,6 +37,7 @@ const gateway = await startGateway(t, {
       base_url: upstream.url('b'),
       auth: { scheme: 'header', header: 'x-api-key', secret: upstreamSecret },
       headers: { 'anthropic-version': '2023-06-01' },
+      native_fields: ['container'],
       wires: { chat: 'anthropic.messages' },
       models: [
         { ...testMapping, model: 'claude', id: 'claude-1', pricing },
@@ -277,7 +279,7 @@ t.test('an upstream of the same wire gets all that the client sent', async t => 
     tools: [{ ...tools[0]!, cache_control, eager_input_streaming: true }],
     tool_choice: { type: 'auto', disable_parallel_tool_use: true },
     metadata: { user_id: '{"session_id":"s"}' },
-    inference_geo: 'eu',
+    cache_control: { type: 'ephemeral' },
   }
   await gateway.post('/v1/messages', { model: 'claude', ...sent })
   const [entry] = await upstream.record('b')
@@ -302,6 +304,40 @@ t.test('what only one wire can carry goes to a provider of that wire, or is refu
     t.ok(error instanceof Anthropic.BadRequestError)
     t.match(error, { error: { type: 'error', error: { type: 'invalid_request_error', message } } })
   }
+})
+
+t.test('what no price covers needs a key of one’s own, of whichever provider that may be', async t => {
+  await play('b', { text: 'ok' }, { text: 'ok' })
+  const servers = { mcp_servers: [{ type: 'url', url: 'https://a.example', name: 'a' }] }
+  const betas = {
+    headers: { 'anthropic-beta': 'mcp-client-2025-04-04,files-api-2025-04-14,interleaved-thinking-2025-05-14' },
+  }
+  for (const model of ['claude', 'either']) {
+    const error = await client.messages.create(asked({ model, ...servers }), betas).catch((thrown: unknown) => thrown)
+    t.ok(error instanceof Anthropic.BadRequestError, model)
+    if (model === 'claude') {
+      const message = /mcp_servers: not available with the gateway's credentials; attach your own key/
+      t.match(error, { error: { type: 'error', error: { type: 'invalid_request_error', message } } })
+    }
+  }
+  t.same(await upstream.record('b'), [], 'no provider was called')
+  await client.messages.create(asked({}), betas)
+  t.equal((await upstream.record('b')).at(-1)!.headers['anthropic-beta'], 'interleaved-thinking-2025-05-14')
+
+  const command = commandsOf(gateway)
+  const { id: organization } = await command<{ id: string }>('orgs.create', { name: 'own' })
+  const { id: project } = await command<{ id: string }>('projects.create', {
+    organization,
+    name: 'web',
+    mode: 'hybrid',
+  })
+  const { key } = await command<{ key: string }>('keys.create', { project })
+  await command('provider-keys.add', { organization, provider: 'b', secret: upstreamSecret })
+  const own = new Anthropic({ baseURL: gateway.url, apiKey: key, maxRetries: 0 })
+  t.match(await own.messages.create({ ...asked({}), ...servers }, betas), { content: [{ text: 'ok' }] })
+  const { body, headers } = (await upstream.record('b')).at(-1)!
+  t.match(body, servers)
+  t.equal(headers['anthropic-beta'], 'mcp-client-2025-04-04,files-api-2025-04-14,interleaved-thinking-2025-05-14')
 })
 
 t.test('each refusal surfaces as the class that the client has for its status, in its own form', async t => {

@@ -58,7 +58,7 @@ t.test('beta tokens follow from the body, and the manifest keeps its own', async
       { context_management: { edits: [{ type: 'clear_tool_uses_20250919' }, { type: 'compact_20260112' }] } },
       'context-management-2025-06-27,compact-2026-01-12',
     ],
-    [{ mcp_servers: [] }, 'mcp-client-2025-04-04'],
+    [{ mcp_servers: [{}] }, 'mcp-client-2025-04-04'],
     [{ container: 'c1' }, undefined],
     [{ container: { skills: [] } }, 'skills-2025-10-02'],
     [{ speed: 'standard' }, undefined],
@@ -74,12 +74,12 @@ t.test('beta tokens follow from the body, and the manifest keeps its own', async
   ]
   for (const [fields, token] of cases) {
     t.strictSame(
-      native(bodyOf(fields)).headers,
+      native(bodyOf(fields), own).headers,
       token === undefined ? undefined : { 'anthropic-beta': token },
       token ?? 'none',
     )
   }
-  const configured = to({ headers: { ...version, 'Anthropic-Beta': 'x-1' } })
+  const configured = { ...to({ headers: { ...version, 'Anthropic-Beta': 'x-1' } }), credential: own.credential }
   const skilled = bodyOf({ container: { skills: [] } })
   t.strictSame(native(skilled, configured).headers, { 'Anthropic-Beta': 'x-1,skills-2025-10-02' })
 })
@@ -89,9 +89,10 @@ t.test('beta tokens of the client go along, unless they change what the operator
   const wider = target({
     provider: { headers: version, passHeaders: { 'anthropic-beta': ['context-1m-2025-08-07', 'mcp-*'] } },
   })
+  const able = target({ provider: { headers: version, nativeFields: ['mcp_servers'] } })
   const theirs = target({ provider: { headers: version, owner: 'org-1' } })
   const managed = { context_management: { edits: [] } }
-  const mcp = { mcp_servers: [] }
+  const mcp = { mcp_servers: [{}] }
   const rows: [says: string, at: Target, fields: Json, given: string, sent: string | undefined][] = [
     ['nothing', passing, {}, '', undefined],
     ['one', passing, {}, 'interleaved-thinking-2025-05-14', 'interleaved-thinking-2025-05-14'],
@@ -109,7 +110,7 @@ t.test('beta tokens of the client go along, unless they change what the operator
       'effort-2025-11-24',
       'context-management-2025-06-27,effort-2025-11-24',
     ],
-    ['the client’s version of what the body needs', passing, mcp, 'mcp-client-2025-11-20', 'mcp-client-2025-11-20'],
+    ['the client’s version of what the body needs', able, mcp, 'mcp-client-2025-11-20', 'mcp-client-2025-11-20'],
     ['but not without that need', passing, {}, 'mcp-client-2025-11-20', undefined],
     [
       'another price, other eyes',
@@ -154,7 +155,7 @@ t.test('a manifest that names no API version is served by the one that gateways 
   const request = { model: 'acme-large', messages: [hi], max_tokens: 9 } as ChatRequest
   t.strictSame(native(bodyOf({}), silent).headers, version)
   t.strictSame(wire!.encode(request, silent, false).headers, version)
-  t.strictSame(native(bodyOf({ container: { skills: [] } }), silent).headers, {
+  t.strictSame(native(bodyOf({ container: { skills: [] } }), { ...silent, credential: own.credential }).headers, {
     ...version,
     'anthropic-beta': 'skills-2025-10-02',
   })
@@ -164,6 +165,65 @@ t.test('a manifest that names no API version is served by the one that gateways 
   t.equal(vertex!.encode(request, silent, false).headers, undefined, 'at Google it stands in the body')
   t.equal(vertex!.native!.encode(bodyOf({}), request, silent, false).headers, undefined)
 })
+
+t.test(
+  'on the operator’s credentials goes only what costs nothing or has a price; the rest is refused by name',
+  async t => {
+    const block = (fields: Json) => ({ messages: [{ role: 'user', content: [{ type: 'text', text: 'a' }, fields] }] })
+    const tool = { name: 'f', input_schema: {} }
+    const refused: [fields: Json, param: string][] = [
+      [{ inference_geo: 'us' }, 'inference_geo'],
+      [{ container: 'c1' }, 'container'],
+      [{ container: { skills: [] } }, 'container'],
+      [{ mcp_servers: [{ type: 'url', url: 'https://a.example', name: 'a' }] }, 'mcp_servers'],
+      [{ billing_policy: { type: 'billing_policy', bill_to: 'user_profile' } }, 'billing_policy'],
+      [{ fallback_credit_token: 't' }, 'fallback_credit_token'],
+      [{ came_later: false }, 'came_later'],
+      [{ tools: [tool, { type: 'code_execution_20250825', name: 'code_execution' }] }, 'tools[1].type'],
+      [{ tools: [{ type: 'mcp_toolset', mcp_server_name: 'a' }] }, 'tools[0].type'],
+      [{ tools: [{ type: 'came_later_20270101', name: 'x' }] }, 'tools[0].type'],
+      [{ tools: [{ ...tool, allowed_callers: ['direct', 'code_execution_20250825'] }] }, 'tools[0].allowed_callers'],
+      [block({ type: 'container_upload', file_id: 'f' }), 'messages[0].content[1].type'],
+      [
+        block({ type: 'tool_result', tool_use_id: 'a', content: [{ type: 'container_upload', file_id: 'f' }] }),
+        'messages[0].content[1].content[0].type',
+      ],
+    ]
+    const platform = { ...to(), credential: { ...own.credential!, source: 'platform' as const } }
+    const theirs = target({ provider: { headers: version, owner: 'org-1' } })
+    const wider = target({
+      provider: {
+        headers: version,
+        nativeFields: [
+          'inference_geo',
+          'container*',
+          'mcp_servers',
+          'billing_policy',
+          'fallback_credit_token',
+          'came_*',
+        ],
+        nativeTools: ['code_execution_*', 'mcp_toolset', 'came_later_*'],
+      },
+    })
+    for (const [fields, param] of refused) {
+      const says = JSON.stringify(fields)
+      const message = `${param}: not available with the gateway's credentials; attach your own key for the provider.`
+      const error = { status: 400, code: 'own_key_required', param, message }
+      const body = bodyOf(fields)
+      t.throws(() => native(body, platform), error, says)
+      t.throws(() => vertex!.native!.encode(body, {} as ChatRequest, platform, false), error, `${says}, at Google`)
+      for (const at of [own, theirs, wider]) {
+        const { body: sent } = native(body, at)
+        for (const name of Object.keys(fields)) t.strictSame(sent[name], body[name], says)
+      }
+    }
+    const silent = { mcp_servers: [], container: null, inference_geo: null, came_later: [] }
+    t.strictSame(native(bodyOf(silent), platform), native(bodyOf({}), platform), 'what says nothing is left out')
+    const free = ['bash_20250124', 'text_editor_20250728', 'web_search_20250305', 'web_fetch_20250910', 'custom', null]
+    const tools = free.map(type => ({ ...tool, type, allowed_callers: ['direct'] }))
+    t.strictSame(native(bodyOf({ tools }), platform).body.tools, tools)
+  },
+)
 
 t.test('a speed that has no price is for those who pay the provider themselves', async t => {
   const fast = bodyOf({ speed: 'fast' })

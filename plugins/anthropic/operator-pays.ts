@@ -1,0 +1,107 @@
+/**
+ * What of a client's own body goes out on the operator's credentials: only what costs nothing, or what is counted in
+ * tokens and searches, which mappings price. All else is the operator's to allow, by `native_fields` and `native_tools`
+ * of a manifest. Who pays the provider itself decides alone.
+ */
+import { errors, isObject, type Json, listIn, type Target, textIn } from '../../src/plugin.ts'
+
+/** Fields of the body. What only the gateway knows is not sent at all. */
+const FIELDS: ReadonlySet<string> = new Set([
+  'cache_control',
+  'compaction',
+  'context_management',
+  'diagnostics',
+  'max_tokens',
+  'messages',
+  'metadata',
+  'model',
+  'output_config',
+  'service_tier',
+  'speed',
+  'stop_sequences',
+  'stream',
+  'system',
+  'temperature',
+  'thinking',
+  'tool_choice',
+  'tools',
+  'top_k',
+  'top_p',
+])
+
+/** Types of tools: those of clients, and those that run at the provider for tokens, or for searches. */
+const TOOLS = [
+  'custom',
+  'bash_*',
+  'computer_*',
+  'memory_*',
+  'text_editor_*',
+  'tool_search_tool_*',
+  'web_fetch_*',
+  'web_search_*',
+]
+
+/** Types of blocks that a client may write into its own turns. */
+const BLOCKS: ReadonlySet<string> = new Set([
+  'compaction',
+  'document',
+  'image',
+  'search_result',
+  'text',
+  'tool_addition',
+  'tool_reference',
+  'tool_removal',
+  'tool_result',
+])
+
+/** Whether the provider is paid by the caller, and not by the operator. */
+export const paysItself = ({ credential, provider }: Target): boolean =>
+  credential?.source === 'byok' || provider.owner !== undefined
+
+/** `entry` is a name, or the beginning of some and `*`. */
+export const fits = (entry: string, name: string): boolean =>
+  entry.endsWith('*') ? name.startsWith(entry.slice(0, -1)) : name === entry
+
+/**
+ * `sent` without fields that are not allowed and say nothing. Throws a 400 that names what is not allowed and says
+ * something; a target with the caller's own key may still take it.
+ */
+export function onOperator(sent: Json, target: Target): Json {
+  const { nativeFields = [], nativeTools = [] } = target.provider
+  const allowed = { ...sent }
+  for (const [name, value] of Object.entries(sent)) {
+    if (FIELDS.has(name) || nativeFields.some(entry => fits(entry, name))) continue
+    if (saysAnything(value)) throw errors.ownKeyOnly(name)
+    delete allowed[name]
+  }
+  const types = [...TOOLS, ...nativeTools]
+  const isAllowed = (type: string) => types.some(entry => fits(entry, type))
+  for (const [i, tool] of listIn(sent.tools).entries()) {
+    if (!isObject(tool)) continue
+    if (!isAllowed(textIn(tool.type) ?? 'custom')) throw errors.ownKeyOnly(`tools[${i}].type`)
+    const callers = listIn(tool.allowed_callers)
+    // Code that calls tools is code that runs at the provider.
+    if (!callers.every(caller => caller === 'direct' || isAllowed(String(caller)))) {
+      throw errors.ownKeyOnly(`tools[${i}].allowed_callers`)
+    }
+  }
+  return allowed
+}
+
+/** Throws the same for blocks of the client's own turns. What the assistant's turns hold of a provider was sealed. */
+export function checkTurns(messages: readonly Json[], { provider: { nativeFields = [] } }: Target): void {
+  for (const [i, { role, content }] of messages.entries()) {
+    if (role !== 'assistant') checkBlocks(content, `messages[${i}].content`, nativeFields)
+  }
+}
+
+function checkBlocks(content: unknown, at: string, more: readonly string[]): void {
+  for (const [i, block] of listIn(content).entries()) {
+    if (!isObject(block)) continue
+    const type = String(block.type)
+    if (!BLOCKS.has(type) && !more.some(entry => fits(entry, type))) throw errors.ownKeyOnly(`${at}[${i}].type`)
+    if (type === 'tool_result') checkBlocks(block.content, `${at}[${i}].content`, more)
+  }
+}
+
+const saysAnything = (value: unknown): boolean => value != null && !(Array.isArray(value) && value.length === 0)
