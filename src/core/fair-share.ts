@@ -1,50 +1,80 @@
 /** Shares a bounded amount of something (bytes, places, entries) among tenants, so that none can take all of it. */
 
-/** What one tenant may hold of the limit: alone, which leaves room for a newcomer, and while another one asks. */
-const ALONE = 3 / 4
-const CONTENDED = 1 / 2
+/** What one tenant may hold of the limit, from 0 to 1: alone, and while another one asks. One unit fits always. */
+export interface Shares {
+  readonly alone: number
+  readonly contended: number
+}
+
+/** Alone, a tenant leaves room for a newcomer. */
+const USUAL: Shares = { alone: 3 / 4, contended: 1 / 2 }
 /** A tenant counts as asking while it holds anything, and for this long after it last asked. */
 const ACTIVE_MS = 10 * 60_000
 
 /** When a tenant last asked. */
 interface Arrival {
   readonly tenant: string
-  readonly at: number
+  at: number
 }
 
 export class FairShare {
-  readonly #limit: number
+  #limit: number
   readonly #now: () => number
+  #shares: Shares
   /** Only tenants that hold something. */
   readonly #held = new Map<string, number>()
   #used = 0
   /** The last two tenants that differ: enough to tell whether another one asks. */
   #newest: Arrival = { tenant: '', at: Number.NEGATIVE_INFINITY }
   #other: Arrival = this.#newest
+  /** The tenant that last came to hold more than its share beside others. With shares of a half at most one does. */
+  #largest = ''
 
   /** `now` is a monotonic clock in milliseconds. */
-  constructor(limit: number, now: () => number = () => performance.now()) {
+  constructor(limit: number, now: () => number = () => performance.now(), shares: Shares = USUAL) {
     this.#limit = limit
     this.#now = now
+    this.#shares = shares
   }
 
   get used(): number {
     return this.#used
   }
 
+  /** What is held stays held, also beyond a lower limit. */
+  resize(limit: number, shares: Shares): void {
+    this.#limit = limit
+    this.#shares = shares
+  }
+
   /** Takes `amount` until `release`. False, and nothing is taken, when it passes the limit or the tenant's share. */
   acquire(tenant: string, amount: number): boolean {
     if (!this.fits(tenant, amount)) return false
     this.#used += amount
-    this.#held.set(tenant, (this.#held.get(tenant) ?? 0) + amount)
+    const held = (this.#held.get(tenant) ?? 0) + amount
+    this.#held.set(tenant, held)
+    if (held > this.#most(this.#shares.contended)) this.#largest = tenant
     return true
   }
 
   /** Whether `acquire` would succeed now. */
   fits(tenant: string, amount: number): boolean {
+    return this.lack(tenant, amount) === undefined
+  }
+
+  /** What keeps `acquire` from succeeding now: the tenant's share, or the limit of all. */
+  lack(tenant: string, amount: number): 'share' | 'limit' | undefined {
     this.#saw(tenant)
-    if (this.#used + amount > this.#limit) return false
-    return (this.#held.get(tenant) ?? 0) + amount <= this.#limit * this.#shareOf(tenant)
+    const held = this.#held.get(tenant)
+    const { alone, contended } = this.#shares
+    if ((held ?? 0) + amount > this.#most(this.#isContended(held !== undefined) ? contended : alone)) return 'share'
+    return this.#used + amount > this.#limit ? 'limit' : undefined
+  }
+
+  /** A tenant that holds more than its share beside others, since it was alone before. */
+  get excessive(): string | undefined {
+    const held = this.#held.get(this.#largest) ?? 0
+    return held > this.#most(this.#shares.contended) ? this.#largest : undefined
   }
 
   /** Gives back what `acquire` took. */
@@ -55,13 +85,22 @@ export class FairShare {
     else this.#held.delete(tenant)
   }
 
-  #shareOf(tenant: string): number {
-    if (this.#held.size > (this.#held.has(tenant) ? 1 : 0)) return CONTENDED
-    return this.#now() - this.#other.at <= ACTIVE_MS ? CONTENDED : ALONE
+  #most(share: number): number {
+    return Math.max(1, Math.floor(this.#limit * share))
+  }
+
+  /** Whether another tenant than the newest, which holds something or not, holds something too or asked lately. */
+  #isContended(holds: boolean): boolean {
+    return this.#held.size > (holds ? 1 : 0) || this.#now() - this.#other.at <= ACTIVE_MS
   }
 
   #saw(tenant: string): void {
-    if (this.#newest.tenant !== tenant) this.#other = this.#newest
-    this.#newest = { tenant, at: this.#now() }
+    const now = this.#now()
+    if (this.#newest.tenant === tenant) {
+      this.#newest.at = now
+      return
+    }
+    this.#other = this.#newest
+    this.#newest = { tenant, at: now }
   }
 }

@@ -30,7 +30,7 @@ export const cache: FilterFactory<Infer<typeof options>> = {
         const entry = entryOf(ex, events)
         // The commas between the events are not in their own size.
         const bytes = JSON.stringify({ ...entry, events: [] }).length + size + events.length - 1
-        if (bytes <= max_entry) void services.cache.set(key, entry, bytes, ttlMs)
+        if (bytes <= max_entry) void services.cache.set(key, entry, bytes, ttlMs, ex.principal!.orgId)
       }
       return { ...reply, events: record(ex, reply.events, max_entry, keep) }
     }

@@ -12,7 +12,7 @@ import { preferenceKey, sessionKey } from './sticky.ts'
 export interface Choice extends Order {
   readonly reason: Reason
   /** The session that is to stay: with `offer`, else with who answers. */
-  readonly session?: { readonly key: string; readonly offer: string | undefined } | undefined
+  readonly session?: { readonly key: string; readonly offer: string | undefined; readonly tenant: string } | undefined
 }
 
 export type Knowledge = Pick<Services, 'measurements' | 'circuits' | 'pins' | 'random'>
@@ -43,7 +43,9 @@ export class Chooser {
 
   /** To be called when a choice has led to an answer. */
   keep({ session }: Choice, answered: Candidate): void {
-    if (session) this.#known.pins.set(session.key, session.offer ?? answered.key, this.#settings.session.ttl)
+    if (!session) return
+    const { key, offer = answered.key, tenant } = session
+    this.#known.pins.set(key, offer, this.#settings.session.ttl, tenant)
   }
 
   /** The provider that the model string names, unless it is down or fails too often and another one does better. */
@@ -75,8 +77,9 @@ export class Chooser {
     const { uptime } = this.#settings.session
     const failover = mayLeave && this.#settings.session.failover
     const pinned = this.#holder(key, ranked, uptime)
-    if (!pinned) return { ...this.#steady(ex, ranked), failover, session: { key, offer: undefined } }
-    const session = { key, offer: pinned.candidate.key }
+    if (!pinned)
+      return { ...this.#steady(ex, ranked), failover, session: { key, offer: undefined, tenant: tenantOf(ex) } }
+    const session = { key, offer: pinned.candidate.key, tenant: tenantOf(ex) }
     return { ranked: led(pinned, ranked), reason: 'session-sticky', failover, session }
   }
 
@@ -99,10 +102,9 @@ export class Chooser {
     const best = ranked.find(one => this.#isUp(one))
     if (!enabled || !best) return { ranked, reason: 'weighted-score' }
     const { model } = best.candidate.mapping
-    const owner = ranked.find(one => ownerOf(one) !== undefined)
-    const shared = preferenceKey(model, strategyOf(ex), ex.streaming)
-    // Who has offers of its own has a preference of its own: others could not follow it.
-    const key = owner ? `${shared} ${ownerOf(owner)}` : shared
+    // Each organization has its own, since each measures for itself too.
+    const tenant = tenantOf(ex)
+    const key = `${preferenceKey(model, strategyOf(ex), ex.streaming)} ${tenant}`
     const preferred = this.#holder(key, ranked, uptime)
     if (preferred && preferred.score.total <= best.score.total + margin) {
       return { ranked: led(preferred, ranked), reason: 'stable-preferred' }
@@ -111,7 +113,7 @@ export class Chooser {
     const { pins } = this.#known
     const stays = pins.get(key)
     if (stays === undefined || ranked.some(({ candidate }) => candidate.key === stays)) {
-      pins.set(key, best.candidate.key, ttl)
+      pins.set(key, best.candidate.key, ttl, tenant)
     }
     return { ranked, reason: 'weighted-score' }
   }
@@ -136,8 +138,7 @@ export class Chooser {
   }
 }
 
-/** Whose own provider it is; undefined for everybody's. */
-const ownerOf = ({ candidate }: Group) => candidate.mapping.provider.owner
+const tenantOf = ({ principal }: Exchange): string => principal?.orgId ?? ''
 
 /** The same candidates, with one of them in front. */
 const led = (one: Ranked, all: readonly Ranked[]): Ranked[] => [one, ...all.filter(other => other !== one)]

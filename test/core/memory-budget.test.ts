@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import { FairShare } from '../../src/core/fair-share.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
+import { FairEntries } from '../../src/stores/memory/fair-entries.ts'
 
 const KIB = 1024
 const MIB = 1024 * KIB
@@ -45,6 +46,41 @@ t.test('whatever tenants do, nothing passes the limit, and a newcomer finds room
       return held.a! + held.b! < 100 ? share.fits('c', Math.min(50, 100 - share.used)) : true
     }),
     { seed: 20261122 },
+  )
+})
+
+t.test('one unit fits however small the limit is, and what is held stays beside a lower limit', async t => {
+  const share = new FairShare(1, () => 0)
+  t.ok(share.acquire('a', 1))
+  t.notOk(share.acquire('b', 1))
+  share.resize(8, { alone: 1, contended: 1 / 4 })
+  t.ok(share.acquire('b', 2))
+  t.equal(share.lack('b', 1), 'share')
+  share.resize(3, { alone: 1, contended: 1 })
+  t.equal(share.lack('b', 1), 'limit')
+  share.release('a', 1)
+  t.ok(share.acquire('b', 1))
+})
+
+t.test('whatever one tenant keeps, the entries that another one has within its half stay', async () => {
+  const step = fc.record({
+    key: fc.nat(30),
+    size: fc.integer({ min: 1, max: 60 }),
+    ttl: fc.integer({ min: 0, max: 9 }),
+  })
+  fc.assert(
+    fc.property(fc.array(step, { maxLength: 60 }), fc.integer({ min: 1, max: 50 }), (steps, size) => {
+      let time = 0
+      const entries = new FairEntries<number>({ limit: 100, now: () => time })
+      entries.set('b', 'kept', 1, size, 1000)
+      for (const { key, size, ttl } of steps) {
+        entries.set('a', `${key}`, 0, size, ttl)
+        time++
+        if (entries.get('kept') !== 1) return false
+      }
+      return [...entries.all()].length <= 100
+    }),
+    { seed: 20261123 },
   )
 })
 

@@ -3,6 +3,7 @@ import t from 'tap'
 import type { Catalog } from '../../src/core/catalog.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import { type Choice, Chooser } from '../../src/routing/choice.ts'
+import { principal } from '../core/kit.ts'
 import { asking, catalogOf, credential, Memory, type Offer, priced, provider, settingsOf } from './kit.ts'
 
 const offers = (...all: Offer[]): Catalog => catalogOf({ m: { offers: all } })
@@ -150,7 +151,7 @@ t.test('preferences are kept apart by strategy, and nobody who may use fewer pro
   t.strictSame(ask(one), ['b/m', 'weighted-score'])
   t.strictSame(ask(one), ['b/m', 'weighted-score'])
   t.strictSame(ask(both), ['a/m', 'stable-preferred'])
-  t.equal(memory.pins.get('model m auto'), 'a/m')
+  t.equal(memory.pins.get(`model m auto ${principal.orgId}`), 'a/m')
 })
 
 t.test(
@@ -161,18 +162,18 @@ t.test(
       [provider('b'), priced('2.1')],
     ]
     const { choose } = chooserOf({ exploration: 0 })
-    const ask = (catalog: Catalog) => told(choose(asking(catalog)))
-    const own = ['org-1', 'org-2'].map(owner =>
-      offers([provider('own', { owner, auth: { scheme: 'none' } }), priced('1')], ...shared),
-    )
-    for (const catalog of [own[0]!, own[1]!]) {
-      t.equal(ask(catalog)[1], 'weighted-score')
-      t.equal(ask(catalog)[1], 'stable-preferred')
+    const ask = (orgId: string, catalog: Catalog) =>
+      told(choose(asking(catalog, {}, { principal: { ...principal, orgId } })))
+    const own = (owner: string) =>
+      offers([provider('own', { owner, auth: { scheme: 'none' } }), priced('1')], ...shared)
+    for (const owner of ['org-1', 'org-2']) {
+      t.equal(ask(owner, own(owner))[1], 'weighted-score')
+      t.equal(ask(owner, own(owner))[1], 'stable-preferred')
     }
-    t.strictSame(ask(own[0]!), ['org-1:own/m', 'stable-preferred'])
+    t.strictSame(ask('org-1', own('org-1')), ['org-1:own/m', 'stable-preferred'])
     const all = offers(...shared)
     t.strictSame(
-      [ask(all), ask(all)],
+      [ask('org-3', all), ask('org-3', all)],
       [
         ['a/m', 'weighted-score'],
         ['a/m', 'stable-preferred'],

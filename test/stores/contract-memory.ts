@@ -90,7 +90,7 @@ export function replyCacheContract(
     const clock = { now: 1000 }
     const cache = make(clock)
     t.equal(await cache.get('a'), undefined)
-    await cache.set('a', reply('hello'), 100, 60_000)
+    await cache.set('a', reply('hello'), 100, 60_000, 'org')
     clock.now += 59_999
     t.same(await cache.get('a'), reply('hello'))
     clock.now += 2
@@ -99,16 +99,35 @@ export function replyCacheContract(
 
   t.test('a reply that may not live is not kept, nor is the one before it', async t => {
     const cache = make({ now: 1000 })
-    await cache.set('a', reply('old'), 100, 60_000)
-    await cache.set('a', reply('new'), 100, 0)
+    await cache.set('a', reply('old'), 100, 60_000, 'org')
+    await cache.set('a', reply('new'), 100, 0, 'org')
     t.equal(await cache.get('a'), undefined)
   })
 
   t.test('the oldest leave when the room is used up, and what is too large does not come in', async t => {
     const cache = make({ now: 1000 }, { maxBytes: 250, maxEntryBytes: 150 })
-    for (const key of ['a', 'b', 'c']) await cache.set(key, reply(key), 100, 60_000)
-    await cache.set('d', reply('d'), 151, 60_000)
+    for (const key of ['a', 'b', 'c']) await cache.set(key, reply(key), 100, 60_000, 'org')
+    await cache.set('d', reply('d'), 151, 60_000, 'org')
     t.same([await cache.get('a'), await cache.get('d')], [undefined, undefined])
     t.same([await cache.get('b'), await cache.get('c')], [reply('b'), reply('c')])
+  })
+
+  t.test('an organization that keeps much loses its own entries, and those that it took too many of', async t => {
+    const cache = make({ now: 1000 }, { maxBytes: 1000, maxEntryBytes: 150 })
+    const kept = async (...keys: string[]) =>
+      (await Promise.all(keys.map(key => cache.get(key)))).filter(Boolean).length
+    const keys = (org: string, count: number) => Array.from({ length: count }, (_, n) => `${org}${n}`)
+    const keep = async (org: string, count: number) => {
+      for (const key of keys(org, count)) await cache.set(key, reply(key), 100, 60_000, org)
+    }
+    await keep('a', 10)
+    t.equal(await kept(...keys('a', 10)), 10, 'alone it may have all')
+    await keep('b', 3)
+    t.equal(await kept(...keys('b', 3)), 3, 'beside others it gives up what is beyond its share')
+    await keep('a', 75)
+    t.equal(await kept(...keys('b', 3)), 3, 'whatever it does, what others have stays')
+    t.equal(await kept(...keys('a', 75)), 5, 'within its share')
+    await keep('b', 75)
+    t.equal(await kept(...keys('a', 75)), 5, 'and the others cannot take that')
   })
 }

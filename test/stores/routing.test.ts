@@ -180,14 +180,17 @@ t.test('chance spreads the openings, so that not all come back at once', async t
 t.test('pins last as long as they are told to', async t => {
   const clock = { ms: MINUTE }
   const pins = new MemoryPins(() => clock.ms)
-  pins.set('k', 'a/m', 1000)
+  pins.set('k', 'a/m', 1000, 'org')
   clock.ms += 1000
   t.equal(pins.get('k'), 'a/m')
   clock.ms += 1
   t.equal(pins.get('k'), undefined)
-  pins.set('k', 'a/m', 1000)
-  pins.set('k', 'b/m', 0)
+  pins.set('k', 'a/m', 1000, 'org')
+  pins.set('k', 'b/m', 0, 'org')
   t.equal(pins.get('k'), undefined)
-  for (let count = 0; count < 25_000; count++) pins.set(`${count}`, 'a/m', 1000)
+  for (let count = 0; count < 25_000; count++) pins.set(`${count}`, 'a/m', 1000, 'org')
   t.strictSame([pins.get('0'), pins.get('24999')], [undefined, 'a/m'], 'there is a bound')
+  pins.set('other', 'a/m', 100_000, 'other')
+  for (let count = 0; count < 25_000; count++) pins.set(`more ${count}`, 'a/m', 1000, 'org')
+  t.equal(pins.get('other'), 'a/m', 'whatever one organization does, what another one has stays')
 })

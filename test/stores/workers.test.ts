@@ -266,28 +266,28 @@ t.test('pins of all workers end up the same, and are told no oftener than needed
       ),
   )
   const [one, two] = workers as [SharedPins, SharedPins]
-  one.set('a', 'acme/large', 60_000)
-  two.set('a', 'other/large', 60_000)
-  one.set('b', 'acme/large', 60_000)
-  one.set('b', 'other/large', 60_000)
+  one.set('a', 'acme/large', 60_000, 'org')
+  two.set('a', 'other/large', 60_000, 'org')
+  one.set('b', 'acme/large', 60_000, 'org')
+  one.set('b', 'other/large', 60_000, 'org')
   for (const worker of workers) worker.flush()
   t.strictSame(told, [
     [
-      ['a', 'acme/large', 60_000],
-      ['b', 'other/large', 60_000],
+      ['a', 'acme/large', 60_000, 'org'],
+      ['b', 'other/large', 60_000, 'org'],
     ],
-    [['a', 'other/large', 60_000]],
+    [['a', 'other/large', 60_000, 'org']],
   ])
   for (const pins of told.splice(0)) for (const worker of workers) worker.learn(pins)
   for (const worker of workers) t.strictSame([worker.get('a'), worker.get('b')], ['other/large', 'other/large'])
   for (const at of [1, 29_999]) {
     clock.now = at
-    for (const worker of workers) worker.set('a', 'other/large', 60_000)
+    for (const worker of workers) worker.set('a', 'other/large', 60_000, 'org')
     for (const worker of workers) worker.flush()
   }
   t.strictSame(told, [], 'what all know is not told')
   clock.now = 30_001
-  two.set('a', 'other/large', 60_000)
+  two.set('a', 'other/large', 60_000, 'org')
   two.flush()
   t.equal(told.length, 1, 'but before its time is over')
   one.learn(told[0]!)
@@ -297,17 +297,17 @@ t.test('pins of all workers end up the same, and are told no oftener than needed
   clock.now = 1000
   const board = new PinBoard(() => clock.now)
   board.note([
-    ['a', 'acme/large', 1000],
-    ['b', 'acme/large', 5000],
+    ['a', 'acme/large', 1000, 'org'],
+    ['b', 'acme/large', 5000, 'org'],
   ])
-  board.note([['a', 'other/large', 5000]])
+  board.note([['a', 'other/large', 5000, 'org']])
   clock.now = 3000
   const pins = [
-    ['b', 'acme/large', 3000],
-    ['a', 'other/large', 3000],
+    ['b', 'acme/large', 3000, 'org'],
+    ['a', 'other/large', 3000, 'org'],
   ]
   t.strictSame(board.all(), pins, 'who comes later learns what holds still')
-  board.note([['a', 'acme/large', 0]])
+  board.note([['a', 'acme/large', 0, 'org']])
   t.strictSame(board.all(), pins.slice(0, 1), 'what is to hold for no time is forgotten')
 })
 

@@ -79,7 +79,8 @@ export interface Circuits {
 /** Which offer somebody was given, for a while. */
 export interface Pins {
   get(key: string): string | undefined
-  set(key: string, offer: string, ttlMs: number): void
+  /** `tenant` is the organization whose share the entry takes. */
+  set(key: string, offer: string, ttlMs: number, tenant: string): void
 }
 
 /** Why a candidate was put first (field notes section 3.5). */

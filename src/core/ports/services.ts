@@ -30,7 +30,8 @@ export interface CachedReply extends Replayed {
 }
 export interface ReplyCache {
   get(key: string): Promise<CachedReply | undefined> | CachedReply | undefined
-  set(key: string, reply: CachedReply, bytes: number, ttlMs: number): Promise<void> | void
+  /** `tenant` is the organization whose share the entry takes. */
+  set(key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string): Promise<void> | void
 }
 
 /** Closed label sets only: endpoint, provider, model, outcome, kind, filter, code. */

@@ -1,6 +1,6 @@
-/** The response cache of one process: bounded in bytes, least recently used leaves first. */
-import { LRUCache } from 'lru-cache'
+/** The response cache of one process: bounded in bytes, shared out among tenants. */
 import type { CachedReply, ReplyCache } from '../../core/ports.ts'
+import { FairEntries } from './fair-entries.ts'
 
 export interface CacheOptions {
   /** Of all entries together, in bytes. */
@@ -14,19 +14,17 @@ export interface CacheOptions {
 const MIB = 1024 * 1024
 
 export class MemoryCache implements ReplyCache {
-  readonly #entries: LRUCache<string, CachedReply>
+  readonly #entries: FairEntries<CachedReply>
 
   constructor({ maxBytes = 64 * MIB, maxEntryBytes = MIB, now = () => performance.now() }: CacheOptions = {}) {
-    this.#entries = new LRUCache({ maxSize: maxBytes, maxEntrySize: maxEntryBytes, ttlResolution: 0, perf: { now } })
+    this.#entries = new FairEntries({ limit: maxBytes, maxEntry: maxEntryBytes, now })
   }
 
   get(key: string): CachedReply | undefined {
     return this.#entries.get(key)
   }
 
-  set(key: string, reply: CachedReply, bytes: number, ttlMs: number): void {
-    // Of lru-cache's options, a ttl of 0 would mean for ever.
-    if (ttlMs > 0) this.#entries.set(key, reply, { size: Math.max(1, Math.ceil(bytes)), ttl: ttlMs })
-    else this.#entries.delete(key)
+  set(key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string): void {
+    this.#entries.set(tenant, key, reply, Math.max(1, Math.ceil(bytes)), ttlMs)
   }
 }
