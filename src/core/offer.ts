@@ -9,6 +9,23 @@ export const OPEN_SERIES = '*'
 /** What a model is counted as: its id, unless callers can make that up. */
 export const seriesOf = ({ series, id }: Model): string => series ?? id
 
+/** Labels of metrics. */
+export interface OfferLabels {
+  readonly provider: string
+  readonly model: string
+}
+/** The offers of all organizations' own providers: tenants choose those names, and others do not see them. */
+const OWN_OFFERS: OfferLabels = { provider: 'custom', model: OPEN_SERIES }
+/** What metrics count an offer under. */
+export const labelsOf = ({ provider, model }: Mapping): OfferLabels =>
+  provider.owner === undefined ? { provider: provider.id, model: seriesOf(model) } : OWN_OFFERS
+/** The same for an earlier answer, whose provider or model may be gone since. */
+export function labelsOfReplay(replayed: OfferLabels, { providers, models }: Catalog): OfferLabels {
+  const provider = providers.get(replayed.provider)
+  if (provider === undefined || provider.owner !== undefined) return OWN_OFFERS
+  return { provider: provider.id, model: models.has(replayed.model) ? replayed.model : OPEN_SERIES }
+}
+
 /** Every name that a request can ask for this offer by. */
 const names = new WeakMap<Mapping, readonly string[]>()
 export function namesOf(mapping: Mapping): readonly string[] {

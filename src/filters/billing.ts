@@ -7,7 +7,7 @@ import { asError, errors, type GatewayError } from '../core/error.ts'
 import type { Exchange, Outcome } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
 import { type Money, parseDecimal, toNumber } from '../core/money.ts'
-import { seriesOf } from '../core/offer.ts'
+import { labelsOf } from '../core/offer.ts'
 import type { Exhausted, Hold, HoldRequest, RequestRow, Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 import { isByok } from '../routing/policy.ts'
@@ -217,9 +217,8 @@ async function settle(
   const isCapped = outcome === 'aborted' && ex.isOwed && ex.estimated && cost && hold && cost.total > hold.amount
   const charged = isCapped ? hold.amount : (cost?.total ?? null)
   await keep(rowOf(ex, outcome, charged, now()), hold, delivered, services)
-  const { mapping, provider } = ex.target!
-  const series = seriesOf(mapping.model)
-  for (const [kind, count] of Object.entries(ex.usage)) metrics.tokens(provider.id, series, kind, count)
-  if (cost) metrics.cost(provider.id, series, toNumber(cost.total))
-  else metrics.unpriced(provider.id, series)
+  const { provider, model } = labelsOf(ex.target!.mapping)
+  for (const [kind, count] of Object.entries(ex.usage)) metrics.tokens(provider, model, kind, count)
+  if (cost) metrics.cost(provider, model, toNumber(cost.total))
+  else metrics.unpriced(provider, model)
 }

@@ -1,7 +1,7 @@
 /** Counts and times each request at its very end: its attempts, its time, refusals by the filter that refused. */
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
-import { OPEN_SERIES, seriesOf } from '../core/offer.ts'
+import { labelsOf, labelsOfReplay, type OfferLabels } from '../core/offer.ts'
 import type { Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 
@@ -24,19 +24,16 @@ export const telemetry: FilterFactory<Infer<typeof options>> = {
 }
 
 function measure(ex: Exchange, { metrics }: Services): void {
-  const { marks, failure, target, cached } = ex
+  const { marks, failure } = ex
   if (failure && ex.status === failure.status && failure.upstreamStatus === undefined) {
     metrics.refusal(ex.within, failure.code ?? 'internal')
   }
   for (const { target, succeeded, errorType } of ex.attempts) {
-    metrics.attempt(target.provider.id, seriesOf(target.mapping.model), succeeded ? 'ok' : errorType)
+    const { provider, model } = labelsOf(target.mapping)
+    metrics.attempt(provider, model, succeeded ? 'ok' : errorType)
   }
-  const labels = {
-    endpoint: ex.endpoint.name,
-    provider: cached?.provider ?? target?.provider.id ?? '',
-    model: modelOf(ex),
-    outcome: ex.outcome ?? 'error',
-  }
+  const { provider, model } = countedAs(ex)
+  const labels = { endpoint: ex.endpoint.name, provider, model, outcome: ex.outcome ?? 'error' }
   const seconds = (ms: number) => ms / 1000
   const inside = marks.answered > 0 && !ex.streaming ? marks.end - marks.answered : 0
   // Of several attempts only the last is marked: the wait for the others would count as our own time.
@@ -48,10 +45,11 @@ function measure(ex: Exchange, { metrics }: Services): void {
   })
 }
 
-/** What a request is counted under: an earlier answer may be of a model that stands in no file, or not any more. */
-function modelOf({ cached, target, catalog }: Exchange): string {
-  if (cached) return catalog.models.has(cached.model) ? cached.model : OPEN_SERIES
-  return target ? seriesOf(target.mapping.model) : ''
+const NO_OFFER: OfferLabels = { provider: '', model: '' }
+
+function countedAs({ cached, target, catalog }: Exchange): OfferLabels {
+  if (cached) return labelsOfReplay(cached, catalog)
+  return target ? labelsOf(target.mapping) : NO_OFFER
 }
 
 /** Our own words: what a provider says may repeat the prompt, or headers (decisions 6). */

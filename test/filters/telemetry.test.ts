@@ -35,3 +35,28 @@ t.test('the wait for a provider that failed is not told as our own time', async 
   t.equal(twice.overheadSeconds, undefined)
   t.equal(Math.round(twice.seconds * 1000), 10_040)
 })
+
+t.test('offers of own providers are counted under one name, whatever tenants call them', async t => {
+  const counted: string[] = []
+  const metrics: Partial<Metrics> = {
+    attempt: (provider, model) => void counted.push(`${provider} ${model}`),
+    request: ({ provider, model }) => void counted.push(`${provider} ${model}`),
+  }
+  const filter = telemetry.create({ log: 'none' }, { metrics } as unknown as Services)
+  const own = target({ provider: { id: 'secret-ai', owner: 'org-1' } })
+  const ex = exchange({ request: { model: 'm', messages: [] } })
+  ex.target = own
+  ex.attempts.push({ ...one, target: own })
+  filter.finish!(ex, true)
+  const replay = exchange({
+    request: { model: 'm', messages: [] },
+    snapshot: {
+      catalog: { models: new Map(), aliases: new Map(), providers: new Map([[own.provider.id, own.provider]]) },
+    },
+  })
+  for (const provider of ['secret-ai', 'gone-ai']) {
+    replay.cached = { provider, model: 'm', externalId: 'm', logId: '', at: 0 }
+    filter.finish!(replay, true)
+  }
+  t.strictSame(counted, Array(4).fill('custom *'))
+})
