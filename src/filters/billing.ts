@@ -3,7 +3,7 @@
  * An attempt that fails costs nothing; a stream that is cut short is charged for what was delivered, and an answer whose
  * client has left for what its provider has done.
  */
-import { asError, errors, type GatewayError } from '../core/error.ts'
+import { asError, CLIENT_CLOSED, errors, type GatewayError } from '../core/error.ts'
 import type { Exchange, Outcome } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
 import { type Money, parseDecimal, toNumber } from '../core/money.ts'
@@ -80,7 +80,8 @@ export const billing: FilterFactory<Options> = {
             reply = { status: 200, headers: [], events: only(endOf(ex)) }
           } else {
             meters.end(ex)
-            if (ex.isOwed) await conclusion.settle('aborted')
+            // A provider that fails after its client has left is paid as little as any that fails.
+            if (ex.isOwed && asError(thrown).status === CLIENT_CLOSED) await conclusion.settle('aborted')
             // Not awaited, so that it shares a transaction with the next attempt's hold: a crash always finds one of them.
             else void conclusion.release()
             throw thrown
