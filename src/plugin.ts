@@ -30,7 +30,7 @@ export type {
   Tool,
   ToolCall,
 } from './core/ops.ts'
-export { resultText, SHOWN_NEXT, shownFor, toldResult } from './core/results.ts'
+export { MAX_PARSED_RESULTS, resultText, SHOWN_NEXT, shownFor, toldResult } from './core/results.ts'
 export { s } from './core/schema.ts'
 export { seal, unseal } from './core/seal.ts'
 export { type Count, MAX_LEVELS, Shape } from './core/shape.ts'

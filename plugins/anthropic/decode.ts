@@ -66,7 +66,7 @@ export class MessagesDecoder implements Decoder {
     }
     let parsed: unknown
     try {
-      parsed = parseCalls(frame.data, inputOf)
+      parsed = parseCalls(frame.data, inputOf, frame.parsed)
     } catch (thrown) {
       if (thrown instanceof GatewayError) return this.#fail(thrown)
       const text = frame.data.trim()

@@ -56,11 +56,11 @@ export class ConverseDecoder implements Decoder {
     this.#tags = maker === 'anthropic' || maker === 'amazon' ? undefined : new ThinkTags(0)
   }
 
-  frame({ name, data }: Frame): Event[] {
+  frame({ name, data, parsed }: Frame): Event[] {
     if (this.done) return []
     let payload: unknown
     try {
-      payload = parseCalls(data, inputOf)
+      payload = parseCalls(data, inputOf, parsed)
     } catch (thrown) {
       if (thrown instanceof GatewayError) return this.#fail(thrown)
       if (data.trim() === '') return []

@@ -9,7 +9,7 @@ import {
   guessStatus,
   isObject,
   type Json,
-  parseAnswer,
+  parseCalls,
   readFault,
   type Target,
   textIn,
@@ -36,6 +36,8 @@ const FAILURES: ReadonlyMap<string, number> = new Map([
   ['TIMEOUT', 504],
 ])
 
+/** Arguments are text on this wire. */
+const nowhere = (): undefined => {}
 const NONE: Json = {}
 /** What citations call the text before calls. */
 const PLAN = 'PLAN'
@@ -66,13 +68,13 @@ export class CohereDecoder implements Decoder {
     this.#thinking = new Thinking(target, FORMAT)
   }
 
-  frame({ data, name }: Frame): Event[] {
+  frame({ data, name, parsed }: Frame): Event[] {
     const out: Event[] = []
     const text = data.trim()
     if (this.done || text === '' || text.startsWith('[DONE]')) return out
     let payload: unknown
     try {
-      payload = parseAnswer(text)
+      payload = parseCalls(text, nowhere, parsed)
     } catch (thrown) {
       if (thrown instanceof GatewayError) throw thrown
       payload = undefined

@@ -55,12 +55,12 @@ export class GenerateDecoder implements Decoder {
     this.#keepsText = searched
   }
 
-  frame({ data }: Frame): Event[] {
+  frame({ data, parsed: ahead }: Frame): Event[] {
     const out: Event[] = []
     if (this.done) return out
     let parsed: unknown
     try {
-      parsed = parseCalls(data, argumentsOf)
+      parsed = parseCalls(data, argumentsOf, ahead)
     } catch (thrown) {
       if (thrown instanceof GatewayError) {
         this.#fail(thrown, out)

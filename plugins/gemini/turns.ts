@@ -5,6 +5,7 @@ import {
   functionCalls,
   isObject,
   type Json,
+  MAX_PARSED_RESULTS,
   type Message,
   OpenCalls,
   objectArguments,
@@ -133,13 +134,15 @@ function fill(slot: Slot, message: Message, at: string, target: Target, parsed: 
   const text = resultText(content)
   const all = parsed + text.length
   slot.response =
-    failed === true ? { error: text || 'The tool failed.' } : all > MAX_PARSED ? { output: text } : responseOf(text)
+    failed === true
+      ? { error: text || 'The tool failed.' }
+      : all > MAX_PARSED_RESULTS
+        ? { output: text }
+        : responseOf(text)
   slot.media = contentParts(content, at, target).filter(part => part.text === undefined)
-  return all > MAX_PARSED ? parsed : all
+  return all > MAX_PARSED_RESULTS ? parsed : all
 }
 
-/** Of results that are parsed in one request; more of them go as text, which says the same. In characters. */
-const MAX_PARSED = 4 * 1024 * 1024
 /** Digits that a JSON number loses. */
 const LONG_NUMBER = /[:[,]\s*-?\d{16}/
 

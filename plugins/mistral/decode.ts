@@ -39,7 +39,7 @@ export class MistralDecoder implements Decoder {
     const failed = events.at(-1)?.type === 'error'
     if (failed || (!data.includes('"signature"') && !data.includes('"service_tier"')))
       return this.#thinking.mark(events)
-    const chunk = parsed(data)
+    const chunk = frame.parsed ? objectIn(frame.parsed.value) : parsed(data)
     const out = this.#thinking.mark(events, signaturesIn(chunk))
     const tier = tierIn(chunk)
     if (tier !== undefined && tier !== this.#tier) out.push({ type: 'tier', tier })
@@ -52,10 +52,11 @@ export class MistralDecoder implements Decoder {
   }
 }
 
+const objectIn = (value: unknown): Json => (isObject(value) ? value : {})
+
 function parsed(data: string): Json {
   try {
-    const value: unknown = JSON.parse(data)
-    return isObject(value) ? value : {}
+    return objectIn(JSON.parse(data))
   } catch {
     return {}
   }

@@ -52,12 +52,12 @@ export class ResponsesDecoder implements Decoder {
     this.#answer = new Answer(target)
   }
 
-  frame({ data, name }: Frame): Event[] {
+  frame({ data, name, parsed }: Frame): Event[] {
     const out: Event[] = []
     if (this.done) return out
     let payload: unknown
     try {
-      payload = parseCalls(data, argumentsOf)
+      payload = parseCalls(data, argumentsOf, parsed)
     } catch (thrown) {
       if (thrown instanceof GatewayError) this.#fail(thrown, out)
       else this.#text(name, data.trim(), out)

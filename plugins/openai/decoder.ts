@@ -70,7 +70,7 @@ export class ChatDecoder implements Decoder {
     return this.#done
   }
 
-  frame({ data, name }: Frame): Event[] {
+  frame({ data, name, parsed }: Frame): Event[] {
     const out: Event[] = []
     if (this.#done) return out
     const repeated = name === 'error' ? undefined : this.#repeated.textOf(data)
@@ -89,7 +89,7 @@ export class ChatDecoder implements Decoder {
     }
     let chunk: unknown
     try {
-      chunk = parseCalls(json, argumentsOf)
+      chunk = parseCalls(json, argumentsOf, parsed)
     } catch (thrown) {
       if (thrown instanceof GatewayError) this.#fail(thrown, out)
       else if (name === 'error') this.#refuse({ message: json }, out)

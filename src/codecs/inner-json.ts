@@ -1,11 +1,11 @@
 /** Text of a request that is JSON itself, which many wires parse: what tools are called with, and what they give. */
 import { errors } from '../core/error.ts'
 import type { ChatRequest, Message } from '../core/ops.ts'
-import { resultText } from '../core/results.ts'
+import { MAX_PARSED_RESULTS, resultText } from '../core/results.ts'
 import { type Count, MAX_LEVELS, MAX_VALUES, Shape } from '../core/shape.ts'
 
 /** Of all calls of a request; no model reads as much, and to parse it holds nobody up. In characters. */
-const MAX_CALLED = 8 * 1024 * 1024
+const MAX_CALLED = 4 * 1024 * 1024
 /** How deep such a text stands in a body. */
 const CALL_LEVEL = 6
 const RESULT_LEVEL = 3
@@ -16,6 +16,7 @@ const OBJECT = /^\s*\{\s*["}]/
 export function checkTexts({ messages }: ChatRequest, values = 0): void {
   const count = { values }
   let called = 0
+  let given = 0
   for (const [i, message] of messages.entries()) {
     for (const [j, call] of message.tool_calls?.entries() ?? []) {
       // The input of a custom tool is any text, and never parsed.
@@ -26,20 +27,24 @@ export function checkTexts({ messages }: ChatRequest, values = 0): void {
       measure(text, CALL_LEVEL, count)
       if (text.startsWith('"')) measureInner(text, count)
     }
-    measureResult(message, count)
+    given += measureResult(message, count, given)
   }
 }
 
 /** The same, of results of tools alone. */
 export function checkResults({ messages }: ChatRequest, values: number): void {
   const count = { values }
-  for (const message of messages) measureResult(message, count)
+  let given = 0
+  for (const message of messages) given += measureResult(message, count, given)
 }
 
-function measureResult({ role, content }: Message, count: Count): void {
-  if (role !== 'tool' && role !== 'function') return
+/** Behind `given` characters of results; returns how many more there are. Beyond the bound nobody parses them. */
+function measureResult({ role, content }: Message, count: Count, given: number): number {
+  if (role !== 'tool' && role !== 'function') return 0
   const text = resultText(content)
-  if (OBJECT.test(text)) measure(text, RESULT_LEVEL, count)
+  if (given >= MAX_PARSED_RESULTS || !OBJECT.test(text)) return 0
+  measure(text.slice(0, MAX_PARSED_RESULTS - given), RESULT_LEVEL, count)
+  return text.length
 }
 
 /** Text that was encoded twice is parsed twice (edge case C19). */

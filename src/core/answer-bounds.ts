@@ -1,5 +1,6 @@
 /** What the answer of a provider may hold. One that holds more is a failure of its provider, and no real one does. */
 import { errors, type GatewayError } from './error.ts'
+import { parseSteps } from './json-steps.ts'
 import { MAX_LEVELS, Shape } from './shape.ts'
 
 export const MAX_ANSWER_VALUES = 1_000_000
@@ -33,6 +34,20 @@ export const excessive = ({ excess }: Shape, most = MAX_ANSWER_VALUES): GatewayE
 export function parseAnswer(json: string, most?: number): unknown {
   checkAnswer(json, most)
   return JSON.parse(json)
+}
+
+/** Characters that are measured in one step. */
+const STEP = 256 * 1024
+
+/** The same in steps; `read` is as `JSON.parse`, for pieces. */
+export function* answerSteps(json: string, read: (json: string) => unknown): Generator<undefined, unknown> {
+  const shape = new Shape(MAX_ANSWER_VALUES)
+  for (let at = 0; at < json.length; at += STEP) {
+    shape.add(json.slice(at, at + STEP))
+    if (shape.excess !== undefined) throw excessive(shape)
+    yield
+  }
+  return yield* parseSteps(json, read)
 }
 
 /** A list of an answer; nothing for whatever is none. Throws the failure of an answer whose list is too long. */

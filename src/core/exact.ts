@@ -3,7 +3,7 @@
  * and written again: `JSON.parse` would round them. While such a number is a value, a mark of text stands for it.
  */
 import { randomBytes } from 'node:crypto'
-import { parseAnswer } from './answer-bounds.ts'
+import { answerSteps, parseAnswer } from './answer-bounds.ts'
 import { isObject, type Json } from './json.ts'
 
 /** Nobody else can write it. */
@@ -41,11 +41,49 @@ export const parseBody = (json: string, place: Place): unknown =>
  * The same, for answers, whose bounds it checks: where a number would be rounded, what `place` names becomes its JSON
  * text.
  */
-export const parseCalls = (json: string, place: Place): unknown =>
-  parseAt(parseAnswer(json), json, place, member => written(JSON.stringify(member)))
+export const parseCalls = (json: string, place: Place, parsed?: Parsed): unknown =>
+  parsed
+    ? roundedAt(parsedValue(parsed), parsed.hasMarks, place, calledWith)
+    : parseAt(parseAnswer(json), json, place, calledWith)
+
+const calledWith = (member: Json): string => written(JSON.stringify(member))
+
+/** A large answer, or event of one, that was parsed ahead. */
+export interface Parsed {
+  readonly value: unknown
+  /** There are marks in it. */
+  readonly hasMarks: boolean
+  /** Why it is no JSON, in place of a value. */
+  readonly error?: SyntaxError
+}
+
+function parsedValue({ value, error }: Parsed): unknown {
+  if (error) throw error
+  return value
+}
+
+/** Parses an answer in steps. Throws the failure of one that passes its bounds. */
+export function* parsedAhead(json: string): Generator<undefined, Parsed> {
+  let hasMarks = false
+  const read = (piece: string): unknown => {
+    if (!LONG.test(piece)) return JSON.parse(piece)
+    hasMarks = true
+    return JSON.parse(marked(piece))
+  }
+  try {
+    return { value: yield* answerSteps(json, read), hasMarks }
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error
+    return { value: undefined, hasMarks, error }
+  }
+}
 
 function parseAt(value: unknown, json: string, place: Place, keep: (member: Json) => unknown): unknown {
-  if (!LONG.test(json)) return value
+  return LONG.test(json) ? roundedAt(JSON.parse(marked(json)), true, place, keep) : value
+}
+
+function roundedAt(value: unknown, hasMarks: boolean, place: Place, keep: (member: Json) => unknown): unknown {
+  if (!hasMarks) return value
   const rounded = (value: unknown, name: string): unknown => {
     if (typeof value === 'string') return value.startsWith(MARK) ? Number(value.slice(MARK.length)) : value
     if (Array.isArray(value)) for (const [at, item] of value.entries()) value[at] = rounded(item, name)
@@ -58,7 +96,7 @@ function parseAt(value: unknown, json: string, place: Place, keep: (member: Json
     }
     return value
   }
-  return rounded(JSON.parse(marked(json)), '')
+  return rounded(value, '')
 }
 
 /**

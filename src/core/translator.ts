@@ -2,6 +2,7 @@
 import type { Credential, Mapping, Provider } from './catalog.ts'
 import type { GatewayError } from './error.ts'
 import type { Event } from './event.ts'
+import type { Parsed } from './exact.ts'
 import type { Price } from './money.ts'
 import type { Op, Ops } from './ops.ts'
 
@@ -11,6 +12,8 @@ export interface Frame {
   readonly name?: string | undefined
   /** The bytes of a whole body, for decoders that can do without its text. */
   readonly bytes?: Buffer
+  /** What `data` says, where that is much and was parsed ahead; for `parseCalls` and `parseAnswer`. */
+  readonly parsed?: Parsed
 }
 
 /** What is sent. `path` is added to the provider's base address. */

@@ -2,7 +2,7 @@
 import { firstEventMs } from '../core/catalog.ts'
 import { asError, errors, type GatewayError } from '../core/error.ts'
 import { type Event, isContent } from '../core/event.ts'
-import { written } from '../core/exact.ts'
+import { parsedAhead, written } from '../core/exact.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { Mask } from '../core/mask.ts'
@@ -20,6 +20,7 @@ import { retryAfterMs } from './retry-after.ts'
 import { maskOfSent, sign } from './sign.ts'
 import { Tally } from './tally.ts'
 import type { Transport } from './transport.ts'
+import { Turns } from './turns.ts'
 
 const MAX_ERROR_BYTES = 64 * 1024
 /** Of an answer that is held here: until it is whole, or until there is anything of it that a client can see. */
@@ -30,19 +31,25 @@ const SMALL_HELD_BYTES = 64 * 1024
 const COPIES = 2
 /** Of what is kept of a stream, as much as is taken at a time. */
 const HELD_STEP = 64 * 1024
+/** Characters from which a frame is parsed in steps. */
+const LARGE_FRAME = 256 * 1024
+/** In place of the chunks at the end of the bytes. */
+const END = [undefined] as const
 
 /**
  * Resolves once the first event that a client can see is there (the commit point); until then every failure is a
  * GatewayError that `route` may answer with another target. After it, failures are `error` events.
  */
 export function terminal(transport: Transport, memory: MemoryBudget): (ex: Exchange) => Promise<Reply> {
+  const turns = new Turns()
   return async ex => {
     const target = ex.target!
     ex.marks.sent = performance.now()
     ex.atProvider = false
     const sent: Sent = { mask: undefined }
     const incoming = await send(transport, ex, target, sent)
-    const lease = memory.lease(ex.principal?.orgId ?? '')
+    const tenant = ex.principal?.orgId ?? ''
+    const lease = memory.lease(tenant)
     try {
       if (incoming.status >= 400) throw await refusal(incoming, ex, sent.mask)
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
@@ -51,7 +58,9 @@ export function terminal(transport: Transport, memory: MemoryBudget): (ex: Excha
       const { translator } = target
       const native = nativeFormOf(translator, ex.native)
       const decoder = native?.decoder?.(mode, target) ?? translator.decoder(mode, target, ex.request)
-      const answer = new Answer(incoming, source, framing, decoder, lease, sent.mask, ex.policy?.seals)
+      // The numbers of vectors mostly pass without being read.
+      const parser = translator.op === 'chat' ? parserOf(turns, tenant) : undefined
+      const answer = new Answer(incoming, source, framing, decoder, lease, sent.mask, ex.policy?.seals, parser)
       await answer.commit(!ex.streaming)
       incoming.committed(mode === 'stream')
       // Nobody is asked again.
@@ -67,6 +76,18 @@ export function terminal(transport: Transport, memory: MemoryBudget): (ex: Excha
     }
   }
 }
+
+/** Parses a frame without keeping others waiting. */
+type Parser = (frame: Frame) => Promise<Frame>
+
+const parserOf =
+  (turns: Turns, tenant: string): Parser =>
+  async ({ data, name, bytes }) => {
+    const parsed = await turns.run(tenant, parsedAhead(data))
+    return bytes ? { data, name, bytes, parsed } : { data, name, parsed }
+  }
+
+const isLarge = ({ data }: Frame): boolean => data.length >= LARGE_FRAME
 
 type Batch = IteratorResult<readonly Event[]>
 type Step = Batch | Promise<Batch>
@@ -112,6 +133,7 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
   readonly #lease: MemoryLease
   readonly #mask: AnswerMask | undefined
   readonly #seals: Seals | undefined
+  readonly #parser: Parser | undefined
   readonly #tally = new Tally()
   #leased = 0
   /** What `commit` has read. */
@@ -120,7 +142,10 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
   /** The decoder is at work: what it throws is about what the answer says, even if that was its end. */
   #reading = false
 
-  /** `source` gives the bytes of `incoming`, plain; `lease` takes memory for what is held of them. */
+  /**
+   * `source` gives the bytes of `incoming`, plain; `lease` takes memory for what is held of them; `parser` is for large
+   * frames, where they are parsed at all.
+   */
   constructor(
     incoming: Incoming,
     source: Source,
@@ -129,7 +154,9 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
     lease: MemoryLease,
     mask: Mask | undefined,
     seals: Seals | undefined,
+    parser: Parser | undefined,
   ) {
+    this.#parser = parser
     this.#incoming = incoming
     this.#source = source
     this.#framing = framing
@@ -156,7 +183,8 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
       for (const { length } of chunks ?? []) held += length
       if (held > MAX_HELD_BYTES) throw errors.invalidAnswer('it is larger than 32 MiB')
       this.#hold(held)
-      for (const event of this.#decode(chunks)) {
+      const decoded = this.#decode(chunks)
+      for (const event of decoded instanceof Promise ? await decoded : decoded) {
         if (event.type === 'error' && (whole || !seen)) throw event.error
         if (isContent(event)) seen = true
         first.push(event)
@@ -186,12 +214,13 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
     return this.#ended ? this.return() : this.#source.take().then(this.#read, this.#break)
   }
 
-  readonly #read = (chunks: readonly Buffer[] | undefined): Step => this.#step(this.#decode(chunks))
+  readonly #read = (chunks: readonly Buffer[] | undefined): Step => {
+    const decoded = this.#decode(chunks)
+    return decoded instanceof Promise ? decoded.then(this.#step) : this.#step(decoded)
+  }
   readonly #break = (thrown: unknown): Step => this.#step(this.#broken(thrown, []))
 
-  #step(value: readonly Event[]): Step {
-    return value.length > 0 ? { done: false, value } : this.next()
-  }
+  readonly #step = (value: readonly Event[]): Step => (value.length > 0 ? { done: false, value } : this.next())
 
   async return(): Promise<Batch> {
     this.#lease.release()
@@ -201,20 +230,52 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
   }
 
   /** The events of all chunks that are there; the wire's own terminator ends the answer before its last byte. */
-  #decode(chunks: readonly Buffer[] | undefined): Event[] {
+  #decode(chunks: readonly Buffer[] | undefined): Event[] | Promise<Event[]> {
     const events: Event[] = []
     try {
-      if (chunks) for (const chunk of chunks) this.#add(this.#framing.push(chunk), events)
-      else this.#add(this.#framing.end(), events)
-      if (!chunks || this.#decoder.done) {
-        this.#ended = true
-        this.#reading = true
-        this.#told(this.#decoder.end(), 0, events)
+      for (const [index, chunk] of (chunks ?? END).entries()) {
+        const frames = this.#framesOf(chunk)
+        if (this.#parser && frames.some(isLarge)) return this.#decodeLarge(frames, chunks?.slice(index + 1), events)
+        for (const frame of frames) this.#add(frame, events)
       }
+      this.#conclude(chunks === undefined, events)
     } catch (thrown) {
       return this.#broken(thrown, events)
     }
     return events
+  }
+
+  /** The same from `frames` on, the large ones of which are parsed in turns with everybody else. */
+  async #decodeLarge(frames: Frame[], rest: readonly Buffer[] | undefined, events: Event[]): Promise<Event[]> {
+    try {
+      await this.#addLarge(frames, events)
+      for (const chunk of rest ?? []) await this.#addLarge(this.#framing.push(chunk), events)
+      this.#conclude(rest === undefined, events)
+    } catch (thrown) {
+      return this.#broken(thrown, events)
+    }
+    return events
+  }
+
+  async #addLarge(frames: readonly Frame[], events: Event[]): Promise<void> {
+    for (const frame of frames) {
+      const isMuch = isLarge(frame) && !this.#decoder.done
+      this.#add(isMuch ? await this.#parser!(frame) : frame, events)
+    }
+  }
+
+  /** `chunk` is undefined at the end of the bytes. */
+  #framesOf(chunk: Buffer | undefined): Frame[] {
+    return chunk ? this.#framing.push(chunk) : this.#framing.end()
+  }
+
+  #conclude(isEnd: boolean, events: Event[]): void {
+    // Of a stream, pieces may be kept: for what is told of them at the end, or until they are whole.
+    if (this.#tally.kept > this.#leased + HELD_STEP) this.#hold(this.#tally.kept)
+    if (!isEnd && !this.#decoder.done) return
+    this.#ended = true
+    this.#reading = true
+    this.#told(this.#decoder.end(), 0, events)
   }
 
   /** What came before the break is told. A socket that breaks after the answer was complete took nothing away. */
@@ -225,14 +286,10 @@ class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly 
     return events
   }
 
-  #add(frames: readonly Frame[], events: Event[]): void {
-    for (const frame of frames) {
-      if (this.#decoder.done) return
-      this.#reading = true
-      this.#told(this.#decoder.frame(frame), frame.bytes?.length ?? frame.data.length, events)
-    }
-    // Of a stream, pieces may be kept: for what is told of them at the end, or until they are whole.
-    if (this.#tally.kept > this.#leased + HELD_STEP) this.#hold(this.#tally.kept)
+  #add(frame: Frame, events: Event[]): void {
+    if (this.#decoder.done) return
+    this.#reading = true
+    this.#told(this.#decoder.frame(frame), frame.bytes?.length ?? frame.data.length, events)
   }
 
   #told(told: readonly Event[], characters: number, events: Event[]): void {

@@ -1,4 +1,5 @@
 /** What an answer may hold, on every wire: one that holds more is its provider's failure, found in linear time. */
+import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { plugin as anthropic } from '../../plugins/anthropic.ts'
 import { plugin as bedrock } from '../../plugins/bedrock.ts'
@@ -14,6 +15,7 @@ import type { Translator } from '../../src/core/translator.ts'
 import type { Incoming } from '../../src/upstream/incoming.ts'
 import { terminal } from '../../src/upstream/terminal.ts'
 import type { Transport } from '../../src/upstream/transport.ts'
+import { Turns } from '../../src/upstream/turns.ts'
 import { exchange } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'
 
@@ -217,6 +219,41 @@ t.test('calls and blocks of a stream count together, and so do the values in arg
   const start = { type: 'content_block_start', index: 0, content_block: { type: 'tool_use', id: 'c', name: 'f' } }
   const streamed = [{ type: 'message_start', message: {} }, start, ...pieces].map(event => JSON.stringify(event))
   t.match((await outcome(messages, streamed, false)).thrown, failure(/deeper than 128/), 'on a wire that looks at none')
+})
+
+t.test('large answers are parsed in steps, one a turn of the loop and each organization in its turn', async t => {
+  const turns = new Turns()
+  const log: string[] = []
+  function* work(name: string): Generator<undefined, string> {
+    for (let step = 0; step < 3; step++) {
+      log.push(name)
+      yield
+    }
+    return name
+  }
+  const done = Promise.all([turns.run('a', work('a1')), turns.run('a', work('a2')), turns.run('b', work('b'))])
+  let most = 0
+  let [before, ended] = [0, false]
+  void done.finally(() => {
+    ended = true
+  })
+  while (!ended) {
+    await setImmediate()
+    most = Math.max(most, log.length - before)
+    before = log.length
+  }
+  t.strictSame(await done, ['a1', 'a2', 'b'])
+  t.equal(most, 1)
+  t.strictSame(log.slice(0, 6), ['a1', 'b', 'a2', 'b', 'a1', 'b'], 'who has two answers waits twice as long for each')
+  const large = (end: string) =>
+    `{"choices":[{"message":{"content":"a"},"finish_reason":"stop"}],"extra":[${ZEROS.slice(2000)}${end}`
+  const told = await outcome(chatWire, large(']}'))
+  t.equal(counted(told.events, 'text'), 1)
+  t.match((await outcome(chatWire, large(']'))).thrown, failure(/not JSON/))
+  const sized = many(3, at => delta({ content: `${at}`.repeat(300_000) }))
+  const streamed = await outcome(chatWire, [delta({ content: 'a' }), ...sized, delta({ content: 'b' }), '[DONE]'])
+  const said = streamed.events.map(event => (event.type === 'text' ? event.text[0] : '')).join('')
+  t.equal(said, 'a012b', 'in their order')
 })
 
 t.test('what was told before stays linear, however much it is', async t => {

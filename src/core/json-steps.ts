@@ -1,0 +1,192 @@
+/** `JSON.parse` in steps, between which others may go on: a large text is parsed piece by piece, and put together. */
+import type { Json } from './json.ts'
+
+/** Characters of a piece. Strings are never cut, so that one may be larger. */
+const PIECE = 64 * 1024
+
+const QUOTE = 0x22
+const COMMA = 0x2c
+const COLON = 0x3a
+const SPACE = 0x20
+const BACKSLASH = 0x5c
+const OPEN_LIST = 0x5b
+const CLOSE_LIST = 0x5d
+const OPEN_OBJECT = 0x7b
+const CLOSE_OBJECT = 0x7d
+
+/** A list or an object that has begun and not ended. */
+interface Open {
+  readonly isList: boolean
+  /** Where its bracket stands. */
+  readonly at: number
+  /** What was parsed of it; undefined for what is still a part of the text around it. */
+  value: unknown[] | Json | undefined
+  /** Where its members begin that are not parsed yet. */
+  from: number
+  /** A member of it has just ended that was put together: a comma or its end must follow. */
+  closed: boolean
+  /** The name of its last member, with quotes. */
+  nameFrom: number
+  nameTo: number
+}
+
+/** `read` is as `JSON.parse`, for pieces of so many characters. Throws a SyntaxError for what is no JSON. */
+export function* parseSteps(
+  text: string,
+  read: (json: string) => unknown,
+  piece = PIECE,
+): Generator<undefined, unknown> {
+  const pieces = new Pieces(text, read)
+  let cut = 0
+  let at = 0
+  let stringFrom = 0
+  let stringTo = 0
+  while (at < text.length) {
+    const code = text.charCodeAt(at)
+    if (code === QUOTE) {
+      stringFrom = at
+      at = stringTo = afterString(text, at + 1)
+      continue
+    }
+    if (code === OPEN_LIST || code === OPEN_OBJECT) pieces.open(code === OPEN_LIST, at)
+    else if (code === CLOSE_LIST || code === CLOSE_OBJECT) pieces.close(code === CLOSE_LIST, at)
+    else if (code === COLON) pieces.name(stringFrom, stringTo)
+    else if (code === COMMA) {
+      const cuts = at - cut >= piece
+      pieces.comma(at, cuts)
+      if (cuts) {
+        cut = at
+        yield
+      }
+    }
+    at++
+  }
+  return pieces.end()
+}
+
+class Pieces {
+  readonly #text: string
+  readonly #read: (json: string) => unknown
+  readonly #open: Open[] = []
+  #root: unknown[] | Json | undefined
+  #rootEnd = 0
+
+  constructor(text: string, read: (json: string) => unknown) {
+    this.#text = text
+    this.#read = read
+  }
+
+  open(isList: boolean, at: number): void {
+    if (this.#open.length === 0 && !isBlank(this.#text, this.#rootEnd, at))
+      throw new SyntaxError('it has two beginnings')
+    if (this.#root) throw new SyntaxError('something follows behind its end')
+    this.#open.push({ isList, at, value: undefined, from: at + 1, closed: false, nameFrom: 0, nameTo: 0 })
+  }
+
+  name(from: number, to: number): void {
+    const top = this.#open.at(-1)
+    if (!top) return
+    top.nameFrom = from
+    top.nameTo = to
+  }
+
+  /** `cuts`: what came before is parsed now. */
+  comma(at: number, cuts: boolean): void {
+    const top = this.#open.at(-1)
+    if (!top) throw new SyntaxError('a comma stands outside of all')
+    if (top.closed) {
+      this.#mustBeBlank(top.from, at)
+      top.closed = false
+      top.from = at + 1
+    } else if (cuts) {
+      this.#begin()
+      this.#parse(top, at)
+      top.from = at + 1
+    }
+  }
+
+  close(isList: boolean, at: number): void {
+    const top = this.#open.pop()
+    if (!top || top.isList !== isList) throw new SyntaxError('a bracket closes that did not open')
+    if (!top.value) return
+    if (top.closed) this.#mustBeBlank(top.from, at)
+    else this.#parse(top, at)
+    const parent = this.#open.at(-1)
+    if (parent) {
+      parent.from = at + 1
+      parent.closed = true
+    } else {
+      this.#root = top.value
+      this.#rootEnd = at + 1
+    }
+  }
+
+  end(): unknown {
+    if (this.#open.length > 0) throw new SyntaxError('the text ends too early')
+    if (!this.#root) return this.#read(this.#text)
+    this.#mustBeBlank(this.#rootEnd, this.#text.length)
+    return this.#root
+  }
+
+  /** Gives all that is open a value, and parses what stands before the member in it that is open, too. */
+  #begin(): void {
+    for (const [i, open] of this.#open.entries()) {
+      open.value ??= open.isList ? [] : {}
+      const child = this.#open[i + 1]
+      if (!child || child.value) continue
+      child.value = child.isList ? [] : {}
+      if (open.closed) throw new SyntaxError('a comma is missing')
+      const before = this.#text.slice(open.from, child.at)
+      if (open.isList) {
+        const items = this.#read(`[${before} 0]`) as unknown[]
+        items.pop()
+        extend(open.value, items)
+        ;(open.value as unknown[]).push(child.value)
+      } else {
+        extend(open.value, this.#read(`{${before} 0}`))
+        set(open.value as Json, this.#read(this.#text.slice(open.nameFrom, open.nameTo)) as string, child.value)
+      }
+    }
+  }
+
+  /** Members of `open`, of which there must be one at least. */
+  #parse(open: Open, to: number): void {
+    const members = this.#text.slice(open.from, to)
+    if (isBlank(members, 0, members.length)) throw new SyntaxError('a member is missing')
+    extend(open.value!, this.#read(open.isList ? `[${members}]` : `{${members}}`))
+  }
+
+  #mustBeBlank(from: number, to: number): void {
+    if (!isBlank(this.#text, from, to)) throw new SyntaxError('a comma is missing')
+  }
+}
+
+function extend(into: unknown[] | Json, more: unknown): void {
+  if (Array.isArray(into)) for (const item of more as unknown[]) into.push(item)
+  else for (const [name, value] of Object.entries(more as Json)) set(into, name, value)
+}
+
+/** Not always by assignment: a member may be called __proto__. */
+function set(into: Json, name: string, value: unknown): void {
+  if (name !== '__proto__') into[name] = value
+  else Object.defineProperty(into, name, { value, writable: true, enumerable: true, configurable: true })
+}
+
+/** By the spaces that JSON knows. */
+function isBlank(text: string, from: number, to: number): boolean {
+  for (let at = from; at < to; at++) {
+    const code = text.charCodeAt(at)
+    if (code !== SPACE && code !== 0x0a && code !== 0x0d && code !== 0x09) return false
+  }
+  return true
+}
+
+/** Behind the string whose text begins at this place. */
+function afterString(text: string, from: number): number {
+  for (let quote = text.indexOf('"', from); quote >= 0; quote = text.indexOf('"', quote + 1)) {
+    let backslashes = 0
+    while (quote - 1 - backslashes >= from && text.charCodeAt(quote - 1 - backslashes) === BACKSLASH) backslashes++
+    if (backslashes % 2 === 0) return quote + 1
+  }
+  return text.length
+}
