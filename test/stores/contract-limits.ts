@@ -351,6 +351,23 @@ export function limitContract(t: Test, make: Make): void {
     t.same(await subject.usage.check(), [])
   })
 
+  t.test('of one key so many sessions are live, and those that end first make room for others', async t => {
+    const subject = make(t)
+    const made = await keyed(subject)
+    const principal = await made.principal()
+    const begin = (expiresAt: number) =>
+      subject.sessions.begin({ principal, customer: 'Ada', models: undefined, limit: undefined, expiresAt })
+    const find = async ({ key }: { key: string }) => subject.keys.find(sha256(key))
+    const { now } = subject.clock
+    const first = await begin(now + 1)
+    const second = await begin(now + 2)
+    await Promise.all(Array.from({ length: 9_998 }, () => begin(now + HOUR)))
+    t.ok(await find(first))
+    const newest = await begin(now + HOUR)
+    t.equal(await find(first), undefined)
+    t.ok((await find(second)) && (await find(newest)))
+  })
+
   t.test('a limit that is reached by a session is reached by its key', async t => {
     const subject = make(t)
     const made = await keyed(subject, { limit: { amount: 10n } })

@@ -43,10 +43,13 @@ export class FairEntries<V> {
     return this.#entries.get(key)?.value
   }
 
-  /** Keeps an entry for so long; a time of 0 or a size that does not fit keeps nothing, and drops what was there. */
+  delete(key: string): void {
+    this.#entries.delete(key)
+  }
+
+  /** Keeps an entry for so long, which may be `Infinity`; a time of 0 or a size that does not fit keeps nothing, and drops what was there. */
   set(tenant: string, key: string, value: V, size: number, ttlMs: number): void {
     this.#entries.delete(key)
-    // Of lru-cache's options, a ttl of 0 would mean for ever.
     if (ttlMs <= 0 || size > this.#maxEntry || !this.#makeRoom(tenant, size)) return
     let keys = this.#keys.get(tenant)
     if (!keys) {
@@ -54,7 +57,8 @@ export class FairEntries<V> {
       this.#keys.set(tenant, keys)
     }
     keys.add(key)
-    this.#entries.set(key, { tenant, value, size }, { size, ttl: ttlMs })
+    // Of lru-cache's options, a ttl of 0 means for ever.
+    this.#entries.set(key, { tenant, value, size }, { size, ttl: Number.isFinite(ttlMs) ? ttlMs : 0 })
   }
 
   /** Those that hold still with the time that they have left, the one that was used last at the end. */

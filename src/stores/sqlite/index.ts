@@ -93,7 +93,7 @@ export function openStores(path: string, options: StoreOptions = {}): Stores {
   return {
     file,
     keys,
-    sessions: new SqliteSessions(db, writer, now),
+    sessions: new SqliteSessions(db, writer, now, hash => keys.forget(hash)),
     ledger,
     accounts: new SqliteAccounts(db, changes),
     operatorSessions: new SqliteOperatorSessions(db, changes),

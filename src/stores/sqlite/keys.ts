@@ -3,6 +3,7 @@ import type { Statement } from 'better-sqlite3'
 import { LRUCache } from 'lru-cache'
 import { errors } from '../../core/error.ts'
 import type { Discount, KeyStatus, KeyStore, Principal, ProjectMode, Role, Subscription } from '../../core/ports.ts'
+import { FairEntries } from '../memory/fair-entries.ts'
 import { BudgetReader, budgetOf } from './budgets.ts'
 import { Freshness } from './freshness.ts'
 import type { Sqlite } from './open.ts'
@@ -10,6 +11,7 @@ import { planState, readSubscription, type SubscriptionRow } from './subscriptio
 import { type Sum, sumAs, sumOf } from './sums.ts'
 
 const MAX_KEYS = 10_000
+const knownKeys = () => new FairEntries<Principal>({ limit: MAX_KEYS })
 
 /** Rows of many columns are lists here, in the order of the query: SQLite's driver takes half as long for them. */
 type KeyRow = [
@@ -115,7 +117,8 @@ export class SqliteKeys implements KeyStore {
   readonly #allDiscounts: Statement<[], DiscountRow>
   readonly #freshness: Freshness
   readonly #now: () => number
-  readonly #known = new LRUCache<string, Principal>({ max: MAX_KEYS })
+  /** An organization of many keys and sessions does not push out those of others. */
+  #known = knownKeys()
   /** Apart from the known, so that guessing does not push them out. */
   readonly #unknown = new LRUCache<string, true>({ max: MAX_KEYS })
   readonly #projects = new LRUCache<string, ProjectFacts>({ max: MAX_KEYS })
@@ -142,7 +145,7 @@ export class SqliteKeys implements KeyStore {
     const known = this.#known.get(hash)
     if (known || this.#unknown.get(hash)) return known
     const principal = this.#read(hash)
-    if (principal) this.#known.set(hash, principal)
+    if (principal) this.#known.set(principal.orgId, hash, principal, 1, Number.POSITIVE_INFINITY)
     else this.#unknown.set(hash, true)
     return principal
   }
@@ -156,9 +159,14 @@ export class SqliteKeys implements KeyStore {
     }
   }
 
+  /** Forgets one key, which is over. */
+  forget(hash: string): void {
+    this.#known.delete(hash)
+  }
+
   /** Forgets all; for changes of this process, which `data_version` does not count. */
   clear(): void {
-    this.#known.clear()
+    this.#known = knownKeys()
     this.#unknown.clear()
     this.#projects.clear()
     this.#discounts = undefined

@@ -10,6 +10,8 @@ import type { Writer } from './writer.ts'
 
 /** Sessions that are over leave so many at a time, when their key begins another one. */
 const FORGOTTEN = 20
+/** Live sessions that one key may have. When it begins another one, those that end first are over. */
+const MAX_LIVE = 10_000
 
 export class SqliteSessions implements SessionStore {
   readonly #writer: Writer
@@ -17,11 +19,15 @@ export class SqliteSessions implements SessionStore {
   readonly #limits: Limits
   readonly #insert: Statement
   readonly #over: Statement<[string, number], string>
-  readonly #delete: Statement
+  readonly #beyond: Statement<[string], string>
+  readonly #delete: Statement<[string], string>
+  readonly #forget: (hash: string) => void
 
-  constructor(db: Sqlite, writer: Writer, now: () => number) {
+  /** `forget` is told the hashes of secrets that are over. */
+  constructor(db: Sqlite, writer: Writer, now: () => number, forget: (hash: string) => void) {
     this.#writer = writer
     this.#now = now
+    this.#forget = forget
     this.#limits = new Limits(db, now)
     this.#insert = db.prepare(`
       INSERT INTO keys (id, project_id, name, kind, hash, preview, created_by, created_at, expires_at, parent_id, models)
@@ -31,7 +37,12 @@ export class SqliteSessions implements SessionStore {
         `SELECT id FROM keys WHERE parent_id = ? AND expires_at <= ? ORDER BY expires_at LIMIT ${FORGOTTEN}`,
       )
       .pluck()
-    this.#delete = db.prepare('DELETE FROM keys WHERE id = ?')
+    this.#beyond = db
+      .prepare<[string], string>(
+        `SELECT id FROM keys WHERE parent_id = ? ORDER BY expires_at DESC LIMIT ${FORGOTTEN} OFFSET ${MAX_LIVE - 1}`,
+      )
+      .pluck()
+    this.#delete = db.prepare<[string], string>('DELETE FROM keys WHERE id = ? RETURNING hash').pluck()
   }
 
   async begin({ principal, customer, models, limit, expiresAt }: SessionInput): Promise<{ id: string; key: string }> {
@@ -41,9 +52,10 @@ export class SqliteSessions implements SessionStore {
     const facts = { id, project, customer, hash, preview, expiresAt, parent }
     const work = () => {
       const now = this.#now()
-      for (const over of this.#over.all(parent, now)) {
+      for (const over of new Set([...this.#over.all(parent, now), ...this.#beyond.all(parent)])) {
         this.#limits.forget(over)
-        this.#delete.run(over)
+        const secret = this.#delete.get(over)
+        if (secret !== undefined) this.#forget(secret)
       }
       this.#insert.run({ ...facts, now, member: member?.id ?? null, models: models ? JSON.stringify(models) : null })
       if (limit !== undefined) this.#limits.change('session', id, { set: { amount: limit } })
