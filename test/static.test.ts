@@ -48,6 +48,15 @@ t.test('SI-18 nothing that was sent is run: no eval, no Function, no shell, no p
   t.strictSame(found, [])
 })
 
+t.test('deadlines are timers that somebody holds, never signals that can be collected before their time', async t => {
+  const found: string[] = []
+  everyNode((node, file, text) => {
+    if (ts.isPropertyAccessExpression(node) && /^AbortSignal\.(?:timeout|any)$/.test(text))
+      found.push(`${file}: ${text}`)
+  })
+  t.strictSame(found, [])
+})
+
 const SIZE = 64 * 1024
 const MAX_MS = 10
 const TRIES = 5

@@ -1,4 +1,5 @@
 /** Images of a request that stand at addresses, for targets that take them as data only. */
+import { setMaxListeners } from 'node:events'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
@@ -54,6 +55,8 @@ class Fetched {
 
   constructor(ex: Exchange, addresses: ReadonlyMap<string, string>, services: Pick<Services, 'media' | 'memory'>) {
     this.#services = services
+    // Each fetch listens.
+    setMaxListeners(MAX_ADDRESSES, this.#stop.signal)
     this.#lease = services.memory.lease(ex.principal?.orgId ?? '')
     this.images = this.#all(ex, addresses)
   }
@@ -72,8 +75,9 @@ class Fetched {
     ex.signal.listen(gone)
     try {
       const { media } = this.#services
+      const tenant = ex.principal?.orgId ?? ''
       const one = async ([url, param]: [string, string]) =>
-        [url, await media.image(url, param, bytes => this.#take(bytes, param), this.#stop.signal)] as const
+        [url, await media.image(url, param, bytes => this.#take(bytes, param), this.#stop.signal, tenant)] as const
       return new Map(await Promise.all([...addresses].map(one)))
     } finally {
       // One that failed is enough to end the others.

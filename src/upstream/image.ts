@@ -1,8 +1,10 @@
 /** Fetches images from addresses that clients gave, for wires that take none. */
 import { Client, type Dispatcher } from 'undici'
 import { errors, GatewayError } from '../core/error.ts'
+import { FairSlots } from '../core/fair-slots.ts'
 import { PICTURE_HEAD, pictureType } from '../core/picture.ts'
 import type { MediaFetcher } from '../core/ports.ts'
+import { Deadline } from '../core/timer.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
 
 const TOTAL_MS = 10_000
@@ -10,7 +12,7 @@ const CONNECT_MS = 5_000
 const MAX_BYTES = 20 * 1024 * 1024
 const MAX_HEADER_BYTES = 16 * 1024
 const MAX_REDIRECTS = 3
-/** At the same time, for all requests together: nobody shall use us to flood somebody else. */
+/** At the same time, for all requests together, so that no one is flooded through this gateway; shared by tenants. */
 const MAX_FETCHES = 64
 const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
@@ -33,8 +35,7 @@ export class ImageFetcher implements MediaFetcher {
   readonly #resolve: Resolve
   readonly #totalMs: number
   readonly #maxBytes: number
-  #running = 0
-  readonly #waiting: (() => void)[] = []
+  readonly #slots = new FairSlots(MAX_FETCHES)
 
   constructor({ allowed, resolve = nameServers(), totalMs = TOTAL_MS, maxBytes = MAX_BYTES }: ImageFetcherOptions) {
     this.#allowed = new Set(allowed.map(origin => new URL(origin).origin))
@@ -47,17 +48,25 @@ export class ImageFetcher implements MediaFetcher {
    * All that keeps us from an address looks the same: a 400 `url_not_allowed`. What a public server gives that is no
    * image is `not_an_image` or `image_too_large`.
    */
-  async image(url: string, param: string, take: (bytes: number) => void, signal: AbortSignal): Promise<string> {
-    const limit = AbortSignal.any([signal, AbortSignal.timeout(this.#totalMs)])
+  async image(
+    url: string,
+    param: string,
+    take: (bytes: number) => void,
+    signal: AbortSignal,
+    tenant: string,
+  ): Promise<string> {
+    const deadline = new Deadline(this.#totalMs, signal)
     try {
-      await this.#enter(limit)
+      await this.#enter(tenant, deadline.signal)
       try {
-        return await this.#follow(url, { param, take, signal: limit })
+        return await this.#follow(url, { param, take, signal: deadline.signal })
       } finally {
-        this.#leave()
+        this.#slots.leave(tenant)
       }
     } catch (thrown) {
       throw thrown instanceof GatewayError ? thrown : errors.urlNotFetched(param)
+    } finally {
+      deadline.end()
     }
   }
 
@@ -124,31 +133,22 @@ export class ImageFetcher implements MediaFetcher {
     return `data:${type ?? typeOf(bytes, param)};base64,${bytes.toString('base64')}`
   }
 
-  /** Resolves when there is room for one more; rejects when time is over. */
-  #enter(limit: AbortSignal): Promise<void> | undefined {
+  /** Resolves when the tenant has a slot; rejects when time is over. */
+  #enter(tenant: string, limit: AbortSignal): Promise<void> | undefined {
     limit.throwIfAborted()
-    if (this.#running < MAX_FETCHES) {
-      this.#running++
-      return undefined
-    }
+    if (this.#slots.take(tenant)) return undefined
     return new Promise((resolve, reject) => {
       const go = () => {
         limit.removeEventListener('abort', leave)
-        this.#running++
         resolve()
       }
       const leave = () => {
-        this.#waiting.splice(this.#waiting.indexOf(go), 1)
+        this.#slots.ignore(tenant, go)
         reject(limit.reason)
       }
       limit.addEventListener('abort', leave, { once: true })
-      this.#waiting.push(go)
+      this.#slots.wait(tenant, go)
     })
-  }
-
-  #leave(): void {
-    this.#running--
-    this.#waiting.shift()?.()
   }
 }
 

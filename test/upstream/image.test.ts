@@ -1,5 +1,5 @@
 /** Addresses that clients give: what is fetched from them, and what is never even connected to. */
-import { once } from 'node:events'
+import { once, setMaxListeners } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createListener } from 'node:net'
 import { gzipSync } from 'node:zlib'
@@ -55,7 +55,13 @@ interface Attempt {
 async function fetched(url: string, given: Attempt = {}): Promise<string> {
   const { signal = new AbortController().signal, take = () => {}, ...options } = given
   try {
-    return await new ImageFetcher({ allowed: [origin], resolve: never, ...options }).image(url, PARAM, take, signal)
+    return await new ImageFetcher({ allowed: [origin], resolve: never, ...options }).image(
+      url,
+      PARAM,
+      take,
+      signal,
+      'org',
+    )
   } catch (thrown) {
     const { status, code, param, message } = thrown as GatewayError
     t.equal(status === 400 ? param : PARAM, PARAM)
@@ -285,7 +291,7 @@ t.test('SI-06 nobody learns from a refusal what there is inside', async t => {
   for (const [says, url, resolve] of blocked) {
     const start = performance.now()
     const error = await new ImageFetcher({ allowed: [], resolve })
-      .image(url, PARAM, () => {}, new AbortController().signal)
+      .image(url, PARAM, () => {}, new AbortController().signal, 'org')
       .catch((error: GatewayError) => error)
     t.ok(performance.now() - start < 50, says)
     const { status, code, message } = error as GatewayError
@@ -319,7 +325,7 @@ t.test('a fetch ends with its request, or when there is no room; a crowd waits i
   held.length = 0
   const fetcher = new ImageFetcher({ allowed: [origin] })
   const crowd = Array.from({ length: 100 }, () =>
-    fetcher.image(`${origin}/held`, PARAM, () => {}, new AbortController().signal),
+    fetcher.image(`${origin}/held`, PARAM, () => {}, new AbortController().signal, 'org'),
   )
   for (let answered = 0; answered < crowd.length; answered++) {
     while (held.length === 0) await new Promise(resolve => setTimeout(resolve, 1))
@@ -327,4 +333,34 @@ t.test('a fetch ends with its request, or when there is no room; a crowd waits i
   }
   t.equal((await Promise.all(crowd)).length, 100)
   t.ok(most <= 64, `${most} at once`)
+})
+
+t.test('one tenant does not keep the pictures of another one waiting, and tenants take turns', async t => {
+  const held: [path: string, res: ServerResponse][] = []
+  const hold: Handler = (req, res) => held.push([req.url!, res])
+  for (const path of ['/a', '/b', '/c']) routes[path] = hold
+  const fetcher = new ImageFetcher({ allowed: [origin] })
+  const stop = new AbortController()
+  setMaxListeners(0, stop.signal)
+  t.teardown(() => stop.abort())
+  const get = (tenant: string) => fetcher.image(`${origin}/${tenant}`, PARAM, () => {}, stop.signal, tenant)
+  const settled = (all: Promise<string>[]) => Promise.allSettled(all)
+  const arrived = async (count: number) => {
+    while (held.length < count) await new Promise(resolve => setTimeout(resolve, 1))
+  }
+  const many = settled(Array.from({ length: 200 }, () => get('a')))
+  await arrived(48)
+  const other = settled(Array.from({ length: 20 }, () => get('b')))
+  await arrived(64)
+  t.equal(held.filter(([path]) => path === '/b').length, 16, 'a quarter is left for a newcomer')
+  const third = settled([get('c')])
+  const [, first] = held.shift()!
+  first.end(png)
+  await arrived(64)
+  t.equal(held.at(-1)![0], '/b', 'who has waited for longest is next, but for those that have their share')
+  held.shift()![1].end(png)
+  await arrived(64)
+  t.equal(held.at(-1)![0], '/c')
+  stop.abort()
+  for (const all of [many, other, third]) await all
 })

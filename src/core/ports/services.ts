@@ -73,10 +73,10 @@ export interface Load {
 export interface MediaFetcher {
   /**
    * The image there as a data URL, of the media type that its first bytes prove. `take` is told of bytes before they
-   * are kept, and may throw. Rejects with the GatewayError that the caller gets, a 400 that names `param`, or with
+   * are kept, and may throw. `tenant` is whose share of the fetches it takes. Rejects with the GatewayError that the caller gets, a 400 that names `param`, or with
    * what `take` throws.
    */
-  image(url: string, param: string, take: (bytes: number) => void, signal: AbortSignal): Promise<string>
+  image(url: string, param: string, take: (bytes: number) => void, signal: AbortSignal, tenant: string): Promise<string>
 }
 
 /** A store that can be asked whether it works. Throws, with the reason as message, when it does not. */

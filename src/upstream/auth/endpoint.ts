@@ -1,6 +1,7 @@
 /** Asks the endpoints that give credentials: tokens of an OAuth server, keys of a machine's own metadata. */
 import { Agent } from 'undici'
 import { errors, type GatewayError } from '../../core/error.ts'
+import { Deadline } from '../../core/timer.ts'
 import { redact, upstreamError } from '../../core/upstream-error.ts'
 import type { Grant } from './access-token.ts'
 
@@ -26,6 +27,7 @@ export async function askEndpoint(
   url: string,
   { method = 'GET', headers, body, deadlineMs }: Question,
 ): Promise<Answer> {
+  const deadline = new Deadline(deadlineMs)
   try {
     const { origin, pathname, search } = new URL(url)
     const answer = await dispatcher.request({
@@ -34,7 +36,7 @@ export async function askEndpoint(
       method,
       headers: { accept: 'application/json', ...headers },
       ...(body !== undefined && { body }),
-      signal: AbortSignal.timeout(deadlineMs),
+      signal: deadline.signal,
     })
     return { status: answer.statusCode, text: await answer.body.text() }
   } catch (thrown) {
@@ -42,6 +44,8 @@ export async function askEndpoint(
     if (name === 'TimeoutError') throw errors.upstreamTimeout('access token')
     const why = typeof code === 'string' && !code.startsWith('UND_ERR') ? `: ${code}` : ''
     throw errors.unreachable(`its token endpoint cannot be reached${why}`, thrown)
+  } finally {
+    deadline.end()
   }
 }
 
