@@ -3,7 +3,7 @@
  * out: an HMAC over organization, provider and value. What another organization got, or anybody made up, never reaches
  * a provider.
  */
-import { createHmac, timingSafeEqual } from 'node:crypto'
+import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
 import type { Event } from './event.ts'
 import { isObject, type Json } from './json.ts'
 
@@ -11,7 +11,7 @@ import { isObject, type Json } from './json.ts'
 export interface SealKey {
   /** Eight characters. */
   readonly version: string
-  readonly key: Uint8Array
+  readonly key: KeyObject
 }
 
 /** The same on all nodes that share a master key. */
@@ -25,7 +25,7 @@ export interface SealKeys {
 const SEALED = /^mgs1\.([0-9a-f]{8})\.([\w-]{22})\.(.*)$/s
 const MAC_BYTES = 16
 /** Of one request; more than the longest conversations hold. What is beyond them does not count as sealed. */
-const MAX_CHECKS = 8192
+const MAX_CHECKS = 4096
 const MAX_DEPTH = 128
 
 type Kind = 'value' | 'block'
@@ -94,7 +94,7 @@ export class Seals {
   }
 
   #mac({ key }: SealKey, kind: Kind, content: string): Buffer {
-    const mac = createHmac('sha256', key).update(`${kind}\0${this.#organization}\0`).update(content)
+    const mac = createHmac('sha256', key).update(`${kind}\0${this.#organization}\0${content}`)
     return mac.digest().subarray(0, MAC_BYTES)
   }
 }

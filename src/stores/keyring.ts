@@ -1,5 +1,13 @@
 /** The master keys under which secrets are kept: AES-256-GCM, each secret bound to the place where it stands. */
-import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto'
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createSecretKey,
+  hkdfSync,
+  type KeyObject,
+  randomBytes,
+} from 'node:crypto'
 import {
   closeSync,
   existsSync,
@@ -37,7 +45,7 @@ interface MasterKey {
   readonly version: string
   readonly key: Buffer
   /** Derived for the seals of what clients hold. */
-  readonly seals: Buffer
+  readonly seals: KeyObject
 }
 
 /** A version that is not known may be of a key that another process has made; made-up ones must not cost much. */
@@ -177,7 +185,7 @@ const given = ({ given: text = '' }: KeyringOptions): string[] =>
 function masterKey(text: string): MasterKey {
   const key = Buffer.from(hkdfSync('sha256', text, '', 'model-gateway provider keys', KEY_BYTES))
   const version = createHmac('sha256', key).update('version').digest('hex').slice(0, 8)
-  const seals = Buffer.from(hkdfSync('sha256', text, '', 'model-gateway seals', KEY_BYTES))
+  const seals = createSecretKey(Buffer.from(hkdfSync('sha256', text, '', 'model-gateway seals', KEY_BYTES)))
   return { version, key, seals }
 }
 

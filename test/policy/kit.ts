@@ -1,4 +1,5 @@
 /** What the tests of policies share: rules, an access under them, and a policy that is only that. */
+import { createSecretKey } from 'node:crypto'
 import type { Catalog, DataPolicy, Mapping, Model } from '../../src/core/catalog.ts'
 import { type Price, parseDecimal } from '../../src/core/money.ts'
 import type { Access, Compliance, Policies, Policy, Rule, RuleType, RuleValue } from '../../src/core/policy.ts'
@@ -32,7 +33,7 @@ export const access = ({ rules = [], memberRules = [], keyRules = [], compliance
     compliance,
   })
 
-const SEAL_KEY = { version: '01234567', key: Buffer.alloc(32) }
+const SEAL_KEY = { version: '01234567', key: createSecretKey(Buffer.alloc(32)) }
 
 export const policyOf = (restrictions: Restrictions = {}, more: Partial<Policy> = {}): Policy => {
   const one = access(restrictions)
