@@ -306,6 +306,30 @@ t.test('what only one wire can carry goes to a provider of that wire, or is refu
   }
 })
 
+t.test('what a provider’s own tools did comes back to it as it was, and only that', async t => {
+  const searched = [
+    { type: 'server_tool_use', id: 'srvtoolu_1', name: 'web_search', input: { query: 'Oslo' } },
+    {
+      type: 'web_search_tool_result',
+      tool_use_id: 'srvtoolu_1',
+      content: [{ type: 'web_search_result', url: 'https://a.example', title: 'A', encrypted_content: 'e==' }],
+    },
+  ]
+  const content = [...searched, { type: 'text', text: 'Cold.' }]
+  const body = { id: 'msg_1', type: 'message', role: 'assistant', content, stop_reason: 'end_turn', usage: {} }
+  for (const ask of [create, stream]) {
+    await play('b', { status: 200, body }, { text: 'ok' }, { text: 'ok' })
+    const { content: held } = await ask({})
+    t.match(held, content)
+    const messages = [say('Hi'), { role: 'assistant' as const, content: held }, say('And now?')]
+    await create({ messages })
+    t.match((await upstream.record('b')).at(-1)!.body, { messages: [{}, { content }, {}] })
+    t.notMatch(JSON.stringify((await upstream.record('b')).at(-1)!.body), 'mgs1', 'without the seals')
+    await create({ messages: JSON.parse(JSON.stringify(messages).replaceAll('srvtoolu_1', 'srvtoolu_2')) })
+    t.match((await upstream.record('b')).at(-1)!.body, { messages: [{}, { content: [{ text: 'Cold.' }] }, {}] })
+  }
+})
+
 t.test('what no price covers needs a key of one’s own, of whichever provider that may be', async t => {
   await play('b', { text: 'ok' }, { text: 'ok' })
   const servers = { mcp_servers: [{ type: 'url', url: 'https://a.example', name: 'a' }] }
