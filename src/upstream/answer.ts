@@ -1,0 +1,222 @@
+/** One answer as its events: framed, parsed, decoded, masked and sealed, within its bounds. */
+import { asError, errors } from '../core/error.ts'
+import { type Event, isContent } from '../core/event.ts'
+import { parsedAhead } from '../core/exact.ts'
+import type { Mask } from '../core/mask.ts'
+import type { MemoryLease } from '../core/memory-budget.ts'
+import type { Seals } from '../core/seals.ts'
+import type { Decoder, Frame } from '../core/translator.ts'
+import type { Source } from './encoding.ts'
+import type { Framing } from './framing/framing.ts'
+import type { Incoming } from './incoming.ts'
+import { AnswerMask } from './masking.ts'
+import { Tally } from './tally.ts'
+import type { Turns } from './turns.ts'
+
+/** Of an answer that is held here: until it is whole, or until there is anything of it that a client can see. */
+const MAX_HELD_BYTES = 32 * 1024 * 1024
+/** Up to here an answer takes nothing of the memory budget: most are smaller. */
+const SMALL_HELD_BYTES = 64 * 1024
+/** What is kept of a held answer: its bytes, and its events. */
+const COPIES = 2
+/** Of what is kept of a stream, as much as is taken at a time. */
+const HELD_STEP = 64 * 1024
+/** Characters from which a frame is parsed in steps. */
+const LARGE_FRAME = 256 * 1024
+/** In place of the chunks at the end of the bytes. */
+const END = [undefined] as const
+
+/** What an answer is read with. */
+export interface Reading {
+  readonly incoming: Incoming
+  /** The bytes of `incoming`, plain. */
+  readonly source: Source
+  readonly framing: Framing
+  readonly decoder: Decoder
+  /** Takes memory for what is held of the answer. */
+  readonly lease: MemoryLease
+  /** Where large frames are parsed without keeping others waiting; undefined where they are not parsed at all. */
+  readonly inTurn: { readonly turns: Turns; readonly tenant: string } | undefined
+  /** Of the request's credential. */
+  readonly mask: Mask | undefined
+  readonly seals: Seals | undefined
+}
+
+type Batch = IteratorResult<readonly Event[]>
+type Step = Batch | Promise<Batch>
+
+/** An iterator by hand: a generator costs three more turns of the queue for each batch. */
+export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
+  readonly #incoming: Incoming
+  readonly #source: Source
+  readonly #framing: Framing
+  readonly #decoder: Decoder
+  readonly #lease: MemoryLease
+  readonly #mask: AnswerMask | undefined
+  readonly #seals: Seals | undefined
+  readonly #inTurn: Reading['inTurn']
+  readonly #tally = new Tally()
+  #leased = 0
+  /** What `commit` has read. */
+  #first: Event[] | undefined = undefined
+  #ended = false
+  /** The decoder is at work: what it throws is about what the answer says, even if that was its end. */
+  #reading = false
+
+  constructor({ incoming, source, framing, decoder, lease, inTurn, mask, seals }: Reading) {
+    this.#incoming = incoming
+    this.#source = source
+    this.#framing = framing
+    this.#decoder = decoder
+    this.#lease = lease
+    this.#inTurn = inTurn
+    this.#mask = mask && new AnswerMask(mask)
+    this.#seals = seals
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  /**
+   * Reads up to the first event that a client can see; of an answer that is wanted `whole`, whose client sees nothing
+   * before its end, all of it. Throws what fails before that.
+   */
+  async commit(whole: boolean): Promise<void> {
+    const first: Event[] = []
+    let held = 0
+    let seen = false
+    while (!this.#ended) {
+      const chunks = await this.#source.take()
+      for (const { length } of chunks ?? []) held += length
+      if (held > MAX_HELD_BYTES) throw errors.invalidAnswer('it is larger than 32 MiB')
+      this.#hold(held)
+      const decoded = this.#decode(chunks)
+      for (const event of decoded instanceof Promise ? await decoded : decoded) {
+        if (event.type === 'error' && (whole || !seen)) throw event.error
+        if (isContent(event)) seen = true
+        first.push(event)
+      }
+      if (seen && (!whole || this.#ended)) {
+        this.#first = first
+        return
+      }
+    }
+    throw errors.invalidAnswer('it is empty')
+  }
+
+  /** Takes memory for so many bytes in all. */
+  #hold(bytes: number): void {
+    if (bytes <= SMALL_HELD_BYTES || bytes <= this.#leased) return
+    if (!this.#lease.grow((bytes - this.#leased) * COPIES)) throw errors.overloaded()
+    this.#leased = bytes
+  }
+
+  /** The next batch that holds anything. What breaks the answer is its last event. */
+  next(): Promise<Batch> {
+    if (this.#first) {
+      const value = this.#first
+      this.#first = undefined
+      return Promise.resolve({ done: false, value })
+    }
+    return this.#ended ? this.return() : this.#source.take().then(this.#read, this.#break)
+  }
+
+  readonly #read = (chunks: readonly Buffer[] | undefined): Step => {
+    const decoded = this.#decode(chunks)
+    return decoded instanceof Promise ? decoded.then(this.#step) : this.#step(decoded)
+  }
+  readonly #break = (thrown: unknown): Step => this.#step(this.#broken(thrown, []))
+
+  readonly #step = (value: readonly Event[]): Step => (value.length > 0 ? { done: false, value } : this.next())
+
+  async return(): Promise<Batch> {
+    this.#lease.release()
+    if (this.#ended) this.#incoming.release()
+    else this.#incoming.destroy()
+    return { done: true, value: undefined }
+  }
+
+  /** The events of all chunks that are there; the wire's own terminator ends the answer before its last byte. */
+  #decode(chunks: readonly Buffer[] | undefined): Event[] | Promise<Event[]> {
+    const events: Event[] = []
+    try {
+      for (const [index, chunk] of (chunks ?? END).entries()) {
+        const frames = this.#framesOf(chunk)
+        if (this.#inTurn && frames.some(isLarge)) return this.#decodeLarge(frames, chunks?.slice(index + 1), events)
+        for (const frame of frames) this.#add(frame, events)
+      }
+      this.#conclude(chunks === undefined, events)
+    } catch (thrown) {
+      return this.#broken(thrown, events)
+    }
+    return events
+  }
+
+  /** The same from `frames` on, the large ones of which are parsed in turns with everybody else. */
+  async #decodeLarge(frames: Frame[], rest: readonly Buffer[] | undefined, events: Event[]): Promise<Event[]> {
+    try {
+      await this.#addLarge(frames, events)
+      for (const chunk of rest ?? []) await this.#addLarge(this.#framing.push(chunk), events)
+      this.#conclude(rest === undefined, events)
+    } catch (thrown) {
+      return this.#broken(thrown, events)
+    }
+    return events
+  }
+
+  async #addLarge(frames: readonly Frame[], events: Event[]): Promise<void> {
+    for (const frame of frames) {
+      const isMuch = isLarge(frame) && !this.#decoder.done
+      this.#add(isMuch ? await parsed(frame, this.#inTurn!) : frame, events)
+    }
+  }
+
+  /** `chunk` is undefined at the end of the bytes. */
+  #framesOf(chunk: Buffer | undefined): Frame[] {
+    return chunk ? this.#framing.push(chunk) : this.#framing.end()
+  }
+
+  #conclude(isEnd: boolean, events: Event[]): void {
+    // Of a stream, pieces may be kept: for what is told of them at the end, or until they are whole.
+    if (this.#tally.kept > this.#leased + HELD_STEP) this.#hold(this.#tally.kept)
+    if (!isEnd && !this.#decoder.done) return
+    this.#ended = true
+    this.#reading = true
+    this.#told(this.#decoder.end(), 0, events)
+  }
+
+  /** What came before the break is told. A socket that breaks after the answer was complete took nothing away. */
+  #broken(thrown: unknown, events: Event[]): Event[] {
+    this.#ended = true
+    this.#incoming.destroy()
+    if (!this.#decoder.done || this.#reading) this.#tell({ type: 'error', error: asError(thrown) }, events)
+    return events
+  }
+
+  #add(frame: Frame, events: Event[]): void {
+    if (this.#decoder.done) return
+    this.#reading = true
+    this.#told(this.#decoder.frame(frame), frame.bytes?.length ?? frame.data.length, events)
+  }
+
+  #told(told: readonly Event[], characters: number, events: Event[]): void {
+    this.#tally.add(told, characters)
+    for (const event of told) this.#tell(event, events)
+    this.#reading = false
+  }
+
+  #tell(event: Event, events: Event[]): void {
+    this.#mask?.apply(event)
+    this.#seals?.apply(event)
+    events.push(event)
+  }
+}
+
+const isLarge = ({ data }: Frame): boolean => data.length >= LARGE_FRAME
+
+async function parsed(frame: Frame, { turns, tenant }: NonNullable<Reading['inTurn']>): Promise<Frame> {
+  const { data, name, bytes } = frame
+  const value = await turns.run(tenant, parsedAhead(data))
+  return bytes ? { data, name, bytes, parsed: value } : { data, name, parsed: value }
+}
