@@ -1,11 +1,17 @@
 /** The arguments of one tool call as they come, in pieces that may be cut anywhere. */
-import { type Count, errors, excessive, isObject, MAX_ANSWER_VALUES, Shape } from '../../src/plugin.ts'
-
-const MAX_CHARACTERS = 32 * 1024 * 1024
+import {
+  type Count,
+  excessive,
+  isObject,
+  MAX_CALL_CHARACTERS,
+  MAX_CALL_VALUES,
+  Shape,
+  tooLongCalls,
+} from '../../src/plugin.ts'
 
 /**
  * Each piece is looked at once: to look at all of a text that grows costs the square of its length. Throws a
- * GatewayError for more than 32 Mi characters, and for what passes the bounds of an answer.
+ * GatewayError for what passes the bounds of an answer.
  */
 export class Arguments {
   /** Any text, as the input of a custom tool is: nothing of it is looked at. */
@@ -22,7 +28,7 @@ export class Arguments {
   /** `count`: of the values in all calls of the answer. */
   constructor(free: boolean, count: Count) {
     this.#free = free
-    this.#shape = new Shape(MAX_ANSWER_VALUES, count)
+    this.#shape = new Shape(MAX_CALL_VALUES, count)
   }
 
   /** They go out as they come, because they begin like an object or may be anything. */
@@ -57,14 +63,12 @@ export class Arguments {
 
   #push(piece: string): void {
     this.text += piece
-    if (this.text.length > MAX_CHARACTERS) {
-      throw errors.invalidAnswer('the arguments of a tool call are larger than 32 MiB')
-    }
+    if (this.text.length > MAX_CALL_CHARACTERS) throw tooLongCalls()
     if (this.#free) return
     this.#opening ??= piece.trimStart()[0]
     if (!this.direct) return
     this.#shape.add(piece)
-    if (this.#shape.excess) throw excessive(this.#shape)
+    if (this.#shape.excess) throw excessive(this.#shape, MAX_CALL_VALUES)
   }
 }
 

@@ -1,11 +1,10 @@
 /** Text of a request that is JSON itself, which many wires parse: what tools are called with, and what they give. */
+import { MAX_CALL_CHARACTERS } from '../core/answer-bounds.ts'
 import { errors } from '../core/error.ts'
 import type { ChatRequest, Message } from '../core/ops.ts'
 import { MAX_PARSED_RESULTS, resultText } from '../core/results.ts'
 import { type Count, MAX_LEVELS, MAX_VALUES, Shape } from '../core/shape.ts'
 
-/** Of all calls of a request; no model reads as much, and to parse it holds nobody up. In characters. */
-const MAX_CALLED = 4 * 1024 * 1024
 /** How deep such a text stands in a body. */
 const CALL_LEVEL = 6
 const RESULT_LEVEL = 3
@@ -23,7 +22,7 @@ export function checkTexts({ messages }: ChatRequest, values = 0): void {
       if (call.type !== 'function') continue
       const { arguments: text } = call.function
       called += text.length
-      if (called > MAX_CALLED) throw tooMuch(`messages[${i}].tool_calls[${j}].function.arguments`)
+      if (called > MAX_CALL_CHARACTERS) throw tooMuch(`messages[${i}].tool_calls[${j}].function.arguments`)
       measure(text, CALL_LEVEL, count)
       if (text.startsWith('"')) measureInner(text, count)
     }
@@ -66,4 +65,4 @@ function measure(text: string, level: number, count: Count): void {
 }
 
 const tooMuch = (at: string) =>
-  errors.invalidParameters(`${at}: the arguments of all calls may have ${MAX_CALLED} characters together`, at)
+  errors.invalidParameters(`${at}: the arguments of all calls may have ${MAX_CALL_CHARACTERS} characters together`, at)

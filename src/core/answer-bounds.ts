@@ -1,9 +1,12 @@
 /** What the answer of a provider may hold. One that holds more is a failure of its provider, and no real one does. */
 import { errors, type GatewayError } from './error.ts'
 import { parseSteps } from './json-steps.ts'
-import { MAX_LEVELS, Shape } from './shape.ts'
+import { MAX_LEVELS, MAX_VALUES, Shape } from './shape.ts'
 
 export const MAX_ANSWER_VALUES = 1_000_000
+/** In the arguments of all calls, which come back in a request and are bounded there. */
+export const MAX_CALL_VALUES = MAX_VALUES
+export const MAX_CALL_CHARACTERS = 4 * 1024 * 1024
 export const MAX_CALLS = 1000
 export const MAX_REASONING_BLOCKS = 1000
 export const MAX_CHOICES = 1024
@@ -17,6 +20,9 @@ const tooMany = (most: number, what: string): GatewayError =>
 
 export const tooManyCalls = (): GatewayError => tooMany(MAX_CALLS, 'tool calls')
 export const tooManyBlocks = (): GatewayError => tooMany(MAX_REASONING_BLOCKS, 'blocks of reasoning')
+
+export const tooLongCalls = (): GatewayError =>
+  errors.invalidAnswer(`the arguments of its tool calls are longer than ${MAX_CALL_CHARACTERS} characters`)
 
 /** Throws the failure of an answer, or an event of one, that nests too deep or holds too many values. */
 export function checkAnswer(json: string, most = MAX_ANSWER_VALUES): void {

@@ -1,9 +1,11 @@
 /** Counts what an answer holds, whatever its wire, against the bounds that hold for all. */
 import {
   excessive,
-  MAX_ANSWER_VALUES,
+  MAX_CALL_CHARACTERS,
+  MAX_CALL_VALUES,
   MAX_CALLS,
   MAX_REASONING_BLOCKS,
+  tooLongCalls,
   tooManyBlocks,
   tooManyCalls,
 } from '../core/answer-bounds.ts'
@@ -20,6 +22,8 @@ export class Tally {
   readonly #values: Count = { values: 0 }
   readonly #blocks = new Set<number>()
   #kept = 0
+  /** Characters of arguments. */
+  #called = 0
 
   /** Characters that may be kept of the answer until its end, by a decoder or for the client. */
   get kept(): number {
@@ -60,13 +64,15 @@ export class Tally {
   #tool({ choice, index, id, args, custom }: ToolEvent): void {
     if (id !== undefined && ++this.#calls > MAX_CALLS) throw tooManyCalls()
     if (!args || custom) return
+    this.#called += args.length
+    if (this.#called > MAX_CALL_CHARACTERS) throw tooLongCalls()
     const key = choice * STEP + index
     let shape = this.#args.get(key)
     if (!shape) {
-      shape = new Shape(MAX_ANSWER_VALUES, this.#values)
+      shape = new Shape(MAX_CALL_VALUES, this.#values)
       this.#args.set(key, shape)
     }
     shape.add(args)
-    if (shape.excess) throw excessive(shape)
+    if (shape.excess) throw excessive(shape, MAX_CALL_VALUES)
   }
 }

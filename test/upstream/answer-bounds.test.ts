@@ -200,9 +200,14 @@ t.test('calls and blocks of a stream count together, and so do the values in arg
       /deeper than 128/,
     ],
     [
+      'long arguments',
+      many(5, at => begin(at).replace('{}', `{\\"a\\":\\"${'a'.repeat(MIB)}\\"}`)),
+      /longer than 4194304 characters/,
+    ],
+    [
       'arguments with many values',
-      many(3, at => begin(at).replace('{}', `{\\"a\\":[${many(400_000, () => 0)}]}`)),
-      /more than 1,000,000 JSON values/,
+      many(3, at => begin(at).replace('{}', `{\\"a\\":[${many(80_000, () => 0)}]}`)),
+      /more than 200,000 JSON values/,
     ],
   ]
   for (const [says, events, message] of streams) {
