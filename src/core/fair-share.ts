@@ -20,7 +20,8 @@ interface Arrival {
 export class FairShare {
   #limit: number
   readonly #now: () => number
-  #shares: Shares
+  readonly #alone: number
+  #contended: number
   /** Only tenants that hold something. */
   readonly #held = new Map<string, number>()
   #used = 0
@@ -34,7 +35,8 @@ export class FairShare {
   constructor(limit: number, now: () => number = () => performance.now(), shares: Shares = USUAL) {
     this.#limit = limit
     this.#now = now
-    this.#shares = shares
+    this.#alone = shares.alone
+    this.#contended = shares.contended
   }
 
   get used(): number {
@@ -42,9 +44,9 @@ export class FairShare {
   }
 
   /** What is held stays held, also beyond a lower limit. */
-  resize(limit: number, shares: Shares): void {
+  resize(limit: number, contended: number): void {
     this.#limit = limit
-    this.#shares = shares
+    this.#contended = contended
   }
 
   /** Takes `amount` until `release`. False, and nothing is taken, when it passes the limit or the tenant's share. */
@@ -53,7 +55,7 @@ export class FairShare {
     this.#used += amount
     const held = (this.#held.get(tenant) ?? 0) + amount
     this.#held.set(tenant, held)
-    if (held > this.#most(this.#shares.contended)) this.#largest = tenant
+    if (held > this.#most(this.#contended)) this.#largest = tenant
     return true
   }
 
@@ -66,15 +68,20 @@ export class FairShare {
   lack(tenant: string, amount: number): 'share' | 'limit' | undefined {
     this.#saw(tenant)
     const held = this.#held.get(tenant)
-    const { alone, contended } = this.#shares
-    if ((held ?? 0) + amount > this.#most(this.#isContended(held !== undefined) ? contended : alone)) return 'share'
+    if ((held ?? 0) + amount > this.#most(this.#shareOf(held !== undefined))) return 'share'
     return this.#used + amount > this.#limit ? 'limit' : undefined
+  }
+
+  /** What a tenant may hold of the limit now, from 0 to 1. */
+  share(tenant: string): number {
+    this.#saw(tenant)
+    return this.#shareOf(this.#held.has(tenant))
   }
 
   /** A tenant that holds more than its share beside others, since it was alone before. */
   get excessive(): string | undefined {
     const held = this.#held.get(this.#largest) ?? 0
-    return held > this.#most(this.#shares.contended) ? this.#largest : undefined
+    return held > this.#most(this.#contended) ? this.#largest : undefined
   }
 
   /** Gives back what `acquire` took. */
@@ -89,9 +96,10 @@ export class FairShare {
     return Math.max(1, Math.floor(this.#limit * share))
   }
 
-  /** Whether another tenant than the newest, which holds something or not, holds something too or asked lately. */
-  #isContended(holds: boolean): boolean {
-    return this.#held.size > (holds ? 1 : 0) || this.#now() - this.#other.at <= ACTIVE_MS
+  /** That of the newest tenant, which holds something or not. */
+  #shareOf(holds: boolean): number {
+    const isContended = this.#held.size > (holds ? 1 : 0) || this.#newest.at - this.#other.at <= ACTIVE_MS
+    return isContended ? this.#contended : this.#alone
   }
 
   #saw(tenant: string): void {

@@ -5,6 +5,7 @@ export class FairSlots {
   readonly #share: FairShare
   /** Waiters by tenant, in the order of arrival. The first tenant has the next turn. */
   readonly #waiters = new Map<string, (() => void)[]>()
+  #waiting = 0
 
   /** `now` is a monotonic clock in milliseconds. */
   constructor(limit: number, now?: () => number, shares?: Shares) {
@@ -12,8 +13,8 @@ export class FairSlots {
   }
 
   /** Slots that are taken stay taken, also beyond a lower limit. */
-  resize(limit: number, shares: Shares): void {
-    this.#share.resize(limit, shares)
+  resize(limit: number, contended: number): void {
+    this.#share.resize(limit, contended)
   }
 
   /** Takes a slot until `leave`; false when there is none, or the tenant has its share. */
@@ -21,11 +22,15 @@ export class FairSlots {
     return this.#share.acquire(tenant, 1)
   }
 
-  /** Calls `go` once a slot has been taken for it. */
-  wait(tenant: string, go: () => void): void {
+  /** Calls `go` once a slot has been taken for it. False when `most` wait already, or the tenant's share of them. */
+  wait(tenant: string, go: () => void, most = Number.POSITIVE_INFINITY): boolean {
     const waiters = this.#waiters.get(tenant)
+    if (this.#waiting >= most) return false
+    if (waiters && waiters.length >= Math.floor(most * this.#share.share(tenant))) return false
     if (waiters) waiters.push(go)
     else this.#waiters.set(tenant, [go])
+    this.#waiting++
+    return true
   }
 
   /** `go` waits no longer. */
@@ -34,6 +39,7 @@ export class FairSlots {
     const at = waiters?.indexOf(go) ?? -1
     if (at < 0) return
     waiters!.splice(at, 1)
+    this.#waiting--
     if (waiters!.length === 0) this.#waiters.delete(tenant)
   }
 
@@ -47,6 +53,7 @@ export class FairSlots {
     for (const [tenant, waiters] of this.#waiters) {
       if (!this.#share.acquire(tenant, 1)) continue
       const go = waiters.shift()
+      this.#waiting--
       // Behind the tenants that have waited since.
       this.#waiters.delete(tenant)
       if (waiters.length > 0) this.#waiters.set(tenant, waiters)
