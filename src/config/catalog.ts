@@ -1,6 +1,7 @@
 /** Joins what the files say of models and providers. */
 import type { Catalog, Mapping, Model, OpenModels, Provider } from '../core/catalog.ts'
 import { linkPinned, readAliases } from './aliases.ts'
+import { linkCaps } from './custom-caps.ts'
 import type { Registries } from './link.ts'
 import type { ConfigFiles } from './load.ts'
 import { linkMappings, linkOpen } from './mapping.ts'
@@ -34,7 +35,8 @@ export function linkCatalog(files: ConfigFiles, registries: WireRegistries & Pic
   }
   for (const model of models.values()) Object.freeze(model.mappings)
   const byAlias = new Map([...models.values()].flatMap(model => model.aliases.map(alias => [alias, model] as const)))
-  const catalog = { models, aliases: byAlias, providers, open }
+  const customCaps = linkCaps(files.gateway.value.custom_providers)
+  const catalog = { models, aliases: byAlias, providers, open, customCaps }
   return { ...catalog, pinned: linkPinned(aliases, catalog) }
 }
 

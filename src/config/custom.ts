@@ -2,6 +2,7 @@
 import { isPublicHost } from '../core/address.ts'
 import { type Catalog, type Mapping, type Model, type Provider, REGION } from '../core/catalog.ts'
 import { isObject } from '../core/json.ts'
+import { capped, cappedKeys, refuseBeyond } from './custom-caps.ts'
 import { ConfigError } from './error.ts'
 import type { ConfigFile } from './file.ts'
 import { linkMappings } from './mapping.ts'
@@ -43,7 +44,9 @@ export function readManifest(orgId: string, text: string, shared: Catalog, optio
   const plain = parseYamlFile(source)
   refuseReferences(plain, source)
   const manifest = JSON.stringify(plain)
+  const said = cappedKeys(plain)
   const file = fileOf(source, plain)
+  if (shared.customCaps) refuseBeyond(file.value, said, shared.customCaps, source)
   const { provider } = file.value
   const models = mappingsIn(file.value)
   if (shared.providers.has(provider)) {
@@ -53,7 +56,7 @@ export function readManifest(orgId: string, text: string, shared: Catalog, optio
     const meant = shared.models.has(model) ? undefined : shared.aliases.get(model)
     if (meant) throw source.error(`"${model}" is an alias of "${meant.id}"; write that`, ['models', index, 'model'])
   }
-  const linked = linkFile(orgId, file, modelsFor(shared, [file]), options)
+  const linked = linkFile(orgId, file, modelsFor(shared, [file]), shared, options)
   return { provider, models: linked.map(({ model }) => model.id), manifest }
 }
 
@@ -89,7 +92,7 @@ export function linkCustom(
   const providers = new Map(shared.providers)
   for (const file of files) {
     attempt(file.value.provider, () => {
-      for (const mapping of linkFile(orgId, file, models, options)) {
+      for (const mapping of linkFile(orgId, file, models, shared, options)) {
         providers.set(mapping.provider.id, mapping.provider)
         ;(mapping.model.mappings as Mapping[]).push(mapping)
       }
@@ -172,6 +175,7 @@ function linkFile(
   orgId: string,
   file: ConfigFile<ProviderFile>,
   models: ReadonlyMap<string, Model>,
+  { customCaps }: Catalog,
   options: CustomOptions,
 ): readonly Mapping[] {
   const { source, value } = file
@@ -194,6 +198,7 @@ function linkFile(
   if (foreign !== undefined)
     throw source.error(`the header "${foreign}" cannot be fixed here`, ['headers', foreign], 'key')
 
-  const provider: Provider = Object.freeze({ ...linkProvider(file, options), owner: orgId })
+  const linked = linkProvider(file, options)
+  const provider: Provider = Object.freeze({ ...(customCaps ? capped(linked, customCaps) : linked), owner: orgId })
   return [...linkMappings(file, provider, models, options)]
 }

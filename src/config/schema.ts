@@ -1,6 +1,7 @@
 /** The three kinds of files that an operator edits, as schemas. Unknown keys are refused everywhere. */
 import { capabilities } from '../core/catalog.ts'
 import { type Infer, type Schema, s } from '../core/schema.ts'
+import { customProvidersEntry } from './custom-caps.ts'
 import { plansEntry } from './plans.ts'
 
 const id = s.string({
@@ -76,6 +77,7 @@ export const gatewayFile = s.object({
   chains: s.record(chain),
   endpoints: s.default(s.record(s.record(options)), {}),
   plans: plansEntry,
+  custom_providers: customProvidersEntry,
 })
 export type GatewayFile = Infer<typeof gatewayFile>
 

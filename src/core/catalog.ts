@@ -125,6 +125,8 @@ export interface Provider {
   readonly timeouts: Timeouts
   /** Attempts at the same time; what is beyond them goes to other providers. */
   readonly concurrency: number
+  /** The same for all own providers of its owner together. */
+  readonly ownerConcurrency?: number
   readonly priority: number
   readonly dataPolicy: DataPolicy
   /** It takes images as data only, although its wire has addresses, too. */
@@ -229,4 +231,14 @@ export interface Catalog {
   readonly providers: ReadonlyMap<string, Provider>
   /** By provider id, for those that serve models which stand in no file. */
   readonly open?: ReadonlyMap<string, OpenModels>
+  /** Undefined where organizations declare no providers. */
+  readonly customCaps?: CustomCaps
+}
+
+/** Bounds of organizations' own providers. */
+export interface CustomCaps {
+  /** Of each of their timeouts, milliseconds. */
+  readonly timeoutMs: number
+  /** Of the calls of one organization to all of them at the same time. */
+  readonly concurrency: number
 }

@@ -4,7 +4,7 @@ import type { Provider, Timeouts } from '../core/catalog.ts'
 
 export interface Call {
   /** Whose calls are counted together, and how many of them may be open at the same time. */
-  readonly provider: Pick<Provider, 'id' | 'owner' | 'concurrency'>
+  readonly provider: Pick<Provider, 'id' | 'owner' | 'concurrency' | 'ownerConcurrency'>
   readonly baseUrl: string
   /** Added to the path of `baseUrl`. */
   readonly path: string

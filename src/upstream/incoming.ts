@@ -8,6 +8,7 @@ import type { Call } from './call.ts'
 import { type Gathering, Trickle } from './gathering.ts'
 import type { Line } from './line.ts'
 import { LINGER_BYTES, LINGER_MS, type Lingering } from './linger.ts'
+import type { OpenCalls } from './open-calls.ts'
 
 /** Unread bytes at which a provider is told to wait. */
 const HIGH_WATER = 32 * 1024
@@ -15,11 +16,6 @@ const HIGH_WATER = 32 * 1024
 const DRAIN_MS = 1000
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>
-
-/** The calls of a provider that something is expected of. */
-export interface OpenCalls {
-  count: number
-}
 
 /**
  * A clock bounds each phase (first event, then silence while a reader waits) and with it the total time, which all
@@ -81,7 +77,7 @@ export class Incoming implements Dispatcher.DispatchHandler {
     this.#receipt = receipt
     this.#tenant = tenant
     this.#lingering = lingering
-    open.count++
+    open.begin()
     this.head = new Promise((resolve, reject) => {
       this.#resolveHead = resolve
       this.#rejectHead = reject
@@ -242,8 +238,8 @@ export class Incoming implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer)
     if (!this.#settled) {
       this.#settled = true
-      this.#open.count--
       if (this.#lingerBytes !== undefined) this.#lingering.end(this.#tenant)
+      this.#open.end()
     }
     this.#signal.ignore(this.#onAbort)
   }

@@ -3,9 +3,10 @@ import { errors } from '../core/error.ts'
 import type { Call } from './call.ts'
 import { Gathering } from './gathering.ts'
 import type { Resolve } from './guard.ts'
-import { Incoming, type OpenCalls } from './incoming.ts'
+import { Incoming } from './incoming.ts'
 import type { Sending } from './line.ts'
 import { Lingering } from './linger.ts'
+import { OpenCalls } from './open-calls.ts'
 import { Pools } from './pools.ts'
 
 export interface TransportOptions {
@@ -22,6 +23,8 @@ export class Transport {
   readonly #pools: Pools
   /** By provider. */
   readonly #open = new Map<string, OpenCalls>()
+  /** By the owner of own providers. */
+  readonly #ofOwners = new Map<string, OpenCalls>()
   readonly #allowPrivate: boolean
   readonly #gathering: Gathering
   readonly #lingering = new Lingering()
@@ -40,9 +43,12 @@ export class Transport {
    */
   send(call: Call): Promise<Incoming> {
     const { baseUrl, path, headers, body, timeouts, fresh = false } = call
-    const { id, owner, concurrency } = call.provider
-    const open = this.#openOf(owner === undefined ? id : `${owner} ${id}`)
-    if (open.count >= concurrency) return Promise.reject(errors.providerBusy(id))
+    const { id, owner, concurrency, ownerConcurrency = Number.POSITIVE_INFINITY } = call.provider
+    const ofOwner = owner === undefined ? undefined : found(this.#ofOwners, owner)
+    const open = found(this.#open, owner === undefined ? id : `${owner} ${id}`, ofOwner)
+    if (open.count >= concurrency || (ofOwner && ofOwner.count >= ownerConcurrency)) {
+      return Promise.reject(errors.providerBusy(id))
+    }
     const guarded = owner !== undefined && !this.#allowPrivate
     const { pool, prefix } = this.#pools.of({ baseUrl, connectMs: timeouts.connect, guarded, fresh })
     const incoming = new Incoming(call, open, this.#gathering, this.#lingering)
@@ -54,13 +60,13 @@ export class Transport {
   close(): Promise<void> {
     return this.#pools.close()
   }
+}
 
-  #openOf(provider: string): OpenCalls {
-    let open = this.#open.get(provider)
-    if (!open) {
-      open = { count: 0 }
-      this.#open.set(provider, open)
-    }
-    return open
+function found(all: Map<string, OpenCalls>, key: string, owner?: OpenCalls): OpenCalls {
+  let open = all.get(key)
+  if (!open) {
+    open = new OpenCalls(owner)
+    all.set(key, open)
   }
+  return open
 }

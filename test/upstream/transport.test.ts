@@ -114,6 +114,27 @@ t.test('OB-08 only so many calls to a provider are open, until they are answered
     await readAll(await answer)
   }
 })
+
+t.test('all own providers of one organization share a cap, whatever each of them may have', async t => {
+  const { port, next } = await provider(t)
+  const transport = new Transport({ allowPrivate: true })
+  t.teardown(() => transport.close())
+  const send = (id: string, owner?: string) => {
+    const given = { id, owner, concurrency: 3, ...(owner && { ownerConcurrency: 2 }) }
+    return transport.send({ ...callTo(`http://127.0.0.1:${port}/v1`), provider: given })
+  }
+  const first = send('p', 'org-1')
+  const others = [send('q', 'org-1'), send('p', 'org-2'), send('p')]
+  t.equal(await outcome(send('r', 'org-1')), 'overloaded')
+  ;(await next()).end('{}')
+  await readAll(await first)
+  others.push(send('r', 'org-1'))
+  t.equal(await outcome(send('p', 'org-1')), 'overloaded')
+  for (const answer of others) {
+    ;(await next()).end('{}')
+    await readAll(await answer)
+  }
+})
 const errorOf = (thrown: unknown) => thrown as GatewayError
 function aborted(): Cancellation {
   const signal = new Cancellation()

@@ -1,0 +1,64 @@
+/** How long and how often organizations' own providers may be called, whatever their manifests say. */
+import type { CustomCaps, Provider } from '../core/catalog.ts'
+import { isObject } from '../core/json.ts'
+import { type Infer, s } from '../core/schema.ts'
+import type { ProviderFile } from './schema.ts'
+import type { Path, Source } from './source.ts'
+
+/** The `custom_providers` of `gateway.yaml`. */
+export const customProvidersEntry = s.default(
+  s.object({
+    /** The longest of any of a manifest's `timeouts`. */
+    max_timeout: s.default(s.duration(), '10m'),
+    /** Calls at the same time: to one own provider, and to all of an organization together. */
+    max_concurrency: s.default(s.integer({ minimum: 1, maximum: 100_000 }), 64),
+  }),
+  {},
+)
+
+export const linkCaps = ({ max_timeout, max_concurrency }: Infer<typeof customProvidersEntry>): CustomCaps => ({
+  timeoutMs: max_timeout,
+  concurrency: max_concurrency,
+})
+
+/** The places of what a manifest says itself, of all that has a cap. */
+export function cappedKeys(manifest: unknown): readonly Path[] {
+  if (!isObject(manifest)) return []
+  const { timeouts, concurrency } = manifest
+  const times = isObject(timeouts) ? Object.keys(timeouts).map(key => ['timeouts', key]) : []
+  return concurrency === undefined ? times : [...times, ['concurrency']]
+}
+
+/** Throws a ConfigError for the first of `keys` that is beyond its cap. What only defaults say is capped instead. */
+export function refuseBeyond(value: ProviderFile, keys: readonly Path[], caps: CustomCaps, source: Source): void {
+  const { timeouts, concurrency } = value
+  for (const path of keys) {
+    const ms = path.length === 2 ? timeouts[path[1] as keyof typeof timeouts] : undefined
+    if (ms !== undefined && ms > caps.timeoutMs) {
+      const most = `"${caps.timeoutMs / 1000}s"`
+      throw source.error(`expected at most ${most}: the operator's "custom_providers.max_timeout"`, path)
+    }
+    if (path.length === 1 && concurrency > caps.concurrency) {
+      throw source.error(
+        `expected at most ${caps.concurrency}: the operator's "custom_providers.max_concurrency"`,
+        path,
+      )
+    }
+  }
+}
+
+export function capped(provider: Provider, { timeoutMs, concurrency }: CustomCaps): Provider {
+  const { connect, firstEvent, idle, total } = provider.timeouts
+  const within = (ms: number) => Math.min(ms, timeoutMs)
+  return {
+    ...provider,
+    timeouts: {
+      connect: within(connect),
+      firstEvent: firstEvent === undefined ? undefined : within(firstEvent),
+      idle: within(idle),
+      total: within(total),
+    },
+    concurrency: Math.min(provider.concurrency, concurrency),
+    ownerConcurrency: concurrency,
+  }
+}
