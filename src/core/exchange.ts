@@ -316,11 +316,11 @@ export class Exchange {
 
   /** Tokens that a model may have written before anything of it could be seen, by its usual speed. */
   get #unseen(): number {
-    const { sent, firstToken } = this.marks
     const { target, usage } = this
-    if (sent === 0 || !target || !this.operation.output) return 0
     if (this.#told > 0 || usage.internal_reasoning !== undefined) return 0
-    if (this.streaming && !target.mapping.supports.has('reasoning')) return 0
+    if (!target || !this.operation.output || (this.streaming && !target.mapping.supports.has('reasoning'))) return 0
+    const { sent, firstToken } = this.marks
+    if (sent === 0) return 0
     return Math.floor((((firstToken || performance.now()) - sent) / 1000) * this.usualSpeed())
   }
 

@@ -108,7 +108,9 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
 /** As `Exchange.observe` counts them. */
 function tokensOf(batch: readonly Event[]): number {
   let characters = 0
-  for (const event of batch) {
+  // By index: an iterator for every piece of every stream adds up.
+  for (let at = 0; at < batch.length; at++) {
+    const event = batch[at]!
     if (event.type === 'text' || event.type === 'reasoning' || event.type === 'refusal') characters += event.text.length
     else if (event.type === 'tool') characters += event.args?.length ?? 0
   }

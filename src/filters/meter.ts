@@ -57,6 +57,7 @@ export class Meter {
    * nothing is left of the hold, and the ledger cannot say whether there is more.
    */
   mayGoOn(more = 0): boolean | Promise<boolean> {
+    if (this.#covered === Number.POSITIVE_INFINITY) return true
     const used = this.#ex.answerTokens + more
     if (used + this.#step * MARGIN < this.#covered) return true
     if (!this.#refused) this.#growing ??= this.#grow(this.#step + Math.max(0, used - this.#covered))

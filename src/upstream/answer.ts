@@ -202,7 +202,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
 
   #told(told: readonly Event[], characters: number, events: Event[]): void {
     this.#tally.add(told, characters)
-    for (const event of told) this.#tell(event, events)
+    for (let at = 0; at < told.length; at++) this.#tell(told[at]!, events)
     this.#reading = false
   }
 

@@ -198,9 +198,14 @@ export class Incoming implements Dispatcher.DispatchHandler {
     // A reader that does not read is not the provider's silence.
     if (this.#arrivals.bytes > 0) this.#since = now
     const remainingMs = this.#deadline - now
+    // Nobody waits any more: what the provider does not say now is no failure of it.
+    if (this.#lingerBytes !== undefined) {
+      if (remainingMs <= 0) this.#fail(errors.aborted())
+      else this.#timer = this.#wakeAfter(remainingMs)
+      return
+    }
     const patienceMs = this.#since + (this.#phase === 'idle' ? this.#idleMs : this.#firstEventMs) - now
-    if (remainingMs <= 0 && this.#lingerBytes !== undefined) this.#fail(errors.aborted())
-    else if (remainingMs <= 0) this.#fail(errors.upstreamTimeout('total time'))
+    if (remainingMs <= 0) this.#fail(errors.upstreamTimeout('total time'))
     else if (patienceMs <= 0) this.#fail(errors.upstreamTimeout(this.#phase))
     else this.#timer = this.#wakeAfter(Math.min(patienceMs, remainingMs))
   }
