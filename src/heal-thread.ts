@@ -1,5 +1,6 @@
-/** A thread that heals one text and ends; `src/filters/heal.ts` starts it. */
-import { parentPort, workerData } from 'node:worker_threads'
+/** A thread that heals the texts of one answer after the other; `src/filters/heal-threads.ts` starts it. */
+import { parentPort } from 'node:worker_threads'
 import { heal } from './filters/heal.ts'
 
-parentPort!.postMessage(heal(workerData as string))
+const port = parentPort!
+port.on('message', (texts: readonly string[]) => port.postMessage(texts.map(heal)))

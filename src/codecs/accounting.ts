@@ -95,6 +95,7 @@ export function metadataOf(ex: Exchange): object {
     cached: ex.cached ? true : undefined,
     max_tokens: ex.outputLimit?.tokens,
     stopped_by: ex.stoppedBy,
+    healing_skipped: ex.healingSkipped,
     routing: ex.attempts.map(attemptOf),
   }
 }

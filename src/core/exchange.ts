@@ -43,6 +43,9 @@ export interface OutputLimit {
 /** What ends an answer early: the organization's credits or plan, or a limit of its own. */
 export type StoppedBy = 'credit' | 'limit'
 
+/** Too long to be healed at all, no thread or no memory for it now, a thread that took too long, or that broke. */
+export type HealingSkipped = 'too_long' | 'busy' | 'timeout' | 'failed'
+
 export type Headers = Readonly<Record<string, string | string[] | undefined>>
 export type Outcome = 'ok' | 'error' | 'aborted'
 
@@ -113,6 +116,8 @@ export class Exchange {
   isCut = false
   /** What ended the answer, or bounded it until it ended. */
   stoppedBy: StoppedBy | undefined = undefined
+  /** Why JSON was passed on as it came though its repair was asked for; undefined when it was looked at. */
+  healingSkipped: HealingSkipped | undefined = undefined
   /** Tokens per second that the target of the attempt usually writes. */
   usualSpeed: () => number = () => 0
   /** Choices of the answer that have ended. */

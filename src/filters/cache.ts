@@ -26,7 +26,7 @@ export const cache: FilterFactory<Infer<typeof options>> = {
       const reply = await next()
       reply.headers.push('x-gateway-cache', 'MISS')
       const keep = (events: readonly Event[], size: number) => {
-        if (!isWorthKeeping(events)) return
+        if (!isWorthKeeping(events) || ex.healingSkipped) return
         const entry = entryOf(ex, events)
         // The commas between the events are not in their own size.
         const bytes = JSON.stringify({ ...entry, events: [] }).length + size + events.length - 1

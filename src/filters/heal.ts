@@ -1,52 +1,5 @@
-/** How a text becomes JSON, and where: what may take long is done beside the event loop. */
-import { existsSync } from 'node:fs'
-import { Worker } from 'node:worker_threads'
+/** How a text becomes JSON. The time for that grows with the square of its length. */
 import { jsonrepair } from 'jsonrepair'
-
-/** Characters that are healed in a few milliseconds, whatever they are: the time grows with the square of them. */
-const SMALL = 8 * 1024
-/** A text that is longer stays as it is. */
-export const LARGE = 1024 * 1024
-/** How long a thread may take, and how many there may be; a text that would need more stays as it is. */
-const PATIENCE_MS = 2_000
-const MAX_THREADS = 2
-/** Beside the bundle; absent when the code runs from its sources, where everything is healed here. */
-const THREAD = new URL('./heal-thread.js', import.meta.url)
-const hasThread = existsSync(THREAD)
-
-let threads = 0
-
-/** As `heal`, without keeping others waiting. Never rejects. */
-export async function healAside(text: string): Promise<string> {
-  if (text.length > LARGE || isJson(text)) return text
-  if (text.length <= SMALL || !hasThread) return heal(text)
-  if (threads >= MAX_THREADS) return text
-  threads++
-  try {
-    return await inThread(text)
-  } catch {
-    // What breaks a thread, its memory for example, is no reason to lose the answer.
-    return text
-  } finally {
-    threads--
-  }
-}
-
-async function inThread(text: string): Promise<string> {
-  const thread = new Worker(THREAD, { workerData: text })
-  let timer: NodeJS.Timeout | undefined
-  try {
-    return await new Promise<string>((resolve, reject) => {
-      timer = setTimeout(resolve, PATIENCE_MS, text)
-      thread.once('message', resolve)
-      thread.once('error', reject)
-      thread.once('exit', () => resolve(text))
-    })
-  } finally {
-    clearTimeout(timer)
-    await thread.terminate()
-  }
-}
 
 /**
  * Valid JSON as it is; else what stands between the first bracket and its end, freed of a Markdown fence and of words
@@ -157,7 +110,7 @@ function closing(text: string, from: number): number {
   return -1
 }
 
-function isJson(text: string): boolean {
+export function isJson(text: string): boolean {
   try {
     JSON.parse(text)
     return true

@@ -1,18 +1,33 @@
 /** Repairs malformed JSON answers of callers who ask for it (`plugins: [{ id: 'response-healing' }]`). */
 import type { Event, SourceEvent } from '../core/event.ts'
-import type { Exchange } from '../core/exchange.ts'
+import type { Exchange, HealingSkipped } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
+import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
+import type { Log, Metrics } from '../core/ports.ts'
 import { s } from '../core/schema.ts'
-import { healAside, LARGE } from './heal.ts'
+import { heal, isJson } from './heal.ts'
+import { HealThreads } from './heal-threads.ts'
+
+/** Characters of one answer, all choices together, that are healed on the event loop: some milliseconds at most. */
+const SMALL = 4 * 1024
+/** Characters that are held of one answer; what is beyond them is passed on as it came. */
+const LARGE = 1024 * 1024
+/** Memory is taken in such steps, and none for the first of them. */
+const STEP = 64 * 1024
+/** Bytes that a character may take. */
+const CHARACTER = 2
+
+/** Of the process, whichever filters use them. */
+const threads = new HealThreads()
 
 export const healing: FilterFactory<object> = {
   name: 'healing',
   options: s.object({}),
-  create() {
+  create(_, services) {
     return {
       handle(ex, next) {
         return next().then(reply => {
-          if (isHealed(ex)) reply.events = healed(reply.events)
+          if (isHealed(ex)) reply.events = healed(ex, reply.events, services)
           return reply
         })
       },
@@ -30,57 +45,163 @@ export function isHealed({ endpoint, request, chat }: Exchange): boolean {
   return (asked === 'json_object' || asked === 'json_schema') && !(chat.stream && (chat.n ?? 1) > 1)
 }
 
-/**
- * Holds each choice's text until the choice ends, and tells it in one piece, unless it is too long to heal. What is
- * cited meanwhile comes behind it, without its places in the text if that was healed.
- */
-async function* healed(events: Reply['events']): AsyncGenerator<readonly Event[]> {
-  const texts = new Map<number, string>()
-  const long = new Set<number>()
-  const cited = new Map<number, SourceEvent[]>()
-  const told = async (choice: number, isAnswer = true): Promise<Event[]> => {
-    const original = texts.get(choice)
-    if (original === undefined) return []
-    const sources = cited.get(choice) ?? []
-    texts.delete(choice)
-    cited.delete(choice)
-    const text = isAnswer ? await healAside(original) : original
-    return [{ type: 'text', choice, text }, ...(text === original ? sources : sources.map(withoutPlace))]
+export interface Needed {
+  readonly memory: MemoryBudget
+  readonly metrics: Pick<Metrics, 'unhealed'>
+  readonly log: Pick<Log, 'warn'>
+}
+
+/** The events of an answer, healed. What could not be is told by the exchange, the log and a metric. */
+export async function* healed(
+  ex: Exchange,
+  events: Reply['events'],
+  { memory, metrics, log }: Needed,
+  aside: HealThreads = threads,
+): AsyncGenerator<readonly Event[]> {
+  const tenant = ex.principal?.orgId ?? ''
+  const lease = memory.lease(tenant)
+  const answer = new HeldAnswer(tenant, lease, aside)
+  try {
+    for await (const batch of events) {
+      const out = await answer.pass(batch)
+      if (out.length > 0) yield out
+    }
+    const rest = await answer.end()
+    if (rest.length > 0) yield rest
+  } finally {
+    lease.release()
+    if (answer.skipped) {
+      ex.healingSkipped = answer.skipped
+      metrics.unhealed(answer.skipped)
+      log.warn({ request_id: ex.id, organization: tenant, reason: answer.skipped }, 'an answer could not be healed')
+    }
   }
-  for await (const batch of events) {
-    const out: Event[] = []
+}
+
+/** What is told of a choice once its text is healed. */
+class Held {
+  readonly choice: number
+  readonly text: string
+  readonly sources: readonly SourceEvent[]
+
+  constructor(choice: number, text: string, sources: readonly SourceEvent[]) {
+    this.choice = choice
+    this.text = text
+    this.sources = sources
+  }
+
+  /** Sources keep their places in the text only where it is as it came. */
+  told(text: string): Event[] {
+    const sources = text === this.text ? this.sources : this.sources.map(withoutPlace)
+    return [{ type: 'text', choice: this.choice, text }, ...sources]
+  }
+}
+
+/**
+ * Holds each choice's text until the choice ends, and tells it in one piece, unless all of them are too long to heal.
+ * What is cited meanwhile comes behind it.
+ */
+class HeldAnswer {
+  /** Why a malformed text was passed on. */
+  skipped: HealingSkipped | undefined = undefined
+  readonly #tenant: string
+  readonly #lease: MemoryLease
+  readonly #aside: HealThreads
+  readonly #texts = new Map<number, string>()
+  readonly #cited = new Map<number, SourceEvent[]>()
+  /** Choices that are no longer held. */
+  readonly #passed = new Set<number>()
+  #held = 0
+  #leased = STEP
+  #small = SMALL
+
+  constructor(tenant: string, lease: MemoryLease, aside: HealThreads) {
+    this.#tenant = tenant
+    this.#lease = lease
+    this.#aside = aside
+  }
+
+  /** What can be told once a batch has come. */
+  pass(batch: readonly Event[]): Promise<Event[]> | Event[] {
+    const out: (Event | Held)[] = []
     for (const event of batch) {
-      if (event.type === 'text' && !long.has(event.choice)) {
-        const text = (texts.get(event.choice) ?? '') + event.text
-        texts.set(event.choice, text)
-        if (text.length <= LARGE) continue
-        long.add(event.choice)
-        texts.delete(event.choice)
-        out.push({ ...event, text }, ...(cited.get(event.choice) ?? []))
-        cited.delete(event.choice)
+      if (event.type === 'text' && !this.#passed.has(event.choice)) {
+        const text = (this.#texts.get(event.choice) ?? '') + event.text
+        this.#texts.set(event.choice, text)
+        const skipped = this.#grow(event.text.length)
+        if (!skipped) continue
+        this.skipped ??= skipped
+        this.#passed.add(event.choice)
+        out.push(...this.#original(event.choice))
       } else if (event.type === 'finish') {
         // What is said along with calls is no answer yet, and need not be JSON.
-        out.push(...(await told(event.choice, event.reason !== 'tool_calls')), event)
+        out.push(...(event.reason === 'tool_calls' ? this.#original(event.choice) : this.#taken(event.choice)), event)
       } else if (event.type === 'error') {
-        out.push(...[...texts].map(cut), ...[...cited.values()].flat(), event)
-        texts.clear()
-        cited.clear()
-      } else if (event.type === 'source' && texts.has(event.choice)) {
-        const sources = cited.get(event.choice) ?? []
+        // Of an answer that broke, what came is told as it came.
+        for (const held of [...this.#texts.keys()].flatMap(choice => this.#taken(choice))) {
+          out.push(...held.told(held.text))
+        }
+        out.push(event)
+      } else if (event.type === 'source' && this.#texts.has(event.choice)) {
+        const sources = this.#cited.get(event.choice) ?? []
         sources.push(event)
-        cited.set(event.choice, sources)
-      } else if ((event.type === 'tool' || event.type === 'phase') && texts.has(event.choice)) {
+        this.#cited.set(event.choice, sources)
+      } else if (event.type === 'tool' || event.type === 'phase') {
         // What was said before is no answer either, and stays before them.
-        out.push(...(await told(event.choice, false)), event)
+        out.push(...this.#original(event.choice), event)
       } else out.push(event)
     }
-    if (out.length > 0) yield out
+    return this.#settled(out)
   }
-  const rest = (await Promise.all([...texts.keys()].map(choice => told(choice)))).flat()
-  if (rest.length > 0) yield rest
+
+  end(): Promise<Event[]> | Event[] {
+    return this.#settled([...this.#texts.keys()].flatMap(choice => this.#taken(choice)))
+  }
+
+  /** Why so many characters more cannot be held. */
+  #grow(length: number): HealingSkipped | undefined {
+    this.#held += length
+    if (this.#held > LARGE) return 'too_long'
+    const wanted = Math.ceil((this.#held - this.#leased) / STEP) * STEP
+    if (wanted <= 0) return undefined
+    if (!this.#lease.grow(wanted * CHARACTER)) return 'busy'
+    this.#leased += wanted
+    return undefined
+  }
+
+  #original(choice: number): Event[] {
+    return this.#taken(choice).flatMap(held => held.told(held.text))
+  }
+
+  /** What is held of a choice, and no longer; none or one. */
+  #taken(choice: number): Held[] {
+    const text = this.#texts.get(choice)
+    if (text === undefined) return []
+    const held = new Held(choice, text, this.#cited.get(choice) ?? [])
+    this.#texts.delete(choice)
+    this.#cited.delete(choice)
+    this.#held -= text.length
+    return [held]
+  }
+
+  /** The texts in `out` are healed together. */
+  #settled(out: readonly (Event | Held)[]): Promise<Event[]> | Event[] {
+    const broken = out.filter(one => one instanceof Held && !isJson(one.text)) as Held[]
+    const tell = (healed: readonly string[] = []) =>
+      out.flatMap(one => (one instanceof Held ? one.told(healed[broken.indexOf(one)] ?? one.text) : one))
+    if (broken.length === 0) return tell()
+    const texts = broken.map(({ text }) => text)
+    const length = texts.reduce((sum, text) => sum + text.length, 0)
+    if (length <= this.#small || !this.#aside.available) {
+      this.#small -= length
+      return tell(texts.map(heal))
+    }
+    return this.#aside.heal(this.#tenant, texts).then(healed => {
+      if (typeof healed !== 'string') return tell(healed)
+      this.skipped ??= healed
+      return tell()
+    })
+  }
 }
 
 const withoutPlace = ({ start: _, end: _e, ...source }: SourceEvent): SourceEvent => source
-
-/** Of an answer that broke, what came is told as it came. */
-const cut = ([choice, text]: [number, string]): Event => ({ type: 'text', choice, text })

@@ -1,5 +1,6 @@
 /** The metrics port over prom-client, with a registry of its own: two gateways in one process do not mix. */
 import { type Aggregator, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import type { HealingSkipped } from '../core/exchange.ts'
 import type { Metrics } from '../core/ports.ts'
 import { counter, histogram, LagSummary } from './families.ts'
 import type { Lag } from './lag.ts'
@@ -80,6 +81,11 @@ export class PrometheusMetrics implements Metrics {
     closed: [],
     open: ['provider', 'model'],
   })
+  readonly #unhealed = counter(this.#registry, {
+    name: 'gateway_unhealed_answers_total',
+    help: 'Answers passed on as they came though the repair of their JSON was asked for, by the reason.',
+    closed: ['reason'],
+  })
   readonly #reloads = counter(this.#registry, {
     name: 'gateway_config_reloads_total',
     help: 'Loads of the configuration by result.',
@@ -145,6 +151,10 @@ export class PrometheusMetrics implements Metrics {
 
   unpriced(provider: string, model: string): void {
     this.#unpriced.of(provider, model).add(1)
+  }
+
+  unhealed(reason: HealingSkipped): void {
+    this.#unhealed.of(reason).add(1)
   }
 
   /** After every load, the first included. `version` is that of the snapshot in force, `at` Unix milliseconds. */

@@ -2,9 +2,12 @@
 import t from 'tap'
 import { errors } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
-import { heal, healAside } from '../../src/filters/heal.ts'
-import { healing } from '../../src/filters/healing.ts'
-import { eventsOf, exchange, text } from '../core/kit.ts'
+import { MemoryBudget } from '../../src/core/memory-budget.ts'
+import type { Services } from '../../src/core/ports.ts'
+import { heal } from '../../src/filters/heal.ts'
+import { HealThreads, type HealThreadsOptions } from '../../src/filters/heal-threads.ts'
+import { healed, healing, type Needed } from '../../src/filters/healing.ts'
+import { eventsOf, exchange, principal, text } from '../core/kit.ts'
 
 t.test('JSON is found and repaired, and nothing else is touched', async t => {
   const rows: [says: string, text: string, healed: string][] = [
@@ -28,9 +31,6 @@ t.test('JSON is found and repaired, and nothing else is touched', async t => {
     ['a comment', '{"a":1 /* one */}', '{"a":1 }'],
   ]
   for (const [says, given, healed] of rows) t.equal(heal(given), healed, says)
-  const huge = `{"a":"${'x'.repeat(1024 * 1024)}",}`
-  t.equal(await healAside(huge), huge, 'what would take long stays as it is')
-  t.equal(await healAside('{a: 1}'), '{"a": 1}')
 })
 
 t.test('a fence inside of the JSON is a piece of it, and one around it may name any language', async t => {
@@ -59,11 +59,22 @@ t.test('a fence inside of the JSON is a piece of it, and one around it may name 
 })
 
 const asked = { plugins: [{ id: 'response-healing' }], response_format: { type: 'json_object' } }
-const finish = (choice = 0): Event => ({ type: 'finish', choice, reason: 'stop' })
+const ended = (choice = 0): Event => ({ type: 'finish', choice, reason: 'stop' })
+
+/** What the filter needs, and what it says of answers that it could not heal. */
+function services(bytes = 1024 * 1024 * 1024) {
+  const unhealed: string[] = []
+  const logged: object[] = []
+  const memory = new MemoryBudget(bytes, { memory: () => 0 })
+  const log = { warn: (fields: object) => void logged.push(fields) }
+  const metrics = { unhealed: (reason: string) => void unhealed.push(reason) }
+  const given: Needed = { memory, log, metrics }
+  return { given, memory, unhealed, logged }
+}
 
 async function passed(request: object, ...batches: Event[][]): Promise<Event[][]> {
   const ex = exchange({ request: { model: 'm', messages: [], ...request } })
-  const filter = healing.create({}, undefined as never)
+  const filter = healing.create({}, services().given as Services)
   const reply = await filter.handle!(ex, async () => ({ status: 200, headers: [], events: eventsOf(...batches) }))
   const out: Event[][] = []
   for await (const batch of reply.events) out.push([...batch])
@@ -85,13 +96,13 @@ t.test('a text that was cut off keeps all that came, and JSON is found among wor
 
 t.test('an answer is held until it ends, and told in one piece', async t => {
   const usage: Event = { type: 'usage', usage: { prompt: 1 } }
-  const batches = [[text('{"a"')], [text(':1,}'), usage], [finish()]]
-  t.strictSame(await passed(asked, ...batches), [[usage], [text('{"a":1}'), finish()]])
-  t.strictSame(await passed({ ...asked, stream: true }, ...batches), [[usage], [text('{"a":1}'), finish()]])
-  const two = [[text('[1,', 0), text('[2,', 1)], [finish(1)], [finish(0)]]
+  const batches = [[text('{"a"')], [text(':1,}'), usage], [ended()]]
+  t.strictSame(await passed(asked, ...batches), [[usage], [text('{"a":1}'), ended()]])
+  t.strictSame(await passed({ ...asked, stream: true }, ...batches), [[usage], [text('{"a":1}'), ended()]])
+  const two = [[text('[1,', 0), text('[2,', 1)], [ended(1)], [ended(0)]]
   const apart = [
-    [text('[2]', 1), finish(1)],
-    [text('[1]', 0), finish(0)],
+    [text('[2]', 1), ended(1)],
+    [text('[1]', 0), ended(0)],
   ]
   t.strictSame(await passed({ ...asked, n: 2 }, ...two), apart, 'each choice for itself')
   t.strictSame(await passed(asked, [text('[1,')]), [[text('[1]')]], 'also without a finish')
@@ -105,8 +116,8 @@ t.test('places in a text that was healed are places no more', async t => {
     ...(start !== undefined && { start, end: start + 1 }),
   })
   const flat = async (...batches: Event[][]) => (await passed(asked, ...batches)).flat()
-  t.strictSame(await flat([text('{"a":1,}'), source(1)], [finish()]), [text('{"a":1}'), source(), finish()])
-  const sound = [text('{"a":1}'), source(1), source(2), finish()]
+  t.strictSame(await flat([text('{"a":1,}'), source(1)], [ended()]), [text('{"a":1}'), source(), ended()])
+  const sound = [text('{"a":1}'), source(1), source(2), ended()]
   t.strictSame(await flat(sound), sound, 'sound JSON stays as it is')
   const broken: Event = { type: 'error', error: errors.truncated() }
   t.strictSame(await flat([text('[1,'), source(0)], [broken]), [text('[1,'), source(0), broken])
@@ -125,7 +136,7 @@ t.test('answers pass untouched where nothing was asked', async t => {
     { plugins, response_format: { type: 'text' } },
     { ...asked, stream: true, n: 2 },
   ]) {
-    t.strictSame(await passed(request, [text('[1,')], [finish()]), [[text('[1,')], [finish()]], JSON.stringify(request))
+    t.strictSame(await passed(request, [text('[1,')], [ended()]), [[text('[1,')], [ended()]], JSON.stringify(request))
   }
 })
 
@@ -133,13 +144,122 @@ t.test('text before calls, or of another phase, is no answer: it is told as it i
   const tool: Event = { type: 'tool', choice: 0, index: 0, id: 'x', name: 'f', args: '{}' }
   const phase = (phase: 'commentary' | 'final_answer'): Event => ({ type: 'phase', choice: 0, phase })
   const flat = async (...batches: Event[][]) => (await passed(asked, ...batches)).flat()
-  const called = [tool, { ...finish(), reason: 'tool_calls' } as Event]
+  const called = [tool, { ...ended(), reason: 'tool_calls' } as Event]
   t.strictSame(await flat([text('Let me '), text('look [up')], called), [text('Let me look [up'), ...called])
-  t.strictSame(await flat([phase('commentary'), text('On [it')], [phase('final_answer'), text('{a: 1}'), finish()]), [
+  t.strictSame(await flat([phase('commentary'), text('On [it')], [phase('final_answer'), text('{a: 1}'), ended()]), [
     phase('commentary'),
     text('On [it'),
     phase('final_answer'),
     text('{"a": 1}'),
-    finish(),
+    ended(),
   ])
+})
+
+/** Threads that heal only when the test says so. */
+function threads(options: HealThreadsOptions = {}) {
+  const running: {
+    texts: readonly string[]
+    done: (texts: readonly string[]) => void
+    fail: (error: Error) => void
+  }[] = []
+  const counts = { started: 0, stopped: 0 }
+  const start = () => {
+    counts.started++
+    return {
+      run: (texts: readonly string[]) =>
+        new Promise<readonly string[]>((done, fail) => void running.push({ texts, done, fail })),
+      stop: () => void counts.stopped++,
+    }
+  }
+  const aside = new HealThreads({ start, ...options })
+  /** Lets a thread end its work. */
+  const finish = async (at = 0) => {
+    const [job] = running.splice(at, 1)
+    job!.done(job!.texts.map(heal))
+    await new Promise(resolve => setImmediate(resolve))
+  }
+  return { aside, running, counts, finish }
+}
+const broken = (length: number) => `{"a":"${'x'.repeat(length)}",}`
+
+t.test(
+  'the work of one answer is bounded together: what is more than a little is done in a thread, at once',
+  async t => {
+    const { aside, running, finish } = threads()
+    const { given, memory } = services()
+    const all = Array.from({ length: 100 }, (_, choice) => text(broken(8000), choice))
+    const ends = all.map((_, choice) => ended(choice))
+    const events = healed(exchange({ principal }), eventsOf(all, ends), given, aside)
+    const next = events.next()
+    await new Promise(resolve => setImmediate(resolve))
+    t.strictSame(
+      running.map(({ texts }) => texts.length),
+      [100],
+      'all choices together',
+    )
+    t.ok(memory.used > 1024 * 1024, 'what is held of them takes memory')
+    await finish()
+    const { value } = (await next) as { value: Event[] }
+    t.equal(value.filter(event => event.type === 'text' && JSON.parse(event.text)).length, 100)
+    t.ok((await events.next()).done)
+    t.equal(memory.used, 0)
+    const small = Array.from({ length: 4 }, (_, choice) => text(broken(1100), choice))
+    const inTurn = healed(
+      exchange({ principal }),
+      eventsOf(...small.map((one, choice) => [one, ended(choice)])),
+      given,
+      aside,
+    )
+    for (let choice = 0; choice < 4; choice++) {
+      const piece = inTurn.next()
+      await new Promise(resolve => setImmediate(resolve))
+      t.equal(running.length, choice < 3 ? 0 : 1, 'small ones are healed here until they are many')
+      if (running.length > 0) await finish()
+      const [told] = ((await piece) as { value: Event[] }).value
+      t.ok(told?.type === 'text' && JSON.parse(told.text))
+    }
+  },
+)
+
+t.test('three large answers of one organization do not keep those of another one from being healed', async t => {
+  const { aside, running, finish } = threads()
+  const results: string[] = []
+  const ask = (org: string) =>
+    void aside.heal(org, [broken(9000)]).then(got => results.push(`${org} ${typeof got === 'string' ? got : 'healed'}`))
+  for (let count = 0; count < 3; count++) ask('a')
+  ask('b')
+  await new Promise(resolve => setImmediate(resolve))
+  t.equal(running.length, 2, 'one thread for each')
+  await finish(1)
+  t.strictSame(results, ['b healed'])
+  for (let count = 0; count < 3; count++) await finish()
+  t.strictSame(results, ['b healed', 'a healed', 'a healed', 'a healed'], 'and the others wait')
+})
+
+t.test('what could not be healed is told by the answer, the log and a metric', async t => {
+  const rows: [reason: string, options: HealThreadsOptions, bytes: number, length: number, fail?: true][] = [
+    ['timeout', { workMs: 1 }, 1e9, 9000],
+    ['busy', { queue: 0, threads: 0 }, 1e9, 9000],
+    ['busy', { waitMs: 1, threads: 0 }, 1e9, 9000],
+    ['busy', {}, 1024, 100_000],
+    ['failed', {}, 1e9, 9000, true],
+    ['too_long', {}, 1e9, 1024 * 1024],
+  ]
+  for (const [reason, options, bytes, length, fails] of rows) {
+    const { aside, running, counts } = threads(options)
+    const { given, unhealed, logged } = services(bytes)
+    const ex = exchange({ principal })
+    const out: Event[] = []
+    const events = healed(ex, eventsOf([text(broken(length))], [ended()]), given, aside)
+    const reading = (async () => {
+      for await (const batch of events) out.push(...batch)
+    })()
+    await new Promise(resolve => setImmediate(resolve))
+    if (fails) running[0]!.fail(new Error('out of memory'))
+    await reading
+    t.strictSame(out, [text(broken(length)), ended()], `${reason}: it is passed on as it came`)
+    t.equal(ex.healingSkipped, reason)
+    t.strictSame([unhealed, logged.length], [[reason], 1])
+    t.equal(counts.stopped, reason === 'timeout' || fails ? 1 : 0, 'a thread that is late or broken is not used again')
+  }
 })

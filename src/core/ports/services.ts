@@ -1,6 +1,6 @@
 /** What filters and endpoints are given besides the stores of money and keys. */
 import type { Event } from '../event.ts'
-import type { Replayed } from '../exchange.ts'
+import type { HealingSkipped, Replayed } from '../exchange.ts'
 import type { MemoryBudget } from '../memory-budget.ts'
 import type { Policies } from '../policy.ts'
 import type { KeyStore, SessionStore } from './keys.ts'
@@ -52,6 +52,8 @@ export interface Metrics {
   /** Requests that wait for a place. */
   waiting(delta: 1 | -1): void
   unpriced(provider: string, model: string): void
+  /** An answer was passed on as it came, though the repair of its JSON was asked for. */
+  unhealed(reason: HealingSkipped): void
 }
 
 export interface Log {
