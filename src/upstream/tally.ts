@@ -36,7 +36,7 @@ export class Tally {
     for (const event of events) {
       switch (event.type) {
         case 'text':
-          told += event.text.length
+          // It passes on, however much of it there is.
           break
         case 'reasoning':
           told += event.signature === undefined && event.data === undefined ? event.text.length : characters
