@@ -36,7 +36,7 @@ const primary: Channel<PrimaryCalls> = new Channel(
     explain: question => explainRoute(worker!.parts.manager.current, worker!.parts.services, question),
     recall: ({ key, windowMs }) => counters.recall(key, windowMs),
     pins: pins => sharedPins.learn(pins),
-    cool: ({ key, ms }) => circuits.learn(key, ms),
+    cool: circuit => circuits.learn(circuit),
     found: lists => worker!.parts.found.replace(lists),
     drain: () => stop(),
     hurry: () => worker?.hurry(),
@@ -48,7 +48,7 @@ const counters = new LeasedCounters({
   enter: (key, limit) => primary.call('enter', { key, limit }, Number.POSITIVE_INFINITY),
   leave: key => primary.tell('leave', key),
 })
-const circuits = new SharedCircuits(new MemoryCircuits(), (key, ms) => primary.tell('cool', { key, ms }))
+const circuits = new SharedCircuits(new MemoryCircuits(), circuit => primary.tell('cool', circuit))
 const sharedPins = new SharedPins(new MemoryPins(), pins => primary.tell('pins', pins))
 
 interface Worker {

@@ -59,6 +59,8 @@ export interface Marks {
   answered: number
   firstToken: number
   end: number
+  /** Not a moment, but for how long the client was waited for, so that no more was read of the provider. */
+  stalled: number
 }
 
 export interface ExchangeInit {
@@ -175,7 +177,7 @@ export class Exchange {
     this.peer = init.peer ?? ''
     this.#body = init.body
     const start = performance.now()
-    this.marks = { start, read: start, sent: 0, answered: 0, firstToken: 0, end: 0 }
+    this.marks = { start, read: start, sent: 0, answered: 0, firstToken: 0, end: 0, stalled: 0 }
   }
 
   header(name: string): string | undefined {

@@ -41,7 +41,7 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
       if (out) {
         head()
         const drained = sink.write(out)
-        if (drained) await drained
+        if (drained) await stall(ex, drained)
       }
       if (ex.signal.reason) throw ex.signal.reason
       if (ex.failure && !started && !sink.begun) throw ex.failure
@@ -62,6 +62,13 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
     else refuse(route, ex, error, sink)
   }
   ex.marks.end = performance.now()
+}
+
+/** The time that a client takes to catch up says nothing of its provider. */
+async function stall({ marks }: Exchange, drained: Promise<void>): Promise<void> {
+  const from = performance.now()
+  await drained
+  marks.stalled += performance.now() - from
 }
 
 /** The events before the first error; what comes after it is not the client's. */

@@ -1,4 +1,5 @@
 /** Chooses the targets of a request and tries them in turn: the whole of failover. */
+import { LRUCache } from 'lru-cache'
 import { asError, type GatewayError } from '../core/error.ts'
 import type { Attempt, Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
@@ -12,6 +13,7 @@ import { Health } from '../routing/health.ts'
 import { errorType, exhausted, isBeyondWire, isFull } from '../routing/outcome.ts'
 import { type Settings, settings } from '../routing/settings.ts'
 import { standingOf } from '../routing/standing.ts'
+import { tenantOf, viewerOf } from '../routing/tenant.ts'
 
 export const route: FilterFactory<Settings> = {
   name: 'route',
@@ -28,9 +30,9 @@ export const route: FilterFactory<Settings> = {
       async handle(ex, next) {
         await ex.input()
         const choice = chooser.choose(ex)
-        const course = new Course(choice, standing)
+        const course = new Course(choice, standing, viewerOf(ex))
         let step = course.next()!
-        const budget = budgets.of(step.target)
+        const budget = budgets.of(step.target, tenantOf(ex))
         budget.earn()
         const failures: GatewayError[] = []
         for (let renewed = false; ; ) {
@@ -41,12 +43,12 @@ export const route: FilterFactory<Settings> = {
           const due = health.began(step, ex)
           try {
             const reply = await next()
-            health.answered(step)
+            health.answered(step, ex)
             chooser.keep(choice, step.candidate)
             ex.attempts.push(new Answered(ex, step, reply.status))
             return reply
           } catch (thrown) {
-            health.gaveUp(step, due)
+            health.gaveUp(step, due, ex)
             const error = asError(thrown)
             // Without it nobody was asked: a limit, a missing price or a wire kept the request here.
             if (error.upstreamStatus !== undefined) {
@@ -55,13 +57,13 @@ export const route: FilterFactory<Settings> = {
             }
             failures.push(error)
             if (!error.failover || ex.signal.aborted) {
-              health.left(step)
+              health.left(step, ex)
               throw error
             }
             // A socket that had gone stale tells nothing of the provider: once, a fresh one is tried.
             if (error.stale && !renewed && ex.attempts.length < options.attempts) {
               renewed = true
-              health.left(step)
+              health.left(step, ex)
               continue
             }
             const whose = health.failed(step, ex, error, performance.now() - began)
@@ -88,22 +90,25 @@ export const route: FilterFactory<Settings> = {
 const isLate = ({ marks }: Exchange, { target }: Step): boolean =>
   performance.now() - marks.read >= target.provider.timeouts.total
 
-/** Each model has its own: nobody's outage takes away the retries of another one. */
+/** Those that are remembered; a new one has its reserve. */
+const MAX_BUDGETS = 10_000
+
+/** Each model has its own for each organization: no outage, and no tenant, takes away the retries of another one. */
 class Budgets {
   readonly #options: Settings
-  /** By what the model is counted as. */
-  readonly #budgets = new Map<string, RetryBudget>()
+  /** By organization and what the model is counted as. */
+  readonly #budgets = new LRUCache<string, RetryBudget>({ max: MAX_BUDGETS })
 
   constructor(options: Settings) {
     this.#options = options
   }
 
-  of({ mapping: { model } }: Target): RetryBudget {
-    const series = seriesOf(model)
-    let budget = this.#budgets.get(series)
+  of({ mapping: { model } }: Target, org: string): RetryBudget {
+    const key = `${org} ${seriesOf(model)}`
+    let budget = this.#budgets.get(key)
     if (!budget) {
       budget = new RetryBudget(this.#options.retry.budget, this.#options.retry.reserve)
-      this.#budgets.set(series, budget)
+      this.#budgets.set(key, budget)
     }
     return budget
   }

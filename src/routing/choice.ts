@@ -8,6 +8,7 @@ import { type Group, groupsOf, type Ranked, Ranking, strategyOf } from './rankin
 import type { Settings } from './settings.ts'
 import { type Standing, standingOf } from './standing.ts'
 import { preferenceKey, sessionKey } from './sticky.ts'
+import { tenantOf, viewerOf } from './tenant.ts'
 
 export interface Choice extends Order {
   readonly reason: Reason
@@ -52,10 +53,12 @@ export class Chooser {
   #pinned(ex: Exchange, groups: Group[], failover: boolean): Choice {
     const { low_uptime: low, low_uptime_requests: least } = this.#settings.thresholds
     const own = groups.length > 1 ? this.#ranking.rank(ex, groups, false) : groups
-    const isUp = groups.some(group => this.#isUp(group))
-    const uptime = Math.max(...groups.map(({ candidate }) => this.#uptime(candidate, least)))
+    const org = viewerOf(ex)
+    const isUp = groups.some(group => this.#isUp(group, org))
+    const uptime = Math.max(...groups.map(({ candidate }) => this.#uptime(candidate, org, least)))
     if (failover && (!isUp || uptime < low)) {
-      const doesBetter = (group: Group) => (!isUp && this.#isUp(group)) || this.#uptime(group.candidate, least) > uptime
+      const doesBetter = (group: Group) =>
+        (!isUp && this.#isUp(group, org)) || this.#uptime(group.candidate, org, least) > uptime
       const others = groupsOf(plan(ex, { auto: [], unpinned: true })).filter(
         group => group.candidate.mapping.provider.id !== ex.requestedProvider && doesBetter(group),
       )
@@ -68,15 +71,15 @@ export class Chooser {
     return { ranked: own, reason: 'direct-provider-specified', failover }
   }
 
-  /** Tokens per second, as far as it was measured. */
+  /** Tokens per second, as far as it was measured; as everybody sees it, since answers are charged by it. */
   speedOf(candidate: Candidate): number {
-    return this.#ranking.read(candidate)?.throughput ?? this.#settings.thresholds.default_throughput
+    return this.#ranking.read(candidate, null)?.throughput ?? this.#settings.thresholds.default_throughput
   }
 
   #sessions(ex: Exchange, ranked: Ranked[], key: string, mayLeave: boolean): Choice {
     const { uptime } = this.#settings.session
     const failover = mayLeave && this.#settings.session.failover
-    const pinned = this.#holder(key, ranked, uptime)
+    const pinned = this.#holder(key, ranked, uptime, viewerOf(ex))
     if (!pinned)
       return { ...this.#steady(ex, ranked), failover, session: { key, offer: undefined, tenant: tenantOf(ex) } }
     const session = { key, offer: pinned.candidate.key, tenant: tenantOf(ex) }
@@ -89,7 +92,7 @@ export class Chooser {
     // Before the best one has been measured there is nothing to compare others with.
     if (ranked[0]!.facts.uptime !== undefined && random() < exploration) {
       const { model } = ranked[0]!.candidate.mapping
-      const able = ranked.filter(one => one.candidate.mapping.model === model && this.#isUp(one))
+      const able = ranked.filter(one => one.candidate.mapping.model === model && this.#isUp(one, viewerOf(ex)))
       const one = able[Math.floor(random() * able.length)]
       if (one) return { ranked: led(one, ranked), reason: 'random-exploration', failover }
     }
@@ -99,13 +102,13 @@ export class Chooser {
   /** The provider that a model prefers, while it is nearly the best; else the best, which is preferred from then on. */
   #steady(ex: Exchange, ranked: Ranked[]): Pick<Choice, 'ranked' | 'reason'> {
     const { enabled, uptime, margin, ttl } = this.#settings.preference
-    const best = ranked.find(one => this.#isUp(one))
+    const best = ranked.find(one => this.#isUp(one, viewerOf(ex)))
     if (!enabled || !best) return { ranked, reason: 'weighted-score' }
     const { model } = best.candidate.mapping
     // Each organization has its own, since each measures for itself too.
     const tenant = tenantOf(ex)
     const key = `${preferenceKey(model, strategyOf(ex), ex.streaming)} ${tenant}`
-    const preferred = this.#holder(key, ranked, uptime)
+    const preferred = this.#holder(key, ranked, uptime, viewerOf(ex))
     if (preferred && preferred.score.total <= best.score.total + margin) {
       return { ranked: led(preferred, ranked), reason: 'stable-preferred' }
     }
@@ -119,26 +122,24 @@ export class Chooser {
   }
 
   /** Who is pinned under a key, while it is up and a candidate. */
-  #holder(key: string, ranked: Ranked[], uptime: number): Ranked | undefined {
+  #holder(key: string, ranked: Ranked[], uptime: number, org: string | null): Ranked | undefined {
     const pinned = this.#known.pins.get(key)
     if (pinned === undefined) return undefined
     const found = ranked.find(({ candidate }) => candidate.key === pinned)
-    return found && this.#isUp(found) && this.#uptime(found.candidate) >= uptime ? found : undefined
+    return found && this.#isUp(found, org) && this.#uptime(found.candidate, org) >= uptime ? found : undefined
   }
 
   /** Neither it nor all of its credentials are left alone. */
-  #isUp({ candidate, targets }: Group): boolean {
-    if (this.#standing.state(candidate.key) === 'open') return false
-    return targets.some(target => this.#standing.state(stepOf(target).key) !== 'open')
+  #isUp({ candidate, targets }: Group, org: string | null): boolean {
+    if (this.#standing.state(candidate.key, org) === 'open') return false
+    return targets.some(target => this.#standing.state(stepOf(target).key, org) !== 'open')
   }
 
   /** Percent; of those who were hardly tried, the default. */
-  #uptime(candidate: Candidate, least?: number): number {
-    return this.#ranking.uptime(this.#ranking.read(candidate), least) ?? this.#settings.thresholds.default_uptime
+  #uptime(candidate: Candidate, org: string | null, least?: number): number {
+    return this.#ranking.uptime(this.#ranking.read(candidate, org), least) ?? this.#settings.thresholds.default_uptime
   }
 }
-
-const tenantOf = ({ principal }: Exchange): string => principal?.orgId ?? ''
 
 /** The same candidates, with one of them in front. */
 const led = (one: Ranked, all: readonly Ranked[]): Ranked[] => [one, ...all.filter(other => other !== one)]

@@ -14,13 +14,16 @@ export interface Order {
 
 export class Course {
   readonly #standing: Pick<Standing, 'state' | 'failing'>
+  readonly #org: string | null
   readonly #failover: boolean
   #left: Step[] = []
   /** Candidates that have failed this request, whoever's the credential was. */
   readonly #failed: Candidate[] = []
 
-  constructor({ ranked, failover }: Order, standing: Pick<Standing, 'state' | 'failing'>) {
+  /** `org` is whose view of the targets counts; null is everybody's. */
+  constructor({ ranked, failover }: Order, standing: Pick<Standing, 'state' | 'failing'>, org: string | null) {
     this.#standing = standing
+    this.#org = org
     this.#failover = failover
     for (const { targets } of ownFirst(ranked)) for (const target of targets) this.#left.push(stepOf(target))
   }
@@ -59,11 +62,13 @@ export class Course {
   /** Whether nothing speaks against a target: to retry there feeds no outage. */
   isSound(step: Step): boolean {
     const { candidate, key } = step
-    return !this.#failed.includes(candidate) && !this.#standing.failing(candidate.key) && !this.#standing.failing(key)
+    if (this.#failed.includes(candidate)) return false
+    return !this.#standing.failing(candidate.key, this.#org) && !this.#standing.failing(key, this.#org)
   }
 
   #doubt({ candidate, key }: Step): number {
     if (this.#failed.includes(candidate)) return 2
-    return this.#standing.state(candidate.key) === 'open' || this.#standing.state(key) === 'open' ? 1 : 0
+    const isOpen = (at: string) => this.#standing.state(at, this.#org) === 'open'
+    return isOpen(candidate.key) || isOpen(key) ? 1 : 0
   }
 }

@@ -26,7 +26,7 @@ export function explainRoute(snapshot: Snapshot, memory: Memory, question: Route
   const ex = exchangeFor(snapshot, route, question)
   const pins = { get: (key: string) => memory.pins.get(key), set() {} }
   const choice = new Chooser(settings, { ...memory, pins, random: () => 1 }).choose(ex)
-  const course = new Course(choice, standingOf(memory.circuits))
+  const course = new Course(choice, standingOf(memory.circuits), null)
   const places: string[] = []
   for (let step = course.next(); step; step = course.next()) {
     if (!places.includes(step.candidate.key)) places.push(step.candidate.key)
@@ -87,8 +87,8 @@ function explained(
     uptime: facts.uptime ?? null,
     throughput: facts.throughput ?? null,
     latency: facts.latency ?? null,
-    circuit: standingOf(circuits).state(candidate.key),
-    openMs: Math.ceil(circuits.openMs(candidate.key)),
+    circuit: standingOf(circuits).state(candidate.key, null),
+    openMs: Math.ceil(circuits.openMs(candidate.key, null)),
     terms,
     base,
     priorityPenalty,

@@ -6,6 +6,7 @@ import type { CircuitPolicy, History, Sample, Services } from '../core/ports.ts'
 import type { Step } from './candidate.ts'
 import { circuitPolicyOf, historyOf, type Settings } from './settings.ts'
 import { type Standing, standingOf } from './standing.ts'
+import { tenantOf } from './tenant.ts'
 import { type Blame, blame } from './verdict.ts'
 
 export class Health {
@@ -26,34 +27,37 @@ export class Health {
   /** Gives back when its answer is due, which `gaveUp` wants to know. */
   began(step: Step, ex: Exchange): number {
     const { candidate, key } = step
-    this.#services.circuits.begin(candidate.key)
-    this.#services.circuits.begin(key)
-    return isStreamed(step, ex) ? this.#standing.began(candidate.key, this.#patience(candidate.key)) : 0
+    const org = tenantOf(ex)
+    this.#services.circuits.begin(candidate.key, org)
+    this.#services.circuits.begin(key, org)
+    return isStreamed(step, ex) ? this.#standing.began(candidate.key, this.#patience(candidate.key, org), org) : 0
   }
 
   /** Nobody waits any more for the answer of an attempt. */
-  gaveUp({ candidate }: Step, due: number): void {
-    this.#standing.ended(candidate.key, due)
+  gaveUp({ candidate }: Step, due: number, ex: Exchange): void {
+    this.#standing.ended(candidate.key, due, tenantOf(ex))
   }
 
   /** An answer has begun: enough of a probe. Failures are forgotten when it is whole, which `ended` tells. */
-  answered({ candidate, key }: Step): void {
+  answered({ candidate, key }: Step, ex: Exchange): void {
     const { circuits } = this.#services
+    const org = tenantOf(ex)
     this.#standing.answered(candidate.key)
-    for (const at of [candidate.key, key]) if (circuits.state(at) !== 'closed') circuits.succeeded(at)
+    for (const at of [candidate.key, key]) if (circuits.state(at, org) !== 'closed') circuits.succeeded(at, org)
   }
 
   /** There was no answer, and that speaks against nobody. */
-  left({ candidate, key }: Step): void {
-    this.#services.circuits.left(candidate.key)
-    this.#services.circuits.left(key)
+  left({ candidate, key }: Step, ex: Exchange): void {
+    const org = tenantOf(ex)
+    this.#services.circuits.left(candidate.key, org)
+    this.#services.circuits.left(key, org)
   }
 
   /** There was no answer. `ms` is how long the provider was waited for. */
   failed(step: Step, ex: Exchange, error: GatewayError, ms: number): Blame {
     const whose = inTime(step, ex, error, ms) ? blame(error) : 'none'
-    this.#judge(step, whose, error)
-    if (whose === 'provider') this.#services.measurements.add(step.candidate.key, { ok: false })
+    this.#judge(step, whose, error, ex)
+    if (whose === 'provider') this.#services.measurements.add(step.candidate.key, { ok: false }, tenantOf(ex))
     return whose
   }
 
@@ -62,43 +66,48 @@ export class Health {
     const { failure, outcome, marks } = ex
     const late = marks.end - marks.read >= step.target.provider.timeouts.total - SLACK_MS
     const whose = outcome === 'error' && failure && !late ? blame(failure) : 'none'
-    if (whose !== 'none') this.#judge(step, whose, failure!)
-    else for (const at of [step.candidate.key, step.key]) this.#services.circuits.succeeded(at)
+    const org = tenantOf(ex)
+    if (whose !== 'none') this.#judge(step, whose, failure!, ex)
+    else for (const at of [step.candidate.key, step.key]) this.#services.circuits.succeeded(at, org)
     const ok = outcome === 'ok' ? true : whose === 'provider' ? false : undefined
-    this.#services.measurements.add(step.candidate.key, { ok, ...speedOf(step, ex) })
+    this.#services.measurements.add(step.candidate.key, { ok, ...speedOf(step, ex) }, org)
   }
 
-  #judge(step: Step, whose: Blame, { retryAfterMs, upstreamStatus }: GatewayError): void {
+  #judge(step: Step, whose: Blame, { retryAfterMs, upstreamStatus }: GatewayError, ex: Exchange): void {
     const { circuits, log } = this.#services
     const { candidate, key } = step
+    const org = tenantOf(ex)
     const at = whose === 'provider' ? candidate.key : key
-    this.left(step)
+    this.left(step, ex)
     if (whose === 'none') return
     const policy = this.#policy
+    const isBreaking = whose === 'provider' && this.#isBreaking(candidate.key, org)
     const opened =
-      whose === 'credential' || (whose === 'provider' && this.#isBreaking(candidate.key))
-        ? circuits.trip(at, policy)
-        : circuits.failed(at, policy)
-    if (retryAfterMs !== undefined) circuits.cool(at, Math.min(retryAfterMs, policy.maxMs))
-    if (opened) {
-      const what = whose === 'provider' ? 'a provider' : 'a credential'
-      log.warn({ offer: at, status: upstreamStatus }, `${what} that fails is left alone for a while`)
-    }
+      whose === 'credential' || isBreaking ? circuits.trip(at, policy, org) : circuits.failed(at, policy, org)
+    const cooled = retryAfterMs === undefined ? undefined : circuits.cool(at, Math.min(retryAfterMs, policy.maxMs), org)
+    const tripped = isBreaking && this.#isBreaking(candidate.key, null) ? circuits.trip(at, policy, null) : undefined
+    if (!opened) return
+    const organization = [opened, cooled, tripped].includes('everyone') ? undefined : org
+    const what = whose === 'provider' ? 'a provider' : 'a credential'
+    log.warn({ offer: at, organization, status: upstreamStatus }, `${what} that fails is left alone for a while`)
   }
 
   /** Milliseconds after which the first piece of a stream is late, by what is usual. */
-  #patience(key: string): number {
-    const usual = this.#services.measurements.read(key, this.#history)?.latency
+  #patience(key: string, org: string): number {
+    const usual = this.#services.measurements.read(key, this.#history, org)?.latency
     return Math.max(LATE_MS, LATE_FACTOR * (usual ?? this.#settings.thresholds.default_latency))
   }
 
-  /** Too large a share of the last minute's attempts failed; the one that is judged is not counted yet. */
-  #isBreaking(key: string): boolean {
+  /**
+   * Too large a share of the last minute's attempts failed, as an organization sees it, or with null as at least two
+   * of them do; the one that is judged is not counted yet.
+   */
+  #isBreaking(key: string, org: string | null): boolean {
     const { ratio, min_requests } = this.#settings.circuit
-    const lately = this.#services.measurements.read(key, this.#history)?.lately
-    return (
-      lately !== undefined && lately.requests + 1 >= min_requests && lately.errors + 1 > ratio * (lately.requests + 1)
-    )
+    const known = this.#services.measurements.read(key, this.#history, org)
+    if (known === undefined || (org === null && known.organizations < 2)) return false
+    const { requests, errors } = known.lately
+    return requests + 1 >= min_requests && errors + 1 > ratio * (requests + 1)
   }
 }
 
@@ -122,16 +131,20 @@ const SLACK_MS = 5
 const LATE_FACTOR = 3
 const LATE_MS = 1000
 
+/** Share of its time that a stream may have waited for its client and still be timed. */
+const MOST_STALLED = 0.05
+
 const isStreamed = ({ target }: Step, { streaming }: Exchange): boolean =>
   streaming && target.mapping.supports.has('streaming')
 
 function speedOf(step: Step, ex: Exchange): Pick<Sample, 'firstTokenMs' | 'tokensPerSecond'> {
   const { marks, usage, outcome } = ex
   const streamed = isStreamed(step, ex)
-  const seconds = ((streamed ? marks.end : marks.answered) - marks.sent) / 1000
+  const ms = (streamed ? marks.end : marks.answered) - marks.sent
   const tokens = usage.completion ?? 0
+  const isTimed = outcome === 'ok' && tokens > 0 && ms > 0 && marks.stalled <= MOST_STALLED * ms
   return {
     firstTokenMs: streamed ? marks.answered - marks.sent : undefined,
-    tokensPerSecond: outcome === 'ok' && tokens > 0 && seconds > 0 ? tokens / seconds : undefined,
+    tokensPerSecond: isTimed ? (1000 * tokens) / ms : undefined,
   }
 }

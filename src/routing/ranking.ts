@@ -15,6 +15,7 @@ import {
   weightsFor,
 } from './score.ts'
 import { historyOf, type Settings } from './settings.ts'
+import { viewerOf } from './tenant.ts'
 
 /** A candidate with its targets. */
 export interface Group {
@@ -66,7 +67,7 @@ export class Ranking {
       const { mapping, image } = groups[from]!.candidate
       while (to < groups.length && groups[to]!.candidate.mapping.model === mapping.model) to++
       const weights = this.#weightsFor({ strategy: strategyOf(ex), streaming: ex.streaming, long, image })
-      for (const one of this.#scored(groups, from, to, weights, promptTokens, long || session)) ranked.push(one)
+      for (const one of this.#scored(groups, from, to, weights, ex, long || session)) ranked.push(one)
     }
     return ranked
   }
@@ -77,14 +78,16 @@ export class Ranking {
     from: number,
     to: number,
     weights: Weights,
-    promptTokens: number,
+    ex: Exchange,
     cached: boolean,
   ): Ranked[] {
+    const { promptTokens } = ex
+    const org = viewerOf(ex)
     const measured: (Measured | undefined)[] = []
     const facts: Facts[] = []
     for (let index = from; index < to; index++) {
       const { candidate } = groups[index]!
-      const known = this.read(candidate)
+      const known = this.read(candidate, org)
       measured.push(known)
       facts.push({
         price: priceOf(candidate, promptTokens, cached, this.#settings),
@@ -111,8 +114,8 @@ export class Ranking {
     return this.#weights[at]!
   }
 
-  read(candidate: Candidate): Measured | undefined {
-    return this.#measurements.read(candidate.key, this.#history)
+  read(candidate: Candidate, org: string | null): Measured | undefined {
+    return this.#measurements.read(candidate.key, this.#history, org)
   }
 
   /** Percent; undefined while there are fewer attempts than `least`. */

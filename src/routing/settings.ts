@@ -118,7 +118,7 @@ export const settings = s.object({
 export type Settings = Infer<typeof settings>
 
 /** In whole minutes; at least the one that runs, `recent` at least `newest`. Equal settings give the same object. */
-export function historyOf({ history }: Settings): History {
+export function historyOf({ history, thresholds }: Settings): History {
   const minutes = (ms: number) => Math.min(MAX_MINUTES, Math.max(1, Math.round(ms / 60_000)))
   const newest = minutes(history.newest)
   const made = {
@@ -128,6 +128,8 @@ export function historyOf({ history }: Settings): History {
     newestWeight: history.newest_weight,
     recentWeight: history.recent_weight,
     restWeight: history.rest_weight,
+    usualLatency: thresholds.default_latency,
+    usualThroughput: thresholds.default_throughput,
   }
   const key = JSON.stringify(made)
   const known = histories.get(key) ?? made

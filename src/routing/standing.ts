@@ -1,52 +1,72 @@
-/** Who is left alone for now: whose circuit is open, and who has fallen silent, long before any deadline has passed. */
+/** Which targets are tried last for now: those with an open circuit, and those that fell silent before any deadline. */
 import type { CircuitState, Circuits } from '../core/ports.ts'
 
 /** So many wait for an offer, nobody was answered since the first of them began, and that one is overdue. */
 const WAITING = 5
+/** What one organization counts for at most where an offer is to be silent for all: no more than half of that. */
+const MOST_OF_ONE = Math.ceil(WAITING / 2)
 
 export class Standing implements Pick<Circuits, 'state' | 'failing'> {
   readonly #circuits: Circuits
-  /** When the answers are due of those who have waited since the offer's last answer, by offer. */
-  readonly #due = new Map<string, number[]>()
+  /** When the answers are due of those that have waited since the offer's last answer, by offer and organization. */
+  readonly #due = new Map<string, Map<string, number[]>>()
 
   constructor(circuits: Circuits) {
     this.#circuits = circuits
   }
 
-  state(key: string): CircuitState {
-    return this.#isSilent(key) ? 'open' : this.#circuits.state(key)
+  state(key: string, org: string | null): CircuitState {
+    return this.#isSilent(key, org) ? 'open' : this.#circuits.state(key, org)
   }
 
-  failing(key: string): boolean {
-    return this.#circuits.failing(key)
+  failing(key: string, org: string | null): boolean {
+    return this.#circuits.failing(key, org)
   }
 
   /** An attempt begins whose answer is late after `ms`; gives back what `ended` wants. */
-  began(offer: string, ms: number): number {
+  began(offer: string, ms: number, org: string): number {
     const due = performance.now() + ms
-    const waiting = this.#due.get(offer)
-    if (waiting) waiting.push(due)
-    else this.#due.set(offer, [due])
+    let waiting = this.#due.get(offer)
+    if (!waiting) {
+      waiting = new Map()
+      this.#due.set(offer, waiting)
+    }
+    const own = waiting.get(org)
+    if (own) own.push(due)
+    else waiting.set(org, [due])
     return due
   }
 
-  /** The offer has answered somebody, whoever that was. */
+  /** The offer has answered an attempt, of any organization. */
   answered(offer: string): void {
     this.#due.delete(offer)
   }
 
   /** An attempt has ended without an answer. */
-  ended(offer: string, due: number): void {
+  ended(offer: string, due: number, org: string): void {
     const waiting = this.#due.get(offer)
-    const at = waiting?.indexOf(due) ?? -1
+    const own = waiting?.get(org)
+    const at = own?.indexOf(due) ?? -1
     if (at < 0) return
-    waiting!.splice(at, 1)
-    if (waiting!.length === 0) this.#due.delete(offer)
+    own!.splice(at, 1)
+    if (own!.length === 0) waiting!.delete(org)
+    if (waiting!.size === 0) this.#due.delete(offer)
   }
 
-  #isSilent(offer: string): boolean {
+  /** An organization finds out for itself, or at least two of them for everybody. */
+  #isSilent(offer: string, org: string | null): boolean {
     const waiting = this.#due.get(offer)
-    return waiting !== undefined && waiting.length >= WAITING && waiting[0]! <= performance.now()
+    if (!waiting) return false
+    const now = performance.now()
+    const own = org === null && waiting.size === 1 ? waiting.values().next().value : waiting.get(org ?? '')
+    if (own && own.length >= WAITING && own[0]! <= now) return true
+    if (waiting.size < 2) return false
+    let count = 0
+    for (const due of waiting.values()) {
+      if (due[0]! <= now) count += Math.min(MOST_OF_ONE, due.length)
+      if (count >= WAITING) return true
+    }
+    return false
   }
 }
 

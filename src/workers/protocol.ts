@@ -2,6 +2,7 @@
 import type { ModelLists } from '../core/catalog.ts'
 import type { ExplainedRoute, RouteQuestion } from '../core/ports.ts'
 import type { LoadedModule } from '../core/translator.ts'
+import type { OpenedCircuit } from '../stores/workers/circuits.ts'
 import type { Ask, Loan, Unused } from '../stores/workers/lending.ts'
 import type { Pin } from '../stores/workers/pins.ts'
 
@@ -41,7 +42,7 @@ export type WorkerCalls = {
   pins(pins: readonly Pin[]): void
   /** The models that providers list now. */
   found(lists: ModelLists): void
-  cool(circuit: { key: string; ms: number }): void
+  cool(circuit: OpenedCircuit): void
   drain(asked: null): void
   /** A drain waits for no client any more. */
   hurry(asked: null): void
@@ -59,5 +60,5 @@ export type PrimaryCalls = {
   enter(place: { key: string; limit: number }): boolean | Promise<boolean>
   leave(key: string): void
   pins(pins: readonly Pin[]): void
-  cool(circuit: { key: string; ms: number }): void
+  cool(circuit: OpenedCircuit): void
 }

@@ -227,7 +227,9 @@ t.test('nothing more is asked for before the reader has caught up', async t => {
     await new Promise(resolve => setImmediate(resolve))
     log.push('drained')
   }
-  await pump(routeOf(told(log, [[text('a')], [text('b')]])), exchange(), recorder(log, slow))
+  const ex = exchange()
+  await pump(routeOf(told(log, [[text('a')], [text('b')]])), ex, recorder(log, slow))
+  t.ok(ex.marks.stalled > 0 && ex.marks.stalled <= ex.marks.end - ex.marks.start, 'and the wait is known')
   const second = ['asked 1', 'write b', 'drained', 'ended', 'end end']
   t.strictSame(log, ['asked 0', 'head 200 stream', 'write a', 'drained', ...second])
 })

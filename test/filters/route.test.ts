@@ -7,6 +7,9 @@ import type { Exchange } from '../../src/core/exchange.ts'
 import type { Filter, Reply } from '../../src/core/filter.ts'
 import { upstreamError } from '../../src/core/upstream-error.ts'
 import { route } from '../../src/filters/route.ts'
+import { Standing } from '../../src/routing/standing.ts'
+import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
+import { principal } from '../core/kit.ts'
 import { asking, catalogOf, credential, Memory, type Offer, priced, provider, settingsOf } from '../routing/kit.ts'
 
 /** What an attempt meets, by the key of its credential: an error, or an answer. */
@@ -106,7 +109,16 @@ t.test('UF-07 what the caller is to blame for ends the request, and speaks again
     t.equal(memory.measurements.read('a/m', { ...history })?.requests ?? 0, 0)
   }
 })
-const history = { minutes: 60, newest: 1, recent: 5, newestWeight: 1, recentWeight: 1, restWeight: 1 }
+const history = {
+  minutes: 60,
+  newest: 1,
+  recent: 5,
+  newestWeight: 1,
+  recentWeight: 1,
+  restWeight: 1,
+  usualLatency: 1000,
+  usualThroughput: 50,
+}
 
 t.test('answers that break after they began open the circuit as those do that never begin', async t => {
   const { memory, ask, broken } = filterOf()
@@ -272,6 +284,93 @@ t.test('a provider that fails one time in five is left too, by its share of the 
   t.equal(tries, 20)
 })
 
+/** A request of one organization. */
+const askingOf = (org: string, catalog: Catalog, request: object = {}): Exchange =>
+  asking(catalog, request, { principal: { ...principal, orgId: org } })
+
+t.test('the failures of one organization move itself alone, and those of two everybody', async t => {
+  const { memory, ask, asked, world } = filterOf()
+  const failing = async (org: string, times: number) => {
+    world.a = status(500)
+    for (let count = 0; count < times; count++) await ask(askingOf(org, row('a', 'b')))
+    delete world.a
+  }
+  const choiceOf = async (org: string) => {
+    await ask(askingOf(org, row('a', 'b')))
+    return [...asked]
+  }
+  for (let count = 0; count < 3; count++) await choiceOf('victim')
+  await failing('attacker', 8)
+  t.strictSame(
+    [await choiceOf('attacker'), await choiceOf('victim'), await choiceOf('newcomer')],
+    [['b'], ['a'], ['a']],
+  )
+  await failing('attacker', 100)
+  t.strictSame([await choiceOf('victim'), await choiceOf('newcomer')], [['a'], ['a']])
+  t.equal(memory.circuits.openMs('a/m', 'victim'), 0)
+  t.match(memory.logged, [{ offer: 'a/m', organization: 'attacker' }])
+  memory.time += 30_000
+  await failing('attacker', 1)
+  await failing('other', 5)
+  t.strictSame([await choiceOf('victim'), await choiceOf('newcomer')], [['b'], ['b']], 'two of them have told it')
+  t.match(memory.logged.at(-1), { offer: 'a/m', organization: undefined })
+})
+
+t.test('slow streams of one organization move scores for itself alone', async t => {
+  const { memory, ask, asked } = filterOf()
+  const catalog = offers([provider('a'), priced('1')], [provider('b'), priced('5')])
+  const measured = (offer: string, org: string, ms: number) => {
+    for (let count = 0; count < 30; count++) {
+      memory.measurements.add(offer, { ok: true, firstTokenMs: ms, tokensPerSecond: 50_000 / ms }, org)
+    }
+  }
+  const choiceOf = async (org: string) => {
+    await ask(askingOf(org, catalog, { stream: true }))
+    return asked[0]
+  }
+  measured('a/m', 'victim', 1000)
+  measured('b/m', 'victim', 1000)
+  measured('a/m', 'attacker', 60_000)
+  measured('b/m', 'attacker', 10)
+  t.strictSame([await choiceOf('attacker'), await choiceOf('victim'), await choiceOf('newcomer')], ['b', 'a', 'a'])
+  measured('a/m', 'other', 60_000)
+  measured('b/m', 'other', 10)
+  t.strictSame([await choiceOf('newcomer'), await choiceOf('victim')], ['b', 'b'], 'two that agree move everybody')
+})
+
+t.test('an organization whose retries are used up leaves others theirs', async t => {
+  const { ask, asked, world } = filterOf()
+  for (const id of ['a', 'b', 'c']) world[id] = status(503)
+  const attemptsOf = async (org: string) => {
+    await ask(askingOf(org, row('a', 'b', 'c')))
+    return asked.length
+  }
+  for (let count = 0; count < 100; count++) await attemptsOf('attacker')
+  t.equal(await attemptsOf('attacker'), 1)
+  t.equal(await attemptsOf('victim'), 3)
+})
+
+t.test('an offer is silent for the organization that finds it so, and for all when two do', async t => {
+  let offset = 0
+  t.intercept(performance, 'now', { value: () => offset })
+  const standing = new Standing(new MemoryCircuits())
+  const wait = (org: string, count: number) => Array.from({ length: count }, () => standing.began('a', 1000, org))
+  const seen = (...orgs: string[]) => orgs.map(org => standing.state('a', org))
+  wait('x', 6)
+  const [due] = wait('y', 1)
+  t.strictSame(seen('x', 'y', 'z'), ['closed', 'closed', 'closed'], 'nothing is late yet')
+  offset = 1000
+  t.strictSame(seen('x', 'y', 'z'), ['open', 'closed', 'closed'])
+  standing.ended('a', due!, 'y')
+  offset = 2000
+  wait('y', 2)
+  t.strictSame(seen('x', 'y', 'z'), ['open', 'closed', 'closed'], 'those of the other are not late')
+  offset = 3000
+  t.strictSame(seen('x', 'y', 'z'), ['open', 'open', 'open'])
+  standing.answered('a')
+  t.strictSame(seen('x', 'y', 'z'), ['closed', 'closed', 'closed'])
+})
+
 t.test('OB-08 a provider that falls silent is left before any deadline, and back with its first answer', async t => {
   const memory = new Memory()
   const filter = route.create(settingsOf({ exploration: 0 }), memory as never)
@@ -408,8 +507,8 @@ t.test('SF-10 a caller that leaves ends the request, and speaks against nobody',
   await ask(asking(row('a', 'b'), {}, { signal }))
   t.strictSame(asked, ['a'])
   t.notOk(memory.circuits.failing('a/m'))
-  memory.circuits.trip('a/m', { failures: 1, baseMs: 10, maxMs: 10, jitter: 0 })
-  memory.circuits.trip('b/m', { failures: 1, baseMs: 1e6, maxMs: 1e6, jitter: 0 })
+  memory.circuits.trip('a/m', { failures: 1, baseMs: 10, maxMs: 10, jitter: 0 }, principal.orgId)
+  memory.circuits.trip('b/m', { failures: 1, baseMs: 1e6, maxMs: 1e6, jitter: 0 }, principal.orgId)
   memory.time += 10
   const again = new Cancellation()
   world.a = () => {
@@ -427,6 +526,7 @@ t.test('what an answer shows of its provider is measured when it has ended', asy
     ['ok', { outcome: 'ok' }, { requests: 1, uptime: 100, latency: 250, throughput: 100 }],
     ['left', { outcome: 'aborted' }, { requests: 0, uptime: undefined, latency: 250, throughput: undefined }],
     ['broken', { outcome: 'error', failure: errors.truncated() }, { requests: 1, uptime: 0, latency: 250 }],
+    ['read slowly', { outcome: 'ok', marks: { stalled: 500 } as never }, { latency: 250, throughput: undefined }],
     ['drained', { outcome: 'error', failure: errors.shuttingDown() }, { requests: 0, latency: 250 }],
   ]
   for (const [says, end, measured] of rows) {
@@ -438,7 +538,9 @@ t.test('what an answer shows of its provider is measured when it has ended', asy
     })
     ex.marks.end = 3000
     ex.usage.completion = 200
-    Object.assign(ex, end)
+    const { marks, ...others } = end
+    Object.assign(ex, others)
+    Object.assign(ex.marks, marks)
     filter.finish!(ex, true)
     t.match(memory.measurements.read(`${says}/m`, history), measured, says)
     t.equal(memory.circuits.failing(`${says}/m`), says === 'broken', says)

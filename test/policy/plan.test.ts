@@ -254,7 +254,7 @@ t.test('candidates with a key of the organization are asked before all others', 
     m: [[provider('cheap', { priority: 9 })], [provider('ours')], [provider('last', { priority: 0.5 })]],
   })
   const targets = plan(ask(catalog, {}, { mode: 'hybrid', keys: { ours: [own('k1')] } }), { auto: [] })
-  const course = new Course({ ranked: groupsOf(targets), failover: true }, new MemoryCircuits())
+  const course = new Course({ ranked: groupsOf(targets), failover: true }, new MemoryCircuits(), null)
   const order: (string | undefined)[] = []
   for (let step = course.next(); step; step = course.next()) order.push(step.target.credential?.id)
   t.strictSame(order, ['k1', 'ours#1', 'cheap#1', 'last#1'])

@@ -90,7 +90,7 @@ t.test(
       'sessions explore nothing',
     )
     memory.chances.length = 0
-    memory.circuits.trip('b/m', policy)
+    memory.circuits.trip('b/m', policy, principal.orgId)
     memory.chances.push(0.001, 0.5)
     t.strictSame(told(choose(asking(catalog))), ['c/m', 'random-exploration'], 'who is left alone is not explored')
   },
@@ -108,13 +108,13 @@ t.test('a model keeps its provider for an hour, unless it is down or clearly no 
     ],
   )
   // 0.3 / 1.4 × 0.5 = 0.107 better, less the price: within the margin.
-  memory.measurements.add('a/m', { tokensPerSecond: 100 })
-  memory.measurements.add('b/m', { tokensPerSecond: 150 })
+  memory.measurements.add('a/m', { tokensPerSecond: 100 }, principal.orgId)
+  memory.measurements.add('b/m', { tokensPerSecond: 150 }, principal.orgId)
   t.strictSame(ask(), ['a/m', 'stable-preferred'])
   memory.time += 3_600_001
   t.strictSame(ask(), ['a/m', 'weighted-score'], 'an hour later everything is forgotten')
-  memory.measurements.add('a/m', { tokensPerSecond: 100 })
-  memory.measurements.add('b/m', { tokensPerSecond: 250 })
+  memory.measurements.add('a/m', { tokensPerSecond: 100 }, principal.orgId)
+  memory.measurements.add('b/m', { tokensPerSecond: 250 }, principal.orgId)
   t.strictSame(
     [ask(), ask()],
     [
@@ -122,7 +122,7 @@ t.test('a model keeps its provider for an hour, unless it is down or clearly no 
       ['b/m', 'stable-preferred'],
     ],
   )
-  memory.circuits.trip('b/m', policy)
+  memory.circuits.trip('b/m', policy, principal.orgId)
   t.equal(ask()[1], 'weighted-score', 'whose circuit is open is no longer preferred')
   memory.time += 30_000
   t.strictSame(ask()[0], 'b/m', 'nobody was found meanwhile that is nearly as good')
@@ -238,7 +238,7 @@ t.test('a session leaves a provider that is down, and fails over unless that is 
   memory.time += 3_600_000
   chooser.keep(ask(), ask().ranked[1]!.candidate)
   t.equal(ask().reason, 'session-sticky')
-  memory.circuits.trip('b/m', policy)
+  memory.circuits.trip('b/m', policy, principal.orgId)
   t.not(ask().reason, 'session-sticky')
 
   const strict = chooserOf({ session: { failover: false } })
@@ -284,20 +284,20 @@ t.test('UF-15 a named provider is left while its circuit is open, or those of al
   const catalog = offers([a, priced('1')], [provider('b'), priced('2')], [provider('c'), priced('3')])
   const { memory, choose } = chooserOf()
   const ask = (headers = {}) => choose(asking(catalog, { model: 'a/m' }, { headers }))
-  memory.circuits.trip('a/m#1', policy)
+  memory.circuits.trip('a/m#1', policy, principal.orgId)
   t.strictSame(told(ask()), ['a/m', 'direct-provider-specified'], 'another credential may do')
-  memory.circuits.trip('a/m#2', policy)
+  memory.circuits.trip('a/m#2', policy, principal.orgId)
   t.strictSame([keys(ask()), ask().reason], [['b/m', 'c/m', 'a/m'], 'low-uptime-fallback'])
   memory.time += 30_000
   t.strictSame(told(ask()), ['a/m', 'direct-provider-specified'], 'half-open: this request is the probe')
-  memory.circuits.trip('a/m', policy)
+  memory.circuits.trip('a/m', policy, principal.orgId)
   t.strictSame([keys(ask()), ask().reason], [['b/m', 'c/m', 'a/m'], 'low-uptime-fallback'])
   t.strictSame(keys(ask({ 'x-no-fallback': 'true' })), ['a/m'])
   memory.chances.push(0.001)
   t.strictSame([keys(ask())[0], memory.chances], ['b/m', [0.001]], 'nothing is left to chance')
-  memory.circuits.trip('b/m', policy)
+  memory.circuits.trip('b/m', policy, principal.orgId)
   t.strictSame(keys(ask()), ['c/m', 'a/m'])
-  memory.circuits.trip('c/m', policy)
+  memory.circuits.trip('c/m', policy, principal.orgId)
   t.strictSame(told(ask()), ['a/m', 'direct-provider-specified'], 'no other one does better')
 })
 

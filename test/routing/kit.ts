@@ -94,10 +94,10 @@ export class Memory implements Pick<Services, 'measurements' | 'circuits' | 'pin
   readonly random = () => this.chances.shift() ?? 0.999
   readonly log: Log = { debug() {}, info() {}, error() {}, warn: fields => void this.logged.push(fields) }
 
-  /** So many attempts at an offer, of which so many failed. */
-  attempts(offer: string, ok: number, failed = 0, sample: object = {}): void {
-    for (let count = 0; count < ok; count++) this.measurements.add(offer, { ok: true, ...sample })
-    for (let count = 0; count < failed; count++) this.measurements.add(offer, { ok: false })
+  /** So many attempts of an organization at an offer, of which so many failed. */
+  attempts(offer: string, ok: number, failed = 0, sample: object = {}, org = principal.orgId): void {
+    for (let count = 0; count < ok; count++) this.measurements.add(offer, { ok: true, ...sample }, org)
+    for (let count = 0; count < failed; count++) this.measurements.add(offer, { ok: false }, org)
   }
 }
 

@@ -316,19 +316,23 @@ t.test('a circuit that opens in one worker is open in all, for as long', async t
   const workers: SharedCircuits[] = []
   for (let at = 0; at < 2; at++) {
     const own = new MemoryCircuits({ now: () => clock.now, random: () => 0 })
-    workers.push(new SharedCircuits(own, (key, ms) => workers[1 - at]!.learn(key, ms)))
+    workers.push(new SharedCircuits(own, circuit => workers[1 - at]!.learn(circuit)))
   }
   const [one, two] = workers as [SharedCircuits, SharedCircuits]
   const policy = { failures: 2, baseMs: 1000, maxMs: 5000, jitter: 0 }
-  one.failed('a', policy)
-  t.strictSame([one.state('a'), two.state('a')], ['closed', 'closed'], 'failures are counted by each')
-  t.equal(one.failed('a', policy), true)
-  one.cool('b', 3000)
-  two.trip('c', policy)
-  for (const key of ['a', 'b', 'c'])
-    t.strictSame([one.openMs(key), two.openMs(key)], Array(2).fill(key === 'b' ? 3000 : 1000))
+  one.failed('a', policy, 'x')
+  t.strictSame([one.state('a', 'x'), two.state('a', 'x')], ['closed', 'closed'], 'failures are counted by each')
+  t.equal(one.failed('a', policy, 'x'), 'organization')
+  one.cool('b', 3000, 'x')
+  two.trip('c', policy, 'x')
+  for (const key of ['a', 'b', 'c']) {
+    t.strictSame([one.openMs(key, 'x'), two.openMs(key, 'x')], Array(2).fill(key === 'b' ? 3000 : 1000))
+    t.strictSame([one.state(key, 'y'), two.state(key, 'y')], ['closed', 'closed'], 'for one organization')
+  }
+  t.equal(two.trip('a', policy, 'y'), 'everyone')
+  t.strictSame([one.state('a', 'z'), two.state('a', 'z')], ['open', 'open'], 'for all, once two have told it')
   clock.now = 1000
-  one.begin('a')
-  one.succeeded('a')
-  t.strictSame([one.state('a'), two.state('a')], ['closed', 'half-open'], 'each closes its own')
+  one.begin('a', 'x')
+  one.succeeded('a', 'x')
+  t.strictSame([one.state('a', 'x'), two.state('a', 'x')], ['closed', 'half-open'], 'each closes its own')
 })

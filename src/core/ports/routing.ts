@@ -10,6 +10,9 @@ export interface History {
   readonly newestWeight: number
   readonly recentWeight: number
   readonly restWeight: number
+  /** What counts where little was measured: milliseconds to the first token, and tokens per second. */
+  readonly usualLatency: number
+  readonly usualThroughput: number
 }
 
 /** What one attempt showed of the offer that it was made at. */
@@ -32,15 +35,23 @@ export interface Measured {
   readonly latency: number | undefined
   /** Tokens per second. */
   readonly throughput: number | undefined
+  /** Organizations whose attempts have a verdict; those that are not told apart count as one. */
+  readonly organizations: number
   /** Attempts, and those that failed, of the minute that runs and the one before it. */
   readonly lately: { readonly requests: number; readonly errors: number }
 }
 
-/** How offers have done in the last minutes. Keys name an offer: a mapping, in a region. */
+/**
+ * How offers have done in the last minutes. Keys name an offer: a mapping, in a region. Each organization sees its own
+ * samples, and of others' what at least two of them agree on (decisions section 12).
+ */
 export interface Measurements {
-  add(offer: string, sample: Sample): void
-  /** Valid until the next call for the same offer; undefined when there is nothing. */
-  read(offer: string, history: History): Measured | undefined
+  add(offer: string, sample: Sample, org: string): void
+  /**
+   * As `org` sees it; with null what holds for everybody, which a single organization tells too. Valid until the next
+   * call for the same offer; undefined when there is nothing.
+   */
+  read(offer: string, history: History, org: string | null): Measured | undefined
 }
 
 export interface CircuitPolicy {
@@ -56,24 +67,30 @@ export interface CircuitPolicy {
 /** `half-open`: the next attempt is a probe, and until it has ended the circuit is open for all others. */
 export type CircuitState = 'closed' | 'open' | 'half-open'
 
-/** Who is left alone for a while. Keys name an offer, or an offer with a credential. */
+/** For whom a failure opened a circuit; undefined for nobody. */
+export type Opened = 'organization' | 'everyone' | undefined
+
+/**
+ * Targets that are tried last for a while. Keys name an offer, or an offer with a credential. Each organization has a
+ * circuit of its own, and there is one for all, which only what at least two organizations tell opens (decisions section
+ * 12). Null in place of an organization is everybody: of what is read, the only one that has told anything counts too.
+ */
 export interface Circuits {
-  state(key: string): CircuitState
+  state(key: string, org: string | null): CircuitState
   /** Whether its last attempt failed. */
-  failing(key: string): boolean
+  failing(key: string, org: string | null): boolean
   /** Milliseconds for which it stays open; 0 when it is not. */
-  openMs(key: string): number
+  openMs(key: string, org: string | null): number
   /** An attempt begins; one of `succeeded`, `failed`, `trip` and `left` tells how it ended. */
-  begin(key: string): void
-  succeeded(key: string): void
-  /** Whether this opened it. */
-  failed(key: string, policy: CircuitPolicy): boolean
-  /** Opens it at once; false when it was open already. */
-  trip(key: string, policy: CircuitPolicy): boolean
-  /** Opens it for so long, because it was asked for. */
-  cool(key: string, ms: number): void
+  begin(key: string, org: string): void
+  succeeded(key: string, org: string): void
+  failed(key: string, policy: CircuitPolicy, org: string): Opened
+  /** Opens it at once, unless it was open already. */
+  trip(key: string, policy: CircuitPolicy, org: string | null): Opened
+  /** Opens it for so long, because a provider wants that. */
+  cool(key: string, ms: number, org: string | null): Opened
   /** The attempt ended without a verdict. */
-  left(key: string): void
+  left(key: string, org: string): void
 }
 
 /** Which offer somebody was given, for a while. */

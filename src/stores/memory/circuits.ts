@@ -1,22 +1,16 @@
-/** Circuit breakers of one process. Only who has failed takes any room. */
-import { LRUCache } from 'lru-cache'
-import type { CircuitPolicy, CircuitState, Circuits } from '../../core/ports.ts'
+/** Circuit breakers of one process: one for each organization, and one for all. Only what has failed takes any room. */
+import type { CircuitPolicy, CircuitState, Circuits, Opened } from '../../core/ports.ts'
+import { Circuit } from './circuit.ts'
+import { FairEntries } from './fair-entries.ts'
 
-const MAX_KEYS = 10_000
-
-interface Circuit {
-  /** Failures in a row. */
-  failures: number
-  /** Openings in a row. */
-  openings: number
-  /** No longer closed; until `until` open, then half-open. */
-  broken: boolean
-  until: number
-  /** How long it was opened for the last time. */
-  span: number
-  /** A probe runs. */
-  probed: boolean
-}
+/** Of organizations, altogether; they are shared out. */
+const MAX_CIRCUITS = 10_000
+/** One organization counts for at most so much of what opens a circuit for all, which is 1. */
+const MOST_TOLD = 1 / 2
+/** What sums of shares may be short of. */
+const EPSILON = 1e-9
+/** What was told before that counts no more. */
+const TOLD_MS = 5 * 60_000
 
 export interface CircuitClock {
   /** Milliseconds, monotonic. */
@@ -25,101 +19,172 @@ export interface CircuitClock {
   readonly random?: () => number
 }
 
+/** All that speaks against an offer, or a credential at it. */
+class Trouble {
+  readonly own = new Map<string, Circuit>()
+  all: Circuit | undefined = undefined
+  /** What organizations have told since the last success of any of them. */
+  readonly told = new Map<string, { readonly share: number; readonly at: number }>()
+}
+
 export class MemoryCircuits implements Circuits {
   readonly #now: () => number
   readonly #random: () => number
-  readonly #circuits = new LRUCache<string, Circuit>({ max: MAX_KEYS })
+  readonly #troubles = new Map<string, Trouble>()
+  /** Bounds the circuits of organizations. */
+  readonly #bound: FairEntries<{ readonly key: string; readonly org: string }>
 
   constructor({ now = () => performance.now(), random = Math.random }: CircuitClock = {}) {
     this.#now = now
     this.#random = random
+    this.#bound = new FairEntries({ limit: MAX_CIRCUITS, now, left: ({ key, org }) => this.#forget(key, org) })
   }
 
-  state(key: string): CircuitState {
-    const circuit = this.#circuits.get(key)
-    if (!circuit?.broken) return 'closed'
-    return circuit.probed || circuit.until > this.#now() ? 'open' : 'half-open'
-  }
-
-  failing(key: string): boolean {
-    const circuit = this.#circuits.get(key)
-    return circuit !== undefined && (circuit.broken || circuit.failures > 0)
-  }
-
-  openMs(key: string): number {
-    const circuit = this.#circuits.get(key)
-    return circuit?.broken ? Math.max(0, circuit.until - this.#now()) : 0
-  }
-
-  begin(key: string): void {
-    const circuit = this.#circuits.get(key)
-    if (circuit?.broken && circuit.until <= this.#now()) circuit.probed = true
-  }
-
-  /** Who is open and answers all the same, because there was nobody else to ask, is probed next. */
-  succeeded(key: string): void {
-    const circuit = this.#circuits.get(key)
-    if (!circuit) return
+  state(key: string, org: string | null = null): CircuitState {
+    const trouble = this.#troubles.get(key)
+    if (!trouble) return 'closed'
     const now = this.#now()
-    circuit.failures = 0
-    circuit.probed = false
-    if (circuit.broken && circuit.until > now) circuit.until = now
-    else if (circuit.broken) {
-      circuit.broken = false
-      circuit.until = now
-    } else if (circuit.openings === 0) this.#circuits.delete(key)
+    const all = trouble.all?.state(now) ?? 'closed'
+    const own = ownOf(trouble, org)?.state(now) ?? 'closed'
+    if (all === 'open' || own === 'open') return 'open'
+    return all === 'closed' ? own : all
   }
 
-  /** What was under way when the circuit opened does not open it further. */
-  failed(key: string, policy: CircuitPolicy): boolean {
-    const circuit = this.#of(key)
-    if (this.#isOpen(circuit)) return false
-    circuit.failures++
-    if (!circuit.broken && circuit.failures < policy.failures) return false
-    this.#open(circuit, policy)
+  failing(key: string, org: string | null = null): boolean {
+    const trouble = this.#troubles.get(key)
+    return trouble !== undefined && (trouble.all?.broken === true || ownOf(trouble, org)?.failing === true)
+  }
+
+  openMs(key: string, org: string | null = null): number {
+    const trouble = this.#troubles.get(key)
+    if (!trouble) return 0
+    const now = this.#now()
+    return Math.max(trouble.all?.openMs(now) ?? 0, ownOf(trouble, org)?.openMs(now) ?? 0)
+  }
+
+  begin(key: string, org = ''): void {
+    const trouble = this.#troubles.get(key)
+    if (!trouble) return
+    const now = this.#now()
+    trouble.all?.begin(now)
+    trouble.own.get(org)?.begin(now)
+  }
+
+  succeeded(key: string, org = ''): void {
+    const trouble = this.#troubles.get(key)
+    if (!trouble) return
+    const now = this.#now()
+    trouble.told.clear()
+    trouble.all?.succeeded(now)
+    const own = trouble.own.get(org)
+    own?.succeeded(now)
+    if (own?.sound) this.#bound.delete(boundKey(key, org))
+    else this.#drop(key, trouble)
+  }
+
+  failed(key: string, policy: CircuitPolicy, org = ''): Opened {
+    const now = this.#now()
+    const trouble = this.#of(key)
+    const own = this.#ownOf(trouble, key, org)
+    const opened = own.failed(now, policy, this.#random())
+    const share = own.isOpen(now) ? MOST_TOLD : 1 / policy.failures
+    return this.#everyone(trouble, org, share, now, policy) ?? (opened ? 'organization' : undefined)
+  }
+
+  trip(key: string, policy: CircuitPolicy, org: string | null = ''): Opened {
+    const now = this.#now()
+    const trouble = this.#of(key)
+    if (org === null) return allOf(trouble).trip(now, policy, this.#random()) ? 'everyone' : undefined
+    const opened = this.#ownOf(trouble, key, org).trip(now, policy, this.#random())
+    return this.#everyone(trouble, org, MOST_TOLD, now, policy) ?? (opened ? 'organization' : undefined)
+  }
+
+  cool(key: string, ms: number, org: string | null = ''): Opened {
+    const now = this.#now()
+    const trouble = this.#of(key)
+    if (org !== null) this.#ownOf(trouble, key, org).cool(now, ms)
+    if (org !== null && !this.#convinces(trouble, org, MOST_TOLD, now) && !isOpenBy(trouble, org, now)) {
+      return 'organization'
+    }
+    const all = allOf(trouble)
+    all.cool(now, ms)
+    all.openedBy = org ?? ''
+    return 'everyone'
+  }
+
+  left(key: string, org = ''): void {
+    const trouble = this.#troubles.get(key)
+    trouble?.all?.left()
+    trouble?.own.get(org)?.left()
+  }
+
+  #everyone(trouble: Trouble, org: string, share: number, now: number, policy: CircuitPolicy): Opened {
+    if (!this.#convinces(trouble, org, share, now)) return undefined
+    const all = allOf(trouble)
+    all.trip(now, policy, this.#random())
+    all.openedBy = org
+    return 'everyone'
+  }
+
+  /**
+   * Whether what an organization tells opens the circuit for all: together with what others have told; or, of a probe,
+   * when another one has told the failure before.
+   */
+  #convinces({ all, told }: Trouble, org: string, share: number, now: number): boolean {
+    if (all?.broken) return !all.isOpen(now) && all.openedBy !== org
+    told.set(org, { share: Math.min(MOST_TOLD, (told.get(org)?.share ?? 0) + share), at: now })
+    let sum = 0
+    for (const [other, { share, at }] of told) {
+      if (now - at > TOLD_MS) told.delete(other)
+      else sum += share
+    }
+    if (sum < 1 - EPSILON) return false
+    told.clear()
     return true
   }
 
-  trip(key: string, policy: CircuitPolicy): boolean {
-    const circuit = this.#of(key)
-    if (this.#isOpen(circuit)) return false
-    this.#open(circuit, policy)
-    return true
+  #of(key: string): Trouble {
+    let trouble = this.#troubles.get(key)
+    if (!trouble) {
+      trouble = new Trouble()
+      this.#troubles.set(key, trouble)
+    }
+    return trouble
   }
 
-  cool(key: string, ms: number): void {
-    const circuit = this.#of(key)
-    circuit.broken = true
-    circuit.probed = false
-    circuit.until = Math.max(circuit.until, this.#now() + ms)
-  }
-
-  left(key: string): void {
-    const circuit = this.#circuits.get(key)
-    if (circuit) circuit.probed = false
-  }
-
-  #of(key: string): Circuit {
-    let circuit = this.#circuits.get(key)
+  #ownOf({ own }: Trouble, key: string, org: string): Circuit {
+    let circuit = own.get(org)
     if (!circuit) {
-      circuit = { failures: 0, openings: 0, broken: false, until: 0, span: 0, probed: false }
-      this.#circuits.set(key, circuit)
+      circuit = new Circuit()
+      own.set(org, circuit)
+      this.#bound.set(org, boundKey(key, org), { key, org }, 1, Number.POSITIVE_INFINITY)
     }
     return circuit
   }
 
-  #isOpen({ broken, until }: Circuit): boolean {
-    return broken && until > this.#now()
+  #forget(key: string, org: string): void {
+    const trouble = this.#troubles.get(key)
+    trouble?.own.delete(org)
+    if (trouble) this.#drop(key, trouble)
   }
 
-  /** Openings follow in a row when the circuit was closed no longer than it had been open before. */
-  #open(circuit: Circuit, { baseMs, maxMs, jitter }: CircuitPolicy): void {
-    const now = this.#now()
-    if (!circuit.broken && now - circuit.until > circuit.span) circuit.openings = 0
-    circuit.openings++
-    circuit.span = Math.min(maxMs, baseMs * circuit.openings) * (1 + jitter * this.#random())
-    circuit.broken = true
-    circuit.probed = false
-    circuit.until = now + circuit.span
+  #drop(key: string, { own, all }: Trouble): void {
+    if (own.size === 0 && !all?.broken) this.#troubles.delete(key)
   }
+}
+
+const boundKey = (key: string, org: string): string => `${org} ${key}`
+
+function allOf(trouble: Trouble): Circuit {
+  trouble.all ??= new Circuit()
+  return trouble.all
+}
+
+const isOpenBy = ({ all }: Trouble, org: string, now: number): boolean => all?.openedBy === org && all.isOpen(now)
+
+/** An organization's own circuit; where nobody in particular is meant, the only one. */
+function ownOf({ own }: Trouble, org: string | null): Circuit | undefined {
+  if (org !== null) return own.get(org)
+  const [only] = own.size === 1 ? own.values() : []
+  return only
 }

@@ -11,13 +11,15 @@ interface Entry<V> {
   readonly size: number
 }
 
-export interface FairEntriesOptions {
+export interface FairEntriesOptions<V> {
   /** Sum of the sizes of all entries. */
   readonly limit: number
   /** A larger entry is not kept. */
   readonly maxEntry?: number
   /** Milliseconds; monotonic. */
   readonly now?: () => number
+  /** Told of every value that leaves. */
+  readonly left?: (value: V) => void
 }
 
 export class FairEntries<V> {
@@ -26,9 +28,11 @@ export class FairEntries<V> {
   readonly #entries: LRUCache<string, Entry<V>>
   /** Keys by tenant, in the order in which they were set. */
   readonly #keys = new Map<string, Set<string>>()
+  readonly #onLeft: ((value: V) => void) | undefined
 
-  constructor({ limit, maxEntry = limit, now = () => performance.now() }: FairEntriesOptions) {
+  constructor({ limit, maxEntry = limit, now = () => performance.now(), left }: FairEntriesOptions<V>) {
     this.#maxEntry = maxEntry
+    this.#onLeft = left
     this.#share = new FairShare(limit, now, SHARES)
     this.#entries = new LRUCache({
       maxSize: limit,
@@ -85,10 +89,11 @@ export class FairEntries<V> {
     return oldest !== undefined && this.#entries.delete(oldest)
   }
 
-  #left(key: string, { tenant, size }: Entry<V>): void {
+  #left(key: string, { tenant, size, value }: Entry<V>): void {
     this.#share.release(tenant, size)
     const keys = this.#keys.get(tenant)!
     keys.delete(key)
     if (keys.size === 0) this.#keys.delete(tenant)
+    this.#onLeft?.(value)
   }
 }

@@ -1,42 +1,51 @@
-/** How offers have done, minute by minute, in this process. */
+/** How offers have done in this process, as each organization has found them. */
 import { LRUCache } from 'lru-cache'
 import type { History, Measured, Measurements, Sample } from '../../core/ports.ts'
+import {
+  ALL_REQUESTS,
+  ERRORS,
+  FIRST_TOKEN_MS,
+  FIRST_TOKENS,
+  LATE_ERRORS,
+  LATE_REQUESTS,
+  REQUESTS,
+  Series,
+  SPEED,
+  SPEEDS,
+} from './series.ts'
+
+export { MAX_MINUTES } from './series.ts'
 
 const MINUTE_MS = 60_000
-/** Minutes that are kept; no history can be longer. */
-export const MAX_MINUTES = 120
-/** Offers that are remembered; each takes 6 KB. */
+/** Offers that are remembered. */
 const MAX_OFFERS = 2000
-
-/** What is summed for each minute. */
-const REQUESTS = 0
-const ERRORS = 1
-const FIRST_TOKEN_MS = 2
-const FIRST_TOKENS = 3
-const SPEED = 4
-const SPEEDS = 5
-const FIELDS = 6
+/** Organizations that are told apart for each of them; all others together count as one. */
+const MAX_APART = 6
+/** Samples of the running minute that a mean must have to count for half of itself. */
+const TRUSTED = 5
+/** Minutes after which an organization that makes no request gives its place up to another one. */
+const IDLE_MINUTES = 10
 
 export class MemoryMeasurements implements Measurements {
   readonly #now: () => number
-  readonly #series = new LRUCache<string, Series>({ max: MAX_OFFERS })
+  readonly #offers = new LRUCache<string, Offer>({ max: MAX_OFFERS })
 
   /** `now` is a clock in milliseconds, monotonic if possible; while it runs backwards, time stands still. */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now
   }
 
-  add(offer: string, sample: Sample): void {
-    let series = this.#series.get(offer)
-    if (!series) {
-      series = new Series()
-      this.#series.set(offer, series)
+  add(offer: string, sample: Sample, org = ''): void {
+    let known = this.#offers.get(offer)
+    if (!known) {
+      known = new Offer()
+      this.#offers.set(offer, known)
     }
-    series.add(this.#minute(), sample)
+    known.add(this.#minute(), sample, org)
   }
 
-  read(offer: string, history: History): Measured | undefined {
-    return this.#series.get(offer)?.read(this.#minute(), history)
+  read(offer: string, history: History, org: string | null = null): Measured | undefined {
+    return this.#offers.get(offer)?.read(this.#minute(), history, org)
   }
 
   #minute(): number {
@@ -44,93 +53,147 @@ export class MemoryMeasurements implements Measurements {
   }
 }
 
-/**
- * The minutes of one offer. All minutes but the one that runs are weighed once a minute, so that a read costs a few
- * additions. Minute number m stands in slot m modulo their count.
- */
-class Series implements Measured {
-  readonly #sums = new Float64Array(MAX_MINUTES * FIELDS)
-  /** The past, weighed by `#weighedFor`. */
-  readonly #past = new Float64Array(FIELDS)
-  #pastRequests = 0
-  #weighedFor: History | undefined
-  /** The newest that anything is known of. */
-  #minute = -1
-  #stale = true
+/** What organizations tell of an offer, and what it comes to for one of them. */
+class Offer implements Measured {
+  readonly #apart = new Map<string, Series>()
+  /** Of the organizations that are not told apart. */
+  #others: Series | undefined
+  /** All of them. */
+  readonly #all: Series[] = []
+  #readFor: string | null = null
+  #readWith: History | undefined
+  #readAt = -1
+  #sum = 0
+  #count = 0
 
   requests = 0
   uptime: number | undefined = undefined
   latency: number | undefined = undefined
   throughput: number | undefined = undefined
-  readonly lately = { requests: 0, errors: 0 }
+  organizations = 0
+  #own: Series | undefined
 
-  add(minute: number, { ok, firstTokenMs, tokensPerSecond }: Sample): void {
-    this.#advance(minute)
-    const sums = this.#sums
-    const at = slotOf(this.#minute)
-    if (ok !== undefined) sums[at + REQUESTS]! += 1
-    if (ok === false) sums[at + ERRORS]! += 1
-    if (firstTokenMs !== undefined && firstTokenMs >= 0) {
-      sums[at + FIRST_TOKEN_MS]! += firstTokenMs
-      sums[at + FIRST_TOKENS]! += 1
-    }
-    if (tokensPerSecond !== undefined && tokensPerSecond >= 0 && Number.isFinite(tokensPerSecond)) {
-      sums[at + SPEED]! += tokensPerSecond
-      sums[at + SPEEDS]! += 1
-    }
-    this.#stale = true
+  add(minute: number, sample: Sample, org: string): void {
+    this.#seriesOf(org, minute).add(minute, sample)
+    this.#readWith = undefined
   }
 
-  read(minute: number, history: History): this {
-    this.#advance(minute)
-    if (this.#weighedFor !== history) this.#weigh(history)
-    if (!this.#stale) return this
-    this.#stale = false
-    const sums = this.#sums
-    const past = this.#past
-    const at = slotOf(this.#minute)
-    const before = slotOf(this.#minute + MAX_MINUTES - 1)
-    const weight = weightOf(0, history)
-    const sum = (field: number) => past[field]! + weight * sums[at + field]!
-    this.requests = this.#pastRequests + sums[at + REQUESTS]!
-    const requests = sum(REQUESTS)
-    const firstTokens = sum(FIRST_TOKENS)
-    const speeds = sum(SPEEDS)
-    this.uptime = requests > 0 ? 100 * (1 - sum(ERRORS) / requests) : undefined
-    this.latency = firstTokens > 0 ? sum(FIRST_TOKEN_MS) / firstTokens : undefined
-    this.throughput = speeds > 0 ? sum(SPEED) / speeds : undefined
-    this.lately.requests = sums[at + REQUESTS]! + sums[before + REQUESTS]!
-    this.lately.errors = sums[at + ERRORS]! + sums[before + ERRORS]!
+  read(minute: number, history: History, org: string | null): this {
+    if (this.#readWith === history && this.#readFor === org && this.#readAt >= minute) return this
+    this.#readWith = history
+    this.#readFor = org
+    this.#readAt = minute
+    const all = this.#all
+    // Where nobody in particular wants to know, the only one speaks for the offer.
+    const own = org !== null ? this.#apart.get(org) : all.length === 1 ? all[0] : undefined
+    let organizations = 0
+    let requests = 0
+    for (let at = 0; at < all.length; at++) {
+      const series = all[at]!
+      series.look(minute, history)
+      const its = series.told[ALL_REQUESTS]!
+      requests += its
+      if (its > 0) organizations++
+    }
+    const its = own === undefined ? 0 : own.told[ALL_REQUESTS]!
+    this.organizations = organizations
+    this.requests = organizations - (its > 0 ? 1 : 0) >= 2 ? requests : its
+    const { newestWeight, usualLatency, usualThroughput } = history
+    this.#join(own, ERRORS, REQUESTS, 0, newestWeight)
+    this.uptime = this.#count > 0 ? 100 * (1 - this.#sum / this.#count) : undefined
+    this.#join(own, FIRST_TOKEN_MS, FIRST_TOKENS, usualLatency, newestWeight)
+    this.latency = this.#count > 0 ? this.#sum / this.#count : undefined
+    this.#join(own, SPEED, SPEEDS, usualThroughput, newestWeight)
+    this.throughput = this.#count > 0 ? this.#sum / this.#count : undefined
+    this.#own = own
     return this
   }
 
-  /** Makes `minute` the newest; those that were skipped are empty. */
-  #advance(minute: number): void {
-    if (minute <= this.#minute) return
-    const first = Math.max(this.#minute + 1, minute - MAX_MINUTES + 1)
-    for (let at = first; at <= minute; at++) this.#sums.fill(0, slotOf(at), slotOf(at) + FIELDS)
-    this.#minute = minute
-    this.#weighedFor = undefined
+  /** Only failures are judged by it. */
+  get lately(): Measured['lately'] {
+    this.#join(this.#own, LATE_ERRORS, LATE_REQUESTS, 0, 1)
+    return { requests: this.#count, errors: this.#sum }
   }
 
-  #weigh(history: History): void {
-    const past = this.#past.fill(0)
-    this.#pastRequests = 0
-    for (let age = 1; age < Math.min(history.minutes, MAX_MINUTES); age++) {
-      const at = slotOf(this.#minute + MAX_MINUTES - age)
-      const weight = weightOf(age, history)
-      for (let field = 0; field < FIELDS; field++) past[field]! += weight * this.#sums[at + field]!
-      this.#pastRequests += this.#sums[at + REQUESTS]!
+  /**
+   * What `own` tells of a sum and its count, and what the others agree on: where at least two of them tell something,
+   * no mean counts beyond the second highest or lowest, that of few samples being drawn to what is usual, and no one
+   * for more than the rest of them. What is measured for itself counts for half at least, once there is some of it. So
+   * one organization moves no other one, whatever it does and however much.
+   */
+  #join(own: Series | undefined, sum: number, count: number, usual: number, weight: number): void {
+    this.#sum = own === undefined ? 0 : own.told[sum]!
+    this.#count = own === undefined ? 0 : own.told[count]!
+    const all = this.#all
+    if (all.length < (own === undefined ? 2 : 3)) return
+    const doubt = TRUSTED * Math.max(1, weight)
+    const doubted = usual * doubt
+    let tellers = 0
+    let total = 0
+    let lowest = usual
+    let low = Number.POSITIVE_INFINITY
+    let high = Number.NEGATIVE_INFINITY
+    let highest = usual
+    for (let at = 0; at < all.length; at++) {
+      const { told } = all[at]!
+      const its = told[count]!
+      if (all[at] === own || its === 0) continue
+      tellers++
+      total += its
+      const mean = (told[sum]! + doubted) / (its + doubt)
+      if (mean <= lowest) {
+        low = lowest
+        lowest = mean
+      } else if (mean < low) low = mean
+      if (mean >= highest) {
+        high = highest
+        highest = mean
+      } else if (mean > high) high = mean
     }
-    this.#weighedFor = history
-    this.#stale = true
+    if (tellers < 2) return
+    let agreed = 0
+    let samples = 0
+    for (let at = 0; at < all.length; at++) {
+      const { told } = all[at]!
+      const its = told[count]!
+      if (all[at] === own || its === 0) continue
+      const counted = Math.min(its, total - its)
+      agreed += counted * Math.min(high, Math.max(low, told[sum]! / its))
+      samples += counted
+    }
+    const share = this.#count > 0 ? Math.min(1, Math.max(this.#count, doubt) / samples) : 1
+    this.#sum += agreed * share
+    this.#count += samples * share
   }
-}
 
-const slotOf = (minute: number): number => (minute % MAX_MINUTES) * FIELDS
+  #seriesOf(org: string, minute: number): Series {
+    const known = this.#apart.get(org)
+    if (known) return known
+    let series: Series | undefined
+    if (this.#apart.size < MAX_APART) series = this.#added()
+    else {
+      this.#others ??= this.#added()
+      series = this.#givenUp(this.#others, minute)
+    }
+    if (!series) return this.#others!
+    this.#apart.set(org, series)
+    return series
+  }
 
-/** Of a minute that began `age` whole minutes ago. */
-function weightOf(age: number, { newest, recent, newestWeight, recentWeight, restWeight }: History): number {
-  if (age < newest) return newestWeight
-  return age < recent ? recentWeight : restWeight
+  #added(): Series {
+    const series = new Series()
+    this.#all.push(series)
+    return series
+  }
+
+  /** The place of an organization that makes no request any more. */
+  #givenUp(others: Series, minute: number): Series | undefined {
+    for (const [org, series] of this.#apart) {
+      if (minute - series.sampledAt < IDLE_MINUTES) continue
+      others.absorb(series)
+      this.#apart.delete(org)
+      return series
+    }
+    return undefined
+  }
 }

@@ -1,60 +1,67 @@
 /** Circuits that open for all workers of a machine when one of them opens its own. Each closes its own again. */
-import type { CircuitPolicy, CircuitState, Circuits } from '../../core/ports.ts'
+import type { CircuitPolicy, CircuitState, Circuits, Opened } from '../../core/ports.ts'
+
+/** A circuit that has opened for so long, for one organization or, with null, for all. */
+export interface OpenedCircuit {
+  readonly key: string
+  readonly ms: number
+  readonly org: string | null
+}
 
 export class SharedCircuits implements Circuits {
   readonly #own: Circuits
-  readonly #tell: (key: string, ms: number) => void
+  readonly #tell: (circuit: OpenedCircuit) => void
 
   /** `tell` reaches the other workers. */
-  constructor(own: Circuits, tell: (key: string, ms: number) => void) {
+  constructor(own: Circuits, tell: (circuit: OpenedCircuit) => void) {
     this.#own = own
     this.#tell = tell
   }
 
-  state(key: string): CircuitState {
-    return this.#own.state(key)
+  state(key: string, org: string | null): CircuitState {
+    return this.#own.state(key, org)
   }
 
-  failing(key: string): boolean {
-    return this.#own.failing(key)
+  failing(key: string, org: string | null): boolean {
+    return this.#own.failing(key, org)
   }
 
-  openMs(key: string): number {
-    return this.#own.openMs(key)
+  openMs(key: string, org: string | null): number {
+    return this.#own.openMs(key, org)
   }
 
-  begin(key: string): void {
-    this.#own.begin(key)
+  begin(key: string, org: string): void {
+    this.#own.begin(key, org)
   }
 
-  succeeded(key: string): void {
-    this.#own.succeeded(key)
+  succeeded(key: string, org: string): void {
+    this.#own.succeeded(key, org)
   }
 
-  failed(key: string, policy: CircuitPolicy): boolean {
-    return this.#opened(key, this.#own.failed(key, policy))
+  failed(key: string, policy: CircuitPolicy, org: string): Opened {
+    return this.#opened(key, org, this.#own.failed(key, policy, org))
   }
 
-  trip(key: string, policy: CircuitPolicy): boolean {
-    return this.#opened(key, this.#own.trip(key, policy))
+  trip(key: string, policy: CircuitPolicy, org: string | null): Opened {
+    return this.#opened(key, org, this.#own.trip(key, policy, org))
   }
 
-  cool(key: string, ms: number): void {
-    this.#own.cool(key, ms)
-    this.#tell(key, ms)
+  cool(key: string, ms: number, org: string | null): Opened {
+    return this.#opened(key, org, this.#own.cool(key, ms, org))
   }
 
-  left(key: string): void {
-    this.#own.left(key)
+  left(key: string, org: string): void {
+    this.#own.left(key, org)
   }
 
   /** What another worker has told. */
-  learn(key: string, ms: number): void {
-    this.#own.cool(key, ms)
+  learn({ key, ms, org }: OpenedCircuit): void {
+    this.#own.cool(key, ms, org)
   }
 
-  #opened(key: string, opened: boolean): boolean {
-    if (opened) this.#tell(key, this.#own.openMs(key))
+  #opened(key: string, org: string | null, opened: Opened): Opened {
+    const whose = opened === 'everyone' ? null : org
+    if (opened !== undefined) this.#tell({ key, ms: this.#own.openMs(key, whose), org: whose })
     return opened
   }
 }

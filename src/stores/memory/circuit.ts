@@ -1,0 +1,92 @@
+/** One circuit breaker. All times are milliseconds of a monotonic clock. */
+import type { CircuitPolicy, CircuitState } from '../../core/ports.ts'
+
+/** A probe keeps others out for as long as the circuit was open before, and for so long at least. */
+const PROBE_MS = 30_000
+
+export class Circuit {
+  /** Failures in a row. */
+  #failures = 0
+  /** Openings in a row. */
+  #openings = 0
+  /** No longer closed; until `#until` open, then half-open. */
+  #broken = false
+  #until = 0
+  /** How long it was opened for the last time. */
+  #span = 0
+  /** Until then a probe that runs keeps others out. */
+  #probedUntil = Number.NEGATIVE_INFINITY
+  /** Who told the failure that opened it; '' when that is not known. */
+  openedBy = ''
+
+  get broken(): boolean {
+    return this.#broken
+  }
+
+  get failing(): boolean {
+    return this.#broken || this.#failures > 0
+  }
+
+  /** Nothing of it is worth remembering. */
+  get sound(): boolean {
+    return !this.failing && this.#openings === 0
+  }
+
+  isOpen(now: number): boolean {
+    return this.#broken && this.#until > now
+  }
+
+  state(now: number): CircuitState {
+    if (!this.#broken) return 'closed'
+    return this.#until > now || this.#probedUntil > now ? 'open' : 'half-open'
+  }
+
+  openMs(now: number): number {
+    return this.#broken ? Math.max(0, this.#until - now) : 0
+  }
+
+  begin(now: number): void {
+    if (!this.#broken || this.#until > now || this.#probedUntil > now) return
+    this.#probedUntil = now + Math.max(PROBE_MS, this.#span)
+  }
+
+  left(): void {
+    this.#probedUntil = Number.NEGATIVE_INFINITY
+  }
+
+  /** A circuit that is open and is answered all the same, because no other target was left, is probed next. */
+  succeeded(now: number): void {
+    const wasOpen = this.isOpen(now)
+    this.#failures = 0
+    this.left()
+    if (!this.#broken) return
+    this.#until = now
+    this.#broken = wasOpen
+  }
+
+  /** Whether this opened it. What was under way when the circuit opened does not open it further. */
+  failed(now: number, policy: CircuitPolicy, chance: number): boolean {
+    if (this.isOpen(now)) return false
+    this.#failures++
+    if (!this.#broken && this.#failures < policy.failures) return false
+    return this.trip(now, policy, chance)
+  }
+
+  /** Openings follow in a row when the circuit was closed no longer than it had been open before. */
+  trip(now: number, { baseMs, maxMs, jitter }: CircuitPolicy, chance: number): boolean {
+    if (this.isOpen(now)) return false
+    if (!this.#broken && now - this.#until > this.#span) this.#openings = 0
+    this.#openings++
+    this.#span = Math.min(maxMs, baseMs * this.#openings) * (1 + jitter * chance)
+    this.#broken = true
+    this.left()
+    this.#until = now + this.#span
+    return true
+  }
+
+  cool(now: number, ms: number): void {
+    this.#broken = true
+    this.left()
+    this.#until = Math.max(this.#until, now + ms)
+  }
+}

@@ -1,0 +1,113 @@
+/** What one organization, or several together, have measured of an offer, minute by minute. */
+import type { History, Sample } from '../../core/ports.ts'
+
+/** Minutes that are kept; no history can be longer. */
+export const MAX_MINUTES = 120
+
+/** What is summed for each minute, and told with the weights of a history. */
+export const REQUESTS = 0
+export const ERRORS = 1
+export const FIRST_TOKEN_MS = 2
+export const FIRST_TOKENS = 3
+export const SPEED = 4
+export const SPEEDS = 5
+const FIELDS = 6
+/** Told besides, without weights: attempts with a verdict, and of the last two minutes those and the ones that failed. */
+export const ALL_REQUESTS = 6
+export const LATE_REQUESTS = 7
+export const LATE_ERRORS = 8
+const TOLD = 9
+
+/**
+ * All minutes but the one that runs are weighed once a minute, so that a look costs a few additions. Minute number m
+ * stands in slot m modulo their count. It takes 3 KB.
+ */
+export class Series {
+  readonly #sums = new Float32Array(MAX_MINUTES * FIELDS)
+  /** The past, weighed by `#weighedFor`. */
+  readonly #past = new Float64Array(FIELDS)
+  #pastRequests = 0
+  #weighedFor: History | undefined
+  #stale = true
+
+  #minute = -1
+  /** The minute of the newest sample. */
+  sampledAt = -1
+  /** By field, as of the last `look`. */
+  readonly told = new Float64Array(TOLD)
+
+  add(minute: number, { ok, firstTokenMs, tokensPerSecond }: Sample): void {
+    this.#advance(minute)
+    this.sampledAt = this.#minute
+    const sums = this.#sums
+    const at = slotOf(this.#minute)
+    if (ok !== undefined) sums[at + REQUESTS]! += 1
+    if (ok === false) sums[at + ERRORS]! += 1
+    if (firstTokenMs !== undefined && firstTokenMs >= 0) {
+      sums[at + FIRST_TOKEN_MS]! += firstTokenMs
+      sums[at + FIRST_TOKENS]! += 1
+    }
+    if (tokensPerSecond !== undefined && tokensPerSecond >= 0 && Number.isFinite(tokensPerSecond)) {
+      sums[at + SPEED]! += tokensPerSecond
+      sums[at + SPEEDS]! += 1
+    }
+    this.#stale = true
+  }
+
+  /** Brings what can be read up to date. */
+  look(minute: number, history: History): void {
+    this.#advance(minute)
+    if (this.#weighedFor !== history) this.#weigh(history)
+    if (!this.#stale) return
+    this.#stale = false
+    const sums = this.#sums
+    const at = slotOf(this.#minute)
+    const before = slotOf(this.#minute + MAX_MINUTES - 1)
+    const weight = weightOf(0, history)
+    const { told } = this
+    for (let field = 0; field < FIELDS; field++) told[field] = this.#past[field]! + weight * sums[at + field]!
+    told[ALL_REQUESTS] = this.#pastRequests + sums[at + REQUESTS]!
+    told[LATE_REQUESTS] = sums[at + REQUESTS]! + sums[before + REQUESTS]!
+    told[LATE_ERRORS] = sums[at + ERRORS]! + sums[before + ERRORS]!
+  }
+
+  /** Adds all that `other` knows, which knows nothing any more. */
+  absorb(other: Series): void {
+    this.#advance(other.#minute)
+    other.#advance(this.#minute)
+    for (const [at, sum] of other.#sums.entries()) this.#sums[at]! += sum
+    this.#weighedFor = undefined
+    other.#sums.fill(0)
+    other.#weighedFor = undefined
+  }
+
+  /** Makes `minute` the newest; those that were skipped are empty. */
+  #advance(minute: number): void {
+    if (minute <= this.#minute) return
+    const first = Math.max(this.#minute + 1, minute - MAX_MINUTES + 1)
+    for (let at = first; at <= minute; at++) this.#sums.fill(0, slotOf(at), slotOf(at) + FIELDS)
+    this.#minute = minute
+    this.#weighedFor = undefined
+  }
+
+  #weigh(history: History): void {
+    const past = this.#past.fill(0)
+    this.#pastRequests = 0
+    for (let age = 1; age < Math.min(history.minutes, MAX_MINUTES); age++) {
+      const at = slotOf(this.#minute + MAX_MINUTES - age)
+      const weight = weightOf(age, history)
+      for (let field = 0; field < FIELDS; field++) past[field]! += weight * this.#sums[at + field]!
+      this.#pastRequests += this.#sums[at + REQUESTS]!
+    }
+    this.#weighedFor = history
+    this.#stale = true
+  }
+}
+
+const slotOf = (minute: number): number => (minute % MAX_MINUTES) * FIELDS
+
+/** Of a minute that began `age` whole minutes ago. */
+function weightOf(age: number, { newest, recent, newestWeight, recentWeight, restWeight }: History): number {
+  if (age < newest) return newestWeight
+  return age < recent ? recentWeight : restWeight
+}
