@@ -17,7 +17,7 @@ import { Writer } from '../../src/stores/sqlite/writer.ts'
 import { exchange, principal, text } from '../core/kit.ts'
 import { flat } from '../core/prices.ts'
 import { target } from '../plugins/wire-kit.ts'
-import { seed } from '../stores/subject.ts'
+import { seed } from './subject.ts'
 
 const RUNS = Number(process.env.SPENDING_RUNS ?? 100)
 /** Nano-USD a token. */
