@@ -46,7 +46,8 @@ function unsealedVendor<T extends ToolCall | ContentPart>(holder: T, seals: Seal
 /** The list itself where nothing in it changes. */
 function mapped<T>(list: T[], change: (item: T) => T): T[] {
   let made: T[] | undefined
-  for (const [index, item] of list.entries()) {
+  for (let index = 0; index < list.length; index++) {
+    const item = list[index]!
     const changed = change(item)
     if (changed === item) continue
     made ??= [...list]

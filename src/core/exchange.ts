@@ -76,6 +76,8 @@ export interface ExchangeInit {
   body: () => Promise<Body>
 }
 
+const unknownSpeed = (): number => 0
+
 export class Exchange {
   /** The caller's `x-request-id`, or a new one. Not unique: a caller may repeat it. */
   readonly id: string
@@ -121,7 +123,7 @@ export class Exchange {
   /** Why JSON was passed on as it came though its repair was asked for; undefined when it was looked at. */
   healingSkipped: HealingSkipped | undefined = undefined
   /** Tokens per second that the target of the attempt usually writes. */
-  usualSpeed: () => number = () => 0
+  usualSpeed: () => number = unknownSpeed
   /** Choices of the answer that have ended. */
   readonly finished: number[] = []
   /** JSON values that the body holds. */
@@ -231,7 +233,8 @@ export class Exchange {
 
   /** Takes note of what passes to the client: usage, first token, failure. Called once for every batch. */
   observe(batch: readonly Event[]): void {
-    for (const event of batch) {
+    for (let at = 0; at < batch.length; at++) {
+      const event = batch[at]!
       if (this.marks.firstToken === 0 && isContent(event)) this.marks.firstToken = performance.now()
       switch (event.type) {
         case 'text':

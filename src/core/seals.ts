@@ -60,42 +60,55 @@ export class Seals {
 
   /** For the seals of one request. */
   check(): SealCheck {
-    let left = MAX_CHECKS
-    const known = new Map<string, string | undefined>()
-    const open = (kind: Kind, sealed: string, content: (shown: string) => string | undefined): string | undefined => {
-      const [, version, mac, shown] = SEALED.exec(sealed) ?? []
-      const key = version && this.#keys.find(version)
-      if (!key || left-- <= 0) return undefined
-      const value = content(shown!)
-      const expected = value === undefined ? undefined : this.#mac(key, kind, value)
-      return expected && timingSafeEqual(expected, Buffer.from(mac!, 'base64url')) ? shown : undefined
-    }
-    return {
-      value(sealed) {
-        if (!known.has(sealed))
-          known.set(
-            sealed,
-            open('value', sealed, shown => shown),
-          )
-        return known.get(sealed)
-      },
-      block({ seal, ...block }) {
-        if (typeof seal !== 'string') return undefined
-        const { provider: named, ...rest } = block
-        const provider = open('block', seal, shown => contentOf(shown, rest))
-        return provider !== undefined && (named ?? provider) === provider ? block : undefined
-      },
-    }
+    return new Checks(this.#keys, this.#organization)
   }
 
   #sealed(kind: Kind, content: string, shown: string): string {
     const key = this.#keys.newest
-    return `mgs1.${key.version}.${this.#mac(key, kind, content).toString('base64url')}.${shown}`
+    return `mgs1.${key.version}.${macOf(key, kind, this.#organization, content).toString('base64url')}.${shown}`
+  }
+}
+
+function macOf({ key }: SealKey, kind: Kind, organization: string, content: string): Buffer {
+  const mac = createHmac('sha256', key).update(`${kind}\0${organization}\0${content}`)
+  return mac.digest().subarray(0, MAC_BYTES)
+}
+
+/** Few requests hold any seal: nothing is made before the first one. */
+class Checks implements SealCheck {
+  readonly #keys: SealKeys
+  readonly #organization: string
+  #left = MAX_CHECKS
+  #known: Map<string, string | undefined> | undefined
+
+  constructor(keys: SealKeys, organization: string) {
+    this.#keys = keys
+    this.#organization = organization
   }
 
-  #mac({ key }: SealKey, kind: Kind, content: string): Buffer {
-    const mac = createHmac('sha256', key).update(`${kind}\0${this.#organization}\0${content}`)
-    return mac.digest().subarray(0, MAC_BYTES)
+  value(sealed: string): string | undefined {
+    this.#known ??= new Map()
+    if (!this.#known.has(sealed)) {
+      const shown = this.#open('value', sealed, shown => shown)
+      this.#known.set(sealed, shown)
+    }
+    return this.#known.get(sealed)
+  }
+
+  block({ seal, ...block }: Readonly<Json>): Json | undefined {
+    if (typeof seal !== 'string') return undefined
+    const { provider: named, ...rest } = block
+    const provider = this.#open('block', seal, shown => contentOf(shown, rest))
+    return provider !== undefined && (named ?? provider) === provider ? block : undefined
+  }
+
+  #open(kind: Kind, sealed: string, content: (shown: string) => string | undefined): string | undefined {
+    const [, version, mac, shown] = SEALED.exec(sealed) ?? []
+    const key = version && this.#keys.find(version)
+    if (!key || this.#left-- <= 0) return undefined
+    const value = content(shown!)
+    const expected = value === undefined ? undefined : macOf(key, kind, this.#organization, value)
+    return expected && timingSafeEqual(expected, Buffer.from(mac!, 'base64url')) ? shown : undefined
   }
 }
 

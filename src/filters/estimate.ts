@@ -1,7 +1,7 @@
 /** What an attempt may come to, at the dearest price that can occur: as far as that can be told beforehand. */
 import type { Exchange } from '../core/exchange.ts'
 import { costOf, MILLION, type Money, type Price, type Rates, ratesFor, tierFactorOf } from '../core/money.ts'
-import type { Usage } from '../core/usage.ts'
+import type { Axis, Usage } from '../core/usage.ts'
 
 export interface Estimate {
   /** Of the prompt, and of what is asked for besides tokens of the answer; nano-USD. */
@@ -26,7 +26,8 @@ export function estimate(ex: Exchange): Estimate | null {
   const { operation } = ex
   const output = operation.output?.(request)
   const extras = operation.extras?.(request, mapping.model)
-  const usage: Usage = { ...extras, ...ex.promptUsage }
+  const usage: Usage = ex.promptUsage
+  for (const axis in extras) usage[axis as Axis] = extras[axis as Axis]!
   const rates = ratesFor(price, usage.prompt ?? 0)
   // Pictures that cost by their tokens are a part of the answer's.
   const drawn = price.perImage || rates.image_output === undefined ? 0 : (usage.drawn ?? 0)
@@ -67,6 +68,7 @@ function dearest(rates: Rates, output: readonly string[]): bigint {
 }
 
 function perMillion({ discount = 0 }: Price, rate: bigint, factor: bigint): Money {
+  if (factor === MILLION && discount === 0) return rate * 1000n
   // Pico-USD per token are micro-USD per million: a thousand nano-USD.
   return (rate * 1000n * factor * (MILLION - BigInt(discount))) / (MILLION * MILLION)
 }

@@ -141,10 +141,11 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   #decode(chunks: readonly Buffer[] | undefined): Event[] | Promise<Event[]> {
     const events: Event[] = []
     try {
-      for (const [index, chunk] of (chunks ?? END).entries()) {
-        const frames = this.#framesOf(chunk)
+      const pieces = chunks ?? END
+      for (let index = 0; index < pieces.length; index++) {
+        const frames = this.#framesOf(pieces[index])
         if (this.#inTurn && frames.some(isLarge)) return this.#decodeLarge(frames, chunks?.slice(index + 1), events)
-        for (const frame of frames) this.#add(frame, events)
+        for (let at = 0; at < frames.length; at++) this.#add(frames[at]!, events)
       }
       this.#conclude(chunks === undefined, events)
     } catch (thrown) {

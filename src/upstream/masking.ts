@@ -26,7 +26,10 @@ const MAX_DEPTH = 200
 /** Masks the events of one answer, in place. Pictures and numbers are not looked at. */
 export class AnswerMask {
   readonly #mask: Mask
-  readonly #pieces = new Map<number, PiecewiseMask>()
+  /** The text that came last: most answers have no other. */
+  #lastKey = -1
+  #last: PiecewiseMask | undefined
+  #others: Map<number, PiecewiseMask> | undefined
 
   constructor(mask: Mask) {
     this.#mask = mask
@@ -75,12 +78,17 @@ export class AnswerMask {
 
   #next(kind: number, of: number, text: string): string {
     const key = of * KINDS + kind
-    let pieces = this.#pieces.get(key)
-    if (!pieces) {
-      pieces = new PiecewiseMask(this.#mask)
-      this.#pieces.set(key, pieces)
+    if (key !== this.#lastKey) this.#turnTo(key)
+    return this.#last!.next(text)
+  }
+
+  #turnTo(key: number): void {
+    if (this.#last) {
+      this.#others ??= new Map()
+      this.#others.set(this.#lastKey, this.#last)
     }
-    return pieces.next(text)
+    this.#last = this.#others?.get(key) ?? new PiecewiseMask(this.#mask)
+    this.#lastKey = key
   }
 
   /** Tokens repeat the text in small pieces; where a credential goes through them, none are told. */
@@ -100,9 +108,11 @@ export class AnswerMask {
       return items.some((item, index) => item !== value[index]) ? items : value
     }
     let changed: Record<string, unknown> | undefined
-    for (const [name, member] of Object.entries(value)) {
+    for (const name in value) {
+      const member = (value as Record<string, unknown>)[name]
       const clean = this.#deep<unknown>(member, depth + 1)
-      const key = this.#mask.answer(name)
+      // An event's own members are named by us.
+      const key = depth === 0 ? name : this.#mask.answer(name)
       if (clean === member && key === name) continue
       changed ??= { ...value }
       if (key !== name) delete changed[name]

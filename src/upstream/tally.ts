@@ -18,9 +18,9 @@ const STEP = 1e6
 export class Tally {
   #calls = 0
   /** The arguments of each call, as far as they came: other wires parse them. */
-  readonly #args = new Map<number, Shape>()
+  #args: Map<number, Shape> | undefined
   readonly #values: Count = { values: 0 }
-  readonly #blocks = new Set<number>()
+  #blocks: Set<number> | undefined
   #kept = 0
   /** Characters of arguments. */
   #called = 0
@@ -33,7 +33,8 @@ export class Tally {
   /** The events of a frame of so many characters. Throws the failure of an answer that passes a bound. */
   add(events: readonly Event[], characters: number): void {
     let told = 0
-    for (const event of events) {
+    for (let at = 0; at < events.length; at++) {
+      const event = events[at]!
       switch (event.type) {
         case 'text':
           // It passes on, however much of it there is.
@@ -57,6 +58,7 @@ export class Tally {
   }
 
   #block(key: number): void {
+    this.#blocks ??= new Set()
     this.#blocks.add(key)
     if (this.#blocks.size > MAX_REASONING_BLOCKS) throw tooManyBlocks()
   }
@@ -67,6 +69,7 @@ export class Tally {
     this.#called += args.length
     if (this.#called > MAX_CALL_CHARACTERS) throw tooLongCalls()
     const key = choice * STEP + index
+    this.#args ??= new Map()
     let shape = this.#args.get(key)
     if (!shape) {
       shape = new Shape(MAX_CALL_VALUES, this.#values)

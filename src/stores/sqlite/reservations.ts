@@ -24,6 +24,8 @@ export interface Reserved {
   readonly refused: Exhausted | undefined
 }
 
+const NO_LIMITS: readonly string[] = []
+
 type Wanted = Pick<HoldRequest, 'principal' | 'amount' | 'allowance'>
 
 export class Reservations {
@@ -39,7 +41,8 @@ export class Reservations {
 
   /** For a new hold: the plan pays if it can, then credits, if they may. */
   reserve(wanted: HoldRequest, now: number): Reserved | Exhausted {
-    const limits = wanted.principal.budgets.map(budget => budget.id)
+    const { budgets } = wanted.principal
+    const limits = budgets.length === 0 ? NO_LIMITS : budgets.map(budget => budget.id)
     const funds = wanted.byok ? 'byok' : undefined
     return this.#most(wanted.amount, wanted.least ?? wanted.amount, amount =>
       this.#take(wanted, amount, limits, funds, now),
