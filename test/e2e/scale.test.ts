@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { Database } from '../../src/stores/sqlite/driver.ts'
 import { startGateway } from '../helpers/gateway.ts'
+import { slowness } from '../helpers/slowness.ts'
 
 const ORGANIZATIONS = 10_000
 const KEYS = 10
@@ -54,12 +55,14 @@ function fill(): void {
 /** Starts that are like others: a machine that is busy with other things makes some of them dear, and none cheap. */
 async function start(best = { wall: Number.POSITIVE_INFINITY, cpu: Number.POSITIVE_INFINITY }) {
   await gateway.kill()
+  const before = slowness()
   const began = performance.now()
   await gateway.restart()
-  return { wall: Math.min(best.wall, performance.now() - began), cpu: Math.min(best.cpu, cpuMs()) }
+  const elapsed = performance.now() - began
+  return { wall: Math.min(best.wall, elapsed / Math.max(before, slowness())), cpu: Math.min(best.cpu, cpuMs()) }
 }
 
-t.test('a start takes hardly longer for them than for nobody', async t => {
+t.test('a start takes hardly longer for them than for nobody, and less than a second', async t => {
   // Both are the median of their kind or better: the one that was cheap by chance is no measure for the others.
   const nobody: number[] = []
   for (let round = 0; round < 3; round++) nobody.push((await start()).cpu)
@@ -67,10 +70,12 @@ t.test('a start takes hardly longer for them than for nobody', async t => {
   await gateway.kill()
   fill()
   let best = await start()
-  for (let round = 1; round < ROUNDS && best.cpu - empty >= MAX_MORE_MS; round++) {
+  for (let round = 1; round < ROUNDS && (best.wall >= 1000 || best.cpu - empty >= MAX_MORE_MS); round++) {
     best = await start(best)
   }
   t.comment(`${empty} ms of CPU for nobody, ${best.cpu} ms for all; ${best.wall.toFixed(0)} ms by the clock`)
+  // A machine with too much to do gives the process less than a second of each second.
+  t.ok(Math.min(best.wall, best.cpu) < 1000, `${best.wall} ms, ${best.cpu} ms of CPU`)
   t.ok(best.cpu - empty < MAX_MORE_MS, `${best.cpu - empty} ms of CPU more`)
 })
 
