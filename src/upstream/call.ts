@@ -20,7 +20,7 @@ export interface Call {
   readonly signal: Cancellation
   /** Notes that the provider has all of the request. */
   readonly receipt: { atProvider: boolean }
-  /** Of whoever asks, for what is read on when it leaves. */
+  /** Whose share of the open calls it takes, and of those that are read on when their clients leave. */
   readonly tenant: string
   /** On a socket of its own, since one that had been open before was not there any more. */
   readonly fresh?: boolean

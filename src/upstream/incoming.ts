@@ -62,7 +62,7 @@ export class Incoming implements Dispatcher.DispatchHandler {
   /** Bytes that may still come once the client has left; undefined while it is there. */
   #lingerBytes: number | undefined
 
-  /** Counts as one of `open` until nothing is expected of it any more. */
+  /** Is one of `open` until nothing is expected of it any more. */
   constructor(
     { timeouts, firstEventMs, remainingMs, signal, receipt, tenant }: Omit<Call, 'body'>,
     open: OpenCalls,
@@ -77,7 +77,6 @@ export class Incoming implements Dispatcher.DispatchHandler {
     this.#receipt = receipt
     this.#tenant = tenant
     this.#lingering = lingering
-    open.begin()
     this.head = new Promise((resolve, reject) => {
       this.#resolveHead = resolve
       this.#rejectHead = reject
@@ -244,7 +243,7 @@ export class Incoming implements Dispatcher.DispatchHandler {
     if (!this.#settled) {
       this.#settled = true
       if (this.#lingerBytes !== undefined) this.#lingering.end(this.#tenant)
-      this.#open.end()
+      this.#open.end(this.#tenant)
     }
     this.#signal.ignore(this.#onAbort)
   }

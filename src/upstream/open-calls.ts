@@ -1,23 +1,35 @@
 /** Calls that something is expected of: to one provider, and with it to all own providers of its owner. */
+import { FairShare, type Shares } from '../core/fair-share.ts'
+
+/** An organization alone may have all calls of a provider; slow ones must not keep the provider from others. */
+const SHARES: Shares = { alone: 1, contended: 1 / 2 }
+
+export interface CallLimits {
+  /** Calls at the same time. */
+  readonly concurrency: number
+  /** The same for all own providers of its owner together. */
+  readonly ownerConcurrency?: number | undefined
+}
+
 export class OpenCalls {
   readonly #owner: OpenCalls | undefined
-  #count = 0
+  readonly #share = new FairShare(0, undefined, SHARES)
 
   constructor(owner?: OpenCalls) {
     this.#owner = owner
   }
 
-  get count(): number {
-    return this.#count
+  /** Counts one until `end`. False when there are as many as may be, or the tenant has its share of them. */
+  begin(tenant: string, { concurrency, ownerConcurrency = Number.POSITIVE_INFINITY }: CallLimits): boolean {
+    this.#share.resize(concurrency, SHARES.contended)
+    if (!this.#share.acquire(tenant, 1)) return false
+    if (!this.#owner || this.#owner.begin(tenant, { concurrency: ownerConcurrency })) return true
+    this.#share.release(tenant, 1)
+    return false
   }
 
-  begin(): void {
-    this.#count++
-    this.#owner?.begin()
-  }
-
-  end(): void {
-    this.#count--
-    this.#owner?.end()
+  end(tenant: string): void {
+    this.#share.release(tenant, 1)
+    this.#owner?.end(tenant)
   }
 }

@@ -38,19 +38,17 @@ export class Transport {
 
   /**
    * Sends one request; resolves with the answer's head. Rejects with a GatewayError that may fail over: with
-   * `providerBusy` when as many calls are open already as may be, so that one provider that stalls does not take the
-   * sockets and the memory of all.
+   * `providerBusy` when as many calls are open already as may be, or as the tenant may have beside others, so that one
+   * provider that stalls does not take the sockets and the memory of all.
    */
   send(call: Call): Promise<Incoming> {
     const { baseUrl, path, headers, body, timeouts, fresh = false } = call
-    const { id, owner, concurrency, ownerConcurrency = Number.POSITIVE_INFINITY } = call.provider
+    const { id, owner } = call.provider
     const ofOwner = owner === undefined ? undefined : found(this.#ofOwners, owner)
     const open = found(this.#open, owner === undefined ? id : `${owner} ${id}`, ofOwner)
-    if (open.count >= concurrency || (ofOwner && ofOwner.count >= ownerConcurrency)) {
-      return Promise.reject(errors.providerBusy(id))
-    }
     const guarded = owner !== undefined && !this.#allowPrivate
     const { pool, prefix } = this.#pools.of({ baseUrl, connectMs: timeouts.connect, guarded, fresh })
+    if (!open.begin(call.tenant, call.provider)) return Promise.reject(errors.providerBusy(id))
     const incoming = new Incoming(call, open, this.#gathering, this.#lingering)
     const sending: Sending = { method: 'POST', path: prefix + path, headers, body, caller: incoming }
     pool.dispatch(sending, incoming)

@@ -115,6 +115,26 @@ t.test('OB-08 only so many calls to a provider are open, until they are answered
   }
 })
 
+t.test('slow calls of one tenant do not take all places of a provider beside another one', async t => {
+  const { port, next } = await provider(t)
+  const transport = new Transport()
+  t.teardown(() => transport.close())
+  const send = (tenant: string) => transport.send({ ...callTo(`http://127.0.0.1:${port}/v1`, undefined, 4), tenant })
+  const alone = Array.from({ length: 4 }, () => send('a'))
+  t.equal(await outcome(send('b')), 'overloaded', 'alone it may have all of them')
+  for (const answer of alone.splice(0)) {
+    ;(await next()).end('{}')
+    await readAll(await answer)
+  }
+  const calls = [send('a'), send('a')]
+  t.equal(await outcome(send('a')), 'overloaded', 'and half of them once another one has asked')
+  calls.push(send('b'), send('b'))
+  for (const answer of calls) {
+    ;(await next()).end('{}')
+    await readAll(await answer)
+  }
+})
+
 t.test('all own providers of one organization share a cap, whatever each of them may have', async t => {
   const { port, next } = await provider(t)
   const transport = new Transport({ allowPrivate: true })
