@@ -58,6 +58,8 @@ const gateway = await startGateway(t, {
       timeouts: { connect: '500ms', first_event: '10s' },
     }),
     ...serve('beside', ['hole'], '2'),
+    ...serve('cheap', ['tenants'], '1'),
+    ...serve('dear', ['tenants'], '5'),
     cloud: {
       base_url: upstream.url('{region}'),
       models: [{ ...testMapping, model: 'regional', regions: ['east', 'west'] }],
@@ -134,6 +136,31 @@ t.test('UF-16 a provider that newly fails gets at most ten attempts, and no clie
   const failing = candidates.find(({ offer }) => offer === 'failing/newly')!
   t.match(failing, { requests: 60 + tried, circuit: 'open', throughput: Number, latency: Number })
   t.ok(failing.uptime! < 100)
+})
+
+/** The headers of a new organization's requests. */
+async function newcomer(name: string): Promise<Record<string, string>> {
+  await gateway.admin('POST', '/commands/orgs.create', { name, account: 'open' })
+  await gateway.admin('POST', '/commands/projects.create', { organization: name, name })
+  const made = (await (await gateway.admin('POST', '/commands/keys.create', { project: name })).json()) as Tree
+  return { authorization: `Bearer ${made.key}` }
+}
+
+t.test('failing requests of one tenant move no other one to a dearer provider', async t => {
+  const [attacker, victim, late] = [await newcomer('attacker'), await newcomer('victim'), await newcomer('late')]
+  const by = async (headers: Record<string, string>, more: Tree = {}) => {
+    const response = await ask('tenants', more, headers)
+    const answer = more.stream ? (await readEvents(response)).data.at(-1) : await response.json()
+    return (answer as { metadata: Metadata }).metadata.used_provider
+  }
+  for (let count = 0; count < 3; count++) t.equal(await by(victim), 'cheap')
+  await play('cheap', ...Array.from({ length: 8 }, () => ({ status: 500 })))
+  for (let count = 0; count < 8; count++) await by(attacker)
+  await play('cheap', { text: 'Fine' })
+  t.equal(await by(attacker), 'dear', 'it moves itself')
+  t.strictSame([await by(victim), await by(late), await by(victim, { stream: true })], ['cheap', 'cheap', 'cheap'])
+  const { candidates } = await explained('tenants')
+  t.equal(candidates.find(({ offer }) => offer === 'cheap/tenants')!.place, 1)
 })
 
 t.test('UF-18 SF-04 three attempts share one deadline, and each of them is given up', async t => {

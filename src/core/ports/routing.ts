@@ -73,7 +73,7 @@ export type Opened = 'organization' | 'everyone' | undefined
 /**
  * Targets that are tried last for a while. Keys name an offer, or an offer with a credential. Each organization has a
  * circuit of its own, and there is one for all, which only what at least two organizations tell opens (decisions section
- * 12). Null in place of an organization is everybody: of what is read, the only one that has told anything counts too.
+ * 12). Null in place of an organization is everybody: of what is read, an organization alone at a target counts too.
  */
 export interface Circuits {
   state(key: string, org: string | null): CircuitState

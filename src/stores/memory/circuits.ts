@@ -23,6 +23,8 @@ export interface CircuitClock {
 class Trouble {
   readonly own = new Map<string, Circuit>()
   all: Circuit | undefined = undefined
+  /** An organization of which nothing is remembered here was answered, so that those in `own` are not the only ones. */
+  answersOthers = false
   /** What organizations have told since the last success of any of them. */
   readonly told = new Map<string, { readonly share: number; readonly at: number }>()
 }
@@ -77,6 +79,7 @@ export class MemoryCircuits implements Circuits {
     trouble.told.clear()
     trouble.all?.succeeded(now)
     const own = trouble.own.get(org)
+    if (!own) trouble.answersOthers = true
     own?.succeeded(now)
     if (own?.sound) this.#bound.delete(boundKey(key, org))
     else this.#drop(key, trouble)
@@ -182,9 +185,9 @@ function allOf(trouble: Trouble): Circuit {
 
 const isOpenBy = ({ all }: Trouble, org: string, now: number): boolean => all?.openedBy === org && all.isOpen(now)
 
-/** An organization's own circuit; where nobody in particular is meant, the only one. */
-function ownOf({ own }: Trouble, org: string | null): Circuit | undefined {
+/** An organization's own circuit; where nobody in particular is meant, that of the only one that uses the target. */
+function ownOf({ own, answersOthers }: Trouble, org: string | null): Circuit | undefined {
   if (org !== null) return own.get(org)
-  const [only] = own.size === 1 ? own.values() : []
+  const [only] = own.size === 1 && !answersOthers ? own.values() : []
   return only
 }
