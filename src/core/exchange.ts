@@ -46,6 +46,11 @@ export type StoppedBy = 'credit' | 'limit'
 /** Too long to be healed at all, no thread or no memory for it now, a thread that took too long, or that broke. */
 export type HealingSkipped = 'too_long' | 'busy' | 'timeout' | 'failed'
 
+/** Makes the `outbound` of an exchange, with its output limit. */
+export interface Encoder {
+  encode(): void
+}
+
 export type Headers = Readonly<Record<string, string | string[] | undefined>>
 export type Outcome = 'ok' | 'error' | 'aborted'
 
@@ -113,7 +118,7 @@ export class Exchange {
   /** Of the attempt that runs; undefined when it has what the caller has set. */
   outputLimit: OutputLimit | undefined = undefined
   /** Makes `outbound` anew, with the output limit. Set by whoever encodes. */
-  encodeAgain: (() => void) | undefined = undefined
+  encoding: Encoder | undefined = undefined
   /** The provider has all of the request of the attempt that runs. */
   atProvider = false
   /** The gateway has ended the answer before its model did. */

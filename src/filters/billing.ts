@@ -122,7 +122,7 @@ function setLimit(ex: Exchange, limited: { expected: Estimate; hold: Hold } | un
     const tokens = Math.floor(tokensWithin(expected, hold.amount) / expected.choices)
     ex.outputLimit = { tokens, by: stoppedBy(hold.refused) }
   } else ex.outputLimit = undefined
-  ex.encodeAgain?.()
+  ex.encoding?.encode()
 }
 
 /**

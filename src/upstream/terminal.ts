@@ -59,7 +59,7 @@ export function terminal(transport: Transport, memory: MemoryBudget): (ex: Excha
       incoming.committed(mode === 'stream')
       // Nobody is asked again.
       ex.outbound = undefined
-      ex.encodeAgain = undefined
+      ex.encoding = undefined
       ex.verbatim = undefined
       ex.marks.answered = performance.now()
       return { status: 200, headers: [], events: answer }

@@ -98,7 +98,7 @@ async function bill(
   const to = target({ mapping: { price, supports, maxOutput: 100, ...mapping } })
   const ex = exchange({ request: { ...request, ...more, stream }, target: to, principal, signal })
   const got: Event[] = []
-  ex.encodeAgain = () => log.push(`encoded for ${ex.outputLimit?.tokens}`)
+  ex.encoding = { encode: () => log.push(`encoded for ${ex.outputLimit?.tokens}`) }
   try {
     let batches = 0
     const answer = async () => {
