@@ -4,7 +4,6 @@ export {
   entriesIn,
   excessive,
   MAX_CALL_CHARACTERS,
-  MAX_CALL_VALUES,
   MAX_CALLS,
   MAX_CHOICES,
   MAX_REASONING_BLOCKS,
@@ -35,7 +34,7 @@ export type {
 export { MAX_PARSED_RESULTS, resultText, SHOWN_NEXT, shownFor, toldResult } from './core/results.ts'
 export { s } from './core/schema.ts'
 export { seal, unseal } from './core/seal.ts'
-export { type Count, MAX_LEVELS, Shape } from './core/shape.ts'
+export { CALL_BOUNDS, Count, MAX_LEVELS, Shape } from './core/shape.ts'
 export type { Decoder, Frame, Plugin, Target, Translator, WireRequest } from './core/translator.ts'
 export { guessStatus, readFault, refusals, upstreamError, upstreamErrorFrom } from './core/upstream-error.ts'
 export type { Usage } from './core/usage.ts'

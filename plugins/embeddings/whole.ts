@@ -32,7 +32,7 @@ export class WholeDecoder implements Decoder {
 /** The body as JSON, with so many values at most. Throws the error of an answer that is none, or holds more. */
 export function parsed({ data }: Frame, most?: number): unknown {
   try {
-    return parseAnswer(data, most)
+    return parseAnswer(data, most === undefined ? undefined : { values: most })
   } catch (thrown) {
     if (thrown instanceof GatewayError) throw thrown
     throw errors.invalidAnswer('it is not JSON')

@@ -1,7 +1,7 @@
 /** What the items of one answer share while it is read: the counts that make indexes and places, and the target. */
 import {
   Citations,
-  type Count,
+  Count,
   type Event,
   isObject,
   MAX_CALLS,
@@ -17,7 +17,7 @@ import type { Position } from './replay.ts'
 export class Answer {
   readonly target: Target
   /** Of the values in all calls. */
-  readonly count: Count = { values: 0 }
+  readonly count = new Count()
   /** Calls that the client must make; the index of a tool event counts these, not the provider's items. */
   calls = 0
   #blocks = 0

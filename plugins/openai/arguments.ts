@@ -1,10 +1,10 @@
 /** The arguments of one tool call as they come, in pieces that may be cut anywhere. */
 import {
+  CALL_BOUNDS,
   type Count,
   excessive,
   isObject,
   MAX_CALL_CHARACTERS,
-  MAX_CALL_VALUES,
   Shape,
   tooLongCalls,
 } from '../../src/plugin.ts'
@@ -28,7 +28,7 @@ export class Arguments {
   /** `count`: of the values in all calls of the answer. */
   constructor(free: boolean, count: Count) {
     this.#free = free
-    this.#shape = new Shape(MAX_CALL_VALUES, count)
+    this.#shape = new Shape(CALL_BOUNDS, count)
   }
 
   /** They go out as they come, because they begin like an object or may be anything. */
@@ -68,7 +68,7 @@ export class Arguments {
     this.#opening ??= piece.trimStart()[0]
     if (!this.direct) return
     this.#shape.add(piece)
-    if (this.#shape.excess) throw excessive(this.#shape, MAX_CALL_VALUES)
+    if (this.#shape.excess) throw excessive(this.#shape)
   }
 }
 

@@ -1,6 +1,6 @@
 /** One choice of an answer as it grows: deltas and whole messages in, events out. */
 import {
-  type Count,
+  Count,
   type Event,
   entriesIn,
   type FinishReason,
@@ -44,7 +44,7 @@ export class Choice {
   #touched = false
 
   /** `count`: of the values in all calls of the answer. */
-  constructor(index: number, target: Target, count: Count = { values: 0 }) {
+  constructor(index: number, target: Target, count = new Count()) {
     this.#index = index
     this.#details = new ReasoningDetails(index, target)
     this.#tools = new ToolCalls(index, count)

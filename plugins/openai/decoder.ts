@@ -1,6 +1,6 @@
 /** Reads answers of the chat completions wire, as far as its many speakers agree. Ids such as C14 name edge cases. */
 import {
-  type Count,
+  Count,
   type Decoder,
   type Event,
   entriesIn,
@@ -46,7 +46,7 @@ export class ChatDecoder implements Decoder {
   /** By the provider's index; sparse. */
   readonly #choices: (Choice | undefined)[] = []
   /** Of the values in all calls. */
-  readonly #count: Count = { values: 0 }
+  readonly #count = new Count()
   #done = false
   #failed = false
   #started = false

@@ -3,17 +3,19 @@ import { MAX_CALL_CHARACTERS } from '../core/answer-bounds.ts'
 import { errors } from '../core/error.ts'
 import type { ChatRequest, Message } from '../core/ops.ts'
 import { MAX_PARSED_RESULTS, resultText } from '../core/results.ts'
-import { type Count, MAX_LEVELS, MAX_VALUES, Shape } from '../core/shape.ts'
+import { type Bounds, CALL_BOUNDS, Count, MAX_LEVELS, MAX_VALUES, Shape } from '../core/shape.ts'
 
 /** How deep such a text stands in a body. */
 const CALL_LEVEL = 6
 const RESULT_LEVEL = 3
+/** Results come from tools, which may have long lists to tell of. */
+const RESULT_BOUNDS: Bounds = { values: MAX_VALUES }
 /** Results that begin like an object; other text is sent as text. */
 const OBJECT = /^\s*\{\s*["}]/
 
 /** Throws a 400 for texts that are JSON and pass the bounds of a body, of which `values` are used. */
 export function checkTexts({ messages }: ChatRequest, values = 0): void {
-  const count = { values }
+  const count = new Count(values)
   let called = 0
   let given = 0
   for (const [i, message] of messages.entries()) {
@@ -23,7 +25,7 @@ export function checkTexts({ messages }: ChatRequest, values = 0): void {
       const { arguments: text } = call.function
       called += text.length
       if (called > MAX_CALL_CHARACTERS) throw tooMuch(`messages[${i}].tool_calls[${j}].function.arguments`)
-      measure(text, CALL_LEVEL, count)
+      measure(text, CALL_BOUNDS, CALL_LEVEL, count)
       if (text.startsWith('"')) measureInner(text, count)
     }
     given += measureResult(message, count, given)
@@ -32,7 +34,7 @@ export function checkTexts({ messages }: ChatRequest, values = 0): void {
 
 /** The same, of results of tools alone. */
 export function checkResults({ messages }: ChatRequest, values: number): void {
-  const count = { values }
+  const count = new Count(values)
   let given = 0
   for (const message of messages) given += measureResult(message, count, given)
 }
@@ -42,7 +44,7 @@ function measureResult({ role, content }: Message, count: Count, given: number):
   if (role !== 'tool' && role !== 'function') return 0
   const text = resultText(content)
   if (given >= MAX_PARSED_RESULTS || !OBJECT.test(text)) return 0
-  measure(text.slice(0, MAX_PARSED_RESULTS - given), RESULT_LEVEL, count)
+  measure(text.slice(0, MAX_PARSED_RESULTS - given), RESULT_BOUNDS, RESULT_LEVEL, count)
   return text.length
 }
 
@@ -54,14 +56,15 @@ function measureInner(text: string, count: Count): void {
   } catch {
     // No JSON: nobody gets any further with it.
   }
-  if (typeof inner === 'string') measure(inner, CALL_LEVEL, count)
+  if (typeof inner === 'string') measure(inner, CALL_BOUNDS, CALL_LEVEL, count)
 }
 
-function measure(text: string, level: number, count: Count): void {
-  const shape = new Shape(MAX_VALUES, count, level)
+function measure(text: string, bounds: Bounds, level: number, count: Count): void {
+  const shape = new Shape(bounds, count, level)
   shape.add(text)
   if (shape.excess === 'levels') throw errors.tooDeep(MAX_LEVELS)
-  if (shape.excess === 'values') throw errors.tooManyElements(MAX_VALUES)
+  if (shape.excess === 'values') throw errors.tooManyElements(bounds.values)
+  if (shape.excess === 'names') throw errors.tooManyNames(bounds.names!)
 }
 
 const tooMuch = (at: string) =>

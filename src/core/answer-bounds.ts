@@ -1,11 +1,19 @@
 /** What the answer of a provider may hold. One that holds more is a failure of its provider, and no real one does. */
 import { errors, type GatewayError } from './error.ts'
-import { parseSteps } from './json-steps.ts'
-import { MAX_LEVELS, MAX_VALUES, Shape } from './shape.ts'
+import { parseSteps, type ReadPiece, type StringBounds } from './json-steps.ts'
+import { type Bounds, MAX_LEVELS, Shape } from './shape.ts'
 
-export const MAX_ANSWER_VALUES = 1_000_000
+const MAX_ANSWER_VALUES = 500_000
+/** That differ. Those of log probabilities, of which there may be more, are the same for each token. */
+const MAX_ANSWER_NAMES = 65_536
+const ANSWER_BOUNDS: Bounds = { values: MAX_ANSWER_VALUES }
+/** Digits of all whole numbers that a double cannot hold, which are read as text. */
+export const MAX_LONG_DIGITS = 1024 * 1024
+/** Of text and reasoning that is held until the answer is whole. */
+export const MAX_TEXT_CHARACTERS = 4 * 1024 * 1024
+/** As written in JSON. */
+const MAX_ESCAPED = 2 * MAX_TEXT_CHARACTERS
 /** In the arguments of all calls, which come back in a request and are bounded there. */
-export const MAX_CALL_VALUES = MAX_VALUES
 export const MAX_CALL_CHARACTERS = 4 * 1024 * 1024
 export const MAX_CALLS = 1000
 export const MAX_REASONING_BLOCKS = 1000
@@ -14,6 +22,12 @@ export const MAX_CHOICES = 1024
 const MAX_ENTRIES = 10_000
 /** Shorter text, with two brackets for each level, cannot nest too deep. */
 const SHORT = 2 * MAX_LEVELS
+
+export const tooLongText = (): GatewayError =>
+  errors.invalidAnswer(`its text is longer than ${MAX_TEXT_CHARACTERS} characters`)
+
+export const tooLongNumbers = (): GatewayError =>
+  errors.invalidAnswer(`its long whole numbers have more than ${MAX_LONG_DIGITS} digits`)
 
 const tooMany = (most: number, what: string): GatewayError =>
   errors.invalidAnswer(`it holds more than ${most.toLocaleString('en')} ${what}`)
@@ -25,35 +39,65 @@ export const tooLongCalls = (): GatewayError =>
   errors.invalidAnswer(`the arguments of its tool calls are longer than ${MAX_CALL_CHARACTERS} characters`)
 
 /** Throws the failure of an answer, or an event of one, that nests too deep or holds too many values. */
-export function checkAnswer(json: string, most = MAX_ANSWER_VALUES): void {
+export function checkAnswer(json: string, bounds = ANSWER_BOUNDS): void {
   if (json.length <= SHORT) return
-  const shape = new Shape(most)
+  const shape = new Shape(bounds)
   shape.add(json)
-  if (shape.excess !== undefined) throw excessive(shape, most)
+  if (shape.excess !== undefined) throw excessive(shape)
 }
 
 /** The failure of an answer whose `shape` passes its bounds. */
-export const excessive = ({ excess }: Shape, most = MAX_ANSWER_VALUES): GatewayError =>
-  excess === 'levels' ? errors.invalidAnswer(`it nests deeper than ${MAX_LEVELS} levels`) : tooMany(most, 'JSON values')
+export function excessive({ excess, bounds }: Shape): GatewayError {
+  if (excess === 'levels') return errors.invalidAnswer(`it nests deeper than ${MAX_LEVELS} levels`)
+  return excess === 'names' ? tooManyNames(bounds.names!) : tooMany(bounds.values, 'JSON values')
+}
+
+export const tooManyNames = (most: number): GatewayError => tooMany(most, 'names of members')
 
 /** As `JSON.parse`, for answers within the bounds. Throws a SyntaxError, or the failure of one that passes them. */
-export function parseAnswer(json: string, most?: number): unknown {
-  checkAnswer(json, most)
+export function parseAnswer(json: string, bounds?: Bounds): unknown {
+  checkAnswer(json, bounds)
   return JSON.parse(json)
 }
 
 /** Characters that are measured in one step. */
 const STEP = 256 * 1024
 
-/** The same in steps; `read` is as `JSON.parse`, for pieces. */
-export function* answerSteps(json: string, read: (json: string) => unknown): Generator<undefined, unknown> {
-  const shape = new Shape(MAX_ANSWER_VALUES)
+/** The same in steps; `read` parses pieces. */
+export function* answerSteps(json: string, read: ReadPiece): Generator<undefined, unknown> {
+  const shape = new Shape(ANSWER_BOUNDS)
   for (let at = 0; at < json.length; at += STEP) {
     shape.add(json.slice(at, at + STEP))
     if (shape.excess !== undefined) throw excessive(shape)
     yield
   }
-  return yield* parseSteps(json, read)
+  return yield* parseSteps(json, read, new AnswerStrings())
+}
+
+/** So many names are compared with. A power of two. */
+const SLOTS = 256
+
+/** Bounds the names that differ, each of which costs its object much more, and texts that are dear to read. */
+class AnswerStrings implements StringBounds {
+  readonly #slots: string[] = Array.from({ length: SLOTS }, () => '')
+  /** Names that differ; those that share a slot by turns count again. */
+  #names = 0
+
+  name(text: string, from: number, to: number): void {
+    const ends = text.charCodeAt(from + 1) * 31 + text.charCodeAt(to - 2)
+    const slot = (ends * 31 + text.charCodeAt((from + to) >> 1) + to - from) & (SLOTS - 1)
+    const known = this.#slots[slot]!
+    if (known.length === to - from && text.startsWith(known, from)) return
+    this.#slots[slot] = text.slice(from, to)
+    if (++this.#names > MAX_ANSWER_NAMES) throw tooManyNames(MAX_ANSWER_NAMES)
+  }
+
+  /** Base64 has no escapes, text has, and takes five times as long. */
+  long(text: string, from: number, to: number): void {
+    if (to - from <= MAX_ESCAPED) return
+    const backslash = text.indexOf('\\', from)
+    if (backslash >= 0 && backslash < to) throw tooLongText()
+  }
 }
 
 /** A list of an answer; nothing for whatever is none. Throws the failure of an answer whose list is too long. */

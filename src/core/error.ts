@@ -81,6 +81,8 @@ export const errors = {
   tooDeep: (limit: number) => invalid(400, 'too_deep', `The request body nests deeper than ${limit} levels.`),
   tooManyElements: (limit: number) =>
     invalid(400, 'too_many_elements', `The request body holds more than ${limit} JSON values.`),
+  tooManyNames: (limit: number) =>
+    invalid(400, 'too_many_elements', `What tools are called with holds more than ${limit} names of members.`),
   invalidParameters: (message: string, param?: string | null) => invalid(400, 'invalid_parameters', message, param),
   unsupported: (message: string, param: string, code = 'model_not_supported') => invalid(400, code, message, param),
   combination: (message: string, param: string) => invalid(400, 'unsupported_parameter_combination', message, param),

@@ -3,7 +3,7 @@
  * and written again: `JSON.parse` would round them. While such a number is a value, a mark of text stands for it.
  */
 import { randomBytes } from 'node:crypto'
-import { answerSteps, parseAnswer } from './answer-bounds.ts'
+import { answerSteps, MAX_LONG_DIGITS, parseAnswer, tooLongNumbers } from './answer-bounds.ts'
 import { isObject, type Json } from './json.ts'
 
 /** Nobody else can write it. */
@@ -65,10 +65,13 @@ function parsedValue({ value, error }: Parsed): unknown {
 /** Parses an answer in steps. Throws the failure of one that passes its bounds. */
 export function* parsedAhead(json: string): Generator<undefined, Parsed> {
   let hasMarks = false
-  const read = (piece: string): unknown => {
-    if (!LONG.test(piece)) return JSON.parse(piece)
+  const long = { digits: 0 }
+  const read = (piece: string, hasLong: boolean): unknown => {
+    if (!hasLong || !LONG.test(piece)) return JSON.parse(piece)
+    const exact = marked(piece, long)
+    if (long.digits > MAX_LONG_DIGITS) throw tooLongNumbers()
     hasMarks = true
-    return JSON.parse(marked(piece))
+    return JSON.parse(exact)
   }
   try {
     return { value: yield* answerSteps(json, read), hasMarks }
@@ -100,10 +103,10 @@ function roundedAt(value: unknown, hasMarks: boolean, place: Place, keep: (membe
 }
 
 /**
- * With a mark in place of each whole number that would be rounded; for what is known to be JSON. Compared as text: a
- * BigInt of a number with a million digits takes half a second.
+ * With a mark in place of each whole number that would be rounded, whose digits are added to `long`; for what is known
+ * to be JSON. Compared as text: a BigInt of a number with a million digits takes half a second.
  */
-function marked(json: string): string {
+function marked(json: string, long = { digits: 0 }): string {
   let out = ''
   let from = 0
   TOKEN.lastIndex = 0
@@ -113,6 +116,7 @@ function marked(json: string): string {
     if (part === '"') TOKEN.lastIndex = endOfString(json, end)
     else if (part.length >= DIGITS && INTEGER.test(part) && JSON.stringify(Number(part)) !== part) {
       out += `${json.slice(from, match.index)}"${MARK}${part}"`
+      long.digits += part.length
       from = end
     }
   }

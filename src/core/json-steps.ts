@@ -5,6 +5,8 @@ import type { Json } from './json.ts'
 const PIECE = 64 * 1024
 
 const QUOTE = 0x22
+const ZERO = 0x30
+const NINE = 0x39
 const COMMA = 0x2c
 const COLON = 0x3a
 const SPACE = 0x20
@@ -13,6 +15,19 @@ const OPEN_LIST = 0x5b
 const CLOSE_LIST = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
+
+/** Digits that a double always holds. */
+const SAFE_DIGITS = 15
+
+/** As `JSON.parse`, for a piece; `hasLong`: there may be a whole number in it that a double does not hold. */
+export type ReadPiece = (json: string, hasLong: boolean) => unknown
+
+/** Bounds the strings of a text; each stands from its first quote to behind its last one. */
+export interface StringBounds {
+  name(text: string, from: number, to: number): void
+  /** A string that is longer than a piece. */
+  long(text: string, from: number, to: number): void
+}
 
 /** A list or an object that has begun and not ended. */
 interface Open {
@@ -30,22 +45,31 @@ interface Open {
   nameTo: number
 }
 
-/** `read` is as `JSON.parse`, for pieces of so many characters. Throws a SyntaxError for what is no JSON. */
+/** `piece`: in characters. Throws a SyntaxError for what is no JSON, and whatever `bounds` throw. */
 export function* parseSteps(
   text: string,
-  read: (json: string) => unknown,
+  read: ReadPiece,
+  bounds?: StringBounds,
   piece = PIECE,
 ): Generator<undefined, unknown> {
-  const pieces = new Pieces(text, read)
+  const pieces = new Pieces(text, read, bounds)
   let cut = 0
   let at = 0
   let stringFrom = 0
   let stringTo = 0
+  let digits = 0
   while (at < text.length) {
     const code = text.charCodeAt(at)
+    if (code >= ZERO && code <= NINE) {
+      if (++digits > SAFE_DIGITS) pieces.hasLong = true
+      at++
+      continue
+    }
+    digits = 0
     if (code === QUOTE) {
       stringFrom = at
       at = stringTo = afterString(text, at + 1)
+      if (at - stringFrom > piece) bounds?.long(text, stringFrom, at)
       continue
     }
     if (code === OPEN_LIST || code === OPEN_OBJECT) pieces.open(code === OPEN_LIST, at)
@@ -66,14 +90,18 @@ export function* parseSteps(
 
 class Pieces {
   readonly #text: string
-  readonly #read: (json: string) => unknown
+  readonly #parsePiece: ReadPiece
+  readonly #bounds: StringBounds | undefined
   readonly #open: Open[] = []
   #root: unknown[] | Json | undefined
   #rootEnd = 0
+  /** A long number was seen: from there on any piece may hold one. */
+  hasLong = false
 
-  constructor(text: string, read: (json: string) => unknown) {
+  constructor(text: string, read: ReadPiece, bounds: StringBounds | undefined) {
     this.#text = text
-    this.#read = read
+    this.#parsePiece = read
+    this.#bounds = bounds
   }
 
   open(isList: boolean, at: number): void {
@@ -88,6 +116,7 @@ class Pieces {
     if (!top) return
     top.nameFrom = from
     top.nameTo = to
+    this.#bounds?.name(this.#text, from, to)
   }
 
   /** `cuts`: what came before is parsed now. */
@@ -154,6 +183,10 @@ class Pieces {
     const members = this.#text.slice(open.from, to)
     if (isBlank(members, 0, members.length)) throw new SyntaxError('a member is missing')
     extend(open.value!, this.#read(open.isList ? `[${members}]` : `{${members}}`))
+  }
+
+  #read(json: string): unknown {
+    return this.#parsePiece(json, this.hasLong)
   }
 
   #mustBeBlank(from: number, to: number): void {

@@ -5,7 +5,7 @@ type Content = Message['content']
 type TextPart = Extract<ContentPart, { type: 'text' }>
 
 /** Of results that wires parse in one request; more of them go as text, which says the same. In characters. */
-export const MAX_PARSED_RESULTS = 4 * 1024 * 1024
+export const MAX_PARSED_RESULTS = 1024 * 1024
 
 /** The text of a result. Beside what is no text, each text is a line of its own. */
 export function resultText(content: Content): string {

@@ -4,9 +4,21 @@
 export const MAX_LEVELS = 128
 /** Of a body, with what its texts hold, unless an endpoint names its own number. */
 export const MAX_VALUES = 200_000
+/** Of the text that tools are called with: objects with many names cost most, and no model writes as many. */
+const MAX_NAMES = 32_768
+
+/** What JSON text may hold; a name is that of a member of an object. */
+export interface Bounds {
+  readonly values: number
+  /** Any number where it is left out. */
+  readonly names?: number
+}
+/** Of what tools are called with, all calls together. */
+export const CALL_BOUNDS: Bounds = { values: MAX_VALUES, names: MAX_NAMES }
 
 const QUOTE = 0x22
 const COMMA = 0x2c
+const COLON = 0x3a
 const SPACE = 0x20
 const BACKSLASH = 0x5c
 const OPEN_LIST = 0x5b
@@ -16,16 +28,21 @@ const CLOSE_OBJECT = 0x7d
 /** Characters of a string that are looked at one by one: to search natively costs as much as this many. */
 const SHORT = 24
 
-export type Excess = 'levels' | 'values'
+export type Excess = 'levels' | 'values' | 'names'
 
-/** Values of several texts, counted together. */
-export interface Count {
+/** What several texts hold together. */
+export class Count {
   values: number
+  names = 0
+
+  constructor(values = 0) {
+    this.values = values
+  }
 }
 
 /** Follows a JSON text that may come in pieces; each is looked at once. Leaves syntax to the parser. */
 export class Shape {
-  readonly #most: number
+  readonly bounds: Bounds
   readonly #count: Count
   #depth: number
   #begun = false
@@ -34,9 +51,9 @@ export class Shape {
   #overrun = false
   #excess: Excess | undefined
 
-  /** `most`: of values, which are added to those of `count`; the text stands `level` levels deep. */
-  constructor(most: number, count: Count = { values: 0 }, level = 0) {
-    this.#most = most
+  /** What the text holds is added to `count`; the text stands `level` levels deep. */
+  constructor(bounds: Bounds, count = new Count(), level = 0) {
+    this.bounds = bounds
     this.#count = count
     this.#depth = level
     count.values++
@@ -61,24 +78,28 @@ export class Shape {
     if (this.#excess !== undefined) return
     const { length } = piece
     let depth = this.#depth
-    let { values } = this.#count
+    const { values: most, names: mostNames = Number.POSITIVE_INFINITY } = this.bounds
+    let { values, names } = this.#count
     let at = this.#quoted ? this.#afterString(piece, 0) : 0
     while (at < length) {
       const code = piece.charCodeAt(at++)
       if (depth === 0 && this.#begun && code > SPACE) this.#overrun = true
       if (code === QUOTE) at = this.#afterString(piece, at)
       else if (code === COMMA) values++
+      else if (code === COLON) names++
       else if (code === OPEN_OBJECT || code === OPEN_LIST) {
         this.#begun = true
         values++
         if (++depth > MAX_LEVELS) this.#excess = 'levels'
       } else if (code === CLOSE_OBJECT || code === CLOSE_LIST) depth--
       else continue
-      if (values > this.#most) this.#excess ??= 'values'
+      if (values > most) this.#excess ??= 'values'
+      else if (names > mostNames) this.#excess ??= 'names'
       if (this.#excess !== undefined) break
     }
     this.#depth = depth
     this.#count.values = values
+    this.#count.names = names
   }
 
   /** Behind the string that goes on at this place; the end of the piece where it does not end. */

@@ -19,6 +19,9 @@ const LARGE = 1024 * 1024
 const SCAN_STEPS = 200_000
 /** Of long strings parsed in one turn. */
 const STEP_BYTES = 256 * 1024
+/** Bytes up to which a body that is no JSON is parsed once more, to say where: in one piece. */
+const LOCATED = 4 * LARGE
+const POSITION = / at position \d+( \(line \d+ column \d+\))?/
 /** Bytes from which a body's long strings are kept as they were written. */
 const VERBATIM = 16 * 1024
 
@@ -83,7 +86,8 @@ function* withLong(body: Buffer, { long }: ShapeScan, read: Read): Generator<und
     const rest = strings.rest()
     yield
     return strings.whole(rest, read)
-  } catch {
+  } catch (cause) {
+    if (body.length > LOCATED) throw errors.invalidJson(describe(cause).replace(POSITION, ''))
     return parsed(body, read)
   }
 }

@@ -7,6 +7,11 @@ const MARK = randomBytes(12).toString('base64url')
 const DIGITS = 6
 const markOf = (index: number): string => MARK + String(index).padStart(DIGITS, '0')
 const MARK_LENGTH = markOf(0).length
+/** Bytes of a string that are parsed in one step. */
+const PIECE = 256 * 1024
+const BACKSLASH = 0x5c
+/** Bytes of the longest escape but for its last: \\u and four digits. */
+const ESCAPE = 5
 
 /** The strings one by one and then the rest, so that others can go on in between. */
 export class LongStrings {
@@ -18,9 +23,18 @@ export class LongStrings {
   /** What stands before it has been parsed. */
   #at: number
   #span = 0
+  /** What was parsed of the long string that is being parsed, and where the rest of it begins. */
+  #text = ''
+  #within: number | undefined
 
-  /** `spans`: where the long strings of `body` begin and end, in turn, with their quotes; `start`: where it begins. */
-  constructor(body: Buffer, spans: readonly number[], start: number) {
+  readonly #piece: number
+
+  /**
+   * `spans`: where the long strings of `body` begin and end, in turn, with their quotes; `start`: where it begins;
+   * `piece`: bytes of a string that one step parses, ten at least.
+   */
+  constructor(body: Buffer, spans: readonly number[], start: number, piece = PIECE) {
+    this.#piece = piece
     this.#body = body
     this.#spans = spans
     this.#at = start
@@ -28,18 +42,28 @@ export class LongStrings {
 
   /** How far it has come, in bytes. */
   get at(): number {
-    return this.#at
+    return this.#within ?? this.#at
   }
 
-  /** Parses the next long string; false when there is none. Throws a SyntaxError where the body is not JSON. */
+  /**
+   * Parses the next long string, or a piece of it where it is very long; false when there is none. Throws a SyntaxError
+   * where the body is not JSON.
+   */
   step(): boolean {
     if (this.#span === this.#spans.length) return false
-    const [from, to] = [this.#spans[this.#span++]!, this.#spans[this.#span++]!]
-    const written = this.#body.subarray(from, to)
-    const text = JSON.parse(written.toString()) as string
-    this.#before += `${this.#body.toString('utf8', this.#at, from)}"${markOf(this.#verbatim.size)}"`
+    const body = this.#body
+    const [from, to] = [this.#spans[this.#span]!, this.#spans[this.#span + 1]!]
+    const begin = this.#within ?? from + 1
+    const end = to - 1 - begin > this.#piece ? pieceEnd(body, begin, begin + this.#piece) : to - 1
+    this.#text += JSON.parse(`"${body.toString('utf8', begin, end)}"`) as string
+    this.#within = end
+    if (end < to - 1) return true
+    this.#before += `${body.toString('utf8', this.#at, from)}"${markOf(this.#verbatim.size)}"`
     this.#at = to
-    this.#verbatim.add(text, written)
+    this.#verbatim.add(this.#text, body.subarray(from, to))
+    this.#text = ''
+    this.#within = undefined
+    this.#span += 2
     return true
   }
 
@@ -66,6 +90,20 @@ export class LongStrings {
     }
     return value
   }
+}
+
+/** Where a piece of a string may end: at `to`, or before the character or the escape that goes on there. */
+function pieceEnd(body: Buffer, from: number, to: number): number {
+  let end = to
+  while ((body[end]! & 0xc0) === 0x80) end--
+  for (let at = end - 1; at >= Math.max(from, end - ESCAPE); at--) {
+    if (body[at] !== BACKSLASH) continue
+    let first = at
+    while (first > from && body[first - 1] === BACKSLASH) first--
+    // Of an even number each escapes the next.
+    return (at - first) % 2 === 0 ? at : end
+  }
+  return end
 }
 
 const isMark = (text: string): boolean => text.length === MARK_LENGTH && text.startsWith(MARK)

@@ -2,15 +2,16 @@
 import {
   excessive,
   MAX_CALL_CHARACTERS,
-  MAX_CALL_VALUES,
   MAX_CALLS,
   MAX_REASONING_BLOCKS,
+  MAX_TEXT_CHARACTERS,
   tooLongCalls,
+  tooLongText,
   tooManyBlocks,
   tooManyCalls,
 } from '../core/answer-bounds.ts'
 import type { Event, ToolEvent } from '../core/event.ts'
-import { type Count, Shape } from '../core/shape.ts'
+import { CALL_BOUNDS, Count, Shape } from '../core/shape.ts'
 
 /** More blocks than a choice may have; makes one number of a choice and a block. */
 const STEP = 1e6
@@ -19,11 +20,15 @@ export class Tally {
   #calls = 0
   /** The arguments of each call, as far as they came: other wires parse them. */
   #args: Map<number, Shape> | undefined
-  readonly #values: Count = { values: 0 }
+  readonly #count = new Count()
   #blocks: Set<number> | undefined
   #kept = 0
   /** Characters of arguments. */
   #called = 0
+  /** Characters of text and reasoning. */
+  #text = 0
+  /** All of it is held until its end. */
+  isWhole = false
 
   /** Characters that may be kept of the answer until its end, by a decoder or for the client. */
   get kept(): number {
@@ -37,9 +42,11 @@ export class Tally {
       const event = events[at]!
       switch (event.type) {
         case 'text':
-          // It passes on, however much of it there is.
+          // Of a stream it passes on, however much of it there is.
+          this.#text += event.text.length
           break
         case 'reasoning':
+          this.#text += event.text.length
           told += event.signature === undefined && event.data === undefined ? event.text.length : characters
           if (event.block !== undefined) this.#block(event.choice * STEP + event.block)
           break
@@ -54,6 +61,7 @@ export class Tally {
           told = characters
       }
     }
+    if (this.isWhole && this.#text > MAX_TEXT_CHARACTERS) throw tooLongText()
     this.#kept += events.length === 0 ? characters : Math.min(told, characters)
   }
 
@@ -72,10 +80,10 @@ export class Tally {
     this.#args ??= new Map()
     let shape = this.#args.get(key)
     if (!shape) {
-      shape = new Shape(MAX_CALL_VALUES, this.#values)
+      shape = new Shape(CALL_BOUNDS, this.#count)
       this.#args.set(key, shape)
     }
     shape.add(args)
-    if (shape.excess) throw excessive(shape, MAX_CALL_VALUES)
+    if (shape.excess) throw excessive(shape)
   }
 }

@@ -222,6 +222,9 @@ t.test('MF-18, SI-01, SI-04 an image is a data URL of an image, or stands at a p
 const nested = (levels: number, open = '[', close = ']') => open.repeat(levels) + close.repeat(levels)
 const listed = (values: number) => `{"a":[${Array.from({ length: values }, () => '0').join()}]}`
 
+const namedArguments = (count: number) =>
+  JSON.stringify(Object.fromEntries(Array.from({ length: count }, (_, at) => [`name ${at}`, at])))
+
 t.test('values and levels inside text that is JSON count with those of the body', async t => {
   const call = (args: string) => ({ id: 'c', type: 'function', function: { name: 'f', arguments: args } })
   const called = (...args: string[]) => [{ role: 'assistant', tool_calls: args.map(call) }]
@@ -243,6 +246,9 @@ t.test('values and levels inside text that is JSON count with those of the body'
     ['values of one call', called(listed(199_990)), undefined],
     ['too many values of one call', called(listed(200_000)), 'too_many_elements'],
     ['too many values of two calls', called(many, many), 'too_many_elements'],
+    ['names of two calls', called(namedArguments(16_000), namedArguments(16_000)), undefined],
+    ['too many names of two calls', called(namedArguments(17_000), namedArguments(17_000)), 'too_many_elements'],
+    ['names of results', gives(namedArguments(17_000), namedArguments(17_000)), undefined],
     ['too many values that were encoded twice', called(JSON.stringify(listed(200_000))), 'too_many_elements'],
     [
       'arguments of more characters than any model reads',

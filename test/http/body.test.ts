@@ -8,6 +8,7 @@ import { GatewayError } from '../../src/core/error.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import { readJson } from '../../src/http/body.ts'
 import { Intake } from '../../src/http/intake.ts'
+import { LongStrings } from '../../src/http/long-strings.ts'
 import { ShapeScan } from '../../src/http/scan.ts'
 
 /** The same cases on every run. */
@@ -123,6 +124,22 @@ t.test('MF-05 no spelling of such a key is overlooked, wherever it stands', asyn
   await t.resolves(fc.assert(holds, { numRuns: 300 }))
   const large = request([pad, '{"\\u005f_proto__":{"polluted":1},"a":1}'])
   t.equal(JSON.stringify(await outcome(large, 2 * pad.length)), '{"a":1}', 'in a large body')
+})
+
+t.test('a long string is parsed in pieces that cut no character and no escape', async t => {
+  const unit = fc.constantFrom('a', 'é', '€', '😀', '\\n', '\\\\', '\\"', '\\u20AC', '\\ud83d\\ude00', '\\udc00', '\\/')
+  const holds = fc.property(fc.array(unit, { maxLength: 40 }), fc.integer({ min: 10, max: 24 }), (units, piece) => {
+    const body = Buffer.from(`"${units.join('')}"`)
+    const strings = new LongStrings(body, [0, body.length], 0, piece)
+    while (strings.step());
+    return strings.whole(strings.rest(), JSON.parse).value === JSON.parse(body.toString())
+  })
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: 2000 }))
+  const { req, res } = request([`{"a":"${'é'.repeat(3 * 1024 * 1024)}\\x"}`])
+  await t.rejects(readJson(req, res, 8_000_000, intake()), {
+    code: 'invalid_json',
+    message: /escaped character in JSON\.$/,
+  })
 })
 
 t.test('long strings of a body are parsed as they are, and kept as they were written', async t => {

@@ -75,8 +75,8 @@ interface Form {
   readonly thought?: (at: number) => unknown
 }
 
-/** A million values. */
-const ZEROS = `${'0,'.repeat(1e6)}0`
+/** Half a million values. */
+const ZEROS = `${'0,'.repeat(5e5)}0`
 const OBJECTS = `${'{},'.repeat(10e6)}{}`
 
 const wireOf = (plugin: { readonly wires: readonly unknown[] }) => plugin.wires[0] as Translator
@@ -150,7 +150,7 @@ for (const { wire, whole, text, call, thought } of forms) {
     const refused: [says: string, body: string, message: RegExp][] = [
       ['129 levels', deep(128), /nests deeper than 128 levels/],
       ['300,000 levels', deep(300_000), /nests deeper than 128 levels/],
-      ['a million values and more', wide(ZEROS), /more than 1,000,000 JSON values/],
+      ['half a million values and more', wide(ZEROS), /more than 500,000 JSON values/],
       ['31 MB of objects', wide(OBJECTS), /JSON values/],
       ['1,001 calls', JSON.stringify(whole(many(1001, call))), /more than 1,000 tool calls/],
       ['20,000 calls', JSON.stringify(whole(many(20_000, call))), /more than/],
@@ -164,7 +164,7 @@ for (const { wire, whole, text, call, thought } of forms) {
       t.match((await outcome(wire, [body], true)).thrown, failure(message), `${says}, as an event`)
     }
     t.equal(counted((await outcome(wire, deep(127))).events, 'text'), 1, '128 levels')
-    t.equal(counted((await outcome(wire, wide(ZEROS.slice(2000)))).events, 'text'), 1, 'a million values')
+    t.equal(counted((await outcome(wire, wide(ZEROS.slice(2000)))).events, 'text'), 1, 'half a million values')
     const calls = await outcome(wire, JSON.stringify(whole(many(1000, call))))
     t.equal(calls.events.filter(event => event.type === 'tool' && event.id !== undefined).length, 1000)
     if (thoughts) t.equal(counted((await outcome(wire, thoughts(1000))).events, 'finish'), 1, '1,000 blocks')
@@ -173,6 +173,37 @@ for (const { wire, whole, text, call, thought } of forms) {
 }
 
 const { wire: chatWire } = forms[0]!
+
+t.test('what takes long to read, for what it says, is bounded by itself', async t => {
+  const extra = (json: string) => JSON.stringify(chat([text(0)])).replace('{', `{"extra":${json},`)
+  const saying = (characters: number, letter = 'a') =>
+    JSON.stringify(chat([{ type: 'text', text: letter.repeat(characters) }]))
+  const named = (count: number) => JSON.stringify(Object.fromEntries(many(count, at => [`name ${at}`, at])))
+  const long = (count: number) => `[${`${'7'.repeat(256)},`.repeat(count)}0]`
+  const image = JSON.stringify('A'.repeat(9 * MIB))
+  const refused: [says: string, body: string, message: RegExp][] = [
+    ['names that differ', extra(named(70_000)), /more than 65,536 names/],
+    ['long whole numbers', extra(long(4097)), /more than 1048576 digits/],
+    ['a long string with escapes', saying(5 * MIB, '\n'), /text is longer than 4194304/],
+    [
+      'names in what a tool is called with',
+      JSON.stringify(chat([{ ...called(0), function: { name: 'f', arguments: named(33_000) } }])),
+      /more than 32,768 names/,
+    ],
+  ]
+  for (const [says, body, message] of refused) t.match((await outcome(chatWire, body)).thrown, failure(message), says)
+  t.match((await outcome(chatWire, saying(4 * MIB + 1))).thrown, failure(/text is longer/), 'text')
+  const streamed = await outcome(chatWire, [saying(4 * MIB + 1)], true)
+  t.equal(counted(streamed.events, 'finish'), 1, 'which passes on in a stream')
+  const told: [says: string, body: string][] = [
+    ['names that repeat', extra(`[${'{"token":"a","logprob":0},'.repeat(50_000)}0]`)],
+    ['names within the bound', extra(named(60_000))],
+    ['long whole numbers', extra(long(4000))],
+    ['an image', extra(image)],
+    ['text', saying(4_000_000, '\n')],
+  ]
+  for (const [says, body] of told) t.equal(counted((await outcome(chatWire, body)).events, 'finish'), 1, says)
+})
 const { wire: messages } = forms[2]!
 const delta = (delta: unknown) => JSON.stringify({ choices: [{ index: 0, delta }] })
 
@@ -271,7 +302,7 @@ t.test('what was told before stays linear, however much it is', async t => {
     1,
     'reasoning that once repeated itself',
   )
-  const fields = Object.fromEntries(many(100_000, at => [`f${at}`, 0]))
+  const fields = Object.fromEntries(many(60_000, at => [`f${at}`, 0]))
   const start = { type: 'content_block_start', index: 0, content_block: { type: 'novel', ...fields } }
   const merge = { type: 'content_block_delta', index: 0, delta: { type: 'novel_delta', more: 'a' } }
   const events = [{ type: 'message_start', message: {} }, start, ...many(20_000, () => merge), { type: 'message_stop' }]

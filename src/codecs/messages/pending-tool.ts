@@ -11,7 +11,7 @@ export class PendingTool {
   /** Its arguments so far, as JSON text. */
   args = ''
   /** Where in that text its end is. Its bounds were checked where it came in. */
-  readonly #shape = new Shape(Number.POSITIVE_INFINITY)
+  readonly #shape = new Shape({ values: Number.POSITIVE_INFINITY })
 
   /** `id` is for a call that comes without one. */
   constructor(id: string) {
