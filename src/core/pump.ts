@@ -1,13 +1,9 @@
 /** The one loop from events to bytes, for streams and whole answers alike. */
-import { setImmediate } from 'node:timers/promises'
 import type { Encoder } from './codec.ts'
 import { asError, CLIENT_CLOSED, type GatewayError } from './error.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import type { Route } from './snapshot.ts'
-
-/** Characters of an answer. */
-const LARGE = 1024 * 1024
 
 /** Where bytes go. `write` returns a promise when the reader must catch up first. */
 export interface Sink {
@@ -16,8 +12,8 @@ export interface Sink {
   /** `headers`: names and values in turn, besides the content type. */
   head(status: number, contentType: string, headers: readonly string[]): void
   write(chunk: string | Buffer): Promise<void> | undefined
-  /** In pieces only when nothing was written before. */
-  end(chunk?: string | Buffer | readonly Buffer[]): void
+  /** In pieces only when nothing was written before. Returns a promise where that takes several turns of the loop. */
+  end(chunk?: string | Buffer | readonly Buffer[]): Promise<void> | undefined
   /** Breaks the connection: what was sent cannot be completed. */
   destroy(): void
 }
@@ -54,9 +50,9 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
     if (ex.failure) fail(encoder.fail(ex.failure), sink)
     else {
       const last = encoder.end()
-      const bytes = typeof last === 'string' && last.length > LARGE ? await largeBytes(last) : last
       head()
-      sink.end(bytes)
+      const ended = sink.end(last)
+      if (ended) await ended
     }
     ex.outcome = ex.failure ? 'error' : 'ok'
   } catch (thrown) {
@@ -80,14 +76,6 @@ async function stall({ marks }: Exchange, drained: Promise<void>): Promise<void>
 function untilError(batch: readonly Event[]): readonly Event[] {
   const index = batch.findIndex(event => event.type === 'error')
   return index < 0 ? batch : batch.slice(0, index)
-}
-
-/** To make a large answer takes long, and so do its bytes, and to send them: others go on in between. */
-async function largeBytes(text: string): Promise<Buffer> {
-  await setImmediate()
-  const bytes = Buffer.from(text)
-  await setImmediate()
-  return bytes
 }
 
 function fail(said: string | undefined, sink: Sink): void {

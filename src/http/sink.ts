@@ -1,6 +1,7 @@
 /** An exchange's way out over `node:http`. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import type { Sink } from '../core/pump.ts'
 import { endLast } from './closing.ts'
 
@@ -8,6 +9,8 @@ import { endLast } from './closing.ts'
 const DRAINABLE_BYTES = 64 * 1024
 /** Characters from which a text is written as bytes: `node:http` keeps three for each until the client takes them. */
 const LARGE = 4096
+/** Characters from which a whole answer takes several turns of the loop. */
+const LARGE_ANSWER = 1024 * 1024
 const REQUEST_TIMEOUT = 408
 const EVENT_STREAM = 'text/event-stream'
 
@@ -124,7 +127,21 @@ export class HttpSink implements Sink {
     this.#wake?.()
   }
 
-  end(last: string | Buffer | readonly Buffer[] = ''): void {
+  end(last: string | Buffer | readonly Buffer[] = ''): Promise<void> | undefined {
+    if (typeof last === 'string' && last.length > LARGE_ANSWER) return this.#endLarge(last)
+    this.#end(last)
+    return undefined
+  }
+
+  /** What made it took long, and so does what makes its bytes, and what sends them: others go on in between. */
+  async #endLarge(text: string): Promise<void> {
+    await setImmediate()
+    const bytes = Buffer.from(text)
+    await setImmediate()
+    this.#end(bytes)
+  }
+
+  #end(last: string | Buffer | readonly Buffer[]): void {
     if (!this.#res.headersSent) {
       this.#headers.push('content-length', isList(last) ? sizeOf(last) : Buffer.byteLength(last))
       this.#res.writeHead(this.#status, this.#headers)
