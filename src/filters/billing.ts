@@ -215,7 +215,7 @@ async function settle(
   const cost = ex.cost
   const delivered = ex.streaming && ex.marks.firstToken > 0
   // Nobody pays more than was held for an estimate of what nobody has seen.
-  const isCapped = outcome === 'aborted' && ex.isOwed && ex.estimated && cost && hold && cost.total > hold.amount
+  const isCapped = ex.isOwed && ex.estimated && cost && hold && cost.total > hold.amount
   const charged = isCapped ? hold.amount : (cost?.total ?? null)
   await keep(rowOf(ex, outcome, charged, now()), hold, delivered, services)
   const { provider, model } = labelsOf(ex.target!.mapping)

@@ -316,6 +316,14 @@ t.test('tokens that were thought out of sight cost as many as the model usually 
   await t.rejects(filter.handle!(ex, reply))
   // 60,000 tokens would be 0.12 USD: the hold is 10 of prompt and 100 of completion.
   t.ok(log.includes('settle aborted 499 210000 estimated'), 'and never more than is held', { log })
+
+  const poor = make(undefined, { left: 14_000n })
+  const cut = exchange({ request: { ...request, stream: true }, target: to, principal })
+  cut.usualSpeed = () => 1000
+  cut.marks.sent = performance.now() - 60_000
+  const ended = await poor.filter.handle!(cut, answers([text('x'.repeat(40))], [usage, finish]))
+  for await (const batch of ended.events) cut.observe(batch)
+  t.ok(poor.log.includes('settle ok 200 14000 estimated'), 'nor in an answer that ends with its hold', poor)
 })
 
 t.test('a stream goes on as long as its hold can grow, and ends in order where it cannot', async t => {
