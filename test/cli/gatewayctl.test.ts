@@ -429,10 +429,10 @@ t.test('tables are aligned and nothing in them steers the terminal', t => {
 
 t.test('the program itself ends with the code and leaves the streams apart', async t => {
   const { admin } = await shell(t)
-  const script = resolve('src/cli.ts')
+  const script = resolve('bin/gatewayctl.js')
   const start = async (args: string[]) => {
     const env = { ...process.env, GATEWAY_ADMIN: admin, GATEWAY_ADMIN_TOKEN: TOKEN }
-    const child = spawn(process.execPath, [...process.execArgv, script, ...args], { env })
+    const child = spawn(process.execPath, [script, ...args], { env })
     const closed = new Promise<number | null>(resolve => child.once('close', resolve))
     const [stdout, stderr, code] = await Promise.all([readAll(child.stdout), readAll(child.stderr), closed])
     return { code, stdout, stderr }

@@ -36,9 +36,9 @@ const files = given.length > 0 ? given : [...Object.keys(long), ...own]
 const folder = await mkdtemp(join(tmpdir(), 'nightly-'))
 const figures = join(folder, 'figures.jsonl')
 const env = { ...Object.assign({}, ...Object.values(long)), ...process.env, NIGHTLY_FIGURES: figures }
-const args = ['--jobs=1', `--timeout=${FILE_SECONDS}`, ...files]
-const tap = spawn(join(root, 'node_modules/.bin/tap'), args, { cwd: root, env, stdio: 'inherit' })
-const code = await new Promise(resolve => tap.once('close', code => resolve(code ?? 1)))
+const args = ['test/run.mjs', '--jobs=1', `--timeout=${FILE_SECONDS}`, ...files]
+const tests = spawn(process.execPath, args, { cwd: root, env, stdio: 'inherit' })
+const code = await new Promise(resolve => tests.once('close', code => resolve(code ?? 1)))
 const text = existsSync(figures) ? await readFile(figures, 'utf8') : ''
 await rm(folder, { recursive: true })
 console.log(

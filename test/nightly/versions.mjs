@@ -4,7 +4,7 @@
  * or folders, it is those tests in this tree, for what needs no native module.
  */
 import { spawn } from 'node:child_process'
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
@@ -27,8 +27,7 @@ export async function passesOn(version, paths = []) {
     const env = { ...process.env, PATH }
     await run('node', ['--version'], { cwd: folder, env, ms: MINUTE })
     const tree = paths.length > 0 ? root : await installed(join(folder, 'tree'), env)
-    const files = paths.flatMap(testsIn)
-    await run(join(tree, 'node_modules/.bin/tap'), files, { cwd: tree, env, ms: SUITE_MS })
+    await run('node', ['test/run.mjs', ...paths], { cwd: tree, env, ms: SUITE_MS })
     return true
   } catch (thrown) {
     console.error(`Node ${version}: ${thrown instanceof Error ? thrown.message : thrown}`)
@@ -51,14 +50,6 @@ async function installed(tree, env) {
   await run('npm', ['ci'], { cwd: tree, env, ms: INSTALL_MS })
   return tree
 }
-
-/** Helpers stand beside the tests. */
-const testsIn = path =>
-  statSync(join(root, path)).isFile()
-    ? [path]
-    : readdirSync(join(root, path), { recursive: true, encoding: 'utf8' })
-        .filter(name => name.endsWith('.test.ts'))
-        .map(name => join(path, name))
 
 /** Resolves with what it wrote, where that is wanted; rejects when it fails or takes longer than `ms`. */
 async function run(command, args, { cwd, env = process.env, ms, output = false }) {

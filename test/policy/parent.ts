@@ -1,6 +1,7 @@
-/** Starts `child.ts`. */
+/** Starts `child.ts`, as `test/compile.mjs` has compiled it. */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
+import { join } from 'node:path'
 import type { Order } from './child.ts'
 
 interface Scope {
@@ -8,7 +9,7 @@ interface Scope {
 }
 
 export async function startChild(t: Scope): Promise<ChildProcess> {
-  const child = fork(new URL('./child.ts', import.meta.url))
+  const child = fork(join(process.env.COMPILED_TESTS!, 'policy/child.js'))
   t.teardown(() => child.kill('SIGKILL'))
   await once(child, 'message')
   return child

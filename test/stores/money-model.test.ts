@@ -20,7 +20,7 @@ import { figure } from '../helpers/figure.ts'
 import { HOUR, identity, integer, NOON, rowOf, seed } from './subject.ts'
 
 const DAY = 24 * HOUR
-const RUNS = Number(process.env.MONEY_RUNS ?? 300)
+const RUNS = Number(process.env.MONEY_RUNS ?? 60)
 const MONTHLY = 200n
 const WEEKLY = 60n
 

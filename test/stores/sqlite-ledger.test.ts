@@ -24,8 +24,8 @@ t.teardown(() => {
 })
 
 function startChild(): { process: ChildProcess; ready: Promise<unknown> } {
-  const process = fork(new URL('../helpers/store-child.ts', import.meta.url))
-  return { process, ready: once(process, 'message') }
+  const child = fork(join(process.env.COMPILED_TESTS!, 'helpers/store-child.js'))
+  return { process: child, ready: once(child, 'message') }
 }
 
 async function tell(child: { process: ChildProcess; ready: Promise<unknown> }, order: Order): Promise<unknown> {

@@ -1,6 +1,7 @@
 /** How requests to providers are signed: with what they carry, over all their bytes, and with tokens that run out. */
-import * as crypto from 'node:crypto'
+import crypto from 'node:crypto'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
+import { syncBuiltinESMExports } from 'node:module'
 import type { AddressInfo } from 'node:net'
 import t, { type Test } from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
@@ -8,6 +9,7 @@ import type { Auth, Provider } from '../../src/core/catalog.ts'
 import { errors, GatewayError } from '../../src/core/error.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Translator, WireRequest } from '../../src/core/translator.ts'
+import { awsSigv4 } from '../../src/upstream/auth/aws-sigv4.ts'
 import type { Outgoing } from '../../src/upstream/auth/strategy.ts'
 import { waitFor } from '../../src/upstream/auth/wait.ts'
 import { sign } from '../../src/upstream/sign.ts'
@@ -138,19 +140,21 @@ t.test('whatever is signed changes the signature', async t => {
   )
 })
 
-t.test('the key of a day is derived once', async t => {
+t.test('the key of a day is derived once', t => {
+  const original = crypto.createHmac
   let made = 0
-  const createHmac: typeof crypto.createHmac = (...args) => {
-    made++
-    return crypto.createHmac(...args)
+  const replace = (by: typeof original) => {
+    crypto.createHmac = by
+    syncBuiltinESMExports()
   }
-  const { awsSigv4 } = await t.mockImport<typeof import('../../src/upstream/auth/aws-sigv4.ts')>(
-    '../../src/upstream/auth/aws-sigv4.ts',
-    { 'node:crypto': { ...crypto, createHmac } },
-  )
+  t.teardown(() => replace(original))
+  replace((...args) => {
+    made++
+    return original(...args)
+  })
   const digests = (at: number, region = 'us-east-1') => {
     const before = made
-    const to = target({ secret: KEYS }).credential!
+    const to = target({ secret: `${KEYS}-of-a-day` }).credential!
     const out = { baseUrl: 'https://acme.example', path: '/', headers: [], body: '' }
     awsSigv4(out, { scheme: 'aws-sigv4', region, service: 'bedrock' }, to, () => at)
     return made - before
@@ -158,6 +162,7 @@ t.test('the key of a day is derived once', async t => {
   const hour = 3_600_000
   t.strictSame([digests(model.at), digests(model.at + 23 * hour), digests(model.at + 24 * hour)], [5, 1, 5])
   t.strictSame([digests(model.at, 'eu-west-1'), digests(model.at)], [5, 1])
+  t.end()
 })
 
 interface Received {

@@ -1,0 +1,113 @@
+/**
+ * `node test/run.mjs [unit | e2e | PATH…]`: compiles the tests, runs them, and prints what failed and what took longest.
+ * `--record` keeps the durations in `docs/tests.md`, by which the next run begins with the longest.
+ */
+import { spawn } from 'node:child_process'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
+import { relative } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { clean, compile, out } from './compile.mjs'
+import { filesOf, grouped, named } from './suite.mjs'
+import { Tally } from './tally.mjs'
+
+const KEPT = fileURLToPath(new URL('../docs/tests.md', import.meta.url))
+const SLOWEST = 15
+const HEAD = `# How long the tests take
+
+\`node test/run.mjs --record\` writes this page: seconds on two cores, SECONDS in all. An entry without a folder runs the
+files of one folder in one process.
+
+| Test | Seconds |
+| --- | --- |
+`
+const STDERR = 20_000
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    jobs: { type: 'string', default: String(Math.max(2, availableParallelism())) },
+    /** Seconds that a process may take. */
+    timeout: { type: 'string', default: '300' },
+    record: { type: 'boolean', default: false },
+    /** Prints all that tests say. */
+    verbose: { type: 'boolean', default: false },
+  },
+})
+const began = performance.now()
+const [kind] = positionals
+const chosen = kind === undefined || kind === 'unit' || kind === 'e2e' ? filesOf(kind) : named(positionals)
+if (chosen.length === 0) throw new Error(`No test is called ${positionals.join(', ')}.`)
+
+const sum = new Tally()
+const { alone, together } = grouped(chosen)
+const entries = await compile(alone, together)
+const kept = recorded()
+const waiting = entries.toSorted((a, b) => (kept.get(nameOf(b)) ?? 0) - (kept.get(nameOf(a)) ?? 0))
+await Promise.all(Array.from({ length: Number(values.jobs) }, work))
+await clean()
+report()
+
+async function work() {
+  for (let entry = waiting.shift(); entry; entry = waiting.shift()) await run(entry)
+}
+
+function nameOf(entry) {
+  return relative(out, entry).replaceAll('\\', '/').replace(/js$/, 'ts')
+}
+
+/** One process. */
+async function run(entry) {
+  const name = nameOf(entry)
+  const from = performance.now()
+  const tally = new Tally()
+  const env = { ...process.env, TAP_TIMEOUT: values.timeout, COMPILED_TESTS: out }
+  const child = spawn(process.execPath, ['--enable-source-maps', entry], { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const timer = setTimeout(() => child.kill('SIGKILL'), Number(values.timeout) * 1000)
+  let said = ''
+  child.stderr.setEncoding('utf8').on('data', text => {
+    said = (said + text).slice(-STDERR)
+  })
+  if (values.verbose) child.stdout.pipe(process.stdout)
+  const parser = tally.parser(name)
+  const complete = new Promise(resolve => parser.on('complete', resolve))
+  child.stdout.pipe(parser)
+  const code = await new Promise(resolve => child.once('close', (code, signal) => resolve(code ?? signal)))
+  clearTimeout(timer)
+  const { ok } = await complete
+  if ((code !== 0 || !ok) && tally.fail === 0) tally.failed([name], `It ended with ${code}.`)
+  if (tally.fail > 0 && said) tally.failures.push(`standard error of ${name}:\n${said}`)
+  const seconds = (performance.now() - from) / 1000
+  tally.times.set(name, seconds)
+  sum.add(tally)
+  console.log(`${tally.fail > 0 ? 'FAILED' : 'passed'} ${format(seconds)} s  ${name}`)
+}
+
+function format(seconds) {
+  return seconds.toFixed(1).padStart(6)
+}
+
+function report() {
+  const { total, pass, fail, skip, failures, times } = sum
+  const sorted = [...times].sort(([, a], [, b]) => b - a)
+  for (const failure of failures) console.log(`\n${failure}`)
+  console.log(
+    `\n${sorted
+      .slice(0, SLOWEST)
+      .map(([name, seconds]) => `${format(seconds)} s  ${name}`)
+      .join('\n')}`,
+  )
+  const seconds = Math.round((performance.now() - began) / 1000)
+  if (values.record) {
+    const rows = sorted.map(([name, seconds]) => `| \`${name}\` | ${seconds.toFixed(1)} |`)
+    writeFileSync(KEPT, `${HEAD.replace('SECONDS', String(seconds))}${rows.join('\n')}\n`)
+  }
+  console.log(`\n# { total: ${total}, pass: ${pass}, fail: ${fail}, skip: ${skip} } in ${seconds} s`)
+  process.exitCode = fail > 0 ? 1 : 0
+}
+
+function recorded() {
+  const rows = readFileSync(KEPT, 'utf8').matchAll(/^\| `(.*)` \| ([\d.]+) \|$/gm)
+  return new Map([...rows].map(([, name, seconds]) => [name, Number(seconds)]))
+}
