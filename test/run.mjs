@@ -27,7 +27,8 @@ const STDERR = 20_000
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    jobs: { type: 'string', default: String(Math.max(2, availableParallelism())) },
+    /** One more than cores: many tests wait for most of their time. */
+    jobs: { type: 'string', default: String(availableParallelism() + 1) },
     /** Seconds that a process may take. */
     timeout: { type: 'string', default: '300' },
     record: { type: 'boolean', default: false },
