@@ -81,6 +81,8 @@ export interface ExchangeInit {
   body: () => Promise<Body>
 }
 
+/** Tokens per second. Answers that come in one burst measure as any speed; no model that thinks out of sight has more. */
+const FASTEST = 2000
 const unknownSpeed = (): number => 0
 
 export class Exchange {
@@ -336,7 +338,7 @@ export class Exchange {
     if (!target || !this.operation.output || (this.streaming && !target.mapping.supports.has('reasoning'))) return 0
     const { sent, firstToken } = this.marks
     if (sent === 0) return 0
-    return Math.floor((((firstToken || performance.now()) - sent) / 1000) * this.usualSpeed())
+    return Math.floor((((firstToken || performance.now()) - sent) / 1000) * Math.min(this.usualSpeed(), FASTEST))
   }
 
   /** Whether anything had to be estimated. */

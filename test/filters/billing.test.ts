@@ -317,6 +317,13 @@ t.test('tokens that were thought out of sight cost as many as the model usually 
   // 60,000 tokens would be 0.12 USD: the hold is 10 of prompt and 100 of completion.
   t.ok(log.includes('settle aborted 499 210000 estimated'), 'and never more than is held', { log })
 
+  const burst = exchange({ request: { ...request, stream: true }, target: to, principal })
+  burst.usualSpeed = () => 1e6
+  burst.marks.sent = performance.now() - 1000
+  const tokens = burst.answerTokens
+  const most = 2 * (performance.now() - burst.marks.sent)
+  t.ok(tokens >= 2000 && tokens <= most, 'answers that come in one burst say nothing of that speed', { tokens, most })
+
   const poor = make(undefined, { left: 14_000n })
   const cut = exchange({ request: { ...request, stream: true }, target: to, principal })
   cut.usualSpeed = () => 1000
