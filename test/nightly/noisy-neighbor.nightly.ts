@@ -3,6 +3,7 @@
  * provider that they had before, at the same price, within twice their time.
  */
 import { randomInt } from 'node:crypto'
+import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
@@ -72,6 +73,7 @@ const hostile = createServer((req, res) => {
     res.end(answers[turn++ % answers.length])
   })
 }).listen(0, '127.0.0.1')
+await once(hostile, 'listening')
 t.teardown(() => hostile.close().closeAllConnections())
 const hostileUrl = `http://127.0.0.1:${(hostile.address() as AddressInfo).port}`
 const gateway = await startGateway(t, {
