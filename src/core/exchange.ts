@@ -1,19 +1,19 @@
 /** One request's life, pinned to one snapshot. */
+import { AnswerUsage } from './answer-usage.ts'
 import type { Cancellation } from './cancel.ts'
 import type { Catalog } from './catalog.ts'
 import type { Endpoint } from './endpoint.ts'
 import { CLIENT_CLOSED, type GatewayError } from './error.ts'
 import { type Event, isContent } from './event.ts'
 import { requestId, shortId } from './id.ts'
-import { IMAGE_PROMPT_TOKENS } from './media.ts'
-import { type Cost, costOf, type Money, noCost, type Terms } from './money.ts'
+import type { Cost, Money, Terms } from './money.ts'
 import { type Operation, operationOf } from './operation.ts'
 import type { ChatRequest, Op, Ops } from './ops.ts'
 import type { Access, Policy } from './policy.ts'
 import type { Principal } from './ports.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { NativeRequest, Target, WireRequest } from './translator.ts'
-import { type Axis, estimateTokens, mergeUsage, type Usage } from './usage.ts'
+import { estimateTokens, type Usage } from './usage.ts'
 import type { Body, Verbatim } from './verbatim.ts'
 
 /** One try at one target, as `metadata.routing` shows it. */
@@ -47,7 +47,7 @@ export type StoppedBy = 'credit' | 'limit'
 export type HealingSkipped = 'too_long' | 'busy' | 'timeout' | 'failed'
 
 /** Makes the `outbound` of an exchange, with its output limit. */
-export interface Encoder {
+export interface RequestEncoding {
   encode(): void
 }
 
@@ -81,8 +81,6 @@ export interface ExchangeInit {
   body: () => Promise<Body>
 }
 
-/** Tokens per second. Answers that come in one burst measure as any speed; no model that thinks out of sight has more. */
-const FASTEST = 2000
 const unknownSpeed = (): number => 0
 
 export class Exchange {
@@ -120,7 +118,7 @@ export class Exchange {
   /** Of the attempt that runs; undefined when it has what the caller has set. */
   outputLimit: OutputLimit | undefined = undefined
   /** Makes `outbound` anew, with the output limit. Set by whoever encodes. */
-  encoding: Encoder | undefined = undefined
+  encoding: RequestEncoding | undefined = undefined
   /** The provider has all of the request of the attempt that runs. */
   atProvider = false
   /** The gateway has ended the answer before its model did. */
@@ -164,16 +162,7 @@ export class Exchange {
   readonly #body: () => Promise<Body>
   #input: Promise<Ops[Op]> | undefined
   #promptTokens: number | undefined
-  #cost: Cost | null | undefined
-  /** Characters delivered since the last report of what the answer took. */
-  #unreported = 0
-  /** Completion tokens that a report named for what had been delivered; one before any content counts for nothing. */
-  #told = 0
-  /** Images of the answer. */
-  #pictures = 0
-  #free = false
-  #begun = false
-  #billed: Partial<Usage> | undefined
+  readonly #answer = new AnswerUsage(this)
 
   constructor(init: ExchangeInit) {
     const given = init.headers['x-request-id']
@@ -247,37 +236,29 @@ export class Exchange {
         case 'text':
         case 'refusal':
         case 'reasoning':
-          this.#unreported += event.text.length
+          this.#answer.delivered(event.text.length)
           break
         case 'tool':
-          this.#unreported += (event.args?.length ?? 0) + (event.name?.length ?? 0)
+          this.#answer.delivered((event.args?.length ?? 0) + (event.name?.length ?? 0))
           break
         case 'usage':
-          mergeUsage(this.usage, event.usage)
-          this.#billed = event.billed
-          if (event.usage.completion !== undefined && this.#unreported > 0) {
-            this.#told = this.usage.completion ?? 0
-            this.#unreported = 0
-          }
-          this.#cost = undefined
+          this.#answer.reported(event)
           break
         case 'image':
-          this.#pictures++
+          this.#answer.image()
           break
         case 'start':
-          // Another one before any content: the answer has begun afresh (C30).
-          if (this.#begun && this.marks.firstToken === 0) for (const axis in this.usage) delete this.usage[axis as Axis]
-          this.#begun = true
+          this.#answer.begin()
           this.fingerprint = event.fingerprint
           break
         case 'finish':
           this.finished.push(event.choice)
-          if (event.free) this.#free = true
+          if (event.free) this.#answer.isFree = true
           if (event.reason === 'length') this.stoppedBy ??= this.outputLimit?.by
           break
         case 'tier':
           this.servedTier = event.tier
-          this.#cost = undefined
+          this.#answer.reprice()
           break
         case 'error':
           this.failure = event.error
@@ -300,88 +281,27 @@ export class Exchange {
    * unless the provider is owed for it.
    */
   completeUsage(cut: boolean): void {
-    if (!this.#complete(this.usage, cut)) return
-    this.estimated = true
-    this.#cost = undefined
+    this.#answer.complete(cut)
   }
 
   /** Usage and cost if the answer were cut short now. */
   get soFar(): { readonly usage: Usage; readonly cost: Cost | null } {
-    const usage = { ...this.usage }
-    const estimated = this.#complete(usage, true)
-    return { usage, cost: this.#costOf(usage, estimated) }
+    return this.#answer.soFar
   }
 
   /** Tokens of all choices so far: as reported, as delivered, and thought out of sight. */
   get answerTokens(): number {
-    return Math.max(this.usage.completion ?? 0, this.#told + estimateTokens(this.#unreported) + this.#unseen)
+    return this.#answer.tokens
   }
 
   /** The prompt with its media, as its target counts them; estimates. */
   get promptUsage(): Usage {
-    const { promptTokens: prompt, target } = this
-    const media = this.request && this.operation.media?.(this.request)
-    if (!media) return { prompt }
-    const { images, audioTokens, fileTokens } = media
-    const byPicture = target?.price?.rates.image !== undefined
-    const all = prompt + audioTokens + fileTokens + (byPicture ? 0 : images * IMAGE_PROMPT_TOKENS)
-    const usage: Usage = { prompt: Math.min(all, target?.mapping.contextLength ?? all) }
-    if (byPicture) usage.image = images
-    if (audioTokens > 0) usage.input_audio = Math.min(audioTokens, usage.prompt!)
-    return usage
-  }
-
-  /** Tokens that a model may have written before anything of it could be seen, by its usual speed. */
-  get #unseen(): number {
-    const { target, usage } = this
-    if (this.#told > 0 || usage.internal_reasoning !== undefined) return 0
-    if (!target || !this.operation.output || (this.streaming && !target.mapping.supports.has('reasoning'))) return 0
-    const { sent, firstToken } = this.marks
-    if (sent === 0) return 0
-    return Math.floor((((firstToken || performance.now()) - sent) / 1000) * Math.min(this.usualSpeed(), FASTEST))
-  }
-
-  /** Whether anything had to be estimated. */
-  #complete(usage: Usage, cut: boolean): boolean {
-    const { isOwed } = this
-    if (cut && this.marks.firstToken === 0 && !isOwed) {
-      usage.prompt ??= 0
-      usage.completion ??= 0
-      return false
-    }
-    if (!this.operation.output) usage.completion ??= 0
-    if (this.#pictures > 0) usage.drawn ??= this.#pictures
-    const { prompt, completion } = usage
-    const written = this.#told + estimateTokens(this.#unreported) + (isOwed ? this.#unseen : 0)
-    const complete = prompt !== undefined && completion !== undefined && !(cut && written > completion)
-    const sent = complete && this.target?.price?.rates.image === undefined ? usage : this.promptUsage
-    if (sent.image !== undefined) usage.image ??= sent.image
-    if (complete) return false
-    if (prompt === undefined && sent.input_audio !== undefined) usage.input_audio ??= sent.input_audio
-    usage.prompt ??= sent.prompt!
-    usage.completion = cut ? Math.max(completion ?? 0, written) : (completion ?? written)
-    return true
+    return this.#answer.prompt
   }
 
   /** Cost of the usage so far at the target's price; null while the price is unknown. */
   get cost(): Cost | null {
-    if (this.cached || this.#free || (this.failure && this.marks.firstToken === 0 && !this.isOwed)) return noCost
-    this.#cost ??= this.#costOf(this.usage, this.estimated)
-    return this.#cost
-  }
-
-  /** Where a search has no price and nobody asked for one, the provider's own searching does not make the rest free. */
-  #costOf(usage: Usage, estimated: boolean): Cost | null {
-    const price = this.target?.price
-    const counted = this.#billed && !estimated ? { ...usage, ...this.#billed } : usage
-    const unasked = counted.web_search && price && price.rates.web_search === undefined && !this.#asksForSearch
-    return costOf(unasked ? { ...counted, web_search: 0 } : counted, price, this.terms)
-  }
-
-  get #asksForSearch(): boolean {
-    if (!this.request || !this.endpoint.op) return false
-    const { web_search: searches = 0 } = this.operation.extras?.(this.request, this.target!.mapping.model) ?? {}
-    return searches > 0
+    return this.#answer.cost
   }
 
   /** What the price depends on besides usage: as it was asked for, and as it was served once that is known. */

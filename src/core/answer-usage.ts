@@ -1,0 +1,148 @@
+/** What the answer of an exchange has used so far, as its provider reports it or as an estimate, and what that costs. */
+import type { Event } from './event.ts'
+import type { Exchange } from './exchange.ts'
+import { IMAGE_PROMPT_TOKENS } from './media.ts'
+import { type Cost, costOf, noCost } from './money.ts'
+import { type Axis, estimateTokens, mergeUsage, type Usage } from './usage.ts'
+
+/** Tokens per second, at most, at which hidden thinking is estimated: an answer sent in one burst measures far more. */
+const MAX_THINKING_SPEED = 2000
+
+/** Reports are merged into the `usage` of the exchange. */
+export class AnswerUsage {
+  readonly #ex: Exchange
+  /** The provider charges nothing for the answer. */
+  isFree = false
+  #cost: Cost | null | undefined
+  /** Characters delivered since the last report. */
+  #unreported = 0
+  /** Completion tokens that a report named for what had been delivered; one before any content counts for nothing. */
+  #told = 0
+  #images = 0
+  #begun = false
+  #billed: Partial<Usage> | undefined
+
+  constructor(ex: Exchange) {
+    this.#ex = ex
+  }
+
+  begin(): void {
+    const { usage, marks } = this.#ex
+    // Another one before any content: the answer has begun afresh (C30).
+    if (this.#begun && marks.firstToken === 0) for (const axis in usage) delete usage[axis as Axis]
+    this.#begun = true
+  }
+
+  delivered(characters: number): void {
+    this.#unreported += characters
+  }
+
+  image(): void {
+    this.#images++
+  }
+
+  reported({ usage, billed }: Extract<Event, { type: 'usage' }>): void {
+    const sum = this.#ex.usage
+    mergeUsage(sum, usage)
+    this.#billed = billed
+    if (usage.completion !== undefined && this.#unreported > 0) {
+      this.#told = sum.completion ?? 0
+      this.#unreported = 0
+    }
+    this.reprice()
+  }
+
+  /** What the price depends on has changed. */
+  reprice(): void {
+    this.#cost = undefined
+  }
+
+  /** See `Exchange.completeUsage`. */
+  complete(cut: boolean): void {
+    const ex = this.#ex
+    if (!this.#complete(ex.usage, cut)) return
+    ex.estimated = true
+    this.reprice()
+  }
+
+  /** Usage and cost if the answer were cut short now. */
+  get soFar(): { readonly usage: Usage; readonly cost: Cost | null } {
+    const usage = { ...this.#ex.usage }
+    const estimated = this.#complete(usage, true)
+    return { usage, cost: this.#costOf(usage, estimated) }
+  }
+
+  /** Tokens of all choices so far: as reported, as delivered, and thought out of sight. */
+  get tokens(): number {
+    return Math.max(this.#ex.usage.completion ?? 0, this.#told + estimateTokens(this.#unreported) + this.#unseen)
+  }
+
+  /** The prompt with its media, as its target counts them; estimates. */
+  get prompt(): Usage {
+    const { promptTokens: prompt, target, request, operation } = this.#ex
+    const media = request && operation.media?.(request)
+    if (!media) return { prompt }
+    const { images, audioTokens, fileTokens } = media
+    const byPicture = target?.price?.rates.image !== undefined
+    const all = prompt + audioTokens + fileTokens + (byPicture ? 0 : images * IMAGE_PROMPT_TOKENS)
+    const usage: Usage = { prompt: Math.min(all, target?.mapping.contextLength ?? all) }
+    if (byPicture) usage.image = images
+    if (audioTokens > 0) usage.input_audio = Math.min(audioTokens, usage.prompt!)
+    return usage
+  }
+
+  /** Tokens that a model may have written before anything of it could be seen, by its usual speed. */
+  get #unseen(): number {
+    const { target, usage, operation, streaming, marks, usualSpeed } = this.#ex
+    if (this.#told > 0 || usage.internal_reasoning !== undefined) return 0
+    if (!target || !operation.output || (streaming && !target.mapping.supports.has('reasoning'))) return 0
+    const { sent, firstToken } = marks
+    if (sent === 0) return 0
+    return Math.floor((((firstToken || performance.now()) - sent) / 1000) * Math.min(usualSpeed(), MAX_THINKING_SPEED))
+  }
+
+  /** Whether anything had to be estimated. */
+  #complete(usage: Usage, cut: boolean): boolean {
+    const { isOwed, marks, operation, target } = this.#ex
+    if (cut && marks.firstToken === 0 && !isOwed) {
+      usage.prompt ??= 0
+      usage.completion ??= 0
+      return false
+    }
+    if (!operation.output) usage.completion ??= 0
+    if (this.#images > 0) usage.drawn ??= this.#images
+    const { prompt, completion } = usage
+    const written = this.#told + estimateTokens(this.#unreported) + (isOwed ? this.#unseen : 0)
+    const complete = prompt !== undefined && completion !== undefined && !(cut && written > completion)
+    const sent = complete && target?.price?.rates.image === undefined ? usage : this.prompt
+    if (sent.image !== undefined) usage.image ??= sent.image
+    if (complete) return false
+    if (prompt === undefined && sent.input_audio !== undefined) usage.input_audio ??= sent.input_audio
+    usage.prompt ??= sent.prompt!
+    usage.completion = cut ? Math.max(completion ?? 0, written) : (completion ?? written)
+    return true
+  }
+
+  /** Cost of the usage so far at the target's price; null while the price is unknown. */
+  get cost(): Cost | null {
+    const { cached, failure, marks, isOwed, usage, estimated } = this.#ex
+    if (cached || this.isFree || (failure && marks.firstToken === 0 && !isOwed)) return noCost
+    this.#cost ??= this.#costOf(usage, estimated)
+    return this.#cost
+  }
+
+  /** Where a search has no price and nobody asked for one, the provider's own searching does not make the rest free. */
+  #costOf(usage: Usage, estimated: boolean): Cost | null {
+    const price = this.#ex.target?.price
+    const counted = this.#billed && !estimated ? { ...usage, ...this.#billed } : usage
+    const unasked = counted.web_search && price && price.rates.web_search === undefined && !this.#asksForSearch
+    return costOf(unasked ? { ...counted, web_search: 0 } : counted, price, this.#ex.terms)
+  }
+
+  get #asksForSearch(): boolean {
+    const ex = this.#ex
+    if (!ex.request || !ex.endpoint.op) return false
+    const { web_search: searches = 0 } = ex.operation.extras?.(ex.request, ex.target!.mapping.model) ?? {}
+    return searches > 0
+  }
+}
