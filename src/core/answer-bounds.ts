@@ -11,7 +11,7 @@ const ANSWER_BOUNDS: Bounds = { values: MAX_ANSWER_VALUES }
 export const MAX_LONG_DIGITS = 1024 * 1024
 /** Of text and reasoning that is held until the answer is whole. */
 export const MAX_TEXT_CHARACTERS = 4 * 1024 * 1024
-/** As written in JSON. */
+/** Of one string that has escapes, with them. */
 const MAX_ESCAPED = 2 * MAX_TEXT_CHARACTERS
 /** In the arguments of all calls, which come back in a request and are bounded there. */
 export const MAX_CALL_CHARACTERS = 4 * 1024 * 1024
@@ -52,7 +52,7 @@ export function excessive({ excess, bounds }: Shape): GatewayError {
   return excess === 'names' ? tooManyNames(bounds.names!) : tooMany(bounds.values, 'JSON values')
 }
 
-export const tooManyNames = (most: number): GatewayError => tooMany(most, 'names of members')
+const tooManyNames = (most: number): GatewayError => tooMany(most, 'names of members')
 
 /** As `JSON.parse`, for answers within the bounds. Throws a SyntaxError, or the failure of one that passes them. */
 export function parseAnswer(json: string, bounds?: Bounds): unknown {
@@ -74,22 +74,23 @@ export function* answerSteps(json: string, read: ReadPiece): Generator<undefined
   return yield* parseSteps(json, read, new AnswerStrings())
 }
 
-/** So many names are compared with. A power of two. */
+/** Of names that came last, most of which come again. A power of two. */
 const SLOTS = 256
 
 /** Bounds the names that differ, each of which costs its object much more, and texts that are dear to read. */
 class AnswerStrings implements StringBounds {
-  readonly #slots: string[] = Array.from({ length: SLOTS }, () => '')
-  /** Names that differ; those that share a slot by turns count again. */
-  #names = 0
+  readonly #last: string[] = Array.from({ length: SLOTS }, () => '')
+  readonly #names = new Set<string>()
 
   name(text: string, from: number, to: number): void {
     const ends = text.charCodeAt(from + 1) * 31 + text.charCodeAt(to - 2)
     const slot = (ends * 31 + text.charCodeAt((from + to) >> 1) + to - from) & (SLOTS - 1)
-    const known = this.#slots[slot]!
-    if (known.length === to - from && text.startsWith(known, from)) return
-    this.#slots[slot] = text.slice(from, to)
-    if (++this.#names > MAX_ANSWER_NAMES) throw tooManyNames(MAX_ANSWER_NAMES)
+    const last = this.#last[slot]!
+    if (last.length === to - from && text.startsWith(last, from)) return
+    const name = text.slice(from, to)
+    this.#last[slot] = name
+    this.#names.add(name)
+    if (this.#names.size > MAX_ANSWER_NAMES) throw tooManyNames(MAX_ANSWER_NAMES)
   }
 
   /** Base64 has no escapes, text has, and takes five times as long. */

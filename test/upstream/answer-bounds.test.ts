@@ -197,6 +197,7 @@ t.test('what takes long to read, for what it says, is bounded by itself', async 
   t.equal(counted(streamed.events, 'finish'), 1, 'which passes on in a stream')
   const told: [says: string, body: string][] = [
     ['names that repeat', extra(`[${'{"token":"a","logprob":0},'.repeat(50_000)}0]`)],
+    ['names that are much alike', extra(`[${'{"a1bcd":0,"a2bcd":0},'.repeat(40_000)}0]`)],
     ['names within the bound', extra(named(60_000))],
     ['long whole numbers', extra(long(4000))],
     ['an image', extra(image)],
