@@ -47,7 +47,7 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
       if (ex.failure && !started && !sink.begun) throw ex.failure
       if (ex.failure) break
     }
-    if (ex.failure) fail(encoder.fail(ex.failure), sink)
+    if (ex.failure) await fail(encoder.fail(ex.failure), sink)
     else {
       const last = encoder.end()
       head()
@@ -59,7 +59,7 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
     const error = asError(ex.signal.reason ?? thrown)
     ex.failure = error
     ex.outcome = error.status === CLIENT_CLOSED ? 'aborted' : 'error'
-    if (started || sink.begun) fail((encoder ?? codec.encoder(ex)).fail(error), sink)
+    if (started || sink.begun) await fail((encoder ?? codec.encoder(ex)).fail(error), sink)
     else refuse(route, ex, error, sink)
   }
   ex.marks.end = performance.now()
@@ -78,9 +78,9 @@ function untilError(batch: readonly Event[]): readonly Event[] {
   return index < 0 ? batch : batch.slice(0, index)
 }
 
-function fail(said: string | undefined, sink: Sink): void {
+async function fail(said: string | undefined, sink: Sink): Promise<void> {
   if (said === undefined) sink.destroy()
-  else sink.end(said)
+  else await sink.end(said)
 }
 
 function refuse(route: Route, ex: Exchange, error: GatewayError, sink: Sink): void {

@@ -1,6 +1,6 @@
 /** Encoder the canonical request to the target's wire. Only prepares: the terminal sends and decodes. */
 import { errors, GatewayError } from '../core/error.ts'
-import type { Encoder, Exchange } from '../core/exchange.ts'
+import type { Exchange, RequestEncoding } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import type { Op, Ops } from '../core/ops.ts'
 import { s } from '../core/schema.ts'
@@ -25,11 +25,11 @@ export const translate: FilterFactory<object> = {
         const plain = inlined && 'messages' in input ? images.inlined(ex, input) : input
         if (plain instanceof Promise) {
           return plain.then(inlined => {
-            new Encoding(ex, inlined, target).encode()
+            begin(ex, inlined, target)
             return next()
           })
         }
-        new Encoding(ex, plain, target).encode()
+        begin(ex, plain, target)
         return next()
       },
       finish(ex) {
@@ -49,11 +49,16 @@ function refuseForeign({ native }: Exchange, { translator, mapping, provider }: 
     .with({ failover: true })
 }
 
+function begin(ex: Exchange, input: Ops[Op], target: Target): void {
+  ex.encoding = new Encoding(ex, input, target)
+  ex.encoding.encode()
+}
+
 /**
  * One attempt's request, encoded again when a filter further in sets a lower output limit. A class because V8 kept the
  * closure that it replaces, and all that it reached, through several scavenges: 25 µs a request.
  */
-class Encoding implements Encoder {
+class Encoding implements RequestEncoding {
   readonly #ex: Exchange
   readonly #input: Ops[Op]
   readonly #target: Target
@@ -62,7 +67,6 @@ class Encoding implements Encoder {
     this.#ex = ex
     this.#input = input
     this.#target = target
-    ex.encoding = this
   }
 
   encode(): void {

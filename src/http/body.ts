@@ -76,7 +76,7 @@ function* parsing(body: Buffer, read: Read, values?: number): Generator<undefine
 }
 
 function* withLong(body: Buffer, { long }: ShapeScan, read: Read): Generator<undefined, Body> {
-  const strings = new LongStrings(body, long, startOf(body))
+  const strings = new LongStrings(body, long, startOf(body), STEP_BYTES)
   try {
     for (let rested = 0; strings.step(); ) {
       if (strings.at - rested < STEP_BYTES) continue

@@ -7,16 +7,15 @@ const MARK = randomBytes(12).toString('base64url')
 const DIGITS = 6
 const markOf = (index: number): string => MARK + String(index).padStart(DIGITS, '0')
 const MARK_LENGTH = markOf(0).length
-/** Bytes of a string that are parsed in one step. */
-const PIECE = 256 * 1024
 const BACKSLASH = 0x5c
-/** Bytes of the longest escape but for its last: \\u and four digits. */
+/** Bytes of the longest escape but for its last: \u and four digits. */
 const ESCAPE = 5
 
 /** The strings one by one and then the rest, so that others can go on in between. */
 export class LongStrings {
   readonly #body: Buffer
   readonly #spans: readonly number[]
+  readonly #piece: number
   readonly #verbatim = new Verbatim()
   /** The body with marks in place of what was parsed already. */
   #before = ''
@@ -27,16 +26,14 @@ export class LongStrings {
   #text = ''
   #within: number | undefined
 
-  readonly #piece: number
-
   /**
    * `spans`: where the long strings of `body` begin and end, in turn, with their quotes; `start`: where it begins;
    * `piece`: bytes of a string that one step parses, ten at least.
    */
-  constructor(body: Buffer, spans: readonly number[], start: number, piece = PIECE) {
-    this.#piece = piece
+  constructor(body: Buffer, spans: readonly number[], start: number, piece: number) {
     this.#body = body
     this.#spans = spans
+    this.#piece = piece
     this.#at = start
   }
 

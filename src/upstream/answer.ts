@@ -1,5 +1,4 @@
 /** One answer as its events: framed, parsed, decoded, masked and sealed, within its bounds. */
-import { StringDecoder } from 'node:string_decoder'
 import { asError, errors } from '../core/error.ts'
 import { type Event, isContent } from '../core/event.ts'
 import { parsedAhead } from '../core/exact.ts'
@@ -9,6 +8,7 @@ import type { Seals } from '../core/seals.ts'
 import type { Decoder, Frame } from '../core/translator.ts'
 import type { Source } from './encoding.ts'
 import type { Framing } from './framing/framing.ts'
+import { textSteps } from './framing/json.ts'
 import type { Incoming } from './incoming.ts'
 import { AnswerMask } from './masking.ts'
 import { Tally } from './tally.ts'
@@ -172,8 +172,11 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     for (const frame of frames) {
       if (isLarge(frame) && !this.#decoder.done) {
         const { turns, tenant } = this.#inTurn!
-        this.#add(await turns.run(tenant, parsed(frame)), events)
-        await turns.run(tenant, rest())
+        const whole = await turns.run(tenant, parsed(frame))
+        // To decode it takes long too, and so does what is done with its events.
+        await turns.next(tenant)
+        this.#add(whole, events)
+        await turns.next(tenant)
       } else this.#add(frame, events)
     }
   }
@@ -222,29 +225,10 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
 /** Its text is not looked at: to make it takes long. */
 const isLarge = (frame: Frame): boolean => (frame.bytes?.length ?? frame.data.length) >= LARGE_FRAME
 
-/** The frame with what it says, a turn before anything is done with it. */
+/** The frame with what it says. */
 function* parsed(frame: Frame): Generator<undefined, Frame> {
   const { name, bytes } = frame
-  const data = bytes ? yield* decodedSteps(bytes) : frame.data
+  const data = bytes ? yield* textSteps(bytes) : frame.data
   const value = yield* parsedAhead(data)
-  yield
   return bytes ? { data, name, bytes, parsed: value } : { data, name, parsed: value }
-}
-
-/** Bytes whose text is made in one step: where it is not ASCII a byte takes up to 10 ns. */
-const DECODED_STEP = 1024 * 1024
-
-function* decodedSteps(bytes: Buffer): Generator<undefined, string> {
-  const decoder = new StringDecoder('utf8')
-  let text = ''
-  for (let at = 0; at < bytes.length; at += DECODED_STEP) {
-    text += decoder.write(bytes.subarray(at, at + DECODED_STEP))
-    yield
-  }
-  return (text + decoder.end()).trim()
-}
-
-/** What was read is passed on in a turn of its own. */
-function* rest(): Generator<undefined, void> {
-  yield
 }

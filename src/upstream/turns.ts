@@ -9,13 +9,14 @@ export class Turns {
   /** All steps of `work`, each in a turn of its own. */
   async run<T>(tenant: string, work: Generator<undefined, T>): Promise<T> {
     for (;;) {
-      await this.#turn(tenant)
+      await this.next(tenant)
       const { done, value } = work.next()
       if (done) return value
     }
   }
 
-  #turn(tenant: string): Promise<void> {
+  /** Waits for a turn of the tenant; what follows at once is one step. */
+  next(tenant: string): Promise<void> {
     return new Promise(resolve => {
       const queue = this.#waiting.get(tenant)
       if (queue) queue.push(resolve)
