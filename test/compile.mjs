@@ -1,10 +1,10 @@
 /**
- * Compiles the tests to JavaScript once, into a folder of the run, in place of every process doing so. Files that start no process
- * of their own run many to a process: one entry for each of their folders.
+ * Compiles the tests to JavaScript once, into a folder of the run, in place of every process doing so. Unit tests of one
+ * folder of `test` share a process, whose entry runs them.
  */
 import { existsSync } from 'node:fs'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { dirname, join, relative, sep } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { build, transform } from 'esbuild'
 
@@ -20,9 +20,10 @@ const CURRENT = 'gateway.test'
 /**
  * @param {readonly string[]} alone files that get a process of their own, relative to `test`
  * @param {Record<string, readonly string[]>} together files by the name of the entry that runs them
+ * @param {number} timeoutMs of each file
  * @returns {Promise<string[]>} the entries to run
  */
-export async function compile(alone, together) {
+export async function compile(alone, together, timeoutMs) {
   const shared = Object.values(together).flat()
   await clean()
   await build({
@@ -39,7 +40,8 @@ export async function compile(alone, together) {
     plugins: [sources, tapOf(new Set(shared.map(path => join(test, path))))],
     logLevel: 'warning',
   })
-  for (const [name, files] of Object.entries(together)) await writeFile(join(out, `${name}.js`), entry(files))
+  for (const [name, files] of Object.entries(together))
+    await writeFile(join(out, `${name}.js`), entry(files, timeoutMs))
   return [...alone.map(path => compiled(path)), ...Object.keys(together).map(name => join(out, `${name}.js`))]
 }
 
@@ -61,9 +63,9 @@ function isAlive(pid) {
 const compiled = path => join(out, path.replace(/\.ts$/, '.js'))
 
 /** One file after another, each as one test. */
-const entry = files => `import t from 'tap'
-for (const file of ${JSON.stringify(files.map(path => path.split(sep).join('/')))}) {
-  await t.test(file, async t => {
+const entry = (files, timeoutMs) => `import t from 'tap'
+for (const file of ${JSON.stringify(files)}) {
+  await t.test(file, { timeout: ${timeoutMs} }, async t => {
     globalThis[Symbol.for('${CURRENT}')] = t
     await import('./' + file.replace(/ts$/, 'js'))
   })

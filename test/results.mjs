@@ -1,7 +1,7 @@
 /** Counts assertions, and keeps what failed and how long files took. */
 import { Parser } from 'tap-parser'
 
-export class Tally {
+export class Results {
   pass = 0
   fail = 0
   skip = 0

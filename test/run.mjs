@@ -9,8 +9,8 @@ import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { clean, compile, out } from './compile.mjs'
+import { Results } from './results.mjs'
 import { filesOf, grouped, named } from './suite.mjs'
-import { Tally } from './tally.mjs'
 
 const KEPT = fileURLToPath(new URL('../docs/tests.md', import.meta.url))
 const SLOWEST = 15
@@ -29,8 +29,8 @@ const { values, positionals } = parseArgs({
   options: {
     /** One more than cores: many tests wait for most of their time. */
     jobs: { type: 'string', default: String(availableParallelism() + 1) },
-    /** Seconds that a process may take. */
-    timeout: { type: 'string', default: '300' },
+    /** Seconds that a file may take. */
+    timeout: { type: 'string', default: '120' },
     record: { type: 'boolean', default: false },
     /** Prints all that tests say. */
     verbose: { type: 'boolean', default: false },
@@ -39,11 +39,11 @@ const { values, positionals } = parseArgs({
 const began = performance.now()
 const [kind] = positionals
 const chosen = kind === undefined || kind === 'unit' || kind === 'e2e' ? filesOf(kind) : named(positionals)
-if (chosen.length === 0) throw new Error(`No test is called ${positionals.join(', ')}.`)
+const timeoutMs = Number(values.timeout) * 1000
 
-const sum = new Tally()
+const sum = new Results()
 const { alone, together } = grouped(chosen)
-const entries = await compile(alone, together)
+const entries = await compile(alone, together, timeoutMs)
 const kept = recorded()
 const waiting = entries.toSorted((a, b) => (kept.get(nameOf(b)) ?? 0) - (kept.get(nameOf(a)) ?? 0))
 await Promise.all(Array.from({ length: Number(values.jobs) }, work))
@@ -55,34 +55,36 @@ async function work() {
 }
 
 function nameOf(entry) {
-  return relative(out, entry).replaceAll('\\', '/').replace(/js$/, 'ts')
+  return relative(out, entry).replace(/js$/, 'ts')
 }
 
 /** One process. */
 async function run(entry) {
   const name = nameOf(entry)
   const from = performance.now()
-  const tally = new Tally()
-  const env = { ...process.env, TAP_TIMEOUT: values.timeout, COMPILED_TESTS: out }
+  const results = new Results()
+  const ms = timeoutMs * (together[name.replace('.ts', '')]?.length ?? 1)
+  const env = { ...process.env, TAP_TIMEOUT: String(ms / 1000), COMPILED_TESTS: out }
   const child = spawn(process.execPath, ['--enable-source-maps', entry], { env, stdio: ['ignore', 'pipe', 'pipe'] })
-  const timer = setTimeout(() => child.kill('SIGKILL'), Number(values.timeout) * 1000)
+  const timer = setTimeout(() => child.kill('SIGKILL'), ms)
   let said = ''
   child.stderr.setEncoding('utf8').on('data', text => {
     said = (said + text).slice(-STDERR)
   })
   if (values.verbose) child.stdout.pipe(process.stdout)
-  const parser = tally.parser(name)
+  const parser = results.parser(name)
   const complete = new Promise(resolve => parser.on('complete', resolve))
   child.stdout.pipe(parser)
   const code = await new Promise(resolve => child.once('close', (code, signal) => resolve(code ?? signal)))
   clearTimeout(timer)
   const { ok } = await complete
-  if ((code !== 0 || !ok) && tally.fail === 0) tally.failed([name], `It ended with ${code}.`)
-  if (tally.fail > 0 && said) tally.failures.push(`standard error of ${name}:\n${said}`)
+  if ((code !== 0 || !ok) && results.fail === 0) results.failed([name], `It ended with ${code}.`)
+  if (results.total === 0) results.failed([name], 'It asserted nothing.')
+  if (results.fail > 0 && said) results.failures.push(`standard error of ${name}:\n${said}`)
   const seconds = (performance.now() - from) / 1000
-  tally.times.set(name, seconds)
-  sum.add(tally)
-  console.log(`${tally.fail > 0 ? 'FAILED' : 'passed'} ${format(seconds)} s  ${name}`)
+  results.times.set(name, seconds)
+  sum.add(results)
+  console.log(`${results.fail > 0 ? 'FAILED' : 'passed'} ${format(seconds)} s  ${name}`)
 }
 
 function format(seconds) {

@@ -1,9 +1,9 @@
 /** Which tests there are, and which of them share a process. */
 import { readdirSync } from 'node:fs'
-import { dirname, join, sep } from 'node:path'
+import { sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-export const test = fileURLToPath(new URL('.', import.meta.url))
+const test = fileURLToPath(new URL('.', import.meta.url))
 
 /** Files and folders that need the built gateway, other programs or the machine: each file has a process of its own. */
 const WHOLE = [
@@ -20,17 +20,17 @@ const WHOLE = [
 /** Unit tests that change what all of a process shares. */
 const ALONE = ['stores/workers.test.ts', 'policy/stores.test.ts']
 
-const slashed = path => path.split(sep).join('/')
-const isWhole = path => WHOLE.some(name => slashed(path) === name || slashed(path).startsWith(`${name}/`))
+const isIn = (path, name) => path === name || path.startsWith(`${name}/`)
+const isWhole = path => WHOLE.some(name => isIn(path, name))
 
-/** All test files, relative to `test`. @returns {string[]} */
-export const files = () =>
-  readdirSync(test, { recursive: true, encoding: 'utf8' })
-    .filter(name => name.endsWith('.test.ts'))
-    .sort()
+/** All of `test`, by paths from there. */
+const all = readdirSync(test, { recursive: true, encoding: 'utf8' })
+  .map(path => path.split(sep).join('/'))
+  .sort()
+const files = all.filter(path => path.endsWith('.test.ts'))
 
 /** @param {string | undefined} kind `unit`, `e2e`, or all where it is left out */
-export const filesOf = kind => files().filter(path => kind === undefined || isWhole(path) === (kind === 'e2e'))
+export const filesOf = kind => files.filter(path => kind === undefined || isWhole(path) === (kind === 'e2e'))
 
 /**
  * Files that get a process of their own, and those that share one, by the name of its entry.
@@ -40,10 +40,9 @@ export function grouped(paths) {
   const alone = []
   const together = {}
   for (const path of paths) {
-    if (isWhole(path) || ALONE.includes(slashed(path))) alone.push(path)
+    if (isWhole(path) || ALONE.includes(path)) alone.push(path)
     else {
-      const folder = dirname(path)
-      const name = folder === '.' ? 'static' : folder.split(sep)[0]
+      const name = path.includes('/') ? path.split('/', 1)[0] : 'static'
       together[name] ??= []
       together[name].push(path)
     }
@@ -51,9 +50,13 @@ export function grouped(paths) {
   return { alone, together }
 }
 
-/** What a command line names: files or folders, from the root of the project. */
+/** What a command line names: files or folders, from the root of the project. Throws for a path without tests. */
 export const named = paths =>
   paths.flatMap(path => {
-    const inTest = path.replace(/^\.?\/?test\/?/, '')
-    return inTest.endsWith('.ts') ? [inTest] : files().filter(file => file.startsWith(join(inTest, sep)))
+    const inTest = path.replace(/^(\.\/)?test(\/|$)/, '').replace(/\/$/, '')
+    const found = inTest.endsWith('.ts')
+      ? all.filter(file => file === inTest)
+      : files.filter(file => !inTest || isIn(file, inTest))
+    if (found.length === 0) throw new Error(`There are no tests in ${path}: name files or folders below test/.`)
+    return found
   })
