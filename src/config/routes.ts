@@ -161,8 +161,8 @@ class RouteLinker {
       ? this.#check(factory.options, { ...written, ...override }, ['endpoints', endpoint, factory.name])
       : options
     const key = `${place} ${JSON.stringify(effective)}`
-    const standing = override ? `${place} ${endpoint}` : place
-    const filter = this.#filters.get(key) ?? this.#create(factory, effective, path, standing)
+    const owner = override ? `${place} ${endpoint}` : place
+    const filter = this.#filters.get(key) ?? this.#create(factory, effective, path, owner)
     this.#filters.set(key, filter)
     return { factory, options: effective, filter }
   }

@@ -61,12 +61,12 @@ function isShedding(load: Load, late: Threshold, full: Threshold): boolean {
 }
 
 /** Who is in stays counted over reloads. */
-const standing = new WeakMap<Services, Map<string, Places>>()
+const limitersByServices = new WeakMap<Services, Map<string, Places>>()
 function placesOf(services: Services, place: string, rules: PlaceRules): Places {
-  let byPlace = standing.get(services)
+  let byPlace = limitersByServices.get(services)
   if (!byPlace) {
     byPlace = new Map()
-    standing.set(services, byPlace)
+    limitersByServices.set(services, byPlace)
   }
   let places = byPlace.get(place)
   if (!places) {

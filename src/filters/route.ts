@@ -7,12 +7,12 @@ import { seriesOf } from '../core/offer.ts'
 import type { Target } from '../core/translator.ts'
 import { RetryBudget } from '../routing/budget.ts'
 import type { Step } from '../routing/candidate.ts'
-import { Chooser } from '../routing/choice.ts'
-import { Course } from '../routing/course.ts'
 import { Health } from '../routing/health.ts'
 import { errorType, exhausted, isBeyondWire, isFull } from '../routing/outcome.ts'
+import { outlierDetectorOf } from '../routing/outlier-detector.ts'
 import { type Settings, settings } from '../routing/settings.ts'
-import { standingOf } from '../routing/standing.ts'
+import { TargetQueue } from '../routing/target-queue.ts'
+import { TargetSelector } from '../routing/target-selector.ts'
 import { tenantOf, viewerOf } from '../routing/tenant.ts'
 
 export const route: FilterFactory<Settings> = {
@@ -22,15 +22,15 @@ export const route: FilterFactory<Settings> = {
   gives: ['target'],
   repeats: true,
   create(options, services) {
-    const standing = standingOf(services.circuits)
-    const chooser = new Chooser(options, services)
+    const standing = outlierDetectorOf(services.circuits)
+    const chooser = new TargetSelector(options, services)
     const health = new Health(options, services)
     const budgets = new Budgets(options)
     return {
       async handle(ex, next) {
         await ex.input()
         const choice = chooser.choose(ex)
-        const course = new Course(choice, standing, viewerOf(ex))
+        const course = new TargetQueue(choice, standing, viewerOf(ex))
         let step = course.next()!
         const budget = budgets.of(step.target, tenantOf(ex))
         budget.earn()

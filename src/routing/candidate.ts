@@ -26,16 +26,16 @@ export interface Rates {
   readonly cached: number | undefined
 }
 
-const standing = new WeakMap<Mapping, readonly Candidate[]>()
+const candidatesByMapping = new WeakMap<Mapping, readonly Candidate[]>()
 
 /** One for each region, or the only one. The same objects on every call. */
 export function candidatesOf(mapping: Mapping): readonly Candidate[] {
-  let known = standing.get(mapping)
+  let known = candidatesByMapping.get(mapping)
   if (!known) {
     const { baseUrl } = mapping.provider
     const regions = baseUrl.includes(REGION) ? mapping.regions : [undefined]
     known = regions.map(region => candidateIn(mapping, region))
-    standing.set(mapping, known)
+    candidatesByMapping.set(mapping, known)
   }
   return known
 }

@@ -9,24 +9,24 @@ import type { Op, Ops } from '../core/ops.ts'
 import type { Circuits, ExplainedCandidate, ExplainedRoute, RouteQuestion, Services } from '../core/ports.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
 import { TOKEN_CHARACTERS } from '../core/usage.ts'
-import { Chooser } from './choice.ts'
-import { Course } from './course.ts'
+import { outlierDetectorOf } from './outlier-detector.ts'
 import { plan } from './plan.ts'
 import { groupsOf, type Ranked, Ranking } from './ranking.ts'
 import { capable } from './requirements.ts'
 import { resolve } from './resolve.ts'
 import type { Settings } from './settings.ts'
-import { standingOf } from './standing.ts'
+import { TargetQueue } from './target-queue.ts'
+import { TargetSelector } from './target-selector.ts'
 
-type Memory = Pick<Services, 'measurements' | 'circuits' | 'pins'>
+type ExplainedState = Pick<Services, 'measurements' | 'circuits' | 'pins'>
 
 /** Throws what the request would be told: 404 for an unknown model, 400 for what nobody can serve. */
-export function explainRoute(snapshot: Snapshot, memory: Memory, question: RouteQuestion): ExplainedRoute {
+export function explainRoute(snapshot: Snapshot, memory: ExplainedState, question: RouteQuestion): ExplainedRoute {
   const { route, settings } = routeFor(snapshot, question.model)
   const ex = exchangeFor(snapshot, route, question)
   const pins = { get: (key: string) => memory.pins.get(key), set() {} }
-  const choice = new Chooser(settings, { ...memory, pins, random: () => 1 }).choose(ex)
-  const course = new Course(choice, standingOf(memory.circuits), null)
+  const choice = new TargetSelector(settings, { ...memory, pins, random: () => 1 }).choose(ex)
+  const course = new TargetQueue(choice, outlierDetectorOf(memory.circuits), null)
   const places: string[] = []
   for (let step = course.next(); step; step = course.next()) {
     if (!places.includes(step.candidate.key)) places.push(step.candidate.key)
@@ -87,7 +87,7 @@ function explained(
     uptime: facts.uptime ?? null,
     throughput: facts.throughput ?? null,
     latency: facts.latency ?? null,
-    circuit: standingOf(circuits).state(candidate.key, null),
+    circuit: outlierDetectorOf(circuits).state(candidate.key, null),
     openMs: Math.ceil(circuits.openMs(candidate.key, null)),
     terms,
     base,

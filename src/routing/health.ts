@@ -4,24 +4,24 @@ import type { GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { CircuitPolicy, History, Sample, Services } from '../core/ports.ts'
 import type { Step } from './candidate.ts'
+import { classifyFailure, type FailureClass } from './failure-class.ts'
+import { type OutlierDetector, outlierDetectorOf } from './outlier-detector.ts'
 import { circuitPolicyOf, historyOf, type Settings } from './settings.ts'
-import { type Standing, standingOf } from './standing.ts'
 import { tenantOf } from './tenant.ts'
-import { type Blame, blame } from './verdict.ts'
 
 export class Health {
   readonly #services: Pick<Services, 'measurements' | 'circuits' | 'log'>
   readonly #settings: Settings
   readonly #policy: CircuitPolicy
   readonly #history: History
-  readonly #standing: Standing
+  readonly #standing: OutlierDetector
 
   constructor(settings: Settings, services: Pick<Services, 'measurements' | 'circuits' | 'log'>) {
     this.#services = services
     this.#settings = settings
     this.#policy = circuitPolicyOf(settings)
     this.#history = historyOf(settings)
-    this.#standing = standingOf(services.circuits)
+    this.#standing = outlierDetectorOf(services.circuits)
   }
 
   /** Gives back when its answer is due, which `gaveUp` wants to know. */
@@ -54,8 +54,8 @@ export class Health {
   }
 
   /** There was no answer. `ms` is how long the provider was waited for. */
-  failed(step: Step, ex: Exchange, error: GatewayError, ms: number): Blame {
-    const whose = inTime(step, ex, error, ms) ? blame(error) : 'none'
+  failed(step: Step, ex: Exchange, error: GatewayError, ms: number): FailureClass {
+    const whose = inTime(step, ex, error, ms) ? classifyFailure(error) : 'none'
     this.#judge(step, whose, error, ex)
     if (whose === 'provider') this.#services.measurements.add(step.candidate.key, { ok: false }, tenantOf(ex))
     return whose
@@ -65,7 +65,7 @@ export class Health {
   ended(step: Step, ex: Exchange): void {
     const { failure, outcome, marks } = ex
     const late = marks.end - marks.read >= step.target.provider.timeouts.total - SLACK_MS
-    const whose = outcome === 'error' && failure && !late ? blame(failure) : 'none'
+    const whose = outcome === 'error' && failure && !late ? classifyFailure(failure) : 'none'
     const org = tenantOf(ex)
     if (whose !== 'none') this.#judge(step, whose, failure!, ex)
     else for (const at of [step.candidate.key, step.key]) this.#services.circuits.succeeded(at, org)
@@ -73,7 +73,7 @@ export class Health {
     this.#services.measurements.add(step.candidate.key, { ok, ...speedOf(step, ex) }, org)
   }
 
-  #judge(step: Step, whose: Blame, { retryAfterMs, upstreamStatus }: GatewayError, ex: Exchange): void {
+  #judge(step: Step, whose: FailureClass, { retryAfterMs, upstreamStatus }: GatewayError, ex: Exchange): void {
     const { circuits, log } = this.#services
     const { candidate, key } = step
     const org = tenantOf(ex)

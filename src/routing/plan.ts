@@ -100,14 +100,14 @@ function models(ex: Exchange, request: Asked, wanted: Wanted, options: PlanOptio
 }
 
 /** What a model's mappings offer on one day; the catalogue itself never changes. */
-const standing = new WeakMap<Model, Map<Op, { readonly day: number; readonly mappings: readonly Mapping[] }>>()
+const mappingsByModel = new WeakMap<Model, Map<Op, { readonly day: number; readonly mappings: readonly Mapping[] }>>()
 
 /** The mappings of a model that speak this operation on that day, in the order in which they are tried. */
 function offers(model: Model, op: Op, day: number): readonly Mapping[] {
-  let byOp = standing.get(model)
+  let byOp = mappingsByModel.get(model)
   if (!byOp) {
     byOp = new Map()
-    standing.set(model, byOp)
+    mappingsByModel.set(model, byOp)
   }
   let known = byOp.get(op)
   if (known?.day !== day) {

@@ -2,7 +2,7 @@
 import cluster from 'node:cluster'
 import type { Log } from '../core/ports.ts'
 import { Lender } from '../stores/workers/lender.ts'
-import { PinBoard } from '../stores/workers/pins.ts'
+import { AffinityBoard } from '../stores/workers/pins.ts'
 import type { Beginning, WorkerCalls, WorkerState } from './protocol.ts'
 import { Seat } from './seat.ts'
 
@@ -39,7 +39,7 @@ export class Pool {
     this.#log = log
     cluster.setupPrimary({ exec: entry, args: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
     const lender = new Lender()
-    const board = new PinBoard()
+    const board = new AffinityBoard()
     const seats: Seat[] = []
     const others = (than?: Seat) => seats.filter(seat => seat.ready && seat !== than)
     for (let at = 0; at < count; at++) {

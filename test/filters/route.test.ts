@@ -7,7 +7,7 @@ import type { Exchange } from '../../src/core/exchange.ts'
 import type { Filter, Reply } from '../../src/core/filter.ts'
 import { upstreamError } from '../../src/core/upstream-error.ts'
 import { route } from '../../src/filters/route.ts'
-import { Standing } from '../../src/routing/standing.ts'
+import { OutlierDetector } from '../../src/routing/outlier-detector.ts'
 import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
 import { principal } from '../core/kit.ts'
 import { asking, catalogOf, credential, Memory, type Offer, priced, provider, settingsOf } from '../routing/kit.ts'
@@ -353,7 +353,7 @@ t.test('an organization whose retries are used up leaves others theirs', async t
 t.test('an offer is silent for the organization that finds it so, and for all when two do', async t => {
   let offset = 0
   t.intercept(performance, 'now', { value: () => offset })
-  const standing = new Standing(new MemoryCircuits())
+  const standing = new OutlierDetector(new MemoryCircuits())
   const wait = (org: string, count: number) => Array.from({ length: count }, () => standing.began('a', 1000, org))
   const seen = (...orgs: string[]) => orgs.map(org => standing.state('a', org))
   wait('x', 6)

@@ -7,9 +7,9 @@ import { GatewayError } from '../../src/core/error.ts'
 import type { Compliance, Policy, Rule } from '../../src/core/policy.ts'
 import type { Principal } from '../../src/core/ports.ts'
 import { models } from '../../src/endpoints/models.ts'
-import { Course } from '../../src/routing/course.ts'
 import { plan } from '../../src/routing/plan.ts'
 import { groupsOf } from '../../src/routing/ranking.ts'
+import { TargetQueue } from '../../src/routing/target-queue.ts'
 import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
 import { exchange, listingOf, principal } from '../core/kit.ts'
 import { silent, target } from '../plugins/wire-kit.ts'
@@ -254,7 +254,7 @@ t.test('candidates with a key of the organization are asked before all others', 
     m: [[provider('cheap', { priority: 9 })], [provider('ours')], [provider('last', { priority: 0.5 })]],
   })
   const targets = plan(ask(catalog, {}, { mode: 'hybrid', keys: { ours: [own('k1')] } }), { auto: [] })
-  const course = new Course({ ranked: groupsOf(targets), failover: true }, new MemoryCircuits(), null)
+  const course = new TargetQueue({ ranked: groupsOf(targets), failover: true }, new MemoryCircuits(), null)
   const order: (string | undefined)[] = []
   for (let step = course.next(); step; step = course.next()) order.push(step.target.credential?.id)
   t.strictSame(order, ['k1', 'ours#1', 'cheap#1', 'last#1'])

@@ -2,23 +2,23 @@
 import t from 'tap'
 import type { Catalog } from '../../src/core/catalog.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
-import { type Choice, Chooser } from '../../src/routing/choice.ts'
+import { type Selection, TargetSelector } from '../../src/routing/target-selector.ts'
 import { principal } from '../core/kit.ts'
 import { asking, catalogOf, credential, Memory, type Offer, priced, provider, settingsOf } from './kit.ts'
 
 const offers = (...all: Offer[]): Catalog => catalogOf({ m: { offers: all } })
-const keys = ({ ranked }: Choice) => ranked.map(({ candidate }) => candidate.key)
+const keys = ({ ranked }: Selection) => ranked.map(({ candidate }) => candidate.key)
 const policy = { failures: 1, baseMs: 30_000, maxMs: 300_000, jitter: 0 }
 const session = (id: string) => ({ headers: { 'x-session-id': id } })
 
 /** A chooser with a memory of its own, and what it makes of a request. */
 function chooserOf(options: object = {}) {
   const memory = new Memory()
-  const chooser = new Chooser(settingsOf(options), memory)
+  const chooser = new TargetSelector(settingsOf(options), memory)
   return { memory, chooser, choose: (ex: Exchange) => chooser.choose(ex) }
 }
 /** What is told apart: who comes first, and why. */
-const told = (choice: Choice) => [keys(choice)[0], choice.reason]
+const told = (choice: Selection) => [keys(choice)[0], choice.reason]
 
 t.test('an only candidate needs no score', async t => {
   const { choose } = chooserOf()
@@ -252,7 +252,7 @@ t.test(
   async t => {
     const catalog = offers([provider('a'), priced('1')], [provider('b'), priced('2')], [provider('c'), priced('3')])
     const ask = (memory: Memory, headers = {}, options = {}) =>
-      new Chooser(settingsOf(options), memory).choose(asking(catalog, { model: 'a/m' }, { headers }))
+      new TargetSelector(settingsOf(options), memory).choose(asking(catalog, { model: 'a/m' }, { headers }))
     const { memory } = chooserOf()
     t.strictSame([keys(ask(memory)), ask(memory).reason], [['a/m'], 'direct-provider-specified'])
     memory.attempts('a/m', 0, 4)

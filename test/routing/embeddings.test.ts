@@ -10,7 +10,7 @@ import { embeddings } from '../../src/endpoints/embeddings.ts'
 import { models as listing } from '../../src/endpoints/models.ts'
 import { plan } from '../../src/routing/plan.ts'
 import { capable } from '../../src/routing/requirements.ts'
-import { sessionKey } from '../../src/routing/sticky.ts'
+import { sessionKey } from '../../src/routing/session-affinity.ts'
 import { exchange, listingOf, thrown } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'
 

@@ -9,7 +9,7 @@ import { SharedCircuits } from '../../src/stores/workers/circuits.ts'
 import { LeasedCounters } from '../../src/stores/workers/counters.ts'
 import { Lender } from '../../src/stores/workers/lender.ts'
 import type { Lending, Loan, Unused } from '../../src/stores/workers/lending.ts'
-import { type Pin, PinBoard, SharedPins } from '../../src/stores/workers/pins.ts'
+import { AffinityBoard, type Pin, SharedPins } from '../../src/stores/workers/pins.ts'
 import { countersContract, placesContract } from './contract-memory.ts'
 
 /** Time for what follows from one message. */
@@ -295,7 +295,7 @@ t.test('pins of all workers end up the same, and are told no oftener than needed
   t.equal(one.get('a'), 'other/large')
 
   clock.now = 1000
-  const board = new PinBoard(() => clock.now)
+  const board = new AffinityBoard(() => clock.now)
   board.note([
     ['a', 'acme/large', 1000, 'org'],
     ['b', 'acme/large', 5000, 'org'],

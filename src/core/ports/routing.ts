@@ -94,7 +94,7 @@ export interface Circuits {
 }
 
 /** Which offer somebody was given, for a while. */
-export interface Pins {
+export interface AffinityStore {
   get(key: string): string | undefined
   /** `tenant` is the organization whose share the entry takes. */
   set(key: string, offer: string, ttlMs: number, tenant: string): void

@@ -5,7 +5,7 @@ import type { MemoryBudget } from '../memory-budget.ts'
 import type { Policies } from '../policy.ts'
 import type { KeyStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'
-import type { Circuits, Measurements, Pins } from './routing.ts'
+import type { AffinityStore, Circuits, Measurements } from './routing.ts'
 
 /** A sliding-window counter, and a count of what runs. */
 export interface Counters {
@@ -105,7 +105,7 @@ export interface Services {
   readonly media: MediaFetcher
   readonly measurements: Measurements
   readonly circuits: Circuits
-  readonly pins: Pins
+  readonly pins: AffinityStore
   /** Chance: uniform, from 0 to below 1. */
   random(): number
   /** Wall clock, Unix milliseconds. */

@@ -1,11 +1,11 @@
 /** Which offer a session, or a model, was given; in this process. */
-import type { Pins } from '../../core/ports.ts'
+import type { AffinityStore } from '../../core/ports.ts'
 import { FairEntries } from './fair-entries.ts'
 
 /** Each takes about half a kilobyte. */
 const MAX_PINS = 20_000
 
-export class MemoryPins implements Pins {
+export class MemoryPins implements AffinityStore {
   readonly #pins: FairEntries<string>
 
   /** `now` is a clock in milliseconds, monotonic. */

@@ -1,5 +1,5 @@
 /** Pins that the workers of one machine agree on: each tells the others what it has set. */
-import type { Pins } from '../../core/ports.ts'
+import type { AffinityStore } from '../../core/ports.ts'
 import { FairEntries } from '../memory/fair-entries.ts'
 
 /** Those that were told last are remembered, so that they are not told again with every request. */
@@ -13,15 +13,15 @@ export type Pin = readonly [key: string, offer: string, ttlMs: number, tenant: s
  * Whoever orders the workers' messages sends each to all of them, its sender included, so that the last one holds for
  * everybody. A pin that is set again, with the same offer, is told when half of its time is over.
  */
-export class SharedPins implements Pins {
-  readonly #own: Pins
+export class SharedPins implements AffinityStore {
+  readonly #own: AffinityStore
   readonly #tell: (pins: readonly Pin[]) => void
   readonly #now: () => number
   readonly #told: FairEntries<{ readonly offer: string; readonly again: number }>
   #gathered = new Map<string, Pin>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(own: Pins, tell: (pins: readonly Pin[]) => void, now: () => number = () => performance.now()) {
+  constructor(own: AffinityStore, tell: (pins: readonly Pin[]) => void, now: () => number = () => performance.now()) {
     this.#own = own
     this.#tell = tell
     this.#now = now
@@ -64,7 +64,7 @@ export class SharedPins implements Pins {
 }
 
 /** What was told of pins, for a worker that comes later. */
-export class PinBoard {
+export class AffinityBoard {
   readonly #pins: FairEntries<string>
 
   /** `now` is a clock in milliseconds, monotonic. */

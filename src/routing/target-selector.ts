@@ -2,37 +2,37 @@
 import type { Exchange } from '../core/exchange.ts'
 import type { Reason, Services } from '../core/ports.ts'
 import { type Candidate, stepOf } from './candidate.ts'
-import type { Order } from './course.ts'
+import { type OutlierDetector, outlierDetectorOf } from './outlier-detector.ts'
 import { plan } from './plan.ts'
 import { type Group, groupsOf, type Ranked, Ranking, strategyOf } from './ranking.ts'
+import { preferenceKey, sessionKey } from './session-affinity.ts'
 import type { Settings } from './settings.ts'
-import { type Standing, standingOf } from './standing.ts'
-import { preferenceKey, sessionKey } from './sticky.ts'
+import type { RankedTargets } from './target-queue.ts'
 import { tenantOf, viewerOf } from './tenant.ts'
 
-export interface Choice extends Order {
+export interface Selection extends RankedTargets {
   readonly reason: Reason
   /** The session that is to stay: with `offer`, else with who answers. */
   readonly session?: { readonly key: string; readonly offer: string | undefined; readonly tenant: string } | undefined
 }
 
-export type Knowledge = Pick<Services, 'measurements' | 'circuits' | 'pins' | 'random'>
+export type RoutingState = Pick<Services, 'measurements' | 'circuits' | 'pins' | 'random'>
 
-export class Chooser {
+export class TargetSelector {
   readonly #settings: Settings
-  readonly #known: Knowledge
+  readonly #known: RoutingState
   readonly #ranking: Ranking
-  readonly #standing: Standing
+  readonly #standing: OutlierDetector
 
-  constructor(settings: Settings, known: Knowledge) {
+  constructor(settings: Settings, known: RoutingState) {
     this.#settings = settings
     this.#known = known
     this.#ranking = new Ranking(settings, known.measurements)
-    this.#standing = standingOf(known.circuits)
+    this.#standing = outlierDetectorOf(known.circuits)
   }
 
   /** Throws the 4xx that says why nobody can serve the request. */
-  choose(ex: Exchange): Choice {
+  choose(ex: Exchange): Selection {
     const groups = groupsOf(plan(ex, this.#settings))
     const failover = ex.header('x-no-fallback') !== 'true'
     if (ex.requestedProvider !== null) return this.#pinned(ex, groups, failover)
@@ -43,14 +43,14 @@ export class Chooser {
   }
 
   /** To be called when a choice has led to an answer. */
-  keep({ session }: Choice, answered: Candidate): void {
+  keep({ session }: Selection, answered: Candidate): void {
     if (!session) return
     const { key, offer = answered.key, tenant } = session
     this.#known.pins.set(key, offer, this.#settings.session.ttl, tenant)
   }
 
   /** The provider that the model string names, unless it is down or fails too often and another one does better. */
-  #pinned(ex: Exchange, groups: Group[], failover: boolean): Choice {
+  #pinned(ex: Exchange, groups: Group[], failover: boolean): Selection {
     const { low_uptime: low, low_uptime_requests: least } = this.#settings.thresholds
     const own = groups.length > 1 ? this.#ranking.rank(ex, groups, false) : groups
     const org = viewerOf(ex)
@@ -76,7 +76,7 @@ export class Chooser {
     return this.#ranking.read(candidate, null)?.throughput ?? this.#settings.thresholds.default_throughput
   }
 
-  #sessions(ex: Exchange, ranked: Ranked[], key: string, mayLeave: boolean): Choice {
+  #sessions(ex: Exchange, ranked: Ranked[], key: string, mayLeave: boolean): Selection {
     const { uptime } = this.#settings.session
     const failover = mayLeave && this.#settings.session.failover
     const pinned = this.#holder(key, ranked, uptime, viewerOf(ex))
@@ -86,7 +86,7 @@ export class Chooser {
     return { ranked: led(pinned, ranked), reason: 'session-sticky', failover, session }
   }
 
-  #shared(ex: Exchange, ranked: Ranked[], failover: boolean): Choice {
+  #shared(ex: Exchange, ranked: Ranked[], failover: boolean): Selection {
     const { exploration } = this.#settings
     const { random } = this.#known
     // Before the best one has been measured there is nothing to compare others with.
@@ -100,7 +100,7 @@ export class Chooser {
   }
 
   /** The provider that a model prefers, while it is nearly the best; else the best, which is preferred from then on. */
-  #steady(ex: Exchange, ranked: Ranked[]): Pick<Choice, 'ranked' | 'reason'> {
+  #steady(ex: Exchange, ranked: Ranked[]): Pick<Selection, 'ranked' | 'reason'> {
     const { enabled, uptime, margin, ttl } = this.#settings.preference
     const best = ranked.find(one => this.#isUp(one, viewerOf(ex)))
     if (!enabled || !best) return { ranked, reason: 'weighted-score' }

@@ -7,9 +7,9 @@ import type { GatewayError } from '../core/error.ts'
  * - `credential`: the credential is no good (401, 402, 403, spent quota, and 400s that mean one of these)
  * - `none`: the caller is at fault, or we are; 404 with them, since a caller can name a file that is not there
  */
-export type Blame = 'provider' | 'throttle' | 'credential' | 'none'
+export type FailureClass = 'provider' | 'throttle' | 'credential' | 'none'
 
-export function blame({ upstreamStatus, code, failover }: GatewayError): Blame {
+export function classifyFailure({ upstreamStatus, code, failover }: GatewayError): FailureClass {
   if (upstreamStatus === undefined || !failover || upstreamStatus === 404) return 'none'
   if (code === 'upstream_credential' || code === 'upstream_quota') return 'credential'
   return upstreamStatus === 429 ? 'throttle' : 'provider'

@@ -6,7 +6,7 @@ const WAITING = 5
 /** What one organization counts for at most where an offer is to be silent for all: no more than half of that. */
 const MOST_OF_ONE = Math.ceil(WAITING / 2)
 
-export class Standing implements Pick<Circuits, 'state' | 'failing'> {
+export class OutlierDetector implements Pick<Circuits, 'state' | 'failing'> {
   readonly #circuits: Circuits
   /** When the answers are due of those that have waited since the offer's last answer, by offer and organization. */
   readonly #due = new Map<string, Map<string, number[]>>()
@@ -70,14 +70,14 @@ export class Standing implements Pick<Circuits, 'state' | 'failing'> {
   }
 }
 
-const standing = new WeakMap<Circuits, Standing>()
+const detectorByCircuits = new WeakMap<Circuits, OutlierDetector>()
 
 /** The same on every call: what runs is known to the filters of a new configuration too. */
-export function standingOf(circuits: Circuits): Standing {
-  let known = standing.get(circuits)
+export function outlierDetectorOf(circuits: Circuits): OutlierDetector {
+  let known = detectorByCircuits.get(circuits)
   if (!known) {
-    known = new Standing(circuits)
-    standing.set(circuits, known)
+    known = new OutlierDetector(circuits)
+    detectorByCircuits.set(circuits, known)
   }
   return known
 }

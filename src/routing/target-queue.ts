@@ -1,19 +1,19 @@
 /** The targets of one request, each at most once, the most promising of those that are left first. */
 import type { Target } from '../core/translator.ts'
 import { type Candidate, type Step, stepOf } from './candidate.ts'
+import type { OutlierDetector } from './outlier-detector.ts'
 import { ownFirst } from './policy.ts'
-import type { Standing } from './standing.ts'
 
 /** Whom to ask first, and whether anybody else. */
-export interface Order {
+export interface RankedTargets {
   /** The best first; the targets of each as they are to be tried. */
   readonly ranked: readonly { readonly candidate: Candidate; readonly targets: readonly Target[] }[]
   /** False when only the provider of the first attempt may be asked. */
   readonly failover: boolean
 }
 
-export class Course {
-  readonly #standing: Pick<Standing, 'state' | 'failing'>
+export class TargetQueue {
+  readonly #standing: Pick<OutlierDetector, 'state' | 'failing'>
   readonly #org: string | null
   readonly #failover: boolean
   #left: Step[] = []
@@ -21,7 +21,11 @@ export class Course {
   readonly #failed: Candidate[] = []
 
   /** `org` is whose view of the targets counts; null is everybody's. */
-  constructor({ ranked, failover }: Order, standing: Pick<Standing, 'state' | 'failing'>, org: string | null) {
+  constructor(
+    { ranked, failover }: RankedTargets,
+    standing: Pick<OutlierDetector, 'state' | 'failing'>,
+    org: string | null,
+  ) {
     this.#standing = standing
     this.#org = org
     this.#failover = failover
