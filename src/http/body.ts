@@ -5,7 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import secureJson from 'secure-json-parse'
 import { errors } from '../core/error.ts'
 import type { Body } from '../core/verbatim.ts'
-import type { Intake } from './intake.ts'
+import type { BodyGuard } from './body-guard.ts'
 import { LongStrings } from './long-strings.ts'
 import { readBytes } from './pieces.ts'
 import { ShapeScan } from './scan.ts'
@@ -33,7 +33,7 @@ export async function readJson(
   req: IncomingMessage,
   res: ServerResponse,
   limit: number,
-  intake: Intake,
+  intake: BodyGuard,
   read: Read = JSON.parse,
   values?: number,
 ): Promise<Body> {

@@ -1,7 +1,7 @@
 /** Reads the bytes of a request body, up to a limit. */
 import type { IncomingMessage } from 'node:http'
 import { errors } from '../core/error.ts'
-import type { Intake } from './intake.ts'
+import type { BodyGuard } from './body-guard.ts'
 
 /** From this length on a body is put together in one place from the start, not twice. */
 const LARGE = 64 * 1024
@@ -12,7 +12,7 @@ const LARGE = 64 * 1024
 export function readBytes(
   req: IncomingMessage,
   limit: number,
-  intake: Intake,
+  intake: BodyGuard,
   declared: number | undefined,
 ): Promise<Buffer> {
   const pieces = new Pieces(declared)
@@ -20,7 +20,7 @@ export function readBytes(
 }
 
 /** Resolves with nothing: the promise lives as long as the request, and would keep the body. */
-function readPieces(req: IncomingMessage, limit: number, intake: Intake, pieces: Pieces): Promise<void> {
+function readPieces(req: IncomingMessage, limit: number, intake: BodyGuard, pieces: Pieces): Promise<void> {
   return new Promise((resolve, reject) => {
     let size = 0
     const fail = (error: unknown) => {

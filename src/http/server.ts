@@ -10,13 +10,13 @@ import { pump } from '../core/pump.ts'
 import type { Snapshot } from '../core/snapshot.ts'
 import { Threshold } from '../core/threshold.ts'
 import { readJson } from './body.ts'
-import { answerBroken } from './broken.ts'
+import { BodyGuard } from './body-guard.ts'
+import { answerClientError } from './client-error.ts'
 import { isClosing } from './closing.ts'
 import { Cors } from './cors.ts'
 import { type DrainTimes, drain } from './drain.ts'
 import { checkRequest } from './edge.ts'
-import { Flights, type Pace } from './flights.ts'
-import { Intake } from './intake.ts'
+import { InFlightRequests, type StreamTimeouts } from './in-flight-requests.ts'
 import { pathOf, permit, refuse } from './refusal.ts'
 import { HttpSink } from './sink.ts'
 
@@ -36,7 +36,7 @@ const FULL = { keepAlive: 0.92, accept: 0.98, slack: 0.05 }
 export interface ListenerOptions {
   /** `host:port`; port 0 takes any free one. */
   readonly listen: string
-  readonly pace: Pace
+  readonly pace: StreamTimeouts
   /** Milliseconds that a client may take for the head of a request. */
   readonly headerTimeout: number
   /** Milliseconds after which a client that takes nothing of its answer is cut off. */
@@ -55,7 +55,7 @@ export interface ListenerOptions {
 export class Listener {
   readonly #server: Server
   readonly #options: ListenerOptions
-  readonly #flights: Flights
+  readonly #flights: InFlightRequests
   readonly #cors: Cors
   /** With the number of requests that each has carried. */
   readonly #sockets = new Map<Socket, number>()
@@ -78,7 +78,7 @@ export class Listener {
   constructor(options: ListenerOptions) {
     const { headerTimeout, pace, maxConnections } = options
     this.#options = options
-    this.#flights = new Flights(pace, () => this.#watchMemory())
+    this.#flights = new InFlightRequests(pace, () => this.#watchMemory())
     this.#cors = new Cors(options.origins)
     this.#server = createServer({
       maxHeaderSize: MAX_HEADER_BYTES,
@@ -98,7 +98,7 @@ export class Listener {
     this.#server.on('checkContinue', serve)
     this.#server.on('checkExpectation', (req, res) => this.#refuse(req, res, expectation(), true))
     this.#server.on('clientError', (cause, socket: Socket) =>
-      answerBroken(cause, socket, this.#flights.on(socket), this.#cors.unread),
+      answerClientError(cause, socket, this.#flights.on(socket), this.#cors.unread),
     )
     this.#maxConnections = maxConnections
     this.#server.on('connection', (socket: Socket) => {
@@ -232,7 +232,7 @@ export class Listener {
 
     snapshot.retain()
     const signal = new Cancellation()
-    const intake: Intake = new Intake(memory, (): string => ex.principal?.orgId ?? '')
+    const intake: BodyGuard = new BodyGuard(memory, (): string => ex.principal?.orgId ?? '')
     const { endpoint, chain } = route
     const ex = new Exchange({
       snapshot,

@@ -7,7 +7,7 @@ import t from 'tap'
 import { GatewayError } from '../../src/core/error.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import { readJson } from '../../src/http/body.ts'
-import { Intake } from '../../src/http/intake.ts'
+import { BodyGuard } from '../../src/http/body-guard.ts'
 import { LongStrings } from '../../src/http/long-strings.ts'
 import { ShapeScan } from '../../src/http/scan.ts'
 
@@ -18,7 +18,7 @@ const JSON_TYPE = { 'content-type': 'application/json' }
 const LIMIT = 64
 const MIB = 1024 * 1024
 const memory = (bytes = 1024 * 1024 * 1024) => new MemoryBudget(bytes, { memory: () => 0 })
-const intake = (budget = memory()) => new Intake(budget, () => 'org')
+const intake = (budget = memory()) => new BodyGuard(budget, () => 'org')
 
 /** A body as it comes in; `res` counts how often it told the client to go on. */
 function request(chunks: readonly (string | Buffer)[], headers: Record<string, string> = JSON_TYPE) {
@@ -259,18 +259,18 @@ t.test('PA-15 a body that comes slower than 4 KiB a second in any ten seconds is
 t.test('a body takes memory as it arrives, of its own tenant, and gives it back', async t => {
   const budget = memory(8 * MIB)
   const drips = ['a', 'a', 'a', 'a'].map(tenant => {
-    const body = new Intake(budget, () => tenant)
+    const body = new BodyGuard(budget, () => tenant)
     body.expect(2 * MIB)
     body.begin(0, () => undefined)
     body.got(1200)
     return body
   })
   t.equal(budget.used, 4 * 1200 * 2, 'what is declared takes nothing')
-  const other = new Intake(budget, () => 'b')
+  const other = new BodyGuard(budget, () => 'b')
   other.expect(MIB)
   other.got(MIB)
   t.throws(() => drips[0]!.got(3 * MIB), /overloaded/, 'beyond the share of a tenant')
-  t.throws(() => new Intake(budget, () => 'b').expect(8 * MIB), /overloaded/, 'what cannot fit is not read')
+  t.throws(() => new BodyGuard(budget, () => 'b').expect(8 * MIB), /overloaded/, 'what cannot fit is not read')
   for (const body of [...drips, other]) body.release()
   t.equal(budget.used, 0)
 })

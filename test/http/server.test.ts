@@ -5,7 +5,7 @@ import type { Services } from '../../src/core/ports.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
 import { Cors } from '../../src/http/cors.ts'
 import { connectionsWithin, openFiles } from '../../src/http/descriptors.ts'
-import { Flights } from '../../src/http/flights.ts'
+import { InFlightRequests } from '../../src/http/in-flight-requests.ts'
 import { Listener } from '../../src/http/server.ts'
 
 t.test('a drain that is hurried before it has begun waits for nothing', { timeout: 20_000 }, async t => {
@@ -44,7 +44,7 @@ t.test('streams say heartbeats after so much silence, and none where it is 0s', 
   ]
   for (const [pace, tickMs, ticks] of rows) {
     const timers = t.capture(globalThis, 'setInterval', () => ({ unref() {} }) as NodeJS.Timeout)
-    const flights = new Flights(pace, () => undefined)
+    const flights = new InFlightRequests(pace, () => undefined)
     const [{ args }] = timers() as unknown as [{ args: [() => void, number] }]
     timers.restore()
     const said: unknown[] = []

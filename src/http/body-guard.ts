@@ -8,7 +8,7 @@ const MIN_BYTES_PER_MS = (4 * 1024) / 1000
 /** What is kept of a body while it is answered: its parsed form, and what was sent to the provider. */
 const COPIES = 2
 
-export class Intake {
+export class BodyGuard {
   readonly #budget: MemoryBudget
   readonly #tenant: () => string
   #lease: MemoryLease | undefined

@@ -2,11 +2,11 @@
 import type { Socket } from 'node:net'
 import type { Cancellation } from '../core/cancel.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { Intake } from './intake.ts'
+import type { BodyGuard } from './body-guard.ts'
 import type { HttpSink } from './sink.ts'
 
 /** Milliseconds. */
-export interface Pace {
+export interface StreamTimeouts {
   /** A stream that says nothing for so long says a heartbeat; 0 for none. */
   readonly heartbeat: number
   /** A stream whose provider has sent no content for so long is begun all the same. */
@@ -15,11 +15,11 @@ export interface Pace {
   readonly request: number
 }
 
-export interface Flight {
+export interface InFlightRequest {
   readonly ex: Exchange
   readonly signal: Cancellation
   readonly sink: HttpSink
-  readonly intake: Intake
+  readonly intake: BodyGuard
   at: number
 }
 
@@ -32,15 +32,15 @@ const MAX_TICK_MS = 1000
  * A plain list, and one timer for all: a timer for each request costs more than all that is done here. No Map: the
  * tables that a busy one leaves behind keep what was in them alive until the next full collection.
  */
-export class Flights {
-  readonly list: Flight[] = []
-  readonly #pace: Pace
+export class InFlightRequests {
+  readonly list: InFlightRequest[] = []
+  readonly timeouts: StreamTimeouts
   readonly #timer: NodeJS.Timeout
   readonly #ticksOfSilence: number
 
   /** `onTick` is called with every look at the requests. */
-  constructor(pace: Pace, onTick: () => void) {
-    this.#pace = pace
+  constructor(pace: StreamTimeouts, onTick: () => void) {
+    this.timeouts = pace
     const heartbeat = pace.heartbeat || Number.POSITIVE_INFINITY
     const shortest = Math.min(heartbeat, pace.hold, pace.request)
     const tickMs = Math.min(MAX_TICK_MS, Math.max(MIN_TICK_MS, shortest / TICKS))
@@ -52,14 +52,14 @@ export class Flights {
     this.#timer.unref()
   }
 
-  enter(ex: Exchange, signal: Cancellation, sink: HttpSink, intake: Intake): Flight {
+  enter(ex: Exchange, signal: Cancellation, sink: HttpSink, intake: BodyGuard): InFlightRequest {
     const flight = { ex, signal, sink, intake, at: this.list.length }
     this.list.push(flight)
     return flight
   }
 
   /** The last one takes its place. */
-  leave({ at }: Flight): void {
+  leave({ at }: InFlightRequest): void {
     const last = this.list.pop()!
     if (last.at === at) return
     this.list[at] = last
@@ -67,7 +67,7 @@ export class Flights {
   }
 
   /** Those that came over one connection. */
-  on(socket: Socket): Flight[] {
+  on(socket: Socket): InFlightRequest[] {
     return this.list.filter(({ sink }) => sink.socket === socket)
   }
 
@@ -78,11 +78,11 @@ export class Flights {
   #look(): void {
     const now = performance.now()
     for (const { ex, sink, intake } of this.list) {
-      if (intake.reading) intake.check(now, this.#pace.request)
+      if (intake.reading) intake.check(now, this.timeouts.request)
       const { heartbeat } = ex.endpoint.codec
       if (!heartbeat || !ex.streaming || ex.outcome) continue
       if (sink.begun) sink.tick(heartbeat.text, this.#ticksOfSilence)
-      else if (now - ex.marks.read >= this.#pace.hold) {
+      else if (now - ex.marks.read >= this.timeouts.hold) {
         ex.status = 200
         sink.begin(heartbeat.contentType, ex.replyHeaders, heartbeat.text)
       }

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import { errorBody, errors, type GatewayError } from '../core/error.ts'
 import { requestId } from '../core/id.ts'
 import { isClosing, stopListening } from './closing.ts'
-import type { Flight } from './flights.ts'
+import type { InFlightRequest } from './in-flight-requests.ts'
 
 const phrases: Readonly<Record<number, string>> = {
   400: 'Bad Request',
@@ -13,10 +13,10 @@ const phrases: Readonly<Record<number, string>> = {
 }
 
 /** `flights` are those of this connection: who asked properly gets an answer first. `cors` are headers of every answer. */
-export function answerBroken(
+export function answerClientError(
   cause: NodeJS.ErrnoException,
   socket: Socket,
-  flights: readonly Flight[],
+  flights: readonly InFlightRequest[],
   cors: readonly string[],
 ): void {
   if (isClosing(socket)) return
@@ -36,7 +36,7 @@ export function answerBroken(
 }
 
 /** The requests before what is broken were whole. */
-function afterAll(flights: readonly Flight[], then: () => void): void {
+function afterAll(flights: readonly InFlightRequest[], then: () => void): void {
   let left = flights.length
   for (const { sink } of flights) {
     sink.onEnd(() => {
