@@ -5,7 +5,7 @@ import { type ErrorInit, GatewayError } from '../core/error.ts'
 export type Calls = Readonly<Record<string, (argument: never) => unknown>>
 
 /** One end of the channel. */
-export interface Wire {
+export interface IpcPort {
   send(message: object): void
   /** Messages arrive in the order in which they were sent. */
   onMessage(listener: (message: object) => void): void
@@ -29,13 +29,13 @@ interface Pending {
 
 /** `Theirs` are the calls that the other side serves. */
 export class Channel<Theirs extends Calls> {
-  readonly #wire: Wire
+  readonly #wire: IpcPort
   readonly #serves: Calls
   readonly #pending = new Map<number, Pending>()
   #calls = 0
   #closed = false
 
-  constructor(wire: Wire, serves: Calls) {
+  constructor(wire: IpcPort, serves: Calls) {
     this.#wire = wire
     this.#serves = serves
     wire.onMessage(message => this.#receive(message as Message))

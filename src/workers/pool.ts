@@ -1,10 +1,10 @@
 /** The workers of a gateway: started, started again when they end, asked, and ended. */
 import cluster from 'node:cluster'
 import type { Log } from '../core/ports.ts'
-import { Lender } from '../stores/workers/lender.ts'
-import { AffinityBoard } from '../stores/workers/pins.ts'
-import type { Beginning, WorkerCalls, WorkerState } from './protocol.ts'
-import { Seat } from './seat.ts'
+import { AffinityBoard } from '../stores/workers/affinity.ts'
+import { LeaseServer } from '../stores/workers/lease-server.ts'
+import type { WorkerCalls, WorkerInit, WorkerState } from './protocol.ts'
+import { WorkerSlot } from './worker-slot.ts'
 
 /** How long a worker may take to tell how it is; who probes a gateway gives it a second, usually. */
 const GLANCE_MS = 500
@@ -14,7 +14,7 @@ export interface PoolOptions {
   readonly entry: string
   readonly count: number
   /** Asked by every worker at its start. */
-  begin(): Beginning
+  begin(): WorkerInit
   /** A worker that was started again serves with this version of the configuration. */
   onReady(configVersion: string): void
   /** A worker has ended. */
@@ -30,7 +30,7 @@ export interface Told<Answer> {
 }
 
 export class Pool {
-  readonly #seats: readonly Seat[]
+  readonly #seats: readonly WorkerSlot[]
   readonly #log: Log
   #address = ''
   #draining = false
@@ -38,12 +38,12 @@ export class Pool {
   constructor({ entry, count, begin, onReady, onEnd, log }: PoolOptions) {
     this.#log = log
     cluster.setupPrimary({ exec: entry, args: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-    const lender = new Lender()
+    const lender = new LeaseServer()
     const board = new AffinityBoard()
-    const seats: Seat[] = []
-    const others = (than?: Seat) => seats.filter(seat => seat.ready && seat !== than)
+    const seats: WorkerSlot[] = []
+    const others = (than?: WorkerSlot) => seats.filter(seat => seat.ready && seat !== than)
     for (let at = 0; at < count; at++) {
-      const seat: Seat = new Seat({
+      const seat: WorkerSlot = new WorkerSlot({
         ...{ begin, onEnd, lender, log },
         onReady: ({ listen, configVersion }) => {
           this.#address = listen
@@ -104,7 +104,7 @@ export class Pool {
     const asked = this.#seats.filter(({ ready }) => ready)
     const answers = new Map<number, Awaited<ReturnType<WorkerCalls[N]>>>()
     const refusals = new Map<number, Error>()
-    const ask = async (seat: Seat) => {
+    const ask = async (seat: WorkerSlot) => {
       const { pid } = seat
       try {
         answers.set(pid, await seat.call(name, argument, patienceMs))

@@ -2,12 +2,12 @@
 import type { ModelLists } from '../core/catalog.ts'
 import type { ExplainedRoute, RouteQuestion } from '../core/ports.ts'
 import type { LoadedModule } from '../core/translator.ts'
+import type { Pin } from '../stores/workers/affinity.ts'
 import type { OpenedCircuit } from '../stores/workers/circuits.ts'
-import type { Ask, Loan, Unused } from '../stores/workers/lending.ts'
-import type { Pin } from '../stores/workers/pins.ts'
+import type { Ask, Lease, Unused } from '../stores/workers/lease.ts'
 
 /** What a worker is to do. */
-export interface Beginning {
+export interface WorkerInit {
   /** Path of `gateway.yaml`. */
   readonly config: string
   /** Address of the simulated provider. */
@@ -50,12 +50,12 @@ export type WorkerCalls = {
 
 /** Served by the primary. */
 export type PrimaryCalls = {
-  begin(asked: null): Beginning
+  begin(asked: null): WorkerInit
   /** The worker serves, at `host:port`. */
   ready(at: { listen: string; configVersion: string }): void
   /** The worker cannot start, and ends. */
   failed(why: { message: string; code?: string | undefined; port?: number | undefined }): void
-  take(ask: Ask): Loan | Promise<Loan>
+  take(ask: Ask): Lease | Promise<Lease>
   giveBack(left: { key: string; windowMs: number; unused: Unused }): void
   enter(place: { key: string; limit: number }): boolean | Promise<boolean>
   leave(key: string): void

@@ -5,11 +5,11 @@ import t from 'tap'
 import type { Quota } from '../../src/core/ports.ts'
 import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
 import { MemoryPins } from '../../src/stores/memory/pins.ts'
+import { AffinityBoard, type Pin, SharedPins } from '../../src/stores/workers/affinity.ts'
 import { SharedCircuits } from '../../src/stores/workers/circuits.ts'
 import { LeasedCounters } from '../../src/stores/workers/counters.ts'
-import { Lender } from '../../src/stores/workers/lender.ts'
-import type { Lending, Loan, Unused } from '../../src/stores/workers/lending.ts'
-import { AffinityBoard, type Pin, SharedPins } from '../../src/stores/workers/pins.ts'
+import type { Lease, LeaseClient, Unused } from '../../src/stores/workers/lease.ts'
+import { LeaseServer } from '../../src/stores/workers/lease-server.ts'
 import { countersContract, placesContract } from './contract-memory.ts'
 
 /** Time for what follows from one message. */
@@ -24,7 +24,7 @@ class Machine {
   readonly admitted: number[] = []
   readonly quotas: Quota[] = []
   readonly workers: Worker[]
-  readonly lender = new Lender(() => this.now)
+  readonly lender = new LeaseServer(() => this.now)
   unanswered = 0
 
   constructor(count: number) {
@@ -77,7 +77,7 @@ class Worker {
   /** When the units were lent that requests have waited for. */
   readonly lent: number[] = []
   readonly counters: LeasedCounters
-  readonly borrower: Lending & { end(): void }
+  readonly borrower: LeaseClient & { end(): void }
 
   constructor(machine: Machine) {
     const recall = (key: string, windowMs: number) =>
@@ -88,12 +88,12 @@ class Worker {
         })
       })
     this.borrower = machine.lender.borrower(recall)
-    const answer = async (ask: Parameters<Lending['take']>[0], resolve: (loan: Loan) => void) => {
+    const answer = async (ask: Parameters<LeaseClient['take']>[0], resolve: (loan: Lease) => void) => {
       const loan = await this.borrower.take(ask)
       for (let i = 0; i < Math.min(loan.units, ask.need); i++) this.lent.push(machine.now)
       this.down.push(() => resolve(loan))
     }
-    const lending: Lending = {
+    const lending: LeaseClient = {
       take: ask => new Promise(resolve => this.up.push(() => void answer(ask, resolve))),
       giveBack: (key, windowMs, unused) => this.up.push(() => this.borrower.giveBack(key, windowMs, unused)),
       enter: (key, limit) => this.borrower.enter(key, limit),
@@ -149,7 +149,7 @@ t.test('leased counters', async t => {
     for (const end of ends) end()
   })
   const make = (clock: { now: number }) => {
-    const lending = new Lender(() => clock.now).borrower(async (key, ms) => counters.recall(key, ms))
+    const lending = new LeaseServer(() => clock.now).borrower(async (key, ms) => counters.recall(key, ms))
     const counters = new LeasedCounters(lending, () => clock.now)
     ends.push(() => counters.close())
     return counters
@@ -197,11 +197,11 @@ t.test('CC-05 whatever the order of messages, all of the limit is admitted befor
 
 t.test('who comes rarely is counted one by one, and who comes often asks seldom', async t => {
   const clock = { now: 5_000_000 }
-  const lender = new Lender(() => clock.now)
+  const lender = new LeaseServer(() => clock.now)
   let asks = 0
   const join = () => {
     const borrower = lender.borrower(async (key, ms) => counters.recall(key, ms))
-    const take: Lending['take'] = ask => {
+    const take: LeaseClient['take'] = ask => {
       asks++
       return borrower.take(ask)
     }
@@ -229,7 +229,7 @@ t.test('who comes rarely is counted one by one, and who comes often asks seldom'
 
 t.test('a worker that does not answer keeps what it has, and nobody waits for it for long', async t => {
   const clock = { now: 5_000_000 }
-  const lender = new Lender(() => clock.now)
+  const lender = new LeaseServer(() => clock.now)
   const ask = { key: 'a', limit: 100, windowMs: 60_000, unused: undefined }
   const silent = lender.borrower(() => new Promise(() => undefined))
   const other = lender.borrower(async () => undefined)
@@ -243,7 +243,7 @@ t.test('a worker that does not answer keeps what it has, and nobody waits for it
 })
 
 t.test('places of a worker that has ended are free', async t => {
-  const lender = new Lender(() => 0)
+  const lender = new LeaseServer(() => 0)
   const [one, two] = [lender.borrower(async () => undefined), lender.borrower(async () => undefined)]
   t.strictSame([one.enter('a', 3), one.enter('a', 3), two.enter('a', 3), two.enter('a', 3)], [true, true, true, false])
   two.leave('a')

@@ -5,12 +5,12 @@ import { errors, GatewayError } from '../../src/core/error.ts'
 import { Lag } from '../../src/telemetry/lag.ts'
 import { countersOf, exposition, type MetricFamily, merge } from '../../src/telemetry/merge.ts'
 import { PrometheusMetrics } from '../../src/telemetry/metrics.ts'
-import { type Calls, Channel, type Wire } from '../../src/workers/channel.ts'
+import { type Calls, Channel, type IpcPort } from '../../src/workers/channel.ts'
 
 /** Both ends of a channel; what was sent arrives, as JSON, when it is delivered. */
 function wires() {
   const ends = [0, 1].map(() => ({ sent: [] as string[], receive: (_: object) => {}, closed: () => {} }))
-  const wireOf = (own: number): Wire => ({
+  const wireOf = (own: number): IpcPort => ({
     send: message => void ends[own]!.sent.push(JSON.stringify(message)),
     onMessage: listener => {
       ends[own]!.receive = listener

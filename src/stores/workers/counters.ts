@@ -1,8 +1,8 @@
 /** The counters of one worker of several: exact for all of them together, and seldom slower than its own memory. */
 import { LRUCache } from 'lru-cache'
 import type { Counters, Quota } from '../../core/ports.ts'
-import { type Lending, systemClock, type Unused } from './lending.ts'
-import { Slice } from './slice.ts'
+import { type LeaseClient, systemClock, type Unused } from './lease.ts'
+import { LeasedQuota } from './leased-quota.ts'
 
 const MAX_KEYS = 10_000
 /** How often it is seen to what has been left over. */
@@ -13,13 +13,13 @@ const SWEEP_MS = 500
  * asked for is admitted when it was lent. Nobody is refused while another worker has units left over.
  */
 export class LeasedCounters implements Counters {
-  readonly #lending: Lending
+  readonly #lending: LeaseClient
   readonly #now: () => number
-  readonly #slices = new LRUCache<string, Slice>({ max: MAX_KEYS })
+  readonly #slices = new LRUCache<string, LeasedQuota>({ max: MAX_KEYS })
   readonly #sweep: NodeJS.Timeout
 
   /** `now` is the clock of the lender. */
-  constructor(lending: Lending, now: () => number = systemClock) {
+  constructor(lending: LeaseClient, now: () => number = systemClock) {
     this.#lending = lending
     this.#now = now
     this.#sweep = setInterval(() => this.giveBack(), SWEEP_MS)
@@ -30,7 +30,7 @@ export class LeasedCounters implements Counters {
     const name = `${windowMs} ${key}`
     let slice = this.#slices.get(name)
     if (!slice) {
-      slice = new Slice(key, windowMs, this.#lending, this.#now)
+      slice = new LeasedQuota(key, windowMs, this.#lending, this.#now)
       this.#slices.set(name, slice)
     }
     return slice.take(limit)

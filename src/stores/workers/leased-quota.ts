@@ -1,7 +1,7 @@
 /** One key's units as a worker has borrowed them. */
 import type { Quota } from '../../core/ports.ts'
 import { bucketMs, untilLeft } from '../memory/window.ts'
-import type { Lending, Loan, Unused } from './lending.ts'
+import type { Lease, LeaseClient, Unused } from './lease.ts'
 
 /** Of the units of one bucket, the share that the next bucket begins with. */
 const CARRIED = 1 / 8
@@ -15,22 +15,22 @@ interface Waiter {
   reject(reason: unknown): void
 }
 
-export class Slice {
+export class LeasedQuota {
   readonly key: string
   readonly windowMs: number
   readonly #width: number
-  readonly #lending: Lending
+  readonly #lending: LeaseClient
   readonly #now: () => number
   /** In the order in which they came. */
   readonly #waiting: Waiter[] = []
   #limit = 0
-  #loan: Loan = { units: 0, bucket: -1, free: 0, leavesAt: 0 }
+  #loan: Lease = { units: 0, bucket: -1, free: 0, leavesAt: 0 }
   #units = 0
   /** The last loan was less than what was needed. */
   #refused = false
   #asked = { bucket: -1, times: 0, units: 0, before: 0 }
 
-  constructor(key: string, windowMs: number, lending: Lending, now: () => number) {
+  constructor(key: string, windowMs: number, lending: LeaseClient, now: () => number) {
     this.key = key
     this.windowMs = windowMs
     this.#width = bucketMs(windowMs)

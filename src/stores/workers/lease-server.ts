@@ -5,7 +5,7 @@
 import { LRUCache } from 'lru-cache'
 import { MemoryCounters } from '../memory/counters.ts'
 import { bucketMs, SlidingWindow } from '../memory/window.ts'
-import { type Ask, type Lending, type Loan, systemClock, type Unused } from './lending.ts'
+import { type Ask, type Lease, type LeaseClient, systemClock, type Unused } from './lease.ts'
 
 const MAX_KEYS = 10_000
 /** Beyond its need a worker gets its share of what is left, divided by this: so nobody has much left over. */
@@ -16,9 +16,9 @@ const RECALL_MS = 250
 /** What a worker has left over of a key; empty when it has nothing. Rejects when the worker has ended. */
 export type Recall = (key: string, windowMs: number) => Promise<Unused | undefined>
 
-export class Lender {
+export class LeaseServer {
   readonly #now: () => number
-  readonly #pots = new LRUCache<string, Pot>({ max: MAX_KEYS })
+  readonly #pots = new LRUCache<string, Bucket>({ max: MAX_KEYS })
   readonly #places = new MemoryCounters()
   #borrowers = 0
 
@@ -27,7 +27,7 @@ export class Lender {
   }
 
   /** For one worker. After `end`, its places are free; units that it had left over stay counted. */
-  borrower(recall: Recall): Lending & { end(): void } {
+  borrower(recall: Recall): LeaseClient & { end(): void } {
     const inside = new Map<string, number>()
     const leave = (key: string) => {
       const count = inside.get(key) ?? 0
@@ -59,7 +59,7 @@ export class Lender {
     }
   }
 
-  #lend(pot: Pot, ask: Ask, recall: Recall): Loan | Promise<Loan> {
+  #lend(pot: Bucket, ask: Ask, recall: Recall): Lease | Promise<Lease> {
     const { limit, need, more } = ask
     const { window } = pot
     const now = this.#now()
@@ -76,18 +76,18 @@ export class Lender {
     return { units, bucket, free: free - units, leavesAt: window.leavesAt }
   }
 
-  #pot(key: string, windowMs: number): Pot {
+  #pot(key: string, windowMs: number): Bucket {
     const name = `${windowMs} ${key}`
     let pot = this.#pots.get(name)
     if (!pot) {
-      pot = new Pot(key, windowMs)
+      pot = new Bucket(key, windowMs)
       this.#pots.set(name, pot)
     }
     return pot
   }
 }
 
-class Pot {
+class Bucket {
   readonly window: SlidingWindow
   /** Who may have something left over. */
   readonly holders = new Set<Recall>()

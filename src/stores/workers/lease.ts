@@ -20,7 +20,7 @@ export interface Unused {
   readonly units: number
 }
 
-export interface Loan {
+export interface Lease {
   /** Those that were needed are taken now; what is beyond may be used while the clock is in `bucket`. */
   readonly units: number
   readonly bucket: number
@@ -31,8 +31,8 @@ export interface Loan {
 }
 
 /** One worker's way to the lender. */
-export interface Lending {
-  take(ask: Ask): Loan | Promise<Loan>
+export interface LeaseClient {
+  take(ask: Ask): Lease | Promise<Lease>
   giveBack(key: string, windowMs: number, unused: Unused): void
   enter(key: string, limit: number): boolean | Promise<boolean>
   leave(key: string): void

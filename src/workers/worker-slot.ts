@@ -2,9 +2,9 @@
 import cluster, { type Worker } from 'node:cluster'
 import type { Log } from '../core/ports.ts'
 import { timerMs } from '../core/timer.ts'
-import type { Lender } from '../stores/workers/lender.ts'
+import type { LeaseServer } from '../stores/workers/lease-server.ts'
 import { Channel } from './channel.ts'
-import type { Beginning, PrimaryCalls, WorkerCalls } from './protocol.ts'
+import type { PrimaryCalls, WorkerCalls, WorkerInit } from './protocol.ts'
 
 /** Who lived for so long did not fail at its start. */
 const STABLE_MS = 10_000
@@ -14,17 +14,17 @@ const MAX_DELAY_MS = 30_000
 /** How a process ended: its exit code, or the signal that killed it. */
 export type End = number | string
 
-export interface SeatOptions {
-  begin(): Beginning
+export interface WorkerSlotOptions {
+  begin(): WorkerInit
   onReady(at: Parameters<PrimaryCalls['ready']>[0]): void
   onEnd(pid: number): void
   readonly relay: Pick<PrimaryCalls, 'pins' | 'cool'>
-  readonly lender: Lender
+  readonly lender: LeaseServer
   readonly log: Log
 }
 
-export class Seat {
-  readonly #options: SeatOptions
+export class WorkerSlot {
+  readonly #options: WorkerSlotOptions
   #worker: Worker | undefined
   #channel: Channel<WorkerCalls> | undefined
   #exited: Promise<End> = Promise.resolve(0)
@@ -35,7 +35,7 @@ export class Seat {
   #failures = 0
   #timer: NodeJS.Timeout | undefined
 
-  constructor(options: SeatOptions) {
+  constructor(options: WorkerSlotOptions) {
     this.#options = options
   }
 
