@@ -23,8 +23,8 @@ import { Lag } from './telemetry/lag.ts'
 import { Memory } from './telemetry/memory.ts'
 import { PrometheusMetrics } from './telemetry/metrics.ts'
 import { FoundModels } from './upstream/discovery.ts'
+import { dispatch } from './upstream/dispatch.ts'
 import { ImageFetcher } from './upstream/image.ts'
-import { terminal } from './upstream/terminal.ts'
 import { Transport } from './upstream/transport.ts'
 import { version } from './version.ts'
 
@@ -140,7 +140,7 @@ export async function openParts(file: GatewayFile, options: PartsOptions, open: 
     own: new Set([DEMO_URL]),
     registries: {
       ...{ wires, filters, endpoints, services },
-      terminal: terminal(transport, memory),
+      terminal: dispatch(transport, memory),
       found: url => found.of(url),
     },
     loadPlugins: folder => registry.load(folder),

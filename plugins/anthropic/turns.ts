@@ -4,8 +4,8 @@ import {
   errors,
   functionCalls,
   type Message,
-  OpenCalls,
   objectArguments,
+  PendingToolCalls,
   type Target,
   turnOf,
   wellFormed,
@@ -37,7 +37,7 @@ interface Draft extends Turn {
 export function historyOf(messages: readonly Message[], target: Target): { system: Block[]; turns: Turn[] } {
   const system: Block[] = []
   const drafts: Draft[] = []
-  const slots = new OpenCalls<Slot>(({ block }) => block !== undefined)
+  const slots = new PendingToolCalls<Slot>(({ block }) => block !== undefined)
   const ids = new UniqueNames(toolId)
   const draft = (role: Turn['role']): Draft => turnOf(drafts, role, () => ({ role, content: [], slots: [] }))
 

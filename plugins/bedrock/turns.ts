@@ -4,8 +4,8 @@ import {
   errors,
   functionCalls,
   type Message,
-  OpenCalls,
   objectArguments,
+  PendingToolCalls,
   type Target,
   toldResult,
   turnOf,
@@ -46,7 +46,7 @@ export function historyOf(messages: readonly Message[], target: Target): History
   const ids = new UniqueNames(maker === 'mistral' ? shortId : plainId)
   const system: Block[] = []
   const drafts: Draft[] = []
-  const slots = new OpenCalls<Slot>(({ result }) => result !== undefined)
+  const slots = new PendingToolCalls<Slot>(({ result }) => result !== undefined)
   const toolsUsed = new Set<string>()
   const draft = (role: Turn['role']): Draft => turnOf(drafts, role, () => ({ role, content: [], slots: [] }))
 

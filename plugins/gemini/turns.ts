@@ -7,8 +7,8 @@ import {
   type Json,
   MAX_PARSED_RESULTS,
   type Message,
-  OpenCalls,
   objectArguments,
+  PendingToolCalls,
   resultText,
   type Target,
   turnOf,
@@ -48,7 +48,7 @@ export function historyOf(
 ): { system: Part[]; contents: Turn[] } {
   const system: Part[] = []
   const drafts: Draft[] = []
-  const slots = new OpenCalls<Slot>(({ response }) => response !== undefined)
+  const slots = new PendingToolCalls<Slot>(({ response }) => response !== undefined)
   const draft = (role: Turn['role']): Draft => turnOf(drafts, role, () => ({ role, parts: [], slots: [] }))
 
   let parsed = 0

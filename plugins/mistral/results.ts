@@ -1,5 +1,5 @@
 /** A chat history with each tool result beside its call, for wires that want them in pairs (edge case R3). */
-import { type FunctionCall, functionCalls, type Message, OpenCalls } from '../../src/plugin.ts'
+import { type FunctionCall, functionCalls, type Message, PendingToolCalls } from '../../src/plugin.ts'
 
 /** A call and its answer. */
 export interface Answered {
@@ -30,7 +30,7 @@ export const NO_RESULT = 'No result'
  */
 export function pairResults(messages: readonly Message[]): Step[] {
   const steps: Step[] = []
-  const open = new OpenCalls<Answered>(({ result }) => result !== undefined)
+  const open = new PendingToolCalls<Answered>(({ result }) => result !== undefined)
   messages.forEach((message, i) => {
     const at = `messages[${i}]`
     if (message.role === 'tool' || message.role === 'function') {

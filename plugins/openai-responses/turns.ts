@@ -4,7 +4,7 @@ import {
   endsInAnswer,
   type Json,
   type Message,
-  OpenCalls,
+  PendingToolCalls,
   type Target,
   type ToolCall,
   toldResult,
@@ -131,7 +131,7 @@ const MAX_CALL_ID = 64
 
 /** The calls of a conversation by the client's ids, of which other providers make longer ones, or the same again. */
 class Calls {
-  readonly #open = new OpenCalls<Call>(({ output }) => output !== undefined)
+  readonly #open = new PendingToolCalls<Call>(({ output }) => output !== undefined)
   readonly #counts = new Map<string, number>()
 
   /** The wire's id depends only on what came before, so that a growing conversation keeps its bytes. */

@@ -126,7 +126,7 @@ export const toldSchema = (schema: Json): string =>
  * Calls that wait for their results. An id may come again, also within a turn: a result goes to the latest turn that
  * calls by its id, and there to the first call without one; the last takes what comes after them all (R3, R4).
  */
-export class OpenCalls<Call> {
+export class PendingToolCalls<Call> {
   readonly #isAnswered: (call: Call) => boolean
   readonly #latest = new Map<string, { turn: object; calls: Call[] }>()
 

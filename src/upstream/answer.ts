@@ -9,10 +9,10 @@ import type { Decoder, Frame } from '../core/translator.ts'
 import type { Source } from './encoding.ts'
 import type { Framing } from './framing/framing.ts'
 import { textSteps } from './framing/json.ts'
-import type { Incoming } from './incoming.ts'
 import { AnswerMask } from './masking.ts'
 import { Tally } from './tally.ts'
 import type { Turns } from './turns.ts'
+import type { UpstreamResponse } from './upstream-response.ts'
 
 /** Of an answer that is held here: until it is whole, or until there is anything of it that a client can see. */
 const MAX_HELD_BYTES = 32 * 1024 * 1024
@@ -29,7 +29,7 @@ const END = [undefined] as const
 
 /** What an answer is read with. */
 export interface Reading {
-  readonly incoming: Incoming
+  readonly incoming: UpstreamResponse
   /** The bytes of `incoming`, plain. */
   readonly source: Source
   readonly framing: Framing
@@ -48,7 +48,7 @@ type Step = Batch | Promise<Batch>
 
 /** An iterator by hand: a generator costs three more turns of the queue for each batch. */
 export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
-  readonly #incoming: Incoming
+  readonly #incoming: UpstreamResponse
   readonly #source: Source
   readonly #framing: Framing
   readonly #decoder: Decoder

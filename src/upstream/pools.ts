@@ -1,8 +1,8 @@
 /** Sockets to providers: one undici pool per origin, kept over reloads. */
 import { Pool } from 'undici'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
-import { LineClient, type LineOptions, lineConnector } from './line.ts'
 import { sharedLookup } from './names.ts'
+import { SocketClient, type SocketClientOptions, socketConnector } from './upstream-socket.ts'
 
 /** Below the shortest idle time of common providers, so that a stale socket is rarely picked (peers, row 21). */
 const KEEP_ALIVE_MS = 25_000
@@ -11,7 +11,7 @@ const MAX_HEADER_BYTES = 16 * 1024
 const UNUSED_MS = 60_000
 
 /** What decides which sockets may serve a call. */
-export interface Way {
+export interface PoolKey {
   readonly baseUrl: string
   readonly connectMs: number
   /** To public addresses only. */
@@ -36,7 +36,7 @@ export class Pools {
     this.#resolve = resolve
   }
 
-  of(way: Way): Pick<Entry, 'pool' | 'prefix'> {
+  of(way: PoolKey): Pick<Entry, 'pool' | 'prefix'> {
     const key = `${way.connectMs} ${way.guarded} ${way.fresh} ${way.baseUrl}`
     let entry = this.#entries.get(key)
     if (!entry) {
@@ -53,18 +53,18 @@ export class Pools {
     this.#entries.clear()
   }
 
-  #open({ baseUrl, connectMs, guarded, fresh }: Way): Entry {
+  #open({ baseUrl, connectMs, guarded, fresh }: PoolKey): Entry {
     const { origin, pathname } = new URL(baseUrl)
     const connect = guarded
-      ? guardedConnector(connectMs, this.#resolve, lineConnector)
-      : lineConnector({ timeout: connectMs, lookup: this.#lookup })
+      ? guardedConnector(connectMs, this.#resolve, socketConnector)
+      : socketConnector({ timeout: connectMs, lookup: this.#lookup })
     const pool = new Pool(origin, {
       // How many there may be is bounded for each provider.
       connections: null,
       // With 0 no socket is kept.
       pipelining: fresh ? 0 : 1,
       connect,
-      factory: (origin, options) => new LineClient(origin, options as LineOptions),
+      factory: (origin, options) => new SocketClient(origin, options as SocketClientOptions),
       keepAliveTimeout: KEEP_ALIVE_MS,
       keepAliveMaxTimeout: KEEP_ALIVE_MS,
       // Deadlines are our own: undici's restart on every 1xx and count idle time only.

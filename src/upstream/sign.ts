@@ -7,7 +7,7 @@ import { findAwsKeys } from './auth/aws-default.ts'
 import { awsSigv4 } from './auth/aws-sigv4.ts'
 import { findGcpToken } from './auth/gcp-default.ts'
 import { gcpOauth } from './auth/gcp-oauth.ts'
-import { bear, type Clock, type Outgoing, type Strategy, setHeader } from './auth/strategy.ts'
+import { bear, type Clock, type SignedRequest, type Strategy, setHeader } from './auth/strategy.ts'
 import { foundBy, ownSurroundings } from './auth/surroundings.ts'
 
 const strategies: { [S in Auth['scheme']]: Strategy<S> } = {
@@ -59,7 +59,7 @@ function fixedSecrets(provider: Provider): string {
 }
 
 /** What must not be shown of the answer to a signed request; undefined when nothing secret was sent. */
-export const maskOfSent = ({ secret = '' }: Outgoing, provider: Provider): Mask | undefined =>
+export const maskOfSent = ({ secret = '' }: SignedRequest, provider: Provider): Mask | undefined =>
   maskOf(secret + fixedSecrets(provider))
 
 const NO_CREDENTIAL: Credential = Object.freeze({ id: '', source: 'platform', secret: '', fingerprint: '' })
@@ -72,32 +72,36 @@ export function sign(
   target: Target,
   request: WireRequest,
   requestId: string,
-  body: Outgoing['body'],
+  body: SignedRequest['body'],
   clock: Clock = Date.now,
-): Outgoing | Promise<Outgoing> {
+): SignedRequest | Promise<SignedRequest> {
   const { region, provider } = target
   const auth = region && provider.auth.scheme === 'aws-sigv4' ? { ...provider.auth, region } : provider.auth
   const headers = [...commonHeaders(provider)]
   for (const name in request.headers) setHeader(headers, name, request.headers[name]!)
   setHeader(headers, 'x-request-id', requestId)
-  const out: Outgoing = { baseUrl: target.baseUrl ?? provider.baseUrl, path: request.path, headers, body }
+  const out: SignedRequest = { baseUrl: target.baseUrl ?? provider.baseUrl, path: request.path, headers, body }
   return applied(out, auth, target.credential, clock)
 }
 
 /** A request without a body to a provider itself, whatever its models, with the first credential that it has. */
-export function authorized(provider: Provider, path: string, headers: string[]): Outgoing | Promise<Outgoing> {
+export function authorized(
+  provider: Provider,
+  path: string,
+  headers: string[],
+): SignedRequest | Promise<SignedRequest> {
   const { auth, baseUrl, credentials } = provider
   return applied({ baseUrl, path, headers, body: '' }, auth, credentials[0], Date.now)
 }
 
 function applied(
-  out: Outgoing,
+  out: SignedRequest,
   auth: Auth,
   credential: Credential = NO_CREDENTIAL,
   clock: Clock,
-): Outgoing | Promise<Outgoing> {
+): SignedRequest | Promise<SignedRequest> {
   const apply = strategies[auth.scheme] as (
-    ...args: [Outgoing, Auth, Credential, Clock]
-  ) => Outgoing | Promise<Outgoing>
+    ...args: [SignedRequest, Auth, Credential, Clock]
+  ) => SignedRequest | Promise<SignedRequest>
   return apply(out, auth, credential, clock)
 }

@@ -1,13 +1,13 @@
 /** Calls to providers: so many at a time for each, over sockets that are kept. */
 import { errors } from '../core/error.ts'
-import type { Call } from './call.ts'
-import { Gathering } from './gathering.ts'
 import type { Resolve } from './guard.ts'
-import { Incoming } from './incoming.ts'
-import type { Sending } from './line.ts'
+import { InFlightCount } from './in-flight-count.ts'
 import { Lingering } from './linger.ts'
-import { OpenCalls } from './open-calls.ts'
 import { Pools } from './pools.ts'
+import { ReadCoalescer } from './read-coalescer.ts'
+import type { UpstreamRequest } from './upstream-request.ts'
+import { UpstreamResponse } from './upstream-response.ts'
+import type { Sending } from './upstream-socket.ts'
 
 export interface TransportOptions {
   /**
@@ -22,17 +22,17 @@ export interface TransportOptions {
 export class Transport {
   readonly #pools: Pools
   /** By provider. */
-  readonly #open = new Map<string, OpenCalls>()
+  readonly #open = new Map<string, InFlightCount>()
   /** By the owner of own providers. */
-  readonly #ofOwners = new Map<string, OpenCalls>()
+  readonly #ofOwners = new Map<string, InFlightCount>()
   readonly #allowPrivate: boolean
-  readonly #gathering: Gathering
+  readonly #gathering: ReadCoalescer
   readonly #lingering = new Lingering()
 
   /** Of a stream, what comes within `gatherMs` of what came before is read together. */
   constructor({ allowPrivate = false, gatherMs = 0, resolve }: TransportOptions = {}) {
     this.#allowPrivate = allowPrivate
-    this.#gathering = new Gathering(gatherMs)
+    this.#gathering = new ReadCoalescer(gatherMs)
     this.#pools = new Pools(resolve)
   }
 
@@ -41,7 +41,7 @@ export class Transport {
    * `providerBusy` when as many calls are open already as may be, or as the tenant may have beside others, so that one
    * provider that stalls does not take the sockets and the memory of all.
    */
-  send(call: Call): Promise<Incoming> {
+  send(call: UpstreamRequest): Promise<UpstreamResponse> {
     const { baseUrl, path, headers, body, timeouts, fresh = false } = call
     const { id, owner } = call.provider
     const ofOwner = owner === undefined ? undefined : found(this.#ofOwners, owner)
@@ -49,7 +49,7 @@ export class Transport {
     const guarded = owner !== undefined && !this.#allowPrivate
     const { pool, prefix } = this.#pools.of({ baseUrl, connectMs: timeouts.connect, guarded, fresh })
     if (!open.begin(call.tenant, call.provider)) return Promise.reject(errors.providerBusy(id))
-    const incoming = new Incoming(call, open, this.#gathering, this.#lingering)
+    const incoming = new UpstreamResponse(call, open, this.#gathering, this.#lingering)
     const sending: Sending = { method: 'POST', path: prefix + path, headers, body, caller: incoming }
     pool.dispatch(sending, incoming)
     return incoming.head
@@ -60,10 +60,10 @@ export class Transport {
   }
 }
 
-function found(all: Map<string, OpenCalls>, key: string, owner?: OpenCalls): OpenCalls {
+function found(all: Map<string, InFlightCount>, key: string, owner?: InFlightCount): InFlightCount {
   let open = all.get(key)
   if (!open) {
-    open = new OpenCalls(owner)
+    open = new InFlightCount(owner)
     all.set(key, open)
   }
   return open

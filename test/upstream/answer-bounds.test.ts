@@ -12,10 +12,10 @@ import type { GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Translator } from '../../src/core/translator.ts'
-import type { Incoming } from '../../src/upstream/incoming.ts'
-import { terminal } from '../../src/upstream/terminal.ts'
+import { dispatch } from '../../src/upstream/dispatch.ts'
 import type { Transport } from '../../src/upstream/transport.ts'
 import { Turns } from '../../src/upstream/turns.ts'
+import type { UpstreamResponse } from '../../src/upstream/upstream-response.ts'
 import { exchange } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'
 
@@ -39,7 +39,7 @@ function answering(body: Body): Transport {
     committed() {},
     destroy() {},
     release() {},
-  } satisfies Partial<Incoming> as Partial<Incoming> as Incoming
+  } satisfies Partial<UpstreamResponse> as Partial<UpstreamResponse> as UpstreamResponse
   return { send: async () => incoming } satisfies Pick<Transport, 'send'> as Pick<Transport, 'send'> as Transport
 }
 
@@ -54,7 +54,7 @@ async function outcome(wire: Translator, body: Body, stream = typeof body !== 's
   ex.outbound = { path: '/', body: {} }
   const events: Event[] = []
   try {
-    const reply = await terminal(answering(body), memory)(ex)
+    const reply = await dispatch(answering(body), memory)(ex)
     for await (const batch of reply.events) for (const event of batch) events.push(event)
     return { events } satisfies Outcome
   } catch (thrown) {

@@ -2,27 +2,27 @@
 import * as fc from 'fast-check'
 import t from 'tap'
 import { errors } from '../../src/core/error.ts'
-import { Arrivals } from '../../src/upstream/arrivals.ts'
+import { ChunkQueue } from '../../src/upstream/chunk-queue.ts'
 
 const textOf = (chunks: readonly Buffer[] | undefined) => chunks && Buffer.concat(chunks).toString()
 const turn = () => new Promise<void>(resolve => setImmediate(resolve))
 
 t.test('what came before a failure is given first', async t => {
-  const arrivals = new Arrivals(() => {})
+  const arrivals = new ChunkQueue(() => {})
   arrivals.push(Buffer.from('a'))
   arrivals.push(Buffer.from('b'))
   t.equal(arrivals.bytes, 2)
   arrivals.fail(errors.truncated())
   t.equal(textOf(await arrivals.take()), 'ab')
   await t.rejects(arrivals.take(), errors.truncated())
-  const waited = new Arrivals(() => {})
+  const waited = new ChunkQueue(() => {})
   const taken = waited.take()
   waited.fail(errors.truncated())
   await t.rejects(taken, errors.truncated())
 })
 
 t.test('a reader that waits for the first chunk gets all that come with it', async t => {
-  const arrivals = new Arrivals(() => {})
+  const arrivals = new ChunkQueue(() => {})
   const taken = arrivals.take()
   for (const text of ['a', 'b', 'c']) arrivals.push(Buffer.from(text))
   t.equal(textOf(await taken), 'abc')
@@ -38,7 +38,7 @@ t.test('a reader gets every byte once and in order, however they come', async t 
   await fc.assert(
     fc.asyncProperty(fc.array(piece), async pieces => {
       let emptied = 0
-      const arrivals = new Arrivals(() => emptied++)
+      const arrivals = new ChunkQueue(() => emptied++)
       const got: string[] = []
       const read = async () => {
         for (let chunks = await arrivals.take(); chunks; chunks = await arrivals.take()) got.push(textOf(chunks)!)

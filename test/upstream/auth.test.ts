@@ -10,10 +10,10 @@ import { errors, GatewayError } from '../../src/core/error.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Translator, WireRequest } from '../../src/core/translator.ts'
 import { awsSigv4 } from '../../src/upstream/auth/aws-sigv4.ts'
-import type { Outgoing } from '../../src/upstream/auth/strategy.ts'
+import type { SignedRequest } from '../../src/upstream/auth/strategy.ts'
 import { waitFor } from '../../src/upstream/auth/wait.ts'
+import { dispatch } from '../../src/upstream/dispatch.ts'
 import { sign } from '../../src/upstream/sign.ts'
-import { terminal } from '../../src/upstream/terminal.ts'
 import { Transport } from '../../src/upstream/transport.ts'
 import { byName, exchange, thrown } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'
@@ -34,7 +34,7 @@ interface Signing {
   at?: number
 }
 
-type Signed = Omit<Outgoing, 'headers'> & { headers: Record<string, string> }
+type Signed = Omit<SignedRequest, 'headers'> & { headers: Record<string, string> }
 
 /** Signs at once: a promise is a failure here. */
 function signed(auth: Auth, { request, provider, secret = 'sk 1', body = '{}', at = 0 }: Signing = {}): Signed {
@@ -70,9 +70,9 @@ t.test('a request carries what the provider wants, its credential, and nothing e
 
   const one = target({ provider: { auth: { scheme: 'bearer' }, headers: { version: '1' } }, secret: 'sk-1' })
   const two = { ...one, credential: { ...one.credential!, secret: 'sk-2' } }
-  const first = sign(one, { path: '/', body: {}, headers: { beta: 'b' } }, 'id-1', '{}') as Outgoing
+  const first = sign(one, { path: '/', body: {}, headers: { beta: 'b' } }, 'id-1', '{}') as SignedRequest
   first.headers.push('leak', 'x')
-  const second = sign(two, { path: '/', body: {} }, 'id-2', '{}') as Outgoing
+  const second = sign(two, { path: '/', body: {} }, 'id-2', '{}') as SignedRequest
   t.strictSame(byName(second.headers), {
     ...common,
     version: '1',
@@ -111,7 +111,7 @@ t.test('without a secret a request is signed with the keys of the process', asyn
   const ask = () => sign(to, { path: '/chat', body: {} }, 'id-1', BODY, () => model.at)
   const first = ask()
   t.ok(first instanceof Promise, 'they are looked for')
-  for (const { headers } of [await first, ask() as Outgoing]) {
+  for (const { headers } of [await first, ask() as SignedRequest]) {
     t.match(byName(headers).authorization, /^AWS4-HMAC-SHA256 Credential=AKENV\/20261120\/us-east-1\/bedrock\//)
   }
 })
@@ -217,7 +217,7 @@ t.test('what arrives at the provider is what was signed', async t => {
       target: target({ provider: { auth: sigv4, baseUrl: `${url}/prefix` }, secret, translator }),
     })
     ex.outbound = { path: '/model/a%3Ab(c)/converse?a=1&b=%20x', body, headers: { 'x-amz-extra': 'e', beta: 'b' } }
-    await t.rejects(terminal(transport, new MemoryBudget(1024 * 1024, { memory: () => 0 }))(ex), {
+    await t.rejects(dispatch(transport, new MemoryBudget(1024 * 1024, { memory: () => 0 }))(ex), {
       code: 'fetch_failed',
     })
   }

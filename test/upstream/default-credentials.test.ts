@@ -5,7 +5,7 @@ import { GatewayError } from '../../src/core/error.ts'
 import { findAwsKeys } from '../../src/upstream/auth/aws-default.ts'
 import type { Answer, Question } from '../../src/upstream/auth/endpoint.ts'
 import { findGcpToken } from '../../src/upstream/auth/gcp-default.ts'
-import type { Outgoing } from '../../src/upstream/auth/strategy.ts'
+import type { SignedRequest } from '../../src/upstream/auth/strategy.ts'
 import { foundBy, type Surroundings } from '../../src/upstream/auth/surroundings.ts'
 import { account, tokenEndpoint } from './token-endpoint.ts'
 
@@ -364,7 +364,7 @@ t.test('what was found serves all requests while it lasts, and an own key is use
   let count = 0
   const say =
     (what: string) =>
-    (out: Outgoing, _: Auth, { secret }: { secret: string }) => {
+    (out: SignedRequest, _: Auth, { secret }: { secret: string }) => {
       out.path += ` ${what}:${secret}`
       return out
     }

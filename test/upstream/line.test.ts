@@ -6,8 +6,14 @@ import type { AddressInfo, Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { Pool } from 'undici'
-import { Gathering, Trickle } from '../../src/upstream/gathering.ts'
-import { type Line, LineClient, type LineOptions, lineConnector, type Sending } from '../../src/upstream/line.ts'
+import { ReadCoalescer, Trickle } from '../../src/upstream/read-coalescer.ts'
+import {
+  type Sending,
+  SocketClient,
+  type SocketClientOptions,
+  socketConnector,
+  type UpstreamSocket,
+} from '../../src/upstream/upstream-socket.ts'
 
 /** A TLS without certificates. */
 const cipher = 'PSK-AES128-GCM-SHA256'
@@ -24,13 +30,13 @@ async function answerOver(t: Test, scheme: keyof typeof servers) {
   const begun = new Promise<ServerResponse>(resolve => {
     const server = servers[scheme]((_req, res) => resolve(res.writeHead(200)))
     server.listen(0, '127.0.0.1')
-    const connect = lineConnector({ timeout: 1000, ...secure, checkServerIdentity: () => undefined } as object)
+    const connect = socketConnector({ timeout: 1000, ...secure, checkServerIdentity: () => undefined } as object)
     t.teardown(() => void server.close())
     void once(server, 'listening').then(() => {
       const { port } = server.address() as AddressInfo
       const pool = new Pool(`${scheme}://127.0.0.1:${port}`, {
         connect,
-        factory: (origin, options) => new LineClient(origin, options as LineOptions),
+        factory: (origin, options) => new SocketClient(origin, options as SocketClientOptions),
       })
       t.teardown(() => pool.destroy())
       const sending: Sending = { path: '/', method: 'GET', caller }
@@ -46,7 +52,7 @@ async function answerOver(t: Test, scheme: keyof typeof servers) {
       })
     })
   })
-  const caller: { line: Line | undefined } = { line: undefined }
+  const caller: { line: UpstreamSocket | undefined } = { line: undefined }
   const pieces: string[] = []
   let heard = () => {}
   let end = () => {}
@@ -107,14 +113,14 @@ function sleeper() {
 }
 const small = { pieces: 1, bytes: 200 }
 /** Deliveries that make a process a busy one, at time `now`. */
-function busy(gathering: Gathering, now: number) {
+function busy(gathering: ReadCoalescer, now: number) {
   const others = sleeper()
   for (let n = 0; n < 16; n++) gathering.delivered(others, new Trickle(now), small, now)
   return others.resting
 }
 
 t.test('sockets rest when there is much to do, and go on together', async t => {
-  const gathering = new Gathering(10)
+  const gathering = new ReadCoalescer(10)
   t.equal(busy(gathering, 1000), false, 'a few deliveries keep nothing waiting')
   const [one, two] = [sleeper(), sleeper()]
   const woken = [one.woken(), two.woken()]
@@ -136,7 +142,7 @@ t.test('a socket does not rest when nothing is to be gained by it', t => {
     ['nothing is to be gathered', 0, small, 0],
     ['nor where several pieces came', 0, { pieces: 2, bytes: 400 }, 0],
   ] as const) {
-    const gathering = new Gathering(ms)
+    const gathering = new ReadCoalescer(ms)
     busy(gathering, 1000)
     const socket = sleeper()
     gathering.delivered(socket, new Trickle(1000 - silence), taken, 1000)
@@ -146,7 +152,7 @@ t.test('a socket does not rest when nothing is to be gained by it', t => {
 })
 
 t.test('a stream that brings much does not rest, not for its small pieces either', t => {
-  const gathering = new Gathering(10)
+  const gathering = new ReadCoalescer(10)
   const socket = sleeper()
   const trickle = new Trickle(1002)
   const rests: number[] = []
@@ -163,7 +169,7 @@ t.test('a stream that brings much does not rest, not for its small pieces either
 })
 
 t.test('a socket whose reader has left reads on at once', t => {
-  const gathering = new Gathering(100)
+  const gathering = new ReadCoalescer(100)
   busy(gathering, 1000)
   const socket = sleeper()
   gathering.delivered(socket, new Trickle(1000), small, 1000)

@@ -7,9 +7,9 @@ import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import { serviceAccount } from '../../src/core/secret.ts'
 import { oauth } from '../../src/upstream/auth/gcp-oauth.ts'
 import { requestToken } from '../../src/upstream/auth/service-account.ts'
-import type { Outgoing } from '../../src/upstream/auth/strategy.ts'
+import type { SignedRequest } from '../../src/upstream/auth/strategy.ts'
+import { dispatch } from '../../src/upstream/dispatch.ts'
 import { sign } from '../../src/upstream/sign.ts'
-import { terminal } from '../../src/upstream/terminal.ts'
 import { Transport } from '../../src/upstream/transport.ts'
 import { byName, exchange, thrown } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'
@@ -34,7 +34,7 @@ async function setup(t: Test, more: Readonly<Record<string, unknown>> = {}) {
   const later = async () => token(await signAt())
   return { endpoint, secret, clock, signAt, now, later }
 }
-const token = (out: Outgoing) => byName(out.headers).authorization
+const token = (out: SignedRequest) => byName(out.headers).authorization
 const failure = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => 'no failure',
@@ -208,7 +208,7 @@ t.test('a request that ends while it waits for a token ends at once, and the tok
     const timeouts = { connect: 1000, firstEvent: 1000, idle: 1000, total }
     const ex = exchange({ signal, target: target({ provider: { auth, timeouts }, secret }) })
     ex.outbound = { path: '/chat', body: {} }
-    return terminal(transport, new MemoryBudget(1024 * 1024, { memory: () => 0 }))(ex)
+    return dispatch(transport, new MemoryBudget(1024 * 1024, { memory: () => 0 }))(ex)
   }
   const signal = new Cancellation()
   const gone = call(signal, 10_000)
@@ -238,7 +238,7 @@ t.test('the address that a customer names is not called', async t => {
     ['platform', account()],
   ] as const) {
     const credential: Credential = { id: 'c', source, secret: text, fingerprint: 'f' }
-    const out: Outgoing = { baseUrl: 'https://acme.example', path: '/', headers: [], body: '' }
+    const out: SignedRequest = { baseUrl: 'https://acme.example', path: '/', headers: [], body: '' }
     await strategy(out, { scheme: 'gcp-oauth', scope: 'all' }, credential, () => START)
   }
   const usual = 'https://oauth2.googleapis.com/token'

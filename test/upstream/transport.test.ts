@@ -6,10 +6,10 @@ import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
 import type { GatewayError } from '../../src/core/error.ts'
-import type { Call } from '../../src/upstream/call.ts'
-import type { Incoming } from '../../src/upstream/incoming.ts'
 import { sharedLookup } from '../../src/upstream/names.ts'
 import { Transport } from '../../src/upstream/transport.ts'
+import type { UpstreamRequest } from '../../src/upstream/upstream-request.ts'
+import type { UpstreamResponse } from '../../src/upstream/upstream-response.ts'
 
 const timeouts = { connect: 1000, idle: 5000 }
 
@@ -30,7 +30,7 @@ async function provider(t: Test) {
   }
   return { port: (server.address() as { port: number }).port, next, sockets }
 }
-const callTo = (baseUrl: string, owner?: string, concurrency = 2): Call => ({
+const callTo = (baseUrl: string, owner?: string, concurrency = 2): UpstreamRequest => ({
   provider: { id: 'p', owner, concurrency },
   baseUrl,
   path: '/x',
@@ -44,12 +44,12 @@ const callTo = (baseUrl: string, owner?: string, concurrency = 2): Call => ({
   tenant: 'org-1',
 })
 /** The status of the answer, or the code of the failure. */
-const outcome = (sent: Promise<Incoming>) =>
+const outcome = (sent: Promise<UpstreamResponse>) =>
   sent.then(
     ({ status }) => status,
     (error: GatewayError) => error.code,
   )
-async function readAll(incoming: Incoming): Promise<void> {
+async function readAll(incoming: UpstreamResponse): Promise<void> {
   while (await incoming.take());
 }
 
@@ -216,7 +216,7 @@ t.test('pieces of a stream that come close together are taken together while the
     for (let turn = 0; turn < 3; turn++) await setImmediate()
   }
   const taken: string[] = []
-  const take = async (incoming: Incoming) => {
+  const take = async (incoming: UpstreamResponse) => {
     const pieces = await incoming.take()
     if (pieces) taken.push(pieces.join(''))
     return pieces !== undefined

@@ -1,14 +1,14 @@
 /** What the strategies of `auth.scheme` work on. */
 import type { Auth, Credential } from '../../core/catalog.ts'
-import type { Call } from '../call.ts'
+import type { UpstreamRequest } from '../upstream-request.ts'
 
 /** A request as it will be sent; a strategy adds the credential to its path or headers. */
-export interface Outgoing {
+export interface SignedRequest {
   readonly baseUrl: string
   path: string
   /** Names and values in turn; see `setHeader`. An object of names would be a new kind of object for each provider. */
   readonly headers: string[]
-  readonly body: Call['body']
+  readonly body: UpstreamRequest['body']
   /** The credential that a strategy added, as it may come back. */
   secret?: string
 }
@@ -23,7 +23,7 @@ export function setHeader(headers: string[], name: string, value: string): void 
   headers.push(name, value)
 }
 
-export function bear(out: Outgoing, token: string): Outgoing {
+export function bear(out: SignedRequest, token: string): SignedRequest {
   setHeader(out.headers, 'authorization', `Bearer ${token}`)
   out.secret = token
   return out
@@ -34,8 +34,8 @@ export type Clock = () => number
 
 /** Gives `out` back, changed; a promise only where something must be fetched first. Fails with a GatewayError. */
 export type Strategy<S extends Auth['scheme']> = (
-  out: Outgoing,
+  out: SignedRequest,
   auth: Extract<Auth, { scheme: S }>,
   credential: Credential,
   clock: Clock,
-) => Outgoing | Promise<Outgoing>
+) => SignedRequest | Promise<SignedRequest>

@@ -5,7 +5,7 @@ import { buildConnector, Client, type Dispatcher } from 'undici'
 const READ_BYTES = 64 * 1024
 
 /** The socket that a client has at the moment. */
-export interface Line {
+export interface UpstreamSocket {
   readonly socket: Socket | undefined
   /** On the monotonic clock; undefined while the socket connects. */
   readonly connectedAt: number | undefined
@@ -13,7 +13,7 @@ export interface Line {
 
 /** What is sent over a line, and whoever waits for the answer: told of the line before a byte is written. */
 export interface Sending extends Dispatcher.DispatchOptions {
-  readonly caller: { line: Line | undefined }
+  readonly caller: { line: UpstreamSocket | undefined }
 }
 
 /**
@@ -30,22 +30,25 @@ const onread = {
 }
 
 /** undici's, for sockets that may rest. */
-export function lineConnector(options: buildConnector.BuildOptions = {}): buildConnector.connector {
+export function socketConnector(options: buildConnector.BuildOptions = {}): buildConnector.connector {
   const all: buildConnector.BuildOptions & Pick<TcpNetConnectOpts, 'onread'> = { ...options, onread }
   return buildConnector(all)
 }
 
 /** What a pool makes its clients with. */
-export interface LineOptions extends Client.Options {
+export interface SocketClientOptions extends Client.Options {
   connect: buildConnector.connector
 }
 
 /** One of a pool's clients, which has one socket at a time. */
-export class LineClient extends Client {
-  readonly #line: Line
+export class SocketClient extends Client {
+  readonly #line: UpstreamSocket
 
-  constructor(origin: URL, { connect, ...options }: LineOptions) {
-    const line: { -readonly [key in keyof Line]: Line[key] } = { socket: undefined, connectedAt: undefined }
+  constructor(origin: URL, { connect, ...options }: SocketClientOptions) {
+    const line: { -readonly [key in keyof UpstreamSocket]: UpstreamSocket[key] } = {
+      socket: undefined,
+      connectedAt: undefined,
+    }
     super(origin, {
       ...options,
       connect: (target, callback) => {

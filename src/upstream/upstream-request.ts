@@ -2,7 +2,7 @@
 import type { Cancellation } from '../core/cancel.ts'
 import type { Provider, Timeouts } from '../core/catalog.ts'
 
-export interface Call {
+export interface UpstreamRequest {
   /** Whose calls are counted together, and how many of them may be open at the same time. */
   readonly provider: Pick<Provider, 'id' | 'owner' | 'concurrency' | 'ownerConcurrency'>
   readonly baseUrl: string

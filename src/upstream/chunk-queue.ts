@@ -11,7 +11,7 @@ export interface Taken {
  * A queue with one reader. It ends once, or fails once; what came before is given first. One read of a socket brings
  * many chunks, one by one: a reader that waits for the first of them gets them all.
  */
-export class Arrivals {
+export class ChunkQueue {
   readonly #onTaken: (taken: Taken) => void
   #chunks: Buffer[] = []
   #bytes = 0

@@ -8,16 +8,16 @@ import type { Mask } from '../core/mask.ts'
 import type { MemoryBudget } from '../core/memory-budget.ts'
 import { nativeFormOf, type Target } from '../core/translator.ts'
 import { Answer } from './answer.ts'
-import type { Outgoing } from './auth/strategy.ts'
+import type { SignedRequest } from './auth/strategy.ts'
 import { waitFor } from './auth/wait.ts'
 import { decoded, type Source } from './encoding.ts'
 import { framingFor } from './framing/index.ts'
-import type { Incoming } from './incoming.ts'
 import { maskedError } from './masking.ts'
 import { retryAfterMs } from './retry-after.ts'
 import { maskOfSent, sign } from './sign.ts'
 import type { Transport } from './transport.ts'
 import { Turns } from './turns.ts'
+import type { UpstreamResponse } from './upstream-response.ts'
 
 const MAX_ERROR_BYTES = 64 * 1024
 
@@ -25,7 +25,7 @@ const MAX_ERROR_BYTES = 64 * 1024
  * Resolves once the first event that a client can see is there (the commit point); until then every failure is a
  * GatewayError that `route` may answer with another target. After it, failures are `error` events.
  */
-export function terminal(transport: Transport, memory: MemoryBudget): (ex: Exchange) => Promise<Reply> {
+export function dispatch(transport: Transport, memory: MemoryBudget): (ex: Exchange) => Promise<Reply> {
   const turns = new Turns()
   return async ex => {
     const target = ex.target!
@@ -78,7 +78,7 @@ interface Sent {
 }
 
 /** Signs the request and sends it. Nothing here holds the body while the answer is waited for: it exists once then. */
-function send(transport: Transport, ex: Exchange, target: Target, sent: Sent): Promise<Incoming> {
+function send(transport: Transport, ex: Exchange, target: Target, sent: Sent): Promise<UpstreamResponse> {
   const request = ex.outbound!
   const { provider } = target
   const { timeouts } = provider
@@ -86,7 +86,7 @@ function send(transport: Transport, ex: Exchange, target: Target, sent: Sent): P
   const fresh = isAgain(ex, target)
   const { signal } = ex
   const tenant = ex.principal?.orgId ?? ''
-  const call = (signed: Outgoing) => {
+  const call = (signed: SignedRequest) => {
     const { baseUrl, path, headers, body } = signed
     sent.mask = maskOfSent(signed, provider)
     const patience = { timeouts, firstEventMs: firstEventMs(target.mapping, ex.streaming), remainingMs: remainingMs() }
@@ -104,7 +104,7 @@ const isAgain = ({ attempts }: Exchange, { mapping, credential, region }: Target
   )
 
 /** The provider's refusal. Its status says what happened; what can be read of its body says more. */
-async function refusal(incoming: Incoming, ex: Exchange, mask: Mask | undefined): Promise<GatewayError> {
+async function refusal(incoming: UpstreamResponse, ex: Exchange, mask: Mask | undefined): Promise<GatewayError> {
   const body: Buffer[] = []
   try {
     await read(decoded(incoming, incoming.header('content-encoding')), body)

@@ -3,12 +3,12 @@ import type { Dispatcher } from 'undici'
 import type { Cancellation } from '../core/cancel.ts'
 import { CLIENT_CLOSED, errors, type GatewayError } from '../core/error.ts'
 import { timerMs } from '../core/timer.ts'
-import { Arrivals, type Taken } from './arrivals.ts'
-import type { Call } from './call.ts'
-import { type Gathering, Trickle } from './gathering.ts'
-import type { Line } from './line.ts'
+import { ChunkQueue, type Taken } from './chunk-queue.ts'
+import type { InFlightCount } from './in-flight-count.ts'
 import { LINGER_BYTES, LINGER_MS, type Lingering } from './linger.ts'
-import type { OpenCalls } from './open-calls.ts'
+import { type ReadCoalescer, Trickle } from './read-coalescer.ts'
+import type { UpstreamRequest } from './upstream-request.ts'
+import type { UpstreamSocket } from './upstream-socket.ts'
 
 /** Unread bytes at which a provider is told to wait. */
 const HIGH_WATER = 32 * 1024
@@ -22,18 +22,18 @@ type Headers = Readonly<Record<string, string | string[] | undefined>>
  * attempts share. Aborting the signal destroys the socket at once, unless a client has left whose provider has all of
  * the request: then what is there within a moment is still read.
  */
-export class Incoming implements Dispatcher.DispatchHandler {
+export class UpstreamResponse implements Dispatcher.DispatchHandler {
   status = 0
   headers: Headers = {}
   /** What the request goes out over; undefined until it does. */
-  line: Line | undefined
-  readonly head: Promise<Incoming>
+  line: UpstreamSocket | undefined
+  readonly head: Promise<UpstreamResponse>
 
   /** Not the call itself: its body need not be kept until the answer has ended. */
   readonly #idleMs: number
   readonly #firstEventMs: number
   readonly #signal: Cancellation
-  readonly #open: OpenCalls
+  readonly #open: InFlightCount
   #settled = false
   /** On the monotonic clock, as is when the time of all attempts together is over. */
   readonly #began: number
@@ -43,10 +43,10 @@ export class Incoming implements Dispatcher.DispatchHandler {
   #since: number
   /** Set once and moved only when it goes off: chunks come a thousand times more often. */
   #timer: NodeJS.Timeout
-  #resolveHead!: (incoming: Incoming) => void
+  #resolveHead!: (incoming: UpstreamResponse) => void
   #rejectHead!: (error: GatewayError) => void
-  readonly #arrivals = new Arrivals(taken => this.#taken(taken))
-  readonly #gathering: Gathering
+  readonly #arrivals = new ChunkQueue(taken => this.#taken(taken))
+  readonly #gathering: ReadCoalescer
   /** Of a stream, whose small pieces may be read together. */
   #trickle: Trickle | undefined
   #controller: Dispatcher.DispatchController | undefined
@@ -56,7 +56,7 @@ export class Incoming implements Dispatcher.DispatchHandler {
   /** Something has come back, early hints at least. */
   #heard = false
   #failed = false
-  readonly #receipt: Call['receipt']
+  readonly #receipt: UpstreamRequest['receipt']
   readonly #tenant: string
   readonly #lingering: Lingering
   /** Bytes that may still come once the client has left; undefined while it is there. */
@@ -64,9 +64,9 @@ export class Incoming implements Dispatcher.DispatchHandler {
 
   /** Is one of `open` until nothing is expected of it any more. */
   constructor(
-    { timeouts, firstEventMs, remainingMs, signal, receipt, tenant }: Omit<Call, 'body'>,
-    open: OpenCalls,
-    gathering: Gathering,
+    { timeouts, firstEventMs, remainingMs, signal, receipt, tenant }: Omit<UpstreamRequest, 'body'>,
+    open: InFlightCount,
+    gathering: ReadCoalescer,
     lingering: Lingering,
   ) {
     this.#idleMs = timeouts.idle

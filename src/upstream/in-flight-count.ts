@@ -11,11 +11,11 @@ export interface CallLimits {
   readonly ownerConcurrency?: number | undefined
 }
 
-export class OpenCalls {
-  readonly #owner: OpenCalls | undefined
+export class InFlightCount {
+  readonly #owner: InFlightCount | undefined
   readonly #share = new FairShare(0, undefined, SHARES)
 
-  constructor(owner?: OpenCalls) {
+  constructor(owner?: InFlightCount) {
     this.#owner = owner
   }
 

@@ -3,7 +3,7 @@
  * and written, most of which costs the same for ten.
  */
 import type { Socket } from 'node:net'
-import type { Taken } from './arrivals.ts'
+import type { Taken } from './chunk-queue.ts'
 
 /** Bytes in a millisecond: a stream that brings more is no trickle, and rests would hold it up and save nothing. */
 const MUCH = 1024
@@ -14,7 +14,7 @@ const FEW = 16
  * Keeps sockets from reading until the next tick, which lets all of them go on at once. Ticks come only while a socket
  * rests.
  */
-export class Gathering {
+export class ReadCoalescer {
   readonly #ms: number
   #resting = new Set<Socket>()
   #nextTick: NodeJS.Timeout | undefined
