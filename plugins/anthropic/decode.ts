@@ -14,7 +14,7 @@ import {
   seal,
   type Target,
 } from '../../src/plugin.ts'
-import { Repeated } from '../openai/repeated.ts'
+import { EventTemplate } from '../openai/event-template.ts'
 import type { Block } from './blocks.ts'
 import { CitedText } from './cited-text.ts'
 import { endingOf, finishReasonOf } from './ending.ts'
@@ -46,7 +46,7 @@ export class MessagesDecoder implements Decoder {
   readonly #open = new Map<number, OpenBlock>()
   readonly #cited = new CitedText()
   readonly #passages: Passages
-  readonly #repeated = new Repeated('text')
+  readonly #repeated = new EventTemplate('text')
   #usage = new UsageMeter()
 
   /** `byTool`: the answer may come as the input of a tool. */

@@ -17,9 +17,9 @@ import {
 import { CitedText } from '../anthropic/cited-text.ts'
 import { type OpenBlock, openBlock } from '../anthropic/open-block.ts'
 import { ThinkTags } from '../openai/think-tags.ts'
+import { BlockAccumulator } from './block-accumulator.ts'
 import { familyOf } from './family.ts'
 import { faultOf } from './fault.ts'
-import { Gathered } from './gathered.ts'
 import { formatOf, isClaude } from './replay.ts'
 import { tierOf, usageOf } from './usage.ts'
 import { piecesOf } from './whole.ts'
@@ -46,7 +46,7 @@ export class ConverseDecoder implements Decoder {
   /** Tool calls that still gather input, by the wire's block index. */
   readonly #open = new Map<number, OpenBlock>()
   /** Parts of blocks that are of use only as a whole. */
-  readonly #gathered = new Map<number, Gathered>()
+  readonly #gathered = new Map<number, BlockAccumulator>()
   readonly #cited = new CitedText()
 
   constructor(target: Target) {
@@ -203,8 +203,8 @@ export class ConverseDecoder implements Decoder {
     }
   }
 
-  #gather(index: number): Gathered {
-    const gathered = this.#gathered.get(index) ?? new Gathered()
+  #gather(index: number): BlockAccumulator {
+    const gathered = this.#gathered.get(index) ?? new BlockAccumulator()
     this.#gathered.set(index, gathered)
     return gathered
   }

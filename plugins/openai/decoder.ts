@@ -19,7 +19,7 @@ import {
   upstreamError,
 } from '../../src/plugin.ts'
 import { Choice } from './choice.ts'
-import { Repeated } from './repeated.ts'
+import { EventTemplate } from './event-template.ts'
 import { usageIn } from './usage.ts'
 
 /** Finish reasons that tell of a failure, with the status that it would have had (C11). */
@@ -56,7 +56,7 @@ export class ChatDecoder implements Decoder {
   /** Lists of sources, by the field of a chunk that they stand in; of lists in one field, the longest. */
   #lists: Map<string, readonly unknown[]> | undefined = undefined
   #expectsLists: boolean
-  readonly #repeated = new Repeated('content')
+  readonly #repeated = new EventTemplate('content')
   /** The choice whose text the repeated event tells. */
   #speaker: Choice | undefined
 

@@ -17,14 +17,14 @@ export const noDemands: Compliance = {
   blockedModels: [],
 }
 
-interface Demand {
+interface ComplianceRequirement {
   demanded(policy: Compliance): boolean
   met(facts: DataPolicy, policy: Compliance): boolean
   /** Completes «acme …». */
   readonly unmet: string
 }
 
-const demands: readonly Demand[] = [
+const demands: readonly ComplianceRequirement[] = [
   { demanded: policy => policy.noTraining, met: facts => facts.trainsOnData === false, unmet: 'may train on API data' },
   { demanded: policy => policy.noLogging, met: facts => facts.logsPrompts === false, unmet: 'may keep prompts' },
   { demanded: policy => policy.gdpr, met: facts => facts.gdpr === true, unmet: 'is not known to comply with GDPR' },

@@ -1,7 +1,7 @@
 /** The bytes that requests may make the process keep, all together: bodies, fetched images, answers that are held. */
 import { FairShare } from './fair-share.ts'
+import { Hysteresis } from './hysteresis.ts'
 import type { Load } from './ports.ts'
-import { Threshold } from './threshold.ts'
 
 /** What one request may keep from the reserve; larger ones cannot take that. */
 const SMALL = 128 * 1024
@@ -25,7 +25,7 @@ export class MemoryBudget {
   readonly #main: FairShare
   readonly #reserve: FairShare
   readonly #load: Pick<Load, 'memory'>
-  readonly #scarce = new Threshold(SCARCE.from, SCARCE.to)
+  readonly #scarce = new Hysteresis(SCARCE.from, SCARCE.to)
 
   /** While `load` says that memory is scarce, no request gets more than 1 MiB. */
   constructor(limit: number, load: Pick<Load, 'memory'>, now?: () => number) {

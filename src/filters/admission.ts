@@ -5,10 +5,10 @@
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
+import { Hysteresis } from '../core/hysteresis.ts'
 import type { Load, Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
-import { Threshold } from '../core/threshold.ts'
-import { type Place, type PlaceRules, Places } from './places.ts'
+import { FairLimiter, type FairLimits, type Permit } from './fair-limiter.ts'
 
 const options = s.object({
   /** Requests at the same time. */
@@ -31,10 +31,10 @@ export const admission: FilterFactory<Infer<typeof options>> = {
     const { load } = services
     const rules = { inFlight: given.in_flight, queue: given.queue, waitMs: given.wait, share: given.org_share }
     const places = placesOf(services, place, rules)
-    const late = new Threshold(given.lag, given.lag / 2)
-    const full = new Threshold(given.memory, given.memory * 0.95)
-    const taken = new WeakMap<Exchange, Place>()
-    const enter = (ex: Exchange, got: Place, next: () => Promise<Reply>) => {
+    const late = new Hysteresis(given.lag, given.lag / 2)
+    const full = new Hysteresis(given.memory, given.memory * 0.95)
+    const taken = new WeakMap<Exchange, Permit>()
+    const enter = (ex: Exchange, got: Permit, next: () => Promise<Reply>) => {
       taken.set(ex, got)
       return next()
     }
@@ -55,14 +55,14 @@ export const admission: FilterFactory<Infer<typeof options>> = {
 }
 
 /** Both are asked every time, so that each falls back by itself. */
-function isShedding(load: Load, late: Threshold, full: Threshold): boolean {
+function isShedding(load: Load, late: Hysteresis, full: Hysteresis): boolean {
   const lagging = late.isOver(load.lagMs())
   return full.isOver(load.memory()) || lagging
 }
 
 /** Who is in stays counted over reloads. */
-const limitersByServices = new WeakMap<Services, Map<string, Places>>()
-function placesOf(services: Services, place: string, rules: PlaceRules): Places {
+const limitersByServices = new WeakMap<Services, Map<string, FairLimiter>>()
+function placesOf(services: Services, place: string, rules: FairLimits): FairLimiter {
   let byPlace = limitersByServices.get(services)
   if (!byPlace) {
     byPlace = new Map()
@@ -70,7 +70,7 @@ function placesOf(services: Services, place: string, rules: PlaceRules): Places 
   }
   let places = byPlace.get(place)
   if (!places) {
-    places = new Places(rules, services.metrics)
+    places = new FairLimiter(rules, services.metrics)
     byPlace.set(place, places)
   }
   return places

@@ -18,7 +18,7 @@ type Change = (parent: Json, bending: Bending) => void
  * Changes `body` in place; what is nested is copied first, because encoders share it with the client's request. Throws
  * a 400, for which another provider may do, when that would add or look at too much.
  */
-export function bend(provider: Provider, body: Json): void {
+export function applyQuirks(provider: Provider, body: Json): void {
   const steps = stepsOf(provider)
   if (steps.length === 0) return
   const bending = new Bending(provider)

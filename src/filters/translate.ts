@@ -6,7 +6,7 @@ import type { Op, Ops } from '../core/ops.ts'
 import { s } from '../core/schema.ts'
 import { nativeFormOf, type Target, type WireRequest } from '../core/translator.ts'
 import { Images } from './images.ts'
-import { bend } from './quirks.ts'
+import { applyQuirks } from './quirks.ts'
 
 export const translate: FilterFactory<object> = {
   name: 'translate',
@@ -86,7 +86,7 @@ class Encoding implements RequestEncoding {
       // What this wire cannot carry another one may.
       throw thrown instanceof GatewayError && thrown.status === 400 ? thrown.with({ failover: true }) : thrown
     }
-    bend(target.provider, request.body)
+    applyQuirks(target.provider, request.body)
     ex.outbound = request
   }
 }

@@ -4,11 +4,11 @@ import type { AddressInfo, Socket } from 'node:net'
 import { Cancellation } from '../core/cancel.ts'
 import { asError, errors, GatewayError } from '../core/error.ts'
 import { Exchange } from '../core/exchange.ts'
+import { Hysteresis } from '../core/hysteresis.ts'
 import type { MemoryBudget } from '../core/memory-budget.ts'
 import type { Load, Log, Metrics } from '../core/ports.ts'
 import { pump } from '../core/pump.ts'
 import type { Snapshot } from '../core/snapshot.ts'
-import { Threshold } from '../core/threshold.ts'
 import { readJson } from './body.ts'
 import { BodyGuard } from './body-guard.ts'
 import { answerClientError } from './client-error.ts'
@@ -61,8 +61,8 @@ export class Listener {
   readonly #sockets = new Map<Socket, number>()
   /** On which an answer has waited behind another one. */
   readonly #pipelined = new WeakSet<Socket>()
-  readonly #closesConnections = new Threshold(FULL.keepAlive, FULL.keepAlive - FULL.slack)
-  readonly #refusesConnections = new Threshold(FULL.accept, FULL.accept - FULL.slack)
+  readonly #closesConnections = new Hysteresis(FULL.keepAlive, FULL.keepAlive - FULL.slack)
+  readonly #refusesConnections = new Hysteresis(FULL.accept, FULL.accept - FULL.slack)
   /** Every answer is its connection's last. */
   #lastAnswers = false
   /** Not the server's own limit: beyond that, a primary of workers would offer a connection to them again and again. */

@@ -4,17 +4,17 @@ import { Cancellation } from '../../src/core/cancel.ts'
 import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { Reply } from '../../src/core/filter.ts'
+import { Hysteresis } from '../../src/core/hysteresis.ts'
 import type { Services } from '../../src/core/ports.ts'
-import { Threshold } from '../../src/core/threshold.ts'
 import { admission } from '../../src/filters/admission.ts'
-import { type Place, type PlaceRules, Places } from '../../src/filters/places.ts'
+import { FairLimiter, type FairLimits, type Permit } from '../../src/filters/fair-limiter.ts'
 import { eventsOf, exchange, principal } from '../core/kit.ts'
 
 const reply = (): Reply => ({ status: 200, headers: [], events: eventsOf() })
 const MINUTE = 60_000
 
 /** Places whose clock a test turns, and what the gauges say. */
-function places(t: Test, given: Partial<PlaceRules>) {
+function places(t: Test, given: Partial<FairLimits>) {
   const rules = { inFlight: 2, queue: 10, waitMs: MINUTE, share: 1, ...given }
   const gauges = { running: 0, waiting: 0 }
   const clock = { now: 0 }
@@ -30,7 +30,7 @@ function places(t: Test, given: Partial<PlaceRules>) {
   t.teardown(() => {
     for (const signal of left) signal.abort(errors.aborted())
   })
-  const held = new Places(rules, metrics, () => clock.now)
+  const held = new FairLimiter(rules, metrics, () => clock.now)
   /** A place, `waits`, or the status of the refusal. */
   const take = (org: string, signal = new Cancellation()) => {
     left.push(signal)
@@ -52,12 +52,12 @@ const statusOf = (pending: unknown) =>
 
 t.test('places are given up to the limit, then to those who wait, in their order', async t => {
   const { held, gauges, take } = places(t, { queue: 2 })
-  const [first, second] = [take('a'), take('a')] as Place[]
+  const [first, second] = [take('a'), take('a')] as Permit[]
   const order: string[] = []
   const waiting = ['third', 'fourth'].map(name =>
     Promise.resolve(take('a')).then(place => {
       order.push(name)
-      return place as Place
+      return place as Permit
     }),
   )
   t.equal(take('a'), 529, 'the queue is full')
@@ -73,10 +73,10 @@ t.test('places are given up to the limit, then to those who wait, in their order
 
 t.test('OB-05 who goes away while waiting leaves the queue', async t => {
   const { held, gauges, take } = places(t, { inFlight: 1 })
-  const first = take('a') as Place
+  const first = take('a') as Permit
   const signal = new Cancellation()
   const gone = statusOf(take('a', signal))
-  const patient = take('a') as Promise<Place>
+  const patient = take('a') as Promise<Permit>
   signal.abort(errors.aborted())
   t.equal(await gone, 499)
   t.strictSame(gauges, { running: 1, waiting: 1 })
@@ -85,7 +85,7 @@ t.test('OB-05 who goes away while waiting leaves the queue', async t => {
   t.strictSame(gauges, { running: 0, waiting: 0 })
   const late = new Cancellation()
   late.abort(errors.shuttingDown())
-  const busy = take('a') as Place
+  const busy = take('a') as Permit
   t.equal(await statusOf(take('a', late)), 503, 'and who is gone already does not enter it')
   held.leave(busy)
   t.strictSame(gauges, { running: 0, waiting: 0 })
@@ -93,8 +93,8 @@ t.test('OB-05 who goes away while waiting leaves the queue', async t => {
 
 t.test('OB-06 who has waited long enough is sent away, with seconds to come back in', async t => {
   const { held, gauges, take } = places(t, { inFlight: 1, waitMs: 5 })
-  const first = take('a') as Place
-  const error = await (take('a') as Promise<Place>).catch((error: GatewayError) => error)
+  const first = take('a') as Permit
+  const error = await (take('a') as Promise<Permit>).catch((error: GatewayError) => error)
   t.match(error, { status: 529, type: 'overloaded', code: 'overloaded', headers: { 'retry-after': /^[123]$/ } })
   t.strictSame(gauges, { running: 1, waiting: 0 })
   held.leave(first)
@@ -103,12 +103,12 @@ t.test('OB-06 who has waited long enough is sent away, with seconds to come back
 
 t.test('OB-07 an organization alone takes all; beside others it takes its share', async t => {
   const { held, take, clock, rules } = places(t, { inFlight: 8, queue: 4, share: 0.25 })
-  const flood = Array.from({ length: 8 }, () => take('a') as Place)
+  const flood = Array.from({ length: 8 }, () => take('a') as Permit)
   t.ok(
     flood.every(place => typeof place === 'object'),
     'alone: all eight',
   )
-  const waiting = take('b') as Promise<Place>
+  const waiting = take('b') as Promise<Permit>
   t.type(waiting, Promise, 'another one waits for a place')
   t.type(take('a'), Promise, 'and one of the first may wait, a quarter of the queue')
   t.equal(take('a'), 529)
@@ -117,9 +117,9 @@ t.test('OB-07 an organization alone takes all; beside others it takes its share'
   t.ok(b, 'the place goes to the one that has fewer than its share, not to the one that came first')
   while (flood.length > 2) held.leave(flood.pop()!)
   t.equal(take('a'), 529, 'who has its two places gets no third, though five are free')
-  const others = [b, take('b') as Place]
+  const others = [b, take('b') as Permit]
   held.leave(flood.pop()!)
-  others.push(take('c') as Place)
+  others.push(take('c') as Permit)
   t.notOk(others[2] instanceof Promise, 'a third one finds room at once')
   clock.now += 11 * MINUTE
   t.type(take('a'), Promise, 'who is at work uses places too, however long that takes')
@@ -135,10 +135,10 @@ t.test('OB-07 an organization alone takes all; beside others it takes its share'
 
 t.test('OB-07 those who wait take turns by organization', async t => {
   const { held, take } = places(t, { inFlight: 1, share: 1 })
-  let place = take('x') as Place
+  let place = take('x') as Permit
   const order: string[] = []
   const all = ['a', 'a', 'a', 'b', 'c', 'b'].map(async org => {
-    place = (await take(org)!) as Place
+    place = (await take(org)!) as Permit
     order.push(org)
   })
   for (let turn = 0; turn < all.length; turn++) {
@@ -151,7 +151,7 @@ t.test('OB-07 those who wait take turns by organization', async t => {
 
 t.test('a limit that a reload lowers lets nobody in until enough have left, and forgets nobody', async t => {
   const { held, take, rules, gauges } = places(t, { inFlight: 3, queue: 0 })
-  const three = [take('a'), take('a'), take('a')] as Place[]
+  const three = [take('a'), take('a'), take('a')] as Permit[]
   Object.assign(rules, { inFlight: 1 })
   t.equal(take('a'), 529)
   held.leave(three.pop()!)
@@ -234,7 +234,7 @@ t.test('OB-10, OB-11 nobody enters while the loop lags or memory is short, until
 })
 
 t.test('a threshold is left only below its slack', async t => {
-  const limit = new Threshold(10, 5)
+  const limit = new Hysteresis(10, 5)
   const seen = [10, 11, 6, 5, 8, 12, 5.1, 4].map(value => limit.isOver(value))
   t.strictSame(seen, [false, true, true, false, false, true, true, false])
 })

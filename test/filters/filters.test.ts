@@ -16,7 +16,7 @@ import type { CachedReply, Principal, Quota, Services } from '../../src/core/por
 import type { Translator } from '../../src/core/translator.ts'
 import { auth } from '../../src/filters/auth.ts'
 import { cache } from '../../src/filters/cache.ts'
-import { bend } from '../../src/filters/quirks.ts'
+import { applyQuirks } from '../../src/filters/quirks.ts'
 import { ratelimit } from '../../src/filters/ratelimit.ts'
 import { translate } from '../../src/filters/translate.ts'
 import { byName, eventsOf, exchange, principal, text, thrown } from '../core/kit.ts'
@@ -47,7 +47,7 @@ async function run<O>(factory: FilterFactory<O>, options: O, services: object, e
 t.test('what quirks add to a request and change in it is bounded, and each object is copied once', async t => {
   const none: Quirks = { drop: [], rename: {}, default: {}, clamp: {} }
   const bent = (quirks: Partial<Quirks>, body: Json) => {
-    bend(target({ provider: { id: 'acme', quirks: { ...none, ...quirks } } }).provider, body)
+    applyQuirks(target({ provider: { id: 'acme', quirks: { ...none, ...quirks } } }).provider, body)
     return body
   }
   const messages = (count: number) => Array.from({ length: count }, () => ({ role: 'user', a: 1 }))
@@ -117,7 +117,7 @@ t.test('quirks bend the body, and not what it shares with the request', async t 
     const shared = deepFreeze(structuredClone(body))
     for (const time of ['once', 'twice']) {
       const own = { ...shared }
-      bend(provider, own)
+      applyQuirks(provider, own)
       t.strictSame(own, bent, `${says}, ${time}`)
     }
     t.strictSame(shared, body, says)

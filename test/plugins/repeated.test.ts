@@ -1,7 +1,7 @@
 /** Events that repeat are read without parsing them, and say what they would say if they were parsed. */
 import fc from 'fast-check'
 import t from 'tap'
-import { Repeated } from '../../plugins/openai/repeated.ts'
+import { EventTemplate } from '../../plugins/openai/event-template.ts'
 
 const shapes: readonly [name: string, field: string, event: (text: string, id: number, pad: string) => string][] = [
   [
@@ -32,7 +32,7 @@ for (const [name, field, event] of shapes) {
     const pad = fc.nat({ max: 3 }).map(count => ' '.repeat(count))
     fc.assert(
       fc.property(fc.array(fc.tuple(text, fc.nat({ max: 1 }), pad), { maxLength: 12 }), events => {
-        const repeated = new Repeated(field)
+        const repeated = new EventTemplate(field)
         for (const given of events) {
           const data = event(...given)
           const read = repeated.textOf(data)
@@ -42,7 +42,7 @@ for (const [name, field, event] of shapes) {
         return true
       }),
     )
-    const repeated = new Repeated(field)
+    const repeated = new EventTemplate(field)
     repeated.learn(event('One', 0, '  '), 'One')
     for (const [at, padding] of ['', ' ', '     '].entries()) {
       t.equal(repeated.textOf(event(`${at} } ]`, 0, padding)), `${at} } ]`)
@@ -52,7 +52,7 @@ for (const [name, field, event] of shapes) {
 }
 
 t.test('what is not the event that was learned is left to the parser', async t => {
-  const repeated = new Repeated('text')
+  const repeated = new EventTemplate('text')
   t.equal(repeated.textOf('{"text":"a"}'), undefined)
   t.notOk(repeated.learn('{"text":"a","more":{"text":"a"}}', 'a'), 'which of the two it is')
   t.notOk(repeated.learn('{"text": "a"}', 'a'), 'written in another way')

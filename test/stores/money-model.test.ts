@@ -8,7 +8,7 @@ import fc from 'fast-check'
 import t from 'tap'
 import type { Hold, HoldRequest, Principal } from '../../src/core/ports.ts'
 import { SqliteAccounts } from '../../src/stores/sqlite/accounts.ts'
-import { Changes } from '../../src/stores/sqlite/changes.ts'
+import { AuditedTransaction } from '../../src/stores/sqlite/audited-transaction.ts'
 import { SqliteCredits } from '../../src/stores/sqlite/credits.ts'
 import { SqliteKeys } from '../../src/stores/sqlite/keys.ts'
 import { SqliteLedger } from '../../src/stores/sqlite/ledger.ts'
@@ -211,7 +211,7 @@ function books(now: () => number) {
   const db = openDatabase(':memory:')
   const writer = new Writer(db)
   const keys = new SqliteKeys(db, { now })
-  const changes = new Changes(db, writer, { now, onKeyChange: () => keys.clear() })
+  const changes = new AuditedTransaction(db, writer, { now, onKeyChange: () => keys.clear() })
   const warn = (error: unknown) => {
     throw error
   }

@@ -3,16 +3,16 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
-import { type Disk, LogFile } from '../../src/stores/sqlite/disk.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
-import type { Safety } from '../../src/stores/sqlite/write.ts'
+import { LogFile, type WalSync } from '../../src/stores/sqlite/wal-sync.ts'
+import type { Durability } from '../../src/stores/sqlite/write.ts'
 import { Writer } from '../../src/stores/sqlite/writer.ts'
 import { temporaryFolder } from './subject.ts'
 
 type Scope = Parameters<typeof temporaryFolder>[0]
 
 /** A disk whose every call ends when the test says so. */
-class SlowDisk implements Disk {
+class SlowDisk implements WalSync {
   readonly calls: { resolve(): void; reject(error: Error): void }[] = []
 
   sync(): Promise<void> {
@@ -37,7 +37,7 @@ function subject(t: Scope) {
     disk,
     writer,
     told,
-    write: (name: string, safety?: Safety) =>
+    write: (name: string, safety?: Durability) =>
       writer
         .run(() => {
           insert.run(name)

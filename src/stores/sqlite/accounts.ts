@@ -3,7 +3,7 @@ import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import { shortId } from '../../core/id.ts'
 import type { AccountStore, Actor, KeyChanges, KeyKind, KeyRecord, NewKey, Page } from '../../core/ports.ts'
-import type { Changes } from './changes.ts'
+import type { AuditedTransaction } from './audited-transaction.ts'
 import { Limits } from './limits.ts'
 import type { Sqlite } from './open.ts'
 import { type PageRow, pageOf } from './page.ts'
@@ -56,7 +56,7 @@ const LISTED = `
   AND keys.rowid > CASE WHEN @after IS NULL THEN 0 ELSE (SELECT rowid FROM keys WHERE id = @after) END`
 
 export class SqliteAccounts implements AccountStore {
-  readonly #changes: Changes
+  readonly #changes: AuditedTransaction
   readonly #limits: Limits
   readonly #rules: SqliteRules
   readonly #organizations: Statement<[], number>
@@ -70,7 +70,7 @@ export class SqliteAccounts implements AccountStore {
   readonly #keys: Statement<PageRow, KeyRow>
   readonly #keysOfProject: Statement<PageRow & { project: string }, KeyRow>
 
-  constructor(db: Sqlite, changes: Changes) {
+  constructor(db: Sqlite, changes: AuditedTransaction) {
     this.#changes = changes
     this.#limits = new Limits(db, changes.now)
     this.#rules = new SqliteRules(db, changes)

@@ -4,8 +4,8 @@ import { errors } from '../../core/error.ts'
 import { shortId } from '../../core/id.ts'
 import { formatMoney, type Money } from '../../core/money.ts'
 import type { Actor, CreditInput, CreditStore, DiscountRecord, LedgerEntry } from '../../core/ports.ts'
-import type { Changes } from './changes.ts'
-import type { Named } from './directory.ts'
+import type { AuditedTransaction } from './audited-transaction.ts'
+import type { Named } from './name-resolver.ts'
 import type { Sqlite } from './open.ts'
 import { ALL } from './page.ts'
 import { MOST } from './sums.ts'
@@ -39,7 +39,7 @@ const ENTRIES = `
   FROM ledger JOIN organizations ON organizations.id = org_id`
 
 export class SqliteCredits implements CreditStore {
-  readonly #changes: Changes
+  readonly #changes: AuditedTransaction
   readonly #transfer: Statement
   readonly #add: Statement
   readonly #take: Statement
@@ -50,7 +50,7 @@ export class SqliteCredits implements CreditStore {
   readonly #dropDiscount: Statement
   readonly #discounts: Statement<{ org: string | null; limit: number; offset: number }, DiscountRow>
 
-  constructor(db: Sqlite, changes: Changes) {
+  constructor(db: Sqlite, changes: AuditedTransaction) {
     this.#changes = changes
     this.#transfer = db.prepare(
       'INSERT INTO ledger (org_id, request_id, kind, amount, note, created_at) VALUES (?, ?, ?, ?, ?, ?)',

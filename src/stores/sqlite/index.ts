@@ -13,13 +13,12 @@ import type {
 import { warn as emitWarning } from '../../core/warn.ts'
 import { Keyring } from '../keyring.ts'
 import { SqliteAccounts } from './accounts.ts'
-import { Changes, SqliteAudit } from './changes.ts'
+import { AuditedTransaction, SqliteAudit } from './audited-transaction.ts'
 import { SqliteCredits } from './credits.ts'
-import { namesOf } from './directory.ts'
-import { checkFile, fileOf, LogFile } from './disk.ts'
 import { SqliteKeys } from './keys.ts'
 import { SqliteLedger } from './ledger.ts'
 import { SqliteMembers } from './members.ts'
+import { namesOf } from './name-resolver.ts'
 import { openDatabase } from './open.ts'
 import { SqliteOperatorSessions } from './operator-sessions.ts'
 import { SqliteOrganizations } from './organizations.ts'
@@ -32,10 +31,11 @@ import { SqliteProviderKeys } from './provider-keys.ts'
 import { Retention } from './retention.ts'
 import { SqliteSessions } from './sessions.ts'
 import { SqliteUsage } from './usage.ts'
+import { checkFile, fileOf, LogFile } from './wal-sync.ts'
 import { Writer } from './writer.ts'
 
-export { fileOf } from './disk.ts'
 export { StoreError } from './open.ts'
+export { fileOf } from './wal-sync.ts'
 
 export interface Stores extends Probe, AccountStores {
   readonly policies: PolicyStores
@@ -86,7 +86,7 @@ export function openStores(path: string, options: StoreOptions = {}): Stores {
     keys.clear()
     reader.changed()
   }
-  const changes = new Changes(db, writer, { now, onKeyChange })
+  const changes = new AuditedTransaction(db, writer, { now, onKeyChange })
   const ledger = new SqliteLedger(db, writer, { now, warn, spool: path === ':memory:' ? undefined : path })
   const read = db.prepare('SELECT count(*) FROM sqlite_schema')
   const overdraft = db.prepare<[], Money>(OVERDRAFT).pluck().safeIntegers()

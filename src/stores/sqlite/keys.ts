@@ -5,7 +5,7 @@ import { errors } from '../../core/error.ts'
 import type { Discount, KeyStatus, KeyStore, Principal, ProjectMode, Role, Subscription } from '../../core/ports.ts'
 import { FairEntries } from '../memory/fair-entries.ts'
 import { BudgetReader, budgetOf } from './budgets.ts'
-import { Freshness } from './freshness.ts'
+import { ChangeDetector } from './change-detector.ts'
 import type { Sqlite } from './open.ts'
 import { planState, readSubscription, type SubscriptionRow } from './subscriptions.ts'
 import { type Sum, sumAs, sumOf } from './sums.ts'
@@ -115,7 +115,7 @@ export class SqliteKeys implements KeyStore {
   readonly #budgets: BudgetReader
   readonly #subscription: Statement<[string], SubscriptionRow>
   readonly #allDiscounts: Statement<[], DiscountRow>
-  readonly #freshness: Freshness
+  readonly #freshness: ChangeDetector
   readonly #now: () => number
   /** An organization of many keys and sessions does not push out those of others. */
   #known = knownKeys()
@@ -136,12 +136,12 @@ export class SqliteKeys implements KeyStore {
     this.#spent = db
       .prepare<[string], Sum<'spent'>>(`SELECT ${sumAs('cost', 'spent')} FROM usage_hourly WHERE key_id = ?`)
       .safeIntegers()
-    this.#freshness = new Freshness(db, clock)
+    this.#freshness = new ChangeDetector(db, clock)
     this.#now = now
   }
 
   find(hash: string): Principal | undefined {
-    if (this.#freshness.look() !== 'same') this.clear()
+    if (this.#freshness.poll() !== 'same') this.clear()
     const known = this.#known.get(hash)
     if (known || this.#unknown.get(hash)) return known
     const principal = this.#read(hash)

@@ -3,13 +3,13 @@ import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import type { Money } from '../../core/money.ts'
 import type { Exhausted, Hold, HoldRequest, Ledger, Progress, RequestRow } from '../../core/ports.ts'
+import { type InstanceOptions, Instances } from './instances.ts'
 import type { Sqlite } from './open.ts'
 import { type HoldOfRequest, type OpenHold, type Orphan, orphanRow, written } from './orphan.ts'
-import { type OwnerOptions, Owners } from './owners.ts'
 import { RequestLog } from './requests.ts'
 import { type Bill, isPlan, NOTHING, Reservations } from './reservations.ts'
 import { Spool, type Spooled } from './spool.ts'
-import type { Safety } from './write.ts'
+import type { Durability } from './write.ts'
 import type { Writer } from './writer.ts'
 
 /** A hold of a living owner is an orphan so long after it expired. */
@@ -18,7 +18,7 @@ const GRACE_MS = 60_000
 /** Rows that a spool holds are entered so many at a time. */
 const BATCH = 500
 
-export interface LedgerOptions extends OwnerOptions {
+export interface LedgerOptions extends InstanceOptions {
   /** The database's path: rows that it cannot take are kept in files beside it. */
   readonly spool?: string | undefined
 }
@@ -29,7 +29,7 @@ export class SqliteLedger implements Ledger {
   readonly #log: RequestLog
   readonly #reservations: Reservations
   readonly #options: LedgerOptions
-  readonly #owners: Owners
+  readonly #owners: Instances
   readonly #spool: Spool
   readonly #insertHold: Statement
   readonly #grow: Statement<[Money, string], { budgets: string | null }>
@@ -72,7 +72,7 @@ export class SqliteLedger implements Ledger {
         'SELECT balance, held, used FROM balances WHERE org_id = ?',
       )
       .safeIntegers()
-    this.#owners = new Owners(db, writer, options)
+    this.#owners = new Instances(db, writer, options)
     this.#spool = new Spool(options.spool, this.#owners.id)
   }
 
@@ -266,7 +266,7 @@ export class SqliteLedger implements Ledger {
    * Nothing that happens to a write is the caller's fault. What is held dies with its request, so that only what is
    * charged must be on disk.
    */
-  #write<T>(safety: Safety, work: () => T): Promise<T> {
+  #write<T>(safety: Durability, work: () => T): Promise<T> {
     return this.#writer.run(work, safety, errors.billingUnavailable)
   }
 }

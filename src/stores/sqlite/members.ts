@@ -3,7 +3,7 @@ import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import { shortId } from '../../core/id.ts'
 import type { Actor, MemberChanges, MemberRecord, MemberStore, Page, Role } from '../../core/ports.ts'
-import type { Changes } from './changes.ts'
+import type { AuditedTransaction } from './audited-transaction.ts'
 import { Limits } from './limits.ts'
 import type { Sqlite } from './open.ts'
 import { type PageRow, pageOf } from './page.ts'
@@ -29,7 +29,7 @@ const ROWS = `
   FROM members JOIN organizations ON organizations.id = members.org_id`
 
 export class SqliteMembers implements MemberStore {
-  readonly #changes: Changes
+  readonly #changes: AuditedTransaction
   readonly #limits: Limits
   readonly #add: Statement<object, string>
   readonly #setRole: Statement
@@ -41,7 +41,7 @@ export class SqliteMembers implements MemberStore {
   readonly #byId: Statement<[string], MemberRow>
   readonly #list: Statement<PageRow & { org: string | null }, MemberRow>
 
-  constructor(db: Sqlite, changes: Changes) {
+  constructor(db: Sqlite, changes: AuditedTransaction) {
     this.#changes = changes
     this.#limits = new Limits(db, changes.now)
     // Whoever comes back is the same member as before: its keys work again.

@@ -3,8 +3,8 @@ import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import { shortId } from '../../core/id.ts'
 import type { Actor, OperatorSession, OperatorSessionStore } from '../../core/ports.ts'
-import type { Changes } from './changes.ts'
-import type { ProjectPlace } from './directory.ts'
+import type { AuditedTransaction } from './audited-transaction.ts'
+import type { ProjectPlace } from './name-resolver.ts'
 import type { Sqlite } from './open.ts'
 import { newSecret } from './secret.ts'
 
@@ -16,7 +16,7 @@ const NAME = 'gatewayctl'
 const NO_HASH = `none: ${NAME} of `
 
 export class SqliteOperatorSessions implements OperatorSessionStore {
-  readonly #changes: Changes
+  readonly #changes: AuditedTransaction
   readonly #parent: Statement<[string], { id: string; revoked_at: number | null }>
   readonly #insert: Statement
   readonly #over: Statement
@@ -24,7 +24,7 @@ export class SqliteOperatorSessions implements OperatorSessionStore {
   readonly #delete: Statement<[string], string>
   readonly #close: Statement
 
-  constructor(db: Sqlite, changes: Changes) {
+  constructor(db: Sqlite, changes: AuditedTransaction) {
     this.#changes = changes
     this.#parent = db.prepare('SELECT id, revoked_at FROM keys WHERE hash = ?')
     this.#insert = db.prepare(`

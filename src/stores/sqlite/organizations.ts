@@ -4,7 +4,7 @@ import { errors } from '../../core/error.ts'
 import { shortId } from '../../core/id.ts'
 import type { PlanName } from '../../core/plan.ts'
 import type { Actor, OrganizationChanges, OrganizationRecord, OrganizationStore, Page } from '../../core/ports.ts'
-import type { Changes } from './changes.ts'
+import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Sqlite } from './open.ts'
 import { type PageRow, pageOf } from './page.ts'
 
@@ -22,14 +22,14 @@ const ROWS = `
   FROM organizations LEFT JOIN subscriptions ON subscriptions.org_id = organizations.id`
 
 export class SqliteOrganizations implements OrganizationStore {
-  readonly #changes: Changes
+  readonly #changes: AuditedTransaction
   readonly #add: Statement
   readonly #update: Statement
   readonly #named: Statement<[string], number>
   readonly #byId: Statement<[string], OrganizationRow>
   readonly #list: Statement<PageRow, OrganizationRow>
 
-  constructor(db: Sqlite, changes: Changes) {
+  constructor(db: Sqlite, changes: AuditedTransaction) {
     this.#changes = changes
     this.#add = db.prepare(`
       INSERT INTO organizations (id, name, account, retains, created_at)

@@ -2,18 +2,18 @@
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import type { Actor, PlanState, PlanStore } from '../../core/ports.ts'
-import type { Changes } from './changes.ts'
+import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Sqlite } from './open.ts'
 import { planState, readSubscription, type SubscriptionRow } from './subscriptions.ts'
 
 export class SqlitePlans implements PlanStore {
-  readonly #changes: Changes
+  readonly #changes: AuditedTransaction
   readonly #read: Statement<[string], SubscriptionRow>
   readonly #begin: Statement
   readonly #update: Statement
   readonly #resetWeek: Statement
 
-  constructor(db: Sqlite, changes: Changes) {
+  constructor(db: Sqlite, changes: AuditedTransaction) {
     this.#changes = changes
     this.#read = readSubscription(db)
     // What requests hold of a plan that has ended is given back to the next one.

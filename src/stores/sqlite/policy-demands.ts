@@ -4,7 +4,7 @@ import { noDemands } from '../../core/compliance.ts'
 import { errors } from '../../core/error.ts'
 import type { Compliance } from '../../core/policy.ts'
 import type { Actor, ComplianceStore, ManifestRecord, ManifestStore } from '../../core/ports.ts'
-import type { Changes } from './changes.ts'
+import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Sqlite } from './open.ts'
 import { ALL } from './page.ts'
 
@@ -12,11 +12,11 @@ import { ALL } from './page.ts'
 const MAX_MANIFESTS = 10
 
 export class SqliteCompliance implements ComplianceStore {
-  readonly #changes: Changes
+  readonly #changes: AuditedTransaction
   readonly #show: Statement<[string], string | null>
   readonly #set: Statement
 
-  constructor(db: Sqlite, changes: Changes) {
+  constructor(db: Sqlite, changes: AuditedTransaction) {
     this.#changes = changes
     this.#show = db.prepare<[string], string | null>('SELECT compliance FROM policies WHERE org_id = ?').pluck()
     this.#set = db.prepare(`
@@ -70,14 +70,14 @@ const MANIFESTS = `
   FROM manifests JOIN organizations ON organizations.id = manifests.org_id`
 
 export class SqliteManifests implements ManifestStore {
-  readonly #changes: Changes
+  readonly #changes: AuditedTransaction
   readonly #put: Statement
   readonly #delete: Statement
   readonly #get: Statement<[string, string], ManifestRow>
   readonly #list: Statement<{ org: string | null; limit: number; offset: number }, ManifestRow>
   readonly #count: Statement<[string], number>
 
-  constructor(db: Sqlite, changes: Changes) {
+  constructor(db: Sqlite, changes: AuditedTransaction) {
     this.#changes = changes
     this.#put = db.prepare(`
       INSERT INTO manifests (org_id, provider, manifest, created_at) VALUES (@org, @provider, @manifest, @now)

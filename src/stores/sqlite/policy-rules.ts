@@ -5,7 +5,7 @@ import { shortId } from '../../core/id.ts'
 import type { RuleType, RuleValue } from '../../core/policy.ts'
 import type { Actor, Page, RuleRecord, RuleScope, RuleStore } from '../../core/ports.ts'
 import { ruleValue } from '../../core/rule-value.ts'
-import type { Changes } from './changes.ts'
+import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Sqlite } from './open.ts'
 import { type PageRow, pageOf } from './page.ts'
 
@@ -36,7 +36,7 @@ const RULES = `
   LEFT JOIN members ON members.id = rules.member_id`
 
 export class SqliteRules implements RuleStore {
-  readonly #changes: Changes
+  readonly #changes: AuditedTransaction
   readonly #insert: Statement
   readonly #setStatus: Statement
   readonly #delete: Statement
@@ -46,7 +46,7 @@ export class SqliteRules implements RuleStore {
   readonly #count: Statement<[string], number>
   readonly #orgOfKey: Statement<[string], string>
 
-  constructor(db: Sqlite, changes: Changes) {
+  constructor(db: Sqlite, changes: AuditedTransaction) {
     this.#changes = changes
     this.#insert = db.prepare(`
       INSERT INTO rules (id, org_id, member_id, key_id, type, value, created_at)

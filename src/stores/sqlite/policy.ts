@@ -4,7 +4,7 @@ import { LRUCache } from 'lru-cache'
 import { errors } from '../../core/error.ts'
 import type { Compliance, PolicyFacts, Rule, RuleType, RuleValue, SealedKey } from '../../core/policy.ts'
 import { BudgetReader, budgetOf } from './budgets.ts'
-import { Freshness } from './freshness.ts'
+import { ChangeDetector } from './change-detector.ts'
 import type { Sqlite } from './open.ts'
 
 const MAX_ORGANIZATIONS = 10_000
@@ -44,7 +44,7 @@ export class PolicyReader {
   readonly #keys: Statement<[string], KeyRow>
   readonly #budgets: BudgetReader
   readonly #manifests: Statement<[string], string>
-  readonly #freshness: Freshness
+  readonly #freshness: ChangeDetector
   readonly #known = new LRUCache<string, Known>({ max: MAX_ORGANIZATIONS })
   #generation = 0
 
@@ -63,12 +63,12 @@ export class PolicyReader {
       'SELECT manifest FROM manifests WHERE org_id = ? ORDER BY created_at, provider',
     )
     this.#manifests.pluck()
-    this.#freshness = new Freshness(db, clock)
+    this.#freshness = new ChangeDetector(db, clock)
   }
 
   /** Throws a 503 when the database cannot be read and nothing is known from before. */
   of(orgId: string): PolicyFacts {
-    const seen = this.#freshness.look()
+    const seen = this.#freshness.poll()
     if (seen === 'changed') this.#generation++
     else if (seen === 'lost') this.#known.clear()
     const known = this.#known.get(orgId)

@@ -3,7 +3,7 @@ import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import { shortId } from '../../core/id.ts'
 import type { Actor, Page, ProjectChanges, ProjectMode, ProjectRecord, ProjectStore } from '../../core/ports.ts'
-import type { Changes } from './changes.ts'
+import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Sqlite } from './open.ts'
 import { type PageRow, pageOf } from './page.ts'
 
@@ -27,14 +27,14 @@ const ROWS = `
   FROM projects JOIN organizations ON organizations.id = projects.org_id`
 
 export class SqliteProjects implements ProjectStore {
-  readonly #changes: Changes
+  readonly #changes: AuditedTransaction
   readonly #add: Statement
   readonly #update: Statement
   readonly #named: Statement<[string, string], number>
   readonly #byId: Statement<[string], ProjectRow>
   readonly #list: Statement<PageRow & { org: string | null }, ProjectRow>
 
-  constructor(db: Sqlite, changes: Changes) {
+  constructor(db: Sqlite, changes: AuditedTransaction) {
     this.#changes = changes
     this.#add = db.prepare(`
       INSERT INTO projects (id, org_id, name, mode, cache_ttl_ms, pass_parameters, archived_at, created_at)

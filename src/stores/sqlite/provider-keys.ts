@@ -12,7 +12,7 @@ import type {
   Reencryption,
 } from '../../core/ports.ts'
 import { type Keyring, KeyringError, placeOf } from '../keyring.ts'
-import type { Changes } from './changes.ts'
+import type { AuditedTransaction } from './audited-transaction.ts'
 import { Limits } from './limits.ts'
 import type { Sqlite } from './open.ts'
 import { type PageRow, pageOf } from './page.ts'
@@ -47,7 +47,7 @@ const KEYS = `
   FROM provider_keys JOIN organizations ON organizations.id = provider_keys.org_id`
 
 export class SqliteProviderKeys implements ProviderKeyStore {
-  readonly #changes: Changes
+  readonly #changes: AuditedTransaction
   readonly #keyring: () => Keyring
   readonly #limits: Limits
   readonly #insert: Statement
@@ -61,7 +61,7 @@ export class SqliteProviderKeys implements ProviderKeyStore {
   readonly #versions: Statement<[], string>
 
   /** The ring is opened when it is first needed. */
-  constructor(db: Sqlite, changes: Changes, keyring: () => Keyring) {
+  constructor(db: Sqlite, changes: AuditedTransaction, keyring: () => Keyring) {
     this.#changes = changes
     this.#keyring = keyring
     this.#limits = new Limits(db, changes.now)

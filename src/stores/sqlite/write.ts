@@ -4,31 +4,31 @@
 export const PATIENCE_MS = 500
 
 /** What a transaction runs, and tells how it ended. */
-export interface Job {
+export interface WriteJob {
   run(): void
   done(): void
   fail(error: unknown): void
   /** When to give up waiting for another process, on the monotonic clock. */
   readonly until: number
-  readonly safety: Safety
+  readonly safety: Durability
 }
 
 /** When a write counts as done: once the process, or once the machine, may end without losing it. */
-export type Safety = 'committed' | 'durable'
+export type Durability = 'committed' | 'durable'
 
 /** Something to write, and the promise of whoever asked for it. */
-export class Write<T> implements Job {
+export class Write<T> implements WriteJob {
   readonly #work: () => T
   readonly #explain: Explain | undefined
   readonly #resolve: (result: T) => void
   readonly #reject: (reason: unknown) => void
   readonly until: number
-  readonly safety: Safety
+  readonly safety: Durability
   #result: T | undefined
 
   constructor(
     work: () => T,
-    safety: Safety,
+    safety: Durability,
     explain: Explain | undefined,
     resolve: (result: T) => void,
     reject: (reason: unknown) => void,

@@ -4,9 +4,9 @@
  * is told when it is on disk, the others when it is committed: that outlives the process, but not the machine.
  */
 import type { Statement } from 'better-sqlite3'
-import type { Disk } from './disk.ts'
 import { type Sqlite, StoreError } from './open.ts'
-import { type Explain, type Job, PATIENCE_MS, type Safety, Write } from './write.ts'
+import type { WalSync } from './wal-sync.ts'
+import { type Durability, type Explain, PATIENCE_MS, Write, type WriteJob } from './write.ts'
 
 /** On average. Asking costs microseconds, and a busy process leaves the lock free for hardly longer. */
 const RETRY_MS = 3
@@ -45,11 +45,11 @@ export class Writer {
   readonly #rollback: Statement
   readonly #changes: Statement<[], number>
   readonly #participants: Participant[] = []
-  readonly #queue: Job[] = []
+  readonly #queue: WriteJob[] = []
   /** Without one, SQLite itself brings each commit to the disk. */
-  readonly #disk: Disk | undefined
+  readonly #disk: WalSync | undefined
   /** Committed, and not known to be on disk. */
-  #unsafe: Job[] = []
+  #unsafe: WriteJob[] = []
   #syncing: Promise<void> | undefined
   #scheduled = false
   /** When the next transaction begins at the latest, on the monotonic clock. */
@@ -60,7 +60,7 @@ export class Writer {
   /** Rows changed so far, when the transaction began; looked at only while there is a fault. */
   #before = 0
 
-  constructor(db: Sqlite, disk?: Disk) {
+  constructor(db: Sqlite, disk?: WalSync) {
     this.#db = db
     this.#disk = disk
     if (disk) db.pragma('synchronous = NORMAL')
@@ -92,7 +92,7 @@ export class Writer {
    * rejects with what was thrown. Rejects with SQLite's error when the file fails, and with a StoreError when another
    * process keeps it locked for 500 ms; with `explain` of it, where that is given.
    */
-  run<T>(work: () => T, safety: Safety = 'durable', explain?: Explain): Promise<T> {
+  run<T>(work: () => T, safety: Durability = 'durable', explain?: Explain): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       this.#queue.push(new Write(work, safety, explain, resolve, reject))
       this.#schedule()
@@ -153,7 +153,7 @@ export class Writer {
   }
 
   /** One of these jobs throws: each gets a transaction of its own, so that only that one fails. */
-  #singly(jobs: readonly Job[]): void {
+  #singly(jobs: readonly WriteJob[]): void {
     for (const [index, job] of jobs.entries()) {
       if (!this.#begin()) {
         this.#queue.unshift(...jobs.slice(index))
@@ -192,7 +192,7 @@ export class Writer {
     if (this.#fault !== undefined && this.#changes.get() !== this.#before) this.#fault = undefined
   }
 
-  #committed(jobs: readonly Job[]): void {
+  #committed(jobs: readonly WriteJob[]): void {
     for (const job of jobs) {
       if (this.#disk && job.safety === 'durable') this.#unsafe.push(job)
       else job.done()
@@ -201,7 +201,7 @@ export class Writer {
   }
 
   /** Never rejects: every job is told by itself. */
-  async #sync(disk: Disk): Promise<void> {
+  async #sync(disk: WalSync): Promise<void> {
     while (this.#unsafe.length > 0) {
       const jobs = this.#unsafe
       this.#unsafe = []
@@ -220,7 +220,7 @@ export class Writer {
     for (const participant of this.#participants) participant.undone()
   }
 
-  #fail(jobs: readonly Job[], error: unknown): void {
+  #fail(jobs: readonly WriteJob[], error: unknown): void {
     this.#fault = error
     for (const job of jobs) job.fail(error)
   }

@@ -3,7 +3,7 @@ import type { Statement } from 'better-sqlite3'
 import { errors, GatewayError } from '../../core/error.ts'
 import { formatMoney } from '../../core/money.ts'
 import type { Actor, AuditEntry, AuditStore } from '../../core/ports.ts'
-import { Directory } from './directory.ts'
+import { NameResolver } from './name-resolver.ts'
 import type { Sqlite } from './open.ts'
 import type { Writer } from './writer.ts'
 
@@ -25,15 +25,15 @@ export interface Note {
   readonly became: unknown
 }
 
-export class Changes {
-  readonly directory: Directory
+export class AuditedTransaction {
+  readonly directory: NameResolver
   readonly now: () => number
   readonly #writer: Writer
   readonly #onKeyChange: () => void
   readonly #note: Statement
 
   constructor(db: Sqlite, writer: Writer, { now, onKeyChange }: ChangeOptions) {
-    this.directory = new Directory(db)
+    this.directory = new NameResolver(db)
     this.now = now
     this.#writer = writer
     this.#onKeyChange = onKeyChange
@@ -79,10 +79,10 @@ interface AuditRow {
 }
 
 export class SqliteAudit implements AuditStore {
-  readonly #directory: Directory
+  readonly #directory: NameResolver
   readonly #list: Statement<{ org: string | null; before: number; limit: number }, AuditRow>
 
-  constructor(db: Sqlite, directory: Directory) {
+  constructor(db: Sqlite, directory: NameResolver) {
     this.#directory = directory
     this.#list = db.prepare(`
       SELECT audit.id, at, actor, action, organizations.name AS organization, subject, was, became

@@ -1,6 +1,6 @@
 /** Parts of a content block that mean something only together: signatures, hidden reasoning, images. */
 
-export class Gathered {
+export class BlockAccumulator {
   signature = ''
   /** Of an image; anything else in bytes is hidden reasoning. */
   format: unknown = undefined

@@ -4,7 +4,7 @@ import { hostname } from 'node:os'
 import { shortId } from '../../core/id.ts'
 
 /** One opened store of one process. */
-export interface Owner {
+export interface Instance {
   readonly id: string
   readonly pid: number
   /** When the process started, in the kernel's clock ticks since boot; '' where the system does not tell. */
@@ -15,7 +15,7 @@ export interface Owner {
 /** An owner that has not been seen for so long is dead where nothing tells better. */
 const SILENCE_MS = 60_000
 
-export const thisProcess = (): Owner => ({
+export const thisProcess = (): Instance => ({
   id: shortId(),
   pid: process.pid,
   started: startOf(process.pid) ?? '',
@@ -35,7 +35,7 @@ const here = (): string => {
  * The system's processes tell, however long the database could not be written. Of those on other hosts only the
  * heartbeat is known; and where a start is not told, a silent one's number may be another process's by now.
  */
-export function isAlive(owner: Owner & { readonly seen_at: number }, now: number): boolean {
+export function isAlive(owner: Instance & { readonly seen_at: number }, now: number): boolean {
   const silent = now - owner.seen_at > SILENCE_MS
   if (owner.host !== here()) return !silent
   const started = startOf(owner.pid)

@@ -27,7 +27,7 @@ const PROJECTS = `
   FROM projects JOIN organizations ON organizations.id = projects.org_id`
 
 /** Each answers with what is meant, or throws a 404 that says what there is. */
-export class Directory {
+export class NameResolver {
   readonly #organizations: Statement<[], Named>
   readonly #organizationsOf: Statement<Wanted, Named>
   readonly #projects: Statement<[], ProjectPlace>
@@ -88,7 +88,7 @@ export class Directory {
   }
 }
 
-export const namesOf = (directory: Directory): NameStore => ({
+export const namesOf = (directory: NameResolver): NameStore => ({
   organization: async wanted => directory.organization(wanted).id,
   project: async wanted => directory.project(wanted).id,
   key: async id => directory.key(id),

@@ -1,30 +1,30 @@
 /** The processes that work on the database: this one shows that it lives, and sees which others do. */
 import type { Statement } from 'better-sqlite3'
+import { type Instance, isAlive, thisProcess } from './instance.ts'
 import { atStart, type Sqlite } from './open.ts'
-import { isAlive, type Owner, thisProcess } from './owner.ts'
 import type { Writer } from './writer.ts'
 
 const HEARTBEAT_MS = 10_000
 
-export interface OwnerOptions {
+export interface InstanceOptions {
   /** Wall clock, Unix milliseconds. */
   readonly now: () => number
   /** Told of a heartbeat that could not be written. */
   readonly warn: (error: unknown) => void
 }
 
-export class Owners {
-  readonly #self: Owner = thisProcess()
+export class Instances {
+  readonly #self: Instance = thisProcess()
   readonly #now: () => number
   readonly #beat: Statement
-  readonly #all: Statement<[], Owner & { seen_at: number }>
+  readonly #all: Statement<[], Instance & { seen_at: number }>
   readonly #forgetAllBut: Statement<[string]>
   readonly #forget: Statement<[string]>
   readonly #heartbeat: NodeJS.Timeout
   #left = false
 
   /** Throws a StoreError, the database closed, when it cannot be written. */
-  constructor(db: Sqlite, writer: Writer, { now, warn }: OwnerOptions) {
+  constructor(db: Sqlite, writer: Writer, { now, warn }: InstanceOptions) {
     this.#now = now
     this.#beat = db.prepare(`
       INSERT INTO owners (id, pid, started, host, seen_at) VALUES (@id, @pid, @started, @host, @now)

@@ -8,7 +8,7 @@ const MAX_MISSES = 4
 const CLOSING = /^"[}\] ]*$/
 
 /** What stands around the text of the last event that held nothing but text. */
-export class Repeated {
+export class EventTemplate {
   readonly #field: string
   #head = ''
   #tail = ''

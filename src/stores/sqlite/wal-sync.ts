@@ -8,7 +8,7 @@ import { StoreError } from './open.ts'
 /** How long a transaction that need not last may go to a file that was removed. */
 const CHECK_MS = 100
 
-export interface Disk {
+export interface WalSync {
   /** Throws when the database's file was removed or replaced, at the latest 100 ms after that. */
   check(): void
   /** Resolves when all that was committed before would outlive a power cut; rejects when that is not known. */
@@ -27,7 +27,7 @@ export function checkFile(path: string, file: string | undefined): void {
   if (fileOf(path) !== file) throw new StoreError('The database file was removed or replaced. Restart the gateway.')
 }
 
-export class LogFile implements Disk {
+export class LogFile implements WalSync {
   readonly #path: string
   /** Which file the database is. */
   readonly #file: string | undefined

@@ -5,7 +5,7 @@ import { FairSlots } from '../core/fair-slots.ts'
 import type { Metrics } from '../core/ports.ts'
 import { timerMs } from '../core/timer.ts'
 
-export interface PlaceRules {
+export interface FairLimits {
   /** Requests at work at the same time. */
   readonly inFlight: number
   /** Requests that may wait until one of those ends. */
@@ -16,7 +16,7 @@ export interface PlaceRules {
 }
 
 /** What a request holds until it ends: the organization whose share it takes. */
-export interface Place {
+export interface Permit {
   readonly tenant: string
 }
 
@@ -24,13 +24,13 @@ export interface Place {
  * An organization alone may take all there is. While another one uses them too, each has its share and no more, so that
  * the one that floods refuses itself; and those that wait take turns by organization, not by arrival.
  */
-export class Places {
+export class FairLimiter {
   readonly #metrics: Pick<Metrics, 'inFlight' | 'waiting'>
   readonly #slots: FairSlots
 
   /** `now` is a monotonic clock in milliseconds. */
   constructor(
-    { inFlight, share }: PlaceRules,
+    { inFlight, share }: FairLimits,
     metrics: Pick<Metrics, 'inFlight' | 'waiting'>,
     now: () => number = () => performance.now(),
   ) {
@@ -43,25 +43,25 @@ export class Places {
    * room to wait or the wait is over, and with the reason of `signal` when the caller goes away. `rules` hold from now
    * on; who is in stays in.
    */
-  take(tenant: string, rules: PlaceRules, signal: Cancellation): Place | Promise<Place> {
+  take(tenant: string, rules: FairLimits, signal: Cancellation): Permit | Promise<Permit> {
     this.#slots.resize(rules.inFlight, rules.share)
     return this.#slots.take(tenant) ? this.#entered(tenant) : this.#wait(tenant, rules, signal)
   }
 
-  leave({ tenant }: Place): void {
+  leave({ tenant }: Permit): void {
     this.#metrics.inFlight(-1)
     this.#slots.leave(tenant)
   }
 
-  #entered(tenant: string): Place {
+  #entered(tenant: string): Permit {
     this.#metrics.inFlight(1)
     return { tenant }
   }
 
-  #wait(tenant: string, { queue, waitMs }: PlaceRules, signal: Cancellation): Promise<Place> {
-    let enter: (place: Place) => void
+  #wait(tenant: string, { queue, waitMs }: FairLimits, signal: Cancellation): Promise<Permit> {
+    let enter: (place: Permit) => void
     let refuse: (error: GatewayError) => void
-    const placed = new Promise<Place>((resolve, reject) => {
+    const placed = new Promise<Permit>((resolve, reject) => {
       enter = resolve
       refuse = reject
     })

@@ -8,7 +8,7 @@ const POLL_MS = 500
 const STALE_MS = 300_000
 
 /** `data_version` tells of the changes of others only; who keeps something must hear of its own process's by itself. */
-export class Freshness {
+export class ChangeDetector {
   readonly #dataVersion: Statement<[], number>
   readonly #clock: () => number
   #version: number | undefined
@@ -30,7 +30,7 @@ export class Freshness {
    * Looks at the database, at most twice a second. A failing look is not reported here: what is known is good for a
    * while, and reading what is unknown fails by itself.
    */
-  look(): 'same' | 'changed' | 'lost' {
+  poll(): 'same' | 'changed' | 'lost' {
     const now = this.#clock()
     if (now - this.#polledAt < POLL_MS) return 'same'
     this.#polledAt = now

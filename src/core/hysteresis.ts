@@ -1,5 +1,5 @@
 /** A limit with some slack below it, so that what is near it does not flutter. */
-export class Threshold {
+export class Hysteresis {
   readonly #high: number
   readonly #low: number
   #over = false
