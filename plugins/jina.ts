@@ -1,7 +1,7 @@
 /** Jina's embeddings wire, `jina.embeddings` (wire/mistral-cohere-jina-voyage.md section C). */
 import type { EmbeddingRequest, Plugin, Target, WireRequest } from '../src/plugin.ts'
-import { textsOf } from './embeddings/inputs.ts'
-import { openAiFormWire } from './embeddings/openai-form.ts'
+import { textsOf } from './shared/embeddings/inputs.ts'
+import { openAiFormWire } from './shared/embeddings/openai-form.ts'
 
 function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
   const { encoding_format: form, dimensions } = request

@@ -3,11 +3,11 @@
  * (wire/mistral-cohere-jina-voyage.md sections A1 to A3 and A5).
  */
 import type { Plugin, Translator } from '../src/plugin.ts'
-import { openAiFormWire } from './embeddings/openai-form.ts'
 import { MistralDecoder } from './mistral/decode.ts'
 import { encode as encodeEmbeddings } from './mistral/embeddings.ts'
 import { encode } from './mistral/encode.ts'
 import { error } from './mistral/fault.ts'
+import { openAiFormWire } from './shared/embeddings/openai-form.ts'
 
 const chat: Translator<'chat'> = {
   op: 'chat',

@@ -1,9 +1,9 @@
 /** OpenAI's wires that most providers speak, each a little differently: `openai.chat` and `openai.embeddings`. */
 import { type Plugin, type Translator, upstreamErrorFrom } from '../src/plugin.ts'
-import { openAiFormWire } from './embeddings/openai-form.ts'
-import { ChatDecoder } from './openai/decoder.ts'
 import { encode as encodeEmbeddings } from './openai/embeddings.ts'
 import { encode } from './openai/encode.ts'
+import { ChatDecoder } from './shared/chat-completions/decoder.ts'
+import { openAiFormWire } from './shared/embeddings/openai-form.ts'
 
 const chat: Translator<'chat'> = {
   op: 'chat',

@@ -1,7 +1,7 @@
 /** Voyage's embeddings wire, `voyage.embeddings` (wire/mistral-cohere-jina-voyage.md section D). */
 import type { EmbeddingRequest, Plugin, Target, WireRequest } from '../src/plugin.ts'
-import { textsOf } from './embeddings/inputs.ts'
-import { openAiFormWire } from './embeddings/openai-form.ts'
+import { textsOf } from './shared/embeddings/inputs.ts'
+import { openAiFormWire } from './shared/embeddings/openai-form.ts'
 
 /** Numbers are what comes when no form is named; naming them is refused. A text that is too long is not cut. */
 function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {

@@ -14,15 +14,15 @@ import {
   seal,
   type Target,
 } from '../../src/plugin.ts'
-import { EventTemplate } from '../openai/event-template.ts'
-import type { Block } from './blocks.ts'
-import { CitedText } from './cited-text.ts'
+import type { Block } from '../shared/claude/blocks.ts'
+import { CitedText } from '../shared/claude/cited-text.ts'
+import { JsonAnswer, type OpenBlock, openBlock } from '../shared/claude/open-block.ts'
+import { FORMAT } from '../shared/claude/thinking.ts'
+import { EventTemplate } from '../shared/event-template.ts'
 import { endingOf, finishReasonOf } from './ending.ts'
 import { faultOf } from './fault.ts'
-import { JsonAnswer, type OpenBlock, openBlock } from './open-block.ts'
 import { Passages } from './passages.ts'
 import type { Delta, Message, Payload } from './payload.ts'
-import { FORMAT } from './thinking.ts'
 import { tierOf, UsageMeter } from './usage.ts'
 
 const textEvent = (text: string): Event => ({ type: 'text', choice: 0, text })

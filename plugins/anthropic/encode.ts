@@ -1,11 +1,11 @@
 /** A chat request as a Messages request (wire/anthropic.md section 2). */
 import { type ChatRequest, endsInAnswer, type Target, type WireRequest } from '../../src/plugin.ts'
-import { type Block, isVisible, textBlock } from './blocks.ts'
+import { type Block, isVisible, textBlock } from '../shared/claude/blocks.ts'
+import { beganWithoutThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
+import { strictSchema } from '../shared/claude/schema.ts'
+import { cannotForce, isAdaptive, mustThink, type Thinking, thinkingOf } from '../shared/claude/thinking.ts'
 import { checkBreakpoints } from './breakpoints.ts'
-import { beganWithoutThought, dropThoughts, openLoop } from './loop.ts'
 import { BETA_HEADER } from './passed-betas.ts'
-import { strictSchema } from './schema.ts'
-import { cannotForce, isAdaptive, mustThink, type Thinking, thinkingOf } from './thinking.ts'
 import { answerSchema, answersByTool, isForced, toolsOf } from './tools.ts'
 import { historyOf, isResult, isThought, type Turn } from './turns.ts'
 

@@ -1,7 +1,7 @@
 /** The turns of a client's own Messages body, as its provider may have them. */
 import { append, type Target, textIn, unseal } from '../../src/plugin.ts'
-import { type Block, isVisible, textBlock } from './blocks.ts'
-import { toWireName } from './tool-name.ts'
+import { type Block, isVisible, textBlock } from '../shared/claude/blocks.ts'
+import { toWireName } from '../shared/tool-name.ts'
 
 type Json = Record<string, unknown>
 interface Spoken {

@@ -3,16 +3,16 @@
  * it is lost (field notes 1.3).
  */
 import { type ChatRequest, errors, type Target, type WireRequest } from '../../src/plugin.ts'
+import type { Block } from '../shared/claude/blocks.ts'
+import { beganWithoutThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
+import { MIN_BUDGET } from '../shared/claude/thinking.ts'
+import { toWireName } from '../shared/tool-name.ts'
 import { betasOf } from './betas.ts'
-import type { Block } from './blocks.ts'
 import { checkBreakpoints } from './breakpoints.ts'
 import { acceptsSampling, betaHeader } from './encode.ts'
-import { beganWithoutThought, dropThoughts, openLoop } from './loop.ts'
 import { nativeTurns, type Turn } from './native-turns.ts'
 import { checkTurns, onOperator, paysItself } from './operator-pays.ts'
 import { BETA_HEADER } from './passed-betas.ts'
-import { MIN_BUDGET } from './thinking.ts'
-import { toWireName } from './tool-name.ts'
 import { isResult, isThought } from './turns.ts'
 
 type Json = Record<string, unknown>

@@ -1,5 +1,5 @@
 /** What the wire's answers may hold (wire/anthropic.md sections 3 and 4); every field is checked where it is read. */
-import type { Block } from './blocks.ts'
+import type { Block } from '../shared/claude/blocks.ts'
 
 /** What an event may hold. */
 export interface Payload extends Message {

@@ -1,7 +1,7 @@
 /** Tools and the choice among them; a structured answer may take the form of a forced tool. */
 import { type ChatRequest, errors, type Target, type Tool } from '../../src/plugin.ts'
-import { strictSchema } from './schema.ts'
-import { JSON_TOOL, toWireName } from './tool-name.ts'
+import { strictSchema } from '../shared/claude/schema.ts'
+import { JSON_TOOL, toWireName } from '../shared/tool-name.ts'
 
 type Json = Record<string, unknown>
 

@@ -10,10 +10,10 @@ import {
   turnOf,
   wellFormed,
 } from '../../src/plugin.ts'
-import { type Block, contentBlocks, textBlock } from './blocks.ts'
-import { replayThinking } from './thinking.ts'
-import { toWireName } from './tool-name.ts'
-import { UniqueNames } from './unique-names.ts'
+import { type Block, contentBlocks, textBlock } from '../shared/claude/blocks.ts'
+import { replayThinking } from '../shared/claude/thinking.ts'
+import { UniqueNames } from '../shared/claude/unique-names.ts'
+import { toWireName } from '../shared/tool-name.ts'
 
 export interface Turn {
   role: 'user' | 'assistant'

@@ -9,11 +9,11 @@ import {
   type Target,
   type WireRequest,
 } from '../../src/plugin.ts'
+import { dropThoughts } from '../shared/claude/loop.ts'
+import { cannotForce, isAdaptive, mustThink } from '../shared/claude/thinking.ts'
 import { encode as encodeMessages } from './encode.ts'
-import { dropThoughts } from './loop.ts'
 import { loopOf, native as nativeMessages } from './native.ts'
 import type { Turn } from './native-turns.ts'
-import { cannotForce, isAdaptive, mustThink } from './thinking.ts'
 import { answerChoice, answerSchema, answerTool } from './tools.ts'
 import { isThought } from './turns.ts'
 

@@ -1,6 +1,6 @@
 /** How a model is made to answer in JSON: by a schema, by a tool whose input is the answer, or by being told to. */
 import { type ChatRequest, type Json, type Mapping, toldSchema, wellFormed } from '../../src/plugin.ts'
-import { strictSchema } from '../anthropic/schema.ts'
+import { strictSchema } from '../shared/claude/schema.ts'
 import { familyOf } from './family.ts'
 
 export interface AnswerForm {

@@ -1,6 +1,6 @@
 /** Content parts of a chat message as Converse blocks. */
 import { append, type ContentPart, errors, type Mapping, type Message, parseDataUrl } from '../../src/plugin.ts'
-import { UniqueNames } from '../anthropic/unique-names.ts'
+import { UniqueNames } from '../shared/claude/unique-names.ts'
 import { type Block, textBlock } from './block.ts'
 import { cachePoint } from './cache-point.ts'
 import { documentName } from './document-name.ts'

@@ -14,9 +14,9 @@ import {
   seal,
   type Target,
 } from '../../src/plugin.ts'
-import { CitedText } from '../anthropic/cited-text.ts'
-import { type OpenBlock, openBlock } from '../anthropic/open-block.ts'
-import { ThinkTags } from '../openai/think-tags.ts'
+import { CitedText } from '../shared/claude/cited-text.ts'
+import { type OpenBlock, openBlock } from '../shared/claude/open-block.ts'
+import { ThinkTags } from '../shared/think-tags.ts'
 import { BlockAccumulator } from './block-accumulator.ts'
 import { familyOf } from './family.ts'
 import { faultOf } from './fault.ts'

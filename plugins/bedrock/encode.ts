@@ -9,8 +9,8 @@ import {
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
-import { beganWithoutThought, dropThoughts, openLoop } from '../anthropic/loop.ts'
-import { isAdaptive, mustThink } from '../anthropic/thinking.ts'
+import { beganWithoutThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
+import { isAdaptive, mustThink } from '../shared/claude/thinking.ts'
 import { answerFormOf } from './answer-form.ts'
 import { type Block, type Turn, textBlock } from './block.ts'
 import { type Family, familyOf } from './family.ts'

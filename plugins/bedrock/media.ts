@@ -1,6 +1,6 @@
 /** Images, documents, audio and video as blocks of bytes; the wire takes no addresses (wire/bedrock.md section 2). */
 import { errors } from '../../src/plugin.ts'
-import type { UniqueNames } from '../anthropic/unique-names.ts'
+import type { UniqueNames } from '../shared/claude/unique-names.ts'
 import type { Block } from './block.ts'
 
 type Kind = 'image' | 'document' | 'audio' | 'video'

@@ -1,6 +1,6 @@
 /** Reasoning of earlier answers, as far as the model that made it takes it back. */
 import { type Mapping, type Message, type Target, unseal } from '../../src/plugin.ts'
-import { FORMAT as CLAUDE } from '../anthropic/thinking.ts'
+import { FORMAT as CLAUDE } from '../shared/claude/thinking.ts'
 import type { Block } from './block.ts'
 import { familyOf } from './family.ts'
 

@@ -1,6 +1,6 @@
 /** Tool names in the wire's alphabet, [a-zA-Z0-9_-]{1,64} (wire/bedrock.md section 2). */
 import { errors } from '../../src/plugin.ts'
-import { toWireName as spell } from '../anthropic/tool-name.ts'
+import { toWireName as spell } from '../shared/tool-name.ts'
 
 const MAX_LENGTH = 64
 

@@ -1,8 +1,8 @@
 /** `toolConfig`: the tools and the choice among them (wire/bedrock.md section 2). */
 import { append, type ChatRequest, type Json, type Target, type Tool } from '../../src/plugin.ts'
-import { strictSchema } from '../anthropic/schema.ts'
-import { cannotForce } from '../anthropic/thinking.ts'
-import { JSON_TOOL } from '../anthropic/tool-name.ts'
+import { strictSchema } from '../shared/claude/schema.ts'
+import { cannotForce } from '../shared/claude/thinking.ts'
+import { JSON_TOOL } from '../shared/tool-name.ts'
 import type { Block } from './block.ts'
 import { cachePoint } from './cache-point.ts'
 import { type Family, familyOf } from './family.ts'

@@ -10,7 +10,7 @@ import {
   toldResult,
   turnOf,
 } from '../../src/plugin.ts'
-import { UniqueNames } from '../anthropic/unique-names.ts'
+import { UniqueNames } from '../shared/claude/unique-names.ts'
 import { type Block, type Turn, textBlock } from './block.ts'
 import { cachePoint } from './cache-point.ts'
 import { Contents } from './content.ts'

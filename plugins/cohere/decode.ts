@@ -15,9 +15,9 @@ import {
   textIn,
   upstreamError,
 } from '../../src/plugin.ts'
-import { named } from '../anthropic/tool-name.ts'
-import { Thinking } from '../mistral/thinking.ts'
-import { Choice } from '../openai/choice.ts'
+import { Choice } from '../shared/chat-completions/choice.ts'
+import { Thinking } from '../shared/chat-completions/thinking.ts'
+import { named } from '../shared/tool-name.ts'
 import { usageOf } from './usage.ts'
 
 /** Marks reasoning details that only this wire understands. */

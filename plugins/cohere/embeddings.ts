@@ -1,8 +1,8 @@
 /** Cohere's embeddings (wire/mistral-cohere-jina-voyage.md section B3): one list of vectors for each form asked for. */
 import { type Decoder, type EmbeddingRequest, isObject, type Target, type WireRequest } from '../../src/plugin.ts'
-import { textsOf, valuesWanted, vectorsWanted } from '../embeddings/inputs.ts'
-import { embeddingsOf, promptTokens, refusal } from '../embeddings/openai-form.ts'
-import { parsed, WholeDecoder } from '../embeddings/whole.ts'
+import { textsOf, valuesWanted, vectorsWanted } from '../shared/embeddings/inputs.ts'
+import { embeddingsOf, promptTokens, refusal } from '../shared/embeddings/openai-form.ts'
+import { parsed, WholeDecoder } from '../shared/embeddings/whole.ts'
 
 /**
  * What the vectors are for is a required field that clients of this endpoint do not have: they are for being searched.

@@ -8,10 +8,10 @@ import {
   toolArguments,
   wellFormed,
 } from '../../src/plugin.ts'
-import { toWireName } from '../anthropic/tool-name.ts'
-import { plainText } from '../mistral/parts.ts'
-import { type Answered, NO_RESULT, pairResults, type Step } from '../mistral/results.ts'
-import { replayThinking } from '../mistral/thinking.ts'
+import { plainText } from '../shared/chat-completions/parts.ts'
+import { replayThinking } from '../shared/chat-completions/thinking.ts'
+import { type Answered, NO_RESULT, pairResults, type Step } from '../shared/chat-completions/tool-results.ts'
+import { toWireName } from '../shared/tool-name.ts'
 import { resultContent, userContent } from './parts.ts'
 
 /** What a user is taken to have said where there must be a user, and after an answer that shall go on. */

@@ -8,8 +8,8 @@ import {
   SHOWN_NEXT,
   wellFormed,
 } from '../../src/plugin.ts'
-import { isText, textOfBase64, titled } from '../mistral/parts.ts'
-import { pictureUrl } from '../mistral/picture.ts'
+import { pictureUrl } from '../shared/chat-completions/image.ts'
+import { isText, textOfBase64, titled } from '../shared/chat-completions/parts.ts'
 
 type Content = Message['content']
 type FilePart = Extract<ContentPart, { type: 'file' }>['file']

@@ -1,6 +1,6 @@
 /** Function tools and the choice among them (wire/mistral-cohere-jina-voyage.md section B1). */
 import { type ChatRequest, errors, type Json, type Tool } from '../../src/plugin.ts'
-import { toWireName } from '../anthropic/tool-name.ts'
+import { toWireName } from '../shared/tool-name.ts'
 
 const NO_PARAMETERS = { type: 'object', properties: {} }
 

@@ -13,9 +13,9 @@ import {
   type WireRequest,
   wellFormed,
 } from '../../src/plugin.ts'
-import { textsOf, valuesWanted, vectorsWanted } from '../embeddings/inputs.ts'
-import { embeddingsOf, promptTokens } from '../embeddings/openai-form.ts'
-import { parsed, WholeDecoder } from '../embeddings/whole.ts'
+import { textsOf, valuesWanted, vectorsWanted } from '../shared/embeddings/inputs.ts'
+import { embeddingsOf, promptTokens } from '../shared/embeddings/openai-form.ts'
+import { parsed, WholeDecoder } from '../shared/embeddings/whole.ts'
 import { faultOf } from './fault.ts'
 import { studio, vertex } from './surface.ts'
 

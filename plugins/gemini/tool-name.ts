@@ -1,8 +1,8 @@
 /** Tool names that the wire's alphabet cannot spell, written so that an answer can be read back without state (R19). */
 import { errors } from '../../src/plugin.ts'
-import { escapeCharacter } from '../anthropic/tool-name.ts'
+import { escapeCharacter } from '../shared/tool-name.ts'
 
-export { fromWireName } from '../anthropic/tool-name.ts'
+export { fromWireName } from '../shared/tool-name.ts'
 
 const MAX_LENGTH = 128
 /**

@@ -10,9 +10,9 @@ import {
   type Target,
   textIn,
 } from '../../src/plugin.ts'
-import { named } from '../anthropic/tool-name.ts'
-import { ChatDecoder } from '../openai/decoder.ts'
-import { type Signatures, Thinking } from './thinking.ts'
+import { ChatDecoder } from '../shared/chat-completions/decoder.ts'
+import { type Signatures, Thinking } from '../shared/chat-completions/thinking.ts'
+import { named } from '../shared/tool-name.ts'
 
 /** Marks reasoning details that only this wire understands. */
 const FORMAT = 'mistral-thinking-v1'

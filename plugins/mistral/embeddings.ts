@@ -1,6 +1,6 @@
 /** Embeddings requests of Mistral (wire/mistral-cohere-jina-voyage.md section A5); its answers have the OpenAI form. */
 import type { EmbeddingRequest, Target, WireRequest } from '../../src/plugin.ts'
-import { textsOf } from '../embeddings/inputs.ts'
+import { textsOf } from '../shared/embeddings/inputs.ts'
 
 export function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
   const { encoding_format, dimensions } = request

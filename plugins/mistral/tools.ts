@@ -1,6 +1,6 @@
 /** Function tools and the choice among them (wire/mistral-cohere-jina-voyage.md section A1). */
 import { type ChatRequest, errors, type Json, type Tool } from '../../src/plugin.ts'
-import { toWireName } from '../anthropic/tool-name.ts'
+import { toWireName } from '../shared/tool-name.ts'
 
 /** The wire's bound, on tools, on calls of them and on their results alike. */
 const MAX_NAME = 64

@@ -11,9 +11,9 @@ import {
   toolArguments,
   wellFormed,
 } from '../../src/plugin.ts'
-import { contentOf, joined, plainText } from './parts.ts'
-import { type Answered, NO_RESULT, pairResults, type Step } from './results.ts'
-import { replayThinking } from './thinking.ts'
+import { contentOf, joined, plainText } from '../shared/chat-completions/parts.ts'
+import { replayThinking } from '../shared/chat-completions/thinking.ts'
+import { type Answered, NO_RESULT, pairResults, type Step } from '../shared/chat-completions/tool-results.ts'
 import { wireId } from './tool-id.ts'
 import { wireName } from './tools.ts'
 

@@ -1,6 +1,6 @@
 /** A call of a function or of a custom tool, as it grows. */
 import { type Event, type Json, newCallId, type ToolEvent, textIn, toolArguments } from '../../src/plugin.ts'
-import { Arguments } from '../openai/arguments.ts'
+import { Arguments } from '../shared/chat-completions/arguments.ts'
 import type { Answer } from './answer.ts'
 import { PARALLEL, wrappedCalls } from './parallel.ts'
 import { sealNamespace } from './replay.ts'

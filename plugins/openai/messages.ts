@@ -1,6 +1,6 @@
 /** Messages as this wire's providers take them: OpenAI's fields and no others. */
 import type { ContentPart, Json, Message, Target, ToolCall } from '../../src/plugin.ts'
-import { replayDetails } from './reasoning-details.ts'
+import { replayDetails } from '../shared/chat-completions/reasoning-details.ts'
 
 /**
  * `breakpoints` keeps `prompt_cache_breakpoint` on parts. Fields come in one order, so that a prefix which a provider

@@ -5,9 +5,9 @@
  */
 import fc from 'fast-check'
 import t from 'tap'
-import { fromWireName } from '../../plugins/anthropic/tool-name.ts'
 import { toWireName } from '../../plugins/bedrock/tool-name.ts'
 import { plugin } from '../../plugins/bedrock.ts'
+import { fromWireName } from '../../plugins/shared/tool-name.ts'
 import { GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Fold } from '../../src/core/fold.ts'

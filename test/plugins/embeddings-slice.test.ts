@@ -1,8 +1,8 @@
 /** Large answers in the OpenAI form: their data is cut out unparsed, and only when that is certain. */
 import fc from 'fast-check'
 import t from 'tap'
-import { sliceOf } from '../../plugins/embeddings/slice.ts'
 import { plugin } from '../../plugins/openai.ts'
+import { sliceOf } from '../../plugins/shared/embeddings/slice.ts'
 import type { Event } from '../../src/core/event.ts'
 import { JsonFraming } from '../../src/upstream/framing/json.ts'
 import { cuts } from './golden-kit.ts'

@@ -1,7 +1,7 @@
 /** What the official client of OpenAI needs of a stream, and counts that a provider leaves out. */
 import t from 'tap'
-import { ChatDecoder } from '../../plugins/openai/decoder.ts'
 import { ResponsesDecoder } from '../../plugins/openai-responses/decode.ts'
+import { ChatDecoder } from '../../plugins/shared/chat-completions/decoder.ts'
 import { openAiChat } from '../../src/codecs/openai-chat.ts'
 import type { Event } from '../../src/core/event.ts'
 import { exchange, principal, thrown } from '../core/kit.ts'

@@ -1,7 +1,7 @@
 /** Events that repeat are read without parsing them, and say what they would say if they were parsed. */
 import fc from 'fast-check'
 import t from 'tap'
-import { EventTemplate } from '../../plugins/openai/event-template.ts'
+import { EventTemplate } from '../../plugins/shared/event-template.ts'
 
 const shapes: readonly [name: string, field: string, event: (text: string, id: number, pad: string) => string][] = [
   [

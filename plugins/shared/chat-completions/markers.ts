@@ -1,5 +1,5 @@
 /** Places such as `[2]` at which a text refers to the entries of a list beside it. */
-import type { Place } from '../../src/plugin.ts'
+import type { Place } from '../../../src/plugin.ts'
 
 const MARKER = /\[(?:ref_)?(\d{1,3})\]/g
 /** A longer beginning is none of a marker. */

@@ -9,7 +9,7 @@ import {
   type Message,
   type Target,
   unseal,
-} from '../../src/plugin.ts'
+} from '../../../src/plugin.ts'
 import type { Block } from './blocks.ts'
 
 /** Marks reasoning details whose signature only this wire understands. */

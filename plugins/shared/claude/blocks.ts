@@ -1,5 +1,5 @@
 /** Content parts of a chat message as Messages content blocks. */
-import { type ContentPart, errors, type Message, parseDataUrl, sniffPicture, wellFormed } from '../../src/plugin.ts'
+import { type ContentPart, errors, type Message, parseDataUrl, sniffPicture, wellFormed } from '../../../src/plugin.ts'
 
 /** A content block of the Messages wire, told apart by `type`. */
 export interface Block {

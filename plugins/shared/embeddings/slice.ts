@@ -3,7 +3,7 @@
  * Everything else is parsed and compared, so that what is cut out is known to be a `data` array of interface 2.5;
  * whatever looks unusual is left to the caller to parse as a whole.
  */
-import { isObject, type Json } from '../../src/plugin.ts'
+import { isObject, type Json } from '../../../src/plugin.ts'
 
 export interface Slice {
   /** The array's bytes, within those that were given. */

@@ -9,10 +9,10 @@ import {
   type Json,
   type Target,
   textIn,
-} from '../../src/plugin.ts'
+} from '../../../src/plugin.ts'
+import { ThinkTags } from '../think-tags.ts'
 import { Cited } from './cited.ts'
 import { ReasoningDetails } from './reasoning-details.ts'
-import { ThinkTags } from './think-tags.ts'
 import { ToolCalls } from './tool-calls.ts'
 
 /** What providers call the end of an answer (C11); what is not here is a stop. */

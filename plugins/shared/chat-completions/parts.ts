@@ -1,6 +1,6 @@
 /** Content parts as Mistral's content chunks. */
-import { type ContentPart, errors, type Json, type Message, parseDataUrl, wellFormed } from '../../src/plugin.ts'
-import { pictureUrl } from './picture.ts'
+import { type ContentPart, errors, type Json, type Message, parseDataUrl, wellFormed } from '../../../src/plugin.ts'
+import { pictureUrl } from './image.ts'
 
 type Content = Message['content']
 

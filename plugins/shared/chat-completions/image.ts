@@ -1,5 +1,5 @@
 /** Addresses of pictures, for wires that take both URLs and data (edge case R1). */
-import { errors, parseDataUrl, sniffPicture } from '../../src/plugin.ts'
+import { errors, parseDataUrl, sniffPicture } from '../../../src/plugin.ts'
 
 const PICTURES = 'a JPEG, PNG, GIF or WebP image'
 

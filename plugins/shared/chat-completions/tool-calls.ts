@@ -13,7 +13,7 @@ import {
   textIn,
   toolArguments,
   tooManyCalls,
-} from '../../src/plugin.ts'
+} from '../../../src/plugin.ts'
 import { Arguments } from './arguments.ts'
 
 interface Call {

@@ -1,5 +1,5 @@
 /** What the text blocks of an answer cite: the citations of a block are about all of its text. */
-import { Citations, type Event, placeIn } from '../../src/plugin.ts'
+import { Citations, type Event, placeIn } from '../../../src/plugin.ts'
 
 export class CitedText {
   readonly #citations = new Citations(0)

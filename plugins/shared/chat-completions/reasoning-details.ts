@@ -15,7 +15,7 @@ import {
   type Target,
   tooManyBlocks,
   unseal,
-} from '../../src/plugin.ts'
+} from '../../../src/plugin.ts'
 
 interface Block {
   readonly number: number

@@ -1,5 +1,5 @@
 /** Usage reports of all dialects, as one: `prompt` with what was cached, `completion` with what was thought. */
-import { countIn, isObject, type Json, type Usage } from '../../src/plugin.ts'
+import { countIn, isObject, type Json, type Usage } from '../../../src/plugin.ts'
 
 const NONE: Json = {}
 

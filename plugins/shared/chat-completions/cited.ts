@@ -1,5 +1,5 @@
 /** What one choice cites, in any form that providers have for it, and where in its text. */
-import { Citations, type Event, isObject, type Json, type Place, placeIn, textIn } from '../../src/plugin.ts'
+import { Citations, type Event, isObject, type Json, type Place, placeIn, textIn } from '../../../src/plugin.ts'
 import { Markers } from './markers.ts'
 
 export class Cited {

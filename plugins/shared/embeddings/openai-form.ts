@@ -13,7 +13,7 @@ import {
   type Translator,
   upstreamError,
   upstreamErrorFrom,
-} from '../../src/plugin.ts'
+} from '../../../src/plugin.ts'
 import { valuesWanted, vectorsWanted } from './inputs.ts'
 import { sliceOf } from './slice.ts'
 import { parsed, WholeDecoder } from './whole.ts'

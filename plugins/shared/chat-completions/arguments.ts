@@ -7,7 +7,7 @@ import {
   MAX_CALL_CHARACTERS,
   Shape,
   tooLongCalls,
-} from '../../src/plugin.ts'
+} from '../../../src/plugin.ts'
 
 /**
  * Each piece is looked at once: to look at all of a text that grows costs the square of its length. Throws a

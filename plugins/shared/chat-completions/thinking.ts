@@ -10,8 +10,8 @@ import {
   seal,
   type Target,
   tooManyBlocks,
-} from '../../src/plugin.ts'
-import { replayDetails } from '../openai/reasoning-details.ts'
+} from '../../../src/plugin.ts'
+import { replayDetails } from './reasoning-details.ts'
 
 /**
  * Signatures of one frame, by choice. The first entry belongs to the block that is open before the frame, each further

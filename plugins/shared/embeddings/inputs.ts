@@ -1,5 +1,5 @@
 /** The inputs of an embeddings request, for wires that take texts only. */
-import { type EmbeddingRequest, errors } from '../../src/plugin.ts'
+import { type EmbeddingRequest, errors } from '../../../src/plugin.ts'
 
 /** Throws 400 for token ids. */
 export function textsOf({ input, model }: Readonly<EmbeddingRequest>): string[] {

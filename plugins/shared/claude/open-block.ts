@@ -1,7 +1,7 @@
 /** Content blocks whose input comes in pieces: client tool calls, structured answers, and blocks with no chat form. */
-import { type Event, GatewayError, newCallId, parseAnswer, textIn, toolArguments } from '../../src/plugin.ts'
+import { type Event, GatewayError, newCallId, parseAnswer, textIn, toolArguments } from '../../../src/plugin.ts'
+import { fromWireName, JSON_TOOL } from '../tool-name.ts'
 import type { Block } from './blocks.ts'
-import { fromWireName, JSON_TOOL } from './tool-name.ts'
 
 export interface OpenBlock {
   /** True for a call that the client must answer. */

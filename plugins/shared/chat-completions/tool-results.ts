@@ -1,5 +1,5 @@
 /** A chat history with each tool result beside its call, for wires that want them in pairs (edge case R3). */
-import { type FunctionCall, functionCalls, type Message, PendingToolCalls } from '../../src/plugin.ts'
+import { type FunctionCall, functionCalls, type Message, PendingToolCalls } from '../../../src/plugin.ts'
 
 /** A call and its answer. */
 export interface Answered {

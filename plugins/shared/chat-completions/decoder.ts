@@ -17,9 +17,9 @@ import {
   type Target,
   textIn,
   upstreamError,
-} from '../../src/plugin.ts'
+} from '../../../src/plugin.ts'
+import { EventTemplate } from '../event-template.ts'
 import { Choice } from './choice.ts'
-import { EventTemplate } from './event-template.ts'
 import { usageIn } from './usage.ts'
 
 /** Finish reasons that tell of a failure, with the status that it would have had (C11). */

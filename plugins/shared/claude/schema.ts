@@ -1,5 +1,5 @@
 /** JSON Schemas bent to what structured outputs accept; what they cannot enforce is still told to the model. */
-import { isObject, type Json } from '../../src/plugin.ts'
+import { isObject, type Json } from '../../../src/plugin.ts'
 
 /** Keywords that pass as they are. */
 const KEPT = new Set(['$ref', '$schema', '$id', 'title', 'type', 'enum', 'const', 'default', 'required'])
