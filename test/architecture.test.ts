@@ -62,6 +62,30 @@ t.test('files import only what their folder may import', async t => {
   }
 })
 
+t.test('no wire imports another wire; what they have in common is shared', async t => {
+  const wireOf = (path: string) => path.split('/')[1]!.replace('.ts', '')
+  const crossing = files
+    .filter(file => roomOf(file) === 'plugins')
+    .flatMap(file =>
+      importsOf(file)
+        .filter(specifier => specifier.startsWith('.'))
+        .map(specifier => join(dirname(file), specifier))
+        .filter(path => path.startsWith('plugins/') && ![wireOf(file), 'shared'].includes(wireOf(path)))
+        .map(path => `${file} imports ${path}`),
+    )
+  t.strictSame(crossing, [])
+})
+
+t.test('SQL stands in stores alone', async t => {
+  const sql = /\b(?:SELECT\s.+\sFROM|INSERT\s+(?:OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\b/s
+  const holdsSql = (file: string) => [...read(file).matchAll(/`[^`]*`|'[^'\n]*'/g)].some(([text]) => sql.test(text))
+  t.ok(holdsSql('src/stores/sqlite/ledger.ts'), 'the pattern finds SQL')
+  t.strictSame(
+    files.filter(file => roomOf(file) !== 'stores' && holdsSql(file)),
+    [],
+  )
+})
+
 t.test(
   'core and plugins import no package but one that reads addresses, and of node only buffers and hashes',
   async t => {

@@ -1,6 +1,6 @@
 /** A chat request as a Responses request (wire/openai.md section 4.1). */
 import { type ChatRequest, effortOf, errors, type Json, type Target, type WireRequest } from '../../src/plugin.ts'
-import { takesBreakpoints } from '../openai/encode.ts'
+import { takesBreakpoints } from '../shared/breakpoints.ts'
 import { toolsOf } from './tools.ts'
 import { itemsOf } from './turns.ts'
 

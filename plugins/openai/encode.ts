@@ -3,12 +3,12 @@ import {
   type ChatRequest,
   errors,
   type Json,
-  type Mapping,
   type Target,
   type Tool,
   toldSchema,
   type WireRequest,
 } from '../../src/plugin.ts'
+import { takesBreakpoints } from '../shared/breakpoints.ts'
 import { encodeMessage } from './messages.ts'
 import { addReasoning } from './reasoning.ts'
 import { withTextResults } from './results.ts'
@@ -72,13 +72,6 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   }
   return { path: '/chat/completions', body }
 }
-
-/**
- * Breakpoints are for models that take the options for them; without options the mode is the usual one. A mapping that
- * lists no parameters takes all of its wire.
- */
-export const takesBreakpoints = (request: Readonly<ChatRequest>, { parameters }: Mapping): boolean =>
-  request.prompt_cache_options != null || parameters?.has('prompt_cache_options') !== false
 
 /** The schema of an answer for a model that writes JSON, but by no schema. */
 function untakenSchema({ response_format: format }: Readonly<ChatRequest>, { mapping }: Target): Json | undefined {
