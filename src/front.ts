@@ -1,10 +1,10 @@
 /** Who serves the public port: this process, or workers that it leads. */
 import type { AdminContext } from './admin/context.ts'
-import { drainTimes, listenerOf, type Parts, warmUp } from './parts.ts'
+import { type Components, drainTimes, listenerOf, warmUp } from './parts.ts'
 import { explainRoute } from './routing/explain.ts'
 import { version } from './version.ts'
 
-export interface Front extends Pick<AdminContext, 'explainRoute' | 'metrics' | 'state'> {
+export interface ServingMode extends Pick<AdminContext, 'explainRoute' | 'metrics' | 'state'> {
   /** `host:port` as it came to be; empty until `listen` has resolved. */
   readonly address: string
   /** Rejects with what the operating system says of the address. */
@@ -17,12 +17,12 @@ export interface Front extends Pick<AdminContext, 'explainRoute' | 'metrics' | '
   /** Lets what runs end. */
   drain(): Promise<void>
   /** A drain that runs waits for no client any more. */
-  hurry(): void
+  abortDrain(): void
 }
 
-export function ownFront(parts: Parts): Front {
-  const { manager, metrics, services } = parts
-  const listener = listenerOf(parts)
+export function singleProcess(components: Components): ServingMode {
+  const { manager, metrics, services } = components
+  const listener = listenerOf(components)
   return {
     get address() {
       return listener.address
@@ -30,23 +30,23 @@ export function ownFront(parts: Parts): Front {
     metrics,
     async listen() {
       await listener.listen()
-      warmUp(parts)
+      warmUp(components)
     },
     reload: () => manager.reload(),
     state: () => ({
-      ...processState(parts),
+      ...processState(components),
       listen: listener.address,
       ready: listener.accepting,
       inFlight: listener.inFlight,
     }),
     explainRoute: question => explainRoute(manager.current, services, question),
-    drain: () => listener.drain(drainTimes(parts)),
-    hurry: () => listener.hurry(),
+    drain: () => listener.drain(drainTimes(components)),
+    abortDrain: () => listener.abortDrain(),
   }
 }
 
 /** What this process knows of itself. */
-export const processState = ({ reloads, file }: Parts) => ({
+export const processState = ({ reloads, file }: Components) => ({
   version,
   publicUrl: file.server.public_url,
   uptimeMs: Date.now() - reloads.startedAt,

@@ -11,8 +11,8 @@ import type { Catalog } from './core/catalog.ts'
 import type { Log } from './core/ports.ts'
 import { DEMO_URL } from './demo/address.ts'
 import { startDemo } from './demo/server.ts'
-import { type Front, ownFront } from './front.ts'
-import { assembled, type Open, openParts, type Parts, sweepRegularly } from './parts.ts'
+import { type ServingMode, singleProcess } from './front.ts'
+import { type CleanupStack, type Components, createComponents, sweepRegularly, withCleanup } from './parts.ts'
 import { policyAdmin } from './policies.ts'
 import type { PrimaryOptions } from './primary.ts'
 import type { Stores } from './stores/sqlite/index.ts'
@@ -38,7 +38,7 @@ export interface Gateway {
   /** Finishes what runs, makes everything durable, closes. */
   stop(): Promise<void>
   /** A stop that runs waits for no client any more. */
-  hurry(): void
+  abortDrain(): void
 }
 
 export interface GatewayOptions {
@@ -51,46 +51,52 @@ export interface GatewayOptions {
 }
 
 /** Throws a ConfigError, a StoreError, or what the operating system says of an address; then nothing is left open. */
-export const startGateway = (options: GatewayOptions): Promise<Gateway> => assembled(open => assemble(options, open))
+export const startGateway = (options: GatewayOptions): Promise<Gateway> =>
+  withCleanup(cleanup => assemble(options, cleanup))
 
-async function assemble(options: GatewayOptions, open: Open): Promise<Gateway> {
+async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise<Gateway> {
   const { config, log } = options
   const { value: file } = await loadGateway(config, options)
   const demo = await startDemo()
-  open.add(() => demo.close())
-  const parts = await openParts(file, { config, env: { ...options.env, [DEMO_URL]: demo.url }, log }, open)
-  const { stores, manager, policies, policyParts, reloads } = parts
+  cleanup.add(() => demo.close())
+  const components = await createComponents(
+    file,
+    { config, env: { ...options.env, [DEMO_URL]: demo.url }, log },
+    cleanup,
+  )
+  const { stores, manager, policies, policyContext, reloads } = components
   await stores.ledger.recover()
   await manager.start()
   reloads.started(manager.current.version)
 
   const count = workersOf(file.server.workers)
-  const front = count === 1 ? ownFront(parts) : await leadWorkers(parts, { count, config, demo: demo.url })
-  const { metrics, state, explainRoute } = front
-  const { found } = parts
-  const discovery = new Discovery({ catalog: () => manager.current.catalog, found, own: () => front.address, log })
-  const reload: Front['reload'] = async () => {
-    const result = await front.reload()
+  const serving =
+    count === 1 ? singleProcess(components) : await leadWorkers(components, { count, config, demo: demo.url })
+  const { metrics, state, explainRoute } = serving
+  const { found } = components
+  const discovery = new Discovery({ catalog: () => manager.current.catalog, found, own: () => serving.address, log })
+  const reload: ServingMode['reload'] = async () => {
+    const result = await serving.reload()
     void discovery.look()
     return result
   }
   const context: AdminContext = {
     ...portsOf(stores),
     ...{ metrics, state, reload, explainRoute },
-    policies: policyAdmin(policyParts, policies, () => manager.current.catalog),
+    policies: policyAdmin(policyContext, policies, () => manager.current.catalog),
     snapshot: () => manager.current,
     config: () => effectiveConfig(manager.current.files),
     drain: options.onDrain,
   }
-  const token = adminToken(join(dirname(parts.database), 'admin.token'))
+  const token = adminToken(join(dirname(components.database), 'admin.token'))
   const admin = await adminListener({ listen: file.server.admin ?? DEFAULT_ADMIN, token, log, context })
-  open.add(() => admin.close())
+  cleanup.add(() => admin.close())
   let unwatched: Promise<void> | undefined
-  open.add(() => unwatched)
-  await front.listen()
-  open.add(() => front.drain())
+  cleanup.add(() => unwatched)
+  await serving.listen()
+  cleanup.add(() => serving.drain())
   void discovery.look()
-  open.add(() => discovery.close())
+  cleanup.add(() => discovery.close())
   // Not before all that keeps a gateway from starting: a key that nobody was shown is lost.
   const firstKey = (await stores.accounts.bootstrap())?.key
 
@@ -101,32 +107,32 @@ async function assemble(options: GatewayOptions, open: Open): Promise<Gateway> {
     onError: err => log.error({ err }, 'the configuration cannot be watched; use `gatewayctl reload`'),
   })
   // The drain does not wait for a reload that runs.
-  open.add(() => {
+  cleanup.add(() => {
     unwatched = unwatch()
   })
-  sweepRegularly(parts, open)
+  sweepRegularly(components, cleanup)
   const { keep_requests: keep } = file.stores
-  if (keep !== undefined) open.add(pruneRegularly(stores, keep, log))
+  if (keep !== undefined) cleanup.add(pruneRegularly(stores, keep, log))
   const { catalog } = manager.current
   return {
-    listen: front.address,
+    listen: serving.address,
     admin: admin.address,
     publicUrl: file.server.public_url,
-    database: parts.database,
+    database: components.database,
     catalog,
     firstKey,
     reload,
-    stop: () => open.close(),
-    hurry: front.hurry,
+    stop: () => cleanup.close(),
+    abortDrain: serving.abortDrain,
   }
 }
 
 const workersOf = (given: number | 'auto'): number => (given === 'auto' ? availableParallelism() : given)
 
 /** Loaded when it is needed: a gateway of one process has nothing to do with it. */
-async function leadWorkers(parts: Parts, options: PrimaryOptions): Promise<Front> {
-  const { workerFront } = await import('./primary.ts')
-  return workerFront(parts, options)
+async function leadWorkers(components: Components, options: PrimaryOptions): Promise<ServingMode> {
+  const { leadingProcess } = await import('./primary.ts')
+  return leadingProcess(components, options)
 }
 
 const portsOf = (stores: Stores) => {

@@ -125,7 +125,7 @@ function stop(): void {
   signals++
   if (signals === 1) stopOnce()
   else if (signals === 2) {
-    gateway?.hurry()
+    gateway?.abortDrain()
     setTimeout(() => process.exit(FAILED), HURRY_MS).unref()
   } else if (signals > 2) process.exit(FAILED)
 }

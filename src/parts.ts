@@ -10,7 +10,7 @@ import { warn } from './core/warn.ts'
 import { DEMO_URL } from './demo/address.ts'
 import { connectionsWithin, openFiles } from './http/descriptors.ts'
 import { Listener } from './http/server.ts'
-import { OrganizationPolicies, type PolicyParts } from './policies.ts'
+import { OrganizationPolicies, type PolicyContext } from './policies.ts'
 import { Registry } from './registry.ts'
 import { Keyring } from './stores/keyring.ts'
 import { MemoryCache } from './stores/memory/cache.ts'
@@ -33,8 +33,8 @@ const ORPHAN_SWEEP_MS = 5_000
 /** Of a dollar. */
 const NANO = 1e9
 
-/** What is open, to be closed in reverse order. */
-export class Open {
+/** What must be closed, in reverse order. */
+export class CleanupStack {
   readonly #closers: (() => unknown)[] = []
 
   add(close: () => unknown): void {
@@ -57,18 +57,18 @@ export class Open {
 }
 
 /** Resolves with what `assemble` has put together. When it rejects, nothing is left open. */
-export async function assembled<T>(assemble: (open: Open) => Promise<T>): Promise<T> {
-  const open = new Open()
+export async function withCleanup<T>(assemble: (cleanup: CleanupStack) => Promise<T>): Promise<T> {
+  const cleanup = new CleanupStack()
   try {
-    return await assemble(open)
+    return await assemble(cleanup)
   } catch (thrown) {
     // What kept it from being put together says more than what then failed to close.
-    await open.close().catch(warn)
+    await cleanup.close().catch(warn)
     throw thrown
   }
 }
 
-export interface PartsOptions {
+export interface ComponentsOptions {
   /** Path of `gateway.yaml`. */
   readonly config: string
   /** With the address of the simulated provider. */
@@ -80,7 +80,7 @@ export interface PartsOptions {
   readonly shared?: Partial<Pick<Services, 'counters' | 'circuits' | 'pins'>>
 }
 
-export interface Parts {
+export interface Components {
   readonly file: GatewayFile
   readonly log: Log
   /** Path of the database. */
@@ -90,7 +90,7 @@ export interface Parts {
   readonly metrics: PrometheusMetrics
   readonly lag: Lag
   readonly policies: OrganizationPolicies
-  readonly policyParts: PolicyParts
+  readonly policyContext: PolicyContext
   readonly registry: Registry
   /** Models that providers have listed. */
   readonly found: FoundModels
@@ -99,8 +99,12 @@ export interface Parts {
   readonly reloads: Reloads
 }
 
-/** Throws a StoreError. `open` is told of all that must be closed. */
-export async function openParts(file: GatewayFile, options: PartsOptions, open: Open): Promise<Parts> {
+/** Throws a StoreError. Registers in `cleanup` all that must be closed. */
+export async function createComponents(
+  file: GatewayFile,
+  options: ComponentsOptions,
+  cleanup: CleanupStack,
+): Promise<Components> {
   const { config, env, log, shared } = options
   const database = resolve(dirname(resolve(config)), file.stores.sqlite)
   if (options.database !== undefined && fileOf(database) !== options.database) {
@@ -111,24 +115,24 @@ export async function openParts(file: GatewayFile, options: PartsOptions, open: 
     warn: err => log.warn({ err }, 'a store task failed and is tried again'),
     keyring: () => keyring,
   })
-  open.add(() => stores.close())
+  cleanup.add(() => stores.close())
   const keyring = new Keyring({ given: env.GATEWAY_MASTER_KEY, file: keyFile(database) })
   const missing = (await stores.policies.providerKeys.keyVersions()).filter(name => !keyring.versions.includes(name))
   if (missing.length > 0) log.error({ missing }, 'master keys are missing: provider keys under them cannot be used')
   const lag = new Lag()
-  open.add(() => lag.close())
+  cleanup.add(() => lag.close())
   const heap = new Memory()
-  open.add(() => heap.close())
+  cleanup.add(() => heap.close())
   const load = { lagMs: () => lag.lagMs(), memory: () => heap.share }
   const metrics = new PrometheusMetrics({ version, lag })
   metrics.overdraft(() => Number(stores.overdraft()) / NANO)
   const allowPrivate = env.GATEWAY_ALLOW_PRIVATE_PROVIDERS === 'true'
   const transport = new Transport({ allowPrivate, gatherMs: file.server.gather })
-  open.add(() => transport.close())
+  cleanup.add(() => transport.close())
 
   const { wires, filters, endpoints } = registry
-  const policyParts = { stores: stores.policies, keyring, log, wires, endpoints, allowPrivate }
-  const policies = new OrganizationPolicies(policyParts)
+  const policyContext = { stores: stores.policies, keyring, log, wires, endpoints, allowPrivate }
+  const policies = new OrganizationPolicies(policyContext)
   const memory = new MemoryBudget(file.server.buffer, load)
   const media = new ImageFetcher({ allowed: file.server.fetch_from ?? [] })
   const services = { ...servicesOf(stores, policies, { metrics, load, log, memory, media }), ...shared }
@@ -147,7 +151,7 @@ export async function openParts(file: GatewayFile, options: PartsOptions, open: 
     onResult: result => reloads.note(result),
   })
   const own = { file, log, database, stores, services, metrics, lag, found }
-  return { ...own, policies, policyParts, registry, manager, reloads }
+  return { ...own, policies, policyContext, registry, manager, reloads }
 }
 
 type ProcessServices = Pick<Services, 'metrics' | 'load' | 'log' | 'memory' | 'media'>
@@ -171,7 +175,7 @@ const servicesOf = (stores: Stores, policies: Policies, process: ProcessServices
 })
 
 /** The public listener, as `server` describes it. It does not listen yet. */
-export function listenerOf({ file: { server }, services, manager }: Parts): Listener {
+export function listenerOf({ file: { server }, services, manager }: Components): Listener {
   const { memory, load, metrics, log } = services
   return new Listener({
     listen: server.listen ?? DEFAULT_LISTEN,
@@ -186,18 +190,18 @@ export function listenerOf({ file: { server }, services, manager }: Parts): List
 }
 
 /** What the first request would wait for otherwise. The lag so far was the start's. */
-export function warmUp({ registry, lag }: Parts): void {
+export function warmUp({ registry, lag }: Components): void {
   for (const { codec } of registry.endpoints) codec.prepare?.()
   lag.forget()
 }
 
-export const drainTimes = ({ file: { server } }: Parts) => ({
+export const drainTimes = ({ file: { server } }: Components) => ({
   delay: server.drain_delay,
   drain: server.drain ?? DEFAULT_DRAIN_MS,
 })
 
-/** Looks for the requests of processes that have ended, now and then, until `open` is closed. */
-export function sweepRegularly({ stores: { ledger }, log }: Parts, open: Open): void {
+/** Looks for the requests of processes that have ended, now and then, until `cleanup` closes. */
+export function sweepRegularly({ stores: { ledger }, log }: Components, cleanup: CleanupStack): void {
   const sweep = async () => {
     try {
       const orphans = await ledger.recover()
@@ -208,7 +212,7 @@ export function sweepRegularly({ stores: { ledger }, log }: Parts, open: Open): 
   }
   const timer = setInterval(() => void sweep(), ORPHAN_SWEEP_MS)
   timer.unref()
-  open.add(() => clearInterval(timer))
+  cleanup.add(() => clearInterval(timer))
 }
 
 /** Remembers how the last load of the configuration ended, and tells metrics and log. */

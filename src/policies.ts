@@ -13,7 +13,7 @@ import { accessOf } from './core/rules.ts'
 import { Seals } from './core/seals.ts'
 import { type Keyring, placeOf } from './stores/keyring.ts'
 
-export interface PolicyParts extends CustomOptions {
+export interface PolicyContext extends CustomOptions {
   readonly stores: PolicyStores
   readonly keyring: Keyring
   readonly log: Log
@@ -21,22 +21,22 @@ export interface PolicyParts extends CustomOptions {
 
 /** One policy for each state of an organization: the stores give the same facts while nothing changes. */
 export class OrganizationPolicies implements Policies {
-  readonly #parts: PolicyParts
+  readonly #context: PolicyContext
   readonly #known = new WeakMap<PolicyFacts, Policy>()
 
-  constructor(parts: PolicyParts) {
-    this.#parts = parts
+  constructor(context: PolicyContext) {
+    this.#context = context
   }
 
   of(orgId: string): Policy | Promise<Policy> {
-    const facts = this.#parts.stores.facts(orgId)
+    const facts = this.#context.stores.facts(orgId)
     return facts instanceof Promise ? facts.then(found => this.#policy(found)) : this.#policy(facts)
   }
 
   #policy(facts: PolicyFacts): Policy {
     let policy = this.#known.get(facts)
     if (!policy) {
-      policy = new OrganizationPolicy(facts, this.#parts)
+      policy = new OrganizationPolicy(facts, this.#context)
       this.#known.set(facts, policy)
     }
     return policy
@@ -47,7 +47,7 @@ class OrganizationPolicy implements Policy {
   readonly keepsReplies: boolean
   readonly seals: Seals
   readonly #facts: PolicyFacts
-  readonly #parts: PolicyParts
+  readonly #context: PolicyContext
   readonly #access: Access
   /** Of members and keys that have rules of their own, by their ids. */
   readonly #rules = new Map<string, Rule[]>()
@@ -58,17 +58,17 @@ class OrganizationPolicy implements Policy {
   readonly #credentials = new Map<string, readonly Credential[]>()
   readonly #catalogs = new WeakMap<Catalog, Catalog>()
 
-  constructor(facts: PolicyFacts, parts: PolicyParts) {
+  constructor(facts: PolicyFacts, context: PolicyContext) {
     this.#facts = facts
-    this.#parts = parts
-    this.seals = new Seals(parts.keyring.seals, facts.orgId)
+    this.#context = context
+    this.seals = new Seals(context.keyring.seals, facts.orgId)
     this.keepsReplies = facts.compliance?.noLogging !== true
     for (const rule of facts.rules) {
       const narrowed = rule.keyId ?? rule.memberId
       if (narrowed !== undefined) this.#rules.set(narrowed, [...(this.#rules.get(narrowed) ?? []), rule])
     }
     this.#access = this.#accessOf([])
-    parts.log.debug({ organization: facts.orgId, version: facts.version }, 'the policy of an organization is read')
+    context.log.debug({ organization: facts.orgId, version: facts.version }, 'the policy of an organization is read')
   }
 
   access({ keyId, member, session }: Caller): Access {
@@ -114,8 +114,8 @@ class OrganizationPolicy implements Policy {
     if (manifests.length === 0) return shared
     let catalog = this.#catalogs.get(shared)
     if (!catalog) {
-      catalog = linkCustom(orgId, manifests, shared, this.#parts, (provider, why) =>
-        this.#parts.log.warn({ organization: orgId, provider }, `an own provider is left out: ${why}`),
+      catalog = linkCustom(orgId, manifests, shared, this.#context, (provider, why) =>
+        this.#context.log.warn({ organization: orgId, provider }, `an own provider is left out: ${why}`),
       )
       this.#catalogs.set(shared, catalog)
     }
@@ -134,10 +134,10 @@ class OrganizationPolicy implements Policy {
   #open(key: SealedKey): Credential {
     const { id, orgId, provider, label, fingerprint, sealed, models, budgets } = key
     try {
-      const secret = this.#parts.keyring.open(sealed, placeOf(key))
+      const secret = this.#context.keyring.open(sealed, placeOf(key))
       return Object.freeze({ id, source: 'byok', secret, fingerprint, label, models, budgets })
     } catch (err) {
-      this.#parts.log.error({ organization: orgId, provider, id, err }, 'a provider key cannot be opened')
+      this.#context.log.error({ organization: orgId, provider, id, err }, 'a provider key cannot be opened')
       throw errors.credentialUnavailable(provider, err)
     }
   }
@@ -146,8 +146,8 @@ class OrganizationPolicy implements Policy {
 const MAX_SECRET = 16 * 1024
 
 /** What the operator may change, checked against the catalogue that `current` gives. */
-export function policyAdmin(parts: PolicyParts, policies: Policies, current: () => Catalog): PolicyAdmin {
-  const { stores } = parts
+export function policyAdmin(context: PolicyContext, policies: Policies, current: () => Catalog): PolicyAdmin {
+  const { stores } = context
   const catalogOf = async (organization: string): Promise<Catalog> => {
     const policy = await policies.of(stores.organizationId(organization))
     return policy.catalog(current())
@@ -180,7 +180,7 @@ export function policyAdmin(parts: PolicyParts, policies: Policies, current: () 
       remove: (organization, provider, actor) => stores.manifests.remove(organization, provider, actor),
       async declare(organization, text, actor) {
         const orgId = stores.organizationId(organization)
-        const { provider, models, manifest } = readable(() => readManifest(orgId, text, current(), parts))
+        const { provider, models, manifest } = readable(() => readManifest(orgId, text, current(), context))
         const record = await stores.manifests.put({ organization, provider, manifest }, actor)
         return { organization: record.organization, provider, models }
       },

@@ -1,7 +1,7 @@
 /** Leads the workers of a gateway: `server.workers` above 1. */
 import { fileURLToPath } from 'node:url'
-import { type Front, processState } from './front.ts'
-import { drainTimes, type Parts } from './parts.ts'
+import { processState, type ServingMode } from './front.ts'
+import { type Components, drainTimes } from './parts.ts'
 import { countersOf, exposition, type MetricFamily, merge } from './telemetry/merge.ts'
 import { Pool } from './workers/pool.ts'
 
@@ -20,8 +20,8 @@ export interface PrimaryOptions {
   readonly demo: string
 }
 
-export function workerFront(parts: Parts, { count, config, demo }: PrimaryOptions): Front {
-  const { manager, metrics, log, registry, reloads, stores, found } = parts
+export function leadingProcess(components: Components, { count, config, demo }: PrimaryOptions): ServingMode {
+  const { manager, metrics, log, registry, reloads, stores, found } = components
   const pool: Pool = new Pool({
     ...{ entry: ENTRY, count, log },
     begin: () => ({ config, demo, files: manager.current.files, plugins: registry.modules, database: stores.file }),
@@ -42,7 +42,7 @@ export function workerFront(parts: Parts, { count, config, demo }: PrimaryOption
   const sums = new Sums(scrape, pid => pool.has(pid))
 
   /** Until all run on one version: files may change between one process' reading and the other's. */
-  const reload: Front['reload'] = async () => {
+  const reload: ServingMode['reload'] = async () => {
     const result = await manager.reload()
     for (let round = 1; ; round++) {
       const { answers, refusals } = await pool.ask('reload', null)
@@ -75,7 +75,7 @@ export function workerFront(parts: Parts, { count, config, demo }: PrimaryOption
       const workers = await pool.states()
       const inFlight = workers.reduce((sum, worker) => sum + worker.inFlight, 0)
       return {
-        ...processState(parts),
+        ...processState(components),
         listen: pool.address,
         ready: pool.ready && workers.some(worker => worker.ready),
         inFlight,
@@ -84,10 +84,10 @@ export function workerFront(parts: Parts, { count, config, demo }: PrimaryOption
     },
     explainRoute: question => pool.askOne('explain', question),
     async drain() {
-      const { delay, drain } = drainTimes(parts)
+      const { delay, drain } = drainTimes(components)
       await pool.drain(delay + drain + CLOSING_MS)
     },
-    hurry: () => pool.hurry(),
+    abortDrain: () => pool.abortDrain(),
   }
 }
 

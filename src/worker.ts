@@ -5,7 +5,16 @@ import { type ConfigFiles, revived } from './config/load.ts'
 import type { Log } from './core/ports.ts'
 import { DEMO_URL } from './demo/address.ts'
 import { tuneHeap } from './heap.ts'
-import { assembled, drainTimes, listenerOf, type Open, openParts, type Parts, sweepRegularly, warmUp } from './parts.ts'
+import {
+  type CleanupStack,
+  type Components,
+  createComponents,
+  drainTimes,
+  listenerOf,
+  sweepRegularly,
+  warmUp,
+  withCleanup,
+} from './parts.ts'
 import { explainRoute } from './routing/explain.ts'
 import { MemoryCircuits } from './stores/memory/circuits.ts'
 import { MemoryPins } from './stores/memory/pins.ts'
@@ -31,15 +40,15 @@ const primary: Channel<PrimaryCalls> = new Channel(
   },
   {
     state: () => worker!.state(),
-    metrics: () => worker!.parts.metrics.families(),
-    reload: async () => (await worker!.parts.manager.reload()).version,
-    explain: question => explainRoute(worker!.parts.manager.current, worker!.parts.services, question),
+    metrics: () => worker!.components.metrics.families(),
+    reload: async () => (await worker!.components.manager.reload()).version,
+    explain: question => explainRoute(worker!.components.manager.current, worker!.components.services, question),
     recall: ({ key, windowMs }) => counters.recall(key, windowMs),
     pins: pins => sharedPins.learn(pins),
     cool: circuit => circuits.learn(circuit),
-    found: lists => worker!.parts.found.replace(lists),
+    found: lists => worker!.components.found.replace(lists),
     drain: () => stop(),
-    hurry: () => worker?.hurry(),
+    abortDrain: () => worker?.abortDrain(),
   } satisfies WorkerCalls,
 )
 const counters = new LeasedCounters({
@@ -52,12 +61,12 @@ const circuits = new SharedCircuits(new MemoryCircuits(), circuit => primary.tel
 const sharedPins = new SharedPins(new MemoryPins(), pins => primary.tell('pins', pins))
 
 interface Worker {
-  readonly parts: Parts
+  readonly components: Components
   /** `host:port` as it came to be. */
   readonly listen: string
   state(): ReturnType<WorkerCalls['state']>
   stop(): Promise<void>
-  hurry(): void
+  abortDrain(): void
 }
 
 let worker: Worker | undefined
@@ -69,7 +78,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.on(signal, () => {
     signals++
     if (signals === 1) stop()
-    else worker?.hurry()
+    else worker?.abortDrain()
   })
 }
 process.on('SIGHUP', () => undefined)
@@ -87,7 +96,7 @@ async function main(): Promise<void> {
         stop()
       })
     }
-    worker = await assembled(open => start(open, log))
+    worker = await withCleanup(cleanup => start(cleanup, log))
     primary.tell('ready', { listen: worker.listen, configVersion: worker.state().configVersion })
     if (stopping) await end(worker)
   } catch (thrown) {
@@ -101,24 +110,24 @@ async function main(): Promise<void> {
 const messageOf = (thrown: unknown): string =>
   thrown instanceof Error && !(thrown instanceof ConfigError) ? thrown.message : String(thrown)
 
-async function start(open: Open, log: Log): Promise<Worker> {
+async function start(cleanup: CleanupStack, log: Log): Promise<Worker> {
   const { config, demo, files: json, plugins, database } = await primary.call('begin', null)
   const files = revived(json as ConfigFiles)
   const given = { ...env, [DEMO_URL]: demo }
   const file = files.gateway.value
   const shared = { counters, circuits, pins: sharedPins }
-  const parts = await openParts(file, { config, env: given, log, shared, database }, open)
-  const { manager, reloads } = parts
-  await parts.registry.adopt(plugins)
+  const components = await createComponents(file, { config, env: given, log, shared, database }, cleanup)
+  const { manager, reloads } = components
+  await components.registry.adopt(plugins)
   await manager.start(files)
   reloads.started(manager.current.version)
-  const listener = listenerOf(parts)
+  const listener = listenerOf(components)
   await listener.listen()
-  open.add(() => listener.drain(drainTimes(parts)))
-  warmUp(parts)
-  sweepRegularly(parts, open)
+  cleanup.add(() => listener.drain(drainTimes(components)))
+  warmUp(components)
+  sweepRegularly(components, cleanup)
   return {
-    parts,
+    components,
     listen: listener.address,
     state: () => ({
       pid: process.pid,
@@ -127,8 +136,8 @@ async function start(open: Open, log: Log): Promise<Worker> {
       configVersion: manager.current.version,
       uptimeMs: Date.now() - startedAt,
     }),
-    stop: () => open.close(),
-    hurry: () => listener.hurry(),
+    stop: () => cleanup.close(),
+    abortDrain: () => listener.abortDrain(),
   }
 }
 

@@ -1,11 +1,11 @@
 /** What is open is closed, whatever fails on the way. */
 import t from 'tap'
-import { assembled, Open } from '../src/parts.ts'
+import { CleanupStack, withCleanup } from '../src/parts.ts'
 
 const fail = (message: string) => () => Promise.reject(new Error(message))
 
 t.test('everything is closed in reverse order, also behind what fails, and the first failure is told', async t => {
-  const open = new Open()
+  const open = new CleanupStack()
   const closed: string[] = []
   open.add(() => closed.push('store'))
   open.add(fail('second'))
@@ -18,7 +18,7 @@ t.test('everything is closed in reverse order, also behind what fails, and the f
 
 t.test('what cannot be put together says why, whatever fails to close', async t => {
   const closed: string[] = []
-  const start = assembled(async open => {
+  const start = withCleanup(async open => {
     open.add(() => closed.push('store'))
     open.add(fail('not closed'))
     throw new Error('port 8080 is in use')

@@ -27,10 +27,10 @@ const HARD_MS = 10_000
 /** For clients to take the last that was said to them. */
 const LINGER_MS = 1_000
 
-/** Resolves when every connection is closed. Once `hurried` has resolved it waits for nothing but what must be kept. */
-export async function drain(listener: Drained, times: DrainTimes, hurried: Promise<void>): Promise<void> {
+/** Resolves when every connection is closed. Once `aborted` has resolved it waits for nothing but what must be kept. */
+export async function drain(listener: Drained, times: DrainTimes, aborted: Promise<void>): Promise<void> {
   const { server } = listener
-  await within(hurried, times.delay)
+  await within(aborted, times.delay)
   // Requests that have come are read first: a connection that carries one is not idle.
   await turn()
   // `close` would call it, and cut off answers that are complete but not taken yet.
@@ -44,7 +44,7 @@ export async function drain(listener: Drained, times: DrainTimes, hurried: Promi
   closeIdle()
   const sweep = setInterval(() => setImmediate(closeIdle), SWEEP_MS)
   const finished = listener.finished()
-  await within(Promise.race([Promise.all([finished, closed]), hurried]), times.drain)
+  await within(Promise.race([Promise.all([finished, closed]), aborted]), times.drain)
   listener.abortAll()
   await within(finished, HARD_MS)
   closeIdle()

@@ -69,9 +69,9 @@ export class Listener {
   #maxConnections: number
   #address = ''
   #draining = false
-  #hurry!: () => void
-  readonly #hurried = new Promise<void>(resolve => {
-    this.#hurry = resolve
+  #abortDrain!: () => void
+  readonly #aborted = new Promise<void>(resolve => {
+    this.#abortDrain = resolve
   })
   #idle: (() => void) | undefined
 
@@ -151,15 +151,15 @@ export class Listener {
         abortAll: () => this.#abortAll(),
       },
       times,
-      this.#hurried,
+      this.#aborted,
     )
     this.#flights.close()
     if (this.inFlight > 0) this.#options.log.error({ requests: this.inFlight }, 'requests did not end in time')
   }
 
   /** A drain that runs, or that will, waits no longer. */
-  hurry(): void {
-    this.#hurry()
+  abortDrain(): void {
+    this.#abortDrain()
   }
 
   /** Resolves when nothing is served. */

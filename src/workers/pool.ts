@@ -145,7 +145,7 @@ export class Pool {
     if (bad.length > 0) throw new Error(`a worker ended with ${bad.join(', ')}`)
   }
 
-  hurry(): void {
-    for (const { tell } of this.#seats) tell('hurry', null)
+  abortDrain(): void {
+    for (const { tell } of this.#seats) tell('abortDrain', null)
   }
 }

@@ -45,7 +45,7 @@ export type WorkerCalls = {
   cool(circuit: OpenedCircuit): void
   drain(asked: null): void
   /** A drain waits for no client any more. */
-  hurry(asked: null): void
+  abortDrain(asked: null): void
 }
 
 /** Served by the primary. */

@@ -333,13 +333,13 @@ t.test('SD-01 all streams of all workers end properly after SIGTERM, and so do a
 
 t.test('SD-02, SD-03 what lasts too long ends with an error, and sooner after a second signal', async t => {
   await gateway.restart()
-  for (const hurried of [false, true]) {
+  for (const aborted of [false, true]) {
     await upstream.reset()
     await upstream.script('a', [{ chunks, hold: 2 }])
     const streams = await Promise.all(Array.from({ length: 4 }, () => gateway.chat({ ...request, stream: true })))
     const at = performance.now()
     const exit = gateway.kill('SIGTERM')
-    if (hurried) {
+    if (aborted) {
       while ((await gateway.admin('GET', '/ready')).status !== 503);
       gateway.signal('SIGTERM')
     }
@@ -350,7 +350,7 @@ t.test('SD-02, SD-03 what lasts too long ends with an error, and sooner after a 
     }
     const ms = performance.now() - at
     t.equal(await exit, 0)
-    t.ok(hurried ? ms < 1900 : ms >= 2000, `after ${Math.round(ms)} ms`)
+    t.ok(aborted ? ms < 1900 : ms >= 2000, `after ${Math.round(ms)} ms`)
     await gateway.restart()
   }
 })

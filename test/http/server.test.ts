@@ -8,7 +8,7 @@ import { connectionsWithin, openFiles } from '../../src/http/descriptors.ts'
 import { InFlightRequests } from '../../src/http/in-flight-requests.ts'
 import { Listener } from '../../src/http/server.ts'
 
-t.test('a drain that is hurried before it has begun waits for nothing', { timeout: 20_000 }, async t => {
+t.test('a drain that is aborted before it has begun waits for nothing', { timeout: 20_000 }, async t => {
   const listener = new Listener({
     listen: '127.0.0.1:0',
     pace: { heartbeat: 15_000, hold: 10_000, request: 60_000 },
@@ -28,7 +28,7 @@ t.test('a drain that is hurried before it has begun waits for nothing', { timeou
     get(`http://${listener.address}/`, ({ statusCode }) => resolve(statusCode)),
   )
   t.equal(status, 404)
-  listener.hurry()
+  listener.abortDrain()
   const began = performance.now()
   await listener.drain({ delay: 60_000, drain: 60_000 })
   t.ok(performance.now() - began < 10_000)
