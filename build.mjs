@@ -3,6 +3,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { basename } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 
@@ -13,18 +14,21 @@ await rm('dist', { recursive: true, force: true })
 const tsc = fileURLToPath(import.meta.resolve('typescript/bin/tsc'))
 const types = once(spawn(process.execPath, [tsc, '-p', 'build'], { stdio: 'inherit' }), 'close')
 await build({
-  entryPoints: [
-    'src/main.ts',
-    'src/worker.ts',
-    'src/cli.ts',
-    'src/check.ts',
-    'src/prebuild.ts',
-    'src/plugin.ts',
-    'src/plugin-imports.ts',
-    'src/parse-thread.ts',
-    'src/heal-thread.ts',
-    'src/kept-modules.ts',
-  ],
+  // All stand in one folder, so that a shared chunk finds the threads and loader hooks beside itself.
+  entryPoints: Object.fromEntries(
+    [
+      'main',
+      'cli',
+      'plugin',
+      'app/worker',
+      'app/check',
+      'app/prebuild',
+      'app/plugin-imports',
+      'app/parse-thread',
+      'app/heal-thread',
+      'app/plugin-loader-hooks',
+    ].map(name => [basename(name), `src/${name}.ts`]),
+  ),
   outdir: 'dist/src',
   bundle: true,
   // Shared modules become shared chunks: an operator's plugin gets the same GatewayError as the server.

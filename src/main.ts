@@ -2,16 +2,16 @@
 import { writeSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { type Gateway, startGateway } from './app/gateway.ts'
+import { copyConfig } from './app/init.ts'
+import { announcement, explanation } from './app/notices.ts'
+import { tuneHeap } from './app/v8-flags.ts'
+import { version } from './app/version.ts'
 import { readOverrides } from './config/environment.ts'
 import { ConfigError } from './config/error.ts'
 import { CONFIG_FILE, type Located, locateConfig } from './config/locate.ts'
-import { type Gateway, startGateway } from './gateway.ts'
-import { tuneHeap } from './heap.ts'
-import { copyConfig } from './init.ts'
-import { announcement, explanation } from './notices.ts'
 import { StoreError } from './stores/sqlite/index.ts'
 import { createLog, type LogLevel, logLevel, logLevels } from './telemetry/log.ts'
-import { version } from './version.ts'
 
 const usage = `usage: gateway [--config FILE]   starts the Model Gateway
        gateway init              copies the packaged configuration into this folder, to be edited

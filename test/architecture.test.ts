@@ -13,8 +13,9 @@ const files = ['src', 'plugins'].flatMap(folder =>
 )
 const read = (file: string) => readFileSync(join(root, file), 'utf8')
 
-/** Folders of `src` that each folder may import besides itself; files directly in `src` put everything together. */
+/** Folders of `src` that each folder may import besides itself and `lib`. `app` and `cli` put everything together. */
 const rules: Record<string, readonly string[]> = {
+  lib: [],
   core: [],
   validation: ['core'],
   codecs: ['core', 'validation'],
@@ -43,7 +44,11 @@ function importsOf(file: string): string[] {
 
 t.test('every folder of src has an import rule or composes', async t => {
   const rooms = new Set(files.filter(file => file.startsWith('src/')).map(roomOf))
-  t.strictSame([...rooms].filter(room => !(room in rules)).sort(), ['cli', 'src'])
+  t.strictSame([...rooms].filter(room => !(room in rules)).sort(), ['app', 'cli', 'src'])
+})
+
+t.test('directly in src stand the entry points and what plugins import, and nothing else', async t => {
+  t.strictSame(files.filter(file => /^src\/[^/]+$/.test(file)).sort(), ['src/cli.ts', 'src/main.ts', 'src/plugin.ts'])
 })
 
 t.test('files import only what their folder may import', async t => {
@@ -55,7 +60,7 @@ t.test('files import only what their folder may import', async t => {
       if (room === 'plugins') {
         if (!target.startsWith('plugins/')) t.equal(target, 'src/plugin.ts', `${file} imports ${target}`)
       } else if (room in rules) {
-        const allowed = target.startsWith('src/') && [room, ...rules[room]!].includes(roomOf(target))
+        const allowed = target.startsWith('src/') && [room, 'lib', ...rules[room]!].includes(roomOf(target))
         t.ok(allowed, `${file} imports ${target}`)
       }
     }
@@ -87,9 +92,9 @@ t.test('SQL stands in stores alone', async t => {
 })
 
 t.test(
-  'core and plugins import no package but one that reads addresses, and of node only buffers and hashes',
+  'lib, core and plugins import no package but one that reads addresses, and of node only buffers and hashes',
   async t => {
-    for (const file of files.filter(name => ['core', 'plugins'].includes(roomOf(name)))) {
+    for (const file of files.filter(name => ['lib', 'core', 'plugins'].includes(roomOf(name)))) {
       const outside = importsOf(file).filter(specifier => !specifier.startsWith('.'))
       t.strictSame(
         outside.filter(specifier => !['node:buffer', 'node:crypto', 'ipaddr.js'].includes(specifier)),
@@ -139,7 +144,7 @@ t.test('the files of a translator are shorter than 300 lines', async t => {
 
 t.test('a validator checks our own schemas, and nobody else can reach one with a client schema', async t => {
   const validators = files.filter(file => importsOf(file).some(specifier => /^ajv\b/.test(specifier)))
-  t.strictSame(validators.sort(), ['src/prebuild.ts', 'src/validation/ajv.ts', 'src/validation/compile.ts'])
+  t.strictSame(validators.sort(), ['src/app/prebuild.ts', 'src/validation/ajv.ts', 'src/validation/compile.ts'])
 })
 
 t.test('every file says first what it is for', async t => {

@@ -1,9 +1,9 @@
 /** What arguments of several commands look like, and what becomes of them. */
 import { errors } from '../core/error.ts'
 import { formatMoney, type Money, parseMoney } from '../core/money.ts'
-import { periods } from '../core/period.ts'
 import type { LimitChange, LimitInput, LimitRecord, Page } from '../core/ports.ts'
 import { s } from '../core/schema.ts'
+import { periods } from '../lib/period.ts'
 
 export const name = s.string({ minLength: 1, maxLength: 200, description: 'a name of 1 to 200 characters' })
 export const organization = s.string({ minLength: 1, description: 'the id or the name of an organization' })

@@ -1,6 +1,6 @@
 /** Limits of keys and members: the options that set them, and how they are shown. */
 import { type Command, Option } from 'commander'
-import { periods } from '../core/period.ts'
+import { periods } from '../lib/period.ts'
 
 interface ShownLimit {
   readonly period: string

@@ -84,7 +84,7 @@ export function addOperation(program: Command, open: Open): void {
     .action(async (_, command) => {
       const { io, config, json, print } = open(command)
       const { path } = locateConfig(config, io.env, io.cwd)
-      const { checkConfig } = await import('../check.ts')
+      const { checkConfig } = await import('../app/check.ts')
       const summary = await checkConfig(resolve(io.cwd, path))
       print(summary, ({ version, providers, models, mappings }) => {
         const counts = `${providers} providers, ${models} models, ${mappings} offers`

@@ -1,6 +1,6 @@
 /** `gatewayctl`: the operator's command line. */
 import { Command, CommanderError } from 'commander'
-import { version } from '../version.ts'
+import { version } from '../app/version.ts'
 import { addAudit } from './audit.ts'
 import { addCatalogue } from './catalogue.ts'
 import { addChat } from './chat.ts'

@@ -1,6 +1,6 @@
 /** Other names of models: those that stand in a model's entry, and those on a line of their own. */
 import type { Catalog, Mapping, Model } from '../core/catalog.ts'
-import { unknownName } from '../core/nearest.ts'
+import { unknownName } from '../lib/nearest.ts'
 import type { ConfigFile } from './file.ts'
 import { MODEL_ID, type ModelsFile } from './schema.ts'
 import type { Path, Source } from './source.ts'

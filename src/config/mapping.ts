@@ -1,6 +1,6 @@
 /** What a provider's file says of the models that it serves → offers. */
 import { type FoundModel, type Mapping, type Model, type OpenModels, type Provider, REGION } from '../core/catalog.ts'
-import { unknownName } from '../core/nearest.ts'
+import { unknownName } from '../lib/nearest.ts'
 import type { ConfigFile } from './file.ts'
 import type { Registries } from './link.ts'
 import { OpenCatalog } from './open.ts'

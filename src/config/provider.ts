@@ -1,8 +1,8 @@
 /** One provider's file → the provider as requests meet it: address, credentials, wires. */
 import type { DataPolicy, Provider } from '../core/catalog.ts'
-import { unknownName } from '../core/nearest.ts'
 import type { Op } from '../core/ops.ts'
 import type { Translator } from '../core/translator.ts'
+import { unknownName } from '../lib/nearest.ts'
 import { HEADER_VALUE, linkAuth, linkCredentials, travelsSafely } from './auth.ts'
 import type { ConfigFile } from './file.ts'
 import type { Registries } from './link.ts'

@@ -1,7 +1,7 @@
 /** `${NAME}`, `${NAME:-default}` and `${file:path}` inside of values: the environment and secret files. */
 import { readFile, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
-import { didYouMean } from '../core/nearest.ts'
+import { didYouMean } from '../lib/nearest.ts'
 
 export type Env = Readonly<Record<string, string | undefined>>
 /** What a reference stands for, or why it stands for nothing; `unset` when it is a variable that is not set. */

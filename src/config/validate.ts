@@ -1,6 +1,7 @@
 /** Checks values against schemas, and says in an operator's words what is wrong. */
-import { nearest, unknownName } from '../core/nearest.ts'
+
 import type { JsonSchema, Schema } from '../core/schema.ts'
+import { nearest, unknownName } from '../lib/nearest.ts'
 import { compile, type Failure } from '../validation/compile.ts'
 import { examples, type Unit } from '../validation/units.ts'
 import { type Path, samePath } from './source.ts'

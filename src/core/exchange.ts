@@ -1,11 +1,12 @@
 /** One request's life, pinned to one snapshot. */
+
+import { requestId, shortId } from '../lib/id.ts'
 import { AnswerUsage } from './answer-usage.ts'
 import type { Cancellation } from './cancel.ts'
 import type { Catalog } from './catalog.ts'
 import type { Endpoint } from './endpoint.ts'
 import { CLIENT_CLOSED, type GatewayError } from './error.ts'
 import { type Event, isContent } from './event.ts'
-import { requestId, shortId } from './id.ts'
 import type { Cost, Money, Terms } from './money.ts'
 import { type Operation, operationOf } from './operation.ts'
 import type { ChatRequest, Op, Ops } from './ops.ts'

@@ -1,6 +1,7 @@
 /** The bytes that requests may make the process keep, all together: bodies, fetched images, answers that are held. */
+
+import { Hysteresis } from '../lib/hysteresis.ts'
 import { FairShare } from './fair-share.ts'
-import { Hysteresis } from './hysteresis.ts'
 import type { Load } from './ports.ts'
 
 /** What one request may keep from the reserve; larger ones cannot take that. */

@@ -1,7 +1,8 @@
 /** Reads the error bodies of all providers, and decides what each means for failover. Never throws. */
+
+import { redactText } from '../lib/redact.ts'
 import { GatewayError } from './error.ts'
 import { isObject } from './json.ts'
-import { redactText } from './redact.ts'
 import type { Target } from './translator.ts'
 
 export interface UpstreamFault {

@@ -1,10 +1,11 @@
 /** Small pieces that several wires share. */
+
+import { PICTURE_HEAD, type PictureType, pictureType } from '../lib/image-type.ts'
 import { parseAnswer } from './answer-bounds.ts'
 import { errors, type GatewayError } from './error.ts'
 import { parseExact } from './exact.ts'
 import { isObject, type Json } from './json.ts'
 import type { FunctionCall, Message } from './ops.ts'
-import { PICTURE_HEAD, type PictureType, pictureType } from './picture.ts'
 
 /** Of base64: four characters hold three bytes. */
 const HEAD_LENGTH = (PICTURE_HEAD / 3) * 4

@@ -5,9 +5,9 @@
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
-import { Hysteresis } from '../core/hysteresis.ts'
 import type { Load, Services } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
+import { Hysteresis } from '../lib/hysteresis.ts'
 import { FairLimiter, type FairLimits, type Permit } from './fair-limiter.ts'
 
 const options = s.object({

@@ -3,7 +3,7 @@ import type { Cancellation } from '../core/cancel.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import { FairSlots } from '../core/fair-slots.ts'
 import type { Metrics } from '../core/ports.ts'
-import { timerMs } from '../core/timer.ts'
+import { timerMs } from '../lib/timer.ts'
 
 export interface FairLimits {
   /** Requests at work at the same time. */

@@ -101,7 +101,7 @@ export class HealThreads {
 /** Megabytes of a thread's heap: a text that needs more stays as it is. */
 const MAX_HEAP_MB = 128
 
-/** Runs `src/heal-thread.ts`. While it is idle, it keeps no process from ending. */
+/** Runs `src/app/heal-thread.ts`. While it is idle, it keeps no process from ending. */
 class FileThread implements HealThread {
   readonly #worker = new Worker(FILE, { resourceLimits: { maxOldGenerationSizeMb: MAX_HEAP_MB } })
   #ended = false

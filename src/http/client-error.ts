@@ -1,7 +1,7 @@
 /** Answers what the HTTP parser could not read, in the interface's shape, and closes the connection. */
 import type { Socket } from 'node:net'
 import { errorBody, errors, type GatewayError } from '../core/error.ts'
-import { requestId } from '../core/id.ts'
+import { requestId } from '../lib/id.ts'
 import { isClosing, stopListening } from './closing.ts'
 import type { InFlightRequest } from './in-flight-requests.ts'
 

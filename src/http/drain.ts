@@ -2,7 +2,7 @@
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'
-import { timerMs } from '../core/timer.ts'
+import { timerMs } from '../lib/timer.ts'
 
 /** Milliseconds. */
 export interface DrainTimes {

@@ -2,8 +2,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Codec } from '../core/codec.ts'
 import { errorBody, type GatewayError } from '../core/error.ts'
-import { requestId } from '../core/id.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
+import { requestId } from '../lib/id.ts'
 import { endLast } from './closing.ts'
 
 /** `last` ends the connection in any case. `cors` are headers that every answer at the path gets. */

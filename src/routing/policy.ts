@@ -2,9 +2,9 @@
 import type { Credential, Mapping, Provider } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { anyOf } from '../core/nearest.ts'
 import type { Denial } from '../core/policy.ts'
 import type { Target } from '../core/translator.ts'
+import { anyOf } from '../lib/nearest.ts'
 
 /** Reasons that one refusal names. */
 const MAX_REASONS = 3

@@ -1,6 +1,6 @@
 /** Takes secrets out of what is logged: by the name of a field, and by the look of a value. */
-import { MASK, maskAll } from '../core/mask.ts'
-import { isSecretName, redactText } from '../core/redact.ts'
+import { MASK, maskAll } from '../lib/mask.ts'
+import { isSecretName, redactText } from '../lib/redact.ts'
 
 const MAX_DEPTH = 6
 

@@ -2,9 +2,9 @@
 import { Client, type Dispatcher } from 'undici'
 import { errors, GatewayError } from '../core/error.ts'
 import { FairSlots } from '../core/fair-slots.ts'
-import { PICTURE_HEAD, pictureType } from '../core/picture.ts'
 import type { MediaFetcher } from '../core/ports.ts'
-import { Deadline } from '../core/timer.ts'
+import { PICTURE_HEAD, pictureType } from '../lib/image-type.ts'
+import { Deadline } from '../lib/timer.ts'
 import { guardedConnector, nameServers, type Resolve } from './guard.ts'
 
 const TOTAL_MS = 10_000

@@ -1,7 +1,7 @@
 /** Keeps the credential of a request out of its answer, whatever part of it the provider repeats it in. */
 import type { GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
-import { MASK, type Mask, PiecewiseMask } from '../core/mask.ts'
+import { MASK, type Mask, PiecewiseMask } from '../lib/mask.ts'
 
 /** The same error without the credential. */
 export function maskedError(error: GatewayError, mask: Mask): GatewayError {

@@ -1,8 +1,8 @@
 /** How the gateway shows its credential to a provider: one named strategy per `auth.scheme`. */
 import type { Auth, Credential, Provider } from '../core/catalog.ts'
-import { type Mask, maskOf } from '../core/mask.ts'
-import { isSecretName } from '../core/redact.ts'
 import type { Target, WireRequest } from '../core/translator.ts'
+import { type Mask, maskOf } from '../lib/mask.ts'
+import { isSecretName } from '../lib/redact.ts'
 import { findAwsKeys } from './auth/aws-default.ts'
 import { awsSigv4 } from './auth/aws-sigv4.ts'
 import { findGcpToken } from './auth/gcp-default.ts'

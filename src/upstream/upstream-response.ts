@@ -2,7 +2,7 @@
 import type { Dispatcher } from 'undici'
 import type { Cancellation } from '../core/cancel.ts'
 import { CLIENT_CLOSED, errors, type GatewayError } from '../core/error.ts'
-import { timerMs } from '../core/timer.ts'
+import { timerMs } from '../lib/timer.ts'
 import { ChunkQueue, type Taken } from './chunk-queue.ts'
 import type { InFlightCount } from './in-flight-count.ts'
 import { LINGER_BYTES, LINGER_MS, type Lingering } from './linger.ts'

@@ -1,7 +1,7 @@
 /** The place of one worker: who sits there serves until it ends, and then another one takes it. */
 import cluster, { type Worker } from 'node:cluster'
 import type { Log } from '../core/ports.ts'
-import { timerMs } from '../core/timer.ts'
+import { timerMs } from '../lib/timer.ts'
 import type { LeaseServer } from '../stores/workers/lease-server.ts'
 import { Channel } from './channel.ts'
 import type { PrimaryCalls, WorkerCalls, WorkerInit } from './protocol.ts'

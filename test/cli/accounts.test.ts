@@ -1,12 +1,12 @@
 /** `gatewayctl` orgs, projects, members, keys, credits, plans, usage and audit, on stores as a gateway has them. */
 import t, { type Test } from 'tap'
 import { adminListener } from '../../src/admin/server.ts'
+import { OrganizationPolicies, policyAdmin } from '../../src/app/policies.ts'
 import { run } from '../../src/cli/program.ts'
 import { linkPlans, plansEntry } from '../../src/config/plans.ts'
 import { check } from '../../src/config/validate.ts'
 import type { Log, Principal } from '../../src/core/ports.ts'
 import { s } from '../../src/core/schema.ts'
-import { OrganizationPolicies, policyAdmin } from '../../src/policies.ts'
 import { Keyring } from '../../src/stores/keyring.ts'
 import { openStores } from '../../src/stores/sqlite/index.ts'
 import { fakeContext, TOKEN } from '../admin/fake.ts'

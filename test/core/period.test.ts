@@ -1,7 +1,7 @@
 /** Periods as clocks on walls show them, over days that are shorter or longer than others; and billing months. */
 import fc from 'fast-check'
 import t from 'tap'
-import { cycleOf, isZone, periods, spanOf } from '../../src/core/period.ts'
+import { cycleOf, isZone, periods, spanOf } from '../../src/lib/period.ts'
 
 /** The same cases on every run. */
 fc.configureGlobal({ seed: 20261120 })

@@ -1,10 +1,10 @@
 /** Every route as it is shipped: what costs money asks who pays, counts, reserves and charges. */
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
+import { Registry } from '../../src/app/registry.ts'
 import { link } from '../../src/config/link.ts'
 import { loadFiles } from '../../src/config/load.ts'
 import type { Services } from '../../src/core/ports.ts'
-import { Registry } from '../../src/registry.ts'
 
 const path = fileURLToPath(new URL('../../config/gateway.yaml', import.meta.url))
 const env = { GATEWAY_DEMO_URL: 'http://127.0.0.1:9' }

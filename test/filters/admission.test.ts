@@ -4,10 +4,10 @@ import { Cancellation } from '../../src/core/cancel.ts'
 import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { Reply } from '../../src/core/filter.ts'
-import { Hysteresis } from '../../src/core/hysteresis.ts'
 import type { Services } from '../../src/core/ports.ts'
 import { admission } from '../../src/filters/admission.ts'
 import { FairLimiter, type FairLimits, type Permit } from '../../src/filters/fair-limiter.ts'
+import { Hysteresis } from '../../src/lib/hysteresis.ts'
 import { eventsOf, exchange, principal } from '../core/kit.ts'
 
 const reply = (): Reply => ({ status: 200, headers: [], events: eventsOf() })

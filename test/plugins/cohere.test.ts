@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { plugin } from '../../plugins/cohere.ts'
-import { Registry } from '../../src/registry.ts'
+import { Registry } from '../../src/app/registry.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import {
   anyMessages,

@@ -5,7 +5,7 @@
 import t from 'tap'
 import { wireId } from '../../plugins/mistral/tool-id.ts'
 import { plugin } from '../../plugins/mistral.ts'
-import { Registry } from '../../src/registry.ts'
+import { Registry } from '../../src/app/registry.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import {
   anyMessages,

@@ -1,11 +1,11 @@
 /** Organizations' policies as a whole gateway puts them together: what is opened when, and what the operator may add. */
 import t, { type Test } from 'tap'
+import { OrganizationPolicies, policyAdmin } from '../../src/app/policies.ts'
 import type { Catalog, Provider } from '../../src/core/catalog.ts'
 import { noDemands } from '../../src/core/compliance.ts'
 import { GatewayError } from '../../src/core/error.ts'
 import type { Caller, Policy } from '../../src/core/policy.ts'
 import type { Log } from '../../src/core/ports.ts'
-import { OrganizationPolicies, policyAdmin } from '../../src/policies.ts'
 import { Keyring } from '../../src/stores/keyring.ts'
 import { keyFile } from '../../src/stores/sqlite/index.ts'
 import { fakeRegistries } from '../config/kit.ts'

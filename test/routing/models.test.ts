@@ -1,12 +1,12 @@
 /** The catalogue that clients see: the shipped one in the shape of interface 2.9, and what its filters leave. */
 import t from 'tap'
+import { Registry } from '../../src/app/registry.ts'
 import { linkCatalog } from '../../src/config/catalog.ts'
 import { loadFiles } from '../../src/config/load.ts'
 import type { Catalog, Mapping, Model } from '../../src/core/catalog.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { Reply } from '../../src/core/filter.ts'
 import { models } from '../../src/endpoints/models.ts'
-import { Registry } from '../../src/registry.ts'
 import { exchange, listingOf } from '../core/kit.ts'
 import { flat, rates } from '../core/prices.ts'
 import { silent, target } from '../plugins/wire-kit.ts'

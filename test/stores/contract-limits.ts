@@ -1,8 +1,8 @@
 /** What every ledger must do about limits of keys and members, coding plans, and callers who pay for themselves. */
 import { createHash } from 'node:crypto'
 import type { Test } from 'tap'
-import { stampOf } from '../../src/core/id.ts'
 import type { Allowance, Hold, HoldRequest, LimitInput, Principal } from '../../src/core/ports.ts'
+import { stampOf } from '../../src/lib/id.ts'
 import { HOUR, identity, NOON, rowOf, type Subject } from './subject.ts'
 
 type Make = (t: Test) => Subject

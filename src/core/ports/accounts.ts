@@ -3,8 +3,9 @@
  * their id or their name (a member by its address); names are resolved when the change is made. Everything rejects
  * with a GatewayError: 404 for what is not there, 400 for what cannot be, 503 when the store fails.
  */
+
+import type { Period } from '../../lib/period.ts'
 import type { Money } from '../money.ts'
-import type { Period } from '../period.ts'
 import type { PlanName } from '../plan.ts'
 import type { KeyKind, PlanState, ProjectMode, Role } from './keys.ts'
 

@@ -1,6 +1,7 @@
 /** Who calls, and what it may spend. */
+
+import type { Period } from '../../lib/period.ts'
 import type { Money } from '../money.ts'
-import type { Period } from '../period.ts'
 import type { PlanName } from '../plan.ts'
 
 export type KeyKind = 'key' | 'publishable' | 'session'

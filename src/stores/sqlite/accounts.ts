@@ -1,8 +1,8 @@
 /** The first start, and API keys, as the operator changes them. */
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
-import { shortId } from '../../core/id.ts'
 import type { AccountStore, Actor, KeyChanges, KeyKind, KeyRecord, NewKey, Page } from '../../core/ports.ts'
+import { shortId } from '../../lib/id.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import { Limits } from './limits.ts'
 import type { Sqlite } from './open.ts'

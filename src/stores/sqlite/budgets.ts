@@ -1,8 +1,8 @@
 /** What is spent and held of the limits of keys and members: one row each, read and written once per transaction. */
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
-import { type Period, type Span, spanOf } from '../../core/period.ts'
 import type { Budget, BudgetState, Exhausted } from '../../core/ports.ts'
+import { type Period, type Span, spanOf } from '../../lib/period.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
 

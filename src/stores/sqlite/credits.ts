@@ -1,9 +1,9 @@
 /** Payments and discounts, as the operator books them. */
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
-import { shortId } from '../../core/id.ts'
 import { formatMoney, type Money } from '../../core/money.ts'
 import type { Actor, CreditInput, CreditStore, DiscountRecord, LedgerEntry } from '../../core/ports.ts'
+import { shortId } from '../../lib/id.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Named } from './name-resolver.ts'
 import type { Sqlite } from './open.ts'

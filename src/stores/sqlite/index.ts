@@ -10,7 +10,7 @@ import type {
   SessionStore,
   UsageStore,
 } from '../../core/ports.ts'
-import { warn as emitWarning } from '../../core/warn.ts'
+import { warn as emitWarning } from '../../lib/warn.ts'
 import { Keyring } from '../keyring.ts'
 import { SqliteAccounts } from './accounts.ts'
 import { AuditedTransaction, SqliteAudit } from './audited-transaction.ts'

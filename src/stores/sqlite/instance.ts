@@ -1,7 +1,7 @@
 /** Which process a hold belongs to, and whether that process is still there. */
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
-import { shortId } from '../../core/id.ts'
+import { shortId } from '../../lib/id.ts'
 
 /** One opened store of one process. */
 export interface Instance {

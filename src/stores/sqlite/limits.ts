@@ -1,10 +1,10 @@
 /** Limits of what may be spent, as they are set. What is spent of them is kept by `budgets.ts`. */
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
-import { shortId, stampOf } from '../../core/id.ts'
 import type { Money } from '../../core/money.ts'
-import { isZone, spanOf } from '../../core/period.ts'
 import type { Budget, LimitChange, LimitInput, LimitRecord } from '../../core/ports.ts'
+import { shortId, stampOf } from '../../lib/id.ts'
+import { isZone, spanOf } from '../../lib/period.ts'
 import { BudgetReader } from './budgets.ts'
 import type { Sqlite } from './open.ts'
 import { hourOf } from './requests.ts'

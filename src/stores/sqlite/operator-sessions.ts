@@ -1,8 +1,8 @@
 /** Sessions of the operator: one request at a time may be made in a project without a key of it. */
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
-import { shortId } from '../../core/id.ts'
 import type { Actor, OperatorSession, OperatorSessionStore } from '../../core/ports.ts'
+import { shortId } from '../../lib/id.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import type { ProjectPlace } from './name-resolver.ts'
 import type { Sqlite } from './open.ts'

@@ -1,9 +1,9 @@
 /** Organizations, as the operator changes them. */
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
-import { shortId } from '../../core/id.ts'
 import type { PlanName } from '../../core/plan.ts'
 import type { Actor, OrganizationChanges, OrganizationRecord, OrganizationStore, Page } from '../../core/ports.ts'
+import { shortId } from '../../lib/id.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Sqlite } from './open.ts'
 import { type PageRow, pageOf } from './page.ts'

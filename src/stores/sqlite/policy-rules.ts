@@ -1,10 +1,10 @@
 /** Rules of organizations, members and keys, as the operator changes them. */
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
-import { shortId } from '../../core/id.ts'
 import type { RuleType, RuleValue } from '../../core/policy.ts'
 import type { Actor, Page, RuleRecord, RuleScope, RuleStore } from '../../core/ports.ts'
 import { ruleValue } from '../../core/rule-value.ts'
+import { shortId } from '../../lib/id.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Sqlite } from './open.ts'
 import { type PageRow, pageOf } from './page.ts'

@@ -1,7 +1,6 @@
 /** Provider keys of organizations: kept under a master key, and never read but to be used. */
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
-import { shortId } from '../../core/id.ts'
 import type {
   Actor,
   NewProviderKey,
@@ -11,6 +10,7 @@ import type {
   ProviderKeyStore,
   Reencryption,
 } from '../../core/ports.ts'
+import { shortId } from '../../lib/id.ts'
 import { type Keyring, KeyringError, placeOf } from '../keyring.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import { Limits } from './limits.ts'

@@ -1,6 +1,6 @@
 /** Drops request rows that are too old, and remembers what they added up to; ledger and hourly sums stay. */
 import type { Statement } from 'better-sqlite3'
-import { stampOf } from '../../core/id.ts'
+import { stampOf } from '../../lib/id.ts'
 import type { Sqlite } from './open.ts'
 import type { Writer } from './writer.ts'
 

@@ -1,8 +1,8 @@
 /** Sessions of end users, which keys begin. They are no changes of an operator's: no line of the audit log is theirs. */
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
-import { shortId } from '../../core/id.ts'
 import type { SessionInput, SessionStore } from '../../core/ports.ts'
+import { shortId } from '../../lib/id.ts'
 import { Limits } from './limits.ts'
 import type { Sqlite } from './open.ts'
 import { newSecret } from './secret.ts'

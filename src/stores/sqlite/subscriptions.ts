@@ -1,9 +1,9 @@
 /** What is used and held of the allowances of coding plans: one row each, read and written once per transaction. */
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
-import { cycleOf } from '../../core/period.ts'
 import type { PlanName } from '../../core/plan.ts'
 import type { Allowance, Exhausted, Funds, PlanState } from '../../core/ports.ts'
+import { cycleOf } from '../../lib/period.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
 

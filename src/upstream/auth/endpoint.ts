@@ -1,8 +1,8 @@
 /** Asks the endpoints that give credentials: tokens of an OAuth server, keys of a machine's own metadata. */
 import { Agent } from 'undici'
 import { errors, type GatewayError } from '../../core/error.ts'
-import { Deadline } from '../../core/timer.ts'
 import { redact, upstreamError } from '../../core/upstream-error.ts'
+import { Deadline } from '../../lib/timer.ts'
 import type { Grant } from './access-token.ts'
 
 const MAX_ANSWER_BYTES = 64 * 1024

@@ -1,7 +1,7 @@
 /** Waiting for what several requests share: one of them may be over before it comes. */
 import type { Cancellation } from '../../core/cancel.ts'
 import { errors, type GatewayError } from '../../core/error.ts'
-import { timerMs } from '../../core/timer.ts'
+import { timerMs } from '../../lib/timer.ts'
 
 /** What `promise` gives; rejects when the exchange ends before, or when `ms`, what remains of its time, are over. */
 export function waitFor<T>(promise: Promise<T>, ms: number, signal: Cancellation): Promise<T> {

@@ -1,9 +1,9 @@
 /** Leads the workers of a gateway: `server.workers` above 1. */
 import { fileURLToPath } from 'node:url'
-import { processState, type ServingMode } from './front.ts'
-import { type Components, drainTimes } from './parts.ts'
-import { countersOf, exposition, type MetricFamily, merge } from './telemetry/merge.ts'
-import { Pool } from './workers/pool.ts'
+import { countersOf, exposition, type MetricFamily, merge } from '../telemetry/merge.ts'
+import { Pool } from '../workers/pool.ts'
+import { type Components, drainTimes } from './components.ts'
+import { processState, type ServingMode } from './serving.ts'
 
 /** Bundled beside this module. */
 const ENTRY = fileURLToPath(new URL('./worker.js', import.meta.url))

@@ -1,10 +1,18 @@
 /** One worker of a gateway: serves the public port that it shares with others, as the primary tells it. */
 import cluster from 'node:cluster'
-import { ConfigError } from './config/error.ts'
-import { type ConfigFiles, revived } from './config/load.ts'
-import type { Log } from './core/ports.ts'
-import { DEMO_URL } from './demo/address.ts'
-import { tuneHeap } from './heap.ts'
+import { ConfigError } from '../config/error.ts'
+import { type ConfigFiles, revived } from '../config/load.ts'
+import type { Log } from '../core/ports.ts'
+import { DEMO_URL } from '../demo/address.ts'
+import { explainRoute } from '../routing/explain.ts'
+import { MemoryCircuits } from '../stores/memory/circuits.ts'
+import { MemoryPins } from '../stores/memory/pins.ts'
+import { SharedPins } from '../stores/workers/affinity.ts'
+import { SharedCircuits } from '../stores/workers/circuits.ts'
+import { LeasedCounters } from '../stores/workers/counters.ts'
+import { createLog, logLevel } from '../telemetry/log.ts'
+import { Channel } from '../workers/channel.ts'
+import type { PrimaryCalls, WorkerCalls } from '../workers/protocol.ts'
 import {
   type CleanupStack,
   type Components,
@@ -14,16 +22,8 @@ import {
   sweepRegularly,
   warmUp,
   withCleanup,
-} from './parts.ts'
-import { explainRoute } from './routing/explain.ts'
-import { MemoryCircuits } from './stores/memory/circuits.ts'
-import { MemoryPins } from './stores/memory/pins.ts'
-import { SharedPins } from './stores/workers/affinity.ts'
-import { SharedCircuits } from './stores/workers/circuits.ts'
-import { LeasedCounters } from './stores/workers/counters.ts'
-import { createLog, logLevel } from './telemetry/log.ts'
-import { Channel } from './workers/channel.ts'
-import type { PrimaryCalls, WorkerCalls } from './workers/protocol.ts'
+} from './components.ts'
+import { tuneHeap } from './v8-flags.ts'
 
 const FAILED = 1
 /** After everything was closed. */

@@ -1,8 +1,8 @@
 /** What the gateway says on the terminal: how it started, and why it did not. */
 import { dirname } from 'node:path'
-import { ConfigError } from './config/error.ts'
-import { type Located, PACKAGE } from './config/locate.ts'
-import { isAbsent, isLive } from './core/offer.ts'
+import { ConfigError } from '../config/error.ts'
+import { type Located, PACKAGE } from '../config/locate.ts'
+import { isAbsent, isLive } from '../core/offer.ts'
 import type { Gateway } from './gateway.ts'
 import { version } from './version.ts'
 

@@ -1,10 +1,10 @@
 /** Checks configuration files with the loader that the gateway uses, without opening a store or a port. */
 import { dirname, resolve } from 'node:path'
-import { link } from './config/link.ts'
-import { loadFiles, loadGateway } from './config/load.ts'
-import { offerOf } from './core/offer.ts'
-import type { Services } from './core/ports.ts'
-import { DEMO_URL } from './demo/address.ts'
+import { link } from '../config/link.ts'
+import { loadFiles, loadGateway } from '../config/load.ts'
+import { offerOf } from '../core/offer.ts'
+import type { Services } from '../core/ports.ts'
+import { DEMO_URL } from '../demo/address.ts'
 import { Registry } from './registry.ts'
 
 export interface CheckSummary {

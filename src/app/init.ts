@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
-import { PACKAGE } from './config/locate.ts'
+import { PACKAGE } from '../config/locate.ts'
 
 const FOLDERS = ['config', 'providers.d']
 

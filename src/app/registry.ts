@@ -5,20 +5,20 @@ import { readdir, readFile } from 'node:fs/promises'
 import { register } from 'node:module'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { plugin as anthropic } from '../plugins/anthropic.ts'
-import { plugin as bedrock } from '../plugins/bedrock.ts'
-import { plugin as cohere } from '../plugins/cohere.ts'
-import { plugin as gemini } from '../plugins/gemini.ts'
-import { plugin as jina } from '../plugins/jina.ts'
-import { plugin as mistral } from '../plugins/mistral.ts'
-import { plugin as openai } from '../plugins/openai.ts'
-import { plugin as openaiResponses } from '../plugins/openai-responses.ts'
-import { plugin as voyage } from '../plugins/voyage.ts'
-import type { Endpoint } from './core/endpoint.ts'
-import type { FilterFactory } from './core/filter.ts'
-import type { LoadedModule, Plugin, Translator } from './core/translator.ts'
-import { endpoints } from './endpoints/index.ts'
-import { filters } from './filters/index.ts'
+import { plugin as anthropic } from '../../plugins/anthropic.ts'
+import { plugin as bedrock } from '../../plugins/bedrock.ts'
+import { plugin as cohere } from '../../plugins/cohere.ts'
+import { plugin as gemini } from '../../plugins/gemini.ts'
+import { plugin as jina } from '../../plugins/jina.ts'
+import { plugin as mistral } from '../../plugins/mistral.ts'
+import { plugin as openai } from '../../plugins/openai.ts'
+import { plugin as openaiResponses } from '../../plugins/openai-responses.ts'
+import { plugin as voyage } from '../../plugins/voyage.ts'
+import type { Endpoint } from '../core/endpoint.ts'
+import type { FilterFactory } from '../core/filter.ts'
+import type { LoadedModule, Plugin, Translator } from '../core/translator.ts'
+import { endpoints } from '../endpoints/index.ts'
+import { filters } from '../filters/index.ts'
 
 const OWN_PLUGINS: Record<string, Plugin> = {
   openai,
@@ -64,7 +64,7 @@ export class Registry {
     const isStale = await Promise.all(modules.map(async one => (await textOf(one.path)) !== one.source))
     const stale = modules.filter((_, index) => isStale[index])
     if (stale.length > 0) {
-      register('./kept-modules.js', import.meta.url, { data: stale.map(one => [addressOf(one), one.source]) })
+      register('./plugin-loader-hooks.js', import.meta.url, { data: stale.map(one => [addressOf(one), one.source]) })
     }
     for (const module of modules) await this.#import(module)
   }

@@ -1,7 +1,7 @@
 /** Who serves the public port: this process, or workers that it leads. */
-import type { AdminContext } from './admin/context.ts'
-import { type Components, drainTimes, listenerOf, warmUp } from './parts.ts'
-import { explainRoute } from './routing/explain.ts'
+import type { AdminContext } from '../admin/context.ts'
+import { explainRoute } from '../routing/explain.ts'
+import { type Components, drainTimes, listenerOf, warmUp } from './components.ts'
 import { version } from './version.ts'
 
 export interface ServingMode extends Pick<AdminContext, 'explainRoute' | 'metrics' | 'state'> {

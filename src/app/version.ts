@@ -1,0 +1,7 @@
+/** The version of the package. */
+import { readFileSync } from 'node:fs'
+
+/** Two levels above `src/app`, and above `dist/src`, which the bundle is in. */
+const FILE = new URL('../../package.json', import.meta.url)
+
+export const { version } = JSON.parse(readFileSync(FILE, 'utf8')) as { readonly version: string }
