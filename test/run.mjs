@@ -30,7 +30,7 @@ const { values, positionals } = parseArgs({
     /** One more than cores: many tests wait for most of their time. */
     jobs: { type: 'string', default: String(availableParallelism() + 1) },
     /** Seconds that a file may take. */
-    timeout: { type: 'string', default: '120' },
+    timeout: { type: 'string', default: '300' },
     record: { type: 'boolean', default: false },
     /** Prints all that tests say. */
     verbose: { type: 'boolean', default: false },

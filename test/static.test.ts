@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import ts from 'typescript'
+import { cpuMs } from './helpers/cpu.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
 const files = ['src', 'plugins'].flatMap(folder =>
@@ -111,9 +112,7 @@ t.test('MF-19 no pattern takes long over any text', async t => {
       const long = `${words[0] ?? ''}${unit.repeat(SIZE / unit.length)}\0`
       const times: number[] = []
       while (times.length < TRIES && !times.some(ms => ms < MAX_MS)) {
-        const start = performance.now()
-        pattern.test(long)
-        times.push(performance.now() - start)
+        times.push(cpuMs(() => pattern.test(long)))
       }
       return Math.min(...times) >= MAX_MS
     })

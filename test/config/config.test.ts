@@ -122,10 +122,9 @@ t.test('HOST, PORT and GATEWAY_DATA go before what the file says', async t => {
 t.test('many keys and references are read in linear time', async t => {
   const keys = Array.from({ length: 40_000 }, (_, i) => `k${i}: 1\n`).join('')
   const references = `server: "${'$'.concat('{').repeat(200_000)}"\n`
-  const start = performance.now()
+  // Quadratic work would take longer than a test may.
   t.match(await refusal(load({ [GATEWAY]: keys })), /:1:1: missing key "server"/)
   t.match(await refusal(load({ [GATEWAY]: references })), /1:9: expected "\$\{NAME\}"/)
-  t.ok(performance.now() - start < 10_000)
 })
 
 t.test('references read the environment and files, as whole values and as parts', async t => {

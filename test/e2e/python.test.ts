@@ -11,10 +11,10 @@ import { type Step, startUpstream } from '../helpers/upstream.ts'
 import { wires as allWires, manifestOf } from './matrix/wires.ts'
 
 const installer = fileURLToPath(new URL('../python/install.mjs', import.meta.url))
-/** Tap gives this file 120 s. */
-const { status, stdout, stderr } = spawnSync(process.execPath, [installer], { encoding: 'utf8', timeout: 90_000 })
+/** The runner gives this file 300 s. */
+const { status, stdout, stderr } = spawnSync(process.execPath, [installer], { encoding: 'utf8', timeout: 270_000 })
 if (status !== 0) {
-  t.plan(0, `the Python clients are missing: ${stderr.trim() || 'their installation took longer than 90 s'}`)
+  t.plan(0, `the Python clients are missing: ${stderr.trim() || 'their installation took longer than 270 s'}`)
   process.exit()
 }
 

@@ -10,6 +10,7 @@ import { route } from '../../src/filters/route.ts'
 import { OutlierDetector } from '../../src/routing/outlier-detector.ts'
 import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
 import { principal } from '../core/kit.ts'
+import { settlesInTurns } from '../helpers/cpu.ts'
 import { asking, catalogOf, credential, Memory, type Offer, priced, provider, settingsOf } from '../routing/kit.ts'
 
 /** What an attempt meets, by the key of its credential: an error, or an answer. */
@@ -231,9 +232,9 @@ t.test('UF-09 whoever asks for time is given it, five minutes at most', async t 
   for (const [failure, key, ms] of rows) {
     const { memory, ask, asked, world } = filterOf()
     world.a = failure
-    const started = performance.now()
-    t.equal(codeOf(await ask(asking(row('a', 'b')))), 200)
-    t.ok(performance.now() - started < 1000, 'nobody waits for it')
+    const answered = ask(asking(row('a', 'b')))
+    t.ok(await settlesInTurns(answered), 'nobody waits for it')
+    t.equal(codeOf(await answered), 200)
     t.equal(memory.circuits.openMs(key), ms)
     await ask(asking(row('a', 'b')))
     t.strictSame(asked, ms > 0 ? ['b'] : ['a', 'b'])

@@ -8,10 +8,14 @@ import { obey } from './obey.ts'
 export type Order =
   /** Asks for `count` holds at once; answers how many were granted. */
   | { do: 'hold'; path: string; principal: Principal; name: string; amount: string; count: number }
-  /** Takes the write lock; answers when it has it, and again when it has let go. */
-  | { do: 'lock'; path: string; ms: number }
+  /** Takes the write lock; answers when it has it, and after `ms` again, when it has let go. */
+  | { do: 'lock'; path: string; ms?: number }
+  /** Lets go of the lock that has no `ms`. */
+  | { do: 'release' }
   /** Opens the store, which migrates it; answers whether that worked. */
   | { do: 'open'; path: string }
+
+let release = (): unknown => 'nothing is locked'
 
 async function run(order: Order): Promise<unknown> {
   switch (order.do) {
@@ -31,13 +35,16 @@ async function run(order: Order): Promise<unknown> {
     case 'lock': {
       const db = new Database(order.path)
       db.exec('BEGIN IMMEDIATE')
-      setTimeout(() => {
+      release = () => {
         db.exec('COMMIT')
         db.close()
-        process.send?.('released')
-      }, order.ms)
+        return 'released'
+      }
+      if (order.ms !== undefined) setTimeout(() => process.send?.(release()), order.ms)
       return 'locked'
     }
+    case 'release':
+      return release()
     case 'open':
       await openStores(order.path).close()
       return 'opened'

@@ -1,16 +1,18 @@
 /** Ten thousand organizations with ten keys each: finding a key stays cheap, and so does starting. */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
-import t from 'tap'
+import t, { type Test } from 'tap'
+import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { openStores } from '../../src/stores/sqlite/index.ts'
 import { SqliteKeys } from '../../src/stores/sqlite/keys.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
+import { cpuMs } from '../helpers/cpu.ts'
 import { temporaryFolder } from './subject.ts'
 
 const ORGANIZATIONS = 10_000
 const KEYS = 10
-const MAX_MICROSECONDS = 20
-const ROUNDS = 9
+/** Ten thousand rows and more: none of these may be read from beginning to end. */
+const LARGE = /^(?:SCAN (?:keys|projects|organizations)\b|SEARCH (?:keys|projects|organizations)$)/
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
 
 const path = join(temporaryFolder(t), 'gateway.db')
@@ -39,54 +41,74 @@ t.before(() => {
   db.close()
 })
 
-/** Each of `found`, in microseconds, sorted. */
-function timed(hashes: readonly string[], find: (hash: string) => unknown): number[] {
-  const took: number[] = []
-  for (const hash of hashes) {
-    const start = performance.now()
-    if (find(hash) === undefined) throw new Error('a key was not found')
-    took.push((performance.now() - start) * 1000)
+/** Notes in `executed` the SQL of what statements run that are prepared while `t` does. */
+function watch(t: Test, executed: string[]): void {
+  const { prepare } = Database.prototype
+  const watched = function (this: Sqlite, sql: string) {
+    const statement = prepare.call(this, sql)
+    for (const name of ['get', 'all', 'run', 'iterate'] as const) {
+      const method = statement[name] as (...values: unknown[]) => unknown
+      const noting = (...values: unknown[]) => {
+        executed.push(sql)
+        return method.apply(statement, values)
+      }
+      Object.defineProperty(statement, name, { value: noting })
+    }
+    return statement
   }
-  return took.sort((a, b) => a - b)
+  t.intercept(Database.prototype, 'prepare', { value: watched })
 }
-const median = (sorted: readonly number[]): number => sorted[Math.floor(sorted.length / 2)]!
 
-t.test('a key is found in under 20 microseconds, in memory or not', async t => {
-  const db = openDatabase(path)
-  t.teardown(() => db.close())
-  // Far apart, so that neither the cache of keys nor the pages of those before help.
-  const scattered = Array.from({ length: 20_000 }, (_, i) => hashes[(i * 7919) % hashes.length]!)
-  // The best of some rounds, because a machine that is busy with other things is not judged here.
-  const round = () => {
-    const keys = new SqliteKeys(db)
-    return { keys, took: timed(scattered, hash => keys.find(hash)) }
+/** What of the plans of these statements reads a large table from beginning to end. */
+function scans(statements: Iterable<string>): string[] {
+  const db = new Database(path)
+  const found: string[] = []
+  for (const sql of new Set(statements)) {
+    if (!/^\s*(?:SELECT|WITH|UPDATE|DELETE|INSERT)/i.test(sql)) continue
+    const plan = db.prepare(`EXPLAIN QUERY PLAN ${sql}`)
+    const names = [...sql.matchAll(/[@:$](\w+)/g)].map(match => [match[1]!, null])
+    const marks = sql.match(/\?/g)?.map(() => null) ?? []
+    const rows = plan.all(...marks, ...(names.length > 0 ? [Object.fromEntries(names)] : [])) as { detail: string }[]
+    found.push(...rows.filter(({ detail }) => LARGE.test(detail)).map(({ detail }) => `${detail}: ${sql}`))
   }
-  let best = round()
-  for (let more = 0; more < ROUNDS && median(best.took) >= MAX_MICROSECONDS; more++) {
-    const next = round()
-    if (median(next.took) < median(best.took)) best = next
-  }
-  const { keys, took: cold } = best
-  t.comment(`read: p50 ${median(cold).toFixed(1)} µs, p99 ${cold[19_800]!.toFixed(1)} µs`)
-  // On a slow machine the row alone takes its time.
-  const row = db.prepare('SELECT * FROM keys WHERE hash = ?')
-  const alone = median(timed(scattered, hash => row.get(hash)))
-  t.comment(`its row alone: p50 ${alone.toFixed(1)} µs`)
-  const most = Math.max(MAX_MICROSECONDS, 3 * alone)
-  t.ok(median(cold) < most, `${median(cold)} µs from the file, of ${most} µs`)
-  const few = scattered.slice(-1000)
-  const warm = timed([...few, ...few, ...few, ...few], hash => keys.find(hash))
-  t.comment(`known: p50 ${median(warm).toFixed(2)} µs`)
-  t.ok(median(warm) < MAX_MICROSECONDS, `${median(warm)} µs from memory`)
+  db.close()
+  return found
+}
+
+t.test('the plans of statements tell which of them read a large table', async t => {
+  t.strictSame(scans(['SELECT id FROM keys WHERE hash = ?']), [])
+  t.equal(scans(['SELECT max(name) FROM keys', 'SELECT name FROM projects']).length, 2)
 })
 
-t.test('the stores open in much less than a second', async t => {
-  const start = performance.now()
+t.test('a key is found by two rows, without a look at any other, and from memory by none', async t => {
+  const executed: string[] = []
+  watch(t, executed)
+  const db = openDatabase(path)
+  t.teardown(() => db.close())
+  const keys = new SqliteKeys(db)
+  keys.find(hashes[0]!)
+  executed.length = 0
+  // Far apart, so that neither the cache of keys nor the projects of those before help.
+  const scattered = Array.from({ length: 1000 }, (_, i) => hashes[(i * 7919) % hashes.length]!)
+  const took = cpuMs(() => {
+    for (const hash of scattered) if (!keys.find(hash)) throw new Error('a key was not found')
+  })
+  t.comment(`a key is read in ${took.toFixed(1)} us of CPU`)
+  const reads = () => executed.filter(sql => /FROM/.test(sql)).length
+  t.ok(reads() <= 2 * scattered.length, `${reads()} statements`)
+  t.strictSame(scans(executed), [])
+  executed.length = 0
+  for (const hash of scattered) keys.find(hash)
+  t.equal(reads(), 0, 'from memory')
+})
+
+t.test('the stores open without a look at all keys, projects or organizations', async t => {
+  const executed: string[] = []
+  watch(t, executed)
   const stores = openStores(path)
-  await stores.ledger.recover()
-  const took = performance.now() - start
   t.teardown(() => stores.close())
-  t.comment(`open: ${took.toFixed(0)} ms`)
-  t.ok(took < 700, `${took} ms`)
+  await stores.ledger.recover()
+  t.ok(executed.length > 0 && executed.length < 200, `${executed.length} statements`)
+  t.strictSame(scans(executed), [])
   t.equal((await stores.accounts.listKeys('project-77')).length, KEYS)
 })

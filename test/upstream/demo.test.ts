@@ -91,8 +91,6 @@ t.test('a schema that refers to itself is sampled in bounds of depth and size', 
     return { $ref: '#/$defs/x', $defs: { x: { properties: Object.fromEntries(properties) } } }
   }
   t.match(sample(recursive(1), 'x'), { p0: { p0: { p0: {} } } })
-  const start = performance.now()
   t.ok(JSON.stringify(sample(recursive(100), 'x')).length < 1_000_000)
-  t.ok(performance.now() - start < 1000)
   t.equal(sample({ $ref: '#/$defs/x', $defs: { x: { $ref: '#/$defs/x' } } }, 'x'), null)
 })

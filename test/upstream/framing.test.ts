@@ -9,6 +9,7 @@ import { JsonFraming } from '../../src/upstream/framing/json.ts'
 import { SseFraming } from '../../src/upstream/framing/sse.ts'
 import { retryAfterMs } from '../../src/upstream/retry-after.ts'
 import { thrown } from '../core/kit.ts'
+import { cpuMs } from '../helpers/cpu.ts'
 
 /** The same cases on every run. */
 fc.configureGlobal({ seed: 20261120 })
@@ -94,13 +95,15 @@ t.test('SF-07 however a stream is cut into chunks, its frames are the same', asy
 
 t.test('S16 a long line is read in linear time, up to 32 MiB', async t => {
   const chunk = Buffer.alloc(16 * 1024, 'x')
-  const start = performance.now()
   const framing = new SseFraming()
-  framing.push(Buffer.from('data: '))
-  for (let size = 0; size < 5_000_000; size += chunk.length) framing.push(chunk)
-  const [frame] = framing.push(Buffer.from('\n\n'))
-  t.equal(frame?.data.length, Math.ceil(5_000_000 / chunk.length) * chunk.length)
-  t.ok(performance.now() - start < 1000)
+  let data: string | undefined
+  const took = cpuMs(() => {
+    framing.push(Buffer.from('data: '))
+    for (let size = 0; size < 5_000_000; size += chunk.length) framing.push(chunk)
+    data = framing.push(Buffer.from('\n\n'))[0]?.data as string
+  })
+  t.equal(data?.length, Math.ceil(5_000_000 / chunk.length) * chunk.length)
+  t.ok(took < 1000, `${took} ms of CPU`)
 
   const mebibyte = Buffer.alloc(1024 * 1024, 'x')
   const lines = Buffer.concat([Buffer.from('data: '), mebibyte.subarray(7), Buffer.from('\n')])
