@@ -1,5 +1,5 @@
 /**
- * What the wires cannot do: the one source of the support table in the README. Whatever does not stand here, every wire
+ * What the wires cannot do: the one source of the support table in `docs/wires.md`. Whatever does not stand here, every wire
  * must do alike.
  */
 import { cases, countsOf } from './cases.ts'
