@@ -39,7 +39,7 @@ async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
   }
 }
 
-type Blame = Record<'param' | 'code', string | null>
+type ErrorFields = Record<'param' | 'code', string | null>
 
 const routes: Readonly<Record<string, (res: ServerResponse, body: unknown) => void>> = {
   '/v1/chat/completions'(res, body) {
@@ -55,7 +55,7 @@ function refuse(
   res: ServerResponse,
   status: number,
   message: string,
-  { param = null, code = null }: Partial<Blame> = {},
+  { param = null, code = null }: Partial<ErrorFields> = {},
 ) {
   send(res, status, { error: { message, type: 'invalid_request_error', param, code } })
 }

@@ -1,0 +1,109 @@
+/** The words of the code: what `docs/glossary.md` retired does not come back. */
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import t from 'tap'
+
+const root = fileURLToPath(new URL('..', import.meta.url))
+const files = ['src', 'plugins'].flatMap(folder =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter(name => name.endsWith('.ts'))
+    .map(name => join(folder, name)),
+)
+
+/** Names that had no meaning outside this project, by what they are called now. */
+const retired: Readonly<Record<string, string>> = {
+  Standing: 'OutlierDetector',
+  Course: 'TargetQueue',
+  Order: 'RankedTargets',
+  Chooser: 'TargetSelector',
+  Knowledge: 'RoutingState',
+  Blame: 'FailureClass',
+  blame: 'classifyFailure',
+  Pins: 'AffinityStore',
+  PinBoard: 'AffinityBoard',
+  Flights: 'InFlightRequests',
+  Flight: 'InFlightRequest',
+  Pace: 'StreamTimeouts',
+  Intake: 'BodyGuard',
+  answerBroken: 'answerClientError',
+  Seat: 'WorkerSlot',
+  Beginning: 'WorkerInit',
+  Lender: 'LeaseServer',
+  Lending: 'LeaseClient',
+  Loan: 'Lease',
+  Pot: 'Bucket',
+  Incoming: 'UpstreamResponse',
+  Arrivals: 'ChunkQueue',
+  Gathering: 'ReadCoalescer',
+  Way: 'PoolKey',
+  Outgoing: 'SignedRequest',
+  OpenCalls: 'PendingToolCalls or InFlightCount',
+  Parts: 'Components',
+  openParts: 'createComponents',
+  Front: 'ServingMode',
+  assembled: 'withCleanup',
+  Freshness: 'ChangeDetector',
+  Directory: 'NameResolver',
+  Disk: 'WalSync',
+  Threshold: 'Hysteresis',
+  Demand: 'ComplianceRequirement',
+  Places: 'FairLimiter',
+  Room: 'MemoryBudget',
+  ByteRoom: 'MemoryBudget',
+  Repeated: 'EventTemplate',
+  Gathered: 'BlockAccumulator',
+  hurry: 'abortDrain',
+}
+const retiredFiles = [
+  'standing',
+  'course',
+  'chooser',
+  'flights',
+  'intake',
+  'broken',
+  'seat',
+  'lender',
+  'lending',
+  'terminal',
+]
+  .concat(['line', 'incoming', 'arrivals', 'gathering', 'freshness', 'directory', 'kept-modules', 'heap'])
+  .map(name => `/${name}.ts`)
+
+t.test('names that the glossary retired do not come back', async t => {
+  const declared = /\b(?:class|interface|type|function\*?|const|let)\s+(\w+)|^\s+(?:async )?#?(\w+)\(.*\).*\{$/gm
+  const found = files.flatMap(file =>
+    [...readFileSync(join(root, file), 'utf8').matchAll(declared)]
+      .map(([, declaration, method]) => declaration ?? method!)
+      .filter(name => Object.hasOwn(retired, name))
+      .map(name => `${file}: ${name} is called ${retired[name]}`),
+  )
+  t.strictSame(found, [])
+})
+
+t.test('files keep the names of what is in them', async t => {
+  const found = files.filter(file => file.startsWith('src/') && retiredFiles.some(name => file.endsWith(name)))
+  t.strictSame(found, [])
+})
+
+t.test('every link of a page leads to a file of the project', async t => {
+  const pages = ['README.md', 'CONTRIBUTING.md', 'AGENTS.md']
+  // Paths of tests.md count from test.
+  for (const name of readdirSync(join(root, 'docs')))
+    if (name.endsWith('.md') && name !== 'tests.md') pages.push(`docs/${name}`)
+  const there = new Set(readdirSync(root, { recursive: false, encoding: 'utf8' }))
+  for (const folder of ['docs', 'src', 'test', 'config', 'plugins', 'build', 'providers.d']) {
+    for (const name of readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }))
+      there.add(`${folder}/${name}`)
+  }
+  const broken = pages.flatMap(page => {
+    const text = readFileSync(join(root, page), 'utf8')
+    const links = [...text.matchAll(/\]\(([^)#:]+)\)/g)].map(match => join(page, '..', match[1]!))
+    const named = [...text.matchAll(/`((?:src|test|plugins|docs|config|build)\/[\w./-]+)`/g)].map(match => match[1]!)
+    return [...links, ...named]
+      .map(path => path.replace(/\/$/, ''))
+      .filter(path => !there.has(path))
+      .map(path => `${page}: ${path}`)
+  })
+  t.strictSame(broken, [])
+})
