@@ -17,9 +17,9 @@ export { Citations, type Place, placeIn } from './core/citations.ts'
 export { budgetOf, effortOf } from './core/effort.ts'
 export { errors, GatewayError } from './core/error.ts'
 export type { Event, FinishReason, Phase, ReasoningEvent, ToolEvent, WireFields } from './core/event.ts'
-export { parseCalls } from './core/exact.ts'
 export type { Filter, FilterFactory, Reply } from './core/filter.ts'
 export { countIn, indexIn, isObject, type Json, listIn, textIn, wellFormed } from './core/json.ts'
+export { parseCalls } from './core/lossless-json.ts'
 export type {
   ChatRequest,
   ContentPart,

@@ -54,6 +54,8 @@ const retired: Readonly<Record<string, string>> = {
   Repeated: 'EventTemplate',
   Gathered: 'BlockAccumulator',
   hurry: 'abortDrain',
+  parseExact: 'parseLossless',
+  Verbatim: 'RawStrings',
 }
 const retiredFiles = [
   'standing',
@@ -67,7 +69,18 @@ const retiredFiles = [
   'lending',
   'terminal',
 ]
-  .concat(['line', 'incoming', 'arrivals', 'gathering', 'freshness', 'directory', 'kept-modules', 'heap'])
+  .concat([
+    'line',
+    'incoming',
+    'arrivals',
+    'gathering',
+    'freshness',
+    'directory',
+    'kept-modules',
+    'heap',
+    'exact',
+    'verbatim',
+  ])
   .map(name => `/${name}.ts`)
 
 t.test('names that the glossary retired do not come back', async t => {

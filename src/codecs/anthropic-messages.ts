@@ -1,6 +1,6 @@
 /** Client wire of `POST /v1/messages` (interface 2.2, field notes 1.3). */
 import type { Codec } from '../core/codec.ts'
-import { parseBody } from '../core/exact.ts'
+import { parseBody } from '../core/lossless-json.ts'
 import { checkResults } from './inner-json.ts'
 import { prepare } from './messages/check.ts'
 import { asksThinking, decode } from './messages/decode.ts'

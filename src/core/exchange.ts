@@ -12,10 +12,10 @@ import { type Operation, operationOf } from './operation.ts'
 import type { ChatRequest, Op, Ops } from './ops.ts'
 import type { Access, Policy } from './policy.ts'
 import type { Principal } from './ports.ts'
+import type { Body, RawStrings } from './raw-strings.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { NativeRequest, Target, WireRequest } from './translator.ts'
 import { estimateTokens, type Usage } from './usage.ts'
-import type { Body, Verbatim } from './verbatim.ts'
 
 /** One try at one target, as `metadata.routing` shows it. */
 export interface Attempt {
@@ -135,7 +135,7 @@ export class Exchange {
   /** JSON values that the body holds. */
   values = 0
   /** Long strings of the body, until nobody is asked again. */
-  verbatim: Verbatim | undefined = undefined
+  verbatim: RawStrings | undefined = undefined
   readonly attempts: Attempt[] = []
   readonly usage: Usage = {}
   /** True when any part of `usage` is our estimate. */

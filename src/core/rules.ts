@@ -28,15 +28,15 @@ export interface AccessFacts {
 /** Within one level rules of one type that allow are a union, types add up, and what denies wins. */
 export function accessOf({ id, levels: all, compliance }: AccessFacts): Access {
   const levels = all.filter(({ rules }) => rules.length > 0)
-  const judges = levels.map(({ rules, whose }) => offerJudge(rules, whose))
-  const doors = levels
+  const evaluators = levels.map(({ rules, whose }) => offerEvaluator(rules, whose))
+  const ipRules = levels
     .filter(({ rules }) => rules.some(({ type }) => type.endsWith('_ip_cidrs')))
     .map(({ rules, whose }) => addressJudge(rules, whose))
   const violations = compliance && compliancePredicate(compliance)
   const limitsPrices = levels.some(({ rules }) => rules.some(hasLimit))
   const known = new WeakMap<Mapping, { readonly denial: Denial | undefined }>()
   const judge = (mapping: Mapping, effective?: EffectiveRates): Denial | undefined => {
-    for (const denied of judges) {
+    for (const denied of evaluators) {
       const reason = denied(mapping, effective)
       if (reason !== undefined) return { by: 'rules', reason }
     }
@@ -45,11 +45,11 @@ export function accessOf({ id, levels: all, compliance }: AccessFacts): Access {
   }
   return {
     id,
-    restricted: judges.length > 0 || violations !== undefined,
+    restricted: evaluators.length > 0 || violations !== undefined,
     admit(address) {
-      if (doors.length === 0) return
+      if (ipRules.length === 0) return
       const from = address()
-      for (const denied of doors) {
+      for (const denied of ipRules) {
         const reason = denied(from)
         if (reason !== undefined) throw errors.forbidden(`Access denied: ${reason}.`)
       }
@@ -136,7 +136,7 @@ const kinds: { readonly [T in OfferType]: Kind } = {
 }
 
 /** The reason against an offer, or undefined. */
-function offerJudge(rules: readonly Rule[], whose: string) {
+function offerEvaluator(rules: readonly Rule[], whose: string) {
   const types = Object.keys(kinds) as OfferType[]
   const byType = types.map(type => ({ type, rules: rules.filter(rule => rule.type === type) }))
   const present = byType.filter(each => each.rules.length > 0)

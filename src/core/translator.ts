@@ -2,7 +2,7 @@
 import type { Credential, Mapping, Provider } from './catalog.ts'
 import type { GatewayError } from './error.ts'
 import type { Event } from './event.ts'
-import type { Parsed } from './exact.ts'
+import type { Parsed } from './lossless-json.ts'
 import type { Price } from './money.ts'
 import type { Op, Ops } from './ops.ts'
 

@@ -3,8 +3,8 @@
 import { PICTURE_HEAD, type PictureType, pictureType } from '../lib/image-type.ts'
 import { parseAnswer } from './answer-bounds.ts'
 import { errors, type GatewayError } from './error.ts'
-import { parseExact } from './exact.ts'
 import { isObject, type Json } from './json.ts'
+import { parseLossless } from './lossless-json.ts'
 import type { FunctionCall, Message } from './ops.ts'
 
 /** Of base64: four characters hold three bytes. */
@@ -54,13 +54,13 @@ export function toolArguments(value: unknown): string {
 }
 
 /**
- * The same as an object, for wires that take one; long numbers are marks (exact.ts), as in all that is sent. Throws 400
+ * The same as an object, for wires that take one; long numbers are marks (lossless-json.ts), as in all that is sent. Throws 400
  * for arguments, found `at` this place, that are no object.
  */
 export function objectArguments(value: unknown, at: string): Json {
   let parsed: unknown
   try {
-    parsed = parseExact(toolArguments(value))
+    parsed = parseLossless(toolArguments(value))
   } catch {
     parsed = undefined
   }

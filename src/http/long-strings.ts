@@ -1,6 +1,6 @@
 /** Parses a body whose long strings are kept as they were written. */
 import { randomBytes } from 'node:crypto'
-import { type Body, Verbatim } from '../core/verbatim.ts'
+import { type Body, RawStrings } from '../core/raw-strings.ts'
 
 /** Stands for a long string while the rest is parsed. Nobody else can write it, and all are equally long. */
 const MARK = randomBytes(12).toString('base64url')
@@ -16,7 +16,7 @@ export class LongStrings {
   readonly #body: Buffer
   readonly #spans: readonly number[]
   readonly #piece: number
-  readonly #verbatim = new Verbatim()
+  readonly #verbatim = new RawStrings()
   /** The body with marks in place of what was parsed already. */
   #before = ''
   /** What stands before it has been parsed. */

@@ -1,7 +1,7 @@
 /** One answer as its events: framed, parsed, decoded, masked and sealed, within its bounds. */
 import { asError, errors } from '../core/error.ts'
 import { type Event, isContent } from '../core/event.ts'
-import { parsedAhead } from '../core/exact.ts'
+import { parsedAhead } from '../core/lossless-json.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
 import type { Seals } from '../core/seals.ts'
 import type { Decoder, Frame } from '../core/translator.ts'

@@ -1,9 +1,9 @@
 /** The end of every inference chain: send, classify, decode, commit. Nothing above it ever sees provider bytes. */
 import { firstEventMs } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
-import { written } from '../core/exact.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
+import { stringifyLossless } from '../core/lossless-json.ts'
 import type { MemoryBudget } from '../core/memory-budget.ts'
 import { nativeFormOf, type Target } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
@@ -92,7 +92,7 @@ function send(transport: Transport, ex: Exchange, target: Target, sent: Sent): P
     const patience = { timeouts, firstEventMs: firstEventMs(target.mapping, ex.streaming), remainingMs: remainingMs() }
     return transport.send({ baseUrl, path, headers, body, provider, ...patience, signal, fresh, receipt: ex, tenant })
   }
-  const body = ex.verbatim ? ex.verbatim.stringify(request.body) : written(JSON.stringify(request.body))
+  const body = ex.verbatim ? ex.verbatim.stringify(request.body) : stringifyLossless(JSON.stringify(request.body))
   const signed = sign(target, request, ex.id, body)
   return signed instanceof Promise ? waitFor(signed, remainingMs(), ex.signal).then(call) : call(signed)
 }

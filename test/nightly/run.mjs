@@ -22,7 +22,7 @@ const long = {
   'test/stores/money-model.test.ts': { MONEY_RUNS: '5000' },
   'test/e2e/crash.test.ts': { CRASH_ROUNDS: '50' },
   'test/e2e/malformed.test.ts': { MALFORMED_CASES: '10000' },
-  'test/e2e/patience.test.ts': {},
+  'test/e2e/timeouts.test.ts': {},
   'test/e2e/shutdown.test.ts': {},
   'test/e2e/routing.test.ts': { OUTAGE_REQUESTS: '5000' },
 }

@@ -1,5 +1,5 @@
 /** An assistant turn of a Messages body as a chat message. */
-import { written } from '../../core/exact.ts'
+import { stringifyLossless } from '../../core/lossless-json.ts'
 import type { ContentPart, Message, ToolCall } from '../../core/ops.ts'
 import { type Carried, carried, NATIVE_FORMAT } from './carried.ts'
 import { compact, partOf } from './parts.ts'
@@ -95,7 +95,7 @@ function callOf(block: Extract<Block, { type: 'tool_use' }>): ToolCall {
   return {
     id,
     type: 'function',
-    function: { name, arguments: written(JSON.stringify(input)) },
+    function: { name, arguments: stringifyLossless(JSON.stringify(input)) },
     ...(typeof signature === 'string' && { extra_content: { vendor: { thought_signature: signature } } }),
   }
 }

@@ -1,8 +1,8 @@
 /** Gathers an answer and writes it as one body of the Messages form. */
 import type { Encoder } from '../../core/codec.ts'
 import type { Event } from '../../core/event.ts'
-import { parseExact, written } from '../../core/exact.ts'
 import type { Exchange } from '../../core/exchange.ts'
+import { parseLossless, stringifyLossless } from '../../core/lossless-json.ts'
 import { answerIdOf, metadataOf } from '../accounting.ts'
 import { contextOf, endingOf, headOf } from './answer.ts'
 import { Blocks } from './blocks.ts'
@@ -42,7 +42,7 @@ export class WholeEncoder implements Encoder, BlockSink {
       usage: totalsOf(this.#ex),
       metadata: metadataOf(this.#ex),
     }
-    return written(JSON.stringify(answer))
+    return stringifyLossless(JSON.stringify(answer))
   }
 
   fail(): undefined {}
@@ -90,7 +90,7 @@ export class WholeEncoder implements Encoder, BlockSink {
 /** Arguments that were cut short are left out: a whole answer holds objects. */
 function inputOf(args: string): unknown {
   try {
-    const input = parseExact(args)
+    const input = parseLossless(args)
     return typeof input === 'object' && input !== null ? input : {}
   } catch {
     return {}

@@ -1,7 +1,7 @@
 /** Long strings go out as they came in, and mean what they would mean written anew. */
 import fc from 'fast-check'
 import t from 'tap'
-import { Verbatim } from '../../src/core/verbatim.ts'
+import { RawStrings } from '../../src/core/raw-strings.ts'
 
 /** The same cases on every run. */
 fc.configureGlobal({ seed: 20261122 })
@@ -11,7 +11,7 @@ const long = (text: string, spell = JSON.stringify) => ({ text, written: spell(t
 const spelled = (text: string) =>
   `"${[...text].map(c => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`).join('')}"`
 const keeping = (...strings: { text: string; written: string }[]) => {
-  const verbatim = new Verbatim()
+  const verbatim = new RawStrings()
   for (const { text, written } of strings) verbatim.add(text, Buffer.from(written))
   return verbatim
 }

@@ -2,7 +2,7 @@
  * Long strings of a request as its client wrote them. To write such a string as JSON takes V8 2 ns for each character,
  * more than all else that is done with a large request; its bytes are there, and mean the same.
  */
-import { written } from './exact.ts'
+import { stringifyLossless } from './lossless-json.ts'
 
 /** Shorter ones are not looked for. In characters. */
 const LONG = 1024
@@ -12,12 +12,12 @@ const MAX_LOOKS = 16
 /** A body that was parsed, and the long strings in it; nothing where none were kept. */
 export interface Body {
   readonly value: unknown
-  readonly verbatim?: Verbatim | undefined
+  readonly verbatim?: RawStrings | undefined
   /** How many values it holds, where they were counted. */
   readonly values?: number
 }
 
-export class Verbatim {
+export class RawStrings {
   readonly #texts: string[] = []
   readonly #written: Buffer[] = []
 
@@ -39,7 +39,7 @@ export class Verbatim {
   /** A value that is made of plain objects, as JSON that means what `JSON.stringify` would say. */
   stringify(value: unknown): string | Buffer {
     const holders = new Set<object>()
-    if (!find(value, holders)) return written(JSON.stringify(value))
+    if (!find(value, holders)) return stringifyLossless(JSON.stringify(value))
     const out = new Writing(holders, this.#texts, this.#written)
     out.value(value)
     return out.joined()
@@ -83,7 +83,7 @@ class Writing {
   }
 
   joined(): string | Buffer {
-    const text = written(this.#text)
+    const text = stringifyLossless(this.#text)
     if (this.#pieces.length === 0) return text
     this.#pieces.push(Buffer.from(text))
     return Buffer.concat(this.#pieces)
@@ -117,7 +117,7 @@ class Writing {
       return
     }
     this.#next = at + 1
-    this.#pieces.push(Buffer.from(written(this.#text)), this.#written[at]!)
+    this.#pieces.push(Buffer.from(stringifyLossless(this.#text)), this.#written[at]!)
     this.#text = ''
   }
 

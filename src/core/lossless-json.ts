@@ -15,13 +15,13 @@ const TOKEN = /"|-?\d[\d.eE+-]*/g
 const INTEGER = /^-?\d+$/
 
 /** As `JSON.parse`, with marks. What is made of it has to go out through `written`. Throws a SyntaxError. */
-export function parseExact(json: string): unknown {
+export function parseLossless(json: string): unknown {
   const value: unknown = JSON.parse(json)
   return LONG.test(json) ? JSON.parse(marked(json)) : value
 }
 
 /** JSON text with numbers in place of its marks. */
-export function written(json: string): string {
+export function stringifyLossless(json: string): string {
   if (!json.includes(MARK)) return json
   const [before, ...numbers] = json.split(`"${MARK}`)
   return before + numbers.map(number => number.replace('"', '')).join('')
@@ -46,7 +46,7 @@ export const parseCalls = (json: string, place: Place, parsed?: Parsed): unknown
     ? roundedAt(parsedValue(parsed), parsed.hasMarks, place, calledWith)
     : parseAt(parseAnswer(json), json, place, calledWith)
 
-const calledWith = (member: Json): string => written(JSON.stringify(member))
+const calledWith = (member: Json): string => stringifyLossless(JSON.stringify(member))
 
 /** A large answer, or event of one, that was parsed ahead. */
 export interface Parsed {

@@ -8,11 +8,11 @@ import { plugin as openai } from '../../plugins/openai.ts'
 import { wrappedCalls } from '../../plugins/openai-responses/parallel.ts'
 import { plugin as responses } from '../../plugins/openai-responses.ts'
 import { anthropicMessages } from '../../src/codecs/anthropic-messages.ts'
-import { parseBody, parseCalls, parsedAhead, parseExact, written } from '../../src/core/exact.ts'
 import { parseSteps } from '../../src/core/json-steps.ts'
+import { parseBody, parseCalls, parsedAhead, parseLossless, stringifyLossless } from '../../src/core/lossless-json.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
+import { RawStrings } from '../../src/core/raw-strings.ts'
 import type { Translator } from '../../src/core/translator.ts'
-import { Verbatim } from '../../src/core/verbatim.ts'
 import { cpuMs } from '../helpers/cpu.ts'
 import { decodeAll, target } from '../plugins/wire-kit.ts'
 import { exchange } from './kit.ts'
@@ -52,7 +52,7 @@ t.test('what is parsed and written again is what it was, to the last digit', asy
   fc.assert(
     fc.property(tree, value => {
       const text = textOf(value)
-      return written(JSON.stringify(parseExact(text))) === text
+      return stringifyLossless(JSON.stringify(parseLossless(text))) === text
     }),
     { numRuns: 2000 },
   )
@@ -60,9 +60,9 @@ t.test('what is parsed and written again is what it was, to the last digit', asy
 
 t.test('what is no JSON is none, and small numbers are numbers', async t => {
   for (const text of ['{"a":01234567890123456789}', '[12345678901234567890', '{12345678901234567890:1}', '-', '1"2']) {
-    t.throws(() => parseExact(text), SyntaxError, text)
+    t.throws(() => parseLossless(text), SyntaxError, text)
   }
-  t.strictSame(parseExact('[1e400,12345678901234567890.5,-0,9007199254740991,1e21]'), [
+  t.strictSame(parseLossless('[1e400,12345678901234567890.5,-0,9007199254740991,1e21]'), [
     ...[Number.POSITIVE_INFINITY, 12345678901234567000, -0, 9007199254740991, 1e21],
   ])
 })
@@ -71,7 +71,7 @@ t.test('a number of millions of digits is kept too, and holds nobody up', async 
   const text = `{"a":${'7'.repeat(5_000_000)}}`
   // Quadratic work took four seconds for each of them.
   const took = cpuMs(() => {
-    t.ok(written(JSON.stringify(parseExact(text))) === text)
+    t.ok(stringifyLossless(JSON.stringify(parseLossless(text))) === text)
     t.strictSame(
       parseBody(text, () => undefined),
       { a: Number.POSITIVE_INFINITY },
@@ -90,7 +90,10 @@ t.test('of an answer only the arguments of calls are kept as text; all else is r
   t.strictSame(parseCalls('{"call":{"args":{"id":1}}}', place), { call: { args: { id: 1 } } })
   const body = parseBody('{"seed":12345678901234567890,"call":{"args":{"id":12345678901234567890}}}', place)
   t.match(body, { seed: 12345678901234567000 })
-  t.equal(written(JSON.stringify(body)), '{"seed":12345678901234567000,"call":{"args":{"id":12345678901234567890}}}')
+  t.equal(
+    stringifyLossless(JSON.stringify(body)),
+    '{"seed":12345678901234567000,"call":{"args":{"id":12345678901234567890}}}',
+  )
   const proto = parseBody('{"n":12345678901234567890,"__proto__":{"a":1}}', place) as object
   t.equal(Object.getPrototypeOf(proto), Object.prototype, 'a name reaches no prototype')
 })
@@ -130,9 +133,9 @@ for (const [wire, answer] of answers) {
       ],
     }
     const { body } = wire.encode(request, to, false)
-    t.match(written(JSON.stringify(body)), args)
+    t.match(stringifyLossless(JSON.stringify(body)), args)
     const long = 'x'.repeat(2000)
-    const verbatim = new Verbatim()
+    const verbatim = new RawStrings()
     verbatim.add(long, Buffer.from(JSON.stringify(long)))
     t.match(String(verbatim.stringify({ before: body, long, after: body })), new RegExp(`${ID}.*x{2000}.*${ID}`))
   })
@@ -144,8 +147,8 @@ t.test('a schema that shows a call holds no marks: some wires write it as text',
   const request = anthropicMessages.decode(anthropicMessages.parse(json), exchange())
   const [wire] = bedrock.wires as [Translator<'chat'>]
   const { body } = wire.encode(request, target({ translator: wire as Translator }), false)
-  const mark = String(parseExact(ID)).slice(0, 16)
-  t.notOk(written(JSON.stringify(body)).includes(mark))
+  const mark = String(parseLossless(ID)).slice(0, 16)
+  t.notOk(stringifyLossless(JSON.stringify(body)).includes(mark))
 })
 
 t.test('arguments that a provider makes an object of keep their digits on the wires of text, too', async t => {
