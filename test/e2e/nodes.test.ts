@@ -5,6 +5,7 @@ import t from 'tap'
 import { commandsOf } from '../helpers/commands.ts'
 import { type Gateway, startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
+import { slowness } from '../helpers/slowness.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 const upstream = await startUpstream(t)
@@ -90,11 +91,12 @@ t.test(
     const { as, id, project, org } = await tenant('1')
     const bodies = { ...request }
     for (const gateway of gateways) t.equal(await statusOf(gateway, as, bodies), 200)
-    /** Milliseconds until the second gateway answers so, asked all the time. */
+    /** Milliseconds of a free machine until the second gateway answers so. */
     const until = async (wanted: number) => {
+      const before = slowness()
       const start = performance.now()
-      while ((await statusOf(two, as, bodies)) !== wanted) if (performance.now() - start > 5000) return Infinity
-      return performance.now() - start
+      while ((await statusOf(two, as, bodies)) !== wanted) if (performance.now() - start > 30_000) return Infinity
+      return (performance.now() - start) / Math.max(before, slowness())
     }
     const changes: [says: string, change: () => Promise<unknown>, status: number][] = [
       ['an archived project', () => command('projects.archive', { project }), 410],
@@ -108,7 +110,7 @@ t.test(
       await change()
       t.equal(await statusOf(one, as, bodies), status, `${says}, at once`)
       const took = await until(status)
-      t.ok(took < 1000, `${says} after ${Math.round(took)} ms at the other gateway`)
+      t.ok(took < 1000, `${says} after ${Math.round(took)} ms of a free machine at the other gateway`)
     }
   },
 )

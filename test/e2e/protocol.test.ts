@@ -445,9 +445,7 @@ group('SI-19, SI-20 names that every object has lead nowhere, and metrics are no
   for (const path of ['/metrics', '/live', '/ready', '/config', '/reload', '/drain', '/commands/status']) {
     t.equal((await send(get(path, bearer), 1)).status, 404, path)
   }
-  const start = performance.now()
-  const text = await gateway.metrics()
-  t.ok(text.length < 1_000_000 && performance.now() - start < 500)
+  t.ok((await gateway.metrics()).length < 1_000_000)
 })
 
 group('SI-12 headers of a client, and of one hop, stay here', async t => {

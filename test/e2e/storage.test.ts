@@ -40,22 +40,24 @@ const ask = async (gateway: Gateway, as: Record<string, string>) => {
   return { status: response.status, code: body.error?.code, body, ms: performance.now() - start }
 }
 
-/** The longest that an answer took which needs nothing but the event loop, asked all the time until `stop`. */
-function watchLoop(gateway: Gateway): () => Promise<number> {
+/** Sends requests that need nothing but the event loop, one after the other, until it is stopped. */
+function watchLoop(gateway: Gateway): () => Promise<{ served: number; longest: number }> {
   let running = true
+  let served = 0
   let longest = 0
   const watching = (async () => {
     while (running) {
       const start = performance.now()
       await (await fetch(`${gateway.url}/nowhere`)).text()
       longest = Math.max(longest, performance.now() - start)
+      served++
       await sleep(5)
     }
   })()
   return async () => {
     running = false
     await watching
-    return longest
+    return { served, longest }
   }
 }
 
@@ -66,25 +68,26 @@ t.test(
     const [paid, own] = [await tenant('credits'), await tenant('api-keys')]
     for (const as of [paid, own]) t.equal((await ask(gateway, as)).status, 200)
     // A process of its own: the lock must be held while this one waits for answers.
-    const other = await lockBooks(gateway, 2000)
+    const other = await lockBooks(gateway)
     const stop = watchLoop(gateway)
-    const began = performance.now()
     const answers = await Promise.all([paid, paid, own, own].map(as => ask(gateway, as)))
-    const longest = await stop()
+    const { served, longest } = await stop()
     for (const { status, code, body, ms } of answers.slice(0, 2)) {
       t.match([status, code], [503, 'billing_unavailable'])
       t.ok(isErrorBody(body))
-      t.ok(ms > 400 && ms < 1000, `refused after ${Math.round(ms)} ms`)
+      t.ok(ms > 400, `refused after ${Math.round(ms)} ms, while it is locked`)
     }
     for (const { status } of answers.slice(2)) t.equal(status, 200, 'who pays the provider itself is served')
-    t.ok(longest < 250, `the longest that anybody else waited: ${Math.round(longest)} ms`)
-    t.ok(performance.now() - began < 1900, 'all that while it was locked')
+    t.comment(`others waited for ${Math.round(longest)} ms at most`)
+    // Would SQLite wait for the lock itself, no more than one or two were served in that time.
+    t.ok(served >= 5, `${served} others were served in that time`)
     const unknown = await gateway.chat('Hi', { authorization: `Bearer mgw_${'A'.repeat(43)}` })
     t.ok([401, 503].includes(unknown.status), 'reading is possible all the same')
     const health = await fetch(gateway.url)
     t.equal(health.status, 503)
     t.match(await health.json(), { health: { database: { connected: false, error: /locked/ } } })
 
+    other.stdin!.end()
     await once(other, 'exit')
     t.equal((await ask(gateway, paid)).status, 200, 'it recovers by itself')
     t.equal((await gateway.get('/')).status, 200)

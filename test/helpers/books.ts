@@ -33,14 +33,16 @@ export function readBooks<T>(gateway: Home, read: (books: Sqlite) => T): T {
 }
 
 const { resolve } = createRequire(import.meta.url)
-/** Of the arguments: the driver, the database, milliseconds. */
+/** Of the arguments: the driver, the database, milliseconds; without those, until its standard input ends. */
 const LOCK = `const [driver, path, ms] = process.argv.slice(1); const db = new (require(driver))(path)
-  db.exec('BEGIN IMMEDIATE'); console.log('locked'); setTimeout(() => db.exec('COMMIT'), Number(ms))`
+  db.exec('BEGIN IMMEDIATE'); console.log('locked')
+  const release = () => db.exec('COMMIT')
+  if (ms) setTimeout(release, Number(ms)); else process.stdin.resume().once('end', release)`
 
-/** Resolves with another process once that holds the write lock, which it lets go of after `ms`. */
-export async function lockBooks(gateway: Home, ms: number): Promise<ChildProcess> {
-  const args = ['-e', LOCK, installedDriver(), pathOf(gateway), String(ms)]
-  const other = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+/** Resolves with another process once that holds the write lock, until `ms` have passed or its standard input ends. */
+export async function lockBooks(gateway: Home, ms?: number): Promise<ChildProcess> {
+  const args = ['-e', LOCK, installedDriver(), pathOf(gateway), ...(ms === undefined ? [] : [String(ms)])]
+  const other = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
   await once(other.stdout, 'data')
   return other
 }
