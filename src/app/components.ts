@@ -189,7 +189,7 @@ export function listenerOf({ file: { server }, services, manager }: Components):
   })
 }
 
-/** What the first request would wait for otherwise. The lag so far was the start's. */
+/** Warms up lazily built parts, then resets the lag measurement, which included the start. */
 export function warmUp({ registry, lag }: Components): void {
   for (const { codec } of registry.endpoints) codec.prepare?.()
   lag.forget()

@@ -97,7 +97,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
   cleanup.add(() => serving.drain())
   void discovery.look()
   cleanup.add(() => discovery.close())
-  // Not before all that keeps a gateway from starting: a key that nobody was shown is lost.
+  // Create the first key last: a start that fails after this would lose it unprinted.
   const firstKey = (await stores.accounts.bootstrap())?.key
 
   const unwatch = await watchConfig({

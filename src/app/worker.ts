@@ -158,7 +158,7 @@ async function end(ending: Worker): Promise<void> {
   leave()
 }
 
-/** Nothing keeps the process then; a handle that somebody forgot does not either. */
+/** Nothing keeps the process then, nor does a handle that was not closed. */
 function leave(): void {
   counters.close()
   cluster.worker!.disconnect()

@@ -66,7 +66,7 @@ const SPECIAL =
 const ROUTED_IPV6 = parseRange('2000::/3')!
 
 const LOCAL_NAMES = /(^|\.)(localhost|local|internal|home\.arpa)\.?$/i
-/** Public names that anybody can make lead to any address. */
+/** Public names that may resolve to any address. */
 const WILDCARD_NAMES = /(^|\.)((nip|sslip|xip)\.io|lvh\.me|localtest\.me)\.?$/i
 
 /**

@@ -1,4 +1,4 @@
-/** Tells whoever works for an exchange that it is over. An AbortSignal costs a tenth of a small request; this nothing. */
+/** Signals that an exchange is over. An AbortSignal costs a tenth of a small request; this nothing. */
 import type { GatewayError } from './error.ts'
 
 export class Cancellation {

@@ -35,7 +35,7 @@ export interface Compat<O extends Op = Op, T = unknown> {
 export interface Encoder {
   readonly contentType: string
   write(batch: readonly Event[]): string | undefined
-  /** What is left; a whole answer may come in pieces, so that nobody copies a large one. */
+  /** What is left; a whole answer may come in pieces, which spares a copy of a large one. */
   end(): string | Buffer | readonly Buffer[]
   /** What a stream still says when it fails after its first byte; undefined when nothing can be said in band. */
   fail(error: GatewayError): string | undefined

@@ -13,7 +13,7 @@ export interface ErrorInit {
   failover?: boolean
   /** What the upstream answered; 0 when no answer came. Unset for errors of our own. */
   upstreamStatus?: number
-  /** Milliseconds that the upstream asked to be left alone. */
+  /** Milliseconds of the upstream's `Retry-After`. */
   retryAfterMs?: number | undefined
   /** The connection had served before and broke before any byte of an answer: a fresh one may do. */
   stale?: boolean | undefined
@@ -88,7 +88,7 @@ export const errors = {
   combination: (message: string, param: string) => invalid(400, 'unsupported_parameter_combination', message, param),
   urlNotAllowed: (param: string) =>
     invalid(400, 'url_not_allowed', 'This URL is not allowed: use a public http(s) address or a data URL.', param),
-  /** One answer for all that keeps us from an address, so that nobody learns from it what there is inside. */
+  /** One answer for all that keeps us from an address, so that it does not show what is inside. */
   urlNotFetched: (param: string) =>
     invalid(
       400,
@@ -270,7 +270,7 @@ export const errors = {
     }),
 }
 
-/** What a client is told of an error, unless its wire has a form of its own: interface 2.1. */
+/** The error as a client gets it, unless its wire has a form of its own: interface 2.1. */
 export const errorBody = ({ message, type, param, code }: GatewayError) => ({ error: { message, type, param, code } })
 
 function upstream(status: number, code: string, message: string, upstreamStatus: number, cause?: unknown) {

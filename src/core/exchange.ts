@@ -109,7 +109,7 @@ export class Exchange {
   native: NativeRequest | undefined = undefined
   /** False where the client's wire shows reasoning on demand only and this request demands none. Set by the codec. */
   showsReasoning = true
-  /** The model that was asked for, as it was written, without a provider; empty until it is known. */
+  /** The model as the request names it, without a provider; empty until it is known. */
   requestedModel = ''
   /** Its canonical id. */
   requestedId = ''
@@ -118,7 +118,7 @@ export class Exchange {
   outbound: WireRequest | undefined = undefined
   /** Of the attempt that runs; undefined when it has what the caller has set. */
   outputLimit: OutputLimit | undefined = undefined
-  /** Makes `outbound` anew, with the output limit. Set by whoever encodes. */
+  /** Makes `outbound` anew, with the output limit. Set by the filter that encodes. */
   encoding: RequestEncoding | undefined = undefined
   /** The provider has all of the request of the attempt that runs. */
   atProvider = false
@@ -126,7 +126,7 @@ export class Exchange {
   isCut = false
   /** What ended the answer, or bounded it until it ended. */
   stoppedBy: StoppedBy | undefined = undefined
-  /** Why JSON was passed on as it came though its repair was asked for; undefined when it was looked at. */
+  /** Why JSON was not repaired although the request wants it; undefined when it was checked. */
   healingSkipped: HealingSkipped | undefined = undefined
   /** Tokens per second that the target of the attempt usually writes. */
   usualSpeed: () => number = unknownSpeed
@@ -134,7 +134,7 @@ export class Exchange {
   readonly finished: number[] = []
   /** JSON values that the body holds. */
   values = 0
-  /** Long strings of the body, until nobody is asked again. */
+  /** Long strings of the body, until no target is tried again. */
   verbatim: RawStrings | undefined = undefined
   readonly attempts: Attempt[] = []
   readonly usage: Usage = {}
@@ -143,7 +143,7 @@ export class Exchange {
   servedTier: string | undefined = undefined
   /** What the provider says of the system that answered. */
   fingerprint: string | undefined = undefined
-  /** Names and values of headers that a 200 will have whoever answers: a stream may be begun before that is known. */
+  /** Headers of a 200 that do not depend on the provider: a stream may begin before that is known. */
   replyHeaders: readonly string[] = []
   /** Charged for keeping the data; undefined when nothing is kept. */
   storage: Money | undefined = undefined

@@ -43,7 +43,7 @@ export class FairSlots {
     if (waiters!.length === 0) this.#waiters.delete(tenant)
   }
 
-  /** Gives a slot back; whoever has the next turn gets it. */
+  /** Gives a slot back, to the next in turn. */
   leave(tenant: string): void {
     this.#share.release(tenant, 1)
     for (let go = this.#next(); go; go = this.#next()) go()

@@ -24,7 +24,7 @@ export const listIn = (value: unknown): readonly unknown[] => (Array.isArray(val
 /** Part of Node 20; the type library of its language level does not know it yet. */
 type Unicode = string & { isWellFormed(): boolean; toWellFormed(): string }
 
-/** Deeper than any request may be; arguments and results of tools come as text that nobody has measured yet. */
+/** Deeper than any request may be; arguments and results of tools come as text without a known size. */
 const MAX_DEPTH = 256
 
 /**

@@ -1,4 +1,4 @@
-/** What the media of a request may come to, told from their sizes: nobody has looked into them yet. */
+/** What the media of a request may come to, estimated by their sizes before they are read. */
 import type { ChatRequest, ContentPart } from './ops.ts'
 
 /** Estimates but for `images`, which is their number. */

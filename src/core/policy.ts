@@ -102,7 +102,7 @@ export interface Denial {
 export interface Access {
   /** Keys with one id are answered alike; another id stands for other rules, keys or models. */
   readonly id: string
-  /** False when nothing is denied to anybody. */
+  /** False when no rule denies anything. */
   readonly restricted: boolean
   /** Throws 403 when the key may not be used from there. `address`, undefined when not known, is read if a rule asks. */
   admit(address: () => Address | undefined): void

@@ -25,7 +25,7 @@ export interface ServiceAccount {
   readonly email: string
   readonly key: KeyObject
   readonly keyId: string | undefined
-  /** Where tokens are asked for; undefined for the usual place. */
+  /** The endpoint for tokens; undefined for the usual one. */
   readonly tokenUri: string | undefined
 }
 

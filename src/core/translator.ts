@@ -52,7 +52,7 @@ export interface NativeRequest {
   readonly body: Readonly<Record<string, unknown>>
   /** Headers of the wire that go with the body, by their names in lower case. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Path of a field that changes what is asked, and that no other wire can carry; undefined when there is none. */
+  /** Path of a field that changes the request, and that no other wire can carry; undefined when there is none. */
   readonly only?: string | undefined
 }
 
@@ -87,7 +87,7 @@ export interface Translator<O extends Op = Op> {
   /** Must not mutate `input`: failover encodes it again. Throws a GatewayError for what the wire cannot carry. */
   encode(input: Readonly<Ops[O]>, target: Target, stream: boolean): WireRequest
   readonly native?: NativeForm<O>
-  /** `input` is what was asked, for wires whose answers are measured by it. */
+  /** `input` is the request, for wires whose answers are measured by it. */
   decoder(mode: 'stream' | 'unary', target: Target, input?: Readonly<Ops[O]>): Decoder
   /** An answer with status 400 or above, as our error; never shows a provider's headers or a credential. */
   error(status: number, body: string, target: Target): GatewayError

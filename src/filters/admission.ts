@@ -54,7 +54,7 @@ export const admission: FilterFactory<Infer<typeof options>> = {
   },
 }
 
-/** Both are asked every time, so that each falls back by itself. */
+/** Both are read every time, so that each falls back by itself. */
 function isShedding(load: Load, late: Hysteresis, full: Hysteresis): boolean {
   const lagging = late.isOver(load.lagMs())
   return full.isOver(load.memory()) || lagging

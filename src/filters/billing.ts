@@ -30,7 +30,7 @@ type Options = Infer<typeof options>
 /** USD per million tokens with so many places is pico-USD per token. */
 const TOKEN_PLACES = 6
 
-/** Beyond this after a request's total time its hold belongs to nobody. */
+/** A hold older than the request's total timeout plus this is orphaned and will be released. */
 const GRACE_MS = 60_000
 
 export const billing: FilterFactory<Options> = {
@@ -188,7 +188,7 @@ async function keep(
   } catch (thrown) {
     if (!ledger.canSpool) throw thrown
     if (hold?.funds !== 'byok') {
-      // The caller is told of the first failure.
+      // The caller gets the first failure.
       const report = (err: unknown) =>
         log.warn({ err, hold: hold?.id }, 'a charge could not be spooled; its hold will expire')
       if (delivered) await ledger.spool(failed(row, asError(thrown)), hold).catch(report)
@@ -214,7 +214,7 @@ async function settle(
   if (ex.principal!.retains) ex.storage = storageOf(ex.usage, storageRate)
   const cost = ex.cost
   const delivered = ex.streaming && ex.marks.firstToken > 0
-  // Nobody pays more than was held for an estimate of what nobody has seen.
+  // An estimate of work that was not seen never costs more than was held.
   const isCapped = ex.isOwed && ex.estimated && cost && hold && cost.total > hold.amount
   const charged = isCapped ? hold.amount : (cost?.total ?? null)
   await keep(rowOf(ex, outcome, charged, now()), hold, delivered, services)

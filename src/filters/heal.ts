@@ -124,7 +124,7 @@ function repair(text: string): string | undefined {
     const repaired = jsonrepair(text)
     return isJson(repaired) ? repaired : undefined
   } catch {
-    // What cannot be repaired is told as it is.
+    // What cannot be repaired is passed on as it is.
     return undefined
   }
 }

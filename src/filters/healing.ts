@@ -51,7 +51,7 @@ export interface Needed {
   readonly log: Pick<Log, 'warn'>
 }
 
-/** The events of an answer, healed. What could not be is told by the exchange, the log and a metric. */
+/** The events of an answer, healed. The exchange, the log and a metric say what could not be. */
 export async function* healed(
   ex: Exchange,
   events: Reply['events'],

@@ -123,7 +123,7 @@ function condition({ organizations, plans, age, spent }: Infer<typeof rule>, use
     (least === undefined || used(orgId) >= least)
 }
 
-/** Credits that organizations have used: nobody waits for them, so that they are none at first, and old later. */
+/** Credits that organizations have used: no request waits for them, so that they are zero at first, and old later. */
 function lookup(ledger: Ledger, now: () => number): Lookup {
   const known = new LRUCache<string, { used: Money; at: number }>({ max: MAX_ORGANIZATIONS })
   const asked = new Set<string>()

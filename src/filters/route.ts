@@ -50,7 +50,7 @@ export const route: FilterFactory<Settings> = {
           } catch (thrown) {
             health.gaveUp(step, due, ex)
             const error = asError(thrown)
-            // Without it nobody was asked: a limit, a missing price or a wire kept the request here.
+            // Without it nothing was sent: a limit, a missing price or a wire kept the request here.
             if (error.upstreamStatus !== undefined) {
               const { target } = step
               ex.attempts.push({ target, status: error.upstreamStatus, succeeded: false, errorType: errorType(error) })

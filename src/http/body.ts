@@ -13,7 +13,7 @@ import { ShapeScan } from './scan.ts'
 /** As `JSON.parse`. */
 type Read = (json: string) => unknown
 
-/** Bytes from which a body is read in turns with everybody else's. */
+/** Bytes from which a body is read in turns with others. */
 const LARGE = 1024 * 1024
 /** Of the scan in one turn; a step takes up to 60 ns. */
 const SCAN_STEPS = 200_000
@@ -26,7 +26,7 @@ const POSITION = / at position \d+( \(line \d+ column \d+\))?/
 const VERBATIM = 16 * 1024
 
 /**
- * Throws 400, 408, 413, 415, 499 or 529 as a GatewayError. `res` is told to go on when the client waits for a 100.
+ * Throws 400, 408, 413, 415, 499 or 529 as a GatewayError. `res` sends a 100 when the client waits for it.
  * `intake` takes memory for what arrives, and ends a body that comes too slowly. `values`: how many it may hold.
  */
 export async function readJson(

@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** How long a client may go on sending what nobody reads. */
+/** How long a client may go on sending what is not read. */
 const LINGER_MS = 1000
 
 const closing = new WeakSet<Socket>()

@@ -1,4 +1,4 @@
-/** The end of a listener: nobody is turned away while somebody still sends, and nobody is cut off in silence. */
+/** The end of a listener: clients that still send are served, and a request that is cut off gets an error. */
 import type { Server } from 'node:http'
 import type { Socket } from 'node:net'
 import { setImmediate as turn } from 'node:timers/promises'

@@ -67,7 +67,7 @@ class Pieces {
     else this.#chunks.push(chunk)
   }
 
-  /** Gives it away: whoever holds on to the request must not keep its body. */
+  /** Gives it away: a reference to the request must not keep its body. */
   joined(): Buffer {
     const [first = Buffer.alloc(0)] = this.#chunks
     const joined = this.#whole ?? (this.#chunks.length > 1 ? Buffer.concat(this.#chunks) : first)

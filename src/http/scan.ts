@@ -20,7 +20,7 @@ const MAX_SPELLED = CONSTRUCTOR.length * 6
 
 /**
  * Throws a 400 for a body that nests too deep or holds too many values; leaves syntax to the parser. In slices, for
- * bodies that would keep everybody else waiting.
+ * bodies that would delay other requests.
  */
 export class ShapeScan {
   readonly #body: Buffer

@@ -131,7 +131,7 @@ export class Listener {
       this.#server.once('error', reject)
       this.#server.listen({ host, port: Number(this.#options.listen.slice(at + 1)), backlog: 1024 }, () => {
         const { address, family, port } = this.#server.address() as AddressInfo
-        // From here on nobody waits for this promise: an error of the server must not end in it unseen.
+        // Nothing awaits this promise from here on: an error of the server must not end in it unseen.
         this.#server.off('error', reject)
         this.#address = `${family === 'IPv6' ? `[${address}]` : address}:${port}`
         resolve()

@@ -20,7 +20,7 @@ import { TargetSelector } from './target-selector.ts'
 
 type ExplainedState = Pick<Services, 'measurements' | 'circuits' | 'pins'>
 
-/** Throws what the request would be told: 404 for an unknown model, 400 for what nobody can serve. */
+/** Throws the error of the request: 404 for an unknown model, 400 for what no target can serve. */
 export function explainRoute(snapshot: Snapshot, memory: ExplainedState, question: RouteQuestion): ExplainedRoute {
   const { route, settings } = routeFor(snapshot, question.model)
   const ex = exchangeFor(snapshot, route, question)

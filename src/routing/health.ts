@@ -46,7 +46,7 @@ export class Health {
     for (const at of [candidate.key, key]) if (circuits.state(at, org) !== 'closed') circuits.succeeded(at, org)
   }
 
-  /** There was no answer, and that speaks against nobody. */
+  /** There was no answer, which is no failure of a target. */
   left({ candidate, key }: Step, ex: Exchange): void {
     const org = tenantOf(ex)
     this.#services.circuits.left(candidate.key, org)
@@ -61,7 +61,7 @@ export class Health {
     return whose
   }
 
-  /** An answer has ended, well or not. A caller that left, or that ran out of time by itself, speaks against nobody. */
+  /** An answer has ended, well or not. A caller that left, or set its own deadline, is no failure of a target. */
   ended(step: Step, ex: Exchange): void {
     const { failure, outcome, marks } = ex
     const late = marks.end - marks.read >= step.target.provider.timeouts.total - SLACK_MS
@@ -89,7 +89,7 @@ export class Health {
     if (!opened) return
     const organization = [opened, cooled, tripped].includes('everyone') ? undefined : org
     const what = whose === 'provider' ? 'a provider' : 'a credential'
-    log.warn({ offer: at, organization, status: upstreamStatus }, `${what} that fails is left alone for a while`)
+    log.warn({ offer: at, organization, status: upstreamStatus }, `the circuit of ${what} opens`)
   }
 
   /** Milliseconds after which the first piece of a stream is late, by what is usual. */

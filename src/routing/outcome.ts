@@ -1,4 +1,4 @@
-/** What a client is told when no target answered (decisions section 6). */
+/** The error of a request that no target answered (decisions section 6). */
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Attempt } from '../core/exchange.ts'
 
@@ -9,7 +9,7 @@ export function errorType(error: GatewayError): Attempt['errorType'] {
   return error.upstreamStatus === 0 ? 'network_error' : 'upstream_error'
 }
 
-/** Its wire cannot carry the request, so that nobody was asked. */
+/** Its wire cannot carry the request, which was not sent. */
 export const isBeyondWire = ({ status, upstreamStatus, failover }: GatewayError): boolean =>
   failover && status === 400 && upstreamStatus === undefined
 
@@ -28,10 +28,10 @@ function waitOf(failures: readonly GatewayError[]): number {
 
 /**
  * The one error for attempts that all may fail over: what they share if they share it, else `all_providers_failed`.
- * Where a client is told to wait, it is for `longestMs` at most.
+ * `Retry-After` is `longestMs` at most.
  */
 export function exhausted(failures: readonly GatewayError[], longestMs: number): GatewayError {
-  // Whose wire cannot carry the request was never asked: what it refused counts only when nobody was.
+  // A wire that cannot carry the request sent nothing: its refusal counts only when no request was sent.
   const asked = failures.filter(error => !isBeyondWire(error))
   const last = asked.at(-1)
   if (!last) return failures[0]!

@@ -1,7 +1,7 @@
 /** Which targets are tried last for now: those with an open circuit, and those that fell silent before any deadline. */
 import type { CircuitState, Circuits } from '../core/ports.ts'
 
-/** So many wait for an offer, nobody was answered since the first of them began, and that one is overdue. */
+/** So many wait for an offer, none was answered since the first of them began, and that one is overdue. */
 const WAITING = 5
 /** What one organization counts for at most where an offer is to be silent for all: no more than half of that. */
 const MOST_OF_ONE = Math.ceil(WAITING / 2)
@@ -53,7 +53,7 @@ export class OutlierDetector implements Pick<Circuits, 'state' | 'failing'> {
     if (waiting!.size === 0) this.#due.delete(offer)
   }
 
-  /** An organization finds out for itself, or at least two of them for everybody. */
+  /** A failure counts for the organization that saw it, and for all once two of them have. */
   #isSilent(offer: string, org: string | null): boolean {
     const waiting = this.#due.get(offer)
     if (!waiting) return false

@@ -79,7 +79,7 @@ export function isCallable(ex: Exchange, mapping: Mapping): boolean {
       credentials.some(credential => isFor(mapping)(credential) && isPayable({ mapping, credential })),
     )
   } catch (thrown) {
-    // A key of its own that cannot be opened calls nobody; the log tells of it.
+    // A key of the organization that cannot be opened makes no target; the log names it.
     if (thrown instanceof GatewayError) return false
     throw thrown
   }

@@ -70,7 +70,7 @@ export function ownFirst<G extends { readonly targets: readonly Target[] }>(rank
   return [...own, ...ranked.filter(group => !hasOwn(group))]
 }
 
-/** Why nobody can be called, although the caller may use these offers. */
+/** Why no offer can be called, although the caller may use these. */
 export function uncredentialed({ principal }: Exchange, offers: readonly Mapping[], model: string): GatewayError {
   if (principal?.mode === 'api-keys') {
     return errors.noProviderKey(model, [...new Set(offers.map(({ provider }) => provider.id))])

@@ -12,7 +12,7 @@ const MAX_NAME = 100
  * model. Undefined for a request of none.
  */
 export function sessionKey(ex: Exchange): string | undefined {
-  // The user of an embeddings request is the organization, whoever asks: that is no session.
+  // The user of an embeddings request is always the organization: that is no session.
   const name = named(ex) || (ex.endpoint.op === 'chat' && (ex.chat.prompt_cache_key || ex.chat.user))
   if (!name) return undefined
   const short = name.length > MAX_NAME ? createHash('sha256').update(name).digest('base64') : name

@@ -4,7 +4,7 @@ import { type Candidate, type Step, stepOf } from './candidate.ts'
 import type { OutlierDetector } from './outlier-detector.ts'
 import { ownFirst } from './policy.ts'
 
-/** Whom to ask first, and whether anybody else. */
+/** Which target comes first, and whether another may follow. */
 export interface RankedTargets {
   /** The best first; the targets of each as they are to be tried. */
   readonly ranked: readonly { readonly candidate: Candidate; readonly targets: readonly Target[] }[]
@@ -17,10 +17,10 @@ export class TargetQueue {
   readonly #org: string | null
   readonly #failover: boolean
   #left: Step[] = []
-  /** Candidates that have failed this request, whoever's the credential was. */
+  /** Candidates that have failed this request, with whichever credential. */
   readonly #failed: Candidate[] = []
 
-  /** `org` is whose view of the targets counts; null is everybody's. */
+  /** `org` is the organization whose measurements count; null is all of them. */
   constructor(
     { ranked, failover }: RankedTargets,
     standing: Pick<OutlierDetector, 'state' | 'failing'>,
@@ -32,7 +32,7 @@ export class TargetQueue {
     for (const { targets } of ownFirst(ranked)) for (const target of targets) this.#left.push(stepOf(target))
   }
 
-  /** Who is left alone comes last and nobody is left out, so that there is somebody to ask as long as anybody is left. */
+  /** Targets with an open circuit are tried last, never skipped. */
   next(): Step | undefined {
     let best: Step | undefined
     let least = Number.POSITIVE_INFINITY

@@ -31,7 +31,7 @@ export class TargetSelector {
     this.#standing = outlierDetectorOf(known.circuits)
   }
 
-  /** Throws the 4xx that says why nobody can serve the request. */
+  /** Throws the 4xx that says why no target can serve the request. */
   choose(ex: Exchange): Selection {
     const groups = groupsOf(plan(ex, this.#settings))
     const failover = ex.header('x-no-fallback') !== 'true'
@@ -71,7 +71,7 @@ export class TargetSelector {
     return { ranked: own, reason: 'direct-provider-specified', failover }
   }
 
-  /** Tokens per second, as far as it was measured; as everybody sees it, since answers are charged by it. */
+  /** Tokens per second, as far as it was measured; over all organizations, since answers are charged by it. */
   speedOf(candidate: Candidate): number {
     return this.#ranking.read(candidate, null)?.throughput ?? this.#settings.thresholds.default_throughput
   }
@@ -129,7 +129,7 @@ export class TargetSelector {
     return found && this.#isUp(found, org) && this.#uptime(found.candidate, org) >= uptime ? found : undefined
   }
 
-  /** Neither it nor all of its credentials are left alone. */
+  /** Neither its circuit nor those of all its credentials are open. */
   #isUp({ candidate, targets }: Group, org: string | null): boolean {
     if (this.#standing.state(candidate.key, org) === 'open') return false
     return targets.some(target => this.#standing.state(stepOf(target).key, org) !== 'open')

@@ -1,8 +1,8 @@
 /** The organization of a request, as health and stickiness know it. */
 import type { Exchange } from '../core/exchange.ts'
 
-/** '' for a request of nobody's. */
+/** '' for a request without an organization. */
 export const tenantOf = ({ principal }: Exchange): string => principal?.orgId ?? ''
 
-/** Whose view of the providers counts; null for a question about everybody's. */
+/** The organization whose measurements count; null for all of them. */
 export const viewerOf = ({ principal }: Exchange): string | null => principal?.orgId ?? null

@@ -156,7 +156,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     return events
   }
 
-  /** The same from `frames` on, the large ones of which are parsed in turns with everybody else. */
+  /** The same from `frames` on, the large ones of which are parsed in turns with others. */
   async #decodeLarge(frames: Frame[], rest: readonly Buffer[] | undefined, events: Event[]): Promise<Event[]> {
     try {
       await this.#addLarge(frames, events)
@@ -195,7 +195,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     this.#told(this.#decoder.end(), 0, events)
   }
 
-  /** What came before the break is told. A socket that breaks after the answer was complete took nothing away. */
+  /** What came before the break is passed on. A socket that breaks after the answer was complete took nothing away. */
   #broken(thrown: unknown, events: Event[]): Event[] {
     this.#ended = true
     this.#incoming.destroy()

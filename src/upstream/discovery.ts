@@ -56,7 +56,7 @@ export interface DiscoveryOptions {
 /** Looks up the providers of the present catalogue whose files say so. A provider that does not answer has no models. */
 export class Discovery {
   readonly #options: DiscoveryOptions
-  /** Lists are asked for twice a minute: no socket is kept. */
+  /** Lists are read twice a minute: no socket is kept. */
   readonly #agent = new Agent({
     pipelining: 0,
     maxResponseSize: MAX_ANSWER_BYTES,

@@ -57,7 +57,7 @@ export function dispatch(transport: Transport, memory: MemoryBudget): (ex: Excha
       })
       await answer.commit(!ex.streaming)
       incoming.committed(mode === 'stream')
-      // Nobody is asked again.
+      // No target is tried again.
       ex.outbound = undefined
       ex.encoding = undefined
       ex.verbatim = undefined
@@ -97,7 +97,7 @@ function send(transport: Transport, ex: Exchange, target: Target, sent: Sent): P
   return signed instanceof Promise ? waitFor(signed, remainingMs(), ex.signal).then(call) : call(signed)
 }
 
-/** Nobody is asked twice, but for whose socket had gone stale. */
+/** A target is called once, but again where its socket had gone stale. */
 const isAgain = ({ attempts }: Exchange, { mapping, credential, region }: Target): boolean =>
   attempts.some(
     ({ target }) => target.mapping === mapping && target.credential === credential && target.region === region,

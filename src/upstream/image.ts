@@ -100,7 +100,7 @@ export class ImageFetcher implements MediaFetcher {
       if (REDIRECTS.has(answer.statusCode) && typeof location === 'string') return new URL(location, url)
       return await this.#read(answer, fetch)
     } finally {
-      // What was left unread fails, and nobody waits for it.
+      // What was left unread fails, and nothing awaits it.
       client.destroy().catch(() => undefined)
     }
   }

@@ -91,7 +91,7 @@ export class AnswerMask {
     this.#lastKey = key
   }
 
-  /** Tokens repeat the text in small pieces; where a credential goes through them, none are told. */
+  /** Tokens repeat the text in small pieces; where a credential goes through them, none is passed on. */
   #tokens(choice: number, tokens: readonly unknown[]): readonly unknown[] {
     const text = tokens.map(token => (token as { token?: unknown } | null)?.token ?? '').join('')
     return this.#next(LOGPROBS, choice, text) === text ? tokens : []

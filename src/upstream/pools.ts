@@ -75,14 +75,14 @@ export class Pools {
     return { pool, prefix: pathname.replace(/\/$/, ''), usedAt: 0 }
   }
 
-  /** Gives up the pools of addresses that nobody uses any more: of providers that are gone, or have moved. */
+  /** Closes the pools of addresses that no provider has any more. */
   #prune(): void {
     const now = performance.now()
     for (const [key, { pool, usedAt }] of this.#entries) {
       const { running, pending } = pool.stats
       if (now - usedAt < UNUSED_MS || running + pending > 0) continue
       this.#entries.delete(key)
-      // Nothing is open in it that anybody waits for.
+      // No request is open in it.
       pool.destroy().catch(() => undefined)
     }
   }

@@ -1,4 +1,4 @@
-/** Turns of the event loop for long work that is done in steps: one step a turn, whoever has work, in fair shares. */
+/** Turns of the event loop for long work that is done in steps: one step a turn, in fair shares. */
 import { setImmediate } from 'node:timers/promises'
 
 export class Turns {

@@ -10,7 +10,7 @@ import { type ReadCoalescer, Trickle } from './read-coalescer.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
 import type { UpstreamSocket } from './upstream-socket.ts'
 
-/** Unread bytes at which a provider is told to wait. */
+/** Unread bytes from which reading pauses. */
 const HIGH_WATER = 32 * 1024
 /** How long a provider may still talk after its last event. */
 const DRAIN_MS = 1000

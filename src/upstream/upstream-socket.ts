@@ -11,14 +11,14 @@ export interface UpstreamSocket {
   readonly connectedAt: number | undefined
 }
 
-/** What is sent over a line, and whoever waits for the answer: told of the line before a byte is written. */
+/** What is sent over a socket, and what takes the answer: it gets the socket before a byte is written. */
 export interface Sending extends Dispatcher.DispatchOptions {
   readonly caller: { line: UpstreamSocket | undefined }
 }
 
 /**
  * What was read is copied from one place that all sockets read to: Node would allocate 64 KiB for every read, and only
- * sockets that read this way stop reading when they are told to `pause`.
+ * sockets that read this way stop reading on `pause`.
  */
 const onread = {
   buffer: Buffer.allocUnsafeSlow(READ_BYTES),

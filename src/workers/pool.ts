@@ -109,7 +109,7 @@ export class Pool {
       try {
         answers.set(pid, await seat.call(name, argument, patienceMs))
       } catch (err) {
-        this.#log.warn({ worker: pid, err }, 'a worker has not done what it was asked for')
+        this.#log.warn({ worker: pid, err }, 'a worker did not carry out a command')
         refusals.set(pid, err as Error)
       }
     }

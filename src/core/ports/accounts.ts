@@ -72,7 +72,7 @@ export interface ProjectStore {
   update(project: string, changes: ProjectChanges, actor: Actor): Promise<ProjectRecord>
 }
 
-/** A limit as it is asked for. */
+/** A limit as a command gives it. */
 export interface LimitInput {
   readonly amount: Money
   /** Undefined: of all time. */

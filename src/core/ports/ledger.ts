@@ -114,7 +114,7 @@ export interface Ledger {
    */
   settle(hold: Hold, row: RequestRow): Promise<void>
   void(hold: Hold): Promise<void>
-  /** Notes what a stream has come to so far: that is charged when nobody is left to settle it. */
+  /** Notes what a stream has come to so far: that is charged when the process ends before it settles. */
   checkpoint(hold: Hold, progress: Progress): Promise<void>
   /** Keeps a row that costs nothing: refused, failed or replayed. */
   record(row: RequestRow): Promise<void>

@@ -67,7 +67,7 @@ export interface CircuitPolicy {
 /** `half-open`: the next attempt is a probe, and until it has ended the circuit is open for all others. */
 export type CircuitState = 'closed' | 'open' | 'half-open'
 
-/** For whom a failure opened a circuit; undefined for nobody. */
+/** For whom a failure opened a circuit: the organization that saw it, or all; undefined when it opened none. */
 export type Opened = 'organization' | 'everyone' | undefined
 
 /**
@@ -93,7 +93,7 @@ export interface Circuits {
   left(key: string, org: string): void
 }
 
-/** Which offer somebody was given, for a while. */
+/** Which offer a session or a model was given, for a while. */
 export interface AffinityStore {
   get(key: string): string | undefined
   /** `tenant` is the organization whose share the entry takes. */
@@ -148,7 +148,7 @@ export interface ExplainedCandidate {
   readonly throughput: number | null
   readonly latency: number | null
   readonly circuit: CircuitState
-  /** Milliseconds for which it is still left alone. */
+  /** Milliseconds for which its circuit stays open. */
   readonly openMs: number
   /** How much worse than the best, by each measure. */
   readonly terms: Readonly<Record<'price' | 'uptime' | 'throughput' | 'latency' | 'cache', number>>

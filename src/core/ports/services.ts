@@ -52,7 +52,7 @@ export interface Metrics {
   /** Requests that wait for a place. */
   waiting(delta: 1 | -1): void
   unpriced(provider: string, model: string): void
-  /** An answer was passed on as it came, though the repair of its JSON was asked for. */
+  /** An answer was passed on as it came, though the request wanted its JSON repaired. */
   unhealed(reason: HealingSkipped): void
 }
 

@@ -18,7 +18,7 @@ export interface UsageTotals {
   readonly outputTokens: number
   readonly cachedTokens: number
   readonly reasoningTokens: number
-  /** Of all providers' work, whoever paid for it. */
+  /** Of all providers' work, paid by credits or by own keys. */
   readonly cost: Money
   /** The part of it that credits paid. */
   readonly creditsCost: Money

@@ -14,7 +14,7 @@ export class StoreError extends Error {
 
 /** SQLite would block the event loop; the writer waits for other processes beside it, and readers never have to. */
 const NO_TIMEOUT = 'busy_timeout = 0'
-/** Before the first request nobody is kept waiting. */
+/** Before the first request a wait delays no client. */
 const START_TIMEOUT_MS = 5000
 const START_RETRY_MS = 5
 const JOURNAL_LIMIT = 64 * 1024 * 1024

@@ -5,7 +5,7 @@ import type { Clock } from './strategy.ts'
 /** What a token endpoint gives. */
 export interface Grant {
   readonly token: string
-  /** How long it lasts from when it was asked for. */
+  /** How long it lasts from its request on. */
   readonly seconds: number
 }
 
@@ -24,7 +24,7 @@ export class AccessToken {
   #pending: Promise<string> | undefined
   #failure: { readonly error: GatewayError; readonly at: number } | undefined
 
-  /** `fetch` is told the time (Unix milliseconds); it rejects with a GatewayError. */
+  /** `fetch` gets the time (Unix milliseconds); it rejects with a GatewayError. */
   constructor(fetch: (now: number) => Promise<Grant>) {
     this.#fetch = fetch
   }

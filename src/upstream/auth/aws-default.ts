@@ -12,11 +12,11 @@ import { missing, type Surroundings } from './surroundings.ts'
 type AwsAuth = Extract<Auth, { scheme: 'aws-sigv4' }>
 
 const STS_MS = 10_000
-/** A machine that is none of Amazon's answers nothing there. */
+/** Outside Amazon's cloud nothing answers there. */
 const METADATA_MS = 1_000
 const CONTAINER = 'http://169.254.170.2'
 const MACHINE = 'http://169.254.169.254'
-/** Keys without an end are read again after this: somebody may have changed them. */
+/** Keys without an end are read again after this: they may have changed. */
 const READ_AGAIN_S = 300
 /** Profiles that name one another. */
 const MAX_DEPTH = 4

@@ -11,7 +11,7 @@ import { missing, type Surroundings } from './surroundings.ts'
 
 const TOKEN_URI = 'https://oauth2.googleapis.com/token'
 const DEADLINE_MS = 10_000
-/** A machine that is none of Google's answers nothing there. */
+/** Outside Google's cloud nothing answers there. */
 const METADATA_MS = 1_500
 const METADATA = 'metadata.google.internal'
 

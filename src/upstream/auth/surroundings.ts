@@ -1,4 +1,4 @@
-/** Where a process finds the credentials that nobody wrote into a manifest: its environment, files, and metadata. */
+/** Where a process finds the credentials that no manifest holds: its environment, files, and metadata. */
 import { readFile, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { LRUCache } from 'lru-cache'

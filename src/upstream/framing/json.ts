@@ -25,7 +25,7 @@ export class JsonFraming implements Framing {
   }
 }
 
-/** A body whose text is made when somebody asks for it. */
+/** A body whose text is made when it is first read. */
 class WholeBody implements Frame {
   readonly bytes: Buffer
   #text: string | undefined
