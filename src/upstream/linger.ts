@@ -1,26 +1,14 @@
 /**
  * Answers that are read on for a moment after their client has left, so that the provider's own report of what it did
- * is charged. So many at a time of each organization; those beyond are cut off at once.
+ * is charged. Those beyond the bounds are cut off at once.
  */
-const PER_TENANT = 64
+import { FairSlots } from '../core/fair-slots.ts'
+
+const PER_PROCESS = 512
+/** 64 of each organization. */
+const SHARE = 1 / 8
 export const LINGER_MS = 2_000
 export const LINGER_BYTES = 1024 * 1024
 
-export class Lingering {
-  /** By organization. */
-  readonly #open = new Map<string, number>()
-
-  /** False when the organization has as many as it may. */
-  begin(tenant: string): boolean {
-    const open = this.#open.get(tenant) ?? 0
-    if (open >= PER_TENANT) return false
-    this.#open.set(tenant, open + 1)
-    return true
-  }
-
-  end(tenant: string): void {
-    const open = this.#open.get(tenant)! - 1
-    if (open === 0) this.#open.delete(tenant)
-    else this.#open.set(tenant, open)
-  }
-}
+/** The slots of a process, by organization. */
+export const lingerSlots = (): FairSlots => new FairSlots(PER_PROCESS, undefined, { alone: SHARE, contended: SHARE })

@@ -2,7 +2,7 @@
 import { errors } from '../core/error.ts'
 import type { Resolve } from './guard.ts'
 import { InFlightCount } from './in-flight-count.ts'
-import { Lingering } from './linger.ts'
+import { lingerSlots } from './linger.ts'
 import { Pools } from './pools.ts'
 import { ReadCoalescer } from './read-coalescer.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
@@ -27,7 +27,7 @@ export class Transport {
   readonly #ofOwners = new Map<string, InFlightCount>()
   readonly #allowPrivate: boolean
   readonly #gathering: ReadCoalescer
-  readonly #lingering = new Lingering()
+  readonly #lingering = lingerSlots()
 
   /** Of a stream, what comes within `gatherMs` of what came before is read together. */
   constructor({ allowPrivate = false, gatherMs = 0, resolve }: TransportOptions = {}) {

@@ -2,10 +2,11 @@
 import type { Dispatcher } from 'undici'
 import type { Cancellation } from '../core/cancel.ts'
 import { CLIENT_CLOSED, errors, type GatewayError } from '../core/error.ts'
+import type { FairSlots } from '../core/fair-slots.ts'
 import { timerMs } from '../lib/timer.ts'
 import { ChunkQueue, type Taken } from './chunk-queue.ts'
 import type { InFlightCount } from './in-flight-count.ts'
-import { LINGER_BYTES, LINGER_MS, type Lingering } from './linger.ts'
+import { LINGER_BYTES, LINGER_MS } from './linger.ts'
 import { type ReadCoalescer, Trickle } from './read-coalescer.ts'
 import type { UpstreamRequest } from './upstream-request.ts'
 import type { UpstreamSocket } from './upstream-socket.ts'
@@ -58,7 +59,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   #failed = false
   readonly #receipt: UpstreamRequest['receipt']
   readonly #tenant: string
-  readonly #lingering: Lingering
+  readonly #lingering: FairSlots
   /** Bytes that may still come once the client has left; undefined while it is there. */
   #lingerBytes: number | undefined
 
@@ -67,7 +68,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     { timeouts, firstEventMs, remainingMs, signal, receipt, tenant }: Omit<UpstreamRequest, 'body'>,
     open: InFlightCount,
     gathering: ReadCoalescer,
-    lingering: Lingering,
+    lingering: FairSlots,
   ) {
     this.#idleMs = timeouts.idle
     this.#firstEventMs = firstEventMs
@@ -214,7 +215,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     const { reason } = this.#signal
     const hasLeft = reason?.status === CLIENT_CLOSED
     this.#receipt.atProvider ||= this.#isSent
-    if (!hasLeft || !this.#receipt.atProvider || this.#settled || !this.#lingering.begin(this.#tenant)) {
+    if (!hasLeft || !this.#receipt.atProvider || this.#settled || !this.#lingering.take(this.#tenant)) {
       this.#fail(reason ?? errors.aborted())
       return
     }
@@ -242,7 +243,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     clearTimeout(this.#timer)
     if (!this.#settled) {
       this.#settled = true
-      if (this.#lingerBytes !== undefined) this.#lingering.end(this.#tenant)
+      if (this.#lingerBytes !== undefined) this.#lingering.leave(this.#tenant)
       this.#open.end(this.#tenant)
     }
     this.#signal.ignore(this.#onAbort)

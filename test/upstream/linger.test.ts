@@ -1,0 +1,12 @@
+/** Answers that are read on after their client has left: how many at a time. */
+import t from 'tap'
+import { lingerSlots } from '../../src/upstream/linger.ts'
+
+t.test('an organization reads 64 answers on, and a process 512, whoever they belong to', async t => {
+  const slots = lingerSlots()
+  const taken = (tenant: string) => Array.from({ length: 100 }, () => slots.take(tenant)).filter(Boolean).length
+  const organizations = Array.from({ length: 9 }, (_, at) => `organization-${at}`)
+  t.strictSame(organizations.map(taken), [64, 64, 64, 64, 64, 64, 64, 64, 0])
+  slots.leave('organization-0')
+  t.strictSame([slots.take('organization-8'), slots.take('organization-1')], [true, false])
+})
