@@ -11,11 +11,11 @@ import { connectionsWithin, openFiles } from '../http/descriptors.ts'
 import { Listener } from '../http/server.ts'
 import { warn } from '../lib/warn.ts'
 import { Keyring } from '../stores/keyring.ts'
+import { MemoryAffinity } from '../stores/memory/affinity.ts'
 import { MemoryCache } from '../stores/memory/cache.ts'
 import { MemoryCircuits } from '../stores/memory/circuits.ts'
 import { MemoryCounters } from '../stores/memory/counters.ts'
 import { MemoryMeasurements } from '../stores/memory/measurements.ts'
-import { MemoryPins } from '../stores/memory/pins.ts'
 import { fileOf, keyFile, openStores, StoreError, type Stores } from '../stores/sqlite/index.ts'
 import { Lag } from '../telemetry/lag.ts'
 import { Memory } from '../telemetry/memory.ts'
@@ -77,7 +77,7 @@ export interface ComponentsOptions {
   /** The file that the database must be. */
   readonly database?: string | undefined
   /** In place of what counts for this process alone. */
-  readonly shared?: Partial<Pick<Services, 'counters' | 'circuits' | 'pins'>>
+  readonly shared?: Partial<Pick<Services, 'counters' | 'circuits' | 'affinity'>>
 }
 
 export interface Components {
@@ -169,7 +169,7 @@ const servicesOf = (stores: Stores, policies: Policies, process: ProcessServices
   ...process,
   measurements: new MemoryMeasurements(),
   circuits: new MemoryCircuits(),
-  pins: new MemoryPins(),
+  affinity: new MemoryAffinity(),
   random: Math.random,
   now: Date.now,
 })
@@ -179,7 +179,7 @@ export function listenerOf({ file: { server }, services, manager }: Components):
   const { memory, load, metrics, log } = services
   return new Listener({
     listen: server.listen ?? DEFAULT_LISTEN,
-    pace: { heartbeat: server.heartbeat, hold: server.hold, request: server.request_timeout },
+    timeouts: { heartbeat: server.heartbeat, hold: server.hold, request: server.request_timeout },
     headerTimeout: server.header_timeout,
     writeStall: server.write_stall,
     origins: server.cors.origins,

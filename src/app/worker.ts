@@ -5,9 +5,9 @@ import { type ConfigFiles, revived } from '../config/load.ts'
 import type { Log } from '../core/ports.ts'
 import { DEMO_URL } from '../demo/address.ts'
 import { explainRoute } from '../routing/explain.ts'
+import { MemoryAffinity } from '../stores/memory/affinity.ts'
 import { MemoryCircuits } from '../stores/memory/circuits.ts'
-import { MemoryPins } from '../stores/memory/pins.ts'
-import { SharedPins } from '../stores/workers/affinity.ts'
+import { SharedAffinity } from '../stores/workers/affinity.ts'
 import { SharedCircuits } from '../stores/workers/circuits.ts'
 import { LeasedCounters } from '../stores/workers/counters.ts'
 import { createLog, logLevel } from '../telemetry/log.ts'
@@ -44,7 +44,7 @@ const primary: Channel<PrimaryCalls> = new Channel(
     reload: async () => (await worker!.components.manager.reload()).version,
     explain: question => explainRoute(worker!.components.manager.current, worker!.components.services, question),
     recall: ({ key, windowMs }) => counters.recall(key, windowMs),
-    pins: pins => sharedPins.learn(pins),
+    affinity: entries => sharedAffinity.learn(entries),
     cool: circuit => circuits.learn(circuit),
     found: lists => worker!.components.found.replace(lists),
     drain: () => stop(),
@@ -58,7 +58,7 @@ const counters = new LeasedCounters({
   leave: key => primary.tell('leave', key),
 })
 const circuits = new SharedCircuits(new MemoryCircuits(), circuit => primary.tell('cool', circuit))
-const sharedPins = new SharedPins(new MemoryPins(), pins => primary.tell('pins', pins))
+const sharedAffinity = new SharedAffinity(new MemoryAffinity(), entries => primary.tell('affinity', entries))
 
 interface Worker {
   readonly components: Components
@@ -115,7 +115,7 @@ async function start(cleanup: CleanupStack, log: Log): Promise<Worker> {
   const files = revived(json as ConfigFiles)
   const given = { ...env, [DEMO_URL]: demo }
   const file = files.gateway.value
-  const shared = { counters, circuits, pins: sharedPins }
+  const shared = { counters, circuits, affinity: sharedAffinity }
   const components = await createComponents(file, { config, env: given, log, shared, database }, cleanup)
   const { manager, reloads } = components
   await components.registry.adopt(plugins)

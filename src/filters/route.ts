@@ -22,16 +22,16 @@ export const route: FilterFactory<Settings> = {
   gives: ['target'],
   repeats: true,
   create(options, services) {
-    const standing = outlierDetectorOf(services.circuits)
-    const chooser = new TargetSelector(options, services)
+    const outliers = outlierDetectorOf(services.circuits)
+    const selector = new TargetSelector(options, services)
     const health = new Health(options, services)
     const budgets = new Budgets(options)
     return {
       async handle(ex, next) {
         await ex.input()
-        const choice = chooser.choose(ex)
-        const course = new TargetQueue(choice, standing, viewerOf(ex))
-        let step = course.next()!
+        const choice = selector.choose(ex)
+        const queue = new TargetQueue(choice, outliers, viewerOf(ex))
+        let step = queue.next()!
         const budget = budgets.of(step.target, tenantOf(ex))
         budget.earn()
         const failures: GatewayError[] = []
@@ -39,12 +39,12 @@ export const route: FilterFactory<Settings> = {
           const began = performance.now()
           ex.target = step.target
           const { candidate } = step
-          ex.usualSpeed = () => chooser.speedOf(candidate)
+          ex.usualSpeed = () => selector.speedOf(candidate)
           const due = health.began(step, ex)
           try {
             const reply = await next()
             health.answered(step, ex)
-            chooser.keep(choice, step.candidate)
+            selector.keep(choice, step.candidate)
             ex.attempts.push(new Answered(ex, step, reply.status))
             return reply
           } catch (thrown) {
@@ -67,13 +67,13 @@ export const route: FilterFactory<Settings> = {
               continue
             }
             const whose = health.failed(step, ex, error, performance.now() - began)
-            if (isBeyondWire(error)) course.excluded(step)
-            else if (isFull(error)) course.full(step)
+            if (isBeyondWire(error)) queue.excluded(step)
+            else if (isFull(error)) queue.full(step)
             // 402 is about a credential, too: the organization's own key has reached a limit.
-            else if (whose !== 'throttle' && whose !== 'credential' && error.status !== 402) course.failed(step)
+            else if (whose !== 'throttle' && whose !== 'credential' && error.status !== 402) queue.failed(step)
           }
-          const following = ex.attempts.length < options.attempts ? course.next() : undefined
-          if (!following || isLate(ex, following) || !(course.isSound(following) || budget.take())) break
+          const following = ex.attempts.length < options.attempts ? queue.next() : undefined
+          if (!following || isLate(ex, following) || !(queue.isSound(following) || budget.take())) break
           step = following
         }
         throw exhausted(failures, options.circuit.max)

@@ -27,20 +27,20 @@ const VERBATIM = 16 * 1024
 
 /**
  * Throws 400, 408, 413, 415, 499 or 529 as a GatewayError. `res` sends a 100 when the client waits for it.
- * `intake` takes memory for what arrives, and ends a body that comes too slowly. `values`: how many it may hold.
+ * `guard` takes memory for what arrives, and ends a body that comes too slowly. `values`: how many it may hold.
  */
 export async function readJson(
   req: IncomingMessage,
   res: ServerResponse,
   limit: number,
-  intake: BodyGuard,
+  guard: BodyGuard,
   read: Read = JSON.parse,
   values?: number,
 ): Promise<Body> {
   const declared = checkHeaders(req, limit)
-  if (declared !== undefined) intake.expect(declared)
+  if (declared !== undefined) guard.expect(declared)
   if (/^100-continue$/i.test(req.headers.expect ?? '')) res.writeContinue()
-  const body = await readBytes(req, limit, intake, declared)
+  const body = await readBytes(req, limit, guard, declared)
   return body.length > LARGE ? await parseInTurns(body, read, values) : parse(body, read, values)
 }
 

@@ -12,11 +12,11 @@ const phrases: Readonly<Record<number, string>> = {
   431: 'Request Header Fields Too Large',
 }
 
-/** `flights` are those of this connection: who asked properly gets an answer first. `cors` are headers of every answer. */
+/** `requests` are those of this connection: who asked properly gets an answer first. `cors` are headers of every answer. */
 export function answerClientError(
   cause: NodeJS.ErrnoException,
   socket: Socket,
-  flights: readonly InFlightRequest[],
+  requests: readonly InFlightRequest[],
   cors: readonly string[],
 ): void {
   if (isClosing(socket)) return
@@ -26,19 +26,19 @@ export function answerClientError(
   }
   stopListening(socket)
   const error = errorOf(cause)
-  const broken = flights.find(({ sink }) => !sink.received)
-  if (broken?.intake.reading) {
+  const broken = requests.find(({ sink }) => !sink.received)
+  if (broken?.guard.reading) {
     broken.sink.endConnection()
-    broken.intake.abort(error)
+    broken.guard.abort(error)
   } else if (broken) socket.destroy()
-  else if (flights.length > 0) afterAll(flights, () => socket.writable && refuse(socket, error, cors))
+  else if (requests.length > 0) afterAll(requests, () => socket.writable && refuse(socket, error, cors))
   else refuse(socket, error, cors)
 }
 
 /** The requests before what is broken were whole. */
-function afterAll(flights: readonly InFlightRequest[], then: () => void): void {
-  let left = flights.length
-  for (const { sink } of flights) {
+function afterAll(requests: readonly InFlightRequest[], then: () => void): void {
+  let left = requests.length
+  for (const { sink } of requests) {
     sink.onEnd(() => {
       if (--left === 0) then()
     })

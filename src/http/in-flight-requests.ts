@@ -19,11 +19,11 @@ export interface InFlightRequest {
   readonly ex: Exchange
   readonly signal: Cancellation
   readonly sink: HttpSink
-  readonly intake: BodyGuard
+  readonly guard: BodyGuard
   at: number
 }
 
-/** In the shortest time of a pace. */
+/** Looks at every request, in the time of the shortest timeout. */
 const TICKS = 4
 const MIN_TICK_MS = 10
 const MAX_TICK_MS = 1000
@@ -39,10 +39,10 @@ export class InFlightRequests {
   readonly #ticksOfSilence: number
 
   /** `onTick` is called with every look at the requests. */
-  constructor(pace: StreamTimeouts, onTick: () => void) {
-    this.timeouts = pace
-    const heartbeat = pace.heartbeat || Number.POSITIVE_INFINITY
-    const shortest = Math.min(heartbeat, pace.hold, pace.request)
+  constructor(timeouts: StreamTimeouts, onTick: () => void) {
+    this.timeouts = timeouts
+    const heartbeat = timeouts.heartbeat || Number.POSITIVE_INFINITY
+    const shortest = Math.min(heartbeat, timeouts.hold, timeouts.request)
     const tickMs = Math.min(MAX_TICK_MS, Math.max(MIN_TICK_MS, shortest / TICKS))
     this.#ticksOfSilence = Math.ceil(heartbeat / tickMs)
     this.#timer = setInterval(() => {
@@ -52,10 +52,10 @@ export class InFlightRequests {
     this.#timer.unref()
   }
 
-  enter(ex: Exchange, signal: Cancellation, sink: HttpSink, intake: BodyGuard): InFlightRequest {
-    const flight = { ex, signal, sink, intake, at: this.list.length }
-    this.list.push(flight)
-    return flight
+  enter(ex: Exchange, signal: Cancellation, sink: HttpSink, guard: BodyGuard): InFlightRequest {
+    const request = { ex, signal, sink, guard, at: this.list.length }
+    this.list.push(request)
+    return request
   }
 
   /** The last one takes its place. */
@@ -77,8 +77,8 @@ export class InFlightRequests {
 
   #look(): void {
     const now = performance.now()
-    for (const { ex, sink, intake } of this.list) {
-      if (intake.reading) intake.check(now, this.timeouts.request)
+    for (const { ex, sink, guard } of this.list) {
+      if (guard.reading) guard.check(now, this.timeouts.request)
       const { heartbeat } = ex.endpoint.codec
       if (!heartbeat || !ex.streaming || ex.outcome) continue
       if (sink.begun) sink.tick(heartbeat.text, this.#ticksOfSilence)

@@ -12,36 +12,36 @@ const LARGE = 64 * 1024
 export function readBytes(
   req: IncomingMessage,
   limit: number,
-  intake: BodyGuard,
+  guard: BodyGuard,
   declared: number | undefined,
 ): Promise<Buffer> {
   const pieces = new Pieces(declared)
-  return readPieces(req, limit, intake, pieces).then(() => pieces.joined())
+  return readPieces(req, limit, guard, pieces).then(() => pieces.joined())
 }
 
 /** Resolves with nothing: the promise lives as long as the request, and would keep the body. */
-function readPieces(req: IncomingMessage, limit: number, intake: BodyGuard, pieces: Pieces): Promise<void> {
+function readPieces(req: IncomingMessage, limit: number, guard: BodyGuard, pieces: Pieces): Promise<void> {
   return new Promise((resolve, reject) => {
     let size = 0
     const fail = (error: unknown) => {
-      intake.end()
+      guard.end()
       req.pause()
       req.removeAllListeners('data')
       reject(error)
     }
-    intake.begin(performance.now(), fail)
+    guard.begin(performance.now(), fail)
     req.on('data', (chunk: Buffer) => {
       size += chunk.length
       if (size > limit) return fail(errors.tooLarge(limit))
       try {
-        intake.got(chunk.length)
+        guard.got(chunk.length)
         pieces.add(chunk)
       } catch (full) {
         fail(full)
       }
     })
     req.on('end', () => {
-      intake.end()
+      guard.end()
       resolve()
     })
     const gone = () => {

@@ -36,7 +36,7 @@ const FULL = { keepAlive: 0.92, accept: 0.98, slack: 0.05 }
 export interface ListenerOptions {
   /** `host:port`; port 0 takes any free one. */
   readonly listen: string
-  readonly pace: StreamTimeouts
+  readonly timeouts: StreamTimeouts
   /** Milliseconds that a client may take for the head of a request. */
   readonly headerTimeout: number
   /** Milliseconds after which a client that takes nothing of its answer is cut off. */
@@ -55,7 +55,7 @@ export interface ListenerOptions {
 export class Listener {
   readonly #server: Server
   readonly #options: ListenerOptions
-  readonly #flights: InFlightRequests
+  readonly #requests: InFlightRequests
   readonly #cors: Cors
   /** With the number of requests that each has carried. */
   readonly #sockets = new Map<Socket, number>()
@@ -76,14 +76,14 @@ export class Listener {
   #idle: (() => void) | undefined
 
   constructor(options: ListenerOptions) {
-    const { headerTimeout, pace, maxConnections } = options
+    const { headerTimeout, timeouts, maxConnections } = options
     this.#options = options
-    this.#flights = new InFlightRequests(pace, () => this.#watchMemory())
+    this.#requests = new InFlightRequests(timeouts, () => this.#watchMemory())
     this.#cors = new Cors(options.origins)
     this.#server = createServer({
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: headerTimeout,
-      requestTimeout: Math.max(headerTimeout, pace.request + SPARE_MS),
+      requestTimeout: Math.max(headerTimeout, timeouts.request + SPARE_MS),
       connectionsCheckingInterval: Math.min(CHECK_MS, headerTimeout / 4),
       keepAliveTimeout: KEEP_ALIVE_MS,
       highWaterMark: HIGH_WATER,
@@ -98,7 +98,7 @@ export class Listener {
     this.#server.on('checkContinue', serve)
     this.#server.on('checkExpectation', (req, res) => this.#refuse(req, res, expectation(), true))
     this.#server.on('clientError', (cause, socket: Socket) =>
-      answerClientError(cause, socket, this.#flights.on(socket), this.#cors.unread),
+      answerClientError(cause, socket, this.#requests.on(socket), this.#cors.unread),
     )
     this.#maxConnections = maxConnections
     this.#server.on('connection', (socket: Socket) => {
@@ -112,7 +112,7 @@ export class Listener {
   }
 
   get inFlight(): number {
-    return this.#flights.list.length
+    return this.#requests.list.length
   }
 
   /** `host:port` as it came to be; empty until `listen` has resolved. */
@@ -142,7 +142,7 @@ export class Listener {
   /** Says that it is not ready, then stops accepting, lets what runs end, and ends it with an in-band error. */
   async drain(times: DrainTimes): Promise<void> {
     this.#draining = true
-    for (const { sink } of this.#flights.list) sink.endConnection()
+    for (const { sink } of this.#requests.list) sink.endConnection()
     await drain(
       {
         server: this.#server,
@@ -153,7 +153,7 @@ export class Listener {
       times,
       this.#aborted,
     )
-    this.#flights.close()
+    this.#requests.close()
     if (this.inFlight > 0) this.#options.log.error({ requests: this.inFlight }, 'requests did not end in time')
   }
 
@@ -172,15 +172,15 @@ export class Listener {
 
   /** Connections that carry no request: idle, never used, or with half a head. */
   *#idleSockets(): Iterable<Socket> {
-    const busy = new Set(this.#flights.list.map(({ sink }) => sink.socket))
+    const busy = new Set(this.#requests.list.map(({ sink }) => sink.socket))
     for (const socket of this.#sockets.keys()) if (!busy.has(socket) && !isClosing(socket)) yield socket
   }
 
   #abortAll(): void {
-    for (const { signal, sink, intake } of this.#flights.list) {
+    for (const { signal, sink, guard } of this.#requests.list) {
       signal.abort(errors.shuttingDown())
       // A body that still comes is not waited for.
-      intake.abort(errors.shuttingDown())
+      guard.abort(errors.shuttingDown())
       sink.release()
     }
   }
@@ -189,7 +189,7 @@ export class Listener {
   #closed(socket: Socket): void {
     this.#sockets.delete(socket)
     if (!this.#pipelined.has(socket)) return
-    for (const { signal, sink } of this.#flights.on(socket)) {
+    for (const { signal, sink } of this.#requests.on(socket)) {
       signal.abort(errors.aborted())
       sink.release()
     }
@@ -232,7 +232,7 @@ export class Listener {
 
     snapshot.retain()
     const signal = new Cancellation()
-    const intake: BodyGuard = new BodyGuard(memory, (): string => ex.principal?.orgId ?? '')
+    const guard: BodyGuard = new BodyGuard(memory, (): string => ex.principal?.orgId ?? '')
     const { endpoint, chain } = route
     const ex = new Exchange({
       snapshot,
@@ -241,7 +241,7 @@ export class Listener {
       query: (req.url ?? '').slice(path.length + 1),
       signal,
       peer: req.socket.remoteAddress ?? '',
-      body: () => readJson(req, res, endpoint.bodyLimit, intake, endpoint.codec.parse, endpoint.maxValues),
+      body: () => readJson(req, res, endpoint.bodyLimit, guard, endpoint.codec.parse, endpoint.maxValues),
     })
     res.on('close', () => {
       if (!res.writableFinished) signal.abort(errors.aborted())
@@ -251,13 +251,13 @@ export class Listener {
     const cors = this.#cors.headers(path, req)
     const fixed = idHeader === undefined ? cors : [...cors, idHeader, ex.id]
     const sink = new HttpSink(req, res, ex.id, last, writeStall, fixed)
-    const flight = this.#flights.enter(ex, signal, sink, intake)
+    const inFlight = this.#requests.enter(ex, signal, sink, guard)
     try {
       await pump(route, ex, sink)
       await chain.finish(ex, (filter, err) => log.error({ filter, err }, 'a filter failed to finish'))
     } finally {
-      this.#flights.leave(flight)
-      intake.release()
+      this.#requests.leave(inFlight)
+      guard.release()
       snapshot.release()
       if (this.inFlight === 0) this.#idle?.()
     }

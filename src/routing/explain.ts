@@ -18,17 +18,17 @@ import type { Settings } from './settings.ts'
 import { TargetQueue } from './target-queue.ts'
 import { TargetSelector } from './target-selector.ts'
 
-type ExplainedState = Pick<Services, 'measurements' | 'circuits' | 'pins'>
+type ExplainedState = Pick<Services, 'measurements' | 'circuits' | 'affinity'>
 
 /** Throws the error of the request: 404 for an unknown model, 400 for what no target can serve. */
 export function explainRoute(snapshot: Snapshot, memory: ExplainedState, question: RouteQuestion): ExplainedRoute {
   const { route, settings } = routeFor(snapshot, question.model)
   const ex = exchangeFor(snapshot, route, question)
-  const pins = { get: (key: string) => memory.pins.get(key), set() {} }
-  const choice = new TargetSelector(settings, { ...memory, pins, random: () => 1 }).choose(ex)
-  const course = new TargetQueue(choice, outlierDetectorOf(memory.circuits), null)
+  const affinity = { get: (key: string) => memory.affinity.get(key), set() {} }
+  const choice = new TargetSelector(settings, { ...memory, affinity, random: () => 1 }).choose(ex)
+  const queue = new TargetQueue(choice, outlierDetectorOf(memory.circuits), null)
   const places: string[] = []
-  for (let step = course.next(); step; step = course.next()) {
+  for (let step = queue.next(); step; step = queue.next()) {
     if (!places.includes(step.candidate.key)) places.push(step.candidate.key)
   }
   const groups = groupsOf(plan(ex, { auto: settings.auto, unpinned: true }))

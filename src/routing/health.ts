@@ -14,14 +14,14 @@ export class Health {
   readonly #settings: Settings
   readonly #policy: CircuitPolicy
   readonly #history: History
-  readonly #standing: OutlierDetector
+  readonly #outliers: OutlierDetector
 
   constructor(settings: Settings, services: Pick<Services, 'measurements' | 'circuits' | 'log'>) {
     this.#services = services
     this.#settings = settings
     this.#policy = circuitPolicyOf(settings)
     this.#history = historyOf(settings)
-    this.#standing = outlierDetectorOf(services.circuits)
+    this.#outliers = outlierDetectorOf(services.circuits)
   }
 
   /** Gives back when its answer is due, which `gaveUp` wants to know. */
@@ -30,19 +30,19 @@ export class Health {
     const org = tenantOf(ex)
     this.#services.circuits.begin(candidate.key, org)
     this.#services.circuits.begin(key, org)
-    return isStreamed(step, ex) ? this.#standing.began(candidate.key, this.#patience(candidate.key, org), org) : 0
+    return isStreamed(step, ex) ? this.#outliers.began(candidate.key, this.#patience(candidate.key, org), org) : 0
   }
 
   /** Nobody waits any more for the answer of an attempt. */
   gaveUp({ candidate }: Step, due: number, ex: Exchange): void {
-    this.#standing.ended(candidate.key, due, tenantOf(ex))
+    this.#outliers.ended(candidate.key, due, tenantOf(ex))
   }
 
   /** An answer has begun: enough of a probe. Failures are forgotten when it is whole, which `ended` tells. */
   answered({ candidate, key }: Step, ex: Exchange): void {
     const { circuits } = this.#services
     const org = tenantOf(ex)
-    this.#standing.answered(candidate.key)
+    this.#outliers.answered(candidate.key)
     for (const at of [candidate.key, key]) if (circuits.state(at, org) !== 'closed') circuits.succeeded(at, org)
   }
 

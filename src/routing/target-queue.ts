@@ -13,7 +13,7 @@ export interface RankedTargets {
 }
 
 export class TargetQueue {
-  readonly #standing: Pick<OutlierDetector, 'state' | 'failing'>
+  readonly #outliers: Pick<OutlierDetector, 'state' | 'failing'>
   readonly #org: string | null
   readonly #failover: boolean
   #left: Step[] = []
@@ -23,10 +23,10 @@ export class TargetQueue {
   /** `org` is the organization whose measurements count; null is all of them. */
   constructor(
     { ranked, failover }: RankedTargets,
-    standing: Pick<OutlierDetector, 'state' | 'failing'>,
+    outliers: Pick<OutlierDetector, 'state' | 'failing'>,
     org: string | null,
   ) {
-    this.#standing = standing
+    this.#outliers = outliers
     this.#org = org
     this.#failover = failover
     for (const { targets } of ownFirst(ranked)) for (const target of targets) this.#left.push(stepOf(target))
@@ -67,12 +67,12 @@ export class TargetQueue {
   isSound(step: Step): boolean {
     const { candidate, key } = step
     if (this.#failed.includes(candidate)) return false
-    return !this.#standing.failing(candidate.key, this.#org) && !this.#standing.failing(key, this.#org)
+    return !this.#outliers.failing(candidate.key, this.#org) && !this.#outliers.failing(key, this.#org)
   }
 
   #doubt({ candidate, key }: Step): number {
     if (this.#failed.includes(candidate)) return 2
-    const isOpen = (at: string) => this.#standing.state(at, this.#org) === 'open'
+    const isOpen = (at: string) => this.#outliers.state(at, this.#org) === 'open'
     return isOpen(candidate.key) || isOpen(key) ? 1 : 0
   }
 }

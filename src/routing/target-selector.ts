@@ -1,4 +1,4 @@
-/** Which candidate of a request comes first, and why: score, stickiness, exploration and pins. */
+/** Which candidate of a request comes first, and why: score, stickiness, exploration and affinity. */
 import type { Exchange } from '../core/exchange.ts'
 import type { Reason, Services } from '../core/ports.ts'
 import { type Candidate, stepOf } from './candidate.ts'
@@ -16,19 +16,19 @@ export interface Selection extends RankedTargets {
   readonly session?: { readonly key: string; readonly offer: string | undefined; readonly tenant: string } | undefined
 }
 
-export type RoutingState = Pick<Services, 'measurements' | 'circuits' | 'pins' | 'random'>
+export type RoutingState = Pick<Services, 'measurements' | 'circuits' | 'affinity' | 'random'>
 
 export class TargetSelector {
   readonly #settings: Settings
   readonly #known: RoutingState
   readonly #ranking: Ranking
-  readonly #standing: OutlierDetector
+  readonly #outliers: OutlierDetector
 
   constructor(settings: Settings, known: RoutingState) {
     this.#settings = settings
     this.#known = known
     this.#ranking = new Ranking(settings, known.measurements)
-    this.#standing = outlierDetectorOf(known.circuits)
+    this.#outliers = outlierDetectorOf(known.circuits)
   }
 
   /** Throws the 4xx that says why no target can serve the request. */
@@ -46,7 +46,7 @@ export class TargetSelector {
   keep({ session }: Selection, answered: Candidate): void {
     if (!session) return
     const { key, offer = answered.key, tenant } = session
-    this.#known.pins.set(key, offer, this.#settings.session.ttl, tenant)
+    this.#known.affinity.set(key, offer, this.#settings.session.ttl, tenant)
   }
 
   /** The provider that the model string names, unless it is down or fails too often and another one does better. */
@@ -113,17 +113,17 @@ export class TargetSelector {
       return { ranked: led(preferred, ranked), reason: 'stable-preferred' }
     }
     // Of those who may use fewer providers, none decides for the others.
-    const { pins } = this.#known
-    const stays = pins.get(key)
+    const { affinity } = this.#known
+    const stays = affinity.get(key)
     if (stays === undefined || ranked.some(({ candidate }) => candidate.key === stays)) {
-      pins.set(key, best.candidate.key, ttl, tenant)
+      affinity.set(key, best.candidate.key, ttl, tenant)
     }
     return { ranked, reason: 'weighted-score' }
   }
 
   /** Who is pinned under a key, while it is up and a candidate. */
   #holder(key: string, ranked: Ranked[], uptime: number, org: string | null): Ranked | undefined {
-    const pinned = this.#known.pins.get(key)
+    const pinned = this.#known.affinity.get(key)
     if (pinned === undefined) return undefined
     const found = ranked.find(({ candidate }) => candidate.key === pinned)
     return found && this.#isUp(found, org) && this.#uptime(found.candidate, org) >= uptime ? found : undefined
@@ -131,8 +131,8 @@ export class TargetSelector {
 
   /** Neither its circuit nor those of all its credentials are open. */
   #isUp({ candidate, targets }: Group, org: string | null): boolean {
-    if (this.#standing.state(candidate.key, org) === 'open') return false
-    return targets.some(target => this.#standing.state(stepOf(target).key, org) !== 'open')
+    if (this.#outliers.state(candidate.key, org) === 'open') return false
+    return targets.some(target => this.#outliers.state(stepOf(target).key, org) !== 'open')
   }
 
   /** Percent; of those who were hardly tried, the default. */

@@ -26,13 +26,13 @@ export class Transport {
   /** By the owner of own providers. */
   readonly #ofOwners = new Map<string, InFlightCount>()
   readonly #allowPrivate: boolean
-  readonly #gathering: ReadCoalescer
+  readonly #coalescer: ReadCoalescer
   readonly #lingering = lingerSlots()
 
   /** Of a stream, what comes within `gatherMs` of what came before is read together. */
   constructor({ allowPrivate = false, gatherMs = 0, resolve }: TransportOptions = {}) {
     this.#allowPrivate = allowPrivate
-    this.#gathering = new ReadCoalescer(gatherMs)
+    this.#coalescer = new ReadCoalescer(gatherMs)
     this.#pools = new Pools(resolve)
   }
 
@@ -49,10 +49,10 @@ export class Transport {
     const guarded = owner !== undefined && !this.#allowPrivate
     const { pool, prefix } = this.#pools.of({ baseUrl, connectMs: timeouts.connect, guarded, fresh })
     if (!open.begin(call.tenant, call.provider)) return Promise.reject(errors.providerBusy(id))
-    const incoming = new UpstreamResponse(call, open, this.#gathering, this.#lingering)
-    const sending: Sending = { method: 'POST', path: prefix + path, headers, body, caller: incoming }
-    pool.dispatch(sending, incoming)
-    return incoming.head
+    const response = new UpstreamResponse(call, open, this.#coalescer, this.#lingering)
+    const sending: Sending = { method: 'POST', path: prefix + path, headers, body, caller: response }
+    pool.dispatch(sending, response)
+    return response.head
   }
 
   close(): Promise<void> {

@@ -46,8 +46,8 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   #timer: NodeJS.Timeout
   #resolveHead!: (incoming: UpstreamResponse) => void
   #rejectHead!: (error: GatewayError) => void
-  readonly #arrivals = new ChunkQueue(taken => this.#taken(taken))
-  readonly #gathering: ReadCoalescer
+  readonly #chunks = new ChunkQueue(taken => this.#taken(taken))
+  readonly #coalescer: ReadCoalescer
   /** Of a stream, whose small pieces may be read together. */
   #trickle: Trickle | undefined
   #controller: Dispatcher.DispatchController | undefined
@@ -67,14 +67,14 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   constructor(
     { timeouts, firstEventMs, remainingMs, signal, receipt, tenant }: Omit<UpstreamRequest, 'body'>,
     open: InFlightCount,
-    gathering: ReadCoalescer,
+    coalescer: ReadCoalescer,
     lingering: FairSlots,
   ) {
     this.#idleMs = timeouts.idle
     this.#firstEventMs = firstEventMs
     this.#signal = signal
     this.#open = open
-    this.#gathering = gathering
+    this.#coalescer = coalescer
     this.#receipt = receipt
     this.#tenant = tenant
     this.#lingering = lingering
@@ -96,7 +96,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
 
   /** All chunks that have arrived since the last call, waiting for at least one; undefined at the end. */
   take(): Promise<Buffer[] | undefined> {
-    return this.#arrivals.take()
+    return this.#chunks.take()
   }
 
   /** The first event is here: from now on only silence between chunks is timed, and those of a stream are gathered. */
@@ -128,7 +128,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     this.#timer.unref()
     this.#resume()
     const socket = this.line?.socket
-    if (socket) this.#gathering.wake(socket)
+    if (socket) this.#coalescer.wake(socket)
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
@@ -156,17 +156,17 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
         return
       }
     }
-    if (this.#arrivals.bytes + chunk.length > HIGH_WATER && !this.#paused) {
+    if (this.#chunks.bytes + chunk.length > HIGH_WATER && !this.#paused) {
       this.#paused = true
       controller.pause()
     }
-    this.#arrivals.push(chunk)
+    this.#chunks.push(chunk)
   }
 
   onResponseEnd(): void {
     this.#ended = true
     this.#settle()
-    this.#arrivals.end()
+    this.#chunks.end()
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
@@ -180,7 +180,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     if (this.#phase !== 'idle') return
     this.#since = performance.now()
     const socket = this.line?.socket
-    if (this.#trickle && !this.#ended && socket) this.#gathering.delivered(socket, this.#trickle, taken, this.#since)
+    if (this.#trickle && !this.#ended && socket) this.#coalescer.delivered(socket, this.#trickle, taken, this.#since)
   }
 
   #resume(): void {
@@ -196,7 +196,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   readonly #look = (): void => {
     const now = performance.now()
     // A reader that does not read is not the provider's silence.
-    if (this.#arrivals.bytes > 0) this.#since = now
+    if (this.#chunks.bytes > 0) this.#since = now
     const remainingMs = this.#deadline - now
     // Nobody waits any more: what the provider does not say now is no failure of it.
     if (this.#lingerBytes !== undefined) {
@@ -236,7 +236,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     this.#settle()
     this.#controller?.abort(error)
     this.#rejectHead(error)
-    this.#arrivals.fail(error)
+    this.#chunks.fail(error)
   }
 
   #settle(): void {

@@ -30,7 +30,7 @@ export interface Told<Answer> {
 }
 
 export class Pool {
-  readonly #seats: readonly WorkerSlot[]
+  readonly #slots: readonly WorkerSlot[]
   readonly #log: Log
   #address = ''
   #draining = false
@@ -38,35 +38,35 @@ export class Pool {
   constructor({ entry, count, begin, onReady, onEnd, log }: PoolOptions) {
     this.#log = log
     cluster.setupPrimary({ exec: entry, args: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
-    const lender = new LeaseServer()
+    const leaseServer = new LeaseServer()
     const board = new AffinityBoard()
-    const seats: WorkerSlot[] = []
-    const others = (than?: WorkerSlot) => seats.filter(seat => seat.ready && seat !== than)
+    const slots: WorkerSlot[] = []
+    const others = (than?: WorkerSlot) => slots.filter(slot => slot.ready && slot !== than)
     for (let at = 0; at < count; at++) {
-      const seat: WorkerSlot = new WorkerSlot({
-        ...{ begin, onEnd, lender, log },
+      const slot: WorkerSlot = new WorkerSlot({
+        ...{ begin, onEnd, leaseServer, log },
         onReady: ({ listen, configVersion }) => {
           this.#address = listen
-          seat.tell('pins', board.all())
+          slot.tell('affinity', board.all())
           onReady(configVersion)
         },
         relay: {
-          // To its sender too, so that all of them see pins in one order.
-          pins: pins => {
-            board.note(pins)
-            for (const { tell } of others()) tell('pins', pins)
+          // To its sender too, so that all of them see affinity in one order.
+          affinity: entries => {
+            board.note(entries)
+            for (const { tell } of others()) tell('affinity', entries)
           },
           cool: circuit => {
-            for (const { tell } of others(seat)) tell('cool', circuit)
+            for (const { tell } of others(slot)) tell('cool', circuit)
           },
         },
       })
-      seats.push(seat)
+      slots.push(slot)
     }
-    this.#seats = seats
+    this.#slots = slots
     // Who is too busy to hear that its primary has gone would go on for ever.
     process.once('exit', () => {
-      for (const seat of seats) seat.abandon()
+      for (const slot of slots) slot.abandon()
     })
   }
 
@@ -77,20 +77,20 @@ export class Pool {
 
   /** Whether anybody serves, and goes on to. */
   get ready(): boolean {
-    return !this.#draining && this.#seats.some(({ ready }) => ready)
+    return !this.#draining && this.#slots.some(({ ready }) => ready)
   }
 
   /** Whether a worker that serves has this pid. */
   has(pid: number): boolean {
-    return this.#seats.some(seat => seat.ready && seat.pid === pid)
+    return this.#slots.some(slot => slot.ready && slot.pid === pid)
   }
 
   /** Resolves when all serve. Rejects with what keeps one of them from it, and then all have ended. */
   async start(): Promise<void> {
     try {
-      await Promise.all(this.#seats.map(seat => seat.start()))
+      await Promise.all(this.#slots.map(slot => slot.start()))
     } catch (thrown) {
-      await Promise.all(this.#seats.map(seat => seat.kill()))
+      await Promise.all(this.#slots.map(slot => slot.kill()))
       throw thrown
     }
   }
@@ -101,13 +101,13 @@ export class Pool {
     argument: Parameters<WorkerCalls[N]>[0],
     patienceMs?: number,
   ): Promise<Told<Awaited<ReturnType<WorkerCalls[N]>>>> {
-    const asked = this.#seats.filter(({ ready }) => ready)
+    const asked = this.#slots.filter(({ ready }) => ready)
     const answers = new Map<number, Awaited<ReturnType<WorkerCalls[N]>>>()
     const refusals = new Map<number, Error>()
-    const ask = async (seat: WorkerSlot) => {
-      const { pid } = seat
+    const ask = async (slot: WorkerSlot) => {
+      const { pid } = slot
       try {
-        answers.set(pid, await seat.call(name, argument, patienceMs))
+        answers.set(pid, await slot.call(name, argument, patienceMs))
       } catch (err) {
         this.#log.warn({ worker: pid, err }, 'a worker did not carry out a command')
         refusals.set(pid, err as Error)
@@ -122,14 +122,14 @@ export class Pool {
     name: N,
     argument: Parameters<WorkerCalls[N]>[0],
   ): Promise<Awaited<ReturnType<WorkerCalls[N]>>> {
-    const seat = this.#seats.find(({ ready }) => ready)
-    return seat ? seat.call(name, argument) : Promise.reject(new Error('no worker serves'))
+    const slot = this.#slots.find(({ ready }) => ready)
+    return slot ? slot.call(name, argument) : Promise.reject(new Error('no worker serves'))
   }
 
   /** One for each worker, also for those that start or do not answer. */
   async states(): Promise<WorkerState[]> {
     const { answers: known } = await this.ask('state', null, GLANCE_MS)
-    return this.#seats.map(({ pid, uptimeMs }) => {
+    return this.#slots.map(({ pid, uptimeMs }) => {
       return known.get(pid) ?? { pid, ready: false, inFlight: 0, configVersion: '', uptimeMs }
     })
   }
@@ -140,12 +140,12 @@ export class Pool {
    */
   async drain(limitMs: number): Promise<void> {
     this.#draining = true
-    const ends = await Promise.all(this.#seats.map(seat => seat.end(limitMs)))
+    const ends = await Promise.all(this.#slots.map(slot => slot.end(limitMs)))
     const bad = ends.filter(end => end !== 0)
     if (bad.length > 0) throw new Error(`a worker ended with ${bad.join(', ')}`)
   }
 
   abortDrain(): void {
-    for (const { tell } of this.#seats) tell('abortDrain', null)
+    for (const { tell } of this.#slots) tell('abortDrain', null)
   }
 }

@@ -2,7 +2,7 @@
 import type { ModelLists } from '../core/catalog.ts'
 import type { ExplainedRoute, RouteQuestion } from '../core/ports.ts'
 import type { LoadedModule } from '../core/translator.ts'
-import type { Pin } from '../stores/workers/affinity.ts'
+import type { AffinityEntry } from '../stores/workers/affinity.ts'
 import type { OpenedCircuit } from '../stores/workers/circuits.ts'
 import type { Ask, Lease, Unused } from '../stores/workers/lease.ts'
 
@@ -39,7 +39,7 @@ export type WorkerCalls = {
   explain(question: RouteQuestion): ExplainedRoute
   /** Gives up what is left over of a key. */
   recall(asked: { key: string; windowMs: number }): Unused | undefined
-  pins(pins: readonly Pin[]): void
+  affinity(entries: readonly AffinityEntry[]): void
   /** The models that providers list now. */
   found(lists: ModelLists): void
   cool(circuit: OpenedCircuit): void
@@ -59,6 +59,6 @@ export type PrimaryCalls = {
   giveBack(left: { key: string; windowMs: number; unused: Unused }): void
   enter(place: { key: string; limit: number }): boolean | Promise<boolean>
   leave(key: string): void
-  pins(pins: readonly Pin[]): void
+  affinity(entries: readonly AffinityEntry[]): void
   cool(circuit: OpenedCircuit): void
 }

@@ -18,8 +18,8 @@ export interface WorkerSlotOptions {
   begin(): WorkerInit
   onReady(at: Parameters<PrimaryCalls['ready']>[0]): void
   onEnd(pid: number): void
-  readonly relay: Pick<PrimaryCalls, 'pins' | 'cool'>
-  readonly lender: LeaseServer
+  readonly relay: Pick<PrimaryCalls, 'affinity' | 'cool'>
+  readonly leaseServer: LeaseServer
   readonly log: Log
 }
 
@@ -87,7 +87,7 @@ export class WorkerSlot {
   }
 
   #fork(onReady: () => void, onFailure: (why: Error) => void): void {
-    const { begin, onReady: report, onEnd, relay, lender } = this.#options
+    const { begin, onReady: report, onEnd, relay, leaseServer } = this.#options
     const worker = cluster.fork()
     const wire = {
       // What cannot be sent any more was meant for a worker that has ended, which is seen to below.
@@ -95,7 +95,7 @@ export class WorkerSlot {
       onMessage: (listener: (message: object) => void) => void worker.process.on('message', listener),
       onClose: (listener: () => void) => void worker.process.once('disconnect', listener),
     }
-    const borrower = lender.borrower((key, windowMs) => channel.call('recall', { key, windowMs }))
+    const borrower = leaseServer.borrower((key, windowMs) => channel.call('recall', { key, windowMs }))
     const channel = new Channel<WorkerCalls>(wire, {
       ...relay,
       begin: () => {

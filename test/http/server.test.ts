@@ -11,7 +11,7 @@ import { Listener } from '../../src/http/server.ts'
 t.test('a drain that is aborted before it has begun waits for nothing', { timeout: 20_000 }, async t => {
   const listener = new Listener({
     listen: '127.0.0.1:0',
-    pace: { heartbeat: 15_000, hold: 10_000, request: 60_000 },
+    timeouts: { heartbeat: 15_000, hold: 10_000, request: 60_000 },
     headerTimeout: 15_000,
     writeStall: 60_000,
     maxConnections: 10,
@@ -29,20 +29,21 @@ t.test('a drain that is aborted before it has begun waits for nothing', { timeou
   )
   t.equal(status, 404)
   listener.abortDrain()
+  // Its own time limit is what would notice a wait.
   await listener.drain({ delay: 60_000, drain: 60_000 })
   t.notOk(listener.accepting)
 })
 t.test('streams say heartbeats after so much silence, and none where it is 0s', async t => {
-  const rows: [pace: { heartbeat: number; hold: number; request: number }, tickMs: number, ticks: number][] = [
+  const rows: [timeouts: { heartbeat: number; hold: number; request: number }, tickMs: number, ticks: number][] = [
     [{ heartbeat: 15_000, hold: 10_000, request: 120_000 }, 1000, 15],
     [{ heartbeat: 1000, hold: 10_000, request: 120_000 }, 250, 4],
     [{ heartbeat: 0, hold: 10_000, request: 120_000 }, 1000, Number.POSITIVE_INFINITY],
     [{ heartbeat: 0, hold: 400, request: 120_000 }, 100, Number.POSITIVE_INFINITY],
     [{ heartbeat: 1, hold: 0, request: 120_000 }, 10, 1],
   ]
-  for (const [pace, tickMs, ticks] of rows) {
+  for (const [timeouts, tickMs, ticks] of rows) {
     const timers = t.capture(globalThis, 'setInterval', () => ({ unref() {} }) as NodeJS.Timeout)
-    const flights = new InFlightRequests(pace, () => undefined)
+    const flights = new InFlightRequests(timeouts, () => undefined)
     const [{ args }] = timers() as unknown as [{ args: [() => void, number] }]
     timers.restore()
     const said: unknown[] = []
@@ -50,7 +51,7 @@ t.test('streams say heartbeats after so much silence, and none where it is 0s', 
     const endpoint = { codec: { heartbeat: { text: ': hi\n\n' } } }
     flights.enter({ endpoint, streaming: true } as never, {} as never, sink as never, {} as never)
     args[0]()
-    t.strictSame([args[1], said], [tickMs, [[': hi\n\n', ticks]]], JSON.stringify(pace))
+    t.strictSame([args[1], said], [tickMs, [[': hi\n\n', ticks]]], JSON.stringify(timeouts))
     flights.close()
   }
 })

@@ -1,4 +1,4 @@
-/** Which candidate comes first, and why: strategies, stickiness, exploration, pins and regions. */
+/** Which candidate comes first, and why: strategies, stickiness, exploration, affinity and regions. */
 import t from 'tap'
 import type { Catalog } from '../../src/core/catalog.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
@@ -151,7 +151,7 @@ t.test('preferences are kept apart by strategy, and nobody who may use fewer pro
   t.strictSame(ask(one), ['b/m', 'weighted-score'])
   t.strictSame(ask(one), ['b/m', 'weighted-score'])
   t.strictSame(ask(both), ['a/m', 'stable-preferred'])
-  t.equal(memory.pins.get(`model m auto ${principal.orgId}`), 'a/m')
+  t.equal(memory.affinity.get(`model m auto ${principal.orgId}`), 'a/m')
 })
 
 t.test(

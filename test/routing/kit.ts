@@ -4,9 +4,9 @@ import type { Catalog, Credential, Mapping, Model, Provider } from '../../src/co
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { Log, Services } from '../../src/core/ports.ts'
 import { type Settings, settings } from '../../src/routing/settings.ts'
+import { MemoryAffinity } from '../../src/stores/memory/affinity.ts'
 import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
 import { MemoryMeasurements } from '../../src/stores/memory/measurements.ts'
-import { MemoryPins } from '../../src/stores/memory/pins.ts'
 import { type ExchangeFacts, exchange, principal } from '../core/kit.ts'
 import { flat } from '../core/prices.ts'
 import { target } from '../plugins/wire-kit.ts'
@@ -82,7 +82,7 @@ export function catalogOf(models: Record<string, { model?: Partial<Model>; offer
 }
 
 /** What routing remembers, under a clock that only the test moves; chance gives what `chances` holds, then 0.999. */
-export class Memory implements Pick<Services, 'measurements' | 'circuits' | 'pins' | 'random' | 'log'> {
+export class Memory implements Pick<Services, 'measurements' | 'circuits' | 'affinity' | 'random' | 'log'> {
   /** Milliseconds. */
   time = 3_600_000
   readonly chances: number[] = []
@@ -90,7 +90,7 @@ export class Memory implements Pick<Services, 'measurements' | 'circuits' | 'pin
   readonly #now = () => this.time
   readonly measurements = new MemoryMeasurements(this.#now)
   readonly circuits = new MemoryCircuits({ now: this.#now, random: () => 0 })
-  readonly pins = new MemoryPins(this.#now)
+  readonly affinity = new MemoryAffinity(this.#now)
   readonly random = () => this.chances.shift() ?? 0.999
   readonly log: Log = { debug() {}, info() {}, error() {}, warn: fields => void this.logged.push(fields) }
 

@@ -1,10 +1,10 @@
-/** What routing remembers: weighted minutes, circuits and pins, under a clock that only the test moves. */
+/** What routing remembers: weighted minutes, circuits and affinity, under a clock that only the test moves. */
 import fc from 'fast-check'
 import t from 'tap'
 import type { CircuitPolicy, History } from '../../src/core/ports.ts'
+import { MemoryAffinity } from '../../src/stores/memory/affinity.ts'
 import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
 import { MemoryMeasurements } from '../../src/stores/memory/measurements.ts'
-import { MemoryPins } from '../../src/stores/memory/pins.ts'
 
 const MINUTE = 60_000
 const history: History = {
@@ -335,20 +335,20 @@ t.test('chance spreads the openings, so that not all come back at once', async t
   t.equal(circuits.openMs('a'), 33_000)
 })
 
-t.test('pins last as long as they are told to', async t => {
+t.test('an affinity entry lasts as long as its time', async t => {
   const clock = { ms: MINUTE }
-  const pins = new MemoryPins(() => clock.ms)
-  pins.set('k', 'a/m', 1000, 'org')
+  const affinity = new MemoryAffinity(() => clock.ms)
+  affinity.set('k', 'a/m', 1000, 'org')
   clock.ms += 1000
-  t.equal(pins.get('k'), 'a/m')
+  t.equal(affinity.get('k'), 'a/m')
   clock.ms += 1
-  t.equal(pins.get('k'), undefined)
-  pins.set('k', 'a/m', 1000, 'org')
-  pins.set('k', 'b/m', 0, 'org')
-  t.equal(pins.get('k'), undefined)
-  for (let count = 0; count < 25_000; count++) pins.set(`${count}`, 'a/m', 1000, 'org')
-  t.strictSame([pins.get('0'), pins.get('24999')], [undefined, 'a/m'], 'there is a bound')
-  pins.set('other', 'a/m', 100_000, 'other')
-  for (let count = 0; count < 25_000; count++) pins.set(`more ${count}`, 'a/m', 1000, 'org')
-  t.equal(pins.get('other'), 'a/m', 'whatever one organization does, what another one has stays')
+  t.equal(affinity.get('k'), undefined)
+  affinity.set('k', 'a/m', 1000, 'org')
+  affinity.set('k', 'b/m', 0, 'org')
+  t.equal(affinity.get('k'), undefined)
+  for (let count = 0; count < 25_000; count++) affinity.set(`${count}`, 'a/m', 1000, 'org')
+  t.strictSame([affinity.get('0'), affinity.get('24999')], [undefined, 'a/m'], 'there is a bound')
+  affinity.set('other', 'a/m', 100_000, 'other')
+  for (let count = 0; count < 25_000; count++) affinity.set(`more ${count}`, 'a/m', 1000, 'org')
+  t.equal(affinity.get('other'), 'a/m', 'whatever one organization does, what another one has stays')
 })

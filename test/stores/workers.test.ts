@@ -3,9 +3,9 @@ import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
 import type { Quota } from '../../src/core/ports.ts'
+import { MemoryAffinity } from '../../src/stores/memory/affinity.ts'
 import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
-import { MemoryPins } from '../../src/stores/memory/pins.ts'
-import { AffinityBoard, type Pin, SharedPins } from '../../src/stores/workers/affinity.ts'
+import { AffinityBoard, type AffinityEntry, SharedAffinity } from '../../src/stores/workers/affinity.ts'
 import { SharedCircuits } from '../../src/stores/workers/circuits.ts'
 import { LeasedCounters } from '../../src/stores/workers/counters.ts'
 import type { Lease, LeaseClient, Unused } from '../../src/stores/workers/lease.ts'
@@ -253,19 +253,19 @@ t.test('places of a worker that has ended are free', async t => {
   t.strictSame([two.enter('a', 3), two.enter('a', 3), two.enter('a', 3)], [true, true, false])
 })
 
-t.test('pins of all workers end up the same, and are told no oftener than needed', async t => {
+t.test('affinity of all workers ends up the same, and is told no oftener than needed', async t => {
   const clock = { now: 0 }
-  const told: (readonly Pin[])[] = []
+  const told: (readonly AffinityEntry[])[] = []
   const workers = Array.from(
     { length: 2 },
     () =>
-      new SharedPins(
-        new MemoryPins(() => clock.now),
-        pins => told.push(pins),
+      new SharedAffinity(
+        new MemoryAffinity(() => clock.now),
+        entries => told.push(entries),
         () => clock.now,
       ),
   )
-  const [one, two] = workers as [SharedPins, SharedPins]
+  const [one, two] = workers as [SharedAffinity, SharedAffinity]
   one.set('a', 'acme/large', 60_000, 'org')
   two.set('a', 'other/large', 60_000, 'org')
   one.set('b', 'acme/large', 60_000, 'org')
@@ -278,7 +278,7 @@ t.test('pins of all workers end up the same, and are told no oftener than needed
     ],
     [['a', 'other/large', 60_000, 'org']],
   ])
-  for (const pins of told.splice(0)) for (const worker of workers) worker.learn(pins)
+  for (const entries of told.splice(0)) for (const worker of workers) worker.learn(entries)
   for (const worker of workers) t.strictSame([worker.get('a'), worker.get('b')], ['other/large', 'other/large'])
   for (const at of [1, 29_999]) {
     clock.now = at
@@ -302,13 +302,13 @@ t.test('pins of all workers end up the same, and are told no oftener than needed
   ])
   board.note([['a', 'other/large', 5000, 'org']])
   clock.now = 3000
-  const pins = [
+  const entries = [
     ['b', 'acme/large', 3000, 'org'],
     ['a', 'other/large', 3000, 'org'],
   ]
-  t.strictSame(board.all(), pins, 'who comes later learns what holds still')
+  t.strictSame(board.all(), entries, 'who comes later learns what holds still')
   board.note([['a', 'acme/large', 0, 'org']])
-  t.strictSame(board.all(), pins.slice(0, 1), 'what is to hold for no time is forgotten')
+  t.strictSame(board.all(), entries.slice(0, 1), 'what is to hold for no time is forgotten')
 })
 
 t.test('a circuit that opens in one worker is open in all, for as long', async t => {

@@ -105,7 +105,7 @@ export interface Services {
   readonly media: MediaFetcher
   readonly measurements: Measurements
   readonly circuits: Circuits
-  readonly pins: AffinityStore
+  readonly affinity: AffinityStore
   /** Chance: uniform, from 0 to below 1. */
   random(): number
   /** Wall clock, Unix milliseconds. */

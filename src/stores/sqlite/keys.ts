@@ -115,7 +115,7 @@ export class SqliteKeys implements KeyStore {
   readonly #budgets: BudgetReader
   readonly #subscription: Statement<[string], SubscriptionRow>
   readonly #allDiscounts: Statement<[], DiscountRow>
-  readonly #freshness: ChangeDetector
+  readonly #changes: ChangeDetector
   readonly #now: () => number
   /** An organization of many keys and sessions does not push out those of others. */
   #known = knownKeys()
@@ -136,12 +136,12 @@ export class SqliteKeys implements KeyStore {
     this.#spent = db
       .prepare<[string], Sum<'spent'>>(`SELECT ${sumAs('cost', 'spent')} FROM usage_hourly WHERE key_id = ?`)
       .safeIntegers()
-    this.#freshness = new ChangeDetector(db, clock)
+    this.#changes = new ChangeDetector(db, clock)
     this.#now = now
   }
 
   find(hash: string): Principal | undefined {
-    if (this.#freshness.poll() !== 'same') this.clear()
+    if (this.#changes.poll() !== 'same') this.clear()
     const known = this.#known.get(hash)
     if (known || this.#unknown.get(hash)) return known
     const principal = this.#read(hash)

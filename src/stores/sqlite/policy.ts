@@ -44,7 +44,7 @@ export class PolicyReader {
   readonly #keys: Statement<[string], KeyRow>
   readonly #budgets: BudgetReader
   readonly #manifests: Statement<[string], string>
-  readonly #freshness: ChangeDetector
+  readonly #changes: ChangeDetector
   readonly #known = new LRUCache<string, Known>({ max: MAX_ORGANIZATIONS })
   #generation = 0
 
@@ -63,12 +63,12 @@ export class PolicyReader {
       'SELECT manifest FROM manifests WHERE org_id = ? ORDER BY created_at, provider',
     )
     this.#manifests.pluck()
-    this.#freshness = new ChangeDetector(db, clock)
+    this.#changes = new ChangeDetector(db, clock)
   }
 
   /** Throws a 503 when the database cannot be read and nothing is known from before. */
   of(orgId: string): PolicyFacts {
-    const seen = this.#freshness.poll()
+    const seen = this.#changes.poll()
     if (seen === 'changed') this.#generation++
     else if (seen === 'lost') this.#known.clear()
     const known = this.#known.get(orgId)
@@ -76,7 +76,7 @@ export class PolicyReader {
     try {
       return this.#refresh(orgId, known)
     } catch (cause) {
-      if (known && !this.#freshness.lost) return known.facts
+      if (known && !this.#changes.lost) return known.facts
       throw errors.storeUnavailable(cause)
     }
   }

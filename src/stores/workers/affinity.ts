@@ -7,21 +7,25 @@ const MAX_TOLD = 20_000
 /** Pins that were set are told together, so long after the first of them. */
 const GATHER_MS = 20
 
-export type Pin = readonly [key: string, offer: string, ttlMs: number, tenant: string]
+export type AffinityEntry = readonly [key: string, offer: string, ttlMs: number, tenant: string]
 
 /**
  * Whoever orders the workers' messages sends each to all of them, its sender included, so that the last one holds for
- * everybody. A pin that is set again, with the same offer, is told when half of its time is over.
+ * everybody. An entry that is set again, with the same offer, is told when half of its time is over.
  */
-export class SharedPins implements AffinityStore {
+export class SharedAffinity implements AffinityStore {
   readonly #own: AffinityStore
-  readonly #tell: (pins: readonly Pin[]) => void
+  readonly #tell: (entries: readonly AffinityEntry[]) => void
   readonly #now: () => number
   readonly #told: FairEntries<{ readonly offer: string; readonly again: number }>
-  #gathered = new Map<string, Pin>()
+  #gathered = new Map<string, AffinityEntry>()
   #timer: NodeJS.Timeout | undefined
 
-  constructor(own: AffinityStore, tell: (pins: readonly Pin[]) => void, now: () => number = () => performance.now()) {
+  constructor(
+    own: AffinityStore,
+    tell: (entries: readonly AffinityEntry[]) => void,
+    now: () => number = () => performance.now(),
+  ) {
     this.#own = own
     this.#tell = tell
     this.#now = now
@@ -42,8 +46,8 @@ export class SharedPins implements AffinityStore {
   }
 
   /** What a worker has told. */
-  learn(pins: readonly Pin[]): void {
-    for (const [key, offer, ttlMs, tenant] of pins) {
+  learn(entries: readonly AffinityEntry[]): void {
+    for (const [key, offer, ttlMs, tenant] of entries) {
       this.#own.set(key, offer, ttlMs, tenant)
       this.#note(key, offer, ttlMs, tenant)
     }
@@ -53,9 +57,9 @@ export class SharedPins implements AffinityStore {
     clearTimeout(this.#timer)
     this.#timer = undefined
     if (this.#gathered.size === 0) return
-    const pins = [...this.#gathered.values()]
+    const entries = [...this.#gathered.values()]
     this.#gathered = new Map()
-    this.#tell(pins)
+    this.#tell(entries)
   }
 
   #note(key: string, offer: string, ttlMs: number, tenant: string): void {
@@ -63,21 +67,21 @@ export class SharedPins implements AffinityStore {
   }
 }
 
-/** What was told of pins, for a worker that comes later. */
+/** What was told of entries, for a worker that comes later. */
 export class AffinityBoard {
-  readonly #pins: FairEntries<string>
+  readonly #entries: FairEntries<string>
 
   /** `now` is a clock in milliseconds, monotonic. */
   constructor(now: () => number = () => performance.now()) {
-    this.#pins = new FairEntries({ limit: MAX_TOLD, now })
+    this.#entries = new FairEntries({ limit: MAX_TOLD, now })
   }
 
-  note(pins: readonly Pin[]): void {
-    for (const [key, offer, ttlMs, tenant] of pins) this.#pins.set(tenant, key, offer, 1, ttlMs)
+  note(entries: readonly AffinityEntry[]): void {
+    for (const [key, offer, ttlMs, tenant] of entries) this.#entries.set(tenant, key, offer, 1, ttlMs)
   }
 
   /** Those that hold still, for the rest of their time; the one that was told last comes last. */
-  all(): Pin[] {
-    return [...this.#pins.all()].map(({ key, value, ttlMs, tenant }) => [key, value, ttlMs, tenant])
+  all(): AffinityEntry[] {
+    return [...this.#entries.all()].map(({ key, value, ttlMs, tenant }) => [key, value, ttlMs, tenant])
   }
 }

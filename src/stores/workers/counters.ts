@@ -13,14 +13,14 @@ const SWEEP_MS = 500
  * asked for is admitted when it was lent. Nobody is refused while another worker has units left over.
  */
 export class LeasedCounters implements Counters {
-  readonly #lending: LeaseClient
+  readonly #leases: LeaseClient
   readonly #now: () => number
-  readonly #slices = new LRUCache<string, LeasedQuota>({ max: MAX_KEYS })
+  readonly #quotas = new LRUCache<string, LeasedQuota>({ max: MAX_KEYS })
   readonly #sweep: NodeJS.Timeout
 
-  /** `now` is the clock of the lender. */
-  constructor(lending: LeaseClient, now: () => number = systemClock) {
-    this.#lending = lending
+  /** `now` is the clock of the lease server. */
+  constructor(leases: LeaseClient, now: () => number = systemClock) {
+    this.#leases = leases
     this.#now = now
     this.#sweep = setInterval(() => this.giveBack(), SWEEP_MS)
     this.#sweep.unref()
@@ -28,32 +28,32 @@ export class LeasedCounters implements Counters {
 
   take(key: string, limit: number, windowMs: number): Quota | Promise<Quota> {
     const name = `${windowMs} ${key}`
-    let slice = this.#slices.get(name)
-    if (!slice) {
-      slice = new LeasedQuota(key, windowMs, this.#lending, this.#now)
-      this.#slices.set(name, slice)
+    let quota = this.#quotas.get(name)
+    if (!quota) {
+      quota = new LeasedQuota(key, windowMs, this.#leases, this.#now)
+      this.#quotas.set(name, quota)
     }
-    return slice.take(limit)
+    return quota.take(limit)
   }
 
   enter(key: string, limit: number): boolean | Promise<boolean> {
-    return this.#lending.enter(key, limit)
+    return this.#leases.enter(key, limit)
   }
 
   leave(key: string): void {
-    this.#lending.leave(key)
+    this.#leases.leave(key)
   }
 
   /** Gives up what is left over of a key. */
   recall(key: string, windowMs: number): Unused | undefined {
-    return this.#slices.peek(`${windowMs} ${key}`)?.drop()
+    return this.#quotas.peek(`${windowMs} ${key}`)?.drop()
   }
 
   /** Gives back what was borrowed and can not be used any more. */
   giveBack(): void {
-    for (const slice of this.#slices.values()) {
-      const unused = slice.left > 0 ? slice.drop({ stale: true }) : undefined
-      if (unused) this.#lending.giveBack(slice.key, slice.windowMs, unused)
+    for (const quota of this.#quotas.values()) {
+      const unused = quota.left > 0 ? quota.drop({ stale: true }) : undefined
+      if (unused) this.#leases.giveBack(quota.key, quota.windowMs, unused)
     }
   }
 

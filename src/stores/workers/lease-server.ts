@@ -18,7 +18,7 @@ export type Recall = (key: string, windowMs: number) => Promise<Unused | undefin
 
 export class LeaseServer {
   readonly #now: () => number
-  readonly #pots = new LRUCache<string, Bucket>({ max: MAX_KEYS })
+  readonly #quotas = new LRUCache<string, SharedQuota>({ max: MAX_KEYS })
   readonly #places = new MemoryCounters()
   #borrowers = 0
 
@@ -39,12 +39,12 @@ export class LeaseServer {
     this.#borrowers++
     return {
       take: ask => {
-        const pot = this.#pot(ask.key, ask.windowMs)
-        if (ask.unused) pot.giveBack(ask.unused)
-        pot.holders.delete(recall)
-        return this.#lend(pot, ask, recall)
+        const quota = this.#quota(ask.key, ask.windowMs)
+        if (ask.unused) quota.giveBack(ask.unused)
+        quota.holders.delete(recall)
+        return this.#lend(quota, ask, recall)
       },
-      giveBack: (key, windowMs, unused) => this.#pot(key, windowMs).giveBack(unused),
+      giveBack: (key, windowMs, unused) => this.#quota(key, windowMs).giveBack(unused),
       enter: (key, limit) => {
         const entered = this.#places.enter(key, limit)
         if (entered) inside.set(key, (inside.get(key) ?? 0) + 1)
@@ -59,35 +59,35 @@ export class LeaseServer {
     }
   }
 
-  #lend(pot: Bucket, ask: Ask, recall: Recall): Lease | Promise<Lease> {
+  #lend(quota: SharedQuota, ask: Ask, recall: Recall): Lease | Promise<Lease> {
     const { limit, need, more } = ask
-    const { window } = pot
+    const { window } = quota
     const now = this.#now()
     const bucket = window.advance(now)
     const free = Math.max(0, limit - window.sum)
-    const recalled = free < need && pot.recall(bucket)
-    if (recalled) return recalled.then(() => this.#lend(pot, ask, recall))
+    const recalled = free < need && quota.recall(bucket)
+    if (recalled) return recalled.then(() => this.#lend(quota, ask, recall))
     const spare = Math.min(more, Math.floor((free - need) / (CAUTION * this.#borrowers)))
     const units = free < need ? free : need + spare
     // Spare units may be used up to the end of their bucket.
     window.add(bucket, units, units > need ? (bucket + 1) * bucketMs(ask.windowMs) : now)
-    if (units > need) pot.holders.add(recall)
-    else if (pot.isBack(bucket)) window.settle(bucket, now)
+    if (units > need) quota.holders.add(recall)
+    else if (quota.isBack(bucket)) window.settle(bucket, now)
     return { units, bucket, free: free - units, leavesAt: window.leavesAt }
   }
 
-  #pot(key: string, windowMs: number): Bucket {
+  #quota(key: string, windowMs: number): SharedQuota {
     const name = `${windowMs} ${key}`
-    let pot = this.#pots.get(name)
-    if (!pot) {
-      pot = new Bucket(key, windowMs)
-      this.#pots.set(name, pot)
+    let quota = this.#quotas.get(name)
+    if (!quota) {
+      quota = new SharedQuota(key, windowMs)
+      this.#quotas.set(name, quota)
     }
-    return pot
+    return quota
   }
 }
 
-class Bucket {
+class SharedQuota {
   readonly window: SlidingWindow
   /** Who may have something left over. */
   readonly holders = new Set<Recall>()

@@ -30,7 +30,7 @@ export interface Lease {
   readonly leavesAt: number
 }
 
-/** One worker's way to the lender. */
+/** What one worker calls of the lease server. */
 export interface LeaseClient {
   take(ask: Ask): Lease | Promise<Lease>
   giveBack(key: string, windowMs: number, unused: Unused): void

@@ -19,29 +19,29 @@ export class LeasedQuota {
   readonly key: string
   readonly windowMs: number
   readonly #width: number
-  readonly #lending: LeaseClient
+  readonly #leases: LeaseClient
   readonly #now: () => number
   /** In the order in which they came. */
   readonly #waiting: Waiter[] = []
   #limit = 0
-  #loan: Lease = { units: 0, bucket: -1, free: 0, leavesAt: 0 }
+  #lease: Lease = { units: 0, bucket: -1, free: 0, leavesAt: 0 }
   #units = 0
-  /** The last loan was less than what was needed. */
+  /** The last lease was less than what was needed. */
   #refused = false
   #asked = { bucket: -1, times: 0, units: 0, before: 0 }
 
-  constructor(key: string, windowMs: number, lending: LeaseClient, now: () => number) {
+  constructor(key: string, windowMs: number, leases: LeaseClient, now: () => number) {
     this.key = key
     this.windowMs = windowMs
     this.#width = bucketMs(windowMs)
-    this.#lending = lending
+    this.#leases = leases
     this.#now = now
   }
 
   take(limit: number): Quota | Promise<Quota> {
     if (this.#waiting.length === 0 && limit === this.#limit) {
-      if (this.#units > 0 && this.#bucket() === this.#loan.bucket) return this.#admit()
-      if (this.#refused && this.#now() < this.#loan.leavesAt) return this.#refuse()
+      if (this.#units > 0 && this.#bucket() === this.#lease.bucket) return this.#admit()
+      if (this.#refused && this.#now() < this.#lease.leavesAt) return this.#refuse()
     }
     return new Promise((resolve, reject) => {
       if (this.#waiting.push({ limit, resolve, reject }) === 1) void this.#ask()
@@ -55,8 +55,8 @@ export class LeasedQuota {
 
   /** Gives up what is left over: whoever calls it gives it back. With `stale`, only what can not be used any more. */
   drop({ stale = false } = {}): Unused | undefined {
-    if (this.#units === 0 || (stale && this.#bucket() === this.#loan.bucket)) return undefined
-    const unused = { bucket: this.#loan.bucket, units: this.#units }
+    if (this.#units === 0 || (stale && this.#bucket() === this.#lease.bucket)) return undefined
+    const unused = { bucket: this.#lease.bucket, units: this.#units }
     this.#units = 0
     return unused
   }
@@ -69,13 +69,13 @@ export class LeasedQuota {
         const other = waiting.findIndex(waiter => waiter.limit !== limit)
         const need = other < 0 ? waiting.length : other
         const { key, windowMs } = this
-        const loan = await this.#lending.take({ key, windowMs, limit, need, more: this.#more(), unused: this.drop() })
+        const lease = await this.#leases.take({ key, windowMs, limit, need, more: this.#more(), unused: this.drop() })
         this.#limit = limit
-        this.#loan = loan
-        this.#units = loan.units
-        this.#refused = loan.units < need
+        this.#lease = lease
+        this.#units = lease.units
+        this.#refused = lease.units < need
         for (const { resolve } of waiting.splice(0, need)) resolve(this.#units > 0 ? this.#admit() : this.#refuse())
-        while (this.#units > 0 && waiting[0]?.limit === limit && this.#bucket() === loan.bucket) {
+        while (this.#units > 0 && waiting[0]?.limit === limit && this.#bucket() === lease.bucket) {
           waiting.shift()!.resolve(this.#admit())
         }
       }
@@ -87,15 +87,15 @@ export class LeasedQuota {
   #admit(): Quota {
     this.#units--
     this.#asked.units++
-    return { allowed: true, remaining: this.#loan.free + this.#units, resetMs: this.#resetMs() }
+    return { allowed: true, remaining: this.#lease.free + this.#units, resetMs: this.#resetMs() }
   }
 
   #refuse(): Quota {
-    return { allowed: false, remaining: this.#loan.free, resetMs: this.#resetMs() }
+    return { allowed: false, remaining: this.#lease.free, resetMs: this.#resetMs() }
   }
 
   #resetMs(): number {
-    return untilLeft(this.#loan.leavesAt, this.#now(), this.windowMs)
+    return untilLeft(this.#lease.leavesAt, this.#now(), this.windowMs)
   }
 
   #bucket(): number {

@@ -3,21 +3,21 @@ import type { AffinityStore } from '../../core/ports.ts'
 import { FairEntries } from './fair-entries.ts'
 
 /** Each takes about half a kilobyte. */
-const MAX_PINS = 20_000
+const MAX_ENTRIES = 20_000
 
-export class MemoryPins implements AffinityStore {
-  readonly #pins: FairEntries<string>
+export class MemoryAffinity implements AffinityStore {
+  readonly #entries: FairEntries<string>
 
   /** `now` is a clock in milliseconds, monotonic. */
   constructor(now: () => number = () => performance.now()) {
-    this.#pins = new FairEntries({ limit: MAX_PINS, now })
+    this.#entries = new FairEntries({ limit: MAX_ENTRIES, now })
   }
 
   get(key: string): string | undefined {
-    return this.#pins.get(key)
+    return this.#entries.get(key)
   }
 
   set(key: string, offer: string, ttlMs: number, tenant: string): void {
-    this.#pins.set(tenant, key, offer, 1, ttlMs)
+    this.#entries.set(tenant, key, offer, 1, ttlMs)
   }
 }
