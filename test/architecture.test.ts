@@ -1,17 +1,9 @@
 /** The shape of the code: who imports whom, how long files are, and where names may stand. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { dirname, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
-
-const root = fileURLToPath(new URL('..', import.meta.url))
-const files = ['src', 'plugins'].flatMap(folder =>
-  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .filter(name => name.endsWith('.ts'))
-    .map(name => join(folder, name)),
-)
-const read = (file: string) => readFileSync(join(root, file), 'utf8')
+import { root, sourceFiles, textOf } from './helpers/sources.ts'
 
 /** Folders of `src` that each folder may import besides itself and `lib`. `app` and `cli` put everything together. */
 const rules: Record<string, readonly string[]> = {
@@ -32,29 +24,33 @@ const rules: Record<string, readonly string[]> = {
   endpoints: ['core', 'codecs', 'routing'],
 }
 
-const roomOf = (file: string): string => {
+const folderOf = (file: string): string => {
   const parts = file.split('/')
   return parts[0] === 'src' && parts.length > 2 ? parts[1]! : parts[0]!
 }
 
 function importsOf(file: string): string[] {
-  const specifiers = read(file).matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)
+  const specifiers = textOf(file).matchAll(/(?:from|import)\s*\(?\s*'([^']+)'/g)
   return [...specifiers].map(match => match[1]!)
 }
 
 t.test('every folder of src has an import rule or composes', async t => {
-  const rooms = new Set(files.filter(file => file.startsWith('src/')).map(roomOf))
-  t.strictSame([...rooms].filter(room => !(room in rules)).sort(), ['app', 'cli', 'src'])
+  const folders = new Set(sourceFiles.filter(file => file.startsWith('src/')).map(folderOf))
+  t.strictSame([...folders].filter(folder => !(folder in rules)).sort(), ['app', 'cli', 'src'])
 })
 
 t.test('directly in src stand the entry points and what plugins import, and nothing else', async t => {
-  t.strictSame(files.filter(file => /^src\/[^/]+$/.test(file)).sort(), ['src/cli.ts', 'src/main.ts', 'src/plugin.ts'])
+  t.strictSame(sourceFiles.filter(file => /^src\/[^/]+$/.test(file)).sort(), [
+    'src/cli.ts',
+    'src/main.ts',
+    'src/plugin.ts',
+  ])
 })
 
 /** What `wrong` says of the imports of files that pass `of`, one line each. */
-const violations = (of: (room: string) => boolean, wrong: (specifier: string, file: string) => boolean): string[] =>
-  files
-    .filter(file => of(roomOf(file)))
+const violations = (of: (folder: string) => boolean, wrong: (specifier: string, file: string) => boolean): string[] =>
+  sourceFiles
+    .filter(file => of(folderOf(file)))
     .flatMap(file =>
       importsOf(file)
         .filter(specifier => wrong(specifier, file))
@@ -71,11 +67,11 @@ t.test('the rules see imports', async t => {
 t.test('files import only what their folder may import', async t => {
   const isForbidden = (specifier: string, file: string) => {
     const path = pathOf(specifier, file)
-    return !path.startsWith('src/') || ![roomOf(file), 'lib', ...rules[roomOf(file)]!].includes(roomOf(path))
+    return !path.startsWith('src/') || ![folderOf(file), 'lib', ...rules[folderOf(file)]!].includes(folderOf(path))
   }
   t.strictSame(
     violations(
-      room => room in rules,
+      folder => folder in rules,
       (specifier, file) => isLocal(specifier) && isForbidden(specifier, file),
     ),
     [],
@@ -86,7 +82,7 @@ t.test('plugins import of src what plugins of operators may', async t => {
   const isInside = (path: string) => path.startsWith('plugins/') || path === 'src/plugin.ts'
   t.strictSame(
     violations(
-      room => room === 'plugins',
+      folder => folder === 'plugins',
       (specifier, file) => isLocal(specifier) && !isInside(pathOf(specifier, file)),
     ),
     [],
@@ -99,7 +95,7 @@ t.test('no wire imports another wire; what they have in common is shared', async
     path.startsWith('plugins/') && ![wireOf(file), 'shared'].includes(wireOf(path))
   t.strictSame(
     violations(
-      room => room === 'plugins',
+      folder => folder === 'plugins',
       (specifier, file) => isLocal(specifier) && crosses(pathOf(specifier, file), file),
     ),
     [],
@@ -108,10 +104,10 @@ t.test('no wire imports another wire; what they have in common is shared', async
 
 t.test('SQL stands in stores alone', async t => {
   const sql = /\b(?:SELECT\s.+\sFROM|INSERT\s+(?:OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\b/s
-  const holdsSql = (file: string) => [...read(file).matchAll(/`[^`]*`|'[^'\n]*'/g)].some(([text]) => sql.test(text))
+  const holdsSql = (file: string) => [...textOf(file).matchAll(/`[^`]*`|'[^'\n]*'/g)].some(([text]) => sql.test(text))
   t.ok(holdsSql('src/stores/sqlite/ledger.ts'), 'the pattern finds SQL')
   t.strictSame(
-    files.filter(file => roomOf(file) !== 'stores' && holdsSql(file)),
+    sourceFiles.filter(file => folderOf(file) !== 'stores' && holdsSql(file)),
     [],
   )
 })
@@ -120,7 +116,7 @@ t.test('lib, core and plugins import one package, which reads addresses, and of 
   const allowed = ['node:buffer', 'node:crypto', 'ipaddr.js']
   t.strictSame(
     violations(
-      room => ['lib', 'core', 'plugins'].includes(room),
+      folder => ['lib', 'core', 'plugins'].includes(folder),
       specifier => !isLocal(specifier) && !allowed.includes(specifier),
     ),
     [],
@@ -131,7 +127,7 @@ t.test('only http, upstream, admin, demo and cli touch sockets', async t => {
   const sockets = new Set(['node:http', 'node:https', 'node:net', 'node:tls', 'node:dns', 'undici'])
   t.strictSame(
     violations(
-      room => !['http', 'upstream', 'admin', 'demo', 'cli'].includes(room),
+      folder => !['http', 'upstream', 'admin', 'demo', 'cli'].includes(folder),
       specifier => sockets.has(specifier),
     ),
     [],
@@ -150,7 +146,9 @@ t.test('imports of node name it', async t => {
 })
 
 t.test('no file is longer than 400 lines, and the median is about 90', async t => {
-  const lengths = files.map(file => ({ file, lines: read(file).split('\n').length })).sort((a, b) => a.lines - b.lines)
+  const lengths = sourceFiles
+    .map(file => ({ file, lines: textOf(file).split('\n').length }))
+    .sort((a, b) => a.lines - b.lines)
   t.strictSame(
     lengths.filter(({ lines }) => lines > 400),
     [],
@@ -160,19 +158,19 @@ t.test('no file is longer than 400 lines, and the median is about 90', async t =
 
 t.test('the files of a translator are shorter than 300 lines', async t => {
   t.strictSame(
-    files.filter(file => roomOf(file) === 'plugins' && read(file).split('\n').length > 300),
+    sourceFiles.filter(file => folderOf(file) === 'plugins' && textOf(file).split('\n').length > 300),
     [],
   )
 })
 
 t.test('a validator checks our own schemas, and nobody else can reach one with a client schema', async t => {
-  const validators = files.filter(file => importsOf(file).some(specifier => /^ajv\b/.test(specifier)))
+  const validators = sourceFiles.filter(file => importsOf(file).some(specifier => /^ajv\b/.test(specifier)))
   t.strictSame(validators.sort(), ['src/app/prebuild.ts', 'src/validation/ajv.ts', 'src/validation/compile.ts'])
 })
 
 t.test('every file says first what it is for', async t => {
   t.strictSame(
-    files.filter(file => !/^(#!.*\n)?\/\*\*/.test(read(file))),
+    sourceFiles.filter(file => !/^(#!.*\n)?\/\*\*/.test(textOf(file))),
     [],
   )
 })
@@ -181,7 +179,7 @@ t.test('nothing between client and provider wire names a vendor', async t => {
   const vendors = readdirSync(join(root, 'providers.d'))
     .map(name => name.replace('.yaml', ''))
     .filter(name => name !== 'demo')
-  const rooms = [
+  const folders = [
     'lib',
     'core',
     'filters',
@@ -194,10 +192,10 @@ t.test('nothing between client and provider wire names a vendor', async t => {
     'telemetry',
     'endpoints',
   ]
-  const named = files
-    .filter(file => rooms.includes(roomOf(file)))
+  const named = sourceFiles
+    .filter(file => folders.includes(folderOf(file)))
     .flatMap(file => {
-      const code = read(file).replace(/\/\*\*[\s\S]*?\*\/|\/\/.*|'\.\.\/[^']*'/g, '')
+      const code = textOf(file).replace(/\/\*\*[\s\S]*?\*\/|\/\/.*|'\.\.\/[^']*'/g, '')
       return vendors
         .filter(vendor => new RegExp(`['"\`/ ]${vendor}['"\`/ ]`, 'i').test(code))
         .map(vendor => `${file} names ${vendor}`)

@@ -1,22 +1,13 @@
 /** What the code may not contain: ways to run what somebody sent, and patterns that take for ever over it. */
-import { readdirSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
 import ts from 'typescript'
 import { cpuMs } from './helpers/cpu.ts'
-
-const root = fileURLToPath(new URL('..', import.meta.url))
-const files = ['src', 'plugins'].flatMap(folder =>
-  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .filter(name => name.endsWith('.ts'))
-    .map(name => join(folder, name)),
-)
+import { sourceFiles, textOf } from './helpers/sources.ts'
 
 /** Calls `visit` with every node of every file. */
 function everyNode(visit: (node: ts.Node, file: string, text: string) => void): void {
-  for (const file of files) {
-    const source = ts.createSourceFile(file, readFileSync(join(root, file), 'utf8'), ts.ScriptTarget.ES2023)
+  for (const file of sourceFiles) {
+    const source = ts.createSourceFile(file, textOf(file), ts.ScriptTarget.ES2023)
     const walk = (node: ts.Node): void => {
       visit(node, file, node.getText(source))
       ts.forEachChild(node, walk)

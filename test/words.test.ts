@@ -1,15 +1,8 @@
 /** The words of the code: what `docs/glossary.md` retired does not come back. */
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import t from 'tap'
-
-const root = fileURLToPath(new URL('..', import.meta.url))
-const files = ['src', 'plugins'].flatMap(folder =>
-  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .filter(name => name.endsWith('.ts'))
-    .map(name => join(folder, name)),
-)
+import { root, sourceFiles, textOf } from './helpers/sources.ts'
 
 /** Names that had no meaning outside this project, by what they are called now. */
 const retired: Readonly<Record<string, string>> = {
@@ -32,7 +25,9 @@ const retired: Readonly<Record<string, string>> = {
   Lender: 'LeaseServer',
   Lending: 'LeaseClient',
   Loan: 'Lease',
-  Pot: 'Bucket',
+  Pot: 'SharedQuota',
+  Pin: 'AffinityEntry',
+  MemoryPins: 'MemoryAffinity',
   Incoming: 'UpstreamResponse',
   Arrivals: 'ChunkQueue',
   Gathering: 'ReadCoalescer',
@@ -85,8 +80,8 @@ const retiredFiles = [
 
 t.test('names that the glossary retired do not come back', async t => {
   const declared = /\b(?:class|interface|type|function\*?|const|let)\s+(\w+)|^\s+(?:async )?#?(\w+)\(.*\).*\{$/gm
-  const found = files.flatMap(file =>
-    [...readFileSync(join(root, file), 'utf8').matchAll(declared)]
+  const found = sourceFiles.flatMap(file =>
+    [...textOf(file).matchAll(declared)]
       .map(([, declaration, method]) => declaration ?? method!)
       .filter(name => Object.hasOwn(retired, name))
       .map(name => `${file}: ${name} is called ${retired[name]}`),
@@ -95,7 +90,7 @@ t.test('names that the glossary retired do not come back', async t => {
 })
 
 t.test('files keep the names of what is in them', async t => {
-  const found = files.filter(file => file.startsWith('src/') && retiredFiles.some(name => file.endsWith(name)))
+  const found = sourceFiles.filter(file => file.startsWith('src/') && retiredFiles.some(name => file.endsWith(name)))
   t.strictSame(found, [])
 })
 
@@ -110,7 +105,7 @@ t.test('every link of a page leads to a file of the project', async t => {
       there.add(`${folder}/${name}`)
   }
   const broken = pages.flatMap(page => {
-    const text = readFileSync(join(root, page), 'utf8')
+    const text = textOf(page)
     const links = [...text.matchAll(/\]\(([^)#:]+)\)/g)].map(match => join(page, '..', match[1]!))
     const named = [...text.matchAll(/`((?:src|test|plugins|docs|config|build)\/[\w./-]+)`/g)].map(match => match[1]!)
     return [...links, ...named]
