@@ -248,11 +248,13 @@ t.test('CF-11, CF-12 a start with a configuration that is wrong ends with code 2
   })) {
     const config = join(gateway.dir, 'config/wrong.yaml')
     await writeFile(config, text)
+    const start = performance.now()
     const child = new Child(command, ['--config', config], {
       env: { HOME: gateway.dir },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
     t.equal(await child.exited, 2, says)
+    t.ok(performance.now() - start < 5000)
     t.match(child.stderr, /^gateway: .*wrong\.yaml:\d+:\d+: /, says)
     await t.rejects(raw(port, 'GET / HTTP/1.1\r\nHost: g\r\n\r\n'))
   }

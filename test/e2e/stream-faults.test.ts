@@ -89,10 +89,11 @@ group('SF-03 a stream that falls silent is kept alive, and ended at its limit', 
   t.ok(kept.comments >= 2 && kept.comments <= 20, `${kept.comments} heartbeats`)
 
   await play('a', { chunks, fault: 'stall', afterChunks: 5 })
+  const start = performance.now()
   const silent = await read(await ask('a'))
   t.match(silent, { text: chunks.slice(0, 5).join(''), finishes: [], ended: true, error: 'timeout' })
-  // How many depends on the machine; those of a longer silence were counted above.
-  t.ok(silent.comments >= 1, `${silent.comments} heartbeats`)
+  t.ok(silent.comments >= 2, `${silent.comments} heartbeats`)
+  t.ok(performance.now() - start < 3000)
   const [entry] = await upstream.record('a', { ended: 1 })
   t.equal(entry!.outcome, 'aborted')
 })
@@ -345,7 +346,7 @@ group('SF-15 a stream that trickles for ever ends with the time of all attempts,
   const start = performance.now()
   const seen = await read(await ask('a'))
   const ms = performance.now() - start
-  t.ok(ms > 2900, `after ${Math.round(ms)} ms`)
+  t.ok(ms > 2900 && ms < 4500, `after ${Math.round(ms)} ms`)
   t.match(seen, { finishes: [], ended: true, error: 'timeout' })
   const tokens = seen.text.length / 4
   t.ok(tokens > 3 && Math.abs(seen.cost - (4 * 1000 + tokens * 2000) / 1e9) < 1e-12, `${tokens} tokens: ${seen.cost}`)

@@ -113,7 +113,7 @@ t.test('AT-05 a revoked key is refused by every worker within a second', async t
   await command('keys.revoke', { id })
   const before = slowness()
   const start = performance.now()
-  while (count(await askAll(20, as), 401) < 20) if (performance.now() - start > 30_000) return t.fail('still served')
+  while (count(await askAll(20, as), 401) < 20) if (performance.now() - start > 5000) return t.fail('still served')
   const ms = (performance.now() - start) / Math.max(before, slowness())
   t.ok(ms < 1000, `after ${Math.round(ms)} ms of a free machine`)
 })
@@ -341,6 +341,7 @@ t.test('SD-02, SD-03 what lasts too long ends with an error, and sooner after a 
     await upstream.reset()
     await upstream.script('a', [{ chunks, hold: 2 }])
     const streams = await Promise.all(Array.from({ length: 4 }, () => gateway.chat({ ...request, stream: true })))
+    const before = slowness()
     const at = performance.now()
     const exit = gateway.kill('SIGTERM')
     if (aborted) {
@@ -355,7 +356,8 @@ t.test('SD-02, SD-03 what lasts too long ends with an error, and sooner after a 
     const ms = performance.now() - at
     t.equal(await exit, 0)
     took.push(ms)
-    t.ok(aborted ? ms < took[0]! : ms >= 2000, `after ${Math.round(ms)} ms`)
+    const busy = Math.max(before, slowness())
+    t.ok(aborted ? ms < took[0]! && ms / busy < 1900 : ms >= 2000, `after ${Math.round(ms)} ms`)
     await gateway.restart()
   }
 })
@@ -364,7 +366,9 @@ t.test('SD-06 a signal while a worker is being replaced ends all', async t => {
   const pids = (await status()).workers.map(({ pid }) => pid)
   process.kill(pids[0]!, 'SIGKILL')
   while ((await status()).workers.every(({ pid }) => pids.includes(pid)));
+  const at = performance.now()
   t.equal(await gateway.kill('SIGTERM'), 0)
+  t.ok(performance.now() - at < 10_000, `after ${Math.round(performance.now() - at)} ms`)
   await gateway.restart()
 })
 
@@ -372,7 +376,7 @@ t.test('workers do not outlive the process that leads them', async () => {
   const pids = (await status()).workers.map(({ pid }) => pid)
   await gateway.kill('SIGKILL')
   const start = performance.now()
-  while (pids.some(isAlive) && performance.now() - start < 30_000) await sleep(10)
+  while (pids.some(isAlive) && performance.now() - start < 2000) await sleep(10)
   t.strictSame(pids.map(isAlive), [false, false])
   await gateway.restart()
   t.equal((await status()).workers.length, 2)

@@ -9,6 +9,7 @@ import { type buildConnector, Client } from 'undici'
 import { errors, type GatewayError } from '../../src/core/error.ts'
 import { guardedConnector, isPublicAddress, type Resolve } from '../../src/upstream/guard.ts'
 import { ImageFetcher } from '../../src/upstream/image.ts'
+import { settlesInTurns } from '../helpers/cpu.ts'
 import { insideHosts } from './addresses.ts'
 
 const png = Buffer.from(
@@ -294,9 +295,11 @@ t.test('SI-06 nobody learns from a refusal what there is inside', async t => {
   t.teardown(() => unsubscribe('net.client.socket', count))
   const told = new Set<string>()
   for (const [says, url, resolve] of blocked) {
-    const error = await new ImageFetcher({ allowed: [], resolve })
+    const fetching = new ImageFetcher({ allowed: [], resolve })
       .image(url, PARAM, () => {}, new AbortController().signal, 'org')
       .catch((error: GatewayError) => error)
+    t.ok(await settlesInTurns(fetching), `${says}: it waits for nothing`)
+    const error = await fetching
     t.equal(sockets, 0, says)
     const { status, code, message } = error as GatewayError
     told.add(JSON.stringify({ status, code, message }))
