@@ -23,8 +23,6 @@ export { parseCalls } from './core/lossless-json.ts'
 export type {
   ChatRequest,
   ContentPart,
-  EmbeddingRequest,
-  Embeddings,
   FunctionCall,
   Message,
   ReasoningEffort,
@@ -53,3 +51,4 @@ export {
   toolArguments,
   turnOf,
 } from './core/wire.ts'
+export type { EmbeddingRequest, Embeddings } from './operations/embeddings/request.ts'

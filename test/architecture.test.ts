@@ -10,8 +10,9 @@ const rules: Record<string, readonly string[]> = {
   lib: [],
   core: [],
   validation: ['core'],
-  codecs: ['core', 'validation'],
+  codecs: ['core', 'operations', 'validation'],
   stores: ['core'],
+  operations: ['core'],
   upstream: ['core'],
   routing: ['core'],
   config: ['core', 'validation'],
@@ -21,7 +22,7 @@ const rules: Record<string, readonly string[]> = {
   demo: ['core'],
   workers: ['core', 'stores'],
   filters: ['core', 'routing'],
-  endpoints: ['core', 'codecs', 'routing'],
+  endpoints: ['core', 'codecs', 'operations', 'routing'],
 }
 
 const folderOf = (file: string): string => {

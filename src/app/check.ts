@@ -27,9 +27,16 @@ export async function checkConfig(path: string): Promise<CheckSummary> {
       throw source.error(thrown instanceof Error ? thrown.message : String(thrown), ['catalog', 'plugins'])
     })
   }
-  const { wires, filters, endpoints } = registry
+  const { wires, filters, endpoints, operations } = registry
   const terminal = () => Promise.reject(new Error('nothing is served while configuration is checked'))
-  const { version, catalog } = link(await loadFiles(path, options), { wires, filters, endpoints, services, terminal })
+  const { version, catalog } = link(await loadFiles(path, options), {
+    wires,
+    filters,
+    endpoints,
+    operations,
+    services,
+    terminal,
+  })
   const mappings = [...catalog.models.values()].flatMap(model => model.mappings)
   const unpriced = mappings.filter(mapping => !mapping.price && mapping.unpriced !== 'allow')
   return {

@@ -130,8 +130,8 @@ export async function createComponents(
   const transport = new Transport({ allowPrivate, gatherMs: file.server.gather })
   cleanup.add(() => transport.close())
 
-  const { wires, filters, endpoints } = registry
-  const policyContext = { stores: stores.policies, keyring, log, wires, endpoints, allowPrivate }
+  const { wires, filters, endpoints, operations } = registry
+  const policyContext = { stores: stores.policies, keyring, log, wires, operations, allowPrivate }
   const policies = new OrganizationPolicies(policyContext)
   const memory = new MemoryBudget(file.server.buffer, load)
   const media = new ImageFetcher({ allowed: file.server.fetch_from ?? [] })
@@ -143,7 +143,7 @@ export async function createComponents(
     env,
     own: new Set([DEMO_URL]),
     registries: {
-      ...{ wires, filters, endpoints, services },
+      ...{ wires, filters, endpoints, operations, services },
       terminal: dispatch(transport, memory),
       found: url => found.of(url),
     },

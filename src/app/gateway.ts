@@ -11,6 +11,7 @@ import type { Catalog } from '../core/catalog.ts'
 import type { Log } from '../core/ports.ts'
 import { DEMO_URL } from '../demo/address.ts'
 import { startDemo } from '../demo/server.ts'
+import { operations } from '../operations/index.ts'
 import type { Stores } from '../stores/sqlite/index.ts'
 import { Discovery } from '../upstream/discovery.ts'
 import { type CleanupStack, type Components, createComponents, sweepRegularly, withCleanup } from './components.ts'
@@ -57,7 +58,7 @@ export const startGateway = (options: GatewayOptions): Promise<Gateway> =>
 async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise<Gateway> {
   const { config, log } = options
   const { value: file } = await loadGateway(config, options)
-  const demo = await startDemo()
+  const demo = await startDemo(Object.values(operations))
   cleanup.add(() => demo.close())
   const components = await createComponents(
     file,

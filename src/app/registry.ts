@@ -16,9 +16,11 @@ import { plugin as openaiResponses } from '../../plugins/openai-responses.ts'
 import { plugin as voyage } from '../../plugins/voyage.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import type { FilterFactory } from '../core/filter.ts'
+import type { Operation } from '../core/operation.ts'
 import type { LoadedModule, Plugin, Translator } from '../core/translator.ts'
 import { endpoints } from '../endpoints/index.ts'
 import { filters } from '../filters/index.ts'
+import { operations } from '../operations/index.ts'
 
 const OWN_PLUGINS: Record<string, Plugin> = {
   openai,
@@ -43,6 +45,7 @@ let hooked = false
 export class Registry {
   readonly wires = new Map<string, Translator>()
   readonly filters = new Map<string, FilterFactory>(filters.map(factory => [factory.name, factory]))
+  readonly operations: Readonly<Record<string, Operation>> = operations
   readonly endpoints: readonly Endpoint[] = endpoints
   /** By path. */
   readonly #loaded = new Map<string, LoadedModule>()

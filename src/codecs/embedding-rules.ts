@@ -1,6 +1,6 @@
 /** What the inputs of an embeddings request may be (interface 2.5): told by the first, and alike. */
 import { errors } from '../core/error.ts'
-import type { EmbeddingRequest } from '../core/ops.ts'
+import type { EmbeddingRequest } from '../operations/embeddings/request.ts'
 
 /** Inputs of one request (wire/openai.md section 6). */
 const MAX_INPUTS = 2048

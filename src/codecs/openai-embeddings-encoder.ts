@@ -5,7 +5,7 @@
 import type { Encoder } from '../core/codec.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { EmbeddingRequest, Embeddings } from '../core/ops.ts'
+import type { EmbeddingRequest, Embeddings } from '../operations/embeddings/request.ts'
 import { answerIdOf, answerModelOf } from './accounting.ts'
 import { toBase64, toNumbers } from './vectors.ts'
 

@@ -2,7 +2,7 @@
 import type { Codec } from '../core/codec.ts'
 import { errorBody } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { type EmbeddingRequest, embeddingRequest } from '../core/ops.ts'
+import { type EmbeddingRequest, embeddingRequest } from '../operations/embeddings/request.ts'
 import { checkInputs } from './embedding-rules.ts'
 import { EmbeddingsEncoder } from './openai-embeddings-encoder.ts'
 import { validator } from './validate.ts'

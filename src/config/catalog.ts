@@ -1,5 +1,6 @@
 /** Joins what the files say of models and providers. */
 import type { Catalog, Mapping, Model, OpenModels, Provider } from '../core/catalog.ts'
+import { unknownName } from '../lib/nearest.ts'
 import { linkPinned, readAliases } from './aliases.ts'
 import { linkCaps } from './custom-caps.ts'
 import type { Registries } from './link.ts'
@@ -11,13 +12,13 @@ import type { ModelEntry } from './schema.ts'
 /** Throws a ConfigError. Providers that are turned off are left out wholly. */
 export function linkCatalog(files: ConfigFiles, registries: WireRegistries & Pick<Registries, 'found'>): Catalog {
   const offers = new Map<string, Mapping[]>()
-  const entries = readModels(files)
+  const entries = readModels(files, registries)
   const aliases = readAliases(files.models, new Set(entries.keys()))
   const models = new Map<string, Model>()
   for (const [id, entry] of entries) {
     const mappings: Mapping[] = []
     offers.set(id, mappings)
-    models.set(id, linkModel(entry, mappings, aliases.byModel.get(id) ?? []))
+    models.set(id, linkModel(entry, mappings, aliases.byModel.get(id) ?? [], registries))
   }
 
   const providers = new Map<string, Provider>()
@@ -41,12 +42,17 @@ export function linkCatalog(files: ConfigFiles, registries: WireRegistries & Pic
 }
 
 /** By id. */
-function readModels(files: ConfigFiles): Map<string, ModelEntry> {
+function readModels(files: ConfigFiles, { operations }: WireRegistries): Map<string, ModelEntry> {
   const entries = new Map<string, ModelEntry>()
   for (const { source, value } of files.models) {
     for (const [index, entry] of value.models.entries()) {
       if (entries.has(entry.id)) {
         throw source.error(`the model "${entry.id}" is defined twice; keep one`, ['models', index, 'id'])
+      }
+      const odd = entry.operations?.findIndex(name => !Object.hasOwn(operations, name)) ?? -1
+      if (odd >= 0) {
+        const message = unknownName('operation', entry.operations![odd]!, Object.keys(operations))
+        throw source.error(message, ['models', index, 'operations', odd])
       }
       entries.set(entry.id, entry)
     }
@@ -54,7 +60,12 @@ function readModels(files: ConfigFiles): Map<string, ModelEntry> {
   return entries
 }
 
-function linkModel(entry: ModelEntry, mappings: readonly Mapping[], aliases: readonly string[]): Model {
+function linkModel(
+  entry: ModelEntry,
+  mappings: readonly Mapping[],
+  aliases: readonly string[],
+  registries: WireRegistries,
+): Model {
   return Object.freeze({
     id: entry.id,
     name: entry.name,
@@ -70,6 +81,16 @@ function linkModel(entry: ModelEntry, mappings: readonly Mapping[], aliases: rea
     stability: entry.stability,
     deprecatedAt: entry.deprecated_at,
     deactivatedAt: entry.deactivated_at,
+    operations: entry.operations ?? operationsOf(entry, registries),
     mappings,
   })
 }
+
+/** What a model can be asked for whose file does not say it (media.md section 1.1). */
+export const operationsOf = (
+  model: Pick<Model, 'input' | 'output'>,
+  { operations }: Pick<WireRegistries, 'operations'>,
+): string[] =>
+  Object.values(operations)
+    .filter(operation => operation.impliedBy(model))
+    .map(({ name }) => name)

@@ -167,6 +167,7 @@ const newModel = ({ model: id, wires, supports }: MappingEntry, file: ProviderFi
   stability: undefined,
   deprecatedAt: undefined,
   deactivatedAt: undefined,
+  operations: Object.keys({ ...file.wires, ...wires }),
   mappings: [],
 })
 

@@ -3,6 +3,7 @@ import type { FoundModel } from '../core/catalog.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
+import type { Operation } from '../core/operation.ts'
 import type { Services } from '../core/ports.ts'
 import type { Translator } from '../core/translator.ts'
 import { linkCatalog } from './catalog.ts'
@@ -16,6 +17,8 @@ export interface Registries {
   readonly wires: ReadonlyMap<string, Translator>
   readonly filters: ReadonlyMap<string, FilterFactory>
   readonly endpoints: readonly Endpoint[]
+  /** By name. */
+  readonly operations: Readonly<Record<string, Operation>>
   readonly services: Services
   /** The models that the provider at an address listed when it was last looked up; without it none is looked up. */
   readonly found?: (baseUrl: string) => readonly FoundModel[]

@@ -1,5 +1,7 @@
 /** What a provider's file says of the models that it serves → offers. */
 import { type FoundModel, type Mapping, type Model, type OpenModels, type Provider, REGION } from '../core/catalog.ts'
+import type { Price } from '../core/money.ts'
+import { serves } from '../core/offer.ts'
 import { unknownName } from '../lib/nearest.ts'
 import type { ConfigFile } from './file.ts'
 import type { Registries } from './link.ts'
@@ -27,7 +29,7 @@ export function* linkMappings(
     if (mapped.has(model.id)) throw fail(`the model "${model.id}" is mapped twice by this provider`, ['model'])
     mapped.add(model.id)
     const own = linkWires(source, entry.wires, registries, ['models', index, 'wires'])
-    yield linkMapping(entry, model, provider, own, model.output.includes('text'), fail)
+    yield linkMapping(entry, model, provider, own, registries, fail)
   }
 }
 
@@ -51,8 +53,7 @@ export function linkOpen(
   }
   const fail = (message: string, path: Path) => source.error(message, ['open', ...path])
   const own = linkWires(source, entry.wires, registries, ['open', 'wires'])
-  const answersText = provider.wires.has('chat') || own.has('chat')
-  const template = linkMapping(entry, unnamed(provider, entry), provider, own, answersText, fail)
+  const template = linkMapping(entry, unnamed(provider, entry), provider, own, registries, fail)
   const mapped = new Set(mappingsIn(value).map(({ id, model }) => id ?? model))
   return new OpenCatalog(template, mapped, value.discover ? () => found(provider.baseUrl) : undefined)
 }
@@ -96,15 +97,19 @@ function linkMapping(
   model: Model,
   provider: Provider,
   own: Provider['wires'],
-  answersText: boolean,
+  { operations }: WireRegistries,
   fail: Fail,
 ): Mapping {
+  const wires = own.size === 0 ? provider.wires : new Map([...provider.wires, ...own])
+  const spoken = [...wires.keys()].filter(op => serves(model, op))
+  const asked = spoken.length > 0 ? spoken : (model.operations ?? [])
+  const isPriced = (price: Price) => asked.every(op => operations[op]!.isPriced(price, model))
   return Object.freeze({
     model,
     provider,
     externalId: entry.id ?? model.id,
-    wires: own.size === 0 ? provider.wires : new Map([...provider.wires, ...own]),
-    ...linkPricing(entry, answersText, fail),
+    wires,
+    ...linkPricing(entry, isPriced, fail),
     unpriced: entry.unpriced,
     supports: new Set(entry.supports),
     reasoningEfforts: entry.reasoning_efforts,

@@ -19,8 +19,8 @@ type Written = Readonly<Partial<Record<Key, string | undefined>>>
 /** `price` is undefined when what was written is not enough to know what a request costs. */
 export type LinkedPricing = Pick<Mapping, 'price' | 'pricing' | 'pricingBySize'>
 
-/** `answersText` says that the model's answers count completion tokens. `fail` takes paths within the mapping. */
-export function linkPricing(entry: OfferEntry, answersText: boolean, fail: Fail): LinkedPricing {
+/** `isEnough` tells whether all has a price that answers are charged for. `fail` takes paths within the mapping. */
+export function linkPricing(entry: OfferEntry, isEnough: (price: Price) => boolean, fail: Fail): LinkedPricing {
   const { pricing: written, pricing_tiers: tiers } = entry
   if (!written) {
     if (tiers.length > 0) throw fail('tiers replace single rates of "pricing", which is missing', ['pricing_tiers'])
@@ -36,20 +36,10 @@ export function linkPricing(entry: OfferEntry, answersText: boolean, fail: Fail)
     ...(perImage && { per_image: decimals(perImage) }),
   }
   return {
-    price: isEnough(price, answersText) ? price : undefined,
+    price: isEnough(price) ? price : undefined,
     pricing: decimals(rates),
     ...((perSecond || perImage) && { pricingBySize: bySize }),
   }
-}
-
-/** All tokens have a price, or none has and what is counted instead of them does. */
-function isEnough({ rates, perSecond, perImage }: Price, answersText: boolean): boolean {
-  const { prompt, completion, request, ocr_page, input_audio_hour } = rates
-  if (prompt !== undefined && (completion !== undefined || !answersText)) return true
-  const byToken = prompt !== undefined || completion !== undefined
-  return [byToken ? undefined : request, ocr_page, input_audio_hour, perSecond, perImage].some(
-    rate => rate !== undefined,
-  )
 }
 
 function readFactors({ tier_factors: written }: OfferEntry): Price['tierFactors'] {

@@ -9,20 +9,15 @@ import type { Registries } from './link.ts'
 import type { ProviderFile } from './schema.ts'
 import type { Path, Source } from './source.ts'
 
-/** What the files of providers may name: wires, and the operations of wires and endpoints. */
-export type WireRegistries = Pick<Registries, 'wires' | 'endpoints'>
-
-/** The operations that any wire or endpoint knows. */
-const opsOf = ({ wires, endpoints }: WireRegistries): readonly string[] => [
-  ...new Set([...wires.values(), ...endpoints].flatMap(({ op }) => op ?? [])),
-]
+/** What the files of providers may name. */
+export type WireRegistries = Pick<Registries, 'wires' | 'operations'>
 
 /** Throws a ConfigError. */
 export function linkProvider(file: ConfigFile<ProviderFile>, registries: WireRegistries): Provider {
   const { source, value } = file
   const { timeouts } = value
   if (Object.keys(value.wires).length === 0) {
-    throw source.error(`expected at least one operation, such as "${opsOf(registries)[0]}"`, ['wires'])
+    throw source.error(`expected at least one operation, such as "${Object.keys(registries.operations)[0]}"`, ['wires'])
   }
   return Object.freeze({
     id: value.provider,
@@ -114,12 +109,13 @@ export function linkWires(
   registries: WireRegistries,
   at: Path,
 ): Map<Op, Translator> {
-  const { wires } = registries
+  const { wires, operations } = registries
   const linked = new Map<Op, Translator>()
   for (const [op, wire] of Object.entries(written)) {
     const path = [...at, op]
-    const ops = opsOf(registries)
-    if (!ops.includes(op)) throw source.error(unknownName('operation', op, ops), path, 'key')
+    if (!Object.hasOwn(operations, op)) {
+      throw source.error(unknownName('operation', op, Object.keys(operations)), path, 'key')
+    }
     const translator = wires.get(wire)
     if (!translator) throw source.error(unknownName('wire', wire, wires.keys()), path)
     if (translator.op !== op) throw source.error(`wire "${wire}" speaks "${translator.op}", not "${op}"`, path)

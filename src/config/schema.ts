@@ -286,6 +286,8 @@ const model = s.object({
   aliases: s.default(s.array(modelId), []),
   created: s.optional(date),
   tokenizer: s.optional(s.string()),
+  /** What it can be asked for; by default what its modalities say. */
+  operations: s.optional(s.array(text, { minItems: 1 })),
   input: s.array(modality, { minItems: 1 }),
   output: s.array(modality, { minItems: 1 }),
   context_length: count,

@@ -195,8 +195,10 @@ export interface Model {
   readonly stability: string | undefined
   readonly deprecatedAt: string | undefined
   readonly deactivatedAt: string | undefined
+  /** What it can be asked for; undefined means all that its provider speaks. */
+  readonly operations?: readonly string[] | undefined
   readonly mappings: readonly Mapping[]
-  /** It stands in no file, and may be of any operation that its provider speaks. */
+  /** It stands in no file. */
   readonly open?: true | undefined
   /** What metrics, circuits and retry budgets know it by, in place of an id that callers can make up. */
   readonly series?: string | undefined

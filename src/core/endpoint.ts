@@ -2,7 +2,7 @@
 import type { Codec } from './codec.ts'
 import type { Exchange } from './exchange.ts'
 import type { Reply } from './filter.ts'
-import type { Op } from './ops.ts'
+import type { Operation } from './operation.ts'
 import type { Services } from './ports.ts'
 
 export interface Endpoint {
@@ -12,7 +12,8 @@ export interface Endpoint {
   readonly path: string
   /** A key of `chains` in gateway.yaml. */
   readonly chain: string
-  readonly op?: Op
+  /** What is asked for; absent where the gateway answers by itself. */
+  readonly operation?: Operation
   readonly codec: Codec
   /** No credential is looked at, whatever comes: probes send what they were set up with. */
   readonly open?: true

@@ -8,7 +8,7 @@ import type { Endpoint } from './endpoint.ts'
 import { CLIENT_CLOSED, type GatewayError } from './error.ts'
 import { type Event, isContent } from './event.ts'
 import type { Cost, Money, Terms } from './money.ts'
-import { type Operation, operationOf } from './operation.ts'
+import type { Operation } from './operation.ts'
 import type { ChatRequest, Op, Ops } from './ops.ts'
 import type { Access, Policy } from './policy.ts'
 import type { Principal } from './ports.ts'
@@ -208,7 +208,7 @@ export class Exchange {
 
   /** What is asked for; only for endpoints that have an operation. */
   get operation(): Operation {
-    return operationOf(this.endpoint.op!)
+    return this.endpoint.operation!
   }
 
   /** The catalogue as the caller sees it. */
@@ -307,7 +307,7 @@ export class Exchange {
 
   /** What the price depends on besides usage: as it was asked for, and as it was served once that is known. */
   get terms(): Terms {
-    const asked = this.request && this.endpoint.op ? this.operation.terms?.(this.request) : undefined
+    const asked = this.request && this.endpoint.operation ? this.operation.terms?.(this.request) : undefined
     return this.servedTier === undefined ? (asked ?? {}) : { ...asked, tier: this.servedTier }
   }
 }

@@ -62,3 +62,6 @@ export function isFree({ price, pricing, pricingBySize: { per_second, per_image 
   if (price.tiers.some(({ rates }) => Object.values(rates).some(rate => rate !== 0n))) return false
   return [pricing, per_second, per_image].every(table => Object.values(table ?? {}).every(usd => usd === '0'))
 }
+
+/** Whether a model can be asked for an operation; its wires are no answer, a provider has them for all its models. */
+export const serves = ({ operations }: Model, op: string): boolean => operations?.includes(op) ?? true

@@ -1,8 +1,9 @@
 /** The demo provider: a simulated upstream on a loopback port, so that a demo request takes the whole real path. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { answer, type DemoAnswer, type DemoRequest } from './answer.ts'
-import { type DemoInputs, DemoRefusal, embed } from './embed.ts'
+import { type Operation, type SimulatedAnswer, SimulatedRefusal, type Simulation } from '../core/operation.ts'
+
+const BASE = '/v1'
 
 export interface Demo {
   /** Base address for the demo manifest. */
@@ -10,8 +11,13 @@ export interface Demo {
   close(): Promise<void>
 }
 
-export function startDemo(): Promise<Demo> {
-  const server: Server = createServer((req, res) => void serve(req, res))
+/** Serves what the operations simulate. */
+export function startDemo(operations: Iterable<Operation>): Promise<Demo> {
+  const simulations = new Map<string, Simulation>()
+  for (const { demo = {} } of operations) {
+    for (const [path, simulate] of Object.entries(demo)) simulations.set(BASE + path, simulate)
+  }
+  const server: Server = createServer((req, res) => void serve(simulations, req, res))
   return new Promise((resolve, reject) => {
     server.once('error', reject)
     server.listen(0, '127.0.0.1', () => {
@@ -21,96 +27,56 @@ export function startDemo(): Promise<Demo> {
           server.close(() => done())
           server.closeAllConnections()
         })
-      resolve({ url: `http://127.0.0.1:${port}/v1`, close })
+      resolve({ url: `http://127.0.0.1:${port}${BASE}`, close })
     })
   })
 }
 
-async function serve(req: IncomingMessage, res: ServerResponse): Promise<void> {
+async function serve(
+  simulations: ReadonlyMap<string, Simulation>,
+  req: IncomingMessage,
+  res: ServerResponse,
+): Promise<void> {
   try {
+    const simulate = simulations.get(pathOf(req))
     const chunks: Buffer[] = []
     for await (const chunk of req) chunks.push(chunk as Buffer)
-    const serveAt = routes[req.url ?? '']
-    if (!serveAt) return refuse(res, 404, `the demo has no ${req.url}`)
-    serveAt(res, JSON.parse(Buffer.concat(chunks).toString('utf8')))
+    if (!simulate) return refuse(res, 404, `the demo has no ${req.url}`)
+    const body = Buffer.concat(chunks)
+    const contentType = req.headers['content-type'] ?? ''
+    const json: unknown = contentType.startsWith('application/json') ? JSON.parse(body.toString('utf8')) : undefined
+    send(res, simulate({ json, body, contentType }))
   } catch (thrown) {
     const message = thrown instanceof Error ? thrown.message : 'unreadable request'
-    refuse(res, 400, message, thrown instanceof DemoRefusal ? thrown : undefined)
+    refuse(res, 400, message, thrown instanceof SimulatedRefusal ? thrown : undefined)
   }
 }
 
-type ErrorFields = Record<'param' | 'code', string | null>
+const pathOf = ({ url = '' }: IncomingMessage): string => url.replace(/\?.*/s, '')
 
-const routes: Readonly<Record<string, (res: ServerResponse, body: unknown) => void>> = {
-  '/v1/chat/completions'(res, body) {
-    const request = body as DemoRequest & { model: string }
-    const reply = answer(request)
-    if (request.stream) stream(res, request.model, reply)
-    else send(res, 200, whole(request.model, reply))
-  },
-  '/v1/embeddings': (res, body) => send(res, 200, embed(body as DemoInputs & { model: string })),
-}
+type ErrorFields = Record<'param' | 'code', string | null>
 
 function refuse(
   res: ServerResponse,
   status: number,
   message: string,
   { param = null, code = null }: Partial<ErrorFields> = {},
-) {
-  send(res, status, { error: { message, type: 'invalid_request_error', param, code } })
+): void {
+  sendJson(res, status, { error: { message, type: 'invalid_request_error', param, code } })
 }
 
-function send(res: ServerResponse, status: number, body: object): void {
+function send(res: ServerResponse, answer: SimulatedAnswer): void {
+  if ('json' in answer) {
+    sendJson(res, 200, answer.json)
+    return
+  }
+  res.writeHead(200, { 'content-type': answer.contentType })
+  for (const chunk of answer.chunks) res.write(chunk)
+  res.end()
+}
+
+function sendJson(res: ServerResponse, status: number, body: object): void {
   const text = JSON.stringify(body)
   res.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
   res.end(text)
-}
-
-const usageOf = ({ usage }: DemoAnswer) => ({
-  prompt_tokens: usage.prompt,
-  completion_tokens: usage.completion,
-  total_tokens: usage.prompt + usage.completion,
-  completion_tokens_details: { reasoning_tokens: usage.reasoning },
-})
-const toolCalls = ({ tool }: DemoAnswer) => {
-  const call = { index: 0, id: 'call_demo_1' }
-  if (!tool) return undefined
-  return ['input' in tool ? { ...call, type: 'custom', custom: tool } : { ...call, type: 'function', function: tool }]
-}
-const annotations = ({ source }: DemoAnswer) => source && [{ type: 'url_citation', url_citation: source }]
-
-function whole(model: string, reply: DemoAnswer): object {
-  const message = {
-    role: 'assistant',
-    content: reply.tool ? null : reply.text,
-    ...(reply.reasoning === '' ? {} : { reasoning: reply.reasoning }),
-    tool_calls: toolCalls(reply),
-    annotations: annotations(reply),
-  }
-  return {
-    id: 'demo',
-    object: 'chat.completion',
-    created: 0,
-    model,
-    choices: [{ index: 0, message, finish_reason: reply.finish }],
-    usage: usageOf(reply),
-  }
-}
-
-function stream(res: ServerResponse, model: string, reply: DemoAnswer): void {
-  res.writeHead(200, { 'content-type': 'text/event-stream' })
-  const write = (choices: object[], more: object = {}) =>
-    res.write(
-      `data: ${JSON.stringify({ id: 'demo', object: 'chat.completion.chunk', created: 0, model, choices, ...more })}\n\n`,
-    )
-  const delta = (piece: object, finish: string | null = null) =>
-    write([{ index: 0, delta: piece, finish_reason: finish }])
-  delta({ role: 'assistant', content: reply.tool ? null : '' })
-  if (reply.reasoning) delta({ reasoning: reply.reasoning })
-  for (const word of reply.text.match(/\S+\s*/g) ?? []) delta({ content: word })
-  if (reply.source) delta({ annotations: annotations(reply) })
-  if (reply.tool) delta({ tool_calls: toolCalls(reply) })
-  delta({}, reply.finish)
-  write([], { usage: usageOf(reply) })
-  res.end('data: [DONE]\n\n')
 }

@@ -1,13 +1,14 @@
 /** `POST /v1/chat/completions`. */
 import { openAiChat } from '../codecs/openai-chat.ts'
 import type { Endpoint } from '../core/endpoint.ts'
+import { chat as chatOperation } from '../operations/chat/index.ts'
 
 export const chat: Endpoint = {
   name: 'chat',
   method: 'POST',
   path: '/v1/chat/completions',
   chain: 'inference',
-  op: 'chat',
+  operation: chatOperation,
   codec: openAiChat,
   serve: 'upstream',
   bodyLimit: 32 * 1024 * 1024,

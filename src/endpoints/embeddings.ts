@@ -1,13 +1,14 @@
 /** `POST /v1/embeddings`. */
 import { openAiEmbeddings } from '../codecs/openai-embeddings.ts'
 import type { Endpoint } from '../core/endpoint.ts'
+import { embeddings as embeddingsOperation } from '../operations/embeddings/index.ts'
 
 export const embeddings: Endpoint = {
   name: 'embeddings',
   method: 'POST',
   path: '/v1/embeddings',
   chain: 'inference',
-  op: 'embeddings',
+  operation: embeddingsOperation,
   codec: openAiEmbeddings,
   serve: 'upstream',
   bodyLimit: 32 * 1024 * 1024,

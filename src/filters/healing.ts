@@ -40,7 +40,8 @@ export const healing: FilterFactory<object> = {
  * section 12).
  */
 export function isHealed({ endpoint, request, chat }: Exchange): boolean {
-  if (endpoint.op !== 'chat' || !request || !chat.plugins?.some(({ id }) => id === 'response-healing')) return false
+  if (endpoint.operation?.name !== 'chat' || !request || !chat.plugins?.some(({ id }) => id === 'response-healing'))
+    return false
   const asked = chat.response_format?.type
   return (asked === 'json_object' || asked === 'json_schema') && !(chat.stream && (chat.n ?? 1) > 1)
 }

@@ -3,9 +3,8 @@ import { Cancellation } from '../core/cancel.ts'
 import type { Mapping } from '../core/catalog.ts'
 import { errors } from '../core/error.ts'
 import { Exchange } from '../core/exchange.ts'
-import { isLive, offerOf } from '../core/offer.ts'
-import { operationOf } from '../core/operation.ts'
-import type { Op, Ops } from '../core/ops.ts'
+import { isLive, offerOf, serves } from '../core/offer.ts'
+import type { Ops } from '../core/ops.ts'
 import type { Circuits, ExplainedCandidate, ExplainedRoute, RouteQuestion, Services } from '../core/ports.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
 import { TOKEN_CHARACTERS } from '../core/usage.ts'
@@ -48,8 +47,9 @@ export function explainRoute(snapshot: Snapshot, memory: ExplainedState, questio
 /** The endpoint that serves a model, with the options of its `route` filter. */
 function routeFor(snapshot: Snapshot, name: string): { route: Route; settings: Settings } {
   const wanted = resolve(snapshot.catalog, name)
-  const serves = (op: Op) => (wanted.kind === 'model' ? operationOf(op).servedBy(wanted.model) : op === 'chat')
-  const route = snapshot.routes().find(({ endpoint }) => endpoint.op !== undefined && serves(endpoint.op))
+  const isAbout = ({ operation }: Route['endpoint']) =>
+    operation && (wanted.kind !== 'model' || serves(wanted.model, operation.name))
+  const route = snapshot.routes().find(({ endpoint }) => isAbout(endpoint))
   const link = route?.chain.links.find(({ factory }) => factory.name === 'route')
   if (!route || !link) throw errors.notFound('No endpoint that serves this model has a filter "route".')
   return { route, settings: link.options as Settings }
@@ -68,7 +68,7 @@ function exchangeFor(snapshot: Snapshot, { endpoint }: Route, question: RouteQue
     body: () => Promise.reject(errors.internal('there is no body')),
   })
   const chat: Ops['chat'] = { model, routing, stream, messages: [{ role: 'user', content: text }] }
-  ex.request = endpoint.op === 'embeddings' ? { model, input: text } : chat
+  ex.request = endpoint.operation?.name === 'embeddings' ? { model, input: text } : chat
   return ex
 }
 
@@ -108,12 +108,12 @@ function excludedOf(ex: Exchange, candidates: readonly Ranked[]): ExplainedRoute
 }
 
 function whyNot(ex: Exchange, mapping: Mapping): string {
-  const op = ex.endpoint.op!
-  if (!mapping.wires.has(op)) return `its provider does not speak "${op}"`
+  const { operation } = ex
+  if (!mapping.wires.has(operation.name)) return `its provider does not speak "${operation.name}"`
   if (mapping.provider.priority <= 0) return 'its provider has priority 0'
   const today = new Date(ex.at).toISOString().slice(0, 10)
   if (mapping.deactivatedAt && mapping.deactivatedAt <= today) return 'it is deactivated'
-  const { unmet } = capable([mapping], op, ex.request!)
+  const { unmet } = capable([mapping], operation, ex.request!)
   if (unmet) return unmet.message
   if (!isLive(mapping.provider)) return 'its provider has no credential'
   if (mapping.price === undefined && mapping.unpriced !== 'allow') return 'its price is unknown'

@@ -2,8 +2,7 @@
 import type { Credential, Mapping, Model } from '../core/catalog.ts'
 import { errors, GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { isFree, namesOf } from '../core/offer.ts'
-import { operationOf, servedAs } from '../core/operation.ts'
+import { isFree, namesOf, serves } from '../core/offer.ts'
 import type { ChatRequest, Op, Ops } from '../core/ops.ts'
 import type { Snapshot } from '../core/snapshot.ts'
 import type { Target } from '../core/translator.ts'
@@ -39,7 +38,7 @@ export function plan(ex: Exchange, options: PlanOptions): Target[] {
     throw errors.combination('routing cannot be combined with a provider-prefixed model.', 'routing')
   }
 
-  const op = ex.endpoint.op!
+  const op = ex.operation.name
   const today = Math.floor(ex.at / DAY_MS)
   const asked = models(ex, request, wanted, options)
   const free = wanted.kind === 'auto' && request.free_models_only
@@ -51,7 +50,7 @@ export function plan(ex: Exchange, options: PlanOptions): Target[] {
   }
   if (offered.length === 0) throw unserved(ex.snapshot, request.model, wanted, op, dateOf(today))
 
-  const { mappings, unmet } = capable(permitted(ex, offered, request.model), op, request, {
+  const { mappings, unmet } = capable(permitted(ex, offered, request.model), ex.operation, request, {
     promptTokens: () => ex.promptTokens,
     reachable: mapping => credentialsFor(ex, mapping.provider).some(list => targets(mapping, op, list).some(isPayable)),
   })
@@ -73,7 +72,7 @@ const isPayable = ({ mapping, credential }: Pick<Target, 'mapping' | 'credential
 /** Whether the caller has, or may use, a credential for an offer, and a price to pay. Its rules are another matter. */
 export function isCallable(ex: Exchange, mapping: Mapping): boolean {
   const { model, provider, wires } = mapping
-  if (provider.priority <= 0 || ![...wires.keys()].some(op => operationOf(op).servedBy(model))) return false
+  if (provider.priority <= 0 || ![...wires.keys()].some(op => serves(model, op))) return false
   try {
     return credentialsFor(ex, provider).some(credentials =>
       credentials.some(credential => isFor(mapping)(credential) && isPayable({ mapping, credential })),
@@ -118,7 +117,7 @@ function offers(model: Model, op: Op, day: number): readonly Mapping[] {
 }
 
 function offersOn(model: Model, op: Op, date: string): Mapping[] {
-  if (!operationOf(op).servedBy(model)) return []
+  if (!serves(model, op)) return []
   if (model.deactivatedAt && model.deactivatedAt <= date) return []
   return model.mappings
     .filter(mapping => mapping.wires.has(op) && mapping.provider.priority > 0)
@@ -135,13 +134,20 @@ function unserved(snapshot: Snapshot, name: string, wanted: Wanted, op: Op, toda
     const ends = offered.map(mapping => mapping.deactivatedAt ?? NEVER).sort()
     const end = [model.deactivatedAt ?? NEVER, ends.at(-1) ?? NEVER].sort()[0]!
     if (end <= today) return errors.modelNotFound(name, ` It was deactivated on ${end}.`)
-    const own = servedAs(model)
-    const path = own !== op && snapshot.routes().find(({ endpoint }) => endpoint.op === own)?.endpoint.path
-    if (path)
-      return errors.unsupported(`The model "${name}" is not served on this endpoint; ask for it at ${path}.`, 'model')
+    const paths = pathsOf(snapshot, model.operations?.filter(own => own !== op) ?? [])
+    if (paths.length > 0) {
+      const at = paths.join(' or ')
+      return errors.unsupported(`The model "${name}" is not served on this endpoint; ask for it at ${at}.`, 'model')
+    }
   }
   return errors.unsupported(`The model "${name}" is not served on this endpoint.`, 'model')
 }
+
+/** The first path of each operation. */
+const pathsOf = (snapshot: Snapshot, operations: readonly string[]): string[] =>
+  operations.flatMap(
+    name => snapshot.routes().find(({ endpoint }) => endpoint.operation?.name === name)?.endpoint.path ?? [],
+  )
 
 function byPriorityAndPrice(a: Mapping, b: Mapping): number {
   const price = (mapping: Mapping) =>

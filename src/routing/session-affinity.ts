@@ -13,7 +13,7 @@ const MAX_NAME = 100
  */
 export function sessionKey(ex: Exchange): string | undefined {
   // The user of an embeddings request is always the organization: that is no session.
-  const name = named(ex) || (ex.endpoint.op === 'chat' && (ex.chat.prompt_cache_key || ex.chat.user))
+  const name = named(ex) || (ex.endpoint.operation?.name === 'chat' && (ex.chat.prompt_cache_key || ex.chat.user))
   if (!name) return undefined
   const short = name.length > MAX_NAME ? createHash('sha256').update(name).digest('base64') : name
   return `session ${ex.principal?.projectId ?? ''} ${ex.requestedId} ${short}`

@@ -43,8 +43,7 @@ export function dispatch(transport: Transport, memory: MemoryBudget): (ex: Excha
       const { translator } = target
       const native = nativeFormOf(translator, ex.native)
       const decoder = native?.decoder?.(mode, target) ?? translator.decoder(mode, target, ex.request)
-      // The numbers of vectors mostly pass without being read.
-      const inTurn = translator.op === 'chat' ? { turns, tenant } : undefined
+      const inTurn = ex.operation.passesAnswers ? undefined : { turns, tenant }
       const answer = new Answer({
         incoming,
         source,

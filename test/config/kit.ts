@@ -11,6 +11,7 @@ import type { Facet, Filter, FilterFactory } from '../../src/core/filter.ts'
 import type { Services } from '../../src/core/ports.ts'
 import { type Schema, s } from '../../src/core/schema.ts'
 import type { Translator } from '../../src/core/translator.ts'
+import { operations } from '../../src/operations/index.ts'
 
 /** `${NAME}` as files hold it. */
 export const ref = (name: string): string => `\${${name}}`
@@ -120,7 +121,7 @@ const endpoint = (name: string, method: 'GET' | 'POST', path: string, chain: str
   const row = { name, method, path, chain, codec: name === 'chat' ? choosy : codec, bodyLimit: 1024 }
   return chain === 'local'
     ? { ...row, serve: () => Promise.resolve(value(name)) }
-    : { ...row, op: 'chat', serve: 'upstream' }
+    : { ...row, operation: operations.chat, serve: 'upstream' }
 }
 
 export function fakeRegistries(): FakeRegistries {
@@ -161,6 +162,7 @@ export function fakeRegistries(): FakeRegistries {
       ['anthropic.messages', { ...translator('anthropic.messages'), native }],
     ]),
     filters: new Map(filters.map(factory => [factory.name, factory])),
+    operations,
     endpoints: [
       endpoint('chat', 'POST', '/v1/chat/completions', 'inference'),
       endpoint('messages', 'POST', '/v1/messages', 'inference'),

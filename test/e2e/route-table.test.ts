@@ -8,11 +8,11 @@ import type { Services } from '../../src/core/ports.ts'
 
 const path = fileURLToPath(new URL('../../config/gateway.yaml', import.meta.url))
 const env = { GATEWAY_DEMO_URL: 'http://127.0.0.1:9' }
-const { wires, filters, endpoints } = new Registry()
+const { wires, filters, endpoints, operations } = new Registry()
 const terminal = () => Promise.reject(new Error('nothing is served here'))
 /** Filters take their ports when they are made, and use them when they serve: nothing is served here. */
 const services = new Proxy({} as Services, { get: () => ({}) })
-const registries = { wires, filters, endpoints, services, terminal }
+const registries = { wires, filters, endpoints, operations, services, terminal }
 const snapshot = link(await loadFiles(path, { env }), registries)
 
 t.test('no route that calls a provider lacks authentication, a limit or billing', async t => {
@@ -35,7 +35,7 @@ t.test('no route that calls a provider lacks authentication, a limit or billing'
 })
 
 t.test('an endpoint has an operation exactly when it is billable, so that none is priced as nothing', async t => {
-  for (const { serve, op, path } of endpoints) t.equal(op !== undefined, serve === 'upstream', path)
+  for (const { serve, operation, path } of endpoints) t.equal(operation !== undefined, serve === 'upstream', path)
 })
 
 t.test('a chain that lacks one of them is refused before it serves anybody', async t => {

@@ -8,8 +8,8 @@ import { fakeRegistries } from '../config/kit.ts'
 import { thrown } from '../core/kit.ts'
 import { catalogOf } from './kit.ts'
 
-const { wires, endpoints } = fakeRegistries()
-const options: CustomOptions = { wires, endpoints, allowPrivate: false }
+const { wires, operations } = fakeRegistries()
+const options: CustomOptions = { wires, operations, allowPrivate: false }
 const shared = catalogOf([
   { provider: 'acme', model: 'large', aliases: ['l'], price: ['1', '2'] },
   { provider: 'best', model: 'large', price: ['3', '4'] },

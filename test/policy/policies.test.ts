@@ -31,8 +31,8 @@ function gateway(t: Test, change: (shared: Catalog) => Catalog = shared => share
   const note = (fields: object, message: string) => logged.push(`${message} ${JSON.stringify(fields)}`)
   const log: Log = { debug() {}, info: note, warn: note, error: note }
   const keyring = new Keyring({ given: undefined, file: keyFile(subject.path) })
-  const { wires, endpoints } = fakeRegistries()
-  const parts = { stores: subject.policies, keyring, log, wires, endpoints, allowPrivate: false }
+  const { wires, operations } = fakeRegistries()
+  const parts = { stores: subject.policies, keyring, log, wires, operations, allowPrivate: false }
   const policies = new OrganizationPolicies(parts)
   const shared = change(
     catalogOf([

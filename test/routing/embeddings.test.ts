@@ -1,13 +1,15 @@
 /** Which offers serve embeddings, what they need of them, and what the listing says of their models. */
 import t from 'tap'
+import { operationsOf } from '../../src/config/catalog.ts'
 import type { Catalog, Mapping, Model, Provider } from '../../src/core/catalog.ts'
 import type { GatewayError } from '../../src/core/error.ts'
-import { operationOf } from '../../src/core/operation.ts'
 import type { Route } from '../../src/core/snapshot.ts'
 import type { Translator } from '../../src/core/translator.ts'
 import { chat } from '../../src/endpoints/chat.ts'
 import { embeddings } from '../../src/endpoints/embeddings.ts'
 import { models as listing } from '../../src/endpoints/models.ts'
+import { embeddings as operation } from '../../src/operations/embeddings/index.ts'
+import { operations } from '../../src/operations/index.ts'
 import { plan } from '../../src/routing/plan.ts'
 import { capable } from '../../src/routing/requirements.ts'
 import { sessionKey } from '../../src/routing/session-affinity.ts'
@@ -21,7 +23,8 @@ const price = { rates: { prompt: 1n }, tiers: [] }
 function catalogOf(output: readonly string[], ...offers: Partial<Mapping>[]): Catalog {
   const mappings: Mapping[] = []
   const base = target({ model: { output } })
-  const model: Model = { ...base.mapping.model, mappings }
+  const { input } = base.mapping.model
+  const model: Model = { ...base.mapping.model, mappings, operations: operationsOf({ input, output }, { operations }) }
   const wires: Provider['wires'] = new Map([
     ['chat', wire('chat')],
     ['embeddings', wire('embeddings')],
@@ -87,9 +90,9 @@ t.test('what an offer cannot do is another offer’s, or refused', async t => {
   for (const [given, able, param, code] of rows) {
     const request = { model: 'm', ...given } as never
     const says = JSON.stringify(given)
-    t.strictSame(capable([narrow, wide, mapping], 'embeddings', request), { mappings: able }, says)
+    t.strictSame(capable([narrow, wide, mapping], operation, request), { mappings: able }, says)
     if (able.includes(narrow)) continue
-    t.match(capable([narrow], 'embeddings', request).unmet, { status: 400, param, code }, says)
+    t.match(capable([narrow], operation, request).unmet, { status: 400, param, code }, says)
   }
 })
 
@@ -115,7 +118,6 @@ t.test(
 )
 
 t.test('an embeddings request reads its inputs, and answers with no tokens', async t => {
-  const operation = operationOf('embeddings')
   const rows: [input: unknown, characters: number][] = [
     ['four', 4],
     [['four', 'more'], 8],

@@ -4,6 +4,7 @@ import type { Catalog, Credential, Mapping, Model, Provider } from '../../src/co
 import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Snapshot } from '../../src/core/snapshot.ts'
 import { chat } from '../../src/endpoints/chat.ts'
+import { chat as operation } from '../../src/operations/chat/index.ts'
 import { explainRoute } from '../../src/routing/explain.ts'
 import { errorType, exhausted } from '../../src/routing/outcome.ts'
 import { plan } from '../../src/routing/plan.ts'
@@ -168,10 +169,10 @@ t.test('a need that no mapping meets is a 400, and one that some meet leaves tho
   for (const [needs, able, param, code = 'model_not_supported'] of rows) {
     const request = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...needs } as never
     const says = JSON.stringify(needs)
-    const { unmet } = capable([bare, bare], 'chat', request)
+    const { unmet } = capable([bare, bare], operation, request)
     t.match(unmet, { status: 400, code, param, message: /^No provider of "m" supports ./, failover: false }, says)
     const fits = { ...bare, ...able }
-    t.strictSame(capable([bare, fits, bare], 'chat', request), { mappings: [fits] }, says)
+    t.strictSame(capable([bare, fits, bare], operation, request), { mappings: [fits] }, says)
   }
   for (const plain of [
     { n: 1 },
@@ -181,7 +182,7 @@ t.test('a need that no mapping meets is a 400, and one that some meet leaves tho
     { tools: [] },
   ]) {
     const request = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...plain } as never
-    t.strictSame(capable([bare], 'chat', request), { mappings: [bare] }, JSON.stringify(plain))
+    t.strictSame(capable([bare], operation, request), { mappings: [bare] }, JSON.stringify(plain))
   }
   const both = { model: 'm', messages: [], tools: [{ type: 'function' }], verbosity: 'low' } as never
   const { unmet } = capable(
@@ -189,7 +190,7 @@ t.test('a need that no mapping meets is a 400, and one that some meet leaves tho
       { ...bare, ...can('tools') },
       { ...bare, ...can('verbosity') },
     ],
-    'chat',
+    operation,
     both,
   )
   t.equal(unmet?.param, 'verbosity', 'one mapping must meet every need')
@@ -219,29 +220,29 @@ t.test('a wish that some mappings fulfil leaves those, and one that nobody fulfi
     const bare = { ...target().mapping, ...fields }
     const fits = { ...bare, ...able, ...(able.parameters || !fields.parameters ? {} : { parameters: undefined }) }
     const says = JSON.stringify(wish).slice(0, 80)
-    t.strictSame(capable([bare, fits, bare], 'chat', request), { mappings: [fits] }, says)
-    t.strictSame(capable([bare, bare], 'chat', request), { mappings: [bare, bare] }, says)
+    t.strictSame(capable([bare, fits, bare], operation, request), { mappings: [fits] }, says)
+    t.strictSame(capable([bare, bare], operation, request), { mappings: [bare, bare] }, says)
     const reachable = (mapping: Mapping) => mapping !== fits
     const all = { mappings: [bare, fits, bare] }
-    t.strictSame(capable(all.mappings, 'chat', request, { reachable }), all, `${says} of one who cannot be asked`)
+    t.strictSame(capable(all.mappings, operation, request, { reachable }), all, `${says} of one who cannot be asked`)
   }
 })
 
 t.test('needs that are met only apart are told as one', async t => {
   const can = (name: string) => ({ ...target().mapping, supports: new Set([name]) as Mapping['supports'] })
   const request = { model: 'm', messages: [], tools: [{ type: 'function' }], verbosity: 'low', stream: true } as never
-  const { unmet } = capable([can('tools'), can('verbosity')], 'chat', request)
+  const { unmet } = capable([can('tools'), can('verbosity')], operation, request)
   t.equal(unmet?.message, 'No provider of "m" supports tools and verbosity at once.')
-  t.equal(capable([can('tools')], 'chat', request).unmet?.message, 'No provider of "m" supports verbosity.')
+  t.equal(capable([can('tools')], operation, request).unmet?.message, 'No provider of "m" supports verbosity.')
   const few = { ...can('streaming'), maxN: 2 }
   const many = { model: 'm', messages: [], n: 3 } as never
   const custom = { model: 'm', messages: [], tools: [{ type: 'custom' }] } as never
   t.equal(
-    capable([can('tools')], 'chat', custom).unmet?.message,
+    capable([can('tools')], operation, custom).unmet?.message,
     'No provider of "m" supports tools of type "custom". It takes tools of type "function".',
   )
   const refusal = 'No provider of "m" supports so many choices in one request. It takes at most 2.'
-  t.equal(capable([few], 'chat', many).unmet?.message, refusal)
+  t.equal(capable([few], operation, many).unmet?.message, refusal)
 })
 
 t.test('targets stand in order of priority, then price, then name, and each credential is one', async t => {

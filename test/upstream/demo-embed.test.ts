@@ -1,6 +1,7 @@
 /** The demo provider's vectors: they follow from the words of an input, in either form and any size. */
 import t from 'tap'
-import { type DemoInputs, DemoRefusal, embed } from '../../src/demo/embed.ts'
+import { SimulatedRefusal } from '../../src/core/operation.ts'
+import { type DemoInputs, embed } from '../../src/operations/embeddings/simulated.ts'
 import { thrown } from '../core/kit.ts'
 
 interface Answer {
@@ -56,7 +57,7 @@ t.test('what is too long or too wide is refused', async t => {
   ]
   for (const [request, expected] of rows) {
     const refusal = thrown(() => ask(request))
-    t.ok(refusal instanceof DemoRefusal)
+    t.ok(refusal instanceof SimulatedRefusal)
     t.match(refusal, expected)
   }
   t.equal(ask({ input: words(8192) }).usage.prompt_tokens, 8192)

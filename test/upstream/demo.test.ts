@@ -1,7 +1,7 @@
 /** The demo provider's answers: derived from the request, whatever it holds. */
 import t from 'tap'
-import { answer, type DemoRequest } from '../../src/demo/answer.ts'
-import { sample } from '../../src/demo/sample.ts'
+import { sample } from '../../src/operations/chat/sample.ts'
+import { answer, type DemoRequest } from '../../src/operations/chat/simulated.ts'
 import { cpuMs } from '../helpers/cpu.ts'
 
 type Message = DemoRequest['messages'][number]

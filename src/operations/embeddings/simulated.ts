@@ -1,5 +1,6 @@
 /** The demo provider's vectors: a sum over the words of an input, so that texts which share words are near to each other. */
 import { createHash } from 'node:crypto'
+import { SimulatedRefusal } from '../../core/operation.ts'
 
 /** What the demo reads of an OpenAI embeddings request. */
 export interface DemoInputs {
@@ -12,27 +13,16 @@ const DIMENSIONS = 256
 const MAX_DIMENSIONS = 4096
 const MAX_TOKENS = 8192
 
-/** A request that the demo refuses, as an OpenAI error names it. */
-export class DemoRefusal extends Error {
-  readonly param: string
-  readonly code: string | null
-
-  constructor(message: string, param: string, code: string | null = null) {
-    super(message)
-    this.param = param
-    this.code = code
-  }
-}
-
-/** The whole answer. Throws a DemoRefusal for what the demo cannot make. */
+/** The whole answer. Throws a SimulatedRefusal for what the demo cannot make. */
 export function embed(request: DemoInputs & { model: string }): object {
   const inputs = inputsOf(request.input)
   const size = request.dimensions ?? DIMENSIONS
-  if (size > MAX_DIMENSIONS) throw new DemoRefusal(`dimensions: at most ${MAX_DIMENSIONS}, got ${size}`, 'dimensions')
+  if (size > MAX_DIMENSIONS)
+    throw new SimulatedRefusal(`dimensions: at most ${MAX_DIMENSIONS}, got ${size}`, 'dimensions')
   const longest = inputs.reduce((most, words) => Math.max(most, words.length), 0)
   if (longest > MAX_TOKENS) {
     const message = `input: at most ${MAX_TOKENS} tokens each, got ${longest}`
-    throw new DemoRefusal(message, 'input', 'context_length_exceeded')
+    throw new SimulatedRefusal(message, 'input', 'context_length_exceeded')
   }
   const tokens = inputs.reduce((sum, words) => sum + words.length, 0)
   const data = inputs.map((words, index) => {

@@ -1,0 +1,88 @@
+/** Chat: `POST /v1/chat/completions`, and all client wires that are read as it. */
+import { mediaOf } from '../../core/media.ts'
+import type { Terms } from '../../core/money.ts'
+import type { Operation } from '../../core/operation.ts'
+import type { ChatRequest } from '../../core/ops.ts'
+import type { Usage } from '../../core/usage.ts'
+import { hasTokenRates } from '../rates.ts'
+import { demo } from './demo.ts'
+import { requirements } from './requirements.ts'
+
+export const chat: Operation<'chat'> = {
+  name: 'chat',
+  impliedBy: ({ output }) => !output.includes('embedding'),
+  isPriced: (price, { output }) => hasTokenRates(price, output.includes('text')),
+  requirements,
+  promptCharacters({ messages, tools }) {
+    let sum = 0
+    for (const { content, tool_calls: calls } of messages) {
+      if (typeof content === 'string') sum += content.length
+      else if (content) for (const part of content) sum += part.type === 'text' ? part.text.length : 0
+      for (const call of calls ?? []) {
+        sum +=
+          call.type === 'function'
+            ? call.function.name.length + call.function.arguments.length
+            : call.custom.name.length + call.custom.input.length
+      }
+    }
+    return sum + (tools?.length ? JSON.stringify(tools).length : 0)
+  },
+  output: ({ max_tokens: limit, n }) => ({ choices: n ?? 1, limit: limit ?? undefined }),
+  bounded: (request, tokens) => ({ ...request, max_tokens: tokens }),
+  media: ({ messages }) => mediaOf(messages),
+  cacheMark({ messages, tools }) {
+    let mark: '5m' | '1h' | undefined
+    const see = (control: { ttl?: '5m' | '1h' | undefined } | undefined) => {
+      if (control && mark !== '1h') mark = control.ttl ?? '5m'
+    }
+    for (const { content, tool_result_cache_control: ofResult } of messages) {
+      see(ofResult)
+      if (Array.isArray(content)) for (const part of content) if (part.type === 'text') see(part.cache_control)
+    }
+    for (const tool of tools ?? []) if (tool.type === 'function') see(tool.cache_control)
+    return mark
+  },
+  extras(request, model) {
+    const usage: Usage = {}
+    const searches = searchesOf(request)
+    if (searches > 0) usage.web_search = searches
+    if (model.output.includes('image')) usage.drawn = (request.image_config?.n ?? 1) * (request.n ?? 1)
+    return usage
+  },
+  terms({ service_tier: tier, image_config: picture }) {
+    if (!picture) return tier == null || tier === 'auto' ? noTerms : { tier }
+    const { image_quality: quality, image_size: size } = picture
+    const both = quality && size && `${quality}/${size}`
+    const sizes = [both, size, quality].filter(name => name !== undefined)
+    return { tier: tier == null || tier === 'auto' ? undefined : tier, sizes }
+  },
+  demo,
+  tuning: {
+    temperature: 'temperature',
+    top_p: 'top_p',
+    frequency_penalty: 'frequency_penalty',
+    presence_penalty: 'presence_penalty',
+    response_format: 'response_format',
+    tool_choice: 'tool_choice',
+    parallel_tool_calls: 'parallel_tool_calls',
+    reasoning_effort: 'reasoning_effort',
+    reasoning: 'reasoning_effort',
+    effort: 'effort',
+    verbosity: 'verbosity',
+    service_tier: 'service_tier',
+    user: 'user',
+    prompt_cache_key: 'prompt_cache_key',
+    prompt_cache_retention: 'prompt_cache_retention',
+    prompt_cache_options: 'prompt_cache_options',
+  },
+}
+
+const noTerms: Terms = {}
+
+/** How often a model may search, as far as the caller says: at least once when it may at all. */
+function searchesOf({ web_search, tools }: Readonly<ChatRequest>): number {
+  const tool = tools?.find(tool => tool.type === 'web_search')
+  if (!tool) return web_search === true ? 1 : 0
+  return Math.max(1, Math.min(tool.max_uses ?? 1, MAX_SEARCHES))
+}
+const MAX_SEARCHES = 10

@@ -1,0 +1,28 @@
+/** Embeddings: `POST /v1/embeddings`. */
+import type { Operation } from '../../core/operation.ts'
+import { TOKEN_CHARACTERS } from '../../core/usage.ts'
+import { hasTokenRates } from '../rates.ts'
+import { demo } from './demo.ts'
+import type { EmbeddingRequest } from './request.ts'
+import { requirements } from './requirements.ts'
+
+export const embeddings: Operation<'embeddings'> = {
+  name: 'embeddings',
+  impliedBy: ({ output }) => output.includes('embedding'),
+  isPriced: price => hasTokenRates(price, false),
+  requirements,
+  promptCharacters({ input }) {
+    if (!Array.isArray(input)) return input.length
+    let sum = 0
+    for (const one of input) sum += charactersOf(one)
+    return sum
+  },
+  passesAnswers: true,
+  demo,
+  tuning: { user: 'user' },
+}
+
+function charactersOf(input: Exclude<EmbeddingRequest['input'], string>[number]): number {
+  if (typeof input === 'string') return input.length
+  return TOKEN_CHARACTERS * (typeof input === 'number' ? 1 : input.length)
+}

@@ -1,0 +1,30 @@
+/** The canonical request and answer of embeddings (interface 2.5). */
+import { type Infer, type Schema, s } from '../../core/schema.ts'
+
+/** A list of numbers is one input, as token ids. What the lists hold is a rule of the codec, which can say what is wrong. */
+const inputs: Schema<string | string[] | number[] | number[][]> = { json: { type: ['string', 'array'] } }
+
+/** `POST /v1/embeddings`, interface 2.5. */
+export const embeddingRequest = s.open({
+  model: s.string({ minLength: 1, maxLength: 256 }),
+  input: inputs,
+  encoding_format: s.optional(s.nullable(s.enum('float', 'base64'))),
+  dimensions: s.optional(s.nullable(s.integer({ minimum: 1, maximum: 1_000_000 }))),
+  user: s.optional(s.nullable(s.string())),
+})
+
+export type EmbeddingRequest = Infer<typeof embeddingRequest>
+
+/** The value of an embeddings `result`. */
+export interface Embeddings {
+  /** How the vectors are written: as numbers, or as base64 of their little-endian float32 bytes. */
+  readonly encoding: 'float' | 'base64'
+  /** In the order of the inputs; unset when the event's `bytes` are a `data` array of interface 2.5. */
+  readonly vectors?: readonly (readonly number[] | string)[]
+}
+
+declare module '../../core/ops.ts' {
+  interface Ops {
+    embeddings: EmbeddingRequest
+  }
+}

@@ -1,0 +1,8 @@
+/** Every operation, a row each. */
+
+import type { Operation } from '../core/operation.ts'
+import type { Op } from '../core/ops.ts'
+import { chat } from './chat/index.ts'
+import { embeddings } from './embeddings/index.ts'
+
+export const operations: { readonly [O in Op]: Operation<O> } = { chat, embeddings }

@@ -1,0 +1,12 @@
+/** Whether price lists suffice to bill an operation (media.md section 1.7). */
+import type { Price } from '../core/money.ts'
+
+/** All tokens have a price, or none has and what is counted instead of them does. `writes`: answers count tokens too. */
+export function hasTokenRates({ rates, perSecond, perImage }: Price, writes: boolean): boolean {
+  const { prompt, completion, request, ocr_page, input_audio_hour } = rates
+  if (prompt !== undefined && (completion !== undefined || !writes)) return true
+  const byToken = prompt !== undefined || completion !== undefined
+  return [byToken ? undefined : request, ocr_page, input_audio_hour, perSecond, perImage].some(
+    rate => rate !== undefined,
+  )
+}
