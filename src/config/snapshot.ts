@@ -3,6 +3,7 @@ import type { Catalog } from '../core/catalog.ts'
 import type { Filter } from '../core/filter.ts'
 import type { Plans } from '../core/plan.ts'
 import type { Log } from '../core/ports.ts'
+import { Router } from '../core/router.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
 import type { ConfigFiles } from './load.ts'
 
@@ -13,7 +14,7 @@ export class ConfigSnapshot implements Snapshot {
   /** What it was made from, for `effectiveConfig`. */
   readonly files: ConfigFiles
   readonly #routes: readonly Route[]
-  readonly #byPath = new Map<string, Map<string, Route>>()
+  readonly #router = new Router<Route>()
   readonly #filters: readonly Filter[]
   readonly #log: Log
   #exchanges = 0
@@ -34,22 +35,11 @@ export class ConfigSnapshot implements Snapshot {
     this.#routes = routes
     this.#filters = filters
     this.#log = log
-    for (const route of routes) {
-      const { method, path } = route.endpoint
-      const methods = this.#byPath.get(path) ?? new Map<string, Route>()
-      if (methods.has(method)) throw new Error(`two endpoints are at ${method} ${path}`)
-      this.#byPath.set(path, methods.set(method, route))
-    }
-    // As RFC 9110 section 9.3.2 wants it; the HTTP server leaves the body out.
-    for (const methods of this.#byPath.values()) {
-      const get = methods.get('GET')
-      if (get && !methods.has('HEAD')) methods.set('HEAD', get)
-    }
+    for (const route of routes) this.#router.add(route.endpoint.method, route.endpoint.path, route)
   }
 
-  match(method: string, path: string): Route | { readonly allow: string[] } | undefined {
-    const methods = this.#byPath.get(path)
-    return methods && (methods.get(method) ?? { allow: [...methods.keys()].sort() })
+  match(method: string, path: string): ReturnType<Snapshot['match']> {
+    return this.#router.match(method, path)
   }
 
   routes(): readonly Route[] {

@@ -1,14 +1,18 @@
 /** An endpoint is a row: where it is, which codec speaks there, and what serves it. */
+import type { BodyType } from './body.ts'
 import type { Codec } from './codec.ts'
 import type { Exchange } from './exchange.ts'
 import type { Reply } from './filter.ts'
 import type { Operation } from './operation.ts'
 import type { Services } from './ports.ts'
 
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+
 export interface Endpoint {
   /** Also the group whose rate limit it counts against. */
   readonly name: string
-  readonly method: 'GET' | 'POST'
+  readonly method: Method
+  /** Literal, or with parameters: `/v1/videos/{id}`; see `Router`. */
   readonly path: string
   /** A key of `chains` in gateway.yaml. */
   readonly chain: string
@@ -19,6 +23,8 @@ export interface Endpoint {
   readonly open?: true
   /** `upstream`, or what answers locally at the end of the chain. */
   readonly serve: 'upstream' | ((ex: Exchange, services: Services) => Promise<Reply>)
+  /** What bodies it takes; JSON where nothing is said. Which of several a request has, its content type says. */
+  readonly body?: BodyType | readonly BodyType[]
   /** Bytes of request body that are accepted. */
   readonly bodyLimit: number
   /** JSON values that a request body may hold, where it is not the usual number. */

@@ -78,6 +78,15 @@ const retryAfter = (seconds: number) => ({ 'retry-after': String(Math.max(1, Mat
 /** Type and code values: field notes section 8. Messages say what was wrong, where, and what would be right. */
 export const errors = {
   invalidJson: (detail: string) => invalid(400, 'invalid_json', `The request body is not valid JSON: ${detail}`),
+  invalidFormData: (detail: string) =>
+    invalid(400, 'invalid_form_data', `The request body is not valid multipart/form-data: ${detail}.`),
+  partTooLarge: (name: string, limit: number) =>
+    invalid(
+      413,
+      'request_too_large',
+      `The part "${name}" is larger than the ${limit} bytes that a text may have.`,
+      name,
+    ),
   tooDeep: (limit: number) => invalid(400, 'too_deep', `The request body nests deeper than ${limit} levels.`),
   tooManyElements: (limit: number) =>
     invalid(400, 'too_many_elements', `The request body holds more than ${limit} JSON values.`),
@@ -190,11 +199,12 @@ export const errors = {
   archived: () => invalid(410, null, 'This project is archived and no longer available.'),
   tooLarge: (limit: number) =>
     invalid(413, 'request_too_large', `The request body is larger than the ${limit} bytes that are accepted here.`),
-  unsupportedMediaType: (got: string | undefined) =>
+  /** `taken`: what the endpoint takes. */
+  unsupportedMediaType: (got: string | undefined, taken: readonly string[] = ['application/json']) =>
     invalid(
       415,
       'unsupported_media_type',
-      `Content-Type must be application/json, got ${got ? `"${got.slice(0, 100)}"` : 'none'}.`,
+      `Content-Type must be ${taken.join(' or ')}, got ${got ? `"${got.slice(0, 100)}"` : 'none'}.`,
     ),
   unsupportedEncoding: (got: string) =>
     invalid(415, 'unsupported_encoding', `Content-Encoding "${got.slice(0, 50)}" is not supported; send identity.`),

@@ -13,6 +13,7 @@ import type { ChatRequest, Op, Ops } from './ops.ts'
 import type { Access, Policy } from './policy.ts'
 import type { Principal } from './ports.ts'
 import type { Body, RawStrings } from './raw-strings.ts'
+import type { Params } from './router.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { NativeRequest, Target, WireRequest } from './translator.ts'
 import { estimateTokens, type Usage } from './usage.ts'
@@ -75,6 +76,8 @@ export interface ExchangeInit {
   headers: Headers
   /** What stands behind the `?`, undecoded. */
   query: string
+  /** Of the endpoint's path. */
+  params?: Params
   signal: Cancellation
   /** Of the other end of the connection; '' when it is not known. */
   peer?: string
@@ -82,6 +85,7 @@ export interface ExchangeInit {
   body: () => Promise<Body>
 }
 
+const NO_PARAMS: Params = Object.freeze({})
 const unknownSpeed = (): number => 0
 
 export class Exchange {
@@ -93,6 +97,7 @@ export class Exchange {
   readonly endpoint: Endpoint
   readonly headers: Headers
   readonly query: string
+  readonly params: Params
   readonly signal: Cancellation
   readonly peer: string
   /** Unix milliseconds of arrival. */
@@ -134,6 +139,8 @@ export class Exchange {
   readonly finished: number[] = []
   /** JSON values that the body holds. */
   values = 0
+  /** Frees what is held of a body beside the request. */
+  #releaseBody: (() => void) | undefined = undefined
   /** Long strings of the body, until no target is tried again. */
   verbatim: RawStrings | undefined = undefined
   readonly attempts: Attempt[] = []
@@ -172,6 +179,7 @@ export class Exchange {
     this.endpoint = init.endpoint
     this.headers = init.headers
     this.query = init.query
+    this.params = init.params ?? NO_PARAMS
     this.signal = init.signal
     this.peer = init.peer ?? ''
     this.#body = init.body
@@ -191,7 +199,8 @@ export class Exchange {
 
   /** The canonical request: read, bounded, parsed, validated and decoded once, on first use. */
   input(): Promise<Ops[Op]> {
-    this.#input ??= this.#body().then(({ value, verbatim, values = 0 }) => {
+    this.#input ??= this.#body().then(({ value, verbatim, values = 0, release }) => {
+      this.#releaseBody = release
       this.marks.read = performance.now()
       this.verbatim = verbatim
       this.values = values
@@ -199,6 +208,15 @@ export class Exchange {
       return this.request
     })
     return this.#input
+  }
+
+  /** An answer has begun, so that no target is tried again: nothing is kept to send any more. */
+  committed(): void {
+    this.outbound = undefined
+    this.encoding = undefined
+    this.verbatim = undefined
+    this.#releaseBody?.()
+    this.#releaseBody = undefined
   }
 
   /** The request as a chat request; only for exchanges whose input has been read. */

@@ -15,6 +15,8 @@ export interface Body {
   readonly verbatim?: RawStrings | undefined
   /** How many values it holds, where they were counted. */
   readonly values?: number
+  /** Frees what is held of the body beside `value`; present where that is much. */
+  readonly release?: () => void
 }
 
 export class RawStrings {

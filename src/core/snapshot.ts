@@ -3,6 +3,7 @@ import type { Catalog } from './catalog.ts'
 import type { Chain } from './chain.ts'
 import type { Endpoint } from './endpoint.ts'
 import type { Plans } from './plan.ts'
+import type { Router } from './router.ts'
 
 export interface Route {
   readonly endpoint: Endpoint
@@ -16,11 +17,8 @@ export interface Snapshot {
   readonly version: string
   readonly catalog: Catalog
   readonly plans: Plans
-  /**
-   * The route of a request, the methods that its path would take, or undefined for an unknown path. HEAD is answered
-   * wherever GET is.
-   */
-  match(method: string, path: string): Route | { readonly allow: string[] } | undefined
+  /** See `Router.match`. */
+  match(method: string, path: string): ReturnType<Router<Route>['match']>
   routes(): readonly Route[]
   /** An exchange holds its snapshot from first byte to `finish`. */
   retain(): void

@@ -5,13 +5,12 @@ import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
 /** In each such window a body must come at this rate (decisions section 12); a faster begin earns no rest. */
 const WINDOW_MS = 10_000
 const MIN_BYTES_PER_MS = (4 * 1024) / 1000
-/** What is kept of a body while it is answered: its parsed form, and what was sent to the provider. */
-const COPIES = 2
-
 export class BodyGuard {
   readonly #budget: MemoryBudget
   readonly #tenant: () => string
   #lease: MemoryLease | undefined
+  /** What is kept of a body while it is answered: its parsed form, and what was sent to the provider. */
+  copies = 2
   #since = 0
   #windowAt = 0
   #windowBytes = 0
@@ -26,8 +25,8 @@ export class BodyGuard {
   /** Throws 529 when a body of the length that the client declares has no room now. Takes none yet. */
   expect(declared: number): void {
     const tenant = this.#tenant()
-    if (!this.#budget.fits(tenant, declared * COPIES)) throw errors.overloaded()
-    this.#lease = this.#budget.lease(tenant, declared * COPIES)
+    if (!this.#budget.fits(tenant, declared * this.copies)) throw errors.overloaded()
+    this.#lease = this.#budget.lease(tenant, declared * this.copies)
   }
 
   /** Reading begins; `fail` ends it. `now` is in milliseconds, as it is for `check`. */
@@ -41,7 +40,7 @@ export class BodyGuard {
   got(bytes: number): void {
     this.#windowBytes += bytes
     this.#lease ??= this.#budget.lease(this.#tenant())
-    if (!this.#lease.grow(bytes * COPIES)) throw errors.overloaded()
+    if (!this.#lease.grow(bytes * this.copies)) throw errors.overloaded()
   }
 
   end(): void {

@@ -1,139 +1,70 @@
-/** Reads a JSON request body: bounded, valid UTF-8, bounded in shape, free of prototype keys. */
-import { isUtf8 } from 'node:buffer'
+/** Reads a request's body as its endpoint takes it. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { setImmediate as turn } from 'node:timers/promises'
-import secureJson from 'secure-json-parse'
+import type { BodyType } from '../core/body.ts'
+import type { Endpoint } from '../core/endpoint.ts'
 import { errors } from '../core/error.ts'
 import type { Body } from '../core/raw-strings.ts'
 import type { BodyGuard } from './body-guard.ts'
-import { LongStrings } from './long-strings.ts'
+import { readForm } from './form.ts'
+import { readJson } from './json-body.ts'
 import { readBytes } from './pieces.ts'
-import { ShapeScan } from './scan.ts'
 
-/** As `JSON.parse`. */
-type Read = (json: string) => unknown
-
-/** Bytes from which a body is read in turns with others. */
-const LARGE = 1024 * 1024
-/** Of the scan in one turn; a step takes up to 60 ns. */
-const SCAN_STEPS = 200_000
-/** Of long strings parsed in one turn. */
-const STEP_BYTES = 256 * 1024
-/** Bytes up to which a body that is no JSON is parsed once more, to say where: in one piece. */
-const LOCATED = 4 * LARGE
-const POSITION = / at position \d+( \(line \d+ column \d+\))?/
-/** Bytes from which a body's long strings are kept as they were written. */
-const VERBATIM = 16 * 1024
+/** What reading depends on. */
+export type BodyRules = Pick<Endpoint, 'body' | 'bodyLimit' | 'maxValues'> & {
+  readonly codec: Pick<Endpoint['codec'], 'parse'>
+}
 
 /**
- * Throws 400, 408, 413, 415, 499 or 529 as a GatewayError. `res` sends a 100 when the client waits for it.
- * `guard` takes memory for what arrives, and ends a body that comes too slowly. `values`: how many it may hold.
+ * Rejects with 400, 408, 413, 415, 499 or 529 as a GatewayError. `res` sends a 100 when the client waits for it.
+ * `guard` takes memory for what arrives, and ends a body that comes too slowly.
  */
-export async function readJson(
+export async function readBody(
   req: IncomingMessage,
   res: ServerResponse,
-  limit: number,
+  { body = 'json', bodyLimit, maxValues, codec }: BodyRules,
   guard: BodyGuard,
-  read: Read = JSON.parse,
-  values?: number,
 ): Promise<Body> {
-  const declared = checkHeaders(req, limit)
+  const type = typeof body === 'string' ? typeOf(req, [body]) : typeOf(req, body)
+  if (type === 'none') return { value: undefined }
+  const declared = checkHeaders(req, bodyLimit)
+  // A form is held once: it is not parsed, and its files are sent in the pieces in which they came.
+  if (type === 'multipart') guard.copies = 1
   if (declared !== undefined) guard.expect(declared)
   if (/^100-continue$/i.test(req.headers.expect ?? '')) res.writeContinue()
-  const body = await readBytes(req, limit, guard, declared)
-  return body.length > LARGE ? await parseInTurns(body, read, values) : parse(body, read, values)
+  if (type === 'json') return await readJson(req, bodyLimit, guard, declared, codec.parse, maxValues)
+  if (type === 'raw') return { value: await readBytes(req, bodyLimit, guard, declared) }
+  const form = await readForm(req, bodyLimit, guard)
+  return { value: form, release: () => release(form, guard) }
 }
 
-const rules = { protoAction: 'remove', constructorAction: 'remove' } as const
+function release(form: { release(): void }, guard: BodyGuard): void {
+  form.release()
+  guard.release()
+}
 
-function parse(body: Buffer, read: Read, values?: number): Body {
-  const steps = parsing(body, read, values)
-  for (;;) {
-    const { done, value } = steps.next()
-    if (done) return value
+const JSON_TYPE = /^application\/json\s*(;\s*charset="?utf-8"?\s*)?(;.*)?$/i
+const OTHER_CHARSET = /charset=(?!"?utf-8)/i
+const FORM_TYPE = /^multipart\/form-data\s*(;.*)?$/i
+
+/** The first of the body types that the content type fits. Throws 415, which names those that are taken. */
+function typeOf({ headers }: IncomingMessage, taken: readonly BodyType[]): BodyType {
+  const given = headers['content-type'] ?? ''
+  for (const type of taken) {
+    if (type === 'json' && JSON_TYPE.test(given) && !OTHER_CHARSET.test(given)) return type
+    if (type === 'multipart' && FORM_TYPE.test(given)) return type
+    if (type === 'raw' || type === 'none') return type
   }
+  throw errors.unsupportedMediaType(headers['content-type'], taken.map(nameOf))
 }
 
-/** The same, letting others go on between its steps. */
-async function parseInTurns(body: Buffer, read: Read, values?: number): Promise<Body> {
-  const steps = parsing(body, read, values)
-  for (;;) {
-    const { done, value } = steps.next()
-    if (done) return value
-    await turn()
-  }
-}
-
-/** Yields wherever others may go on. */
-function* parsing(body: Buffer, read: Read, values?: number): Generator<undefined, Body> {
-  if (!isUtf8(body)) throw notUtf8()
-  const scan = new ShapeScan(body, values)
-  while (!scan.run(SCAN_STEPS)) yield
-  yield
-  const whole = body.length < VERBATIM ? parsed(body, read) : yield* withLong(body, scan, read)
-  yield
-  return freed(whole, scan)
-}
-
-function* withLong(body: Buffer, { long }: ShapeScan, read: Read): Generator<undefined, Body> {
-  const strings = new LongStrings(body, long, startOf(body), STEP_BYTES)
-  try {
-    for (let rested = 0; strings.step(); ) {
-      if (strings.at - rested < STEP_BYTES) continue
-      rested = strings.at
-      yield
-    }
-    const rest = strings.rest()
-    yield
-    return strings.whole(rest, read)
-  } catch (cause) {
-    if (body.length > LOCATED) throw errors.invalidJson(describe(cause).replace(POSITION, ''))
-    return parsed(body, read)
-  }
-}
-
-/** In one piece, which is how an error can be told as it is. */
-function parsed(body: Buffer, read: Read): Body {
-  try {
-    return { value: read(body.toString('utf8', startOf(body))) }
-  } catch (cause) {
-    throw notJson(body, cause)
-  }
-}
-
-/** Without the keys that would reach a prototype. */
-function freed(body: Body, { suspicious, values }: ShapeScan): Body {
-  const { value, verbatim } = body
-  if (!suspicious || typeof value !== 'object' || value === null) return { value, verbatim, values }
-  return { value: secureJson.scan(value, rules), verbatim, values }
-}
-
-/** Behind the byte order mark. */
-const startOf = (body: Buffer): number => (body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? 3 : 0)
-
-const notUtf8 = () => errors.invalidJson('it is not valid UTF-8.')
-const notJson = (body: Buffer, cause: unknown) =>
-  errors.invalidJson(body.length === 0 ? 'it is empty.' : describe(cause))
+const nameOf = (type: BodyType): string => (type === 'json' ? 'application/json' : 'multipart/form-data')
 
 /** The length that is declared, if one is. */
-function checkHeaders(req: IncomingMessage, limit: number): number | undefined {
-  const type = req.headers['content-type']
-  if (
-    !/^application\/json\s*(;\s*charset="?utf-8"?\s*)?(;.*)?$/i.test(type ?? '') ||
-    /charset=(?!"?utf-8)/i.test(type ?? '')
-  ) {
-    throw errors.unsupportedMediaType(type)
-  }
-  const encoding = req.headers['content-encoding']
+function checkHeaders({ headers }: IncomingMessage, limit: number): number | undefined {
+  const encoding = headers['content-encoding']
   if (encoding && encoding !== 'identity') throw errors.unsupportedEncoding(encoding)
-  const declared = req.headers['content-length']
+  const declared = headers['content-length']
   if (declared === undefined) return undefined
   if (Number(declared) > limit) throw errors.tooLarge(limit)
   return Number(declared)
 }
-
-/** The parser's own words, without the piece of the body that it quotes. */
-const describe = (cause: unknown): string =>
-  cause instanceof SyntaxError
-    ? `${cause.message.replace(/,? (\.{3})?"[\s\S]*"(\.{3})? is not valid JSON$/, '')}.`
-    : 'it cannot be read.'

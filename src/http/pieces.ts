@@ -19,8 +19,13 @@ export function readBytes(
   return readPieces(req, limit, guard, pieces).then(() => pieces.joined())
 }
 
-/** Resolves with nothing: the promise lives as long as the request, and would keep the body. */
-function readPieces(req: IncomingMessage, limit: number, guard: BodyGuard, pieces: Pieces): Promise<void> {
+/** Gives each piece to `pieces` as it comes. Resolves with nothing: the promise lives as long as the request, and would keep the body. */
+export function readPieces(
+  req: IncomingMessage,
+  limit: number,
+  guard: BodyGuard,
+  pieces: { add(chunk: Buffer): void },
+): Promise<void> {
   return new Promise((resolve, reject) => {
     let size = 0
     const fail = (error: unknown) => {

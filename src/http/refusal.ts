@@ -50,7 +50,10 @@ function idOf({ headers }: IncomingMessage): string {
 
 /** What clients of the path read, whatever they did wrong; also below an endpoint's path, where their others may be. */
 function codecOf(path: string, snapshot: Snapshot): Codec | undefined {
-  const isHere = ({ endpoint }: Route) => path === endpoint.path || path.startsWith(`${endpoint.path}/`)
+  const isHere = ({ endpoint }: Route) => {
+    const literal = endpoint.path.replace(/\/?\{.*/, '')
+    return path === literal || path.startsWith(`${literal}/`)
+  }
   return snapshot.routes().find(isHere)?.endpoint.codec
 }
 

@@ -9,7 +9,7 @@ import type { Load, Log, Metrics } from '../core/ports.ts'
 import { pump } from '../core/pump.ts'
 import type { Snapshot } from '../core/snapshot.ts'
 import { Hysteresis } from '../lib/hysteresis.ts'
-import { readJson } from './body.ts'
+import { readBody } from './body.ts'
 import { BodyGuard } from './body-guard.ts'
 import { answerClientError } from './client-error.ts'
 import { isClosing } from './closing.ts'
@@ -215,16 +215,16 @@ export class Listener {
     const { current, memory, writeStall, log } = this.#options
     const snapshot = current()
     const path = pathOf(req)
-    let route: ReturnType<Snapshot['match']>
+    let match: ReturnType<Snapshot['match']>
     try {
       checkRequest(req)
-      route = snapshot.match(req.method ?? '', path)
+      match = snapshot.match(req.method ?? '', path)
       if (this.#cors.isPreflight(path, req)) {
-        const methods = route && 'allow' in route ? route.allow : USUAL_METHODS
+        const methods = match && 'allow' in match ? match.allow : USUAL_METHODS
         return permit(req, res, this.#cors.preflight(req, methods), last)
       }
-      if (!route) throw errors.notFound(`There is no endpoint ${path.slice(0, 200)}.`)
-      if ('allow' in route) throw errors.methodNotAllowed(req.method ?? '', route.allow)
+      if (!match) throw errors.notFound(`There is no endpoint ${path.slice(0, 200)}.`)
+      if ('allow' in match) throw errors.methodNotAllowed(req.method ?? '', match.allow)
     } catch (thrown) {
       this.#refuse(req, res, asError(thrown), last)
       return
@@ -233,15 +233,17 @@ export class Listener {
     snapshot.retain()
     const signal = new Cancellation()
     const guard: BodyGuard = new BodyGuard(memory, (): string => ex.principal?.orgId ?? '')
+    const { value: route, params } = match
     const { endpoint, chain } = route
     const ex = new Exchange({
       snapshot,
       endpoint,
       headers: req.headers,
       query: (req.url ?? '').slice(path.length + 1),
+      params,
       signal,
       peer: req.socket.remoteAddress ?? '',
-      body: () => readJson(req, res, endpoint.bodyLimit, guard, endpoint.codec.parse, endpoint.maxValues),
+      body: () => readBody(req, res, endpoint, guard),
     })
     res.on('close', () => {
       if (!res.writableFinished) signal.abort(errors.aborted())

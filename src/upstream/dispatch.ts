@@ -56,10 +56,7 @@ export function dispatch(transport: Transport, memory: MemoryBudget): (ex: Excha
       })
       await answer.commit(!ex.streaming)
       incoming.committed(mode === 'stream')
-      // No target is tried again.
-      ex.outbound = undefined
-      ex.encoding = undefined
-      ex.verbatim = undefined
+      ex.committed()
       ex.marks.answered = performance.now()
       return { status: 200, headers: [], events: answer }
     } catch (thrown) {

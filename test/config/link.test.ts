@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Model } from '../../src/core/catalog.ts'
 import { seriesOf } from '../../src/core/offer.ts'
+import type { Match } from '../../src/core/router.ts'
 import type { Route } from '../../src/core/snapshot.ts'
 import { candidatesOf } from '../../src/routing/candidate.ts'
 import { resolve } from '../../src/routing/resolve.ts'
@@ -245,7 +246,7 @@ t.test('prices become exact rates, and the decimals that clients are shown', asy
 t.test('chains are compiled, with overrides, and share filters where options are equal', async t => {
   const registries = fakeRegistries()
   const snapshot = await linked(folder(), base, registries)
-  const route = (method: string, path: string) => snapshot.match(method, path) as Route
+  const route = (method: string, path: string) => (snapshot.match(method, path) as Match<Route>).value
   const filter = (path: string, name: string) =>
     route(path === '/v1/models' || path === '/v1/key' ? 'GET' : 'POST', path).chain.links.find(
       link => link.factory.name === name,
@@ -287,13 +288,13 @@ t.test('an override is merged over the options of the chain', async t => {
 
 t.test('the codec of an endpoint is made with its compat options, or their defaults', async t => {
   const chat = async (files = {}) => {
-    const { endpoint, compat } = (await load(files)).match('POST', '/v1/chat/completions') as Route
+    const { endpoint, compat } = ((await load(files)).match('POST', '/v1/chat/completions') as Match<Route>).value
     return [endpoint.codec.wire, compat]
   }
   t.strictSame(await chat(), ['{"loud":true}', { loud: true }])
   const files = edited(GATEWAY, 'chat: {', 'chat: { compat: { loud: false },')
   t.strictSame(await chat(files), ['{"loud":false}', { loud: false }])
-  const { endpoint, compat } = (await load({})).match('POST', '/v1/messages') as Route
+  const { endpoint, compat } = ((await load({})).match('POST', '/v1/messages') as Match<Route>).value
   t.strictSame([endpoint.codec.wire, compat], ['fake', undefined], 'an endpoint without choices is as it was')
 })
 

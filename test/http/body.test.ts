@@ -7,7 +7,7 @@ import t from 'tap'
 import { GatewayError } from '../../src/core/error.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import { MAX_LEVELS, MAX_VALUES } from '../../src/core/shape.ts'
-import { readJson } from '../../src/http/body.ts'
+import { readBody } from '../../src/http/body.ts'
 import { BodyGuard } from '../../src/http/body-guard.ts'
 import { LongStrings } from '../../src/http/long-strings.ts'
 import { ShapeScan } from '../../src/http/scan.ts'
@@ -21,6 +21,15 @@ const LIMIT = 64
 const MIB = 1024 * 1024
 const memory = (bytes = 1024 * 1024 * 1024) => new MemoryBudget(bytes, { memory: () => 0 })
 const intake = (budget = memory()) => new BodyGuard(budget, () => 'org')
+
+const readJson = (
+  req: IncomingMessage,
+  res: ServerResponse,
+  bodyLimit: number,
+  guard: BodyGuard,
+  parse: (json: string) => unknown = JSON.parse,
+  maxValues = MAX_VALUES,
+) => readBody(req, res, { bodyLimit, codec: { parse }, maxValues }, guard)
 
 /** A body as it comes in; `res` counts how often it told the client to go on. */
 function request(chunks: readonly (string | Buffer)[], headers: Record<string, string> = JSON_TYPE) {

@@ -1,0 +1,72 @@
+/** What a request's body may be, and what its reader makes of it. */
+import { createHash } from 'node:crypto'
+
+/**
+ * `json`: a parsed value. `multipart`: a `Form`. `raw`: a `Buffer`, of any content type. `none`: nothing is read, as of
+ * a GET.
+ */
+export type BodyType = 'json' | 'multipart' | 'raw' | 'none'
+
+/** A file of a form, in the pieces in which it came, so that it is held once. */
+export class Upload {
+  pieces: readonly Buffer[]
+  /** Bytes of all pieces. */
+  readonly size: number
+  /** As the part says, in lower case and without parameters; '' where it says nothing or `application/octet-stream`. */
+  readonly contentType: string
+  /** Of the file's name, in lower case and without the dot; '' for none. The name itself is not kept. */
+  readonly extension: string
+
+  constructor(pieces: readonly Buffer[], contentType: string, extension: string) {
+    this.pieces = pieces
+    this.size = pieces.reduce((sum, { length }) => sum + length, 0)
+    this.contentType = contentType === 'application/octet-stream' ? '' : contentType
+    this.extension = extension
+  }
+
+  /** The first bytes, by which types are told. */
+  head(bytes: number): Buffer {
+    const [first = Buffer.alloc(0)] = this.pieces
+    return first.length >= bytes ? first.subarray(0, bytes) : Buffer.concat(this.pieces).subarray(0, bytes)
+  }
+
+  base64(): string {
+    return Buffer.concat(this.pieces).toString('base64')
+  }
+
+  /** No target will be tried again: the bytes are not needed any more. */
+  release(): void {
+    this.pieces = []
+  }
+
+  /** Stands for the bytes where a request becomes the key of something. */
+  toJSON(): object {
+    const hash = createHash('sha256')
+    for (const piece of this.pieces) hash.update(piece)
+    return { sha256: hash.digest('base64'), size: this.size }
+  }
+}
+
+/** The parts of a `multipart/form-data` body (RFC 7578), by name, each in the order in which they came. */
+export class Form {
+  readonly texts = new Map<string, string[]>()
+  readonly files = new Map<string, Upload[]>()
+
+  addText(name: string, text: string): void {
+    append(this.texts, name, text)
+  }
+
+  addFile(name: string, file: Upload): void {
+    append(this.files, name, file)
+  }
+
+  release(): void {
+    for (const files of this.files.values()) for (const file of files) file.release()
+  }
+}
+
+function append<T>(lists: Map<string, T[]>, name: string, item: T): void {
+  const list = lists.get(name)
+  if (list) list.push(item)
+  else lists.set(name, [item])
+}

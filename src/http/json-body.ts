@@ -1,0 +1,119 @@
+/** Reads a JSON request body: bounded, valid UTF-8, bounded in shape, free of prototype keys. */
+import { isUtf8 } from 'node:buffer'
+import type { IncomingMessage } from 'node:http'
+import { setImmediate as turn } from 'node:timers/promises'
+import secureJson from 'secure-json-parse'
+import { errors } from '../core/error.ts'
+import type { Body } from '../core/raw-strings.ts'
+import type { BodyGuard } from './body-guard.ts'
+import { LongStrings } from './long-strings.ts'
+import { readBytes } from './pieces.ts'
+import { ShapeScan } from './scan.ts'
+
+/** As `JSON.parse`. */
+type Read = (json: string) => unknown
+
+/** Bytes from which a body is read in turns with others. */
+const LARGE = 1024 * 1024
+/** Of the scan in one turn; a step takes up to 60 ns. */
+const SCAN_STEPS = 200_000
+/** Of long strings parsed in one turn. */
+const STEP_BYTES = 256 * 1024
+/** Bytes up to which a body that is no JSON is parsed once more, to say where: in one piece. */
+const LOCATED = 4 * LARGE
+const POSITION = / at position \d+( \(line \d+ column \d+\))?/
+/** Bytes from which a body's long strings are kept as they were written. */
+const VERBATIM = 16 * 1024
+
+/**
+ * Rejects with 400, 408, 413, 499 or 529 as a GatewayError. `declared` is the length that the client announced;
+ * `guard` takes memory for what arrives, and ends a body that comes too slowly. `values`: how many it may hold.
+ */
+export async function readJson(
+  req: IncomingMessage,
+  limit: number,
+  guard: BodyGuard,
+  declared: number | undefined,
+  read: Read = JSON.parse,
+  values?: number,
+): Promise<Body> {
+  const body = await readBytes(req, limit, guard, declared)
+  return body.length > LARGE ? await parseInTurns(body, read, values) : parse(body, read, values)
+}
+
+const rules = { protoAction: 'remove', constructorAction: 'remove' } as const
+
+function parse(body: Buffer, read: Read, values?: number): Body {
+  const steps = parsing(body, read, values)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+  }
+}
+
+/** The same, letting others go on between its steps. */
+async function parseInTurns(body: Buffer, read: Read, values?: number): Promise<Body> {
+  const steps = parsing(body, read, values)
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done) return value
+    await turn()
+  }
+}
+
+/** Yields wherever others may go on. */
+function* parsing(body: Buffer, read: Read, values?: number): Generator<undefined, Body> {
+  if (!isUtf8(body)) throw notUtf8()
+  const scan = new ShapeScan(body, values)
+  while (!scan.run(SCAN_STEPS)) yield
+  yield
+  const whole = body.length < VERBATIM ? parsed(body, read) : yield* withLong(body, scan, read)
+  yield
+  return freed(whole, scan)
+}
+
+function* withLong(body: Buffer, { long }: ShapeScan, read: Read): Generator<undefined, Body> {
+  const strings = new LongStrings(body, long, startOf(body), STEP_BYTES)
+  try {
+    for (let rested = 0; strings.step(); ) {
+      if (strings.at - rested < STEP_BYTES) continue
+      rested = strings.at
+      yield
+    }
+    const rest = strings.rest()
+    yield
+    return strings.whole(rest, read)
+  } catch (cause) {
+    if (body.length > LOCATED) throw errors.invalidJson(describe(cause).replace(POSITION, ''))
+    return parsed(body, read)
+  }
+}
+
+/** In one piece, which is how an error can be told as it is. */
+function parsed(body: Buffer, read: Read): Body {
+  try {
+    return { value: read(body.toString('utf8', startOf(body))) }
+  } catch (cause) {
+    throw notJson(body, cause)
+  }
+}
+
+/** Without the keys that would reach a prototype. */
+function freed(body: Body, { suspicious, values }: ShapeScan): Body {
+  const { value, verbatim } = body
+  if (!suspicious || typeof value !== 'object' || value === null) return { value, verbatim, values }
+  return { value: secureJson.scan(value, rules), verbatim, values }
+}
+
+/** Behind the byte order mark. */
+const startOf = (body: Buffer): number => (body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf ? 3 : 0)
+
+const notUtf8 = () => errors.invalidJson('it is not valid UTF-8.')
+const notJson = (body: Buffer, cause: unknown) =>
+  errors.invalidJson(body.length === 0 ? 'it is empty.' : describe(cause))
+
+/** The parser's own words, without the piece of the body that it quotes. */
+const describe = (cause: unknown): string =>
+  cause instanceof SyntaxError
+    ? `${cause.message.replace(/,? (\.{3})?"[\s\S]*"(\.{3})? is not valid JSON$/, '')}.`
+    : 'it cannot be read.'
