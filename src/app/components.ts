@@ -74,6 +74,8 @@ export interface ComponentsOptions {
   /** With the address of the simulated provider. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly log: Log
+  /** What configuration may name; by default all that is built in. */
+  readonly registry?: Registry
   /** The file that the database must be. */
   readonly database?: string | undefined
   /** In place of what counts for this process alone. */
@@ -105,12 +107,11 @@ export async function createComponents(
   options: ComponentsOptions,
   cleanup: CleanupStack,
 ): Promise<Components> {
-  const { config, env, log, shared } = options
+  const { config, env, log, shared, registry = new Registry() } = options
   const database = resolve(dirname(resolve(config)), file.stores.sqlite)
   if (options.database !== undefined && fileOf(database) !== options.database) {
     throw new StoreError(`The database ${database} was removed or replaced. Restart the gateway.`)
   }
-  const registry = new Registry()
   const stores = openStores(database, {
     warn: err => log.warn({ err }, 'a store task failed and is tried again'),
     keyring: () => keyring,

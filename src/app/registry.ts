@@ -45,13 +45,16 @@ let hooked = false
 export class Registry {
   readonly wires = new Map<string, Translator>()
   readonly filters = new Map<string, FilterFactory>(filters.map(factory => [factory.name, factory]))
-  readonly operations: Readonly<Record<string, Operation>> = operations
-  readonly endpoints: readonly Endpoint[] = endpoints
+  readonly operations: Readonly<Record<string, Operation>>
+  readonly endpoints: readonly Endpoint[]
   /** By path. */
   readonly #loaded = new Map<string, LoadedModule>()
 
-  /** With the plugins of the package. */
-  constructor() {
+  /** With the plugins of the package, and `more` operations and endpoints than its own. */
+  constructor(more: { operations?: readonly Operation[]; endpoints?: readonly Endpoint[] } = {}) {
+    const added = (more.operations ?? []).map(operation => [operation.name, operation] as const)
+    this.operations = { ...operations, ...Object.fromEntries(added) }
+    this.endpoints = [...endpoints, ...(more.endpoints ?? [])]
     for (const [name, plugin] of Object.entries(OWN_PLUGINS)) this.#add(name, plugin)
   }
 

@@ -33,8 +33,10 @@ export interface Compat<O extends Op = Op, T = unknown> {
 
 /** Writes one answer: `write` returns bytes for a stream, nothing while it folds a whole answer. */
 export interface Encoder {
+  /** Read when the first bytes are sent, as are `headers`: names and values in turn. */
   readonly contentType: string
-  write(batch: readonly Event[]): string | undefined
+  headers?(): readonly string[]
+  write(batch: readonly Event[]): string | Buffer | undefined
   /** What is left; a whole answer may come in pieces, which spares a copy of a large one. */
   end(): string | Buffer | readonly Buffer[]
   /** What a stream still says when it fails after its first byte; undefined when nothing can be said in band. */

@@ -86,6 +86,8 @@ export type Event =
   | { type: 'tier'; tier: string }
   /** Whole answer of a non-chat operation; `bytes` is JSON that need not be made again, a string once it was kept. */
   | { type: 'result'; value?: unknown; bytes?: Buffer | string }
+  /** A piece of an answer that is neither text nor JSON. `contentType` stands on the first. */
+  | { type: 'bytes'; bytes: Buffer; contentType?: string }
   | { type: 'error'; error: GatewayError }
 
 /** True for events that a client can see: from the first of them on, nothing may be repeated by another provider. */

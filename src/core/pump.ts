@@ -25,19 +25,19 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
   let encoder: Encoder | undefined
   try {
     const reply = await route.chain.handle(ex)
-    encoder = codec.encoder(ex)
-    const { contentType } = encoder
+    const writer = codec.encoder(ex)
+    encoder = writer
     const head = () => {
       if (started) return
       started = true
       ex.status = reply.status
       if (sink.begun) return
       const more = reply.status === 200 ? ex.replyHeaders : []
-      sink.head(reply.status, contentType, [...reply.headers, ...more])
+      sink.head(reply.status, writer.contentType, [...reply.headers, ...more, ...(writer.headers?.() ?? [])])
     }
     for await (const batch of reply.events) {
       ex.observe(batch)
-      const out = encoder.write(untilError(batch))
+      const out = writer.write(untilError(batch))
       if (out) {
         head()
         const drained = sink.write(out)
@@ -47,9 +47,9 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
       if (ex.failure && !started && !sink.begun) throw ex.failure
       if (ex.failure) break
     }
-    if (ex.failure) await fail(encoder.fail(ex.failure), sink)
+    if (ex.failure) await fail(writer.fail(ex.failure), sink)
     else {
-      const last = encoder.end()
+      const last = writer.end()
       head()
       const ended = sink.end(last)
       if (ended) await ended

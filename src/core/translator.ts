@@ -6,21 +6,38 @@ import type { Parsed } from './lossless-json.ts'
 import type { Price } from './money.ts'
 import type { Op, Ops } from './ops.ts'
 
-/** One unit of a framed answer: an SSE event's data, or one whole JSON body. */
+/** One unit of a framed answer: an SSE event's data, one whole JSON body, or bytes as they came. */
 export interface Frame {
   readonly data: string
   readonly name?: string | undefined
-  /** The bytes of a whole body, for decoders that can do without its text. */
+  /** The bytes of a whole body, for decoders that can do without its text, or a chunk of what is no text. */
   readonly bytes?: Buffer
   /** What `data` says, where that is much and was parsed ahead; for `parseCalls` and `parseAnswer`. */
   readonly parsed?: Parsed
 }
 
-/** What is sent. `path` is added to the provider's base address. */
+/** What is sent. */
 export interface WireRequest {
+  /** Added to the provider's base address; may hold a query. */
   path: string
+  /** POST where nothing is said. A GET or DELETE sends no body. */
+  method?: 'GET' | 'POST' | 'DELETE'
+  /** The fields: of a JSON object or, beside `files`, texts of a form. There a list is one part for each of its items. */
   body: Record<string, unknown>
+  /** Makes the body multipart/form-data (RFC 7578); files stand behind the fields. */
+  files?: readonly FilePart[]
+  /** Sent in place of fields, with the content type that `headers` name. */
+  bytes?: readonly Buffer[]
   headers?: Record<string, string>
+}
+
+/** A file of a form that is sent. */
+export interface FilePart {
+  readonly name: string
+  /** Made up: no client's name reaches a provider. */
+  readonly filename: string
+  readonly contentType: string
+  readonly pieces: readonly Buffer[]
 }
 
 /** One possible destination. */
@@ -74,6 +91,14 @@ export interface NativeForm<O extends Op = Op> {
   decoder?(mode: 'stream' | 'unary', target: Target): Decoder
 }
 
+/** For wires that also answer with what is neither events nor JSON: sound, pictures, films. */
+export interface BytesForm<O extends Op = Op> {
+  /** What the media types of such answers begin with, in lower case. */
+  readonly types: readonly string[]
+  /** Each frame is a chunk as it came. */
+  decoder(contentType: string, target: Target, input?: Readonly<Ops[O]>): Decoder
+}
+
 export interface Translator<O extends Op = Op> {
   readonly op: O
   /** `vendor.format`, for example `openai.chat`. */
@@ -87,6 +112,7 @@ export interface Translator<O extends Op = Op> {
   /** Must not mutate `input`: failover encodes it again. Throws a GatewayError for what the wire cannot carry. */
   encode(input: Readonly<Ops[O]>, target: Target, stream: boolean): WireRequest
   readonly native?: NativeForm<O>
+  readonly bytes?: BytesForm<O>
   /** `input` is the request, for wires whose answers are measured by it. */
   decoder(mode: 'stream' | 'unary', target: Target, input?: Readonly<Ops[O]>): Decoder
   /** An answer with status 400 or above, as our error; never shows a provider's headers or a credential. */

@@ -3,15 +3,17 @@ import { firstEventMs } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
-import { stringifyLossless } from '../core/lossless-json.ts'
 import type { MemoryBudget } from '../core/memory-budget.ts'
-import { nativeFormOf, type Target } from '../core/translator.ts'
+import { type Decoder, nativeFormOf, type Target } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
 import { Answer } from './answer.ts'
 import type { SignedRequest } from './auth/strategy.ts'
 import { waitFor } from './auth/wait.ts'
+import { bodyOf } from './content.ts'
 import { decoded, type Source } from './encoding.ts'
-import { framingFor } from './framing/index.ts'
+import { BytesFraming } from './framing/bytes.ts'
+import type { Framing } from './framing/framing.ts'
+import { framingFor, mediaType } from './framing/index.ts'
 import { maskedError } from './masking.ts'
 import { retryAfterMs } from './retry-after.ts'
 import { maskOfSent, sign } from './sign.ts'
@@ -38,24 +40,23 @@ export function dispatch(transport: Transport, memory: MemoryBudget): (ex: Excha
     try {
       if (incoming.status >= 400) throw await refusal(incoming, ex, sent.mask)
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
-      const { framing, mode } = framingFor(incoming.header('content-type'), ex.streaming)
       const source = decoded(incoming, incoming.header('content-encoding'))
-      const { translator } = target
-      const native = nativeFormOf(translator, ex.native)
-      const decoder = native?.decoder?.(mode, target) ?? translator.decoder(mode, target, ex.request)
-      const inTurn = ex.operation.passesAnswers ? undefined : { turns, tenant }
+      const reading = readingOf(incoming, ex, target)
+      // Only what is parsed is worth a turn of its own; most of a large answer may pass as it is.
+      const isParsed = reading.kind !== 'bytes' && !ex.operation.passesAnswers
+      const inTurn = isParsed ? { turns, tenant } : undefined
       const answer = new Answer({
         incoming,
         source,
-        framing,
-        decoder,
+        framing: reading.framing,
+        decoder: reading.decoder,
         lease,
         inTurn,
         mask: sent.mask,
         seals: ex.policy?.seals,
       })
       await answer.commit(!ex.streaming)
-      incoming.committed(mode === 'stream')
+      incoming.committed(reading.kind !== 'unary')
       ex.committed()
       ex.marks.answered = performance.now()
       return { status: 200, headers: [], events: answer }
@@ -65,6 +66,30 @@ export function dispatch(transport: Transport, memory: MemoryBudget): (ex: Excha
       throw thrown
     }
   }
+}
+
+/** How an answer is cut into frames, and what reads them. */
+interface AnswerReading {
+  readonly kind: 'stream' | 'unary' | 'bytes'
+  readonly framing: Framing
+  readonly decoder: Decoder
+}
+
+/** Throws a GatewayError for an answer of a type that the wire does not have. */
+function readingOf(incoming: UpstreamResponse, ex: Exchange, target: Target): AnswerReading {
+  const { translator } = target
+  const contentType = incoming.header('content-type')
+  const { bytes } = translator
+  if (bytes && contentType !== undefined) {
+    const type = mediaType(contentType)
+    if (bytes.types.some(begin => type.startsWith(begin))) {
+      return { kind: 'bytes', framing: new BytesFraming(), decoder: bytes.decoder(contentType, target, ex.request) }
+    }
+  }
+  const { framing, mode } = framingFor(contentType, ex.streaming)
+  const native = nativeFormOf(translator, ex.native)
+  const decoder = native?.decoder?.(mode, target) ?? translator.decoder(mode, target, ex.request)
+  return { kind: mode, framing, decoder }
 }
 
 /** What is known once the request is signed. */
@@ -83,13 +108,15 @@ function send(transport: Transport, ex: Exchange, target: Target, sent: Sent): P
   const { signal } = ex
   const tenant = ex.principal?.orgId ?? ''
   const call = (signed: SignedRequest) => {
-    const { baseUrl, path, headers, body } = signed
+    const { method, baseUrl, path, headers, body } = signed
     sent.mask = maskOfSent(signed, provider)
     const patience = { timeouts, firstEventMs: firstEventMs(target.mapping, ex.streaming), remainingMs: remainingMs() }
-    return transport.send({ baseUrl, path, headers, body, provider, ...patience, signal, fresh, receipt: ex, tenant })
+    return transport.send({
+      ...{ method, baseUrl, path, headers, body, provider, signal, fresh, receipt: ex, tenant },
+      ...patience,
+    })
   }
-  const body = ex.verbatim ? ex.verbatim.stringify(request.body) : stringifyLossless(JSON.stringify(request.body))
-  const signed = sign(target, request, ex.id, body)
+  const signed = sign(target, request, ex.id, bodyOf(request, ex.verbatim))
   return signed instanceof Promise ? waitFor(signed, remainingMs(), ex.signal).then(call) : call(signed)
 }
 

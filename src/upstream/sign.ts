@@ -9,6 +9,7 @@ import { findGcpToken } from './auth/gcp-default.ts'
 import { gcpOauth } from './auth/gcp-oauth.ts'
 import { bear, type Clock, type SignedRequest, type Strategy, setHeader } from './auth/strategy.ts'
 import { foundBy, ownSurroundings } from './auth/surroundings.ts'
+import { type Content, JSON_TYPE, sizeOf } from './content.ts'
 
 const strategies: { [S in Auth['scheme']]: Strategy<S> } = {
   none: out => out,
@@ -39,11 +40,18 @@ const common = new WeakMap<Provider, readonly string[]>()
 function commonHeaders(provider: Provider): readonly string[] {
   let headers = common.get(provider)
   if (!headers) {
-    const own = { 'content-type': 'application/json', 'accept-encoding': 'identity', 'user-agent': 'model-gateway' }
+    const own = { 'content-type': JSON_TYPE, 'accept-encoding': 'identity', 'user-agent': 'model-gateway' }
     headers = Object.entries({ ...own, ...provider.headers }).flat()
     common.set(provider, headers)
   }
   return headers
+}
+
+/** Of a request without a body. */
+function withoutContentType(provider: Provider): string[] {
+  const headers = commonHeaders(provider)
+  const at = headers.indexOf('content-type')
+  return headers.toSpliced(at, 2)
 }
 
 /** Secrets in the fixed headers of a provider, each behind a space. */
@@ -65,22 +73,25 @@ export const maskOfSent = ({ secret = '' }: SignedRequest, provider: Provider): 
 const NO_CREDENTIAL: Credential = Object.freeze({ id: '', source: 'platform', secret: '', fingerprint: '' })
 
 /**
- * The request to `target`, with its credential; `body` as it will be sent. A promise only where a token must be
+ * The request to `target`, with its credential; the content as it will be sent. A promise only where a token must be
  * fetched first. Throws, or rejects with, a GatewayError for a credential that cannot be used.
  */
 export function sign(
   target: Target,
   request: WireRequest,
   requestId: string,
-  body: SignedRequest['body'],
+  { type, body }: Content,
   clock: Clock = Date.now,
 ): SignedRequest | Promise<SignedRequest> {
   const { region, provider } = target
   const auth = region && provider.auth.scheme === 'aws-sigv4' ? { ...provider.auth, region } : provider.auth
-  const headers = [...commonHeaders(provider)]
+  const headers = body === undefined ? withoutContentType(provider) : [...commonHeaders(provider)]
+  if (type !== undefined && type !== JSON_TYPE) setHeader(headers, 'content-type', type)
   for (const name in request.headers) setHeader(headers, name, request.headers[name]!)
+  if (Array.isArray(body)) setHeader(headers, 'content-length', String(sizeOf(body)))
   setHeader(headers, 'x-request-id', requestId)
-  const out: SignedRequest = { baseUrl: target.baseUrl ?? provider.baseUrl, path: request.path, headers, body }
+  const { method = 'POST', path } = request
+  const out: SignedRequest = { method, baseUrl: target.baseUrl ?? provider.baseUrl, path, headers, body }
   return applied(out, auth, target.credential, clock)
 }
 
@@ -91,7 +102,7 @@ export function authorized(
   headers: string[],
 ): SignedRequest | Promise<SignedRequest> {
   const { auth, baseUrl, credentials } = provider
-  return applied({ baseUrl, path, headers, body: '' }, auth, credentials[0], Date.now)
+  return applied({ method: 'GET', baseUrl, path, headers, body: undefined }, auth, credentials[0], Date.now)
 }
 
 function applied(

@@ -56,6 +56,7 @@ export class Tally {
           break
         case 'usage':
         case 'logprobs':
+        case 'bytes':
           break
         default:
           told = characters

@@ -1,5 +1,6 @@
 /** Calls to providers: so many at a time for each, over sockets that are kept. */
 import { errors } from '../core/error.ts'
+import { PiecewiseBody } from './content.ts'
 import type { Resolve } from './guard.ts'
 import { InFlightCount } from './in-flight-count.ts'
 import { lingerSlots } from './linger.ts'
@@ -42,15 +43,24 @@ export class Transport {
    * provider that stalls does not take the sockets and the memory of all.
    */
   send(call: UpstreamRequest): Promise<UpstreamResponse> {
-    const { baseUrl, path, headers, body, timeouts, fresh = false } = call
+    const { method, baseUrl, path, headers, timeouts, fresh = false } = call
     const { id, owner } = call.provider
     const ofOwner = owner === undefined ? undefined : found(this.#ofOwners, owner)
     const open = found(this.#open, owner === undefined ? id : `${owner} ${id}`, ofOwner)
     const guarded = owner !== undefined && !this.#allowPrivate
     const { pool, prefix } = this.#pools.of({ baseUrl, connectMs: timeouts.connect, guarded, fresh })
     if (!open.begin(call.tenant, call.provider)) return Promise.reject(errors.providerBusy(id))
-    const response = new UpstreamResponse(call, open, this.#coalescer, this.#lingering)
-    const sending: Sending = { method: 'POST', path: prefix + path, headers, body, caller: response }
+    const body = Array.isArray(call.body) ? new PiecewiseBody(call.body) : (call.body as string | Buffer | undefined)
+    const pieces = body instanceof PiecewiseBody ? body : undefined
+    const response = new UpstreamResponse(call, pieces, open, this.#coalescer, this.#lingering)
+    // undici takes any iterable; its types name streams only.
+    const sending: Sending = {
+      method,
+      path: prefix + path,
+      headers,
+      body: (body ?? null) as string | null,
+      caller: response,
+    }
     pool.dispatch(sending, response)
     return response.head
   }

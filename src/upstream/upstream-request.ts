@@ -1,17 +1,19 @@
 /** One request to a provider, signed and ready. */
 import type { Cancellation } from '../core/cancel.ts'
 import type { Provider, Timeouts } from '../core/catalog.ts'
+import type { WireRequest } from '../core/translator.ts'
+import type { Content } from './content.ts'
 
 export interface UpstreamRequest {
   /** Whose calls are counted together, and how many of them may be open at the same time. */
   readonly provider: Pick<Provider, 'id' | 'owner' | 'concurrency' | 'ownerConcurrency'>
+  readonly method: NonNullable<WireRequest['method']>
   readonly baseUrl: string
   /** Added to the path of `baseUrl`. */
   readonly path: string
   /** Names and values in turn. */
   readonly headers: string[]
-  /** Text, or what it is in UTF-8. */
-  readonly body: string | Buffer
+  readonly body: Content['body']
   readonly timeouts: Pick<Timeouts, 'connect' | 'idle'>
   /** Milliseconds that the first event may take. */
   readonly firstEventMs: number

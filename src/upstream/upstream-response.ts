@@ -5,6 +5,7 @@ import { CLIENT_CLOSED, errors, type GatewayError } from '../core/error.ts'
 import type { FairSlots } from '../core/fair-slots.ts'
 import { timerMs } from '../lib/timer.ts'
 import { ChunkQueue, type Taken } from './chunk-queue.ts'
+import type { PiecewiseBody } from './content.ts'
 import type { InFlightCount } from './in-flight-count.ts'
 import { LINGER_BYTES, LINGER_MS } from './linger.ts'
 import { type ReadCoalescer, Trickle } from './read-coalescer.ts'
@@ -34,6 +35,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   readonly #idleMs: number
   readonly #firstEventMs: number
   readonly #signal: Cancellation
+  readonly #sending: PiecewiseBody | undefined
   readonly #open: InFlightCount
   #settled = false
   /** On the monotonic clock, as is when the time of all attempts together is over. */
@@ -63,9 +65,10 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   /** Bytes that may still come once the client has left; undefined while it is there. */
   #lingerBytes: number | undefined
 
-  /** Is one of `open` until nothing is expected of it any more. */
+  /** Is one of `open` until nothing is expected of it any more. `sending`: a body that goes out in pieces. */
   constructor(
     { timeouts, firstEventMs, remainingMs, signal, receipt, tenant }: Omit<UpstreamRequest, 'body'>,
+    sending: PiecewiseBody | undefined,
     open: InFlightCount,
     coalescer: ReadCoalescer,
     lingering: FairSlots,
@@ -73,6 +76,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     this.#idleMs = timeouts.idle
     this.#firstEventMs = firstEventMs
     this.#signal = signal
+    this.#sending = sending
     this.#open = open
     this.#coalescer = coalescer
     this.#receipt = receipt
@@ -227,7 +231,8 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
 
   /** The request has left this process, as far as its socket tells. */
   get #isSent(): boolean {
-    return this.line?.socket?.writableLength === 0 && this.#controller !== undefined
+    const isOut = this.#sending?.isSent ?? this.#controller !== undefined
+    return isOut && this.line?.socket?.writableLength === 0
   }
 
   #fail(error: GatewayError): void {

@@ -34,10 +34,13 @@ t.test('a request goes to the address of its region, and is signed for it', asyn
     baseUrl: 'https://eu.acme.example',
   }
   const request = { path: '/chat', body: {} }
-  const away = await sign(there, request, 'id', '{}')
+  const away = await sign(there, request, 'id', { type: 'application/json', body: '{}' })
   t.equal(away.baseUrl, 'https://eu.acme.example')
   t.match(byName(away.headers).authorization, /\/eu-west-1\/bedrock\/aws4_request/)
-  const home = await sign(target({ secret: keys, provider: { auth } }), request, 'id', '{}')
+  const home = await sign(target({ secret: keys, provider: { auth } }), request, 'id', {
+    type: 'application/json',
+    body: '{}',
+  })
   t.equal(home.baseUrl, target().provider.baseUrl)
   t.match(byName(home.headers).authorization, /\/us-east-1\/bedrock\/aws4_request/)
 })

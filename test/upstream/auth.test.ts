@@ -12,6 +12,7 @@ import type { Translator, WireRequest } from '../../src/core/translator.ts'
 import { awsSigv4 } from '../../src/upstream/auth/aws-sigv4.ts'
 import type { SignedRequest } from '../../src/upstream/auth/strategy.ts'
 import { waitFor } from '../../src/upstream/auth/wait.ts'
+import { JSON_TYPE } from '../../src/upstream/content.ts'
 import { dispatch } from '../../src/upstream/dispatch.ts'
 import { sign } from '../../src/upstream/sign.ts'
 import { Transport } from '../../src/upstream/transport.ts'
@@ -39,7 +40,7 @@ type Signed = Omit<SignedRequest, 'headers'> & { headers: Record<string, string>
 /** Signs at once: a promise is a failure here. */
 function signed(auth: Auth, { request, provider, secret = 'sk 1', body = '{}', at = 0 }: Signing = {}): Signed {
   const to = target({ provider: { auth, ...provider }, secret })
-  const out = sign(to, { path: '/chat', body: {}, ...request }, 'id-1', body, () => at)
+  const out = sign(to, { path: '/chat', body: {}, ...request }, 'id-1', { type: JSON_TYPE, body }, () => at)
   if (out instanceof Promise) throw new Error('signing waits for something')
   return { ...out, headers: byName(out.headers) }
 }
@@ -62,7 +63,8 @@ t.test('a request carries what the provider wants, its credential, and nothing e
       { beta: 'b' },
     ],
   ]
-  for (const [says, { secret, ...out }, path, headers] of rows) {
+  for (const [says, { secret, method, ...out }, path, headers] of rows) {
+    t.equal(method, 'POST')
     t.equal(secret, JSON.stringify(out).includes('sk') ? 'sk 1' : undefined, `${says}: what must not be shown`)
     const sent = { baseUrl: 'http://127.0.0.1:0/v1', path, headers: { ...common, ...headers }, body: '{}' }
     t.strictSame(out, sent, says)
@@ -70,9 +72,12 @@ t.test('a request carries what the provider wants, its credential, and nothing e
 
   const one = target({ provider: { auth: { scheme: 'bearer' }, headers: { version: '1' } }, secret: 'sk-1' })
   const two = { ...one, credential: { ...one.credential!, secret: 'sk-2' } }
-  const first = sign(one, { path: '/', body: {}, headers: { beta: 'b' } }, 'id-1', '{}') as SignedRequest
+  const first = sign(one, { path: '/', body: {}, headers: { beta: 'b' } }, 'id-1', {
+    type: JSON_TYPE,
+    body: '{}',
+  }) as SignedRequest
   first.headers.push('leak', 'x')
-  const second = sign(two, { path: '/', body: {} }, 'id-2', '{}') as SignedRequest
+  const second = sign(two, { path: '/', body: {} }, 'id-2', { type: JSON_TYPE, body: '{}' }) as SignedRequest
   t.strictSame(byName(second.headers), {
     ...common,
     version: '1',
@@ -108,7 +113,7 @@ t.test('a signature over the request is the published one', async t => {
 t.test('without a secret a request is signed with the keys of the process', async t => {
   Object.assign(process.env, { AWS_ACCESS_KEY_ID: 'AKENV', AWS_SECRET_ACCESS_KEY: 'of-the-process', AWS_PROFILE: '' })
   const to = target({ provider: { ...model.provider, auth: { ...sigv4, source: 'default' } as Auth }, secret: '' })
-  const ask = () => sign(to, { path: '/chat', body: {} }, 'id-1', BODY, () => model.at)
+  const ask = () => sign(to, { path: '/chat', body: {} }, 'id-1', { type: JSON_TYPE, body: BODY }, () => model.at)
   const first = ask()
   t.ok(first instanceof Promise, 'they are looked for')
   for (const { headers } of [await first, ask() as SignedRequest]) {
@@ -155,7 +160,7 @@ t.test('the key of a day is derived once', t => {
   const digests = (at: number, region = 'us-east-1') => {
     const before = made
     const to = target({ secret: `${KEYS}-of-a-day` }).credential!
-    const out = { baseUrl: 'https://acme.example', path: '/', headers: [], body: '' }
+    const out = { method: 'POST' as const, baseUrl: 'https://acme.example', path: '/', headers: [], body: '' }
     awsSigv4(out, { scheme: 'aws-sigv4', region, service: 'bedrock' }, to, () => at)
     return made - before
   }

@@ -374,7 +374,7 @@ t.test('what was found serves all requests while it lasts, and an own key is use
   })
   const ask = (more: object = {}, secret = '', at = NOW) =>
     strategy(
-      { baseUrl: '', path: '', headers: [], body: '' },
+      { method: 'POST', baseUrl: '', path: '', headers: [], body: '' },
       { ...auth, ...more },
       { id: '', source: 'platform', secret, fingerprint: '' },
       () => at,

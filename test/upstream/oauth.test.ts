@@ -25,7 +25,13 @@ async function setup(t: Test, more: Readonly<Record<string, unknown>> = {}) {
   const secret = account({ token_uri: endpoint.url, ...more })
   const clock = { at: START }
   const signAt = (auth: Auth = { scheme: 'gcp-oauth', scope: 'all' }, text = secret) =>
-    sign(target({ provider: { auth }, secret: text }), { path: '/chat', body: {} }, 'id-1', '{}', () => clock.at)
+    sign(
+      target({ provider: { auth }, secret: text }),
+      { path: '/chat', body: {} },
+      'id-1',
+      { type: 'application/json', body: '{}' },
+      () => clock.at,
+    )
   /** The token that a request carries, or that it waits for it. */
   const now = () => {
     const out = signAt()
@@ -238,7 +244,7 @@ t.test('the address that a customer names is not called', async t => {
     ['platform', account()],
   ] as const) {
     const credential: Credential = { id: 'c', source, secret: text, fingerprint: 'f' }
-    const out: SignedRequest = { baseUrl: 'https://acme.example', path: '/', headers: [], body: '' }
+    const out: SignedRequest = { method: 'POST', baseUrl: 'https://acme.example', path: '/', headers: [], body: '' }
     await strategy(out, { scheme: 'gcp-oauth', scope: 'all' }, credential, () => START)
   }
   const usual = 'https://oauth2.googleapis.com/token'

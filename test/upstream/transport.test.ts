@@ -32,6 +32,7 @@ async function provider(t: Test) {
 }
 const callTo = (baseUrl: string, owner?: string, concurrency = 2): UpstreamRequest => ({
   provider: { id: 'p', owner, concurrency },
+  method: 'POST',
   baseUrl,
   path: '/x',
   headers: [],

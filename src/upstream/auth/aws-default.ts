@@ -142,7 +142,8 @@ class Search {
     const base = env.AWS_ENDPOINT_URL_STS || `https://sts.${region}.amazonaws.com`
     const form = formOf({ Version: '2011-06-15', RoleSessionName: 'model-gateway', ...fields })
     const headers = Object.entries(form.headers ?? {}).flat()
-    const out = { baseUrl: base.replace(/\/$/, ''), path: '/', headers, body: form.body ?? '' }
+    const method = 'POST' as const
+    const out = { method, baseUrl: base.replace(/\/$/, ''), path: '/', headers, body: form.body ?? '' }
     if (by) {
       const auth: AwsAuth = { scheme: 'aws-sigv4', region, service: 'sts' }
       await awsSigv4(out, auth, { id: '', source: 'platform', secret: by.token, fingerprint: '' }, () => now)

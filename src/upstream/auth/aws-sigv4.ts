@@ -3,7 +3,7 @@ import { createHash, createHmac } from 'node:crypto'
 import { LRUCache } from 'lru-cache'
 import { awsKeys } from '../../core/secret.ts'
 import { upstreamError } from '../../core/upstream-error.ts'
-import { type Strategy, setHeader } from './strategy.ts'
+import { type SignedRequest, type Strategy, setHeader } from './strategy.ts'
 
 const ALGORITHM = 'AWS4-HMAC-SHA256'
 const MAX_KEYS = 1000
@@ -32,14 +32,14 @@ export const awsSigv4: Strategy<'aws-sigv4'> = (out, { region, service }, creden
   }
   const names = Object.keys(signed).sort()
   const canonical = [
-    'POST',
+    out.method,
     // What is sent is encoded once; the scheme signs it encoded again.
     path.split('/').map(encode).join('/') || '/',
     canonicalQuery(query),
     ...names.map(name => `${name}:${signed[name]!.trim().replace(/ +/g, ' ')}`),
     '',
     names.join(';'),
-    sha256(out.body),
+    digestOf(out.body),
   ].join('\n')
 
   const scope = `${time.slice(0, 8)}/${region}/${service}/aws4_request`
@@ -84,6 +84,14 @@ function split(text: string, mark: string): [string, string] {
 /** All but the unreserved characters of RFC 3986, as the scheme demands. */
 const encode = (text: string): string =>
   encodeURIComponent(text).replace(/[!'()*]/g, char => `%${char.charCodeAt(0).toString(16).toUpperCase()}`)
+
+/** Of the body as it is sent. */
+function digestOf(body: SignedRequest['body']): string {
+  if (!Array.isArray(body)) return sha256((body ?? '') as string | Buffer)
+  const hash = createHash('sha256')
+  for (const piece of body as readonly Buffer[]) hash.update(piece)
+  return hash.digest('hex')
+}
 
 const hmac = (key: Buffer, text: string): Buffer => createHmac('sha256', key).update(text).digest()
 const sha256 = (text: string | Uint8Array): string => createHash('sha256').update(text).digest('hex')

@@ -1,14 +1,16 @@
 /** What the strategies of `auth.scheme` work on. */
 import type { Auth, Credential } from '../../core/catalog.ts'
+import type { Content } from '../content.ts'
 import type { UpstreamRequest } from '../upstream-request.ts'
 
 /** A request as it will be sent; a strategy adds the credential to its path or headers. */
 export interface SignedRequest {
+  readonly method: UpstreamRequest['method']
   readonly baseUrl: string
   path: string
   /** Names and values in turn; see `setHeader`. An object of names would be a new kind of object for each provider. */
   readonly headers: string[]
-  readonly body: UpstreamRequest['body']
+  readonly body: Content['body']
   /** The credential that a strategy added, as it may come back. */
   secret?: string
 }

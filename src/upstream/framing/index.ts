@@ -13,7 +13,7 @@ export function framingFor(
   contentType: string | undefined,
   streamed: boolean,
 ): { framing: Framing; mode: 'stream' | 'unary' } {
-  const type = contentType?.replace(/;.*/s, '').trim().toLowerCase()
+  const type = contentType && mediaType(contentType)
   if (type === 'text/event-stream') return { framing: new SseFraming(), mode: 'stream' }
   if (type === 'application/vnd.amazon.eventstream') return { framing: new EventStreamFraming(), mode: 'stream' }
   if (type === undefined || type === '' || type === 'text/plain' || type === 'application/octet-stream') {
@@ -22,3 +22,6 @@ export function framingFor(
   if (type.endsWith('json')) return { framing: new JsonFraming(), mode: 'unary' }
   throw errors.invalidAnswer(`its content type is ${JSON.stringify(type.slice(0, 60))}`)
 }
+
+/** Without its parameters, in lower case. */
+export const mediaType = (contentType: string): string => contentType.replace(/;.*/s, '').trim().toLowerCase()

@@ -1,0 +1,13 @@
+/** Bytes as they come: a frame for each chunk. */
+import type { Frame } from '../../core/translator.ts'
+import type { Framing } from './framing.ts'
+
+export class BytesFraming implements Framing {
+  push(chunk: Buffer): Frame[] {
+    return [{ data: '', bytes: chunk }]
+  }
+
+  end(): Frame[] {
+    return []
+  }
+}
