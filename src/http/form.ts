@@ -6,8 +6,10 @@ import { asError, errors } from '../core/error.ts'
 import type { BodyGuard } from './body-guard.ts'
 import { readPieces } from './pieces.ts'
 
-/** One part more than is taken, so that too many are told from all. */
-const LIMITS = { parts: 65, files: 17, fieldSize: 1024 * 1024, fieldNameSize: 200 }
+const LIMITS = { parts: 65, files: 16, fieldSize: 1024 * 1024 }
+/** busboy counts the end of a form as a part. */
+const MAX_PARTS = LIMITS.parts - 1
+const MAX_NAME = 200
 
 /** Rejects with 400 `invalid_form_data`, 408, 413, 499 or 529 as a GatewayError. */
 export async function readForm(req: IncomingMessage, limit: number, guard: BodyGuard): Promise<Form> {
@@ -41,8 +43,11 @@ function parserOf({ headers }: IncomingMessage): Busboy {
 
 /** Adds parts to `form`; `fail` is called with the first that cannot be. */
 function collect(parser: Busboy, form: Form, fail: (error: unknown) => void): void {
-  parser.on('field', (name, text, { nameTruncated, valueTruncated, mimeType }) => {
-    if (!name || nameTruncated) fail(errors.invalidFormData('a part has no name, or one longer than 200 bytes'))
+  const isNamed = (name: string | undefined): name is string =>
+    name !== undefined && name !== '' && name.length <= MAX_NAME
+  const unnamed = () => fail(errors.invalidFormData(`a part has no name, or one longer than ${MAX_NAME} characters`))
+  parser.on('field', (name, text, { valueTruncated, mimeType }) => {
+    if (!isNamed(name)) unnamed()
     else if (valueTruncated) fail(errors.partTooLarge(name, LIMITS.fieldSize))
     else if (!mimeType.startsWith('text/') && mimeType !== 'application/json') {
       fail(errors.invalidFormData(`the part "${name}" is ${mimeType} and has no file name; add one`))
@@ -53,14 +58,14 @@ function collect(parser: Busboy, form: Form, fail: (error: unknown) => void): vo
     stream.on('data', (piece: Buffer) => void pieces.push(piece))
     stream.on('error', cause => fail(errors.invalidFormData(describe(cause))))
     stream.on('end', () => {
-      if (name) form.addFile(name, new Upload(pieces, mimeType.toLowerCase(), extensionOf(filename)))
-      else fail(errors.invalidFormData('a file has no name'))
+      if (isNamed(name)) form.addFile(name, new Upload(pieces, mimeType.toLowerCase(), extensionOf(filename)))
+      else unnamed()
     })
   })
-  const tooMany = () => fail(errors.invalidFormData(`it has more than ${LIMITS.parts - 1} parts`))
+  const tooMany = () => fail(errors.invalidFormData(`it has more than ${MAX_PARTS} parts`))
   parser.on('partsLimit', tooMany)
   parser.on('fieldsLimit', tooMany)
-  parser.on('filesLimit', () => fail(errors.invalidFormData(`it has more than ${LIMITS.files - 1} files`)))
+  parser.on('filesLimit', () => fail(errors.invalidFormData(`it has more than ${LIMITS.files} files`)))
 }
 
 const extensionOf = (name: string | undefined): string =>
