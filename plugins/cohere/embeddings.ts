@@ -2,7 +2,7 @@
 import { type Decoder, type EmbeddingRequest, isObject, type Target, type WireRequest } from '../../src/plugin.ts'
 import { textsOf, valuesWanted, vectorsWanted } from '../shared/embeddings/inputs.ts'
 import { embeddingsOf, promptTokens, refusal } from '../shared/embeddings/openai-form.ts'
-import { parsed, WholeDecoder } from '../shared/embeddings/whole.ts'
+import { parsed, WholeDecoder } from '../shared/whole.ts'
 
 /**
  * What the vectors are for is a required field that clients of this endpoint do not have: they are for being searched.

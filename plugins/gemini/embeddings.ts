@@ -15,7 +15,7 @@ import {
 } from '../../src/plugin.ts'
 import { textsOf, valuesWanted, vectorsWanted } from '../shared/embeddings/inputs.ts'
 import { embeddingsOf, promptTokens } from '../shared/embeddings/openai-form.ts'
-import { parsed, WholeDecoder } from '../shared/embeddings/whole.ts'
+import { parsed, WholeDecoder } from '../shared/whole.ts'
 import { faultOf } from './fault.ts'
 import { studio, vertex } from './surface.ts'
 

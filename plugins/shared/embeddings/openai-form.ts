@@ -16,7 +16,7 @@ import {
 } from '../../../src/plugin.ts'
 import { valuesWanted, vectorsWanted } from './inputs.ts'
 import { sliceOf } from './slice.ts'
-import { parsed, WholeDecoder } from './whole.ts'
+import { parsed, WholeDecoder } from '../whole.ts'
 
 const plainError: Translator['error'] = (status, body, target) =>
   upstreamErrorFrom(status, body, target.credential?.secret)

@@ -1,5 +1,5 @@
 /** Decoder of an answer that comes at once. */
-import { type Decoder, type Event, errors, type Frame, GatewayError, parseAnswer } from '../../../src/plugin.ts'
+import { type Decoder, type Event, errors, type Frame, GatewayError, parseAnswer } from '../../src/plugin.ts'
 
 /** What `read` makes of the body; a GatewayError that it throws is the answer's error. */
 export class WholeDecoder implements Decoder {
