@@ -1,8 +1,9 @@
-/** The Converse wire of AWS Bedrock, `bedrock.converse`. `base_url` is the host of a region, without a path. */
+/** The wires of AWS Bedrock: `bedrock.converse`, whose `base_url` is the host of a region, and `bedrock.rerank`. */
 import { type Plugin, refusals, type Translator } from '../src/plugin.ts'
 import { ConverseDecoder } from './bedrock/decode.ts'
 import { encode } from './bedrock/encode.ts'
 import { faultOf } from './bedrock/fault.ts'
+import { rerank } from './bedrock/rerank.ts'
 
 const error = refusals((body, target, status) => faultOf(body, target, { status }))
 
@@ -15,4 +16,4 @@ const converse: Translator<'chat'> = {
   error,
 }
 
-export const plugin = { wires: [converse] } satisfies Plugin
+export const plugin = { wires: [converse, { ...rerank, error }] as const } satisfies Plugin

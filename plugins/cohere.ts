@@ -1,9 +1,10 @@
-/** Cohere's wires `cohere.chat` and `cohere.embeddings` (wire/mistral-cohere-jina-voyage.md sections B1 and B3). */
+/** Cohere's wires `cohere.chat`, `cohere.embeddings` and `cohere.rerank` (wire/mistral-cohere-jina-voyage.md section B). */
 import type { Plugin, Translator } from '../src/plugin.ts'
 import { CohereDecoder } from './cohere/decode.ts'
 import { decoder, encode as encodeEmbeddings } from './cohere/embeddings.ts'
 import { encode } from './cohere/encode.ts'
 import { error } from './cohere/fault.ts'
+import { rerank } from './cohere/rerank.ts'
 
 const chat: Translator<'chat'> = {
   op: 'chat',
@@ -22,4 +23,4 @@ const embeddings: Translator<'embeddings'> = {
   error,
 }
 
-export const plugin = { wires: [chat, embeddings] as const } satisfies Plugin
+export const plugin = { wires: [chat, embeddings, rerank] as const } satisfies Plugin

@@ -1,7 +1,15 @@
-/** Jina's embeddings wire, `jina.embeddings` (wire/mistral-cohere-jina-voyage.md section C). */
-import type { EmbeddingRequest, Plugin, Target, WireRequest } from '../src/plugin.ts'
+/** Jina's wires `jina.embeddings` and `jina.rerank` (wire/mistral-cohere-jina-voyage.md section C). */
+import {
+  type EmbeddingRequest,
+  isObject,
+  type Plugin,
+  type RerankRequest,
+  type Target,
+  type WireRequest,
+} from '../src/plugin.ts'
 import { textsOf } from './shared/embeddings/inputs.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
+import { type Ranking, rerankWire } from './shared/rerank.ts'
 
 function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
   const { encoding_format: form, dimensions } = request
@@ -16,4 +24,21 @@ function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireR
   }
 }
 
-export const plugin = { wires: [openAiFormWire('jina.embeddings', encode)] } satisfies Plugin
+function encodeRerank({ query, documents, top_n }: Readonly<RerankRequest>, { mapping }: Target): WireRequest {
+  return {
+    path: '/rerank',
+    body: { model: mapping.externalId, query, documents, top_n: top_n ?? documents.length, return_documents: false },
+  }
+}
+
+/** Others who speak it answer with a bare list, or with `data`; raw logits are as good as shares of one. */
+function readRanking(answer: unknown): Ranking {
+  if (Array.isArray(answer)) return { list: answer, usage: {} }
+  const { results, data, usage } = isObject(answer) ? answer : {}
+  const { total_tokens: tokens } = isObject(usage) ? usage : {}
+  return { list: results ?? data, usage: typeof tokens === 'number' ? { prompt: tokens } : {} }
+}
+
+const rerank = rerankWire('jina.rerank', encodeRerank, readRanking)
+
+export const plugin = { wires: [openAiFormWire('jina.embeddings', encode), rerank] as const } satisfies Plugin

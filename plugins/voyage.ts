@@ -1,7 +1,15 @@
-/** Voyage's embeddings wire, `voyage.embeddings` (wire/mistral-cohere-jina-voyage.md section D). */
-import type { EmbeddingRequest, Plugin, Target, WireRequest } from '../src/plugin.ts'
+/** Voyage's wires `voyage.embeddings` and `voyage.rerank` (wire/mistral-cohere-jina-voyage.md section D). */
+import {
+  type EmbeddingRequest,
+  isObject,
+  type Plugin,
+  type RerankRequest,
+  type Target,
+  type WireRequest,
+} from '../src/plugin.ts'
 import { textsOf } from './shared/embeddings/inputs.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
+import { type Ranking, rerankWire } from './shared/rerank.ts'
 
 /** Numbers are what comes when no form is named; naming them is refused. A text that is too long is not cut. */
 function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
@@ -20,4 +28,27 @@ function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireR
 
 const embeddings = { ...openAiFormWire('voyage.embeddings', encode), maxInputs: 1000 }
 
-export const plugin = { wires: [embeddings] } satisfies Plugin
+/** A text that is too long is cut: the others cut it without saying so. */
+function encodeRerank({ query, documents, top_n }: Readonly<RerankRequest>, { mapping }: Target): WireRequest {
+  return {
+    path: '/rerank',
+    body: {
+      model: mapping.externalId,
+      query,
+      documents,
+      ...(top_n !== undefined && { top_k: Math.min(top_n, documents.length) }),
+      return_documents: false,
+      truncation: true,
+    },
+  }
+}
+
+function readRanking(answer: unknown): Ranking {
+  const { data, usage } = isObject(answer) ? answer : {}
+  const { total_tokens: tokens } = isObject(usage) ? usage : {}
+  return { list: data, usage: typeof tokens === 'number' ? { prompt: tokens } : {} }
+}
+
+const rerank = rerankWire('voyage.rerank', encodeRerank, readRanking)
+
+export const plugin = { wires: [embeddings, rerank] as const } satisfies Plugin

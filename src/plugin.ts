@@ -52,3 +52,4 @@ export {
   turnOf,
 } from './core/wire.ts'
 export type { EmbeddingRequest, Embeddings } from './operations/embeddings/request.ts'
+export type { Reranked, RerankRequest } from './operations/rerank/request.ts'

@@ -86,11 +86,12 @@ function linkModel(
   })
 }
 
-/** What a model can be asked for whose file does not say it (media.md section 1.1). */
-export const operationsOf = (
+/** What a model can be asked for whose file does not say it (media.md section 1.1); the first of all where nothing is. */
+export function operationsOf(
   model: Pick<Model, 'input' | 'output'>,
   { operations }: Pick<WireRegistries, 'operations'>,
-): string[] =>
-  Object.values(operations)
-    .filter(operation => operation.impliedBy(model))
-    .map(({ name }) => name)
+): string[] {
+  const all = Object.values(operations)
+  const implied = all.filter(operation => operation.impliedBy(model))
+  return (implied.length > 0 ? implied : all.slice(0, 1)).map(({ name }) => name)
+}

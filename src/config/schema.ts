@@ -85,6 +85,7 @@ export type GatewayFile = Infer<typeof gatewayFile>
 export const tokenPriceKeys = [
   'prompt',
   'completion',
+  'image_input',
   'image_output',
   'input_audio',
   'input_audio_cache_read',
@@ -95,7 +96,14 @@ export const tokenPriceKeys = [
   'internal_reasoning',
 ] as const
 /** Those that are written as USD per unit. */
-export const unitPriceKeys = ['request', 'web_search', 'image', 'ocr_page', 'input_audio_hour'] as const
+export const unitPriceKeys = [
+  'request',
+  'web_search',
+  'image',
+  'ocr_page',
+  'ocr_page_annotated',
+  'input_audio_hour',
+] as const
 
 /** How many decimals there may be depends on the unit: see `pricing.ts`. */
 const decimal = s.decimal({
@@ -277,7 +285,7 @@ export type OfferEntry = Omit<MappingEntry, 'model'>
 export const mappingsIn = ({ models }: Pick<ProviderFile, 'models'>): readonly MappingEntry[] =>
   models === 'open' ? [] : models
 
-const modality = s.enum('text', 'image', 'audio', 'video', 'file', 'embedding')
+const modality = s.enum('text', 'image', 'audio', 'video', 'file', 'embedding', 'rerank', 'moderation', 'decision')
 const model = s.object({
   id: modelId,
   name: text,

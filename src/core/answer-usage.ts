@@ -1,4 +1,6 @@
 /** What the answer of an exchange has used so far, as its provider reports it or as an estimate, and what that costs. */
+
+import { isPaidByUnit } from './counted.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import { IMAGE_PROMPT_TOKENS } from './media.ts'
@@ -109,8 +111,12 @@ export class AnswerUsage {
       usage.completion ??= 0
       return false
     }
-    if (!operation.output) usage.completion ??= 0
     if (this.#images > 0) usage.drawn ??= this.#images
+    if (!operation.output) {
+      usage.completion ??= 0
+      // Nothing is made up of what was not reported where something else has the price.
+      if (target?.price && isPaidByUnit(usage, target.price)) usage.prompt ??= 0
+    }
     const { prompt, completion } = usage
     const written = this.#told + estimateTokens(this.#unreported) + (isOwed ? this.#unseen : 0)
     const complete = prompt !== undefined && completion !== undefined && !(cut && written > completion)

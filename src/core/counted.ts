@@ -21,6 +21,8 @@ export interface Counted {
   readonly write5m: bigint
   readonly write1h: bigint
   readonly images: bigint
+  /** Tokens of images in the prompt, where those have a rate of their own. */
+  readonly seen: bigint
   /** Without what of it was cached. */
   readonly audio: bigint
   readonly thinking: bigint
@@ -31,6 +33,8 @@ export interface Counted {
   readonly requests: bigint
   readonly searches: bigint
   readonly pages: bigint
+  /** Pages whose annotation was asked for, where those have a rate of their own. */
+  readonly annotated: bigint
   /** In milliseconds. */
   readonly hours: bigint
   readonly seconds: bigint
@@ -54,6 +58,7 @@ export function count(usage: Usage, rates: Rates, { perImage }: Price): Counted 
     write5m: has(rates.input_cache_write, usage.input_cache_write),
     write1h: has(rates.input_cache_write_1h ?? rates.input_cache_write, usage.input_cache_write_1h),
     images: units(usage.image),
+    seen: has(rates.image_input, usage.image_input),
     audio: rates.input_audio === undefined ? 0n : atLeastZero(heard - cachedAudio),
     thinking: has(rates.internal_reasoning, usage.internal_reasoning),
     drawn:
@@ -66,7 +71,8 @@ export function count(usage: Usage, rates: Rates, { perImage }: Price): Counted 
     spoken: has(rates.output_audio, usage.output_audio),
     requests: usage.request === undefined ? 1n : units(usage.request),
     searches: units(usage.web_search),
-    pages: units(usage.ocr_page),
+    pages: units(usage.ocr_page) + (rates.ocr_page_annotated === undefined ? units(usage.ocr_page_annotated) : 0n),
+    annotated: has(rates.ocr_page_annotated, usage.ocr_page_annotated),
     hours: units((usage.input_audio_hour ?? 0) * Number(HOUR_MS)),
     seconds: units((usage.second ?? 0) * Number(MS_PER_SECOND)),
   }
@@ -78,14 +84,14 @@ export function count(usage: Usage, rates: Rates, { perImage }: Price): Counted 
  * for those of images. A search is paid by itself.
  */
 export function isUnknown(
-  { prompt, completion, drawn, pages, hours, seconds, pictures, searches }: Counted,
+  { prompt, completion, drawn, pages, annotated, hours, seconds, pictures, searches }: Counted,
   rates: Rates,
   perSecond: bigint | undefined,
   perImage: bigint | undefined,
 ): boolean {
   if (searches > 0n && rates.web_search === undefined) return true
-  const counts = [pages, hours, seconds, pictures]
-  const own = [rates.ocr_page, rates.input_audio_hour, perSecond, perImage]
+  const counts = [pages, annotated, hours, seconds, pictures]
+  const own = [rates.ocr_page, rates.ocr_page_annotated, rates.input_audio_hour, perSecond, perImage]
   const byToken = rates.prompt !== undefined || rates.completion !== undefined
   const byRequest = rates.request !== undefined && (pictures > 0n || !byToken)
   const flat = byRequest || counts.some((amount, at) => amount > 0n && own[at] !== undefined)
@@ -94,7 +100,7 @@ export function isUnknown(
   const written = rates.image_output === undefined ? completion : completion - drawn
   if ((prompt > 0n && rates.prompt === undefined) || (written > 0n && rates.completion === undefined)) return true
   if (prompt > 0n || completion > 0n) return false
-  return pages > 0n || hours > 0n || seconds > 0n || (pictures > 0n && rates.image_output === undefined)
+  return pages + annotated > 0n || hours > 0n || seconds > 0n || (pictures > 0n && rates.image_output === undefined)
 }
 
 /** Of a price by size: the one of the first size that has one, the default, or the dearest. */
@@ -104,3 +110,10 @@ export function rateOf(rates: RatesBySize | undefined, { sizes = [] }: Terms): b
   if (Object.hasOwn(rates, size)) return rates[size]
   return Object.values(rates).reduce((most, rate) => (rate > most ? rate : most), 0n)
 }
+
+/** Whether something of `usage` that is no token has a price. */
+export const isPaidByUnit = (usage: Usage, { rates, perSecond, perImage }: Price): boolean =>
+  unitAxes.some(axis => rates[axis] !== undefined && (usage[axis] ?? 0) > 0) ||
+  (perSecond !== undefined && (usage.second ?? 0) > 0) ||
+  (perImage !== undefined && (usage.drawn ?? 0) > 0)
+const unitAxes = ['request', 'ocr_page', 'ocr_page_annotated', 'input_audio_hour'] as const

@@ -99,11 +99,11 @@ export function costOf(usage: Usage, price: Price | undefined, terms: Terms = {}
   const perImage = rateOf(price.perImage, terms)
   if (isUnknown(counted, rates, perSecond, perImage)) return null
 
-  const { prompt, completion, read, readAudio, write5m, write1h, audio, thinking, drawn, spoken } = counted
+  const { prompt, completion, read, readAudio, write5m, write1h, audio, seen, thinking, drawn, spoken } = counted
   const promptRate = rates.prompt ?? 0n
   const completionRate = rates.completion ?? 0n
   const readRate = rates.input_cache_read ?? promptRate
-  const text = atLeastZero(prompt - read - write5m - write1h - audio)
+  const text = atLeastZero(prompt - read - write5m - write1h - audio - seen)
   const written = atLeastZero(completion - thinking - drawn - spoken)
 
   const { discount = 0 } = price
@@ -122,11 +122,13 @@ export function costOf(usage: Usage, price: Price | undefined, terms: Terms = {}
     rounded = total
     return share
   }
-  const imageInput = part(counted.images * (rates.image ?? 0n) * left)
+  const imageInput = part(counted.images * (rates.image ?? 0n) * left) + part(seen * (rates.image_input ?? 0n) * tokens)
   const audioInput =
     part(audio * (rates.input_audio ?? 0n) * tokens) +
     part(counted.hours * (rates.input_audio_hour ?? 0n) * (left / HOUR_MS))
-  const pages = part(counted.pages * (rates.ocr_page ?? 0n) * left)
+  const pages = part(
+    (counted.pages * (rates.ocr_page ?? 0n) + counted.annotated * (rates.ocr_page_annotated ?? 0n)) * left,
+  )
   const plainInput = part(text * promptRate * tokens)
   const cachedInput = part(((read - readAudio) * readRate + readAudio * (rates.input_audio_cache_read ?? 0n)) * tokens)
   const rate1h = rates.input_cache_write_1h ?? rates.input_cache_write ?? 0n

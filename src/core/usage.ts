@@ -1,9 +1,10 @@
 /** What a request consumed. The axes are those of prices, so that cost is their product. */
 
 /**
- * Tokens unless said otherwise. `prompt` includes cached, written, image, audio and video tokens; `completion` includes
+ * Tokens unless said otherwise. `prompt` includes cached, written, image (`image_input`), audio and video tokens; `completion` includes
  * reasoning, image and audio tokens; `input_audio_cache_read` is part of both `input_audio` and `input_cache_read`.
- * `image` (of the prompt), `drawn` (images of the answer), `request`, `web_search`, `ocr_page` are counts, `second`
+ * `image` (of the prompt), `drawn` (images of the answer), `request`, `web_search`, `ocr_page` and
+ * `ocr_page_annotated` are counts, `second`
  * and `input_audio_hour` are durations in their unit. `input_video` has no price of its own: it costs as `prompt`.
  */
 export const axes = [
@@ -14,6 +15,7 @@ export const axes = [
   'input_cache_write_1h',
   'internal_reasoning',
   'image',
+  'image_input',
   'image_output',
   'drawn',
   'input_audio',
@@ -23,6 +25,7 @@ export const axes = [
   'request',
   'web_search',
   'ocr_page',
+  'ocr_page_annotated',
   'input_audio_hour',
   'second',
 ] as const

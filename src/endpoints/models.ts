@@ -140,6 +140,7 @@ function entryOf(model: Model, id: string, mappings: readonly Mapping[], stabili
       output_modalities: model.output,
       tokenizer: model.tokenizer ?? 'unknown',
     },
+    operations: model.operations ?? [...first.wires.keys()],
     top_provider: { is_moderated: false },
     providers: mappings.map(mappingOf),
     pricing: { ...first.pricing, ...first.pricingBySize },

@@ -36,7 +36,8 @@ export const cache: FilterFactory<Infer<typeof options>> = {
     }
     return {
       handle(ex, next) {
-        const ttlMs = ex.policy?.keepsReplies === false ? undefined : ex.principal?.cacheTtlMs
+        const isKept = ex.policy?.keepsReplies !== false && !ex.operation.neverReplayed
+        const ttlMs = isKept ? ex.principal?.cacheTtlMs : undefined
         return ttlMs === undefined || ex.header('x-no-cache') === 'true' ? next() : answer(ex, ttlMs, next)
       },
     }

@@ -96,11 +96,12 @@ function accepted(ex: Exchange, { mapping: { parameters } }: Target): Ops[Op] {
   const request = ex.request!
   if (!parameters) return request
   const { tuning }: { tuning: Readonly<Record<string, string>> } = ex.operation
-  let rest: Record<string, unknown> = request
+  const whole = request as unknown as Record<string, unknown>
+  let rest = whole
   for (const field in tuning) {
     if (rest[field] == null || parameters.has(tuning[field]!)) continue
-    if (rest === request) rest = { ...request }
+    if (rest === whole) rest = { ...whole }
     delete rest[field]
   }
-  return rest as Ops[Op]
+  return rest as unknown as Ops[Op]
 }

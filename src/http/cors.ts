@@ -20,6 +20,10 @@ const EXPOSED = [
   'x-ratelimit-remaining',
   'x-ratelimit-reset',
   'x-gateway-cache',
+  'x-gateway-log-id',
+  'x-gateway-provider',
+  'x-gateway-model',
+  'x-gateway-cost',
 ].join(', ')
 /** For preflights that do not say which headers will be sent. */
 const USUAL_HEADERS = 'authorization, content-type, x-api-key, x-request-id'

@@ -4,5 +4,6 @@ import type { Operation } from '../core/operation.ts'
 import type { Op } from '../core/ops.ts'
 import { chat } from './chat/index.ts'
 import { embeddings } from './embeddings/index.ts'
+import { rerank } from './rerank/index.ts'
 
-export const operations: { readonly [O in Op]: Operation<O> } = { chat, embeddings }
+export const operations: { readonly [O in Op]: Operation<O> } = { chat, embeddings, rerank }

@@ -19,15 +19,20 @@ import { exchange, thrown } from '../core/kit.ts'
 
 /** Offers without a price, and why. A request to one is refused until the operator allows it. */
 const UNPRICED: Readonly<Record<string, string>> = {
+  'aws-bedrock-rerank/rerank-v3.5': 'no source names a price',
+  'cohere/rerank-v3.5': 'no source names a price',
   'google-ai-studio/gemma-4-31b-it': 'no source names a price',
   'groq/compound': 'billed by what its tools and models use',
   'jina/jina-embeddings-v3': 'no source names a price',
   'jina/jina-embeddings-v4': 'no source names a price',
+  'jina/jina-reranker-v2-base-multilingual': 'no source names a price',
+  'jina/jina-reranker-v3': 'no source names a price',
   'ollama-cloud/deepseek-v4-pro': 'a subscription',
   'ollama-cloud/gemma-4-31b-it': 'a subscription',
   'ollama-cloud/glm-5.2': 'a subscription',
   'ollama-cloud/gpt-oss-120b': 'a subscription',
   'perplexity/sonar-deep-research': 'citation tokens are billed too, which no price key holds',
+  'voyage/rerank-2.5': 'no source names a price',
 }
 
 /** Models whose end is known, by its day. */
@@ -64,8 +69,7 @@ const offers = models.flatMap(model => model.mappings)
 const nameOf = ({ provider, model }: Mapping) => `${provider.id}/${model.id}`
 const today = new Date().toISOString().slice(0, 10)
 
-/** The operation that a model is for. */
-const opOf = ({ output }: Model): string => (output.includes('embedding') ? 'embeddings' : 'chat')
+const answersChats = ({ operations }: Model): boolean => operations!.includes('chat')
 
 t.test('the shipped catalogue loads without any variable set', async t => {
   const bare = await loadFiles('config/gateway.yaml', { env: { GATEWAY_DEMO_URL: 'http://127.0.0.1:9' } })
@@ -90,7 +94,7 @@ t.test('every model is offered, and every offer has a wire for what the model is
     lone.map(model => model.id),
     [],
   )
-  const mute = offers.filter(offer => !new Map<string, unknown>(offer.wires).has(opOf(offer.model)))
+  const mute = offers.filter(({ wires, model }) => !model.operations!.some(op => new Map<string, unknown>(wires).has(op)))
   t.strictSame(mute.map(nameOf), [])
 })
 
@@ -170,7 +174,7 @@ const planned = (model: string) => {
 t.test('every offer of a model that answers chats is reached by its canonical id and with its prefix', async t => {
   for (const offer of offers) {
     const { model, provider } = offer
-    if (opOf(model) !== 'chat' || (model.deactivatedAt ?? '9') <= today) continue
+    if (!answersChats(model) || (model.deactivatedAt ?? '9') <= today) continue
     if (nameOf(offer) in UNPRICED) {
       t.match(thrown(() => planned(nameOf(offer))) as GatewayError, { status: 402 }, nameOf(offer))
       continue

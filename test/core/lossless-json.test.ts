@@ -145,7 +145,7 @@ t.test('a schema that shows a call holds no marks: some wires write it as text',
   const shown = `{"type":"tool_use","input":{"id":${ID}}}`
   const json = `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"x"}],"output_config":{"format":{"type":"json_schema","schema":{"type":"object","default":${shown}}}}}`
   const request = anthropicMessages.decode(anthropicMessages.parse(json), exchange())
-  const [wire] = bedrock.wires as [Translator<'chat'>]
+  const [wire] = bedrock.wires
   const { body } = wire.encode(request, target({ translator: wire as Translator }), false)
   const mark = String(parseLossless(ID)).slice(0, 16)
   t.notOk(stringifyLossless(JSON.stringify(body)).includes(mark))

@@ -14,9 +14,9 @@ import {
   upstreamError,
   upstreamErrorFrom,
 } from '../../../src/plugin.ts'
+import { parsed, WholeDecoder } from '../whole.ts'
 import { valuesWanted, vectorsWanted } from './inputs.ts'
 import { sliceOf } from './slice.ts'
-import { parsed, WholeDecoder } from '../whole.ts'
 
 const plainError: Translator['error'] = (status, body, target) =>
   upstreamErrorFrom(status, body, target.credential?.secret)

@@ -10,7 +10,7 @@ import { requirements } from './requirements.ts'
 
 export const chat: Operation<'chat'> = {
   name: 'chat',
-  impliedBy: ({ output }) => !output.includes('embedding'),
+  impliedBy: ({ output }) => output.includes('text') && !output.includes('embedding'),
   isPriced: (price, { output }) => hasTokenRates(price, output.includes('text')),
   requirements,
   promptCharacters({ messages, tools }) {

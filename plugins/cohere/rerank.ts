@@ -1,0 +1,32 @@
+/** Cohere's rerank wire, `cohere.rerank` (wire/mistral-cohere-jina-voyage.md section B2), which Together speaks too. */
+import { isObject, type RerankRequest, type Target, type WireRequest } from '../../src/plugin.ts'
+import { type Ranking, rerankWire } from '../shared/rerank.ts'
+
+/** One search unit is one query and up to so many documents. */
+const UNIT_DOCUMENTS = 100
+
+function encode(
+  { query, documents, top_n, max_tokens_per_doc }: Readonly<RerankRequest>,
+  { mapping }: Target,
+): WireRequest {
+  return {
+    path: '/rerank',
+    body: {
+      model: mapping.externalId,
+      query,
+      documents,
+      ...(top_n !== undefined && { top_n: Math.min(top_n, documents.length) }),
+      ...(max_tokens_per_doc !== undefined && { max_tokens_per_doc }),
+    },
+  }
+}
+
+function read(answer: unknown, documents: number): Ranking {
+  const { results, meta } = isObject(answer) ? answer : {}
+  const { billed_units } = isObject(meta) ? meta : {}
+  const { search_units: units, input_tokens: tokens } = isObject(billed_units) ? billed_units : {}
+  const usage = { request: typeof units === 'number' ? units : Math.ceil(documents / UNIT_DOCUMENTS) }
+  return { list: results, usage: typeof tokens === 'number' ? { ...usage, prompt: tokens } : usage }
+}
+
+export const rerank = rerankWire('cohere.rerank', encode, read)

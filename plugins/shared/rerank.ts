@@ -1,0 +1,73 @@
+/** What the rerank wires have in common: one whole answer with a list of scores (media.md section 8). */
+import {
+  type Decoder,
+  type Event,
+  errors,
+  guessStatus,
+  isObject,
+  type Reranked,
+  type RerankRequest,
+  readFault,
+  type Target,
+  type Translator,
+  upstreamError,
+  upstreamErrorFrom,
+} from '../../src/plugin.ts'
+import { parsed, WholeDecoder } from './whole.ts'
+
+/** What a wire finds in an answer: its list, and what it counted; `score` is the name of the field that holds one. */
+export interface Ranking {
+  readonly list: unknown
+  readonly usage: Extract<Event, { type: 'usage' }>['usage']
+}
+
+/** A wire that asks and is answered in a form of its own. `read` gets the parsed body and the number of documents. */
+export const rerankWire = (
+  wire: string,
+  encode: Translator<'rerank'>['encode'],
+  read: (answer: unknown, documents: number) => Ranking,
+): Translator<'rerank'> => ({
+  op: 'rerank',
+  wire,
+  encode,
+  decoder: (_mode, target, input) => decoder(read, target, input!),
+  error: (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret),
+})
+
+const decoder = (
+  read: Parameters<typeof rerankWire>[2],
+  target: Target,
+  { documents }: Readonly<RerankRequest>,
+): Decoder =>
+  new WholeDecoder(frame => {
+    const answer = parsed(frame)
+    const { list, usage } = read(answer, documents.length)
+    if (!Array.isArray(list)) throw refusal(answer, target)
+    const value: Reranked = { results: resultsIn(list, documents.length) }
+    return [
+      { type: 'usage', usage },
+      { type: 'result', value },
+    ]
+  })
+
+/** An error in place of an answer (E5). */
+function refusal(answer: unknown, target: Target) {
+  const fault = readFault(answer)
+  if (!fault) return errors.invalidAnswer('it holds no list of results')
+  return upstreamError(guessStatus(fault), fault, target.credential?.secret)
+}
+
+/** Throws for an index that is none of a document's or stands twice, and for a score that is no number. */
+function resultsIn(list: readonly unknown[], documents: number): Reranked['results'] {
+  const seen = new Set<number>()
+  return list.map(entry => {
+    const { index, relevance_score, relevanceScore } = isObject(entry) ? entry : {}
+    const score = relevance_score ?? relevanceScore
+    if (typeof index !== 'number' || !Number.isInteger(index) || index < 0 || index >= documents || seen.has(index)) {
+      throw errors.invalidAnswer(`it holds the index ${JSON.stringify(index)} among ${documents} documents`)
+    }
+    if (typeof score !== 'number' || !Number.isFinite(score)) throw errors.invalidAnswer('a score is not a number')
+    seen.add(index)
+    return { index, relevance_score: score }
+  })
+}

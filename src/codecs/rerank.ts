@@ -1,0 +1,63 @@
+/** Client wire of `POST /v1/rerank`, which Cohere's, Jina's and Voyage's clients read alike (media.md section 8). */
+import type { Codec } from '../core/codec.ts'
+import { errorBody, errors } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
+import { toNumber } from '../core/money.ts'
+import { type RerankBody, type Reranked, type RerankRequest, rerankBody } from '../operations/rerank/request.ts'
+import { answerModelOf } from './accounting.ts'
+import { validator } from './validate.ts'
+import { WholeEncoder } from './whole.ts'
+
+const validate = validator(rerankBody)
+
+export const rerank = {
+  wire: 'rerank',
+  decode: body => canonical(validate(body)),
+  encoder: ex => new WholeEncoder<Reranked>(ex, written),
+  error: errorBody,
+  prepare: validate.prepare,
+} satisfies Codec<'rerank'>
+
+function canonical(body: RerankBody): RerankRequest {
+  const documents = body.documents.map((document, index) => {
+    const text = typeof document === 'string' ? document : document.text
+    const path = `documents[${index}]`
+    if (text === '') throw errors.invalidParameters(`${path}: must not be empty`, path)
+    return text
+  })
+  return {
+    model: body.model,
+    query: body.query,
+    documents,
+    top_n: body.top_n ?? undefined,
+    return_documents: body.return_documents ?? false,
+    max_chunks_per_doc: body.max_chunks_per_doc ?? undefined,
+    max_tokens_per_doc: body.max_tokens_per_doc ?? undefined,
+  }
+}
+
+/** The best first, ties by index; documents are the caller's own, not the provider's echo. */
+function written({ results }: Reranked, ex: Exchange): object {
+  const { documents, top_n = documents.length, return_documents } = ex.request as RerankRequest
+  const best = results
+    .toSorted((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)
+    .slice(0, top_n)
+    .map(({ index, relevance_score }) => ({
+      index,
+      relevance_score,
+      document: return_documents ? { text: documents[index] } : undefined,
+    }))
+  const { usage, cost } = ex
+  const tokens = usage.prompt || undefined
+  return {
+    id: ex.id,
+    object: 'list',
+    model: answerModelOf(ex),
+    results: best,
+    meta: {
+      api_version: { version: '1' },
+      billed_units: { input_tokens: tokens, total_tokens: tokens, search_units: usage.request },
+    },
+    usage: { prompt_tokens: tokens, total_tokens: tokens, cost: cost && toNumber(cost.total) },
+  }
+}

@@ -1,0 +1,50 @@
+/** What the codecs of operations have in common whose answer is one JSON object (media.md section 1.4). */
+import type { Encoder } from '../core/codec.ts'
+import type { Event } from '../core/event.ts'
+import type { Exchange } from '../core/exchange.ts'
+import { formatMoney } from '../core/money.ts'
+import { answererOf, answerModelOf } from './accounting.ts'
+
+/** Names and values in turn; what is not known when the head is sent is left out. */
+export function servedBy(ex: Exchange): string[] {
+  const headers: string[] = []
+  const provider = answererOf(ex)
+  if (provider !== '') headers.push('x-gateway-provider', provider, 'x-gateway-model', answerModelOf(ex))
+  return headers
+}
+
+/** The same with the cost, for answers that are complete before their head is sent. */
+export function servedAndCharged(ex: Exchange): string[] {
+  const { cost } = ex
+  const headers = servedBy(ex)
+  if (cost) headers.push('x-gateway-cost', formatMoney(cost.total))
+  return headers
+}
+
+/** Writes what `bodyOf` makes of the answer's one result. */
+export class WholeEncoder<T> implements Encoder {
+  readonly contentType = 'application/json'
+  readonly #ex: Exchange
+  readonly #bodyOf: (result: T, ex: Exchange) => object
+  #result: T | undefined
+
+  constructor(ex: Exchange, bodyOf: (result: T, ex: Exchange) => object) {
+    this.#ex = ex
+    this.#bodyOf = bodyOf
+  }
+
+  headers(): readonly string[] {
+    return servedAndCharged(this.#ex)
+  }
+
+  write(batch: readonly Event[]): undefined {
+    for (const event of batch) if (event.type === 'result') this.#result = event.value as T
+  }
+
+  end(): string {
+    this.#ex.completeUsage(false)
+    return JSON.stringify(this.#bodyOf(this.#result!, this.#ex))
+  }
+
+  fail(): undefined {}
+}

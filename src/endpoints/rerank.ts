@@ -1,0 +1,19 @@
+/** `POST /v1/rerank`, and `/v2/rerank`, where Cohere's own client looks for it. */
+import { rerank as codec } from '../codecs/rerank.ts'
+import type { Endpoint } from '../core/endpoint.ts'
+import { rerank as operation } from '../operations/rerank/index.ts'
+
+const row = {
+  name: 'rerank',
+  method: 'POST',
+  chain: 'inference',
+  operation,
+  codec,
+  serve: 'upstream',
+  bodyLimit: 32 * 1024 * 1024,
+} as const
+
+export const rerank: readonly Endpoint[] = [
+  { ...row, path: '/v1/rerank' },
+  { ...row, path: '/v2/rerank' },
+]

@@ -1,0 +1,24 @@
+/** The simulated provider's ranking, in Cohere's form: the share of the query's words that a document holds. */
+import type { Simulation } from '../../core/operation.ts'
+
+interface DemoRerank {
+  readonly query: string
+  readonly documents: readonly string[]
+  readonly top_n?: number
+}
+
+const wordsOf = (text: string): Set<string> => new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu))
+
+export const demo: Readonly<Record<string, Simulation>> = {
+  '/rerank'({ json }) {
+    const { query, documents, top_n } = json as DemoRerank
+    const wanted = wordsOf(query)
+    const results = documents.map((document, index) => {
+      const shared = [...wordsOf(document)].filter(word => wanted.has(word)).length
+      return { index, relevance_score: shared / Math.max(1, wanted.size) }
+    })
+    results.sort((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)
+    const units = Math.ceil(documents.length / 100)
+    return { json: { id: 'demo', results: results.slice(0, top_n), meta: { billed_units: { search_units: units } } } }
+  },
+}

@@ -1,0 +1,22 @@
+/** Rerank: `POST /v1/rerank` and `/v2/rerank` (media.md section 8). */
+import type { Operation } from '../../core/operation.ts'
+import { demo } from './demo.ts'
+
+/** Documents that one search unit pays for. */
+const UNIT_DOCUMENTS = 100
+
+export const rerank: Operation<'rerank'> = {
+  name: 'rerank',
+  impliedBy: ({ output }) => output.includes('rerank'),
+  isPriced: ({ rates }) => rates.prompt !== undefined || rates.request !== undefined,
+  requirements: [],
+  /** The query is read beside each document. */
+  promptCharacters({ query, documents }) {
+    let sum = documents.length * query.length
+    for (const { length } of documents) sum += length
+    return sum
+  },
+  extras: ({ documents }) => ({ request: Math.ceil(documents.length / UNIT_DOCUMENTS) }),
+  tuning: { max_chunks_per_doc: 'max_chunks_per_doc', max_tokens_per_doc: 'max_tokens_per_doc' },
+  demo,
+}

@@ -1,0 +1,39 @@
+/** The canonical request and answer of `POST /v1/rerank` (media.md section 8). */
+import { type Infer, s } from '../../core/schema.ts'
+
+const MAX_DOCUMENTS = 1000
+const count = s.optional(s.nullable(s.integer({ minimum: 1 })))
+
+/** As clients send it; `rank_fields` and what else is not known is ignored. */
+export const rerankBody = s.open({
+  model: s.string({ minLength: 1, maxLength: 256 }),
+  query: s.string({ minLength: 1 }),
+  documents: s.array(s.either(s.string(), s.open({ text: s.string() })), { minItems: 1, maxItems: MAX_DOCUMENTS }),
+  top_n: count,
+  return_documents: s.optional(s.nullable(s.boolean())),
+  max_chunks_per_doc: count,
+  max_tokens_per_doc: count,
+})
+export type RerankBody = Infer<typeof rerankBody>
+
+export interface RerankRequest {
+  readonly model: string
+  readonly query: string
+  readonly documents: readonly string[]
+  /** How many results are wanted; undefined for all. */
+  readonly top_n: number | undefined
+  readonly return_documents: boolean
+  readonly max_chunks_per_doc: number | undefined
+  readonly max_tokens_per_doc: number | undefined
+}
+
+/** The value of a rerank `result`: what the provider found relevant, in any order. */
+export interface Reranked {
+  readonly results: readonly { readonly index: number; readonly relevance_score: number }[]
+}
+
+declare module '../../core/ops.ts' {
+  interface Ops {
+    rerank: RerankRequest
+  }
+}
