@@ -1,0 +1,90 @@
+/** A form's parts as the JSON body that they stand for, by the schema of that body (media.md section 1.3). */
+import type { Form, Upload } from '../core/body.ts'
+import { errors } from '../core/error.ts'
+import type { JsonSchema, Schema } from '../core/schema.ts'
+
+export interface FormBody {
+  /** Not validated: what a text cannot become by its schema stays a text, which the validator refuses. */
+  readonly fields: Record<string, unknown>
+  /** By name, without `[]`. */
+  readonly files: ReadonlyMap<string, readonly Upload[]>
+}
+
+/**
+ * Official clients write lists as repeated `a[]`, objects as `a[b]`, all else as text. Throws 400 `invalid_form_data`
+ * for a scalar that stands twice, and for a part that is an object's key and more.
+ */
+export function formBody(form: Form, { json }: Schema<unknown>): FormBody {
+  const fields: Record<string, unknown> = Object.create(null) as Record<string, unknown>
+  for (const [name, texts] of form.texts) {
+    const [, field = name, key] = /^([^[\]]+)\[([^[\]]*)\]$/.exec(name) ?? []
+    const schema = propertyOf(json, field)
+    if (key) addKey(fields, field, key, texts)
+    else if (schema && isList(schema)) addItems(fields, field, texts, schema)
+    else if (key === undefined && texts.length === 1) fields[field] = typed(texts[0]!, schema)
+    else
+      throw errors.invalidFormData(
+        `"${field}" takes one value, and ${texts.length === 1 ? 'comes as a list' : 'stands twice'}`,
+      )
+  }
+  const files = new Map<string, Upload[]>()
+  for (const [name, uploads] of form.files) {
+    const field = name.replace(/\[\]$/, '')
+    files.set(field, [...(files.get(field) ?? []), ...uploads])
+  }
+  return { fields: { ...fields }, files }
+}
+
+function addKey(fields: Record<string, unknown>, field: string, key: string, texts: readonly string[]): void {
+  const members = (fields[field] ?? {}) as Record<string, unknown>
+  if (typeof members !== 'object' || Object.hasOwn(members, key) || texts.length > 1) {
+    throw errors.invalidFormData(`"${field}[${key}]" takes one value, and stands twice`)
+  }
+  // A member's own schema is not looked for: numbers and booleans of objects are told by how they are written.
+  Object.defineProperty(members, key, { value: plain(texts[0]!), enumerable: true })
+  fields[field] = members
+}
+
+function addItems(fields: Record<string, unknown>, field: string, texts: readonly string[], schema: JsonSchema): void {
+  const items = (schema.items ?? {}) as JsonSchema
+  const list = (fields[field] ?? []) as unknown[]
+  for (const text of texts) list.push(typed(text, items))
+  fields[field] = list
+}
+
+/** The schema of a field; undefined for one that is not known. */
+function propertyOf(schema: JsonSchema, name: string): JsonSchema | undefined {
+  const properties = schema.properties as Record<string, JsonSchema> | undefined
+  return properties && Object.hasOwn(properties, name) ? properties[name] : undefined
+}
+
+/** Those of all members, of a union. */
+function typesOf(schema: JsonSchema): unknown[] {
+  const { type, anyOf } = schema
+  if (Array.isArray(anyOf)) return anyOf.flatMap(member => typesOf(member as JsonSchema))
+  return Array.isArray(type) ? type : [type]
+}
+
+const isList = (schema: JsonSchema): boolean => typesOf(schema).includes('array')
+
+function typed(text: string, schema: JsonSchema | undefined): unknown {
+  const types = schema ? typesOf(schema) : []
+  if (types.includes('boolean') && (text === 'true' || text === 'false')) return text === 'true'
+  if ((types.includes('number') || types.includes('integer')) && isNumber(text)) return Number(text)
+  if (types.includes('object') && text.startsWith('{')) return parsed(text)
+  return text
+}
+
+const isNumber = (text: string): boolean => /^-?\d{1,15}(?:\.\d{1,15})?$/.test(text)
+
+const plain = (text: string): unknown =>
+  text === 'true' || text === 'false' ? text === 'true' : isNumber(text) ? Number(text) : text
+
+/** A text that is no JSON stays one: the validator says what it should be. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
