@@ -18,23 +18,26 @@ export type BodyRules = Pick<Endpoint, 'body' | 'bodyLimit' | 'maxValues'> & {
  * Rejects with 400, 408, 413, 415, 499 or 529 as a GatewayError. `res` sends a 100 when the client waits for it.
  * `guard` takes memory for what arrives, and ends a body that comes too slowly.
  */
-export async function readBody(
+export function readBody(
   req: IncomingMessage,
   res: ServerResponse,
   { body = 'json', bodyLimit, maxValues, codec }: BodyRules,
   guard: BodyGuard,
 ): Promise<Body> {
-  const type = typeof body === 'string' ? typeOf(req, [body]) : typeOf(req, body)
-  if (type === 'none') return { value: undefined }
-  const declared = checkHeaders(req, bodyLimit)
-  // A form is held once: it is not parsed, and its files are sent in the pieces in which they came.
-  if (type === 'multipart') guard.copies = 1
-  if (declared !== undefined) guard.expect(declared)
-  if (/^100-continue$/i.test(req.headers.expect ?? '')) res.writeContinue()
-  if (type === 'json') return await readJson(req, bodyLimit, guard, declared, codec.parse, maxValues)
-  if (type === 'raw') return { value: await readBytes(req, bodyLimit, guard, declared) }
-  const form = await readForm(req, bodyLimit, guard)
-  return { value: form, release: () => release(form, guard) }
+  try {
+    const type = typeof body === 'string' ? checked(req, body) : checked(req, ...body)
+    if (type === 'none') return Promise.resolve({ value: undefined })
+    const declared = checkHeaders(req, bodyLimit)
+    // A form is held once: it is not parsed, and its files are sent in the pieces in which they came.
+    if (type === 'multipart') guard.copies = 1
+    if (declared !== undefined) guard.expect(declared)
+    if (/^100-continue$/i.test(req.headers.expect ?? '')) res.writeContinue()
+    if (type === 'json') return readJson(req, bodyLimit, guard, declared, codec.parse, maxValues)
+    if (type === 'raw') return readBytes(req, bodyLimit, guard, declared).then(value => ({ value }))
+    return readForm(req, bodyLimit, guard).then(form => ({ value: form, release: () => release(form, guard) }))
+  } catch (thrown) {
+    return Promise.reject(thrown)
+  }
 }
 
 function release(form: { release(): void }, guard: BodyGuard): void {
@@ -47,7 +50,7 @@ const OTHER_CHARSET = /charset=(?!"?utf-8)/i
 const FORM_TYPE = /^multipart\/form-data\s*(;.*)?$/i
 
 /** The first of the body types that the content type fits. Throws 415, which names those that are taken. */
-function typeOf({ headers }: IncomingMessage, taken: readonly BodyType[]): BodyType {
+function checked({ headers }: IncomingMessage, ...taken: readonly BodyType[]): BodyType {
   const given = headers['content-type'] ?? ''
   for (const type of taken) {
     if (type === 'json' && JSON_TYPE.test(given) && !OTHER_CHARSET.test(given)) return type

@@ -251,7 +251,8 @@ export class Listener {
     if (!res.socket) this.#pipelined.add(req.socket)
     const idHeader = endpoint.codec.idHeader?.(req.headers)
     const cors = this.#cors.headers(path, req)
-    const fixed = [...cors, ...(idHeader === undefined ? [] : [idHeader, ex.id])]
+    const fixed = cors.slice()
+    if (idHeader !== undefined) fixed.push(idHeader, ex.id)
     if (endpoint.operation) fixed.push('x-gateway-log-id', ex.logId)
     const sink = new HttpSink(req, res, ex.id, last, writeStall, fixed)
     const inFlight = this.#requests.enter(ex, signal, sink, guard)

@@ -110,10 +110,21 @@ function send(transport: Transport, ex: Exchange, target: Target, sent: Sent): P
   const call = (signed: SignedRequest) => {
     const { method, baseUrl, path, headers, body } = signed
     sent.mask = maskOfSent(signed, provider)
-    const patience = { timeouts, firstEventMs: firstEventMs(target.mapping, ex.streaming), remainingMs: remainingMs() }
+    const first = firstEventMs(target.mapping, ex.streaming)
     return transport.send({
-      ...{ method, baseUrl, path, headers, body, provider, signal, fresh, receipt: ex, tenant },
-      ...patience,
+      provider,
+      method,
+      baseUrl,
+      path,
+      headers,
+      body,
+      timeouts,
+      firstEventMs: first,
+      remainingMs: remainingMs(),
+      signal,
+      receipt: ex,
+      tenant,
+      fresh,
     })
   }
   const signed = sign(target, request, ex.id, bodyOf(request, ex.verbatim))
