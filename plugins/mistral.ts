@@ -1,5 +1,6 @@
 /**
- * Mistral's dialects of chat completions and embeddings, `mistral.chat` and `mistral.embeddings`
+ * Mistral's wires: its dialects of chat completions and embeddings, `mistral.chat` and `mistral.embeddings`, and
+ * `mistral.moderations` and `mistral.ocr`
  * (wire/mistral-cohere-jina-voyage.md sections A1 to A3 and A5).
  */
 import type { Plugin, Translator } from '../src/plugin.ts'
@@ -7,6 +8,8 @@ import { MistralDecoder } from './mistral/decode.ts'
 import { encode as encodeEmbeddings } from './mistral/embeddings.ts'
 import { encode } from './mistral/encode.ts'
 import { error } from './mistral/fault.ts'
+import { moderations } from './mistral/moderations.ts'
+import { ocr } from './mistral/ocr.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
 
 const chat: Translator<'chat'> = {
@@ -18,5 +21,5 @@ const chat: Translator<'chat'> = {
 }
 
 export const plugin = {
-  wires: [chat, openAiFormWire('mistral.embeddings', encodeEmbeddings, error)] as const,
+  wires: [chat, openAiFormWire('mistral.embeddings', encodeEmbeddings, error), moderations, ocr] as const,
 } satisfies Plugin

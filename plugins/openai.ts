@@ -1,7 +1,8 @@
-/** OpenAI's wires that most providers speak, each a little differently: `openai.chat` and `openai.embeddings`. */
+/** OpenAI's wires that most providers speak, each a little differently: `openai.chat`, `openai.embeddings`, `openai.moderations`. */
 import { type Plugin, type Translator, upstreamErrorFrom } from '../src/plugin.ts'
 import { encode as encodeEmbeddings } from './openai/embeddings.ts'
 import { encode } from './openai/encode.ts'
+import { moderations } from './openai/moderations.ts'
 import { ChatDecoder } from './shared/chat-completions/decoder.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
 
@@ -15,5 +16,5 @@ const chat: Translator<'chat'> = {
 }
 
 export const plugin = {
-  wires: [chat, openAiFormWire('openai.embeddings', encodeEmbeddings)] as const,
+  wires: [chat, openAiFormWire('openai.embeddings', encodeEmbeddings), moderations] as const,
 } satisfies Plugin

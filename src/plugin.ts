@@ -51,5 +51,14 @@ export {
   toolArguments,
   turnOf,
 } from './core/wire.ts'
+export type { Decided, Decision, DecisionRequest, Question } from './operations/decisions/request.ts'
 export type { EmbeddingRequest, Embeddings } from './operations/embeddings/request.ts'
+export {
+  isParts,
+  type ModerationPart,
+  type ModerationRequest,
+  type ModerationResult,
+  resultsWanted,
+} from './operations/moderations/request.ts'
+export { isAnnotated, type OcrRequest, type Read } from './operations/ocr/request.ts'
 export type { Reranked, RerankRequest } from './operations/rerank/request.ts'

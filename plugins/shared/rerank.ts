@@ -3,16 +3,14 @@ import {
   type Decoder,
   type Event,
   errors,
-  guessStatus,
   isObject,
   type Reranked,
   type RerankRequest,
-  readFault,
   type Target,
   type Translator,
-  upstreamError,
   upstreamErrorFrom,
 } from '../../src/plugin.ts'
+import { refusalIn } from './refusal.ts'
 import { parsed, WholeDecoder } from './whole.ts'
 
 /** What a wire finds in an answer: its list, and what it counted; `score` is the name of the field that holds one. */
@@ -42,20 +40,13 @@ const decoder = (
   new WholeDecoder(frame => {
     const answer = parsed(frame)
     const { list, usage } = read(answer, documents.length)
-    if (!Array.isArray(list)) throw refusal(answer, target)
+    if (!Array.isArray(list)) throw refusalIn(answer, 'list of results', target)
     const value: Reranked = { results: resultsIn(list, documents.length) }
     return [
       { type: 'usage', usage },
       { type: 'result', value },
     ]
   })
-
-/** An error in place of an answer (E5). */
-function refusal(answer: unknown, target: Target) {
-  const fault = readFault(answer)
-  if (!fault) return errors.invalidAnswer('it holds no list of results')
-  return upstreamError(guessStatus(fault), fault, target.credential?.secret)
-}
 
 /** Throws for an index that is none of a document's or stands twice, and for a score that is no number. */
 function resultsIn(list: readonly unknown[], documents: number): Reranked['results'] {

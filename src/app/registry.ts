@@ -13,6 +13,7 @@ import { plugin as jina } from '../../plugins/jina.ts'
 import { plugin as mistral } from '../../plugins/mistral.ts'
 import { plugin as openai } from '../../plugins/openai.ts'
 import { plugin as openaiResponses } from '../../plugins/openai-responses.ts'
+import { plugin as typesafe } from '../../plugins/typesafe.ts'
 import { plugin as voyage } from '../../plugins/voyage.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import type { FilterFactory } from '../core/filter.ts'
@@ -32,6 +33,7 @@ const OWN_PLUGINS: Record<string, Plugin> = {
   'openai-responses': openaiResponses,
   voyage,
   jina,
+  typesafe,
 }
 /** A module may do something when it is loaded, but not for ever: nothing else is reloaded meanwhile. */
 const LOAD_MS = 5_000

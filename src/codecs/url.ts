@@ -30,6 +30,16 @@ export function assertImageUrl(url: string, param: string): void {
   if (url.length > MAX_URL || !isPublic(url)) throw errors.urlNotAllowed(param)
 }
 
+/** Throws unless `url` is base64 data, or https to a public host without credentials: a provider fetches it. */
+export function assertDocumentUrl(url: string, param: string): void {
+  if (/^data:/i.test(url)) {
+    assertDataHead(url, param)
+    if (/^data:[a-z0-9.+/-]*(?:;[^;,]+)*;base64,[a-z0-9+/_-]/i.test(url.slice(0, MAX_LOOK))) return
+    throw errors.invalidParameters(`${param}: must be a base64 data URL of a document or an image`, param)
+  }
+  if (url.length > MAX_URL || !/^https:/i.test(url) || !isPublic(url)) throw errors.urlNotAllowed(param)
+}
+
 function isPublic(text: string): boolean {
   if (!URL.canParse(text)) return false
   const { protocol, username, password, hostname } = new URL(text)

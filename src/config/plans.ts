@@ -19,7 +19,7 @@ const plan = s.object({
   weekly_premium: usd,
   /** A model is premium from either of these prices on, USD per million tokens. */
   premium_from: s.default(s.object({ prompt: s.default(usd, '5'), completion: s.default(usd, '15') }), {}),
-  endpoints: s.default(s.array(text), ['chat', 'messages', 'responses', 'ai-sdk', 'systemone', 'search']),
+  endpoints: s.default(s.array(text), ['chat', 'messages', 'responses', 'ai-sdk', 'moderations', 'search']),
   service_tiers: s.default(s.array(text), ['auto', 'default', 'flex']),
   routing: s.default(s.array(text), ['auto', 'price']),
 })

@@ -6,7 +6,22 @@ import { health } from './health.ts'
 import { key } from './key.ts'
 import { messages } from './messages.ts'
 import { models } from './models.ts'
+import { moderations } from './moderations.ts'
+import { ocr } from './ocr.ts'
 import { rerank } from './rerank.ts'
 import { sessions } from './sessions.ts'
+import { systemone } from './systemone.ts'
 
-export const endpoints: readonly Endpoint[] = [health, models, key, sessions, chat, messages, embeddings, ...rerank]
+export const endpoints: readonly Endpoint[] = [
+  health,
+  models,
+  key,
+  sessions,
+  chat,
+  messages,
+  embeddings,
+  moderations,
+  ocr,
+  ...rerank,
+  systemone,
+]

@@ -3,7 +3,17 @@
 import type { Operation } from '../core/operation.ts'
 import type { Op } from '../core/ops.ts'
 import { chat } from './chat/index.ts'
+import { decisions } from './decisions/index.ts'
 import { embeddings } from './embeddings/index.ts'
+import { moderations } from './moderations/index.ts'
+import { ocr } from './ocr/index.ts'
 import { rerank } from './rerank/index.ts'
 
-export const operations: { readonly [O in Op]: Operation<O> } = { chat, embeddings, rerank }
+export const operations: { readonly [O in Op]: Operation<O> } = {
+  chat,
+  embeddings,
+  moderations,
+  ocr,
+  rerank,
+  decisions,
+}

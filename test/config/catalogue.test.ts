@@ -32,6 +32,7 @@ const UNPRICED: Readonly<Record<string, string>> = {
   'ollama-cloud/glm-5.2': 'a subscription',
   'ollama-cloud/gpt-oss-120b': 'a subscription',
   'perplexity/sonar-deep-research': 'citation tokens are billed too, which no price key holds',
+  'typesafe/jev-1.13.0': 'no source names a price',
   'voyage/rerank-2.5': 'no source names a price',
 }
 
@@ -94,7 +95,9 @@ t.test('every model is offered, and every offer has a wire for what the model is
     lone.map(model => model.id),
     [],
   )
-  const mute = offers.filter(({ wires, model }) => !model.operations!.some(op => new Map<string, unknown>(wires).has(op)))
+  const mute = offers.filter(
+    ({ wires, model }) => !model.operations!.some(op => new Map<string, unknown>(wires).has(op)),
+  )
   t.strictSame(mute.map(nameOf), [])
 })
 

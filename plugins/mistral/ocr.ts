@@ -1,0 +1,40 @@
+/** Mistral's OCR wire, `mistral.ocr` (wire/mistral-cohere-jina-voyage.md section A4), whose form clients speak too. */
+import {
+  isAnnotated,
+  isObject,
+  type Json,
+  type OcrRequest,
+  type Read,
+  type Target,
+  type Translator,
+} from '../../src/plugin.ts'
+import { refusalIn } from '../shared/refusal.ts'
+import { parsed, WholeDecoder } from '../shared/whole.ts'
+import { error } from './fault.ts'
+
+export const ocr: Translator<'ocr'> = {
+  op: 'ocr',
+  wire: 'mistral.ocr',
+  encode: (request, { mapping }) => ({ path: '/ocr', body: { ...request, model: mapping.externalId } }),
+  decoder: (_mode, target, input) => new WholeDecoder(frame => read(parsed(frame), target, input!)),
+  error,
+}
+
+/** What the provider adds is passed on. */
+function read(answer: unknown, target: Target, input: Readonly<OcrRequest>): ReturnType<WholeDecoder['frame']> {
+  const pages = isObject(answer) ? answer.pages : undefined
+  if (!Array.isArray(pages)) throw refusalIn(answer, 'list of pages', target)
+  const { usage_info, document_annotation } = answer as Json
+  const { pages_processed: processed, doc_size_bytes: size } = isObject(usage_info) ? usage_info : {}
+  const count = typeof processed === 'number' && processed > 0 ? processed : pages.length
+  const value: Read = {
+    ...(answer as Json),
+    pages,
+    document_annotation: document_annotation ?? null,
+    usage_info: { pages_processed: count, doc_size_bytes: typeof size === 'number' ? size : null },
+  }
+  return [
+    { type: 'usage', usage: { [isAnnotated(input) ? 'ocr_page_annotated' : 'ocr_page']: count } },
+    { type: 'result', value },
+  ]
+}

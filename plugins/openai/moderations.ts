@@ -1,0 +1,29 @@
+/** OpenAI's moderation wire, `openai.moderations` (wire/openai.md section 7). */
+import {
+  type Json,
+  type ModerationRequest,
+  type ModerationResult,
+  type Target,
+  upstreamErrorFrom,
+  type WireRequest,
+} from '../../src/plugin.ts'
+import { isFlag, isScore, isTypes, membersOf, moderationWire } from '../shared/moderations.ts'
+
+const encode = ({ input }: Readonly<ModerationRequest>, { mapping }: Target): WireRequest => ({
+  path: '/moderations',
+  body: { model: mapping.externalId, input },
+})
+
+function read({ flagged, categories, category_scores, category_applied_input_types }: Json): ModerationResult {
+  const found = membersOf(categories, isFlag)
+  return {
+    flagged: typeof flagged === 'boolean' ? flagged : Object.values(found).includes(true),
+    categories: found,
+    category_scores: membersOf(category_scores, isScore),
+    category_applied_input_types: membersOf(category_applied_input_types, isTypes),
+  }
+}
+
+export const moderations = moderationWire('openai.moderations', encode, read, (status, body, target) =>
+  upstreamErrorFrom(status, body, target.credential?.secret),
+)

@@ -1,0 +1,56 @@
+/** What the moderation wires have in common: a result for each text, or one for all parts (media.md section 6). */
+import {
+  errors,
+  isObject,
+  type Json,
+  type ModerationRequest,
+  type ModerationResult,
+  resultsWanted,
+  type Target,
+  type Translator,
+} from '../../src/plugin.ts'
+import { refusalIn } from './refusal.ts'
+import { parsed, WholeDecoder } from './whole.ts'
+
+/** A wire that asks in its own way; `read` makes a result of each entry of `results`. */
+export const moderationWire = (
+  wire: string,
+  encode: Translator<'moderations'>['encode'],
+  read: (entry: Json) => ModerationResult,
+  error: Translator<'moderations'>['error'],
+): Translator<'moderations'> => ({
+  op: 'moderations',
+  wire,
+  encode,
+  decoder: (_mode, target, input) => decoder(read, target, input!),
+  error,
+})
+
+const decoder = (read: (entry: Json) => ModerationResult, target: Target, input: Readonly<ModerationRequest>) =>
+  new WholeDecoder(frame => {
+    const answer = parsed(frame)
+    const list = isObject(answer) ? answer.results : undefined
+    if (!Array.isArray(list)) throw refusalIn(answer, 'list of results', target)
+    const wanted = resultsWanted(input)
+    if (list.length !== wanted) throw errors.invalidAnswer(`it holds ${list.length} results for ${wanted} inputs`)
+    const results = list.map(entry => {
+      if (!isObject(entry)) throw errors.invalidAnswer('a result is no object')
+      return read(entry)
+    })
+    const { usage } = answer as Json
+    const tokens = isObject(usage) ? usage.prompt_tokens : undefined
+    return [
+      { type: 'usage', usage: { request: 1, ...(typeof tokens === 'number' && { prompt: tokens }) } },
+      { type: 'result', value: { results } },
+    ]
+  })
+
+/** The members of `value` that are of this type, by name. */
+export function membersOf<T>(value: unknown, is: (member: unknown) => member is T): Record<string, T> {
+  const members = isObject(value) ? Object.entries(value) : []
+  return Object.fromEntries(members.filter((entry): entry is [string, T] => is(entry[1])))
+}
+export const isFlag = (value: unknown): value is boolean => typeof value === 'boolean'
+export const isScore = (value: unknown): value is number => typeof value === 'number' && Number.isFinite(value)
+export const isTypes = (value: unknown): value is readonly string[] =>
+  Array.isArray(value) && value.every(type => typeof type === 'string')

@@ -1,0 +1,95 @@
+/** The wire of typed decisions, `typesafe.decisions` (media.md section 9). */
+import {
+  type Decided,
+  type Decision,
+  type DecisionRequest,
+  errors,
+  isObject,
+  type Json,
+  type Plugin,
+  type Question,
+  type Target,
+  type Translator,
+  upstreamErrorFrom,
+} from '../src/plugin.ts'
+import { refusalIn } from './shared/refusal.ts'
+import { parsed, WholeDecoder } from './shared/whole.ts'
+
+const decisions: Translator<'decisions'> = {
+  op: 'decisions',
+  wire: 'typesafe.decisions',
+  encode: ({ state, questions }, { mapping }) => ({
+    path: '/systemone',
+    body: { model: mapping.externalId, state, questions },
+  }),
+  decoder: (_mode, target, input) => new WholeDecoder(frame => read(parsed(frame), target, input!)),
+  error: (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret),
+}
+
+function read(
+  answer: unknown,
+  target: Target,
+  { questions }: Readonly<DecisionRequest>,
+): ReturnType<WholeDecoder['frame']> {
+  const given = isObject(answer) ? answer.answers : undefined
+  if (!isObject(given)) throw refusalIn(answer, 'answers', target)
+  const { usage } = answer as Json
+  const { input_tokens: prompt, output_tokens: output } = isObject(usage) ? usage : {}
+  const answers = Object.entries(questions).map(([key, question]) => {
+    const one = Object.hasOwn(given, key) ? given[key] : undefined
+    if (!isObject(one) || one.type !== question.type) throw wrong(key, `is no "${question.type}"`)
+    return [key, decisionOf(key, question, one)] as const
+  })
+  const value: Decided = {
+    answers: Object.fromEntries(answers),
+    outputTokens: typeof output === 'number' && output >= 0 ? output : 0,
+  }
+  return [
+    ...(typeof prompt === 'number' ? [{ type: 'usage' as const, usage: { prompt } }] : []),
+    { type: 'result', value },
+  ]
+}
+
+/** Throws for an answer that is not one to its question (media.md 14 row 16). */
+function decisionOf(key: string, question: Question, given: Json): Decision {
+  if (question.type === 'noul') return { type: 'noul', noul: share(key, 'noul', given.noul) }
+  if (question.type === 'choice') {
+    const { choice } = given
+    if (typeof choice !== 'string' || !Object.hasOwn(question.criteria, choice))
+      throw wrong(key, 'is none of the options')
+    const probabilities = sharesOf(key, given.probabilities, Object.keys(question.criteria))
+    return { type: 'choice', choice, probabilities, confidence: confidenceOf(key, given, probabilities[choice]) }
+  }
+  const { score, legend } = given
+  const levels = question.criteria.map((_, index) => String(index))
+  if (typeof score !== 'number' || !(score >= 0 && score <= levels.length - 1))
+    throw wrong(key, 'has no score of the levels')
+  const probabilities = sharesOf(key, given.probabilities, levels)
+  return {
+    type: 'score',
+    score,
+    legend: isObject(legend) ? legend : { ...question.criteria },
+    probabilities,
+    confidence: confidenceOf(key, given, probabilities[String(Math.round(score))]),
+  }
+}
+
+/** That of the chosen one where the provider tells none. */
+const confidenceOf = (key: string, { confidence }: Json, chosen: number | undefined): number =>
+  confidence === undefined || confidence === null ? (chosen ?? 1) : share(key, 'confidence', confidence)
+
+function sharesOf(key: string, given: unknown, names: readonly string[]): Record<string, number> {
+  const shares = Object.entries(isObject(given) ? given : {})
+  const strange = shares.find(([name]) => !names.includes(name))
+  if (strange) throw wrong(key, 'has a probability of something that was no option')
+  return Object.fromEntries(shares.map(([name, value]) => [name, share(key, 'probability', value)]))
+}
+
+function share(key: string, what: string, value: unknown): number {
+  if (typeof value === 'number' && value >= 0 && value <= 1) return value
+  throw wrong(key, `has a ${what} that is not from 0 to 1`)
+}
+
+const wrong = (key: string, why: string) => errors.invalidAnswer(`the answer to "${key}" ${why}`)
+
+export const plugin = { wires: [decisions] as const } satisfies Plugin

@@ -1,0 +1,58 @@
+/** Client wire of `POST /v1/moderations` (media.md section 6). */
+import type { Codec } from '../core/codec.ts'
+import { errorBody } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
+import {
+  categories,
+  isParts,
+  type Moderated,
+  type ModerationRequest,
+  type ModerationResult,
+  moderationBody,
+} from '../operations/moderations/request.ts'
+import { answerIdOf, answerModelOf } from './accounting.ts'
+import { assertImageUrl } from './url.ts'
+import { validator } from './validate.ts'
+import { WholeEncoder } from './whole.ts'
+
+const DEFAULT_MODEL = 'omni-moderation-latest'
+const validate = validator(moderationBody)
+
+export const moderations = {
+  wire: 'openai.moderations',
+  decode(body): ModerationRequest {
+    const { model, input } = validate(body)
+    if (isParts(input)) {
+      for (const [index, part] of input.entries()) {
+        if (part.type === 'image_url') assertImageUrl(part.image_url.url, `input[${index}].image_url.url`)
+      }
+    }
+    return { model: model ?? DEFAULT_MODEL, input }
+  },
+  encoder: ex => new WholeEncoder<Moderated>(ex, written),
+  error: errorBody,
+  prepare: validate.prepare,
+} satisfies Codec<'moderations'>
+
+const written = ({ results }: Moderated, ex: Exchange): object => ({
+  id: `modr-${answerIdOf(ex)}`,
+  model: answerModelOf(ex),
+  results: results.map(whole),
+})
+
+/** With every category, scores from 0 to 1, and what the provider has besides (media.md 14 row 17). */
+function whole(result: ModerationResult): ModerationResult {
+  const each = <T>(given: Readonly<Record<string, T>>, missing: T): Record<string, T> => ({
+    ...Object.fromEntries(categories.map(category => [category, missing])),
+    ...given,
+  })
+  const scores = Object.entries(result.category_scores).map(([category, score]) => [category, clamped(score)] as const)
+  return {
+    flagged: result.flagged,
+    categories: each(result.categories, false),
+    category_scores: each(Object.fromEntries(scores), 0),
+    category_applied_input_types: each<readonly string[]>(result.category_applied_input_types, ['text']),
+  }
+}
+
+const clamped = (score: number): number => Math.min(1, Math.max(0, score))

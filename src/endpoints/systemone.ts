@@ -1,0 +1,15 @@
+/** `POST /v1/systemone`: typed decisions. */
+import { decisions as codec } from '../codecs/decisions.ts'
+import type { Endpoint } from '../core/endpoint.ts'
+import { decisions as operation } from '../operations/decisions/index.ts'
+
+export const systemone: Endpoint = {
+  name: 'systemone',
+  method: 'POST',
+  path: '/v1/systemone',
+  chain: 'inference',
+  operation,
+  codec,
+  serve: 'upstream',
+  bodyLimit: 4 * 1024 * 1024,
+}

@@ -1,0 +1,30 @@
+/** The simulated provider's decisions: the first option, the middle level, and yes as likely as not. */
+import type { Simulation } from '../../core/operation.ts'
+import type { DecisionRequest, Question } from './request.ts'
+
+export const demo: Readonly<Record<string, Simulation>> = {
+  '/systemone'({ json, body }) {
+    const { model, questions } = json as DecisionRequest
+    const answers = Object.entries(questions).map(([key, question]) => [key, decided(question)] as const)
+    const usage = { input_tokens: Math.ceil(body.length / 4), output_tokens: answers.length }
+    return { json: { model, answers: Object.fromEntries(answers), usage } }
+  },
+}
+
+function decided(question: Question): object {
+  switch (question.type) {
+    case 'noul':
+      return { type: 'noul', noul: 0.5 }
+    case 'choice': {
+      const options = Object.keys(question.criteria)
+      return { type: 'choice', choice: options[0], probabilities: evenly(options), confidence: 1 / options.length }
+    }
+    case 'score': {
+      const levels = question.criteria.map((_, index) => String(index))
+      return { type: 'score', score: (levels.length - 1) / 2, probabilities: evenly(levels) }
+    }
+  }
+}
+
+const evenly = (names: readonly string[]): Record<string, number> =>
+  Object.fromEntries(names.map(name => [name, 1 / names.length]))

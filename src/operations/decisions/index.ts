@@ -1,0 +1,13 @@
+/** Typed decisions: `POST /v1/systemone` (media.md section 9). */
+import type { Operation } from '../../core/operation.ts'
+import { demo } from './demo.ts'
+
+export const decisions: Operation<'decisions'> = {
+  name: 'decisions',
+  impliedBy: ({ output }) => output.includes('decision'),
+  isPriced: ({ rates }) => rates.prompt !== undefined,
+  requirements: [],
+  promptCharacters: ({ state, questions }) => JSON.stringify(state).length + JSON.stringify(questions).length,
+  tuning: {},
+  demo,
+}

@@ -1,0 +1,63 @@
+/** The canonical request and answer of `POST /v1/systemone`, typed decisions (media.md section 9). */
+import { type Infer, type Schema, s } from '../../core/schema.ts'
+
+/** Words, or what a caller's own program wrote. */
+const prose: Schema<string | object> = { json: { type: ['string', 'object', 'array'] } }
+
+const question = s.tagged(
+  s.open({
+    type: s.enum('noul'),
+    instructions: prose,
+    criteria: s.optional(s.nullable(s.open({ true: s.optional(prose), false: s.optional(prose) }))),
+  }),
+  s.open({ type: s.enum('choice'), instructions: prose, criteria: s.record(s.nullable(prose)) }),
+  s.open({
+    type: s.enum('score'),
+    instructions: prose,
+    criteria: s.array(prose, { minItems: 2, maxItems: 10 }),
+  }),
+)
+export type Question = Infer<typeof question>
+
+export const decisionBody = s.open({
+  model: s.string({ minLength: 1, maxLength: 256 }),
+  state: prose,
+  questions: s.record(question),
+})
+
+export interface DecisionRequest {
+  readonly model: string
+  readonly state: string | object
+  readonly questions: Readonly<Record<string, Question>>
+}
+
+export type Decision =
+  /** How likely yes is. */
+  | { readonly type: 'noul'; readonly noul: number }
+  | {
+      readonly type: 'choice'
+      readonly choice: string
+      readonly probabilities: Readonly<Record<string, number>>
+      readonly confidence: number
+    }
+  | {
+      readonly type: 'score'
+      /** May lie between two levels. */
+      readonly score: number
+      readonly legend: Readonly<Record<string, unknown>>
+      readonly probabilities: Readonly<Record<string, number>>
+      readonly confidence: number
+    }
+
+/** The value of a decisions `result`; `answers` in the order of the questions. */
+export interface Decided {
+  readonly answers: Readonly<Record<string, Decision>>
+  /** They cost nothing. */
+  readonly outputTokens: number
+}
+
+declare module '../../core/ops.ts' {
+  interface Ops {
+    decisions: DecisionRequest
+  }
+}

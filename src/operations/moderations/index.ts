@@ -1,0 +1,36 @@
+/** Moderations: `POST /v1/moderations` (media.md section 6). */
+import type { Operation, Requirement } from '../../core/operation.ts'
+import { demo } from './demo.ts'
+import { isParts, type ModerationRequest } from './request.ts'
+
+const requirements: readonly Requirement<ModerationRequest>[] = [
+  {
+    param: 'input',
+    what: 'image input',
+    needed: ({ input }) => isParts(input) && input.some(({ type }) => type === 'image_url'),
+    met: mapping => mapping.supports.has('vision'),
+  },
+]
+
+export const moderations: Operation<'moderations'> = {
+  name: 'moderations',
+  impliedBy: ({ output }) => output.includes('moderation'),
+  isPriced: ({ rates }) => rates.prompt !== undefined || rates.request !== undefined,
+  requirements,
+  promptCharacters({ input }) {
+    if (typeof input === 'string') return input.length
+    let sum = 0
+    for (const one of input) {
+      if (typeof one === 'string') sum += one.length
+      else if (one.type === 'text') sum += one.text.length
+    }
+    return sum
+  },
+  media({ input }) {
+    const images = isParts(input) ? input.filter(({ type }) => type === 'image_url').length : 0
+    return { images, audioTokens: 0, fileTokens: 0 }
+  },
+  extras: () => ({ request: 1 }),
+  tuning: {},
+  demo,
+}
