@@ -13,14 +13,21 @@ type Matches<T> = Map<string, Match<T>>
 
 interface Template<T> {
   readonly path: string
-  readonly pattern: RegExp
+  readonly read: Reader
   readonly matches: Matches<T>
 }
 
-const NO_PARAMS: Params = Object.freeze({})
-const EXPRESSION = /\{(\+?)([A-Za-z_]\w*)\}/g
+/** The parameters of a path, still encoded; undefined for one that does not fit. */
+type Reader = (path: string) => Record<string, string> | undefined
 
-/** `{id}` stands for one segment that is not empty, `{+id}` for one or more, slashes included. */
+const NO_PARAMS: Params = Object.freeze({})
+const SEGMENT = /^\{([A-Za-z_]\w*)\}$/
+const MANY = /^([^{}]*)\{\+([A-Za-z_]\w*)\}([^{}]*)$/
+
+/**
+ * `{id}` stands for one whole segment that is not empty, `{+id}` for any text, slashes included; a path with that has no
+ * other parameter.
+ */
 export class Router<T> {
   readonly #literal = new Map<string, Matches<T>>()
   readonly #templates: Template<T>[] = []
@@ -39,9 +46,9 @@ export class Router<T> {
     const literal = this.#literal.get(path)
     if (literal) return literal.get(method) ?? { allow: [...literal.keys()].sort() }
     const allow = new Set<string>()
-    for (const { pattern, matches } of this.#templates) {
-      const found = pattern.exec(path)
-      const params = found?.groups && decoded(found.groups)
+    for (const { read, matches } of this.#templates) {
+      const found = read(path)
+      const params = found && decoded(found)
       if (!params) continue
       const match = matches.get(method)
       if (match) return { value: match.value, params }
@@ -55,28 +62,43 @@ export class Router<T> {
     const known = isTemplate ? this.#templates.find(one => one.path === path)?.matches : this.#literal.get(path)
     if (known) return known
     const matches: Matches<T> = new Map()
-    if (isTemplate) this.#templates.push({ path, pattern: patternOf(path), matches })
+    if (isTemplate) this.#templates.push({ path, read: readerOf(path), matches })
     else this.#literal.set(path, matches)
     return matches
   }
 }
 
-function patternOf(path: string): RegExp {
-  let pattern = ''
-  let at = 0
-  for (const { 0: whole, 1: many, 2: name, index } of path.matchAll(EXPRESSION)) {
-    pattern += `${escaped(path.slice(at, index))}(?<${name}>${many ? '.+' : '[^/]+'})`
-    at = index + whole.length
+function readerOf(template: string): Reader {
+  const [, before, name, behind] = MANY.exec(template) ?? []
+  if (name === undefined) return segmentsOf(template)
+  return path => {
+    const end = path.length - behind!.length
+    if (end <= before!.length || !path.startsWith(before!) || !path.endsWith(behind!)) return undefined
+    return { [name]: path.slice(before!.length, end) }
   }
-  return new RegExp(`^${pattern}${escaped(path.slice(at))}$`)
 }
 
-const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')
+function segmentsOf(template: string): Reader {
+  const expected = template.split('/').map(segment => ({ segment, name: SEGMENT.exec(segment)?.[1] }))
+  const odd = expected.find(({ segment, name }) => name === undefined && segment.includes('{'))
+  if (odd) throw new Error(`${template}: a parameter is a whole segment, or the only one of its path as {+name}`)
+  return path => {
+    const segments = path.split('/')
+    if (segments.length !== expected.length) return undefined
+    const params: Record<string, string> = {}
+    for (const [index, { segment, name }] of expected.entries()) {
+      const given = segments[index]!
+      if (name === undefined ? given !== segment : given === '') return undefined
+      if (name !== undefined) params[name] = given
+    }
+    return params
+  }
+}
 
 /** Undefined for what is not percent-encoded UTF-8. */
-function decoded(groups: Readonly<Record<string, string>>): Params | undefined {
+function decoded(params: Readonly<Record<string, string>>): Params | undefined {
   try {
-    return Object.fromEntries(Object.entries(groups).map(([name, text]) => [name, decodeURIComponent(text)]))
+    return Object.fromEntries(Object.entries(params).map(([name, text]) => [name, decodeURIComponent(text)]))
   } catch {
     return undefined
   }

@@ -42,5 +42,6 @@ t.test('a path with other methods names them, and one with none is unknown', asy
     t.equal(router.match('GET', path), undefined, path)
   }
   t.equal(router.match('GET', '/v1/videos/%ff'), undefined, 'what is not percent-encoded UTF-8')
+  t.throws(() => router.add('GET', '/v1/x{id}', 'half a segment'), { message: /a parameter is a whole segment/ })
   t.throws(() => router.add('GET', '/v1/videos/{id}', 'again'), { message: 'two endpoints are at GET /v1/videos/{id}' })
 })
