@@ -37,9 +37,12 @@ t.test('the raw client sends pieces as given and reports answers and the way the
   t.equal(heard, 'end')
   t.match(await raw(port, 'reset'), { status: 0, closed: 'reset' })
   t.match(await raw(port, 'silence', { timeoutMs: 30 }), { closed: null })
-  const kept = await raw(port, socket => socket.write('keep'), { responses: 1 })
-  t.match(kept, { status: 200, headers: { a: '1, 2' }, body: 'ok', complete: true, closed: null })
-  t.ok(kept.ms < 1500, 'it stops at the answer, not at the deadline')
+  const kept = await raw(port, socket => socket.write('keep'), { responses: 1, timeoutMs: 2 ** 31 - 1 })
+  t.match(
+    kept,
+    { status: 200, headers: { a: '1, 2' }, body: 'ok', complete: true, closed: null },
+    'not at the deadline',
+  )
   await t.rejects(raw(await closedPort(), 'x'), /ECONNREFUSED/)
 
   for (const [text, ended, complete] of [
@@ -73,7 +76,6 @@ t.test('the stream reader parses across chunks and tells how a stream ended', as
     after: 1,
     broken: false,
   })
-  t.equal(whole.times.length, 2)
   const cut = await read(['data: {"t":"a"}\n\n'], { fault: 'fin', afterChunks: 1 })
   t.match(cut, { data: [{ t: 'a' }], terminator: null, broken: true })
   await t.rejects(read(['data: {broken\n\n']), SyntaxError)

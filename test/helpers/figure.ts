@@ -15,6 +15,17 @@ interface Assert {
   ok(holds: boolean, message: string): unknown
 }
 
+/** Whether times are asserted: only at night, because a machine with other work is slow at everything. */
+export const judged = process.env.NIGHTLY_FIGURES !== undefined
+/** How often a time is measured: the least of several is the gateway's, the others are the machine's. */
+export const TIMINGS = judged ? 8 : 1
+
+/** A figure that depends on the speed of the machine: asserted in the nightly run, in `npm test` a comment. */
+export function timing(t: Assert & { comment(text: string): unknown }, given: Figure): void {
+  if (judged) figure(t, given)
+  else t.comment(`${given.id} ${given.what}: ${Number(given.value.toPrecision(4))} ${given.unit}`)
+}
+
 /** Asserts the bound, if there is one; NIGHTLY_FIGURES names the file that collects figures, one JSON object a line. */
 export function figure(t: Assert, { value, ...given }: Figure): void {
   const { id, what, unit, atMost = Number.POSITIVE_INFINITY, atLeast = Number.NEGATIVE_INFINITY } = given

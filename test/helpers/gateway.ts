@@ -74,7 +74,7 @@ interface Ready {
 }
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
-const readyTimeoutMs = 20_000
+const readyTimeoutMs = 60_000
 /** The provider credential of manifests that name none. */
 export const upstreamSecret = 'sk-upstream-canary'
 

@@ -29,7 +29,7 @@ export interface RawResult extends RawResponse {
 export type RawInput = string | Buffer | (string | Buffer | { pauseMs: number })[] | ((socket: Socket) => unknown)
 
 export interface RawOptions {
-  /** When reading stops at the latest; 2000. */
+  /** When reading stops at the latest; 30,000, more than an answer takes on a busy machine. */
   timeoutMs?: number
   /** Stop after so many complete answers, interim ones not counted. */
   responses?: number
@@ -39,7 +39,7 @@ const none: RawResponse = { statusLine: '', status: 0, headers: {}, body: '', co
 
 /** Connects, writes, and reads until the peer closes, the wanted answers are there or time runs out. */
 export async function raw(port: number, input: RawInput, options: RawOptions = {}): Promise<RawResult> {
-  const { timeoutMs = 2000, responses: wanted = Number.POSITIVE_INFINITY } = options
+  const { timeoutMs = 30_000, responses: wanted = Number.POSITIVE_INFINITY } = options
   const start = performance.now()
   const socket = connect(port, '127.0.0.1')
   const chunks: Buffer[] = []

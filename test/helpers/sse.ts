@@ -26,8 +26,6 @@ export interface StreamRead<T> {
   data: T[]
   /** The `event:` name of each payload; undefined where it has none. */
   names: (string | undefined)[]
-  /** Milliseconds on the monotonic clock at which each payload was whole. */
-  times: number[]
   comments: string[]
   /** `data: [DONE]`, or a `message_stop` event; null when the stream ended without either. */
   terminator: '[DONE]' | 'message_stop' | null
@@ -43,7 +41,6 @@ export async function readEvents<T = ChatChunk>(response: Response): Promise<Str
   const read: StreamRead<T> = {
     data: [],
     names: [],
-    times: [],
     comments: [],
     terminator: null,
     after: 0,
@@ -60,7 +57,6 @@ export async function readEvents<T = ChatChunk>(response: Response): Promise<Str
       }
       read.data.push(JSON.parse(event.data) as T)
       read.names.push(event.event)
-      read.times.push(performance.now())
       if (event.event === 'message_stop') read.terminator = 'message_stop'
     },
   })

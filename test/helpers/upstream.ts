@@ -158,7 +158,7 @@ export async function startUpstream(t: Scope, options: { key?: string | string[]
     await child.kill('SIGTERM')
     await rm(dir, { recursive: true })
   })
-  const { port } = JSON.parse(await child.firstLine(1, 10_000)) as { port: number }
+  const { port } = JSON.parse(await child.firstLine(1, 60_000)) as { port: number }
   const origin = `http://127.0.0.1:${port}`
 
   async function control(method: string, path: string, query: Record<string, unknown> = {}, body?: unknown) {

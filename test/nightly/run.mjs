@@ -25,6 +25,19 @@ const long = {
   'test/e2e/timeouts.test.ts': {},
   'test/e2e/shutdown.test.ts': {},
   'test/e2e/routing.test.ts': { OUTAGE_REQUESTS: '5000' },
+  // What these measure in seconds is asserted here alone.
+  'test/bench/counts.test.ts': {},
+  'test/e2e/edge.test.ts': {},
+  'test/e2e/hostile.test.ts': {},
+  'test/e2e/nodes.test.ts': {},
+  'test/e2e/overload.test.ts': {},
+  'test/e2e/reconfigure.test.ts': {},
+  'test/e2e/reload.test.ts': {},
+  'test/e2e/scale.test.ts': {},
+  'test/e2e/storage.test.ts': {},
+  'test/e2e/stream-faults.test.ts': {},
+  'test/e2e/upstream-faults.test.ts': {},
+  'test/e2e/workers.test.ts': {},
 }
 const own = readdirSync(join(root, 'test/nightly'))
   .filter(name => name.endsWith('.nightly.ts'))

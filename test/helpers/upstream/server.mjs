@@ -172,7 +172,7 @@ const controls = {
     const prefix = query.get('prefix')
     const count = name => Number(query.get(name) ?? 0)
     const wanted = { requests: count('requests'), ended: count('ended'), chunks: count('chunks') }
-    const limit = AbortSignal.timeout(count('timeoutMs') || 5000)
+    const limit = AbortSignal.timeout(count('timeoutMs') || 30_000)
     await record.reached(prefix, wanted, AbortSignal.any([signal, limit])).catch(() => {
       if (limit.aborted) throw new Error(`not reached in time: ${JSON.stringify({ prefix, ...wanted })}`)
     })
