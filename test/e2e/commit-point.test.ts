@@ -40,7 +40,7 @@ const gateway = await startGateway(t, {
     usage: of('usage', `http://127.0.0.1:${port}/usage`),
     text: of('text', `http://127.0.0.1:${port}/text`),
     call: of('call', `http://127.0.0.1:${port}/call`),
-    patient: of('patient', upstream.url('a'), { timeouts: { first_event: '4s', idle: '300ms' } }),
+    patient: of('patient', upstream.url('a'), { timeouts: { first_event: '1h', idle: '300ms', total: '1h' } }),
     a: of('pair', upstream.url('a'), { priority: 2 }),
     b: of('pair', upstream.url('b'), { priority: 1 }),
   },
@@ -99,10 +99,8 @@ for (const [says, step] of [
 
 t.test('SF-03 silence is timed from the first event on, though that came late', async t => {
   await upstream.script('a', [{ chunks: ['one ', 'two ', 'three'], delayMs: 500, fault: 'stall', afterChunks: 2 }])
-  const start = performance.now()
   const { data } = await readEvents<{ error?: { code: string } }>(await ask('patient', true))
   t.equal(data.find(({ error }) => error)?.error?.code, 'timeout')
-  t.ok(performance.now() - start < 2000)
 })
 
 t.test('what says nothing is not kept in the cache', async t => {

@@ -1,6 +1,7 @@
 /** What the public listener refuses before anything runs: bodies that are no requests, and abuse of HTTP itself. */
 import t, { type Test } from 'tap'
 import { groupsOf, openBooks } from '../helpers/books.ts'
+import { TIMINGS, timing } from '../helpers/figure.ts'
 import { startGateway } from '../helpers/gateway.ts'
 import { isErrorBody, metric } from '../helpers/invariants.ts'
 import { type RawInput, type RawResult, raw } from '../helpers/raw.ts'
@@ -9,16 +10,13 @@ import { startUpstream } from '../helpers/upstream.ts'
 /** Of `POST /v1/chat/completions`, in bytes. */
 const BODY_LIMIT = 32 * 1024 * 1024
 const MAX_DEPTH = 128
-const MAX_LAG_SECONDS = 0.05
-/** A stall of the machine strikes now and then; one that a body causes strikes every time. */
-const TRIES = 5
+const MAX_LAG_MS = 50
 
 const upstream = await startUpstream(t)
 const gateway = await startGateway(t, {
   providers: {
     a: {
       base_url: upstream.url('a'),
-      timeouts: { connect: '500ms', first_event: '500ms', idle: '500ms', total: '3s' },
     },
   },
 })
@@ -36,8 +34,7 @@ const chat = (...framing: string[]) =>
 const lengthOf = (body: string | Buffer) => `Content-Length: ${Buffer.byteLength(body)}`
 const post = (body: string) => send([chat(lengthOf(body)), body], 1)
 const chunk = (body: string | Buffer) => [`${Buffer.byteLength(body).toString(16)}\r\n`, body, '\r\n']
-const send = (input: RawInput, responses?: number) =>
-  raw(gateway.port, input, { timeoutMs: 5000, ...(responses && { responses }) })
+const send = (input: RawInput, responses?: number) => raw(gateway.port, input, responses ? { responses } : {})
 
 /** Calls to providers, for each of which money is reserved. */
 const attempts = async () => metric(await gateway.metrics(), 'gateway_attempts_total')
@@ -85,13 +82,15 @@ group('MF-02, MF-03 a body that nests too deep is refused by its shape, at no co
   for (const [place, nested] of Object.entries(places)) {
     for (const levels of [MAX_DEPTH + 1, 1001, 10_001, 1_000_001]) {
       await t.test(`${levels} levels in ${place}`, async t => {
-        let lag = Number.POSITIVE_INFINITY
-        for (let tries = 0; tries < TRIES && lag >= MAX_LAG_SECONDS; tries++) {
+        let value = Number.POSITIVE_INFINITY
+        for (let tries = 0; tries < TIMINGS; tries++) {
           await gateway.metrics()
           checkRefusal(t, await post(nested(levels)), [400], ['too_deep'])
-          lag = metric(await gateway.metrics(), 'gateway_event_loop_lag_seconds', { quantile: '1' })!
+          const lag = metric(await gateway.metrics(), 'gateway_event_loop_lag_seconds', { quantile: '1' })!
+          value = Math.min(value, 1000 * lag)
         }
-        t.ok(lag < MAX_LAG_SECONDS, `the event loop was late by ${Math.round(lag * 1000)} ms`)
+        const what = `others wait for ${levels} levels in ${place}`
+        timing(t, { id: 'MF-02', what, value, unit: 'ms', atMost: MAX_LAG_MS })
       })
     }
   }

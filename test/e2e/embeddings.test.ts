@@ -18,8 +18,6 @@ interface Answer {
 }
 
 const shipped = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
-/** Answers come at most so slowly; an attempt that hangs shall not hold the tests up. */
-const timeouts = { connect: '500ms', first_event: '2s', idle: '2s', total: '5s' }
 
 const upstream = await startUpstream(t, { key: upstreamSecret })
 const below = (prefix: string, path: string) => upstream.url(prefix).replace(/\/v1$/, path)
@@ -46,7 +44,7 @@ const failures: Step[] = [
   { body: { object: 'list', data: [], model: 'x', usage: null } },
 ]
 const failing = [...failures.map((_, index) => `bad${index}`), 'blaming'].map(id => {
-  return [id, { base_url: upstream.url(id), wires, timeouts, priority: 2, models: [offer(id)] }] as const
+  return [id, { base_url: upstream.url(id), wires, priority: 2, models: [offer(id)] }] as const
 })
 const gateway = await startGateway(t, {
   providers: {
@@ -54,7 +52,6 @@ const gateway = await startGateway(t, {
     first: {
       base_url: upstream.url('first'),
       wires,
-      timeouts,
       priority: 2,
       models: [
         offer('vector', { pricing: { prompt: '0.02' } }),
@@ -66,10 +63,9 @@ const gateway = await startGateway(t, {
     second: {
       base_url: below('second', '/v2'),
       wires: { embeddings: 'cohere.embeddings' },
-      timeouts,
       models: failing.map(([id]) => offer(id)),
     },
-    lost: { base_url: upstream.url('lost'), wires, timeouts, models: [offer('lost')] },
+    lost: { base_url: upstream.url('lost'), wires, models: [offer('lost')] },
     wide: { base_url: upstream.url('wide'), wires, models: [offer('long')] },
     google: {
       base_url: below('google', '/v1beta'),

@@ -103,12 +103,18 @@ const usd = (nano: number) => String(nano / 1000)
 /** Every case has a model and two providers of its own, so that none has a past with another. */
 const idOf = (group: string, index: number) => `${group}${index}`
 const providers: Record<string, Tree> = {}
-function offer(id: string, down: { a?: boolean; b?: boolean }): void {
+const NEVER = '1h'
+const patient = { connect: NEVER, first_event: NEVER, idle: NEVER, total: NEVER }
+const hasty = { ...patient, first_event: '1s', idle: '1s' }
+const isSilent = ({ fault }: Step) => fault === 'stall' || fault === 'flood103'
+function offer(id: string, steps: { a?: Step | typeof refused; b?: Step | typeof refused }): void {
   for (const side of ['a', 'b'] as const) {
+    const step = steps[side] ?? {}
     providers[`${side}-${id}`] = {
-      base_url: down[side] ? nobody : upstream.url(`${side}-${id}`),
+      base_url: step === refused ? nobody : upstream.url(`${side}-${id}`),
       priority: side === 'a' ? 100 : 1,
-      timeouts: { connect: '1s', first_event: '400ms', idle: '200ms' },
+      // Of a busy machine only who falls silent is given up.
+      timeouts: step !== refused && isSilent(step) ? hasty : patient,
       models: [
         {
           ...testMapping,
@@ -120,9 +126,9 @@ function offer(id: string, down: { a?: boolean; b?: boolean }): void {
     }
   }
 }
-failures.forEach(({ step }, index) => void offer(idOf('failure', index), { a: step === refused }))
-breaks.forEach((_, index) => void offer(idOf('break', index), {}))
-defeats.forEach(({ a, b }, index) => void offer(idOf('defeat', index), { a: a === refused, b: b === refused }))
+failures.forEach(({ step }, index) => void offer(idOf('failure', index), { a: step }))
+breaks.forEach(({ step }, index) => void offer(idOf('break', index), { a: step }))
+defeats.forEach(({ a, b }, index) => void offer(idOf('defeat', index), { a, b }))
 for (const id of ['blamed', 'alone']) offer(id, {})
 
 const gateway = await startGateway(t, { providers, config: { endpoints: { chat: { admission: { lag: '60s' } } } } })

@@ -3,16 +3,14 @@ import { once } from 'node:events'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t from 'tap'
 import { chat } from '../helpers/chat.ts'
+import { TIMINGS, timing } from '../helpers/figure.ts'
 import { startGateway } from '../helpers/gateway.ts'
 import { checkInvariants, metric } from '../helpers/invariants.ts'
 import { raw } from '../helpers/raw.ts'
-import { slowness } from '../helpers/slowness.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 const MAX_ANSWER_MS = 100
 const MAX_LAG_MS = 50
-/** A stall of the machine strikes now and then; one that a body causes strikes every time. */
-const TRIES = 8
 const MB = 1_000_000
 
 const upstream = await startUpstream(t)
@@ -57,7 +55,7 @@ async function timed(body: Buffer, chunked: boolean): Promise<{ status: number; 
     })
     if (chunked) socket.write('\r\n0\r\n\r\n')
   }
-  const { status, ms } = await raw(gateway.port, write, { timeoutMs: 10_000, responses: 1 })
+  const { status, ms } = await raw(gateway.port, write, { timeoutMs: 60_000, responses: 1 })
   return { status, ms: sent < ms ? ms - sent : ms }
 }
 
@@ -65,21 +63,20 @@ async function timed(body: Buffer, chunked: boolean): Promise<{ status: number; 
 const lagMs = async () => 1000 * metric(await gateway.metrics(), 'gateway_event_loop_lag_seconds', { quantile: '1' })!
 
 for (const { says, body, status, chunked = false } of bodies) {
-  t.test(`MF-04 ${says}: ${status} within ${MAX_ANSWER_MS} ms, and others wait less than ${MAX_LAG_MS} ms`, async t => {
-    const tries: { ms: number; lag: number; slowness: number }[] = []
-    const isGood = ({ ms, lag, slowness }: (typeof tries)[number]) =>
-      ms < MAX_ANSWER_MS * slowness && lag < MAX_LAG_MS * slowness
-    while (tries.length < TRIES && !tries.some(isGood)) {
+  t.test(`MF-04 ${says}: ${status}, and others are served meanwhile`, async t => {
+    let [least, lag] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
+    for (let tries = 0; tries < TIMINGS; tries++) {
       await lagMs()
-      const before = slowness()
       const [answer, other] = await Promise.all([timed(body, chunked), gateway.chat('Hello')])
       await other.arrayBuffer()
-      const lag = await lagMs()
-      tries.push({ ms: Math.round(answer.ms), lag: Math.round(lag), slowness: Math.max(before, slowness()) })
+      lag = Math.min(lag, await lagMs())
+      least = Math.min(least, answer.ms)
       t.equal(answer.status, status)
       t.equal(other.status, 200, 'somebody else is served meanwhile')
     }
-    t.ok(tries.some(isGood), `answered after and late by, in ms: ${JSON.stringify(tries)}`)
+    const told = { id: 'MF-04', unit: 'ms' }
+    timing(t, { ...told, what: `refusal of ${says}`, value: least, atMost: MAX_ANSWER_MS })
+    timing(t, { ...told, what: `others wait for ${says}`, value: lag, atMost: MAX_LAG_MS })
   })
 }
 
@@ -117,16 +114,15 @@ for (const [says, value] of Object.entries(schemas)) {
       tools: [{ type: 'function', function: { name: 'f', parameters: schema } }],
     }
     for (const more of [{}, { plugins: [{ id: 'response-healing' }] }]) {
-      const lags: number[] = []
-      while (lags.length < TRIES && !lags.some(lag => lag < MAX_LAG_MS)) {
-        const slow = slowness()
+      let value = Number.POSITIVE_INFINITY
+      for (let tries = 0; tries < TIMINGS; tries++) {
         await lagMs()
         const { status, message } = await chat(gateway, 'whole', { ...body, ...more })
-        lags.push((await lagMs()) / slow)
+        value = Math.min(value, await lagMs())
         t.equal(status, 200)
         t.equal(message.content, answer)
       }
-      t.ok(Math.min(...lags) < MAX_LAG_MS, `late by, in ms of a free machine: ${lags.join(', ')}`)
+      timing(t, { id: 'MF-15', what: `others wait for ${says}`, value, unit: 'ms', atMost: MAX_LAG_MS })
       const sent = (await upstream.record('a')).at(-1)!.body as typeof body
       t.strictSame(sent.response_format.json_schema.schema, schema)
       t.strictSame(sent.tools[0]!.function.parameters, schema)
@@ -174,17 +170,20 @@ t.test('an answer that would take long to heal keeps nobody waiting, and comes a
   const healing = { response_format: { type: 'json_object' }, plugins: [{ id: 'response-healing' }] }
   const messages = [{ role: 'user', content: 'Hi' }]
   const whole = chat(gateway, 'whole', { model: 'test', messages, ...healing })
-  let [ended, most] = [false, 0]
+  let [ended, most, served] = [false, 0, 0]
   const done = whole.finally(() => {
     ended = true
   })
-  while (!ended) {
+  // It is about to be healed, or is already.
+  await upstream.record('a', { ended: 1 })
+  for (; !ended; served++) {
     const began = performance.now()
     await (await gateway.get('/')).text()
     most = Math.max(most, performance.now() - began)
   }
   const { message, metadata } = await done
   t.match([message.content, metadata], [answer, { healing_skipped: 'timeout' }], 'and says so')
+  t.ok(served > 0, `${served} other requests are answered first; a loop that heals could not give up in time either`)
   // Healing it takes longer than ten seconds.
-  t.ok(most < 1000, `another request took ${most.toFixed(0)} ms`)
+  timing(t, { id: 'OB', what: 'the longest that another request took', value: most, unit: 'ms', atMost: 1000 })
 })

@@ -35,7 +35,7 @@ t.test('CS-03 a stream that a crash cuts short is charged for what was noted of 
   await upstream.script('a', [{ chunks: told, hold: 2, usage: { prompt: 3, completion: 100 } }])
   const response = await gateway.chat({ model: 'test', stream: true, messages: [{ role: 'user', content }] })
   const cut = response.text().catch(() => 'cut')
-  const deadline = Date.now() + 10_000
+  const deadline = Date.now() + 30_000
   while (noted() === undefined && Date.now() < deadline) await sleep(50)
   // Nothing was reported, so that tokens are estimated: four characters each.
   const delivered = Math.ceil(told.slice(0, 2).join('').length / 4)
@@ -61,7 +61,7 @@ t.test('a stream that ends by itself is charged once, for what it was', async t 
   const usage = { prompt: 3, completion: 100 }
   await upstream.script('a', [{ chunks: ['one ', 'two ', 'three'], hold: 2, usage }])
   const response = await gateway.chat({ model: 'test', stream: true, messages: [{ role: 'user', content: 'Hi' }] })
-  const deadline = Date.now() + 10_000
+  const deadline = Date.now() + 30_000
   while (noted() === undefined && Date.now() < deadline) await sleep(50)
   t.ok(noted())
   await upstream.release('a')
@@ -86,7 +86,7 @@ t.test('CS-02 wherever a request is when its process is killed, the books know w
       .catch(() => 'cut')
   t.match(await ask('settled'), /chat\.completion/)
   const cut = [ask('streaming', true), ask('held'), ask('ended')]
-  const deadline = Date.now() + 10_000
+  const deadline = Date.now() + 30_000
   while (noted() === undefined && Date.now() < deadline) await sleep(50)
   for (const name of ['held', 'ended']) await upstream.record(name, { requests: 1 })
   // Nothing can be written from here on, so that the answer which ends now cannot be settled, nor its end be sent.

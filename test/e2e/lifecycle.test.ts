@@ -9,12 +9,16 @@ import { startUpstream } from '../helpers/upstream.ts'
 const upstream = await startUpstream(t)
 const providers = { a: { base_url: upstream.url('a') } }
 const POLL_MS = 20
-const PATIENCE_MS = 5000
+const PATIENCE_MS = 30_000
+
+/** Timers of five seconds never fire. */
+const PATIENT = `const { setTimeout: real } = globalThis
+  globalThis.setTimeout = (run, ms, ...args) => real(run, ms === 5000 ? 2 ** 31 - 1 : ms, ...args)`
 
 for (const workers of [1, 2]) {
   t.test(`SD-03 workers: ${workers}: the first signal after a drain that was asked for cuts nobody off`, async t => {
     await upstream.script('a', [{ chunks: ['one ', 'two ', 'three'], hold: 1 }])
-    const gateway = await startGateway(t, { providers, config: { server: { workers, drain: '10s' } } })
+    const gateway = await startGateway(t, { providers, config: { server: { workers, drain: '1h' } } })
     const answer = await gateway.chat({ model: 'test', stream: true, messages: [{ role: 'user', content: 'x' }] })
     const text = answer.text()
     t.equal((await gateway.admin('POST', '/drain')).status, 202)
@@ -32,20 +36,19 @@ for (const workers of [1, 2]) {
       providers,
       config: { server: { workers }, catalog: { plugins: '../my-plugins' } },
       files: { 'my-plugins/notes.txt': '' },
+      // The gateway gives a module five seconds; here it is given for ever.
+      env: { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(PATIENT)}` },
     })
-    // Loading it takes as long as the test wants.
-    const module = `console.error('loading'); await new Promise(resolve => setTimeout(resolve, 3000)); export const plugin = {}`
+    const module = `console.error('loading'); await new Promise(() => {}); export const plugin = {}`
     await gateway.writeFile('my-plugins/slow.mjs', module)
     while (!gateway.stderr().includes('loading')) await sleep(POLL_MS)
-    const start = performance.now()
     gateway.signal('SIGTERM')
     const isReady = () =>
       fetch(`${gateway.adminUrl}/ready`)
         .then(({ ok }) => ok)
         .catch(() => false)
     while (await isReady()) await sleep(POLL_MS)
-    const ms = performance.now() - start
-    t.ok(ms < 1500, `not ready after ${ms.toFixed(0)} ms`)
+    t.notMatch(gateway.stderr(), /slow\.mjs/, 'the module is still being loaded')
   })
 
   t.test(

@@ -4,11 +4,11 @@ import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { groupsOf, openBooks } from '../helpers/books.ts'
+import { timing } from '../helpers/figure.ts'
 import { type Gateway, startGateway, testMapping } from '../helpers/gateway.ts'
 import { isErrorBody, metric } from '../helpers/invariants.ts'
 import { inspected, memory } from '../helpers/memory.ts'
 import { raw } from '../helpers/raw.ts'
-import { slowness } from '../helpers/slowness.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 const MIB = 1024 * 1024
@@ -41,7 +41,7 @@ const gateway = await startGateway(t, {
     server: { max_connections: 300, buffer: `${BUFFER_MIB}MiB`, write_stall: `${STALL_MS}ms` },
     // A machine that is busy with other things is not judged here.
     endpoints: {
-      chat: { admission: { in_flight: IN_FLIGHT, queue: QUEUE, wait: '60s', lag: '60s' } },
+      chat: { admission: { in_flight: IN_FLIGHT, queue: QUEUE, wait: '1h', lag: '60s' } },
       messages: { admission: { in_flight: 2, wait: `${WAIT_MS}ms`, lag: '60s' } },
     },
   },
@@ -76,14 +76,14 @@ group('OB-04 so many are served, so many wait, and the rest are sent away at onc
   const answers = Array.from({ length: IN_FLIGHT + QUEUE }, () => ask())
   await upstream.record('a', { requests: IN_FLIGHT })
   await until('waiting', QUEUE)
-  const times: number[] = []
+  let value = Number.POSITIVE_INFINITY
+  // None of those that wait goes on before all of these are refused.
   for (let n = 0; n < 10; n++) {
-    const busy = slowness()
     const start = performance.now()
     await checkOverloaded(t, await ask())
-    times.push((performance.now() - start) / Math.max(busy, slowness()))
+    value = Math.min(value, performance.now() - start)
   }
-  t.ok(Math.min(...times) < 20, `a refusal takes ${Math.round(Math.min(...times))} ms of a free machine`)
+  timing(t, { id: 'OB-04', what: 'a refusal', value, unit: 'ms', atMost: 20 })
   t.equal(await gauge('in_flight'), IN_FLIGHT)
   t.equal((await upstream.record('a')).length, IN_FLIGHT)
   await upstream.script('a', [{}])
@@ -250,13 +250,20 @@ group(
     const head = ['POST /v1/chat/completions HTTP/1.1', 'Host: g', `Authorization: Bearer ${gateway.key}`]
     head.push('Content-Type: application/json', 'x-request-id: stalled', `Content-Length: ${body.length}`, '', body)
     const socket = connect(gateway.port, '127.0.0.1')
+    const start = performance.now()
     socket.on('error', () => undefined).write(head.join('\r\n'))
     await once(socket, 'readable')
-    const start = performance.now()
     const [entry] = await upstream.record('large', { ended: 1 })
     const ms = performance.now() - start
     t.equal(entry!.outcome, 'aborted')
-    t.ok(ms > STALL_MS - 100 && ms < STALL_MS + 2000, `after ${Math.round(ms)} ms`)
+    t.ok(ms > STALL_MS - 10, `after ${Math.round(ms)} ms`)
+    timing(t, {
+      id: 'OB-01',
+      what: 'a client that stalls is cut off after',
+      value: ms,
+      unit: 'ms',
+      atMost: STALL_MS + 2000,
+    })
     await until('in_flight', 0)
     const row = books.prepare("SELECT outcome, cost > 0 AS paid FROM requests WHERE request_id = 'stalled'").get()
     t.strictSame(row, { outcome: 'aborted', paid: 1 })
@@ -272,7 +279,9 @@ group('OB-03 connections above the limit are closed at once, and the admin liste
       sockets.push(socket)
       socket.on('error', () => resolve(false))
       socket.once('close', () => resolve(false))
-      socket.once('connect', () => setTimeout(resolve, 300, true))
+      // One that stays is answered.
+      socket.once('data', () => resolve(true))
+      socket.write('GET /nowhere HTTP/1.1\r\nHost: g\r\n\r\n')
     })
   const opened = await Promise.all(Array.from({ length: 350 }, open))
   const kept = opened.filter(Boolean).length
@@ -284,7 +293,7 @@ group('OB-03 connections above the limit are closed at once, and the admin liste
 })
 
 async function served({ url }: Gateway): Promise<number> {
-  for (let tries = 0; tries < 100; tries++) {
+  for (const start = performance.now(); performance.now() - start < 30_000; ) {
     const response = await fetch(url).catch(() => undefined)
     if (response) return response.status
     await sleep(20)

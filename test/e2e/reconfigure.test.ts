@@ -10,17 +10,17 @@ import { stringify } from 'yaml'
 import { DEMO_URL } from '../../src/demo/address.ts'
 import { groupsOf, openBooks } from '../helpers/books.ts'
 import { Child } from '../helpers/child.ts'
+import { TIMINGS, timing } from '../helpers/figure.ts'
 import { manifest, startGateway, testMapping } from '../helpers/gateway.ts'
 import { metric } from '../helpers/invariants.ts'
 import { raw } from '../helpers/raw.ts'
-import { slowness } from '../helpers/slowness.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 const STREAMS = 20
 const MAX_LAG_MS = 50
-/** A stall of the machine strikes now and then; one that a file causes strikes every time. */
-const TRIES = 6
+/** So many who need nothing but the event loop are answered before a large file is read: it has a thread of its own. */
+const OTHERS = 30
 const chunks = ['One ', 'two ', 'six ', 'ten ']
 const priced = (prompt: string) => [{ ...testMapping, pricing: { prompt, completion: '0' } }]
 
@@ -76,7 +76,7 @@ group('CF-08 two files that change at once become one configuration', async t =>
     gateway.writeFile('config/models.d/fresh.yaml', stringify({ models: [model] })),
   ])
   const statuses = new Set<number>()
-  for (let tries = 0; tries < 300 && !statuses.has(200); tries++) {
+  for (let tries = 0; tries < 3000 && !statuses.has(200); tries++) {
     const response = await ask('fresh')
     statuses.add(response.status)
     await response.text()
@@ -114,40 +114,36 @@ function large(bytes: number, name: string): string {
 group(
   'CF-16 a large file is parsed without keeping anybody waiting, and one with a fault is refused at its place',
   async t => {
-    const lags: number[] = []
-    while (lags.length < TRIES && !lags.some(ms => ms < MAX_LAG_MS)) {
-      const [before, old] = [slowness(), await inForce()]
+    let value = Number.POSITIVE_INFINITY
+    for (let tries = 0; tries < TIMINGS; tries++) {
+      const old = await inForce()
       const path = join(gateway.dir, 'config/models.d/large.yaml')
-      const text = large(900_000, `L${lags.length}`)
+      const text = large(900_000, `L${tries}`)
       await gateway.metrics()
       await writeFile(path, text)
       while ((await inForce()) === old) await sleep(20)
       const lag = metric(await gateway.metrics(), 'gateway_event_loop_lag_seconds', { quantile: '1' })!
-      lags.push((1000 * lag) / Math.max(before, slowness()))
+      value = Math.min(value, 1000 * lag)
     }
-    t.ok(
-      lags.some(ms => ms < MAX_LAG_MS),
-      `others waited for ${lags.map(Math.round).join(', ')} ms of a free machine`,
-    )
+    timing(t, { id: 'CF-16', what: 'others wait for a large file', value, unit: 'ms', atMost: MAX_LAG_MS })
     t.match(await (await ask('model-1')).json(), { error: { code: 'model_not_supported' } }, 'it is known')
-    lags.length = 0
-    while (lags.length < TRIES && !lags.some(ms => ms < MAX_LAG_MS)) {
-      const before = slowness()
+    value = Number.POSITIVE_INFINITY
+    for (let tries = 0; tries < TIMINGS; tries++) {
       await gateway.metrics()
-      await gateway.writeFile(
-        'config/models.d/large.yaml',
-        `${large(900_000, 'L')}  - { id: x, name: ${lags.length} }\n`,
-      )
-      const { status, message } = await reload()
+      await gateway.writeFile('config/models.d/large.yaml', `${large(900_000, 'L')}  - { id: x, name: ${tries} }\n`)
+      let [reloading, others] = [true, 0]
+      const reloaded = reload().finally(() => {
+        reloading = false
+      })
+      for (; reloading && others < OTHERS; others++) await (await gateway.get('/nowhere')).text()
+      const { status, message } = await reloaded
+      t.equal(others, OTHERS, 'others are answered meanwhile')
       t.equal(status, 400)
       t.match(message, /^config\/models\.d\/large\.yaml:\d{4,}:5: missing key "family"/)
       const lag = metric(await gateway.metrics(), 'gateway_event_loop_lag_seconds', { quantile: '1' })!
-      lags.push((1000 * lag) / Math.max(before, slowness()))
+      value = Math.min(value, 1000 * lag)
     }
-    t.ok(
-      lags.some(ms => ms < MAX_LAG_MS),
-      `others waited for ${lags.map(Math.round).join(', ')} ms while a fault was sought`,
-    )
+    timing(t, { id: 'CF-16', what: 'others wait while a fault is sought', value, unit: 'ms', atMost: MAX_LAG_MS })
     await gateway.writeFile('config/models.d/large.yaml', `${large(100_000, 'L')}  - { id: "x\n`)
     const { status, message } = await reload()
     t.equal(status, 400)
@@ -248,13 +244,14 @@ t.test('CF-11, CF-12 a start with a configuration that is wrong ends with code 2
   })) {
     const config = join(gateway.dir, 'config/wrong.yaml')
     await writeFile(config, text)
-    const start = performance.now()
     const child = new Child(command, ['--config', config], {
       env: { HOME: gateway.dir },
       stdio: ['ignore', 'pipe', 'pipe'],
     })
+    const start = performance.now()
     t.equal(await child.exited, 2, says)
-    t.ok(performance.now() - start < 5000)
+    const value = performance.now() - start
+    timing(t, { id: 'CF-12', what: `a start with a file that is ${says} ends after`, value, unit: 'ms', atMost: 5000 })
     t.match(child.stderr, /^gateway: .*wrong\.yaml:\d+:\d+: /, says)
     await t.rejects(raw(port, 'GET / HTTP/1.1\r\nHost: g\r\n\r\n'))
   }

@@ -4,11 +4,11 @@ import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { timing } from '../helpers/figure.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, metric } from '../helpers/invariants.ts'
 import { inspected, memory } from '../helpers/memory.ts'
 import { raw } from '../helpers/raw.ts'
-import { slowness } from '../helpers/slowness.ts'
 import { readEvents } from '../helpers/sse.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
@@ -52,6 +52,8 @@ interface Answer {
   usage: { cost: number }
 }
 interface Load {
+  /** Resolves when so many more were answered. */
+  more(count: number): Promise<void>
   /** Ends it; resolves with what went wrong, and what the answers cost, each cost once. */
   stop(): Promise<{ answers: number; failures: string[]; costs: number[] }>
 }
@@ -73,6 +75,11 @@ function load(clients: number): Load {
     while (!stopped) await ask(n % 2 === 0).catch(error => void failures.push(String(error)))
   })
   return {
+    async more(count) {
+      const wanted = answers + count
+      // Failures are reported by `stop`.
+      while (answers < wanted && failures.length === 0) await sleep(10)
+    },
     async stop() {
       stopped = true
       await Promise.all(running)
@@ -81,15 +88,14 @@ function load(clients: number): Load {
   }
 }
 
-/** Milliseconds of a free machine until `done` holds; gives up after ten seconds. */
+/** Milliseconds until `done` holds; gives up after thirty seconds. */
 async function until(done: () => Promise<boolean>): Promise<number> {
-  const before = slowness()
   const start = performance.now()
   while (!(await done())) {
-    if (performance.now() - start > 10_000) return Number.POSITIVE_INFINITY
+    if (performance.now() - start > 30_000) return Number.POSITIVE_INFINITY
     await sleep(10)
   }
-  return (performance.now() - start) / Math.max(before, slowness())
+  return performance.now() - start
 }
 
 /** The cost of an answer of `spare`, or the code of its refusal. */
@@ -110,13 +116,14 @@ const changes: { says: string; run: () => Promise<unknown>; gives: number | stri
   { says: 'a file that comes back', run: () => gateway.writeFile(EXTRA, extra), gives: 0.00012 },
 ]
 
-t.test('a change in providers.d is live within a second, without a restart', async t => {
+t.test('a change in providers.d is soon live, without a restart', async t => {
   t.equal(await spare(), 'model_not_supported')
   const traffic = load(2)
   for (const { says, run, gives } of changes) {
     await run()
-    const ms = await until(async () => (await spare()) === gives)
-    t.ok(ms <= 1000, `${says}: after ${Math.round(ms)} ms`)
+    const value = await until(async () => (await spare()) === gives)
+    t.ok(value < Number.POSITIVE_INFINITY, `${says} is live`)
+    timing(t, { id: 'CF', what: `until ${says} is live`, value, unit: 'ms', atMost: 1000 })
   }
   t.match(await traffic.stop(), { failures: [], costs: [0.00012] })
   t.equal(gateway.pid, pid)
@@ -171,6 +178,7 @@ t.test('CF-01 a broken file is refused with its place and a suggestion, and traf
     const status = await (await gateway.admin('POST', '/commands/status', {})).json()
     t.match(status, { lastReload: { ok: false, error: expected } })
     t.equal(await spare(), 0.00012, 'what was in force stays in force')
+    await traffic.more(2)
 
     await gateway.writeFile(file, originals[file]!)
     t.equal((await gateway.admin('POST', '/reload')).status, 200)
@@ -178,7 +186,7 @@ t.test('CF-01 a broken file is refused with its place and a suggestion, and traf
   }
   const { answers, failures, costs } = await traffic.stop()
   t.strictSame({ failures, costs }, { failures: [], costs: [0.00012] })
-  t.ok(answers > 100)
+  t.ok(answers >= 2 * faults.length, `${answers} answers`)
 })
 
 /** Reloads while eight clients ask: prices of 1 and 3 USD in turn. */

@@ -4,7 +4,7 @@ import t from 'tap'
 import type { ExplainedRoute } from '../../src/core/ports.ts'
 import { openBooks } from '../helpers/books.ts'
 import { Child } from '../helpers/child.ts'
-import { figure } from '../helpers/figure.ts'
+import { figure, timing } from '../helpers/figure.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { readEvents } from '../helpers/sse.ts'
@@ -32,14 +32,14 @@ const deaf = `
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
   })`
 const hole = new Child('-e', [deaf], { stdio: ['ignore', 'pipe', 'inherit'] })
-const holePort = Number(await hole.firstLine(1, 10_000))
+const holePort = Number(await hole.firstLine(1, 60_000))
 const callers = Array.from({ length: 16 }, () => connect(holePort, '127.0.0.1').on('error', () => undefined))
 t.teardown(async () => {
   for (const caller of callers) caller.destroy()
   await hole.kill('SIGKILL')
 })
 
-const late = { connect: '1s', first_event: '900ms', idle: '1s', total: '1s' }
+const late = { connect: '1h', first_event: '900ms', idle: '1h', total: '1s' }
 const gateway = await startGateway(t, {
   providers: {
     ...serve('down', ['outage'], '1'),
@@ -55,7 +55,7 @@ const gateway = await startGateway(t, {
     ...serve('unpaid', ['named'], '4'),
     ...serve('hole', ['hole'], '1', {
       base_url: `http://127.0.0.1:${holePort}/v1`,
-      timeouts: { connect: '500ms', first_event: '10s' },
+      timeouts: { connect: '500ms', first_event: '1h', total: '1h' },
     }),
     ...serve('beside', ['hole'], '2'),
     ...serve('cheap', ['tenants'], '1'),
@@ -163,15 +163,19 @@ t.test('failing requests of one tenant move no other one to a dearer provider', 
   t.equal(candidates.find(({ offer }) => offer === 'cheap/tenants')!.place, 1)
 })
 
-t.test('UF-18 SF-04 three attempts share one deadline, and each of them is given up', async t => {
+t.test('UF-18 SF-04 attempts share one deadline, each of them is given up, and none begins after it', async t => {
   for (const id of ['slow1', 'slow2', 'slow3']) await play(id, { fault: 'stall' })
   for (const stream of [false, true]) {
+    const tried = async () => (await Promise.all(['slow1', 'slow2', 'slow3'].map(hits))).reduce((sum, n) => sum + n)
+    const before = await tried()
     const start = performance.now()
     const response = await ask('slow', { stream })
     t.equal(response.status, 504)
-    const ms = performance.now() - start
-    t.ok(ms < 1500, `after ${Math.round(ms)} ms`)
     await response.text()
+    const value = performance.now() - start
+    timing(t, { id: 'SF-04', what: 'attempts on one deadline end after', value, unit: 'ms', atMost: 1500 })
+    const attempts = (await tried()) - before
+    t.ok(attempts === 1 || attempts === 2, `${attempts}: the second leaves no time for a third`)
   }
   const entries = await upstream.record(undefined, { ended: await hits('') })
   t.ok(entries.filter(({ prefix }) => prefix.startsWith('/slow')).every(({ outcome }) => outcome === 'aborted'))
@@ -188,7 +192,14 @@ t.test(
       { provider: 'hole', status_code: 0, error_type: 'network_error', succeeded: false },
       { provider: 'beside', succeeded: true },
     ])
-    t.ok(ms > 450 && ms < 1000 + 500, `after ${Math.round(ms)} ms`)
+    t.ok(ms > 450, `after ${Math.round(ms)} ms`)
+    timing(t, {
+      id: 'UF-18',
+      what: 'another provider answers instead of a hole after',
+      value: ms,
+      unit: 'ms',
+      atMost: 1500,
+    })
   },
 )
 

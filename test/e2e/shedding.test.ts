@@ -11,7 +11,7 @@ import { readEvents, textOf } from '../helpers/sse.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 const MIB = 1024 * 1024
-const DEADLINE_MS = 10_000
+const DEADLINE_MS = 30_000
 const RPM = 3
 const chunks = ['One ', 'two ', 'six ', 'ten ']
 

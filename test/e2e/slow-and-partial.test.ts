@@ -1,11 +1,16 @@
 /** What comes in part or too slowly: usage, vectors, bodies; and what of a provider's words may be told on. */
 import { createServer, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import type { AddressInfo, Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { Database } from '../../src/stores/sqlite/driver.ts'
+import { timing } from '../helpers/figure.ts'
 import { startGateway } from '../helpers/gateway.ts'
 import { metric } from '../helpers/invariants.ts'
 import { raw } from '../helpers/raw.ts'
+
+/** For an answer of the provider, and for which a status is held. */
+const LIMIT_MS = 5000
 
 let answer: (res: ServerResponse, url: string) => void = () => {}
 const server = createServer((req, res) => {
@@ -25,7 +30,7 @@ const gateway = await startGateway(t, {
       base_url: `http://127.0.0.1:${port}/v1`,
       auth: { scheme: 'query', parameter: 'key', secret },
       wires: { chat: 'openai.chat', embeddings: 'openai.embeddings' },
-      timeouts: { total: '1s' },
+      timeouts: { total: `${LIMIT_MS}ms` },
       models: [
         { model: 'test', id: 'x', pricing: { prompt: '1', completion: '1' }, supports: ['streaming'] },
         { model: 'emb', id: 'e', pricing: { prompt: '1' } },
@@ -36,7 +41,7 @@ const gateway = await startGateway(t, {
     { id: 'test', name: 'test', family: 'f', input: ['text'], output: ['text'] },
     { id: 'emb', name: 'emb', family: 'f', input: ['text'], output: ['embedding'] },
   ],
-  config: { server: { drain: '500ms', hold: '1s' } },
+  config: { server: { drain: '500ms', hold: `${LIMIT_MS}ms` } },
 })
 const tell = (value: unknown, status = 200) => {
   answer = res => {
@@ -147,26 +152,36 @@ const head = (length: number) =>
   `Content-Type: application/json\r\nContent-Length: ${length}\r\n\r\n`
 
 t.test('the time for which a status is held, and that of the provider, begin when the request is here', async t => {
-  // Of a request that is here at once this would be within the provider's second, and the hold.
+  // This is within the limits if they begin with the body's end, and beyond them if they begin with the head.
   answer = res =>
     void setTimeout(
       () => res.writeHead(400, { 'content-type': 'application/json' }).end('{"error":{"message":"no"}}'),
-      700,
+      200,
     )
-  const { status } = await raw(gateway.port, [head(body.length), body.slice(0, 9), { pauseMs: 1500 }, body.slice(9)], {
-    responses: 1,
-    timeoutMs: 5000,
-  })
+  const { status } = await raw(
+    gateway.port,
+    [head(body.length), body.slice(0, 9), { pauseMs: LIMIT_MS + 500 }, body.slice(9)],
+    {
+      responses: 1,
+    },
+  )
   t.equal(status, 400)
 })
 
 t.test('SD-02 a body that still comes is not waited for at the end', async t => {
-  const slow = Array.from({ length: 60 }, () => ['x'.repeat(2000), { pauseMs: 250 }]).flat()
-  const pending = raw(gateway.port, [head(1_000_000), ...slow], { timeoutMs: 15_000 })
+  const slow = async (socket: Socket) => {
+    socket.write(head(10_000_000))
+    while (!socket.destroyed) {
+      socket.write('x'.repeat(2000))
+      await sleep(250)
+    }
+  }
+  const pending = raw(gateway.port, slow, { timeoutMs: 2 ** 31 - 1 })
   while (metric(await gateway.metrics(), 'gateway_requests_in_flight') !== 1);
-  const begin = Date.now()
+  const start = performance.now()
   await gateway.kill()
-  t.ok(Date.now() - begin < 4000, `it took ${Date.now() - begin} ms`)
+  const value = performance.now() - start
+  timing(t, { id: 'SD-02', what: 'an end while a body still comes', value, unit: 'ms', atMost: 4000 })
   const { status, body: text } = await pending
   t.equal(status, 503)
   t.match(text, /server_shutting_down/)

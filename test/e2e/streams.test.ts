@@ -17,7 +17,6 @@ interface Metadata {
 /** Nano-USD per token. */
 const rates = { prompt: 1000, completion: 2000, cached: 100, reasoning: 3000 }
 const pricing = { prompt: '1', completion: '2', input_cache_read: '0.1', internal_reasoning: '3' }
-const timeouts = { connect: '500ms', first_event: '500ms', idle: '500ms', total: '3s' }
 const question = 'What comes out of the other end?'
 const promptTokens = Math.ceil(question.length / 4)
 /** Four characters, which is a token as the gateway estimates. */
@@ -27,7 +26,7 @@ const priceOf = (completion: number) => promptTokens * rates.prompt + completion
 
 const upstream = await startUpstream(t)
 const serve = (id: string, model: string, more: Tree = {}) => ({
-  [id]: { base_url: upstream.url(id), timeouts, models: [{ ...testMapping, model, id: `${id}-1`, pricing }], ...more },
+  [id]: { base_url: upstream.url(id), models: [{ ...testMapping, model, id: `${id}-1`, pricing }], ...more },
 })
 const anthropic = { wires: { chat: 'anthropic.messages' }, headers: { 'anthropic-version': '2023-06-01' } }
 const gateway = await startGateway(t, {

@@ -22,7 +22,6 @@ const gateway = await startGateway(t, {
   providers: {
     a: {
       base_url: upstream.url('a'),
-      timeouts: { connect: '500ms', first_event: '10s', idle: '500ms', total: '30s' },
       // Nano-USD per token: 1000 and 2000.
       models: [{ ...testMapping, pricing: { prompt: '1.00', completion: '2.00' } }],
     },

@@ -7,9 +7,9 @@ import t from 'tap'
 import { readBooks } from '../helpers/books.ts'
 import { Child } from '../helpers/child.ts'
 import { commandsOf } from '../helpers/commands.ts'
+import { timing } from '../helpers/figure.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, metric } from '../helpers/invariants.ts'
-import { slowness } from '../helpers/slowness.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
@@ -106,16 +106,16 @@ t.test('CC-01 two hundred requests on credit for ten are ten', async t => {
   t.strictSame(await command('usage.check'), { differences: [] })
 })
 
-t.test('AT-05 a revoked key is refused by every worker within a second', async t => {
+t.test('AT-05 a revoked key is soon refused by every worker', async t => {
   await upstream.reset()
   const { as, id } = await tenant('short')
   t.equal(count(await askAll(20, as), 200), 20)
   await command('keys.revoke', { id })
-  const before = slowness()
   const start = performance.now()
-  while (count(await askAll(20, as), 401) < 20) if (performance.now() - start > 5000) return t.fail('still served')
-  const ms = (performance.now() - start) / Math.max(before, slowness())
-  t.ok(ms < 1000, `after ${Math.round(ms)} ms of a free machine`)
+  while (count(await askAll(20, as), 401) < 20) if (performance.now() - start > 30_000) return t.fail('still served')
+  const value = performance.now() - start
+  timing(t, { id: 'AT-05', what: 'until every worker refuses a revoked key', value, unit: 'ms', atMost: 1000 })
+  t.equal(count(await askAll(20, as), 401), 20, 'and none of them serves it again')
 })
 
 t.test('CF-08 all workers run on one configuration, or none on the new one', async t => {
@@ -272,7 +272,7 @@ t.test('CS-01 a worker that is killed is replaced, and costs those whom it serve
   t.equal(count(await askAll(20, as), 200), 20)
   // The requests of the dead are looked for every five seconds.
   const held = async () => (await command<{ held: string }>('credits.show', { organization: org })).held
-  for (const start = performance.now(); (await held()) !== '0' && performance.now() - start < 10_000; ) await sleep(50)
+  for (const start = performance.now(); (await held()) !== '0' && performance.now() - start < 30_000; ) await sleep(50)
   t.match(await command('credits.show', { organization: org }), {
     held: '0',
     used: String(Number((PRICE * (20 + kept)).toFixed(9))),
@@ -335,16 +335,18 @@ t.test('SD-01 all streams of all workers end properly after SIGTERM, and so do a
 })
 
 t.test('SD-02, SD-03 what lasts too long ends with an error, and sooner after a second signal', async t => {
-  await gateway.restart()
-  const took: number[] = []
-  for (const aborted of [false, true]) {
+  const path = 'config/gateway.yaml'
+  const yaml = await readFile(join(gateway.dir, path), 'utf8')
+  for (const hurried of [false, true]) {
+    // The second signal is what ends them: the drain alone would take an hour.
+    await gateway.writeFile(path, hurried ? yaml.replace('drain: 2s', 'drain: 1h') : yaml)
+    await gateway.restart()
     await upstream.reset()
     await upstream.script('a', [{ chunks, hold: 2 }])
     const streams = await Promise.all(Array.from({ length: 4 }, () => gateway.chat({ ...request, stream: true })))
-    const before = slowness()
     const at = performance.now()
     const exit = gateway.kill('SIGTERM')
-    if (aborted) {
+    if (hurried) {
       while ((await gateway.admin('GET', '/ready')).status !== 503);
       gateway.signal('SIGTERM')
     }
@@ -355,11 +357,18 @@ t.test('SD-02, SD-03 what lasts too long ends with an error, and sooner after a 
     }
     const ms = performance.now() - at
     t.equal(await exit, 0)
-    took.push(ms)
-    const busy = Math.max(before, slowness())
-    t.ok(aborted ? ms < took[0]! && ms / busy < 1900 : ms >= 2000, `after ${Math.round(ms)} ms`)
-    await gateway.restart()
+    if (!hurried) t.ok(ms >= 2000, `after ${Math.round(ms)} ms`)
+    else
+      timing(t, {
+        id: 'SD-03',
+        what: 'streams of workers end after a second signal',
+        value: ms,
+        unit: 'ms',
+        atMost: 1900,
+      })
   }
+  await gateway.writeFile(path, yaml)
+  await gateway.restart()
 })
 
 t.test('SD-06 a signal while a worker is being replaced ends all', async t => {
@@ -368,16 +377,19 @@ t.test('SD-06 a signal while a worker is being replaced ends all', async t => {
   while ((await status()).workers.every(({ pid }) => pids.includes(pid)));
   const at = performance.now()
   t.equal(await gateway.kill('SIGTERM'), 0)
-  t.ok(performance.now() - at < 10_000, `after ${Math.round(performance.now() - at)} ms`)
+  const value = performance.now() - at
+  timing(t, { id: 'SD-06', what: 'an end while a worker is replaced', value, unit: 'ms', atMost: 10_000 })
   await gateway.restart()
 })
 
-t.test('workers do not outlive the process that leads them', async () => {
+t.test('workers do not outlive the process that leads them', async t => {
   const pids = (await status()).workers.map(({ pid }) => pid)
   await gateway.kill('SIGKILL')
   const start = performance.now()
-  while (pids.some(isAlive) && performance.now() - start < 2000) await sleep(10)
+  while (pids.some(isAlive) && performance.now() - start < 30_000) await sleep(10)
   t.strictSame(pids.map(isAlive), [false, false])
+  const value = performance.now() - start
+  timing(t, { id: 'CS-01', what: 'workers end after their leader', value, unit: 'ms', atMost: 2000 })
   await gateway.restart()
   t.equal((await status()).workers.length, 2)
 })

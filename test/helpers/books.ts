@@ -1,5 +1,5 @@
 /** The database of a gateway as its tests see it from outside, and groups of checks after which its books are right. */
-import { type ChildProcess, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
@@ -33,18 +33,20 @@ export function readBooks<T>(gateway: Home, read: (books: Sqlite) => T): T {
 }
 
 const { resolve } = createRequire(import.meta.url)
-/** Of the arguments: the driver, the database, milliseconds; without those, until its standard input ends. */
-const LOCK = `const [driver, path, ms] = process.argv.slice(1); const db = new (require(driver))(path)
-  db.exec('BEGIN IMMEDIATE'); console.log('locked')
-  const release = () => db.exec('COMMIT')
-  if (ms) setTimeout(release, Number(ms)); else process.stdin.resume().once('end', release)`
+/** Of the arguments: the driver, the database. */
+const LOCK = `const [driver, path] = process.argv.slice(1); const db = new (require(driver))(path)
+  db.exec('BEGIN IMMEDIATE'); console.log('locked'); process.stdin.resume().once('close', () => db.exec('COMMIT'))`
 
-/** Resolves with another process once that holds the write lock, until `ms` have passed or its standard input ends. */
-export async function lockBooks(gateway: Home, ms?: number): Promise<ChildProcess> {
-  const args = ['-e', LOCK, installedDriver(), pathOf(gateway), ...(ms === undefined ? [] : [String(ms)])]
+/** Resolves once another process holds the write lock, with what makes it let go of that. */
+export async function lockBooks(gateway: Home): Promise<() => Promise<void>> {
+  const args = ['-e', LOCK, installedDriver(), pathOf(gateway)]
   const other = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
+  const exited = once(other, 'exit')
   await once(other.stdout, 'data')
-  return other
+  return async () => {
+    other.stdin.end()
+    await exited
+  }
 }
 
 /** The one that `src/stores/sqlite/driver.ts` takes. */

@@ -15,9 +15,9 @@ interface Assert {
   ok(holds: boolean, message: string): unknown
 }
 
-/** Whether times are asserted: only at night, because a machine with other work is slow at everything. */
+/** Whether times are judged: a machine that is busy with other things is slow at everything. */
 export const judged = process.env.NIGHTLY_FIGURES !== undefined
-/** How often a time is measured: the least of several is the gateway's, the others are the machine's. */
+/** How often what is timed is tried: a stall of the machine strikes now and then, one of the gateway's every time. */
 export const TIMINGS = judged ? 8 : 1
 
 /** A figure that depends on the speed of the machine: asserted in the nightly run, in `npm test` a comment. */
