@@ -1,5 +1,6 @@
 /** The simulated provider itself: a check that relies on a fault which does not happen proves nothing. */
 import { readFile } from 'node:fs/promises'
+import type { Socket } from 'node:net'
 import t from 'tap'
 import { raw } from './helpers/raw.ts'
 import { type ChatChunk, readEvents, textOf } from './helpers/sse.ts'
@@ -278,6 +279,23 @@ const wholeFaults: FaultCase[] = [
   [{ headers: { 'content-length': '9999' } }, '200 fin part completed 4', /}$/],
 ]
 
+/** What writes a request, and resolves `shown` when the answer so far shows `sign`. */
+function awaiting(request: string, sign: RegExp) {
+  let show = () => {}
+  const shown = new Promise<void>(resolve => {
+    show = resolve
+  })
+  const input = (socket: Socket) => {
+    let text = ''
+    socket.on('data', piece => {
+      text += piece
+      if (sign.test(text)) show()
+    })
+    socket.write(request)
+  }
+  return { input, shown }
+}
+
 t.test('every fault does on the wire what its name says', async t => {
   const upstream = await startUpstream(t)
   const cases = [streamedFaults.map(row => [true, ...row] as const), wholeFaults.map(row => [false, ...row] as const)]
@@ -285,7 +303,11 @@ t.test('every fault does on the wire what its name says', async t => {
     const name = `${JSON.stringify(step)} ${stream ? 'streamed' : 'whole'}`
     await upstream.script(`${i}`, [step])
     const request = bytesOf(`/${i}/v1/chat/completions`, { ...chat, stream }, { connection: 'close' })
-    const { status, closed, complete, body } = await raw(upstream.port, request, { timeoutMs: 400 })
+    const silent = seen.startsWith('0 open')
+    // The client leaves when it has got all that was to come before the silence.
+    const { input, shown } = awaiting(request, step.afterChunks ? wanted! : /\r\n\r\n/)
+    const until = silent ? upstream.record(`${i}`, { requests: 1 }) : seen.includes('open') ? shown : undefined
+    const { status, closed, complete, body } = await raw(upstream.port, input, until && { until })
     const { outcome, chunksSent } = only(await upstream.record(`${i}`, { ended: 1 }))
     t.equal(`${status} ${closed ?? 'open'} ${complete ? 'whole' : 'part'} ${outcome} ${chunksSent}`, seen, name)
     if (wanted) t.match(body, wanted, `${name}: body`)
@@ -294,12 +316,14 @@ t.test('every fault does on the wire what its name says', async t => {
 
   await upstream.script('t', [{ fault: 'trickle', chunkDelayMs: 5 }])
   const request = bytesOf('/t/v1/chat/completions', { ...chat, stream: true })
-  const trickle = await raw(upstream.port, request, { timeoutMs: 200 })
-  t.match(trickle, { status: 200, closed: null, body: /("there".*){3}/s })
+  const drops = awaiting(request, /("there".*){6}/s)
+  const trickle = await raw(upstream.port, drops.input, { until: drops.shown })
+  t.match(trickle, { status: 200, closed: null, body: /("there".*){6}/s })
   t.ok(only(await upstream.record('t', { ended: 1 })).chunksSent > 6)
 
   await upstream.script('f', [{ fault: 'flood103', chunkDelayMs: 5 }])
-  const flood = await raw(upstream.port, bytesOf('/f/v1/chat/completions', chat), { timeoutMs: 200 })
+  const interim = awaiting(bytesOf('/f/v1/chat/completions', chat), /(?:HTTP\/1\.1 103.*?\r\n\r\n){3}/s)
+  const flood = await raw(upstream.port, interim.input, { until: interim.shown })
   t.ok(flood.responses.length > 2 && flood.responses.every(response => response.status === 103))
   t.equal(only(await upstream.record('f', { ended: 1 })).outcome, 'aborted')
 
@@ -366,7 +390,7 @@ t.test('a caller that leaves is recorded with what it was sent', async t => {
     caller.abort()
     await answer
     const entry = only(await upstream.record('/', { ended: 1 }))
-    t.ok(entry.aborted && entry.abortedAt! >= at && entry.abortedAt! - at < 1000)
+    t.ok(entry.aborted && entry.abortedAt! >= at && entry.abortedAt! <= Date.now())
     return entry
   }
   const streamed = await leave({ hold: 3, usage: { completion: 8 } }, { stream: true }, { chunks: 3 })
@@ -375,11 +399,13 @@ t.test('a caller that leaves is recorded with what it was sent', async t => {
   t.match(whole, { outcome: 'aborted', chunksSent: 0, tokens: { prompt: 3, completion: 0 } })
 
   await upstream.script('w', [{ raw: [{ text: 'x'.repeat(65536), times: 10_000 }] }])
-  await raw(upstream.port, bytesOf('/w/v1/chat/completions', chat), { timeoutMs: 50 })
+  const writing = upstream.record('w', { chunks: 1 })
+  await raw(upstream.port, bytesOf('/w/v1/chat/completions', chat), { until: writing })
   t.match(only(await upstream.record('w', { ended: 1 })), { outcome: 'aborted' }, 'in the middle of a write')
 
-  const uploading = bytesOf('/u/v1/chat/completions', chat).slice(0, -5)
-  await raw(upstream.port, [uploading], { timeoutMs: 50 })
+  const uploading = bytesOf('/u/v1/chat/completions', chat, { expect: '100-continue' }).slice(0, -5)
+  const begun = awaiting(uploading, /^HTTP\/1\.1 100/)
+  await raw(upstream.port, begun.input, { until: begun.shown })
   t.match(only(await upstream.record('u', { ended: 1 })), { outcome: 'aborted', body: null })
   await t.rejects(upstream.record('/', { requests: 9, timeoutMs: 20 }), /not reached in time: .*"requests":9/)
 })

@@ -188,6 +188,7 @@ t.test('lag is seen while a tick is overdue, follows a loop that stays late, and
 })
 
 t.test('the distribution of lag is of the time since it was last asked for', async t => {
+  const began = performance.now()
   const lag = new Lag()
   t.teardown(() => lag.close())
   const first = lag.sample()
@@ -200,7 +201,8 @@ t.test('the distribution of lag is of the time since it was last asked for', asy
     await new Promise(resolve => setTimeout(resolve, 1))
     sample = lag.sample()
   }
-  t.ok(sample.max < 10 && sample.sum > 0 && sample.count > 0)
+  t.ok(sample.max <= (performance.now() - began) / 1000, 'in seconds, of those that have passed')
+  t.ok(sample.sum > 0 && sample.count > 0)
   t.ok(sample.p50 <= sample.p99 && sample.p99 <= sample.max + 0.001)
 })
 

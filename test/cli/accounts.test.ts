@@ -115,8 +115,8 @@ t.test('keys have the flags and the answer that are documented', async t => {
   const before = Date.now()
   const session = await json('keys create --project web --kind session --created-by dev@acme.example')
   t.match(session, { key: /^mgw_es_/, kind: 'session', createdBy: 'dev@acme.example' })
-  const ends = Date.parse(String(session.expiresAt)) - 900_000
-  t.ok(ends >= before && ends <= Date.now(), 'a session lasts a quarter of an hour')
+  const began = Date.parse(String(session.expiresAt)) - 900_000
+  t.ok(began >= before && began <= Date.now(), 'a session lasts a quarter of an hour')
 
   const zoned = `keys update ${made.id} --limit 7 --limit-period week --limit-zone Europe/Berlin`
   t.match(await json(zoned), { limits: [{ period: 'week', limit: '7', zone: 'Europe/Berlin' }] })
@@ -209,7 +209,7 @@ t.test('usage is that of an organization, a project or a key', async t => {
     const principal = { orgId, projectId, keyId: id, account: 'open', budgets: [] } as unknown as Principal
     const row = rowOf(principal, `request of ${name}`, { at: Date.now(), cost })
     const request = { ...row, id: row.id }
-    const hold = await stores.ledger.hold({ id: name, request, principal, amount: 1n, expiresAt: Date.now() + 1000 })
+    const hold = await stores.ledger.hold({ id: name, request, principal, amount: 1n, expiresAt: Date.now() + 600_000 })
     if ('exhausted' in hold) throw new Error('refused')
     await stores.ledger.settle(hold, row)
     return { id, projectId }

@@ -311,7 +311,40 @@ function within(ms: number, run: () => unknown): boolean {
   return false
 }
 
-t.test('MF-16 any JSON is decoded or refused with 400, and quickly', async t => {
+/** Of what is in a body, for each character of it. */
+const MAX_LOOKS = 20
+
+/** A body that counts how often something in it is looked at. */
+function watched(body: unknown): { body: unknown; looks: () => number } {
+  let looks = 0
+  const known = new WeakMap<object, object>()
+  const watch = (value: unknown): unknown => {
+    if (typeof value !== 'object' || value === null) return value
+    let proxy = known.get(value)
+    if (!proxy) {
+      proxy = new Proxy(value, {
+        get: (target, key) => {
+          looks++
+          return watch(Reflect.get(target, key))
+        },
+        has: (target, key) => {
+          looks++
+          return Reflect.has(target, key)
+        },
+        ownKeys: target => {
+          const keys = Reflect.ownKeys(target)
+          looks += keys.length
+          return keys
+        },
+      })
+      known.set(value, proxy)
+    }
+    return proxy
+  }
+  return { body: watch(body), looks: () => looks }
+}
+
+t.test('MF-16 any JSON is decoded or refused with 400, in linear time', async t => {
   openAiChat.prepare()
   const outcome = (body: unknown) => {
     try {
@@ -330,32 +363,45 @@ t.test('MF-16 any JSON is decoded or refused with 400, and quickly', async t => 
     fc.jsonValue(),
     seeded.map(({ base, fields }) => ({ ...base, ...fields })),
   )
-  const holds = fc.property(body, body => outcome(body) && within(50, () => outcome(body)))
+  const looksAt = (body: unknown): number => {
+    const seen = watched(body)
+    return outcome(seen.body) ? seen.looks() : Number.POSITIVE_INFINITY
+  }
+  const holds = fc.property(body, body => {
+    const length = (JSON.stringify(body) ?? '').length
+    return outcome(body) && looksAt(body) <= MAX_LOOKS * (length + 10)
+  })
   t.doesNotThrow(() => fc.assert(holds, { numRuns: 2000 }))
 
   const late = { type: 'function', function: { name: 'f' }, defer_loading: true }
   const many = <T>(length: number, of: T): T[] => Array<T>(length).fill(of)
-  const large: [string, Json][] = [
-    ['tools', { tools: [...many(39_000, late), { type: 'tool_search', tool_search_type: 'tool_search_tool' }] }],
-    ['messages', { messages: many(60_000, valid.messages[0]) }],
-    ['parts', { messages: [{ role: 'user', content: many(60_000, { type: 'text', text: '' }) }] }],
-    ['parts that are wrong', { messages: [{ role: 'user', content: many(60_000, { type: 'x' }) }] }],
-    ['one text', { messages: [{ role: 'user', content: 'x'.repeat(20_000_000) }] }],
+  const said = (content: Json[]): Json => ({ messages: [{ role: 'user', content }] })
+  const large: [says: string, most: number, of: (length: number) => Json][] = [
     [
-      'one address',
-      {
-        messages: [
-          {
-            role: 'user',
-            content: [{ type: 'image_url', image_url: { url: `data:image/png;base64,${'A'.repeat(20_000_000)}` } }],
-          },
-        ],
-      },
+      'tools',
+      39_000,
+      n => ({ tools: [...many(n, late), { type: 'tool_search', tool_search_type: 'tool_search_tool' }] }),
     ],
+    ['messages', 60_000, n => ({ messages: many(n, valid.messages[0]) })],
+    ['parts', 60_000, n => said(many(n, { type: 'text', text: '' }))],
+    ['parts that are wrong', 60_000, n => said(many(n, { type: 'x' }))],
   ]
-  for (const [says, fields] of large)
+  for (const [says, most, of] of large) {
+    const body = { ...valid, ...of(most) }
+    t.ok(
+      within(500, () => outcome(body)),
+      says,
+    )
+    const [half, whole] = [most / 2, most].map(n => looksAt({ ...valid, ...of(n) })) as [number, number]
+    t.ok(whole <= 2 * half + 1000, `${says}: ${half} looks at a half, ${whole} at all of it`)
+  }
+  const letters = 'A'.repeat(20_000_000)
+  const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${letters}` } }
+  const texts = { 'one text': { messages: [{ role: 'user', content: letters }] }, 'one address': said([image]) }
+  for (const [says, fields] of Object.entries(texts)) {
     t.ok(
       within(500, () => outcome({ ...valid, ...fields })),
       says,
     )
+  }
 })

@@ -35,7 +35,7 @@ import {
 } from './kit.ts'
 
 const root = t.testdir({})
-const DEADLINE_MS = 20_000
+const DEADLINE_MS = 60_000
 
 /** A manager over files of a fresh folder, and every result that it reports. */
 function managed(files: Files = base, folder = mkdtempSync(join(root, 'reload-'))) {
@@ -220,14 +220,14 @@ t.test('CF-05 hundreds of reloads keep the heap flat', async t => {
 })
 
 /** A manager whose files are watched until the test ends. */
-async function watched(t: Test, files: Files = base, folder?: string) {
+async function watched(t: Test, files: Files = base, folder?: string, waits = { debounceMs: 100 }) {
   const made = managed(files, folder)
   await made.manager.start()
   const close = await watchConfig({
     paths: () => made.manager.paths,
     onChange: () => made.manager.reload().catch(() => undefined),
     onError: thrown => t.fail('the watcher failed', { thrown }),
-    debounceMs: 100,
+    ...waits,
   })
   t.teardown(close)
   return made
@@ -300,12 +300,25 @@ t.test('CF-02, CF-03 each way of saving a file leads to one reload', async t => 
 })
 
 t.test('CF-02 a file that stays empty is reported after a second wait, and the old configuration stays', async t => {
-  const { folder, manager, results, next, write } = await watched(t)
+  // Nobody else waits for so long.
+  const debounceMs = 101
+  let passed = 0
+  const { setTimeout } = globalThis
+  t.intercept(globalThis, 'setTimeout', {
+    value: (then: () => void, ms?: number) =>
+      setTimeout(() => {
+        if (ms === debounceMs) passed++
+        then()
+      }, ms),
+  })
+  const waits = { debounceMs, maxWaitMs: 600_000 }
+  const { folder, manager, results, next, write } = await watched(t, base, undefined, waits)
+  t.match(await next(() => true), { changed: false }, 'what changed until it was watched')
   const { version } = manager.current
-  const start = performance.now()
+  passed = 0
   truncateSync(join(folder, PROVIDER))
   t.match(await next(failed), { ok: false, error: { message: 'the file is empty' } })
-  t.ok(performance.now() - start >= 200, 'two waits of 100 ms')
+  t.ok(passed >= 2, `${passed} waits`)
   t.equal(manager.current.version, version)
   write(PROVIDER, providerYaml.replace('Acme AI', 'Acme'))
   await next(swapped)

@@ -37,12 +37,10 @@ t.test('the raw client sends pieces as given and reports answers and the way the
   t.equal(heard, 'end')
   t.match(await raw(port, 'reset'), { status: 0, closed: 'reset' })
   t.match(await raw(port, 'silence', { timeoutMs: 30 }), { closed: null })
-  const kept = await raw(port, socket => socket.write('keep'), { responses: 1, timeoutMs: 2 ** 31 - 1 })
-  t.match(
-    kept,
-    { status: 200, headers: { a: '1, 2' }, body: 'ok', complete: true, closed: null },
-    'not at the deadline',
-  )
+  // It stops at the answer: the deadline is beyond the test's own.
+  const kept = await raw(port, socket => socket.write('keep'), { responses: 1, timeoutMs: 3_600_000 })
+  t.match(kept, { status: 200, headers: { a: '1, 2' }, body: 'ok', complete: true, closed: null })
+  t.match(await raw(port, 'silence', { until: Promise.resolve(), timeoutMs: 3_600_000 }), { closed: null })
   await t.rejects(raw(await closedPort(), 'x'), /ECONNREFUSED/)
 
   for (const [text, ended, complete] of [

@@ -31,6 +31,8 @@ export type RawInput = string | Buffer | (string | Buffer | { pauseMs: number })
 export interface RawOptions {
   /** When reading stops at the latest; 30,000, more than an answer takes on a busy machine. */
   timeoutMs?: number
+  /** Reading stops when it resolves. */
+  until?: Promise<unknown>
   /** Stop after so many complete answers, interim ones not counted. */
   responses?: number
 }
@@ -39,7 +41,7 @@ const none: RawResponse = { statusLine: '', status: 0, headers: {}, body: '', co
 
 /** Connects, writes, and reads until the peer closes, the wanted answers are there or time runs out. */
 export async function raw(port: number, input: RawInput, options: RawOptions = {}): Promise<RawResult> {
-  const { timeoutMs = 30_000, responses: wanted = Number.POSITIVE_INFINITY } = options
+  const { timeoutMs = 30_000, responses: wanted = Number.POSITIVE_INFINITY, until } = options
   const start = performance.now()
   const socket = connect(port, '127.0.0.1')
   const chunks: Buffer[] = []
@@ -50,6 +52,7 @@ export async function raw(port: number, input: RawInput, options: RawOptions = {
       clearTimeout(timer)
       resolve()
     }
+    until?.then(stop, reject)
     socket.on('data', chunk => {
       chunks.push(chunk)
       const complete = () => parseResponses(Buffer.concat(chunks), false).filter(r => r.complete && r.status >= 200)

@@ -1,6 +1,7 @@
 /** Another process on the same database: forked by tests, told by messages what to do, and killed at will. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Principal } from '../../src/core/ports.ts'
-import { Database } from '../../src/stores/sqlite/driver.ts'
+import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { openStores } from '../../src/stores/sqlite/index.ts'
 import { identity } from '../stores/subject.ts'
 import { obey } from './obey.ts'
@@ -8,18 +9,20 @@ import { obey } from './obey.ts'
 export type Order =
   /** Asks for `count` holds at once; answers how many were granted. */
   | { do: 'hold'; path: string; principal: Principal; name: string; amount: string; count: number }
-  /** Takes the write lock; answers when it has it, and after `ms` again, when it has let go. */
-  | { do: 'lock'; path: string; ms?: number }
-  /** Lets go of the lock that has no `ms`. */
-  | { do: 'release' }
+  /** Takes the write lock; answers when it has it. */
+  | { do: 'lock'; path: string }
+  /** Lets the lock go, after so many milliseconds; answers then. */
+  | { do: 'unlock'; ms?: number }
   /** Opens the store, which migrates it; answers whether that worked. */
   | { do: 'open'; path: string }
 
-let release = (): unknown => 'nothing is locked'
+let locked: Sqlite | undefined
 
 async function run(order: Order): Promise<unknown> {
   switch (order.do) {
     case 'hold': {
+      // However long another process has the lock, it is waited for.
+      performance.now = () => 0
       const { ledger } = openStores(order.path)
       const asked = Array.from({ length: order.count }, (_, i) =>
         ledger.hold({
@@ -32,19 +35,15 @@ async function run(order: Order): Promise<unknown> {
       )
       return (await Promise.all(asked)).filter(hold => 'id' in hold).length
     }
-    case 'lock': {
-      const db = new Database(order.path)
-      db.exec('BEGIN IMMEDIATE')
-      release = () => {
-        db.exec('COMMIT')
-        db.close()
-        return 'released'
-      }
-      if (order.ms !== undefined) setTimeout(() => process.send?.(release()), order.ms)
+    case 'lock':
+      locked = new Database(order.path)
+      locked.exec('BEGIN IMMEDIATE')
       return 'locked'
-    }
-    case 'release':
-      return release()
+    case 'unlock':
+      await sleep(order.ms ?? 0)
+      locked?.exec('COMMIT')
+      locked?.close()
+      return 'released'
     case 'open':
       await openStores(order.path).close()
       return 'opened'

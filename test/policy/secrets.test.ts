@@ -7,6 +7,7 @@ import t from 'tap'
 import ts from 'typescript'
 import { SqliteKeys } from '../../src/stores/sqlite/keys.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
+import { statementsOf } from '../stores/statements.ts'
 import { sqliteSubject } from '../stores/subject.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
@@ -77,6 +78,28 @@ t.test('AT-04 what a wrong key has in common with a right one is lost before the
     const mean = digits.reduce((sum, count) => sum + count, 0) / digits.length
     // One in sixteen digests begins with the right digit.
     t.ok(mean > 0.02 && mean < 0.12, `${length} characters that are right: ${mean} digits`)
+  }
+})
+
+t.test('AT-04 what the store does for a wrong key is the same however much of it is right', async t => {
+  const subject = sqliteSubject(t)
+  const { projectId } = await subject.organization('open', 0n)
+  const { key } = await subject.accounts.createKey({ project: projectId, name: 'k' })
+  const db = openDatabase(subject.path)
+  t.teardown(() => db.close())
+  const keys = new SqliteKeys(db, { clock: () => 0 })
+  t.match(keys.find(sha256(key)), { projectId })
+  const ran = statementsOf(t, subject.path)
+  for (const shared of [0, 8, 24, 42]) {
+    const length = 'mgw_'.length + shared
+    const other = randomBytes(40).toString('base64url')
+    const hash = sha256(key.slice(0, length) + other.slice(length - key.length))
+    ran.length = 0
+    t.equal(keys.find(hash), undefined)
+    const [begin, find, commit, ...others] = ran
+    t.match([begin, find, commit], [{ sql: 'BEGIN' }, { sql: /WHERE keys\.hash = / }, { sql: 'COMMIT' }], `${shared}`)
+    t.strictSame(find?.given, [hash])
+    t.strictSame(others, [])
   }
 })
 

@@ -322,8 +322,10 @@ t.test('who cannot serve a request says why', async t => {
 
 t.test('who is left out of an explanation is told the true reason', async t => {
   const day = 86_400_000
+  const noon = Date.UTC(2026, 0, 2, 12)
+  t.intercept(Date, 'now', { value: () => noon })
   const date = (at: number) => new Date(at).toISOString().slice(0, 10)
-  const [yesterday, today, tomorrow] = [-day, 0, day].map(ms => date(Date.now() + ms)) as [string, string, string]
+  const [yesterday, today, tomorrow] = [-day, 0, day].map(ms => date(noon + ms)) as [string, string, string]
   const streams = { supports: new Set(['streaming']) as Mapping['supports'] }
   const mute = { supports: new Set() as Mapping['supports'] }
   const better = 'another provider fits the length or the form of the request better'

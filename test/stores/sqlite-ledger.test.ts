@@ -14,6 +14,7 @@ import { migrations } from '../../src/stores/sqlite/migrations.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
 import { Writer } from '../../src/stores/sqlite/writer.ts'
 import type { Order } from '../helpers/store-child.ts'
+import { statementsOf } from './statements.ts'
 import { HOUR, hold, integer, NOON, rowOf, seed, sqliteSubject, temporaryFolder } from './subject.ts'
 
 /** Forked once, while the first tests run: starting it takes longer than all it does. */
@@ -105,42 +106,58 @@ t.test('processes that open one empty path at the same time all get the same dat
 
 t.test('a start waits for another process that is at the new file', async t => {
   const path = join(temporaryFolder(t), 'gateway.db')
-  t.equal(await tell(children[0]!, { do: 'lock', path, ms: 100 }), 'locked')
-  const released = once(children[0]!.process, 'message')
+  t.equal(await tell(children[0]!, { do: 'lock', path }), 'locked')
+  const released = tell(children[0]!, { do: 'unlock', ms: 100 })
+  // It is told before this process stands still.
+  await setImmediate()
   const db = openDatabase(path)
   t.equal(db.pragma('journal_mode', { simple: true }), 'wal')
   db.close()
-  await released
+  t.equal(await released, 'released')
 })
 
 t.test("ST-01 another process's lock fails writes after half a second, blocks nothing, loses nothing", async t => {
   const subject = sqliteSubject(t)
   const principal = seed(subject.db, 'prepaid', 1000n)
   const held = (await hold(subject, principal, 'a', 100n)) as Hold
+  const [child] = children
+  const ran = statementsOf(t, subject.path)
+  /** Until the writer has asked for the lock so many times more. */
+  const attempts = async (wanted: number) => {
+    const begun = () => ran.filter(({ sql }) => sql === 'BEGIN IMMEDIATE').length
+    const before = begun()
+    while (begun() - before < wanted) await setImmediate()
+  }
 
-  t.equal(await tell(children[0]!, { do: 'lock', path: subject.path }), 'locked')
-  let turns = 0
-  const turning = setInterval(() => void turns++, 5)
+  t.equal(await tell(child!, { do: 'lock', path: subject.path }), 'locked')
+  let now = performance.now()
+  t.intercept(performance, 'now', { value: () => now })
+  const ended: string[] = []
   const asked = [hold(subject, principal, 'b', 100n), subject.ledger.settle(held, rowOf(principal, 'a', { cost: 1n }))]
-  const failed = await Promise.allSettled(asked)
-  clearInterval(turning)
-  t.match(failed, [
+  for (const write of asked) write.then(String, String).then(end => ended.push(end))
+  await attempts(3)
+  now += 499
+  await attempts(3)
+  t.same(ended, [], 'both wait, and others go on meanwhile')
+  const { db } = ran.find(({ sql }) => sql === 'BEGIN IMMEDIATE')!
+  t.equal(db.pragma('busy_timeout', { simple: true }), 0, 'SQLite does not wait for the lock itself')
+  now += 1
+  t.match(await Promise.allSettled(asked), [
     { status: 'rejected', reason: { status: 503, code: 'billing_unavailable' } },
     { status: 'rejected', reason: { cause: { message: /locked for 500 ms/ } } },
   ])
-  // Would SQLite wait for the lock itself, it would do so once for each of them, and no timer could fire meanwhile.
-  t.ok(turns > 10, `the event loop made ${turns} turns in that time`)
   t.throws(() => subject.ping(), { name: 'StoreError' })
-  t.equal(await tell(children[0]!, { do: 'release' }), 'released')
+  t.equal(await tell(child!, { do: 'unlock' }), 'released')
 
   await subject.ledger.settle(held, rowOf(principal, 'a', { cost: 300n }))
   subject.ping()
   t.same(await subject.ledger.balance(principal.orgId), { balance: 700n, held: 0n, used: 300n })
 
-  t.equal(await tell(children[0]!, { do: 'lock', path: subject.path, ms: 150 }), 'locked')
-  const soon = once(children[0]!.process, 'message')
-  t.match(await hold(subject, principal, 'c', 100n), { amount: 100n }, 'a short lock is waited for')
-  await soon
+  t.equal(await tell(child!, { do: 'lock', path: subject.path }), 'locked')
+  const waits = hold(subject, principal, 'c', 100n)
+  await attempts(3)
+  t.equal(await tell(child!, { do: 'unlock' }), 'released')
+  t.match(await waits, { amount: 100n }, 'a short lock is waited for')
 })
 
 t.test('ST-04 nothing is held or charged once the file is gone, and all is again when it is back', async t => {
@@ -206,6 +223,8 @@ t.test('jobs that run one by one wait when another process takes the lock betwee
     db.close()
     other.close()
   })
+  // However long that takes, it is not too long.
+  t.intercept(performance, 'now', { value: () => 0 })
   const writer = new Writer(db)
   let undone = 0
   writer.join({

@@ -25,7 +25,7 @@ async function provider(t: Test) {
     server.close()
   })
   const next = async () => {
-    while (held.length === 0) await new Promise(resolve => setTimeout(resolve, 1))
+    while (held.length === 0) await setImmediate()
     return held.shift()!
   }
   return { port: (server.address() as { port: number }).port, next, sockets }
