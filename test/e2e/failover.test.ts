@@ -2,7 +2,7 @@
 import t, { type Test } from 'tap'
 import { openBooks } from '../helpers/books.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
-import { checkInvariants, isErrorBody, metric } from '../helpers/invariants.ts'
+import { checkInvariants, isErrorBody, metric, untilInFlight } from '../helpers/invariants.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'
 import { closedPort, type Step, startUpstream } from '../helpers/upstream.ts'
 
@@ -235,7 +235,7 @@ breaks.forEach(({ says, step, verdict, code, delivered = 2 }, index) => {
 /** Nothing was charged for a model, nothing is held for it, and each request has a row that says so. */
 async function checkUnpaid(t: Test, model: string, code: string, attempts: number): Promise<void> {
   // A refusal is on its way before its row is kept.
-  while (metric(await gateway.metrics(), 'gateway_requests_in_flight') !== 0);
+  await untilInFlight(gateway, 0)
   const rows = books
     .prepare('SELECT id, outcome, error_code, cost, attempts FROM requests WHERE requested_model = ?')
     .all(model) as { id: string }[]

@@ -63,7 +63,10 @@ for (const workers of [1, 2]) {
       t.equal((await gateway.admin('GET', '/ready')).status, 503)
       const start = performance.now()
       let answer = await gateway.chat(ask)
-      while (answer.status === 200 && performance.now() - start < PATIENCE_MS) answer = await gateway.chat(ask)
+      while (answer.status === 200 && performance.now() - start < PATIENCE_MS) {
+        await sleep(POLL_MS)
+        answer = await gateway.chat(ask)
+      }
       t.match([answer.status, await answer.json()], [503, { error: { code: 'billing_unavailable' } }])
       await upstream.release('a')
       const text = await running.text()

@@ -6,7 +6,7 @@ import t from 'tap'
 import { Database } from '../../src/stores/sqlite/driver.ts'
 import { timing } from '../helpers/figure.ts'
 import { startGateway } from '../helpers/gateway.ts'
-import { metric } from '../helpers/invariants.ts'
+import { untilInFlight } from '../helpers/invariants.ts'
 import { raw } from '../helpers/raw.ts'
 
 /** For an answer of the provider, and for which a status is held. */
@@ -177,7 +177,7 @@ t.test('SD-02 a body that still comes is not waited for at the end', async t => 
     }
   }
   const pending = raw(gateway.port, slow, { timeoutMs: 2 ** 31 - 1 })
-  while (metric(await gateway.metrics(), 'gateway_requests_in_flight') !== 1);
+  await untilInFlight(gateway, 1)
   const start = performance.now()
   await gateway.kill()
   const value = performance.now() - start

@@ -22,6 +22,7 @@ interface Status {
   workers: { pid: number; ready: boolean; inFlight: number; configVersion: string }[]
 }
 
+const POLL_MS = 20
 const bin = join(import.meta.dirname, '../../bin')
 const upstream = await startUpstream(t)
 const ratelimit = {
@@ -88,7 +89,7 @@ t.test('of requests at the same time as many run as may, whichever worker has th
   for (let round = 0; round < 2; round++) {
     const asked = askAll(12, as)
     await upstream.record('a', { requests: 4 * (round + 1) })
-    while ((await inFlightOf()).reduce((sum, inFlight) => sum + inFlight) > 4);
+    while ((await inFlightOf()).reduce((sum, inFlight) => sum + inFlight) > 4) await sleep(POLL_MS)
     await upstream.release('a')
     const answers = await asked
     t.strictSame([count(answers, 200), count(answers, 429)], [4, 8])
@@ -186,8 +187,9 @@ export const plugin = {
   }
   t.match(await ctl('reload'), { code: 1, stdout: '', stderr: told })
   // The saved file is read too, and that is told when the workers have been asked.
-  while (!/^last reload +failed at \S+: worker \d+ does not run/m.test((await ctl('status')).stdout));
-  while (metric(await picky.metrics(), 'gateway_config_reload_successful') !== 0);
+  while (!/^last reload +failed at \S+: worker \d+ does not run/m.test((await ctl('status')).stdout))
+    await sleep(POLL_MS)
+  while (metric(await picky.metrics(), 'gateway_config_reload_successful') !== 0) await sleep(POLL_MS)
   const after = await ask<Status>('status')
   t.not(after.configVersion, before.configVersion)
   for (const { configVersion } of after.workers) t.equal(configVersion, before.configVersion)
@@ -201,7 +203,7 @@ export const plugin = {
 
   // A worker starts with the plugins that the rest runs on, as they were when they were loaded.
   await picky.writeFile('my-plugins/unsound.mjs', 'export const plugin = (')
-  while (metric(await picky.metrics(), 'gateway_config_reload_successful') !== 0);
+  while (metric(await picky.metrics(), 'gateway_config_reload_successful') !== 0) await sleep(POLL_MS)
   await picky.writeFile('my-plugins/picky.mjs', 'export const plugin = (')
   const { pid } = mended.workers[0]!
   process.kill(pid, 'SIGKILL')
@@ -253,7 +255,7 @@ t.test('CS-01 a worker that is killed is replaced, and costs those whom it serve
   const [lost, kept] = workers.map(({ inFlight }) => inFlight) as [number, number]
   t.ok(lost > 0 && kept > 0, `${lost} and ${kept} streams`)
   process.kill(victim, 'SIGKILL')
-  while ((await status()).workers.some(worker => worker.pid === victim));
+  while ((await status()).workers.some(worker => worker.pid === victim)) await sleep(POLL_MS)
   t.equal(count(await askAll(20, {}, { ...request, model: 'nothing' }), 404), 20, 'the other one serves meanwhile')
   await upstream.release('a')
   const ends = await Promise.all(streams.map(stream => readEvents(stream)))
@@ -374,7 +376,7 @@ t.test('SD-02, SD-03 what lasts too long ends with an error, and sooner after a 
 t.test('SD-06 a signal while a worker is being replaced ends all', async t => {
   const pids = (await status()).workers.map(({ pid }) => pid)
   process.kill(pids[0]!, 'SIGKILL')
-  while ((await status()).workers.every(({ pid }) => pids.includes(pid)));
+  while ((await status()).workers.every(({ pid }) => pids.includes(pid))) await sleep(POLL_MS)
   const at = performance.now()
   t.equal(await gateway.kill('SIGTERM'), 0)
   const value = performance.now() - at

@@ -17,6 +17,7 @@ export interface InvariantOptions {
 /** A busy machine is slow at everything: the nightly run alone holds to the bounds of a free one. */
 const HEALTH_MS = judged ? 1000 : 30_000
 const SETTLED_MS = judged ? 2000 : 30_000
+const POLL_MS = 20
 
 type Assert = Pick<Test, 'ok' | 'notOk' | 'equal' | 'same' | 'resolves'>
 
@@ -81,6 +82,11 @@ export function metric(text: string, name: string, labels: Record<string, string
     if (Object.entries(labels).every(([label, wanted]) => given.includes(`${label}="${wanted}"`))) sum += Number(value)
   }
   return sum
+}
+
+/** Resolves when the gateway serves so many requests. */
+export async function untilInFlight(gateway: Pick<Gateway, 'metrics'>, count: number): Promise<void> {
+  while (metric(await gateway.metrics(), 'gateway_requests_in_flight') !== count) await sleep(POLL_MS)
 }
 
 /** The in-flight gauge as soon as it is 0, or what it is at the deadline. */
