@@ -5,6 +5,7 @@ import { openAiChat } from '../../src/codecs/openai-chat.ts'
 import { GatewayError } from '../../src/core/error.ts'
 import { exchange, principal, thrown } from '../core/kit.ts'
 import { cpuMs } from '../helpers/cpu.ts'
+import { runs } from '../helpers/runs.ts'
 import { type Json, localUrls, publicUrls, rows, valid, wrongData } from './bodies.ts'
 
 /** The same cases on every run. */
@@ -371,7 +372,7 @@ t.test('MF-16 any JSON is decoded or refused with 400, in linear time', async t 
     const length = (JSON.stringify(body) ?? '').length
     return outcome(body) && looksAt(body) <= MAX_LOOKS * (length + 10)
   })
-  t.doesNotThrow(() => fc.assert(holds, { numRuns: 2000 }))
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: runs(2000) }))
 
   const late = { type: 'function', function: { name: 'f' }, defer_loading: true }
   const many = <T>(length: number, of: T): T[] => Array<T>(length).fill(of)

@@ -16,6 +16,7 @@ import { SseFraming } from '../../src/upstream/framing/sse.ts'
 import { exchange, principal, text } from '../core/kit.ts'
 import { flat } from '../core/prices.ts'
 import { cpuMs } from '../helpers/cpu.ts'
+import { runs } from '../helpers/runs.ts'
 import { target } from '../plugins/wire-kit.ts'
 import type { Json } from './bodies.ts'
 import { answers, endings, unasked } from './messages-answers.ts'
@@ -185,7 +186,7 @@ t.test('any order of events reads the same streamed and whole', async t => {
     assert.equal(mask(folded(payloads(streamed([...batches, [finish('stop')]]))).content), mask(content))
     for (const { type, input } of content) if (type === 'tool_use') assert.deepEqual(input, { k: { i: 0 } })
   })
-  t.doesNotThrow(() => fc.assert(holds, { numRuns: 500 }))
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: runs(500) }))
 })
 
 /** Calls whose arguments come in three pieces each, in the order of `order`. */

@@ -9,6 +9,7 @@ import { anthropicMessages } from '../../src/codecs/anthropic-messages.ts'
 import { GatewayError } from '../../src/core/error.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import { exchange, thrown } from '../core/kit.ts'
+import { runs } from '../helpers/runs.ts'
 import { deepFreeze } from '../plugins/wire-kit.ts'
 import type { Json } from './bodies.ts'
 import { seal } from './messages-answers.ts'
@@ -275,5 +276,5 @@ t.test('any JSON is decoded or refused with 400', async t => {
       return error instanceof GatewayError && error.status === 400
     }
   })
-  t.doesNotThrow(() => fc.assert(holds, { numRuns: 2000 }))
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: runs(2000) }))
 })

@@ -13,6 +13,7 @@ import { parseDataUrl, pathSegment, textOf, toolArguments } from '../../src/core
 import { shortId } from '../../src/lib/id.ts'
 import { maskOf, PiecewiseMask } from '../../src/lib/mask.ts'
 import { cpuMs } from '../helpers/cpu.ts'
+import { runs } from '../helpers/runs.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { dialects, echoes, inUse } from './dialects.ts'
 import { exchange, text } from './kit.ts'
@@ -186,7 +187,7 @@ t.test('no twelve characters of a credential are shown, however they are written
       const shown = redact(message, secret)
       return !shares(shown, encoded) && shown.startsWith('It says (') && shown.endsWith('), no more.')
     }),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   )
   fc.assert(
     fc.property(
@@ -208,7 +209,7 @@ t.test('no twelve characters of a credential are shown, however they are written
         return !shares(shown, own) && shown.startsWith('As you asked: ') && shown.includes(' and so on, ')
       },
     ),
-    { numRuns: 500 },
+    { numRuns: runs(500) },
   )
   const prose = fc.array(fc.constantFrom('a', 'word', ' ', '\n', 'sk-ant-api03-', 'Bearer', '0123', 'é', '=='), {
     maxLength: 60,
@@ -250,11 +251,11 @@ t.test('reading an error never throws', async t => {
       )
     },
   )
-  t.doesNotThrow(() => fc.assert(holds, { numRuns: 2000 }))
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: runs(2000) }))
   t.doesNotThrow(() =>
     fc.assert(
       fc.property(tree, value => void readFault(value)),
-      { numRuns: 500 },
+      { numRuns: runs(500) },
     ),
   )
   t.equal(readFault({ choices: [], message: 'x' }), undefined, 'an answer is no error')

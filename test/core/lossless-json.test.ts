@@ -14,6 +14,7 @@ import type { ChatRequest } from '../../src/core/ops.ts'
 import { RawStrings } from '../../src/core/raw-strings.ts'
 import type { Translator } from '../../src/core/translator.ts'
 import { cpuMs } from '../helpers/cpu.ts'
+import { runs } from '../helpers/runs.ts'
 import { decodeAll, target } from '../plugins/wire-kit.ts'
 import { exchange } from './kit.ts'
 
@@ -54,7 +55,7 @@ t.test('what is parsed and written again is what it was, to the last digit', asy
       const text = textOf(value)
       return stringifyLossless(JSON.stringify(parseLossless(text))) === text
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   )
 })
 
@@ -232,7 +233,7 @@ t.test('JSON that is parsed in pieces is what it would be at once, and no other 
     const whole = outcome(() => JSON.parse(text))
     return outcome(() => all(parseSteps(text, json => JSON.parse(json), undefined, piece))) === whole
   })
-  t.doesNotThrow(() => fc.assert(holds, { numRuns: 5000 }))
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: runs(5000) }))
 })
 
 t.test('an answer that was parsed ahead reads as any other, with every digit and within its bounds', async t => {

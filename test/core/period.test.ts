@@ -2,6 +2,7 @@
 import fc from 'fast-check'
 import t from 'tap'
 import { cycleOf, isZone, periods, spanOf } from '../../src/lib/period.ts'
+import { runs } from '../helpers/runs.ts'
 
 /** The same cases on every run. */
 fc.configureGlobal({ seed: 20261120 })
@@ -89,7 +90,7 @@ t.test('spans hold their moment, and the next one begins where one ends', async 
     const [first, next] = [spanOf(period, zone, span.start), spanOf(period, zone, span.end)]
     return first.start === span.start && first.end === span.end && next.start === span.end
   })
-  t.doesNotThrow(() => fc.assert(property, { numRuns: 2000 }))
+  t.doesNotThrow(() => fc.assert(property, { numRuns: runs(2000) }))
 })
 
 t.test('a zone is one that the platform knows', async t => {
@@ -117,5 +118,5 @@ t.test('a billing month ends on the day on which the first one began, or on the 
     const next = cycleOf(from, end)
     return start <= from + later && from + later < end && next.start === end
   })
-  t.doesNotThrow(() => fc.assert(property, { numRuns: 2000 }))
+  t.doesNotThrow(() => fc.assert(property, { numRuns: runs(2000) }))
 })

@@ -10,12 +10,13 @@ import type { Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { readBooks } from '../helpers/books.ts'
 import { figure } from '../helpers/figure.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
-import { checkInvariants, metric } from '../helpers/invariants.ts'
+import { checkInvariants, untilInFlight } from '../helpers/invariants.ts'
 import { random } from '../helpers/random.ts'
+import { runs } from '../helpers/runs.ts'
 import { readEvents } from '../helpers/sse.ts'
 import { type Entry, readRecord, type Step, startUpstream } from '../helpers/upstream.ts'
 
-const ROUNDS = Number(process.env.CRASH_ROUNDS ?? 20)
+const ROUNDS = Number(process.env.CRASH_ROUNDS ?? runs(50))
 const CLIENTS = 30
 /** After the load began, in milliseconds. */
 const KILL = { from: 100, to: 500 }
@@ -107,7 +108,7 @@ for (const { says, model, prefix, stream, step, after } of leaving) {
       const entry = (await upstream.record(prefix, { ended: n })).at(-1)!
       await gone
       t.equal(entry.outcome, 'aborted')
-      while (metric(await gateway.metrics(), 'gateway_requests_in_flight') !== 0);
+      await untilInFlight(gateway, 0)
       const rows = books(rowsOf).filter(row => row.request_id === id)
       // What was sent and delivered; of a whole answer, what could have been written besides.
       const least = priceOf(entry.tokens)

@@ -3,6 +3,7 @@ import t from 'tap'
 import { chat, type Message } from '../helpers/chat.ts'
 import { startGateway, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
+import { runs } from '../helpers/runs.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import { type ChatWire, manifestOf, wires } from './matrix/wires.ts'
 
@@ -14,8 +15,9 @@ const gateway = await startGateway(t, {
   config: { endpoints: { chat: { ratelimit: { rpm: 100_000 } } } },
 })
 
-const REQUESTS = 100
 const LANES = 4
+/** Of each lane as many. */
+const requestsOf = (full: number) => LANES * Math.ceil(runs(full) / LANES)
 const cache_control = { type: 'ephemeral' }
 const text = (text: string, marked = false) => ({ type: 'text', text, ...(marked && { cache_control }) })
 const parameters = (...names: string[]) => ({
@@ -54,8 +56,8 @@ function call(id: string, name: string) {
 }
 
 for (const [endpoint, path, body, requests] of [
-  ['chat', '/v1/chat/completions', opening, REQUESTS],
-  ['messages', '/v1/messages', messagesForm(), REQUESTS / 5],
+  ['chat', '/v1/chat/completions', opening, requestsOf(100)],
+  ['messages', '/v1/messages', messagesForm(), requestsOf(20)],
 ] as const) {
   t.test(`${endpoint}: ${requests} equal requests are equal bytes, on every wire`, async t => {
     await upstream.reset()

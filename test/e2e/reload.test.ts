@@ -9,6 +9,7 @@ import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, metric } from '../helpers/invariants.ts'
 import { inspected, memory } from '../helpers/memory.ts'
 import { raw } from '../helpers/raw.ts'
+import { runs } from '../helpers/runs.ts'
 import { readEvents } from '../helpers/sse.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
@@ -16,7 +17,7 @@ const RELOADS = 200
 /** From then on memory may grow by no more than the margin, in MiB; one kept snapshot for each reload makes 4. */
 const WARM = 50
 const MARGIN = { heap: 2, rss: 16 }
-const STRANGERS = 10_000
+const STRANGERS = runs(10_000)
 const PER_SOCKET = 500
 
 const model = (id: string) => ({ id, name: id, family: 'test', input: ['text'], output: ['text'] })

@@ -11,6 +11,7 @@ import { ratelimit } from '../../src/filters/ratelimit.ts'
 import { sourceOf } from '../../src/filters/source.ts'
 import { MemoryCounters } from '../../src/stores/memory/counters.ts'
 import { byName, eventsOf, exchange, principal } from '../core/kit.ts'
+import { runs } from '../helpers/runs.ts'
 
 const DAY = 86_400_000
 const NOW = 100 * DAY
@@ -133,7 +134,7 @@ t.test(
           assert.equal((await enter(exchange({ principal }))).status, 200, `refused after ${seconds} s, at ${now}`)
         }
       }),
-      { numRuns: 200 },
+      { numRuns: runs(200) },
     )
   },
 )

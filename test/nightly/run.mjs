@@ -21,6 +21,16 @@ const VERSIONS = ['22', '24']
 const long = {
   'test/stores/money-model.test.ts': { MONEY_RUNS: '5000' },
   'test/e2e/crash.test.ts': { CRASH_ROUNDS: '50' },
+  'test/stores/spending.test.ts': { SPENDING_RUNS: '1000' },
+  // Their loops have a tenth of their length in `npm test`: see test/helpers/runs.ts.
+  'test/codecs': {},
+  'test/core': {},
+  'test/filters': {},
+  'test/plugins': {},
+  'test/policy': {},
+  'test/upstream': {},
+  'test/e2e/limits.test.ts': {},
+  'test/e2e/prefixes.test.ts': {},
   'test/e2e/malformed.test.ts': { MALFORMED_CASES: '10000' },
   'test/e2e/timeouts.test.ts': {},
   'test/e2e/shutdown.test.ts': {},

@@ -13,6 +13,7 @@ import type { Event } from '../../src/core/event.ts'
 import { Fold } from '../../src/core/fold.ts'
 import type { Frame, Target, WireRequest } from '../../src/core/translator.ts'
 import { framingFor } from '../../src/upstream/framing/index.ts'
+import { runs } from '../helpers/runs.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 import { anyCalls, checkErrors, checkParameters, checkPrefix, checkRefusals } from './golden-checks.ts'
 import { call, contentOf, encodeWith, errorsOf, golden, hi, type Json, textOf, usageOf } from './golden-kit.ts'
@@ -261,6 +262,7 @@ t.test('any history is refused by name, or taken by the provider', async t => {
     tool_choice: fc.constantFrom('auto', 'none', 'required', null),
     parallel_tool_calls: fc.constantFrom(false, null),
   })
+  const tried = runs(1000)
   let accepted = 0
   const property = fc.asyncProperty(request, fc.constantFrom(...offers), async (given, mapping) => {
     let sent: WireRequest
@@ -275,8 +277,8 @@ t.test('any history is refused by name, or taken by the provider', async t => {
     if (refusal) throw new Error(refusal)
     return true
   })
-  await fc.assert(property, { numRuns: 1000, seed: 1 })
-  t.ok(accepted > 300, 'many histories are valid')
+  await fc.assert(property, { numRuns: tried, seed: 1 })
+  t.ok(accepted > 0.3 * tried, 'many histories are valid')
 })
 
 t.test('three turns with the provider: signatures come back byte for byte, and to it alone', async t => {

@@ -5,6 +5,7 @@ import { plugin } from '../../plugins/openai.ts'
 import { sliceOf } from '../../plugins/shared/embeddings/slice.ts'
 import type { Event } from '../../src/core/event.ts'
 import { JsonFraming } from '../../src/upstream/framing/json.ts'
+import { runs } from '../helpers/runs.ts'
 import { cuts } from './golden-kit.ts'
 import { target } from './wire-kit.ts'
 
@@ -87,7 +88,7 @@ t.test('whatever happens to a byte of an answer, what is cut out is what a parse
       t.strictSame(JSON.parse(slice.data.toString()), whole.data)
       t.strictSame(slice.envelope, { ...whole, data: [] })
     }),
-    { numRuns: 5000 },
+    { numRuns: runs(5000) },
   )
 })
 

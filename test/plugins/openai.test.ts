@@ -11,6 +11,7 @@ import type { Event, ReasoningEvent } from '../../src/core/event.ts'
 import { Fold } from '../../src/core/fold.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Target } from '../../src/core/translator.ts'
+import { runs } from '../helpers/runs.ts'
 import { type AnswerRow, hi, type Json, show as lineOf, offer, placeOf, subject, textOf } from './golden-kit.ts'
 import { decodeAll, deepFreeze, type RawFrame, target } from './wire-kit.ts'
 
@@ -426,5 +427,5 @@ t.test('events that repeat the one before but for its text lose none of it', asy
       assert.equal(fold.choices[index]?.text.trim() ?? '', said.join('').trim())
     }
   })
-  t.doesNotThrow(() => fc.assert(holds, { numRuns: 300 }))
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: runs(300) }))
 })

@@ -6,6 +6,7 @@ import t, { type Test } from 'tap'
 import type { Event } from '../../src/core/event.ts'
 import { Seals } from '../../src/core/seals.ts'
 import { Keyring, KeyringError } from '../../src/stores/keyring.ts'
+import { runs } from '../helpers/runs.ts'
 import { startChild, tell } from './parent.ts'
 
 fc.configureGlobal({ seed: 20261121 })
@@ -71,7 +72,7 @@ t.test('what is sealed opens at its place only, and not when a bit of it was cha
         )
       },
     ),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   )
   const [one, two] = [keys.seal('same', 'here'), keys.seal('same', 'here')]
   t.notSame(one.nonce, two.nonce, 'every nonce is another one')

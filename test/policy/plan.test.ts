@@ -12,6 +12,7 @@ import { groupsOf } from '../../src/routing/ranking.ts'
 import { TargetQueue } from '../../src/routing/target-queue.ts'
 import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
 import { exchange, listingOf, principal } from '../core/kit.ts'
+import { runs } from '../helpers/runs.ts'
 import { silent, target } from '../plugins/wire-kit.ts'
 import { policyOf, priced, type Restrictions, rule } from './kit.ts'
 
@@ -360,6 +361,6 @@ t.test('the listing holds what can be called, and nothing else', async t => {
       t.strictSame(await listed('include_restricted=true'), ids)
       t.strictSame(await listed('include_restricted=true&mapped=true'), mapped)
     }),
-    { numRuns: 150 },
+    { numRuns: runs(150) },
   )
 })

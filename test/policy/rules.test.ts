@@ -10,6 +10,7 @@ import type { Compliance, Rule, RuleType, RuleValue } from '../../src/core/polic
 import { ruleValue } from '../../src/core/rule-value.ts'
 import { thrown } from '../core/kit.ts'
 import { flat, rates } from '../core/prices.ts'
+import { runs } from '../helpers/runs.ts'
 import { access, type OfferFacts, offer, type Restrictions, rule } from './kit.ts'
 
 fc.configureGlobal({ seed: 20261121 })
@@ -316,7 +317,7 @@ t.test('what rules add up to is what their definition says', async () => {
       const expected = allowed(organization, model, provider, isFree) && allowed(key, model, provider, isFree)
       return (verdict({ rules: organization, keyRules: key }, facts) === 'ok') === expected
     }),
-    { numRuns: 2000 },
+    { numRuns: runs(2000) },
   )
 })
 

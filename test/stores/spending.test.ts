@@ -16,10 +16,11 @@ import { SqliteUsage } from '../../src/stores/sqlite/usage.ts'
 import { Writer } from '../../src/stores/sqlite/writer.ts'
 import { exchange, principal, text } from '../core/kit.ts'
 import { flat } from '../core/prices.ts'
+import { runs } from '../helpers/runs.ts'
 import { target } from '../plugins/wire-kit.ts'
 import { seed } from './subject.ts'
 
-const RUNS = Number(process.env.SPENDING_RUNS ?? 100)
+const RUNS = Number(process.env.SPENDING_RUNS ?? runs(100))
 /** Nano-USD a token. */
 const PROMPT = 1000n
 const ANSWER = 2000n
