@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 
 const test = fileURLToPath(new URL('.', import.meta.url))
 
-/** Files and folders that need the built gateway, other programs or the machine: each file has a process of its own. */
+/** Files and folders that need the built gateway, other programs or the machine. */
 const WHOLE = [
   'e2e',
   'cli',
@@ -19,6 +19,24 @@ const WHOLE = [
 ]
 /** Unit tests that change what all of a process shares. */
 const ALONE = ['stores/workers.test.ts', 'policy/stores.test.ts']
+
+/**
+ * End-to-end files that share a process, by the name of its entry: those of the first two share a gateway too. Whoever
+ * reads a whole process's memory, or changes what all of it shares, has one of its own.
+ */
+export const families = {
+  'e2e-wires': ['accounts', 'matrix', 'prefixes', 'requests'],
+  'e2e-plain': ['edge', 'hostile', 'malformed'],
+  'e2e-agents': ['agents', 'clients', 'images', 'thinking'],
+  'e2e-messages': ['commit-point', 'cross-wire-failover', 'empty-answers', 'held-back', 'messages', 'messages-headers'],
+  'e2e-money': ['credit', 'limits', 'odd-reports', 'sessions'],
+  'e2e-tenants': ['isolation', 'policy', 'policy-tenants', 'tenancy'],
+  'e2e-upstream': ['embeddings', 'failover', 'streams', 'upstream-edges'],
+  'e2e-local': ['gatewayctl', 'local-engines', 'route-table', 'shedding', 'slow-and-partial'],
+}
+const familyOf = new Map(
+  Object.entries(families).flatMap(([name, files]) => files.map(file => [`e2e/${file}.test.ts`, name])),
+)
 
 const isIn = (path, name) => path === name || path.startsWith(`${name}/`)
 const isWhole = path => WHOLE.some(name => isIn(path, name))
@@ -40,9 +58,10 @@ export function grouped(paths) {
   const alone = []
   const together = {}
   for (const path of paths) {
-    if (isWhole(path) || ALONE.includes(path)) alone.push(path)
+    const family = familyOf.get(path)
+    if (!family && (isWhole(path) || ALONE.includes(path))) alone.push(path)
     else {
-      const name = path.includes('/') ? path.split('/', 1)[0] : 'static'
+      const name = family ?? (path.includes('/') ? path.split('/', 1)[0] : 'static')
       together[name] ??= []
       together[name].push(path)
     }

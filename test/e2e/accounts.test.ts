@@ -1,20 +1,16 @@
 /** The same tokens cost the same, streamed and whole, to the last unit, on every wire and in both client forms. */
 import t from 'tap'
 import { chat } from '../helpers/chat.ts'
-import { startGateway, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { readEvents } from '../helpers/sse.ts'
-import { startUpstream, type UpstreamUsage } from '../helpers/upstream.ts'
-import { manifestOf, pricing, wires } from './matrix/wires.ts'
+import type { UpstreamUsage } from '../helpers/upstream.ts'
+import { everyWire } from './matrix/gateway.ts'
+import { pricing, wires } from './matrix/wires.ts'
 
 type Json = Record<string, unknown>
 type Claim = Partial<UpstreamUsage> & { prompt: number; completion: number }
 
-const upstream = await startUpstream(t, { key: upstreamSecret })
-const gateway = await startGateway(t, {
-  providers: Object.fromEntries(wires.map(wire => [wire.id, manifestOf(wire, upstream, wire.id, [wire.id])])),
-  config: { endpoints: { chat: { ratelimit: { rpm: 100_000 } } } },
-})
+const { upstream, gateway } = await everyWire()
 
 /** Tokens whose cost rounds down and up, and too many for a float to be exact about by accident. */
 const claims: readonly (Claim | null)[] = [

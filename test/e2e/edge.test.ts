@@ -2,24 +2,16 @@
 import t, { type Test } from 'tap'
 import { groupsOf, openBooks } from '../helpers/books.ts'
 import { TIMINGS, timing } from '../helpers/figure.ts'
-import { startGateway } from '../helpers/gateway.ts'
 import { isErrorBody, metric } from '../helpers/invariants.ts'
 import { type RawInput, type RawResult, raw } from '../helpers/raw.ts'
-import { startUpstream } from '../helpers/upstream.ts'
+import { plainGateway } from './plain.ts'
 
 /** Of `POST /v1/chat/completions`, in bytes. */
 const BODY_LIMIT = 32 * 1024 * 1024
 const MAX_DEPTH = 128
 const MAX_LAG_MS = 50
 
-const upstream = await startUpstream(t)
-const gateway = await startGateway(t, {
-  providers: {
-    a: {
-      base_url: upstream.url('a'),
-    },
-  },
-})
+const { upstream, gateway } = await plainGateway()
 
 const group = groupsOf(t, { gateway, upstream, books: openBooks(t, gateway) })
 

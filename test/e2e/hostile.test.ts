@@ -4,20 +4,15 @@ import { type AddressInfo, createServer, type Socket } from 'node:net'
 import t from 'tap'
 import { chat } from '../helpers/chat.ts'
 import { TIMINGS, timing } from '../helpers/figure.ts'
-import { startGateway } from '../helpers/gateway.ts'
 import { checkInvariants, metric } from '../helpers/invariants.ts'
 import { raw } from '../helpers/raw.ts'
-import { startUpstream } from '../helpers/upstream.ts'
+import { plainGateway } from './plain.ts'
 
 const MAX_ANSWER_MS = 100
 const MAX_LAG_MS = 50
 const MB = 1_000_000
 
-const upstream = await startUpstream(t)
-const gateway = await startGateway(t, {
-  providers: { a: { base_url: upstream.url('a') } },
-  config: { endpoints: { chat: { ratelimit: { rpm: 100_000 } } } },
-})
+const { upstream, gateway } = await plainGateway()
 
 const head = (framing: string) =>
   `POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer ${gateway.key}\r\n` +

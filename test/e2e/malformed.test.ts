@@ -6,11 +6,10 @@ import t from 'tap'
 import { endpoints } from '../../src/endpoints/index.ts'
 import { groupsOf, openBooks } from '../helpers/books.ts'
 import { figure } from '../helpers/figure.ts'
-import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { isErrorBody } from '../helpers/invariants.ts'
 import { raw } from '../helpers/raw.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'
-import { startUpstream } from '../helpers/upstream.ts'
+import { plainGateway } from './plain.ts'
 
 type Json = Record<string, unknown>
 
@@ -20,17 +19,7 @@ const CASES = Number(process.env.MALFORMED_CASES ?? 300)
 /** All that a POST route may answer to what nobody means. */
 const allowed = [200, 400, 402, 403, 404, 413, 415, 429, 529]
 
-const upstream = await startUpstream(t)
-const priced = (model: string, prompt: string) => ({
-  ...testMapping,
-  model,
-  id: `${model}-1`,
-  pricing: { prompt, completion: '0' },
-})
-const gateway = await startGateway(t, {
-  providers: { a: { base_url: upstream.url('a'), models: [testMapping, priced('cheap', '1'), priced('dear', '100')] } },
-  config: { endpoints: { chat: { ratelimit: { rpm: 1_000_000 } }, messages: { ratelimit: { rpm: 1_000_000 } } } },
-})
+const { upstream, gateway } = await plainGateway()
 const books = openBooks(t, gateway)
 
 const group = groupsOf(t, { gateway, upstream, books })

@@ -2,17 +2,13 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { chat } from '../helpers/chat.ts'
-import { startGateway, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
-import { startUpstream } from '../helpers/upstream.ts'
 import { type Cell, cases } from './matrix/cases.ts'
+import { everyWire } from './matrix/gateway.ts'
 import { limitOf, support, supportTable } from './matrix/support.ts'
-import { type ChatWire, manifestOf, wires } from './matrix/wires.ts'
+import { type ChatWire, wires } from './matrix/wires.ts'
 
-const upstream = await startUpstream(t, { key: upstreamSecret })
-const gateway = await startGateway(t, {
-  providers: Object.fromEntries(wires.map(wire => [wire.id, manifestOf(wire, upstream, wire.id, [wire.id])])),
-})
+const { upstream, gateway } = await everyWire()
 
 const cellOf = (wire: ChatWire, mode: Cell['mode']): Cell => {
   let from = 0

