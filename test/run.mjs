@@ -27,8 +27,8 @@ const STDERR = 20_000
 const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
-    /** One more than cores: many tests wait for most of their time. */
-    jobs: { type: 'string', default: String(availableParallelism() + 1) },
+    /** Two to a core: many tests wait for half of their time. */
+    jobs: { type: 'string', default: String(2 * availableParallelism()) },
     /** Seconds that a file may take. */
     timeout: { type: 'string', default: '300' },
     record: { type: 'boolean', default: false },

@@ -21,17 +21,16 @@ const WHOLE = [
 const ALONE = ['stores/workers.test.ts', 'policy/stores.test.ts']
 
 /**
- * End-to-end files that share a process, by the name of its entry: those of the first two share a gateway too. Whoever
+ * End-to-end files that share a process, by the name of its entry: those of wires, plain and policy share a gateway too. Whoever
  * reads a whole process's memory, or changes what all of it shares, has one of its own.
  */
 export const families = {
-  'e2e-wires': ['accounts', 'matrix', 'prefixes', 'requests'],
+  'e2e-wires': ['accounts', 'agents', 'matrix', 'prefixes', 'requests', 'thinking'],
   'e2e-plain': ['edge', 'hostile', 'malformed'],
-  'e2e-agents': ['agents', 'clients', 'images', 'thinking'],
   'e2e-messages': ['commit-point', 'cross-wire-failover', 'empty-answers', 'held-back', 'messages', 'messages-headers'],
-  'e2e-money': ['credit', 'limits', 'odd-reports', 'sessions'],
-  'e2e-tenants': ['isolation', 'policy', 'policy-tenants', 'tenancy'],
-  'e2e-upstream': ['embeddings', 'failover', 'streams', 'upstream-edges'],
+  'e2e-policy': ['policy', 'policy-tenants'],
+  'e2e-money': ['credit', 'isolation', 'limits', 'odd-reports', 'sessions', 'tenancy'],
+  'e2e-upstream': ['clients', 'embeddings', 'failover', 'images', 'streams', 'upstream-edges'],
   'e2e-local': ['gatewayctl', 'local-engines', 'route-table', 'shedding', 'slow-and-partial'],
 }
 const familyOf = new Map(

@@ -6,9 +6,8 @@ import type Anthropic from '@anthropic-ai/sdk'
 import t from 'tap'
 import { chat } from '../helpers/chat.ts'
 import { commandsOf } from '../helpers/commands.ts'
-import { startGateway, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
-import { type Step, startUpstream } from '../helpers/upstream.ts'
+import type { Step } from '../helpers/upstream.ts'
 import {
   type Agent,
   anthropicAgent,
@@ -18,25 +17,10 @@ import {
   openAiRunner,
   typedAgent,
 } from './agents/loops.ts'
-import { betrays, type ChatWire, manifestOf, returns, wires } from './matrix/wires.ts'
+import { everyWire, nextOf } from './matrix/gateway.ts'
+import { betrays, returns, wires } from './matrix/wires.ts'
 
-const upstream = await startUpstream(t, { key: upstreamSecret })
-const nextOf = (wire: ChatWire) => wires[(wires.indexOf(wire) + 1) % wires.length]!
-const previousOf = (wire: ChatWire) => wires.at(wires.indexOf(wire) - 1)!
-
-/** Each wire twice: a provider that is asked first, and another that is asked when the first one fails. */
-const gateway = await startGateway(t, {
-  providers: Object.fromEntries(
-    wires.flatMap(wire => {
-      const first = [wire.id, `${wire.id}-twin`, `${wire.id}-next`]
-      const spare = [`${wire.id}-twin`, `${previousOf(wire).id}-next`]
-      return [
-        [wire.id, manifestOf(wire, upstream, wire.id, first, { priority: 2 })],
-        [`${wire.id}-spare`, manifestOf(wire, upstream, `${wire.id}-spare`, spare, { priority: 1 })],
-      ]
-    }),
-  ),
-})
+const { upstream, gateway } = await everyWire()
 
 const agents: Record<string, (model: string) => Agent> = {
   openai: model => openAiAgent(gateway, model),

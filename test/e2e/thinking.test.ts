@@ -1,51 +1,19 @@
 /** What clients ask of a model's thinking, over every chat wire, whole and streamed. */
 import t from 'tap'
 import { chat, type Mode } from '../helpers/chat.ts'
-import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { readEvents } from '../helpers/sse.ts'
-import { type Step, startUpstream } from '../helpers/upstream.ts'
+import type { Step } from '../helpers/upstream.ts'
 import { openAiAgent, openAiHelper, openAiRunner } from './agents/loops.ts'
-import { type ChatWire, wires as chatWires, manifestOf } from './matrix/wires.ts'
+import { budgeted, everyWire } from './matrix/gateway.ts'
+import { type ChatWire, wires as chatWires } from './matrix/wires.ts'
 
 type Json = Record<string, unknown>
 
-const upstream = await startUpstream(t, { key: upstreamSecret })
-
-/** Claude again, with a model that thinks by a budget. */
-const budgeted: readonly ChatWire[] = chatWires
-  .filter(({ model }) => model.includes('claude'))
-  .map(wire => ({
-    ...wire,
-    id: `${wire.id}-budget`,
-    model: wire.model.replace(/claude-[a-z]+-[0-9-]*[0-9]/, 'claude-haiku-4-5'),
-    efforts: [],
-  }))
+const { upstream, gateway } = await everyWire()
 const wires = [...chatWires, ...budgeted]
 /** Their answers go to Messages clients as they came. */
 const isOwn = ({ wire }: ChatWire) => wire.startsWith('anthropic.')
-
-const always = { ...testMapping, model: 'always', id: 'claude-opus-5-5', reasoning_efforts: ['low', 'high'] }
-const claude = chatWires.find(({ wire }) => wire === 'anthropic.messages')!
-const other = chatWires[0]!
-const gateway = await startGateway(t, {
-  providers: {
-    ...Object.fromEntries(wires.map(wire => [wire.id, manifestOf(wire, upstream, wire.id, [wire.id])])),
-    // A loop that the first begins and the second goes on with.
-    ...Object.fromEntries(
-      budgeted.map(wire => [`${wire.id}-late`, manifestOf(wire, upstream, `${wire.id}-late`, [`${wire.id}-late`])]),
-    ),
-    early: manifestOf(
-      other,
-      upstream,
-      'early',
-      budgeted.map(({ id }) => `${id}-late`),
-      { priority: 2 },
-    ),
-    always: manifestOf(claude, upstream, 'always', [], { priority: 2, models: [always] }),
-    able: manifestOf(other, upstream, 'able', ['always']),
-  },
-})
 
 const modes: readonly Mode[] = ['whole', 'stream']
 const messages = [{ role: 'user', content: 'Hi' }]

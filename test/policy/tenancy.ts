@@ -5,6 +5,7 @@ import type { Test } from 'tap'
 import { groupsOf, openBooks } from '../helpers/books.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
+import { shared } from '../helpers/shared.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
 export type Tree = Record<string, unknown>
@@ -31,7 +32,7 @@ export interface Answer {
   error?: { message: string; code: string; param: string | null }
 }
 
-export async function startTenancy(t: Test) {
+const start = shared(async t => {
   const upstream = await startUpstream(t, { key: [upstreamSecret, ...good] })
   const gateway = await startGateway(t, {
     providers: {
@@ -53,7 +54,13 @@ export async function startTenancy(t: Test) {
     },
     env: { GATEWAY_ALLOW_PRIVATE_PROVIDERS: 'true' },
   })
+  return { upstream, gateway }
+})
+let made = 0
 
+/** Files that use it neither end nor reload it; each makes organizations of its own. */
+export async function startTenancy(t: Test) {
+  const { upstream, gateway } = await start()
   const command = commandsOf(gateway)
 
   /** Runs `gatewayctl` as an operator would, with `input` on its standard input. */
@@ -74,7 +81,6 @@ export async function startTenancy(t: Test) {
     return JSON.parse(stdout) as T
   }
 
-  let made = 0
   async function tenant(mode = 'credits', credits?: string, changes: object = {}): Promise<Tenant> {
     const name = `tenant-${++made}`
     const { id: org } = await command<{ id: string }>('orgs.create', { name })

@@ -1,14 +1,51 @@
-/** The gateway before every chat wire, each of which is a provider with one model of its name. */
-import { startGateway, upstreamSecret } from '../../helpers/gateway.ts'
+/** The gateway before every chat wire: each is a provider with a model of its name, and others that stand in for it. */
+import { startGateway, testMapping, upstreamSecret } from '../../helpers/gateway.ts'
 import { shared } from '../../helpers/shared.ts'
 import { startUpstream } from '../../helpers/upstream.ts'
-import { manifestOf, wires } from './wires.ts'
+import { type ChatWire, manifestOf, wires } from './wires.ts'
+
+export const nextOf = (wire: ChatWire) => wires[(wires.indexOf(wire) + 1) % wires.length]!
+const previousOf = (wire: ChatWire) => wires.at(wires.indexOf(wire) - 1)!
+
+/** Claude again, with a model that thinks by a budget. */
+export const budgeted: readonly ChatWire[] = wires
+  .filter(({ model }) => model.includes('claude'))
+  .map(wire => ({
+    ...wire,
+    id: `${wire.id}-budget`,
+    model: wire.model.replace(/claude-[a-z]+-[0-9-]*[0-9]/, 'claude-haiku-4-5'),
+    efforts: [],
+  }))
+const always = { ...testMapping, model: 'always', id: 'claude-opus-5-5', reasoning_efforts: ['low', 'high'] }
+const claude = wires.find(({ wire }) => wire === 'anthropic.messages')!
+const other = wires[0]!
 
 /** Files that use it neither end nor reload it, and count what is theirs. */
 export const everyWire = shared(async t => {
   const upstream = await startUpstream(t, { key: upstreamSecret })
+  const offer = (wire: ChatWire, id: string, models: string[], more?: object) => [
+    id,
+    manifestOf(wire, upstream, id, models, { ...more }),
+  ]
   const gateway = await startGateway(t, {
-    providers: Object.fromEntries(wires.map(wire => [wire.id, manifestOf(wire, upstream, wire.id, [wire.id])])),
+    providers: Object.fromEntries([
+      // Each wire twice: a provider that is asked first, and another that is asked when the first one fails.
+      ...wires.flatMap(wire => [
+        offer(wire, wire.id, [wire.id, `${wire.id}-twin`, `${wire.id}-next`], { priority: 2 }),
+        offer(wire, `${wire.id}-spare`, [`${wire.id}-twin`, `${previousOf(wire).id}-next`], { priority: 1 }),
+      ]),
+      ...budgeted.map(wire => offer(wire, wire.id, [wire.id])),
+      // A loop that the first begins and the second goes on with.
+      ...budgeted.map(wire => offer(wire, `${wire.id}-late`, [`${wire.id}-late`])),
+      offer(
+        other,
+        'early',
+        budgeted.map(({ id }) => `${id}-late`),
+        { priority: 2 },
+      ),
+      offer(claude, 'always', [], { priority: 2, models: [always] }),
+      offer(other, 'able', ['always']),
+    ]),
     config: { endpoints: { chat: { ratelimit: { rpm: 100_000 } } } },
   })
   return { upstream, gateway }
