@@ -26,12 +26,12 @@ const ALONE = ['stores/workers.test.ts', 'policy/stores.test.ts']
  */
 export const families = {
   'e2e-wires': ['accounts', 'agents', 'matrix', 'prefixes', 'requests', 'thinking'],
-  'e2e-plain': ['edge', 'hostile', 'malformed'],
+  'e2e-plain': ['edge', 'gatewayctl', 'hostile', 'limits', 'malformed', 'sessions', 'tenancy'],
   'e2e-messages': ['commit-point', 'cross-wire-failover', 'empty-answers', 'held-back', 'messages', 'messages-headers'],
   'e2e-policy': ['policy', 'policy-tenants'],
-  'e2e-money': ['credit', 'isolation', 'limits', 'odd-reports', 'sessions', 'tenancy'],
+  'e2e-money': ['credit', 'isolation', 'odd-reports', 'shedding'],
   'e2e-upstream': ['clients', 'embeddings', 'failover', 'images', 'streams', 'upstream-edges'],
-  'e2e-local': ['gatewayctl', 'local-engines', 'route-table', 'shedding', 'slow-and-partial'],
+  'e2e-local': ['local-engines', 'route-table', 'slow-and-partial'],
 }
 const familyOf = new Map(
   Object.entries(families).flatMap(([name, files]) => files.map(file => [`e2e/${file}.test.ts`, name])),

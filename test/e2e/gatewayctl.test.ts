@@ -2,12 +2,10 @@
 import { join } from 'node:path'
 import t from 'tap'
 import { Child } from '../helpers/child.ts'
-import { startGateway, upstreamSecret } from '../helpers/gateway.ts'
-import { startUpstream } from '../helpers/upstream.ts'
+import { plainGateway } from './plain.ts'
 
 const bin = join(import.meta.dirname, '../../bin/gatewayctl.js')
-const upstream = await startUpstream(t, { key: upstreamSecret })
-const gateway = await startGateway(t, { providers: { a: { base_url: upstream.url('a') } } })
+const { gateway } = await plainGateway()
 
 t.test('the shipped command does what each of its commands loads code for', async t => {
   const place = ['--admin', gateway.adminUrl, '--config', gateway.configPath]

@@ -3,29 +3,12 @@ import { createHash } from 'node:crypto'
 import t from 'tap'
 import { groupsOf, openBooks } from '../helpers/books.ts'
 import { commandsOf } from '../helpers/commands.ts'
-import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { runs } from '../helpers/runs.ts'
-import { startUpstream } from '../helpers/upstream.ts'
+import { plainGateway } from './plain.ts'
 
 type Tree = Record<string, unknown>
 
-const upstream = await startUpstream(t)
-// Nano-USD per token: 1000 and 2000, and of the premium model 6000 and 2000.
-const premium = { ...testMapping, model: 'premium', id: 'premium-1', pricing: { prompt: '6', completion: '2' } }
-const free = { ...testMapping, model: 'free', id: 'free-1', pricing: { prompt: '0', completion: '0' } }
-const gateway = await startGateway(t, {
-  providers: { a: { base_url: upstream.url('a'), models: [testMapping, premium, free] } },
-  config: {
-    // Ten requests of `request`, and three at the premium model.
-    plans: { lite: { monthly: '0.00025', weekly_premium: '0.00015' } },
-    endpoints: {
-      chat: {
-        ratelimit: { rpm: 100_000, rules: [{ plans: ['lite'], rpm: 1200, concurrency: 300 }] },
-        admission: { in_flight: 10_000, lag: '60s' },
-      },
-    },
-  },
-})
+const { upstream, gateway } = await plainGateway()
 
 const content = 'What does this cost?'
 const usage = { prompt: Math.ceil(content.length / 4), completion: 10 }
@@ -36,7 +19,7 @@ const PRICE = 0.000025
 const command = commandsOf(gateway)
 let made = 0
 async function tenant({ credits = '1', key = {} }: { credits?: string; key?: object } = {}) {
-  const name = `tenant-${++made}`
+  const name = `limits-${++made}`
   const { id: org } = await command<{ id: string }>('orgs.create', { name })
   await command('credits.add', { organization: org, amount: credits })
   const { id: project } = await command<{ id: string }>('projects.create', { organization: org, name: 'web' })

@@ -1,24 +1,46 @@
-/** The gateway before one provider, `a`, for tests of what clients send. */
-import { startGateway, testMapping } from '../helpers/gateway.ts'
+/** The gateway before one provider, `a`, for tests of what clients send, and of what their organizations may do. */
+import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { shared } from '../helpers/shared.ts'
 import { startUpstream } from '../helpers/upstream.ts'
 
-const priced = (model: string, prompt: string) => ({
+const priced = (model: string, prompt: string, completion = '0') => ({
   ...testMapping,
   model,
   id: `${model}-1`,
-  pricing: { prompt, completion: '0' },
+  pricing: { prompt, completion },
 })
-const unlimited = { ratelimit: { rpm: 1_000_000 } }
+const rpm = 1_000_000
 
-/** Files that use it neither end nor reload it, and count what is theirs. */
+/** Files that use it neither end nor change it; they count what is theirs, and make organizations of their own. */
 export const plainGateway = shared(async t => {
-  const upstream = await startUpstream(t)
+  const upstream = await startUpstream(t, { key: upstreamSecret })
   const gateway = await startGateway(t, {
     providers: {
-      a: { base_url: upstream.url('a'), models: [testMapping, priced('cheap', '1'), priced('dear', '100')] },
+      a: {
+        base_url: upstream.url('a'),
+        // Nano-USD per token: `test` 1000 and 2000, and the premium model 6000 and 2000.
+        models: [
+          testMapping,
+          { ...testMapping, model: 'small', id: 'small-1' },
+          priced('premium', '6', '2'),
+          priced('free', '0'),
+          priced('cheap', '1'),
+          priced('dear', '100'),
+        ],
+      },
     },
-    config: { endpoints: { chat: unlimited, messages: unlimited } },
+    config: {
+      // Ten requests of test/e2e/limits.test.ts, and three at the premium model.
+      plans: { lite: { monthly: '0.00025', weekly_premium: '0.00015' } },
+      endpoints: {
+        chat: {
+          ratelimit: { rpm, rules: [{ plans: ['lite'], rpm: 1200, concurrency: 300 }] },
+          admission: { in_flight: 10_000, lag: '60s' },
+        },
+        messages: { ratelimit: { rpm } },
+        sessions: { ratelimit: { rpm: 40 } },
+      },
+    },
   })
   return { upstream, gateway }
 })

@@ -3,17 +3,11 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { groupsOf, openBooks } from '../helpers/books.ts'
 import { commandsOf } from '../helpers/commands.ts'
-import { startGateway, testMapping } from '../helpers/gateway.ts'
-import { startUpstream } from '../helpers/upstream.ts'
+import { plainGateway } from './plain.ts'
 
 type Tree = Record<string, unknown>
 
-const upstream = await startUpstream(t)
-const small = { ...testMapping, model: 'small', id: 'small-1' }
-const gateway = await startGateway(t, {
-  providers: { a: { base_url: upstream.url('a'), models: [testMapping, small] } },
-  config: { endpoints: { sessions: { ratelimit: { rpm: 40 } } } },
-})
+const { upstream, gateway } = await plainGateway()
 
 // 0.000023 USD, held and charged.
 const usage = { prompt: 3, completion: 10 }
@@ -24,7 +18,7 @@ const times = (count: number) => (PRICE * count).toFixed(9)
 const command = commandsOf(gateway)
 let made = 0
 async function tenant(key: object = {}) {
-  const { id: org } = await command<{ id: string }>('orgs.create', { name: `tenant-${++made}` })
+  const { id: org } = await command<{ id: string }>('orgs.create', { name: `sessions-${++made}` })
   await command('credits.add', { organization: org, amount: '1' })
   const { id: project } = await command<{ id: string }>('projects.create', { organization: org, name: 'web' })
   const { id, key: secret } = await command<{ id: string; key: string }>('keys.create', { project, name: 'k', ...key })

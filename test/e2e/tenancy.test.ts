@@ -9,24 +9,14 @@ import t from 'tap'
 import { commands } from '../../src/admin/commands/index.ts'
 import { endpoints } from '../../src/endpoints/index.ts'
 import { groupsOf, openBooks } from '../helpers/books.ts'
-import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { isErrorBody } from '../helpers/invariants.ts'
 import { raw } from '../helpers/raw.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'
-import { startUpstream } from '../helpers/upstream.ts'
+import { plainGateway } from './plain.ts'
 
 type Tree = Record<string, unknown>
 
-const upstream = await startUpstream(t)
-const gateway = await startGateway(t, {
-  providers: {
-    a: {
-      base_url: upstream.url('a'),
-      // Nano-USD per token: 1000 and 2000.
-      models: [{ ...testMapping, pricing: { prompt: '1.00', completion: '2.00' } }],
-    },
-  },
-})
+const { upstream, gateway } = await plainGateway()
 const books = openBooks(t, gateway, { writable: true })
 
 interface Tenant {
