@@ -21,8 +21,8 @@ const WHOLE = [
 const ALONE = ['stores/workers.test.ts', 'policy/stores.test.ts']
 
 /**
- * End-to-end files that share a process, by the name of its entry: those of wires, plain and policy share a gateway too. Whoever
- * reads a whole process's memory, or changes what all of it shares, has one of its own.
+ * End-to-end files that share a process, by the name of its entry; those of wires, plain and policy share a gateway too. A
+ * file that measures its process, or changes what all of it shares, has a process of its own.
  */
 export const families = {
   'e2e-wires': ['accounts', 'agents', 'matrix', 'prefixes', 'requests', 'thinking'],
