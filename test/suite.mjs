@@ -31,7 +31,7 @@ export const families = {
   'e2e-policy': ['policy', 'policy-tenants'],
   'e2e-money': ['credit', 'isolation', 'odd-reports', 'shedding'],
   'e2e-upstream': ['clients', 'embeddings', 'failover', 'images', 'streams', 'upstream-edges'],
-  'e2e-local': ['local-engines', 'route-table', 'slow-and-partial'],
+  'e2e-local': ['local-engines', 'rerank', 'route-table', 'slow-and-partial'],
 }
 const familyOf = new Map(
   Object.entries(families).flatMap(([name, files]) => files.map(file => [`e2e/${file}.test.ts`, name])),
