@@ -17,8 +17,8 @@ const WHOLE = [
   'stores/scale.test.ts',
   'package.test.ts',
 ]
-/** Unit tests that change what all of a process shares. */
-const ALONE = ['stores/workers.test.ts', 'policy/stores.test.ts']
+/** Unit tests that change what all of a process shares, or take as long as the rest of their folder. */
+const ALONE = ['stores/workers.test.ts', 'policy/stores.test.ts', 'stores/stores.test.ts']
 
 /**
  * End-to-end files that share a process, by the name of its entry; those of wires, plain and policy share a gateway too. A
