@@ -1,12 +1,14 @@
 /**
  * Google's generateContent wire on its two surfaces, `gemini.generate` (AI Studio) and `gemini.vertex` (Vertex AI), and
- * its embeddings: `gemini.embeddings`, `gemini.vertex-embeddings` and `gemini.vertex-embed-content`.
+ * its embeddings: `gemini.embeddings`, `gemini.vertex-embeddings` and `gemini.vertex-embed-content`; and its speech:
+ * `gemini.speech` and `gemini.vertex-speech`.
  */
 import { type Plugin, refusals, type Translator } from '../src/plugin.ts'
 import { GenerateDecoder } from './gemini/decode.ts'
 import { decoder, type Method, methods } from './gemini/embeddings.ts'
 import { encode } from './gemini/encode.ts'
 import { faultOf } from './gemini/fault.ts'
+import { speech } from './gemini/speech.ts'
 import { type Surface, studio, vertex } from './gemini/surface.ts'
 import { asksForSearch } from './gemini/tools.ts'
 
@@ -30,6 +32,8 @@ const embeddings = (method: Method): Translator<'embeddings'> => ({
   error,
 })
 
+const speeches = [speech('gemini.speech', studio, error), speech('gemini.vertex-speech', vertex, error)]
+
 export const plugin = {
-  wires: [translator(studio), translator(vertex), ...methods.map(embeddings)] as const,
+  wires: [translator(studio), translator(vertex), ...methods.map(embeddings), ...speeches] as const,
 } satisfies Plugin

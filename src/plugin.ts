@@ -35,7 +35,7 @@ export { seal, unseal } from './core/seal.ts'
 export { CALL_BOUNDS, Count, MAX_LEVELS, Shape } from './core/shape.ts'
 export type { Decoder, Frame, Plugin, Target, Translator, WireRequest } from './core/translator.ts'
 export { guessStatus, readFault, refusals, upstreamError, upstreamErrorFrom } from './core/upstream-error.ts'
-export type { Usage } from './core/usage.ts'
+export { CHARACTERS, type Usage } from './core/usage.ts'
 export {
   append,
   endsInAnswer,
@@ -51,6 +51,7 @@ export {
   toolArguments,
   turnOf,
 } from './core/wire.ts'
+export { wavHead } from './lib/wav.ts'
 export type { Decided, Decision, DecisionRequest, Question } from './operations/decisions/request.ts'
 export type { EmbeddingRequest, Embeddings } from './operations/embeddings/request.ts'
 export {
@@ -62,3 +63,4 @@ export {
 } from './operations/moderations/request.ts'
 export { isAnnotated, type OcrRequest, type Read } from './operations/ocr/request.ts'
 export type { Reranked, RerankRequest } from './operations/rerank/request.ts'
+export { type SpeechFormat, type SpeechRequest, speechFormats } from './operations/speech/request.ts'

@@ -8,6 +8,8 @@ import { pathToFileURL } from 'node:url'
 import { plugin as anthropic } from '../../plugins/anthropic.ts'
 import { plugin as bedrock } from '../../plugins/bedrock.ts'
 import { plugin as cohere } from '../../plugins/cohere.ts'
+import { plugin as deepgram } from '../../plugins/deepgram.ts'
+import { plugin as elevenlabs } from '../../plugins/elevenlabs.ts'
 import { plugin as gemini } from '../../plugins/gemini.ts'
 import { plugin as jina } from '../../plugins/jina.ts'
 import { plugin as mistral } from '../../plugins/mistral.ts'
@@ -34,6 +36,8 @@ const OWN_PLUGINS: Record<string, Plugin> = {
   voyage,
   jina,
   typesafe,
+  elevenlabs,
+  deepgram,
 }
 /** A module may do something when it is loaded, but not for ever: nothing else is reloaded meanwhile. */
 const LOAD_MS = 5_000

@@ -20,7 +20,7 @@ const SCOPE = 'https://www.googleapis.com/auth/cloud-platform'
 const schemeKeys: Readonly<Record<Auth['scheme'], Keys>> = {
   none: { needs: [] },
   bearer: { needs: ['secret'] },
-  header: { needs: ['header', 'secret'] },
+  header: { needs: ['header', 'secret'], takes: ['prefix'] },
   query: { needs: ['parameter', 'secret'] },
   'aws-sigv4': { needs: ['region', 'secret'], takes: ['service'], found: ['region', 'source'] },
   'gcp-oauth': { needs: ['secret'], takes: ['scope'], found: ['source'] },
@@ -28,7 +28,7 @@ const schemeKeys: Readonly<Record<Auth['scheme'], Keys>> = {
 
 /** Throws a ConfigError. */
 export function linkAuth({ source, value }: File): Auth {
-  const { scheme, header, parameter, region, service, scope, source: from, profile } = value.auth
+  const { scheme, header, prefix, parameter, region, service, scope, source: from, profile } = value.auth
   const { needs, takes } = keysOf(value.auth)
   const missing = needs.find(key => !Object.hasOwn(value.auth, key))
   if (missing) throw source.error(`auth scheme "${scheme}" needs the key "${missing}"`, ['auth'])
@@ -41,7 +41,7 @@ export function linkAuth({ source, value }: File): Auth {
   }
   switch (scheme) {
     case 'header':
-      return { scheme, header: header! }
+      return { scheme, header: header!, ...(prefix && { prefix }) }
     case 'query':
       return { scheme, parameter: parameter! }
     case 'aws-sigv4':

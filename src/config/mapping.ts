@@ -122,6 +122,8 @@ function linkMapping(
     maxOutput: entry.max_output ?? model.maxOutput,
     minCacheableTokens: entry.min_cacheable_tokens,
     maxN: entry.max_n,
+    voices: entry.voices,
+    maxInputCharacters: entry.max_input_characters,
     stability: entry.stability,
     deprecatedAt: entry.deprecated_at,
     deactivatedAt: entry.deactivated_at,

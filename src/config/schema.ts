@@ -128,6 +128,8 @@ const auth = s.object({
   scheme: s.enum('bearer', 'header', 'query', 'aws-sigv4', 'gcp-oauth', 'none'),
   secret: s.optional(s.string()),
   header: s.optional(s.string({ pattern: '^[A-Za-z0-9-]{1,64}$', description: 'a header name such as "x-api-key"' })),
+  /** What stands before the secret, such as "Token ". */
+  prefix: s.optional(s.string({ pattern: '^[A-Za-z]{1,32} $', description: 'a word and a space, such as "Token "' })),
   parameter: s.optional(text),
   region: s.optional(s.string({ pattern: '^[a-z0-9-]{1,64}$', description: 'a region such as "us-east-1"' })),
   service: s.optional(s.string({ pattern: '^[a-z0-9-]{1,64}$', description: 'a service such as "bedrock"' })),
@@ -186,6 +188,9 @@ const offer = {
   max_output: count,
   min_cacheable_tokens: count,
   max_n: s.default(s.integer({ minimum: 1, maximum: 128 }), 1),
+  /** What clients may call a voice, and what the provider calls it. */
+  voices: s.optional(s.record(text)),
+  max_input_characters: count,
   ...lifecycle,
 }
 const mapping = s.object({ model: modelId, id: s.optional(text), ...offer })

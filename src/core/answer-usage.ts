@@ -21,6 +21,9 @@ export class AnswerUsage {
   /** Completion tokens that a report named for what had been delivered; one before any content counts for nothing. */
   #told = 0
   #images = 0
+  /** Of an answer that is no text, and of what type it says it is. */
+  #bytes = 0
+  #contentType = ''
   #begun = false
   #billed: Partial<Usage> | undefined
 
@@ -37,6 +40,11 @@ export class AnswerUsage {
 
   delivered(characters: number): void {
     this.#unreported += characters
+  }
+
+  bytes({ bytes, contentType }: Extract<Event, { type: 'bytes' }>): void {
+    this.#bytes += bytes.length
+    if (contentType !== undefined) this.#contentType = contentType
   }
 
   image(): void {
@@ -113,6 +121,15 @@ export class AnswerUsage {
     }
     if (this.#images > 0) usage.drawn ??= this.#images
     if (!operation.output) {
+      const isCounted = usage.completion !== undefined || this.#bytes === 0
+      const measured = isCounted
+        ? undefined
+        : operation.measured?.(this.#bytes, this.#contentType, target!.mapping.model)
+      if (measured) {
+        mergeUsage(usage, measured)
+        usage.prompt ??= this.prompt.prompt!
+        return true
+      }
       usage.completion ??= 0
       // Nothing is made up of what was not reported where something else has the price.
       if (target?.price && isPaidByUnit(usage, target.price)) usage.prompt ??= 0

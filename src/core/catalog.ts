@@ -49,7 +49,7 @@ export function firstEventMs({ provider, supports }: Mapping, streams: boolean):
 export type Auth =
   | { readonly scheme: 'none' }
   | { readonly scheme: 'bearer' }
-  | { readonly scheme: 'header'; readonly header: string }
+  | { readonly scheme: 'header'; readonly header: string; readonly prefix?: string | undefined }
   | { readonly scheme: 'query'; readonly parameter: string }
   | {
       readonly scheme: 'aws-sigv4'
@@ -175,6 +175,10 @@ export interface Mapping {
   readonly maxOutput: number | undefined
   readonly minCacheableTokens: number | undefined
   readonly maxN: number
+  /** The provider's voices by what clients may say; `default` where they say nothing, `*` where any other is passed on. */
+  readonly voices?: Readonly<Record<string, string>> | undefined
+  /** Unicode code points that a text to speak may have. */
+  readonly maxInputCharacters?: number | undefined
   readonly stability: string | undefined
   readonly deprecatedAt: string | undefined
   readonly deactivatedAt: string | undefined

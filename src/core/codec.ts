@@ -13,7 +13,12 @@ export interface Codec<O extends Op = Op> {
   decode(body: unknown, ex: Exchange): Ops[O]
   encoder(ex: Exchange): Encoder
   /** What a streamed answer may say at any time, its very beginning included, to show that it is still coming. */
-  readonly heartbeat?: { readonly contentType: string; readonly text: string }
+  readonly heartbeat?: {
+    readonly contentType: string
+    readonly text: string
+    /** Absent where every streamed answer has them. */
+    isFor?(ex: Exchange): boolean
+  }
   /** Does at start what the first request would have to wait for. */
   prepare?(): void
   /** What `compat` of the endpoint in gateway.yaml may say; undefined for a codec without choices. */

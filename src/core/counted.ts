@@ -84,7 +84,7 @@ export function count(usage: Usage, rates: Rates, { perImage }: Price): Counted 
  * for those of images. A search is paid by itself.
  */
 export function isUnknown(
-  { prompt, completion, drawn, pages, annotated, hours, seconds, pictures, searches }: Counted,
+  { prompt, completion, drawn, spoken, pages, annotated, hours, seconds, pictures, searches }: Counted,
   rates: Rates,
   perSecond: bigint | undefined,
   perImage: bigint | undefined,
@@ -96,8 +96,8 @@ export function isUnknown(
   const byRequest = rates.request !== undefined && (pictures > 0n || !byToken)
   const flat = byRequest || counts.some((amount, at) => amount > 0n && own[at] !== undefined)
   if (flat) return false
-  // What was drawn has a rate of its own, or that of the rest.
-  const written = rates.image_output === undefined ? completion : completion - drawn
+  // What was drawn or spoken has a rate of its own, or that of the rest.
+  const written = completion - spoken - (rates.image_output === undefined ? 0n : drawn)
   if ((prompt > 0n && rates.prompt === undefined) || (written > 0n && rates.completion === undefined)) return true
   if (prompt > 0n || completion > 0n) return false
   return pages + annotated > 0n || hours > 0n || seconds > 0n || (pictures > 0n && rates.image_output === undefined)

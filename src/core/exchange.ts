@@ -16,7 +16,7 @@ import type { Body, RawStrings } from './raw-strings.ts'
 import type { Params } from './router.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { NativeRequest, Target, WireRequest } from './translator.ts'
-import { estimateTokens, type Usage } from './usage.ts'
+import { CHARACTERS, estimateTokens, type Usage } from './usage.ts'
 
 /** One try at one target, as `metadata.routing` shows it. */
 export interface Attempt {
@@ -238,7 +238,12 @@ export class Exchange {
   /** Of the prompt, as far as they can be told without its tokenizer; 0 until it has been read. Counted once. */
   get promptTokens(): number {
     if (!this.request) return 0
-    this.#promptTokens ??= estimateTokens(this.operation.promptCharacters(this.request))
+    if (this.#promptTokens === undefined) {
+      const characters = this.operation.promptCharacters(this.request)
+      const isCounted = this.target?.mapping.model.tokenizer === CHARACTERS
+      if (isCounted) return characters
+      this.#promptTokens = estimateTokens(characters)
+    }
     return this.#promptTokens
   }
 
@@ -265,6 +270,9 @@ export class Exchange {
           break
         case 'image':
           this.#answer.image()
+          break
+        case 'bytes':
+          this.#answer.bytes(event)
           break
         case 'start':
           this.#answer.begin()

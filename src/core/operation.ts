@@ -11,7 +11,7 @@ export interface Operation<O extends Op = Op> {
   /** Whether a model whose file lists no operations has this one, by what it takes and puts out. */
   impliedBy(model: Pick<Model, 'input' | 'output'>): boolean
   /** Whether a price list has a rate for all that answers of a model are charged for. */
-  isPriced(price: Price, model: Pick<Model, 'output'>): boolean
+  isPriced(price: Price, model: Pick<Model, 'output' | 'tokenizer'>): boolean
   /** What a request needs of a mapping, in the order in which refusals name it. */
   readonly requirements: readonly Requirement<Ops[O]>[]
   /** Characters of a request that a model reads; media counts as nothing here. */
@@ -26,6 +26,8 @@ export interface Operation<O extends Op = Op> {
   cacheMark?(request: Readonly<Ops[O]>): '5m' | '1h' | undefined
   /** What the answer may be charged for besides tokens, as far as the request tells. */
   extras?(request: Readonly<Ops[O]>, model: Model): Usage
+  /** Of an answer of bytes that no report counts: what so many come to, as an estimate. */
+  measured?(bytes: number, contentType: string, model: Model): Usage | undefined
   /** What the price depends on besides usage, as it was asked for. */
   terms?(request: Readonly<Ops[O]>): Terms
   /** Fields that only tune an answer, with the parameter that a mapping must list to be sent them. */

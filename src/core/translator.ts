@@ -107,6 +107,10 @@ export interface Translator<O extends Op = Op> {
   readonly inlineMedia?: true
   /** Inputs that one request may hold, where a wire bounds them. A request with more goes to other mappings, else 400. */
   readonly maxInputs?: number
+  /** Formats that answers can have, where a request may name one. */
+  readonly outputFormats?: readonly string[]
+  /** Unicode code points that a text to speak may have. */
+  readonly maxInputCharacters?: number
   /** The wire has tools of type `custom`; on others they are refused before they get here. */
   readonly customTools?: true
   /** Must not mutate `input`: failover encodes it again. Throws a GatewayError for what the wire cannot carry. */

@@ -46,6 +46,8 @@ export function mergeUsage(into: Usage, report: Partial<Usage>): void {
   }
 }
 
+/** The tokenizer of models whose prompt is counted, and charged, in Unicode code points (media.md section 1.7). */
+export const CHARACTERS = 'characters'
 /** As many as a token has on average. */
 export const TOKEN_CHARACTERS = 4
 /** Tokens of a text whose tokenizer is unknown; at least one for any text. */

@@ -10,6 +10,7 @@ import { moderations } from './moderations.ts'
 import { ocr } from './ocr.ts'
 import { rerank } from './rerank.ts'
 import { sessions } from './sessions.ts'
+import { speech } from './speech.ts'
 import { systemone } from './systemone.ts'
 
 export const endpoints: readonly Endpoint[] = [
@@ -24,4 +25,5 @@ export const endpoints: readonly Endpoint[] = [
   ocr,
   ...rerank,
   systemone,
+  speech,
 ]

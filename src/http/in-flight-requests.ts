@@ -80,7 +80,7 @@ export class InFlightRequests {
     for (const { ex, sink, guard } of this.list) {
       if (guard.reading) guard.check(now, this.timeouts.request)
       const { heartbeat } = ex.endpoint.codec
-      if (!heartbeat || !ex.streaming || ex.outcome) continue
+      if (!heartbeat || !ex.streaming || ex.outcome || heartbeat.isFor?.(ex) === false) continue
       if (sink.begun) sink.tick(heartbeat.text, this.#ticksOfSilence)
       else if (now - ex.marks.read >= this.timeouts.hold) {
         ex.status = 200

@@ -8,6 +8,7 @@ import { embeddings } from './embeddings/index.ts'
 import { moderations } from './moderations/index.ts'
 import { ocr } from './ocr/index.ts'
 import { rerank } from './rerank/index.ts'
+import { speech } from './speech/index.ts'
 
 export const operations: { readonly [O in Op]: Operation<O> } = {
   chat,
@@ -16,4 +17,5 @@ export const operations: { readonly [O in Op]: Operation<O> } = {
   ocr,
   rerank,
   decisions,
+  speech,
 }

@@ -15,7 +15,7 @@ const strategies: { [S in Auth['scheme']]: Strategy<S> } = {
   none: out => out,
   bearer: (out, _auth, { secret }) => bear(out, secret),
   header: (out, auth, { secret }) => {
-    setHeader(out.headers, auth.header, secret)
+    setHeader(out.headers, auth.header, auth.prefix === undefined ? secret : auth.prefix + secret)
     out.secret = secret
     return out
   },

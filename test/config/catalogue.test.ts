@@ -21,6 +21,10 @@ import { exchange, thrown } from '../core/kit.ts'
 const UNPRICED: Readonly<Record<string, string>> = {
   'aws-bedrock-rerank/rerank-v3.5': 'no source names a price',
   'cohere/rerank-v3.5': 'no source names a price',
+  'deepgram/aura-2-thalia-en': 'no source names a price',
+  'elevenlabs/eleven_flash_v2_5': 'depends on the plan',
+  'elevenlabs/eleven_multilingual_v2': 'depends on the plan',
+  'elevenlabs/eleven_v3': 'depends on the plan',
   'google-ai-studio/gemma-4-31b-it': 'no source names a price',
   'groq/compound': 'billed by what its tools and models use',
   'jina/jina-embeddings-v3': 'no source names a price',

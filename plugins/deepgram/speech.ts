@@ -1,0 +1,38 @@
+/** Deepgram's speech wire, `deepgram.speech` (wire/media.md section 1; media.md section 4.3). */
+import {
+  type SpeechRequest,
+  type Target,
+  type Translator,
+  upstreamErrorFrom,
+  type WireRequest,
+} from '../../src/plugin.ts'
+import { allFormats, noSound, soundForm, voiceOf } from '../shared/speech.ts'
+
+/** What is asked for in the address, by format. */
+const FORMATS = {
+  mp3: 'encoding=mp3',
+  opus: 'encoding=opus&container=ogg',
+  wav: 'encoding=linear16&container=wav',
+  pcm: 'encoding=linear16&container=none&sample_rate=24000',
+  flac: 'encoding=flac',
+  aac: 'encoding=aac',
+} as const
+
+/** A voice is a part of a model's name: one of theirs stands in its place, any other says nothing. */
+function encode(request: Readonly<SpeechRequest>, { mapping }: Target): WireRequest {
+  const { input, response_format = 'mp3' } = request
+  const voice = voiceOf(request, mapping, '')
+  const model = voice.startsWith('aura-') ? voice : mapping.externalId
+  return { path: `/speak?model=${encodeURIComponent(model)}&${FORMATS[response_format]}`, body: { text: input } }
+}
+
+export const speech: Translator<'speech'> = {
+  op: 'speech',
+  wire: 'deepgram.speech',
+  outputFormats: allFormats,
+  maxInputCharacters: 2000,
+  encode,
+  bytes: soundForm,
+  decoder: (_mode, target) => noSound(target),
+  error: (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret),
+}

@@ -1,0 +1,35 @@
+/** ElevenLabs' speech wire, `elevenlabs.speech` (wire/media.md section 1; media.md section 4.3). */
+import { pathSegment, type SpeechRequest, type Target, type Translator, type WireRequest } from '../../src/plugin.ts'
+import { noSound, soundForm, voiceOf } from '../shared/speech.ts'
+import { error } from './fault.ts'
+
+/** The voice "Sarah", which every account has. */
+const USUAL_VOICE = 'EXAVITQu4vr4xnSDxMaL'
+const FORMATS = { mp3: 'mp3_44100_128', wav: 'wav_32000', pcm: 'pcm_24000', opus: 'opus_48000_128' } as const
+const SPEED = { least: 0.7, most: 1.2 }
+
+function encode(request: Readonly<SpeechRequest>, { mapping }: Target): WireRequest {
+  const { input, speed, response_format = 'mp3' } = request
+  const format = FORMATS[response_format as keyof typeof FORMATS]
+  const voice = pathSegment(voiceOf(request, mapping, USUAL_VOICE))
+  return {
+    path: `/text-to-speech/${voice}/stream?output_format=${format}`,
+    body: {
+      text: input,
+      model_id: mapping.externalId,
+      ...(speed !== undefined && {
+        voice_settings: { speed: Math.min(SPEED.most, Math.max(SPEED.least, speed)) },
+      }),
+    },
+  }
+}
+
+export const speech: Translator<'speech'> = {
+  op: 'speech',
+  wire: 'elevenlabs.speech',
+  outputFormats: Object.keys(FORMATS),
+  encode,
+  bytes: soundForm,
+  decoder: (_mode, target) => noSound(target),
+  error,
+}

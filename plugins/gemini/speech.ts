@@ -1,0 +1,101 @@
+/** Speech over generateContent, `gemini.speech` and `gemini.vertex-speech` (wire/google.md section 9). */
+import {
+  type Decoder,
+  type Event,
+  errors,
+  isObject,
+  listIn,
+  pathSegment,
+  type SpeechRequest,
+  type Target,
+  type Translator,
+  type WireRequest,
+  wavHead,
+} from '../../src/plugin.ts'
+import { voiceOf } from '../shared/speech.ts'
+import { parsed } from '../shared/whole.ts'
+import { faultOf } from './fault.ts'
+import type { Surface } from './surface.ts'
+import { UsageMeter } from './usage.ts'
+
+const USUAL_VOICE = 'Kore'
+const RATE = 24_000
+
+function encode(
+  request: Readonly<SpeechRequest>,
+  { mapping }: Target,
+  stream: boolean,
+  { models }: Surface,
+): WireRequest {
+  const { input, instructions } = request
+  const method = stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
+  const voiceName = voiceOf(request, mapping, USUAL_VOICE)
+  return {
+    path: `${models}/${pathSegment(mapping.externalId)}:${method}`,
+    body: {
+      contents: [{ role: 'user', parts: [{ text: instructions ? `${instructions}: ${input}` : input }] }],
+      generationConfig: {
+        responseModalities: ['AUDIO'],
+        speechConfig: { voiceConfig: { prebuiltVoiceConfig: { voiceName } } },
+      },
+    },
+  }
+}
+
+/** Plain samples in base64, of which a WAV file is made where that is wanted. */
+class PartDecoder implements Decoder {
+  readonly done = false
+  readonly #target: Target
+  readonly #isWav: boolean
+  readonly #isWhole: boolean
+  readonly #meter = new UsageMeter()
+  #began = false
+
+  constructor(mode: 'stream' | 'unary', target: Target, { response_format: format = 'wav' }: Readonly<SpeechRequest>) {
+    this.#target = target
+    this.#isWav = format === 'wav'
+    this.#isWhole = mode === 'unary'
+  }
+
+  frame(frame: Parameters<Decoder['frame']>[0]): Event[] {
+    const answer = parsed(frame)
+    const fault = faultOf(answer, this.#target)
+    if (fault) return [{ type: 'error', error: fault }]
+    if (!isObject(answer)) return [{ type: 'error', error: errors.invalidAnswer('it is no object') }]
+    const usage = this.#meter.add(answer.usageMetadata)
+    return [...(usage ? [{ type: 'usage' as const, usage }] : []), ...this.#soundIn(listIn(answer.candidates)[0])]
+  }
+
+  end(): Event[] {
+    if (!this.#began) return [{ type: 'error', error: errors.invalidAnswer('it holds no sound') }]
+    const { total } = this.#meter
+    return total
+      ? [{ type: 'usage', usage: { ...total, output_audio: total.output_audio ?? total.completion ?? 0 } }]
+      : []
+  }
+
+  #soundIn(candidate: unknown): Event[] {
+    const { content } = isObject(candidate) ? candidate : {}
+    const pieces: Buffer[] = []
+    for (const part of listIn(isObject(content) ? content.parts : undefined)) {
+      const data = isObject(part) && isObject(part.inlineData) ? part.inlineData.data : undefined
+      if (typeof data === 'string') pieces.push(Buffer.from(data, 'base64'))
+    }
+    const sound = Buffer.concat(pieces)
+    if (sound.length === 0) return []
+    if (this.#began) return [{ type: 'bytes', bytes: sound }]
+    this.#began = true
+    if (!this.#isWav) return [{ type: 'bytes', bytes: sound, contentType: 'audio/pcm' }]
+    const bytes = Buffer.concat([wavHead(RATE, this.#isWhole ? sound.length : undefined), sound])
+    return [{ type: 'bytes', bytes, contentType: 'audio/wav' }]
+  }
+}
+
+export const speech = (wire: string, surface: Surface, error: Translator['error']): Translator<'speech'> => ({
+  op: 'speech',
+  wire,
+  outputFormats: ['wav', 'pcm'],
+  encode: (request, target, stream) => encode(request, target, stream, surface),
+  decoder: (mode, target, input) => new PartDecoder(mode, target, input!),
+  error,
+})

@@ -1,0 +1,96 @@
+/** OpenAI's speech wire, `openai.speech` (wire/openai.md section 8). */
+import {
+  CHARACTERS,
+  type Decoder,
+  type Event,
+  errors,
+  isObject,
+  type Json,
+  type SpeechRequest,
+  speechFormats,
+  type Target,
+  type Translator,
+  upstreamErrorFrom,
+  type WireRequest,
+} from '../../src/plugin.ts'
+import { refusalIn } from '../shared/refusal.ts'
+import { allFormats, noSound, soundForm, voiceOf } from '../shared/speech.ts'
+import { parsed } from '../shared/whole.ts'
+
+const USUAL_VOICE = 'alloy'
+const USUAL_FORMAT = 'mp3'
+/** Models that take no instructions. */
+const PLAIN = /^tts-1/
+
+/** Tokens are told in events alone; a model that is charged for characters needs none. */
+const tells = ({ mapping: { model, supports } }: Target): boolean =>
+  supports.has('streaming') && model.tokenizer !== CHARACTERS
+
+function encode(request: Readonly<SpeechRequest>, target: Target): WireRequest {
+  const { input, response_format, speed, instructions } = request
+  const { mapping } = target
+  return {
+    path: '/audio/speech',
+    body: {
+      model: mapping.externalId,
+      input,
+      voice: voiceOf(request, mapping, USUAL_VOICE),
+      ...(response_format !== undefined && { response_format }),
+      ...(speed !== undefined && { speed }),
+      ...(instructions !== undefined && !PLAIN.test(mapping.externalId) && { instructions }),
+      ...(tells(target) && { stream_format: 'sse' }),
+    },
+  }
+}
+
+/** Sound in events: `speech.audio.delta`, then `speech.audio.done` with its usage. */
+class EventDecoder implements Decoder {
+  done = false
+  #began = false
+  readonly #target: Target
+  readonly #contentType: string
+
+  constructor(target: Target, { response_format = USUAL_FORMAT }: Readonly<SpeechRequest>) {
+    this.#target = target
+    this.#contentType = speechFormats[response_format]
+  }
+
+  frame(frame: Parameters<Decoder['frame']>[0]): Event[] {
+    const event = parsed(frame)
+    if (!isObject(event)) return [{ type: 'error', error: errors.invalidAnswer('an event is no object') }]
+    if (event.type === 'speech.audio.delta' && typeof event.audio === 'string') return this.#sound(event.audio)
+    if (event.type === 'speech.audio.done') return this.#end(event)
+    if (event.type !== 'error' && event.error === undefined) return []
+    return [{ type: 'error', error: refusalIn(event, 'sound', this.#target) }]
+  }
+
+  end(): Event[] {
+    return this.done ? [] : [{ type: 'error', error: errors.invalidAnswer('it was cut short') }]
+  }
+
+  #sound(audio: string): Event[] {
+    const bytes = Buffer.from(audio, 'base64')
+    if (bytes.length === 0) return []
+    if (this.#began) return [{ type: 'bytes', bytes }]
+    this.#began = true
+    return [{ type: 'bytes', bytes, contentType: this.#contentType }]
+  }
+
+  #end({ usage }: Json): Event[] {
+    this.done = true
+    const { input_tokens: prompt, output_tokens: completion } = isObject(usage) ? usage : {}
+    if (typeof prompt !== 'number' || typeof completion !== 'number') return []
+    return [{ type: 'usage', usage: { prompt, completion, output_audio: completion } }]
+  }
+}
+
+export const speech: Translator<'speech'> = {
+  op: 'speech',
+  wire: 'openai.speech',
+  outputFormats: allFormats,
+  maxInputCharacters: 4096,
+  encode,
+  bytes: soundForm,
+  decoder: (mode, target, input) => (mode === 'stream' ? new EventDecoder(target, input!) : noSound(target)),
+  error: (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret),
+}

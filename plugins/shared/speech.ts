@@ -1,0 +1,73 @@
+/** What the speech wires have in common: voices, formats, and sound as it comes (media.md section 4). */
+import {
+  CHARACTERS,
+  type Decoder,
+  type Event,
+  errors,
+  type Mapping,
+  type SpeechFormat,
+  type SpeechRequest,
+  speechFormats,
+  type Target,
+  type Translator,
+  type Usage,
+} from '../../src/plugin.ts'
+import { refusalIn } from './refusal.ts'
+import { parsed, WholeDecoder } from './whole.ts'
+
+/** The provider's voice for what a client says; `usual` where neither the client nor the mapping names one. */
+export function voiceOf({ voice }: Readonly<SpeechRequest>, { voices = {} }: Mapping, usual: string): string {
+  const name = voice ?? 'default'
+  if (Object.hasOwn(voices, name)) return voices[name]!
+  return voice ?? usual
+}
+
+/** What is counted exactly: the characters of a model that is charged for them. */
+export function countedOf({ input }: Readonly<SpeechRequest>, { mapping }: Target): Event[] {
+  if (mapping.model.tokenizer !== CHARACTERS) return []
+  const usage: Usage = { prompt: [...input].length, completion: 0 }
+  return [{ type: 'usage', usage }]
+}
+
+/** Clients get the type of the format that they named, else what the provider says. */
+export const typeOf = ({ response_format: format }: Readonly<SpeechRequest>, said: string): string =>
+  format === undefined ? said.replace(/;.*/s, '').trim().toLowerCase() : speechFormats[format]
+
+/** Reads sound as it comes. */
+export class SoundDecoder implements Decoder {
+  readonly done = false
+  readonly #contentType: string
+  readonly #first: Event[]
+  #began = false
+
+  /** `first`: events that stand before the first sound. */
+  constructor(contentType: string, first: Event[]) {
+    this.#contentType = contentType
+    this.#first = first
+  }
+
+  frame({ bytes }: Parameters<Decoder['frame']>[0]): Event[] {
+    if (!bytes || bytes.length === 0) return []
+    if (this.#began) return [{ type: 'bytes', bytes }]
+    this.#began = true
+    return [...this.#first, { type: 'bytes', bytes, contentType: this.#contentType }]
+  }
+
+  end(): Event[] {
+    return this.#began ? [] : [{ type: 'error', error: errors.invalidAnswer('it holds no sound') }]
+  }
+}
+
+/** Answers that are sound. Without parameters a type says nothing that the request has not said. */
+export const soundForm: NonNullable<Translator<'speech'>['bytes']> = {
+  types: ['audio/', 'application/octet-stream'],
+  decoder: (contentType, target, input) => new SoundDecoder(typeOf(input!, contentType), countedOf(input!, target)),
+}
+
+/** Of wires that answer with sound alone: JSON in its place is an error, whatever its status (E1). */
+export const noSound = (target: Target): Decoder =>
+  new WholeDecoder(frame => {
+    throw refusalIn(parsed(frame), 'sound', target)
+  })
+
+export const allFormats = Object.keys(speechFormats) as readonly SpeechFormat[]

@@ -1,0 +1,115 @@
+/** Client wire of `POST /v1/audio/speech` (media.md section 4): bytes as they come, or typed events. */
+import type { Codec, Encoder } from '../core/codec.ts'
+import { errorBody, type GatewayError } from '../core/error.ts'
+import type { Event } from '../core/event.ts'
+import type { Exchange } from '../core/exchange.ts'
+import { toNumber } from '../core/money.ts'
+import { CHARACTERS } from '../core/usage.ts'
+import { type SpeechBody, type SpeechRequest, speechBody } from '../operations/speech/request.ts'
+import { EVENT_STREAM, failureEvent, typedEvent, typedHeartbeat } from './typed-events.ts'
+import { validator } from './validate.ts'
+import { servedAndCharged, servedBy } from './whole.ts'
+
+const validate = validator(speechBody)
+/** Of one event, before base64: a whole number of its groups. */
+const MAX_DELTA = 48 * 1024
+const UNKNOWN_TYPE = 'application/octet-stream'
+
+const isTyped = ({ request }: Pick<Exchange, 'request'>): boolean =>
+  (request as SpeechRequest | undefined)?.stream_format === 'sse'
+
+export const speech = {
+  wire: 'openai.speech',
+  decode: body => canonical(validate(body)),
+  encoder: ex => (isTyped(ex) ? new EventEncoder(ex) : new SoundEncoder(ex)),
+  heartbeat: { ...typedHeartbeat, isFor: isTyped },
+  error: errorBody,
+  prepare: validate.prepare,
+} satisfies Codec<'speech'>
+
+const canonical = (body: SpeechBody): SpeechRequest => ({
+  model: body.model,
+  input: body.input,
+  voice: (typeof body.voice === 'object' ? body.voice?.id : body.voice) ?? undefined,
+  response_format: body.response_format ?? undefined,
+  speed: body.speed ?? undefined,
+  instructions: body.instructions ?? undefined,
+  stream_format: body.stream_format ?? 'audio',
+  stream: true,
+})
+
+/** Nothing can be said in band: what follows would be heard. */
+class SoundEncoder implements Encoder {
+  contentType = UNKNOWN_TYPE
+  readonly #ex: Exchange
+
+  constructor(ex: Exchange) {
+    this.#ex = ex
+  }
+
+  headers(): readonly string[] {
+    const { target } = this.#ex
+    // What is charged for characters is known from the start.
+    return target?.mapping.model.tokenizer === CHARACTERS ? servedAndCharged(this.#ex) : servedBy(this.#ex)
+  }
+
+  write(batch: readonly Event[]): Buffer | undefined {
+    const pieces: Buffer[] = []
+    for (const event of batch) {
+      if (event.type !== 'bytes') continue
+      if (event.contentType !== undefined) this.contentType = event.contentType
+      pieces.push(event.bytes)
+    }
+    return pieces.length > 1 ? Buffer.concat(pieces) : pieces[0]
+  }
+
+  end(): string {
+    return ''
+  }
+
+  fail(): undefined {}
+}
+
+class EventEncoder implements Encoder {
+  readonly contentType = EVENT_STREAM
+  readonly #ex: Exchange
+
+  constructor(ex: Exchange) {
+    this.#ex = ex
+  }
+
+  headers(): readonly string[] {
+    return servedBy(this.#ex)
+  }
+
+  write(batch: readonly Event[]): string | undefined {
+    let text = ''
+    for (const event of batch) {
+      if (event.type !== 'bytes') continue
+      for (let at = 0; at < event.bytes.length; at += MAX_DELTA) {
+        const audio = event.bytes.toString('base64', at, at + MAX_DELTA)
+        text += typedEvent('speech.audio.delta', { audio })
+      }
+    }
+    return text === '' ? undefined : text
+  }
+
+  end(): string {
+    const ex = this.#ex
+    ex.completeUsage(false)
+    const { usage, cost } = ex
+    const { prompt = 0, output_audio: output = usage.completion ?? 0 } = usage
+    return typedEvent('speech.audio.done', {
+      usage: {
+        input_tokens: prompt,
+        output_tokens: output,
+        total_tokens: prompt + output,
+        cost: cost && toNumber(cost.total),
+      },
+    })
+  }
+
+  fail(error: GatewayError): string {
+    return failureEvent(error)
+  }
+}

@@ -1,0 +1,14 @@
+/** Streams of typed events (media.md section 1.4): named, without `[DONE]`, a failure being an event of its own. */
+import type { Codec } from '../core/codec.ts'
+import { errorBody, type GatewayError } from '../core/error.ts'
+
+export const EVENT_STREAM = 'text/event-stream'
+
+/** A comment while nothing else is said. */
+export const typedHeartbeat: NonNullable<Codec['heartbeat']> = { contentType: EVENT_STREAM, text: ':\n\n' }
+
+export const typedEvent = (type: string, fields: object): string =>
+  `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`
+
+/** The last event of a stream that fails: official clients raise on it. */
+export const failureEvent = (error: GatewayError): string => typedEvent('error', errorBody(error))

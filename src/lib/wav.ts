@@ -1,0 +1,24 @@
+/** The head of a WAV file of 16-bit samples of one channel (RIFF, 44 bytes). */
+
+const HEAD = 44
+const BYTES_PER_SAMPLE = 2
+/** What both sizes say while the end is not known, as encoders that stream write it. */
+const UNKNOWN = 0xffff_ffff
+
+/** `bytes` of samples follow; undefined where that is not known yet. */
+export function wavHead(samplesPerSecond: number, bytes?: number): Buffer {
+  const head = Buffer.alloc(HEAD)
+  head.write('RIFF', 0, 'latin1')
+  head.writeUInt32LE(bytes === undefined ? UNKNOWN : bytes + HEAD - 8, 4)
+  head.write('WAVEfmt ', 8, 'latin1')
+  head.writeUInt32LE(16, 16)
+  head.writeUInt16LE(1, 20)
+  head.writeUInt16LE(1, 22)
+  head.writeUInt32LE(samplesPerSecond, 24)
+  head.writeUInt32LE(samplesPerSecond * BYTES_PER_SAMPLE, 28)
+  head.writeUInt16LE(BYTES_PER_SAMPLE, 32)
+  head.writeUInt16LE(BYTES_PER_SAMPLE * 8, 34)
+  head.write('data', 36, 'latin1')
+  head.writeUInt32LE(bytes ?? UNKNOWN, 40)
+  return head
+}

@@ -1,0 +1,32 @@
+/** The simulated provider's speech: a tone, the longer the longer the text, as WAV or as plain samples. */
+import { SimulatedRefusal, type Simulation } from '../../core/operation.ts'
+import { wavHead } from '../../lib/wav.ts'
+
+const RATE = 24_000
+const PITCH = 440
+const MS_PER_CHARACTER = 20
+const MAX_MS = 10_000
+const CHUNK = 16 * 1024
+
+export const demo: Readonly<Record<string, Simulation>> = {
+  '/audio/speech'({ json }) {
+    const { input, response_format: format = 'wav' } = json as { input: string; response_format?: string }
+    if (format !== 'wav' && format !== 'pcm') {
+      throw new SimulatedRefusal('response_format: the demo makes wav and pcm', 'response_format')
+    }
+    const sound = tone(Math.min(MAX_MS, input.length * MS_PER_CHARACTER))
+    const whole = format === 'wav' ? Buffer.concat([wavHead(RATE, sound.length), sound]) : sound
+    const chunks: Buffer[] = []
+    for (let at = 0; at < whole.length; at += CHUNK) chunks.push(whole.subarray(at, at + CHUNK))
+    return { contentType: `audio/${format}`, chunks }
+  },
+}
+
+/** 16-bit samples. */
+function tone(ms: number): Buffer {
+  const samples = Math.round((ms / 1000) * RATE)
+  const sound = Buffer.alloc(samples * 2)
+  for (let at = 0; at < samples; at++)
+    sound.writeInt16LE(Math.round(Math.sin((2 * Math.PI * PITCH * at) / RATE) * 8000), at * 2)
+  return sound
+}

@@ -1,0 +1,76 @@
+/** Speech: `POST /v1/audio/speech` (media.md section 4). */
+import type { Mapping } from '../../core/catalog.ts'
+import type { Operation, Requirement } from '../../core/operation.ts'
+import { CHARACTERS } from '../../core/usage.ts'
+import { demo } from './demo.ts'
+import type { SpeechRequest } from './request.ts'
+
+/** Of sound whose provider counts none (media.md section 1.7). */
+const TOKENS_PER_SECOND = 21
+const PLAIN_BYTES_PER_SECOND = 48_000
+const COMPRESSED_BYTES_PER_SECOND = 16_000
+/** What is held for each character, in tokens of sound. */
+const HELD_PER_CHARACTER = 2
+
+const wireOf = ({ wires }: Mapping) => wires.get('speech')
+const mostOf = (mapping: Mapping): number | undefined =>
+  mapping.maxInputCharacters ?? wireOf(mapping)?.maxInputCharacters
+
+const requirements: readonly Requirement<SpeechRequest>[] = [
+  {
+    param: 'response_format',
+    what: 'this format',
+    needed: ({ response_format }) => response_format !== undefined,
+    offers: mapping => wireOf(mapping)?.outputFormats,
+    met: (mapping, { response_format }) => wireOf(mapping)?.outputFormats?.includes(response_format!) ?? true,
+  },
+  {
+    param: 'voice',
+    what: 'this voice',
+    needed: ({ voice }) => voice !== undefined,
+    offers: ({ voices }) => voices && Object.keys(voices).filter(name => name !== 'default' && name !== '*'),
+    met: ({ voices }, { voice }) => !voices || Object.hasOwn(voices, voice!) || Object.hasOwn(voices, '*'),
+  },
+  {
+    param: 'input',
+    what: 'so long a text',
+    needed: () => true,
+    offers: mostOf,
+    met: (mapping, { input }) => codePoints(input) <= (mostOf(mapping) ?? Infinity),
+  },
+]
+
+export const speech: Operation<'speech'> = {
+  name: 'speech',
+  impliedBy: ({ output }) => output.length === 1 && output[0] === 'audio',
+  isPriced: ({ rates: { prompt, completion, output_audio } }, { tokenizer }) =>
+    prompt !== undefined && (tokenizer === CHARACTERS || (output_audio ?? completion) !== undefined),
+  requirements,
+  promptCharacters: ({ input }) => codePoints(input),
+  extras({ input }, { tokenizer }) {
+    if (tokenizer === CHARACTERS) return {}
+    const most = codePoints(input) * HELD_PER_CHARACTER
+    return { completion: most, output_audio: most }
+  },
+  measured(bytes, contentType, { tokenizer }) {
+    if (tokenizer === CHARACTERS) return undefined
+    const isPlain = /wav|pcm|l16/i.test(contentType)
+    const seconds = bytes / (isPlain ? PLAIN_BYTES_PER_SECOND : COMPRESSED_BYTES_PER_SECOND)
+    const tokens = Math.ceil(seconds * TOKENS_PER_SECOND)
+    return { completion: tokens, output_audio: tokens }
+  },
+  tuning: { speed: 'speed', instructions: 'instructions' },
+  neverReplayed: true,
+  demo,
+}
+
+/** Without a copy of the text: a surrogate pair is one. */
+function codePoints(text: string): number {
+  let pairs = 0
+  for (let at = 0; at < text.length; at++) {
+    const code = text.charCodeAt(at)
+    const isPair = code >= 0xd800 && code < 0xdc00 && (text.charCodeAt(at + 1) & 0xfc00) === 0xdc00
+    if (isPair) pairs++
+  }
+  return text.length - pairs
+}

@@ -1,0 +1,46 @@
+/** The canonical request of `POST /v1/audio/speech` (media.md section 4). */
+import { type Infer, s } from '../../core/schema.ts'
+
+/** Formats by the media types that clients get them under. */
+export const speechFormats = {
+  mp3: 'audio/mpeg',
+  opus: 'audio/opus',
+  aac: 'audio/aac',
+  flac: 'audio/flac',
+  wav: 'audio/wav',
+  pcm: 'audio/pcm',
+} as const
+export type SpeechFormat = keyof typeof speechFormats
+
+const voice = s.string({ minLength: 1, maxLength: 200 })
+
+export const speechBody = s.open({
+  model: s.string({ minLength: 1, maxLength: 256 }),
+  input: s.string({ minLength: 1, maxLength: 100_000 }),
+  voice: s.optional(s.either(voice, s.open({ id: voice }), s.nullable(voice))),
+  response_format: s.optional(s.nullable(s.enum('mp3', 'opus', 'aac', 'flac', 'wav', 'pcm'))),
+  speed: s.optional(s.nullable(s.number({ minimum: 0.25, maximum: 4 }))),
+  instructions: s.optional(s.nullable(s.string({ maxLength: 4096 }))),
+  stream_format: s.optional(s.nullable(s.enum('audio', 'sse'))),
+})
+export type SpeechBody = Infer<typeof speechBody>
+
+export interface SpeechRequest {
+  readonly model: string
+  readonly input: string
+  /** As clients say it; undefined for the mapping's own. */
+  readonly voice: string | undefined
+  /** Undefined for the wire's own. */
+  readonly response_format: SpeechFormat | undefined
+  readonly speed: number | undefined
+  readonly instructions: string | undefined
+  readonly stream_format: 'audio' | 'sse'
+  /** Sound passes on as it comes. */
+  readonly stream: true
+}
+
+declare module '../../core/ops.ts' {
+  interface Ops {
+    speech: SpeechRequest
+  }
+}
