@@ -10,7 +10,7 @@ import { version } from './app/version.ts'
 import { readOverrides } from './config/environment.ts'
 import { ConfigError } from './config/error.ts'
 import { CONFIG_FILE, type Located, locateConfig } from './config/locate.ts'
-import { StoreError } from './stores/sqlite/index.ts'
+import { StoreError } from './core/ports.ts'
 import { createLog, type LogLevel, logLevel, logLevels } from './telemetry/log.ts'
 
 const usage = `usage: gateway [--config FILE]   starts the Model Gateway

@@ -103,6 +103,21 @@ t.test('no wire imports another wire; what they have in common is shared', async
   )
 })
 
+t.test('stores are opened by stores/open.ts alone, so that nothing else depends on what keeps them', async t => {
+  const isImplementation = (path: string) => /^src\/stores\/(?:sqlite|rules)\//.test(path)
+  t.ok(
+    importsOf('src/stores/open.ts').some(specifier => isImplementation(pathOf(specifier, 'src/stores/open.ts'))),
+    'the pattern finds them',
+  )
+  t.strictSame(
+    violations(
+      folder => folder !== 'stores',
+      (specifier, file) => isLocal(specifier) && isImplementation(pathOf(specifier, file)),
+    ),
+    [],
+  )
+})
+
 t.test('SQL stands in stores alone', async t => {
   const sql = /\b(?:SELECT\s.+\sFROM|INSERT\s+(?:OR\s+\w+\s+)?INTO|UPDATE\s+\w+\s+SET|DELETE\s+FROM)\b/s
   const holdsSql = (file: string) => [...textOf(file).matchAll(/`[^`]*`|'[^'\n]*'/g)].some(([text]) => sql.test(text))

@@ -5,18 +5,18 @@ import { ConfigManager, type ReloadResult } from '../config/manager.ts'
 import type { GatewayFile } from '../config/schema.ts'
 import { MemoryBudget } from '../core/memory-budget.ts'
 import type { Policies } from '../core/policy.ts'
-import type { Log, Services } from '../core/ports.ts'
+import type { Log, Services, Stores } from '../core/ports.ts'
 import { DEMO_URL } from '../demo/address.ts'
 import { connectionsWithin, openFiles } from '../http/descriptors.ts'
 import { Listener } from '../http/server.ts'
 import { warn } from '../lib/warn.ts'
-import { Keyring } from '../stores/keyring.ts'
+import { Keyring, keyFile } from '../stores/keyring.ts'
 import { MemoryAffinity } from '../stores/memory/affinity.ts'
 import { MemoryCache } from '../stores/memory/cache.ts'
 import { MemoryCircuits } from '../stores/memory/circuits.ts'
 import { MemoryCounters } from '../stores/memory/counters.ts'
 import { MemoryMeasurements } from '../stores/memory/measurements.ts'
-import { fileOf, keyFile, openStores, StoreError, type Stores } from '../stores/sqlite/index.ts'
+import { openStores } from '../stores/open.ts'
 import { Lag } from '../telemetry/lag.ts'
 import { Memory } from '../telemetry/memory.ts'
 import { PrometheusMetrics } from '../telemetry/metrics.ts'
@@ -76,8 +76,8 @@ export interface ComponentsOptions {
   readonly log: Log
   /** What configuration may name; by default all that is built in. */
   readonly registry?: Registry
-  /** The file that the database must be. */
-  readonly database?: string | undefined
+  /** The identity that the stores must have. */
+  readonly storesIdentity?: string | undefined
   /** In place of what counts for this process alone. */
   readonly shared?: Partial<Pick<Services, 'counters' | 'circuits' | 'affinity'>>
 }
@@ -109,13 +109,14 @@ export async function createComponents(
 ): Promise<Components> {
   const { config, env, log, shared, registry = new Registry() } = options
   const database = resolve(dirname(resolve(config)), file.stores.sqlite)
-  if (options.database !== undefined && fileOf(database) !== options.database) {
-    throw new StoreError(`The database ${database} was removed or replaced. Restart the gateway.`)
-  }
-  const stores = openStores(database, {
-    warn: err => log.warn({ err }, 'a store task failed and is tried again'),
-    keyring: () => keyring,
-  })
+  const stores = await openStores(
+    { sqlite: database },
+    {
+      warn: err => log.warn({ err }, 'a store task failed and is tried again'),
+      keyring: () => keyring,
+      identity: options.storesIdentity,
+    },
+  )
   cleanup.add(() => stores.close())
   const keyring = new Keyring({ given: env.GATEWAY_MASTER_KEY, file: keyFile(database) })
   const missing = (await stores.policies.providerKeys.keyVersions()).filter(name => !keyring.versions.includes(name))

@@ -24,7 +24,10 @@ export function leadingProcess(components: Components, { count, config, demo }: 
   const { manager, metrics, log, registry, reloads, stores, found } = components
   const pool: Pool = new Pool({
     ...{ entry: ENTRY, count, log },
-    begin: () => ({ config, demo, files: manager.current.files, plugins: registry.modules, database: stores.file }),
+    begin: () => ({
+      ...{ config, demo, files: manager.current.files, plugins: registry.modules },
+      storesIdentity: stores.identity,
+    }),
     onReady: configVersion => {
       void pool.ask('found', found.all())
       // It may have taken the place of the one that a reload failed of.

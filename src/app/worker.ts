@@ -111,12 +111,12 @@ const messageOf = (thrown: unknown): string =>
   thrown instanceof Error && !(thrown instanceof ConfigError) ? thrown.message : String(thrown)
 
 async function start(cleanup: CleanupStack, log: Log): Promise<Worker> {
-  const { config, demo, files: json, plugins, database } = await primary.call('begin', null)
+  const { config, demo, files: json, plugins, storesIdentity } = await primary.call('begin', null)
   const files = revived(json as ConfigFiles)
   const given = { ...env, [DEMO_URL]: demo }
   const file = files.gateway.value
   const shared = { counters, circuits, affinity: sharedAffinity }
-  const components = await createComponents(file, { config, env: given, log, shared, database }, cleanup)
+  const components = await createComponents(file, { config, env: given, log, shared, storesIdentity }, cleanup)
   const { manager, reloads } = components
   await components.registry.adopt(plugins)
   await manager.start(files)

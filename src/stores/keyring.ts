@@ -21,7 +21,7 @@ import {
   unlinkSync,
   writeSync,
 } from 'node:fs'
-import { dirname } from 'node:path'
+import { dirname, join } from 'node:path'
 import type { Sealed, SealedKey } from '../core/policy.ts'
 import type { SealKeys } from '../core/seals.ts'
 
@@ -30,6 +30,9 @@ const KEY_BYTES = 32
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const MIN_LENGTH = 16
+
+/** Where the master keys of a database stand when the environment gives none. */
+export const keyFile = (database: string): string => join(dirname(database), 'master.key')
 
 /** Where a provider key stands, so that no row can be passed off as another one. */
 export const placeOf = ({ orgId, provider, id }: Pick<SealedKey, 'orgId' | 'provider' | 'id'>): string =>

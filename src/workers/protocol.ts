@@ -14,8 +14,8 @@ export interface WorkerInit {
   readonly demo: string
   /** The `ConfigFiles` that the primary runs on: those on disk may be faulty meanwhile. */
   readonly files: unknown
-  /** Which file its database is: another one of the same path would be an empty one. */
-  readonly database: string | undefined
+  /** Of its stores: others in the same place would be empty. */
+  readonly storesIdentity: string | undefined
   /** The plugins that it has loaded: what their files say now may be faulty, too, or another version. */
   readonly plugins: readonly LoadedModule[]
 }

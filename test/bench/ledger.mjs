@@ -29,8 +29,8 @@ await build({
     js: "import { createRequire as makeRequire } from 'node:module'; const require = makeRequire(import.meta.url);",
   },
 })
-const { openStores } = await import(pathToFileURL(bundle).href)
-const stores = openStores(join(folder, 'gateway.db'))
+const { openSqlite } = await import(pathToFileURL(bundle).href)
+const stores = openSqlite(join(folder, 'gateway.db'))
 const { key } = await stores.accounts.bootstrap()
 const principal = await stores.keys.find(createHash('sha256').update(key).digest('hex'))
 const { orgId, projectId, keyId } = principal

@@ -8,7 +8,7 @@ import { check } from '../../src/config/validate.ts'
 import type { Log, Principal } from '../../src/core/ports.ts'
 import { s } from '../../src/core/schema.ts'
 import { Keyring } from '../../src/stores/keyring.ts'
-import { openStores } from '../../src/stores/sqlite/index.ts'
+import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { fakeContext, TOKEN } from '../admin/fake.ts'
 import { fakeRegistries } from '../config/kit.ts'
 import { rowOf } from '../stores/subject.ts'
@@ -23,7 +23,7 @@ interface Ran {
 const log: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
 async function shell(t: Test) {
-  const stores = openStores(':memory:')
+  const stores = openSqlite(':memory:')
   const fake = fakeContext()
   const file = check(s.object({ plans: plansEntry }), {})
   if ('problem' in file) throw new Error(file.problem.message)

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Principal } from '../../src/core/ports.ts'
 import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
-import { openStores } from '../../src/stores/sqlite/index.ts'
+import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { identity } from '../stores/subject.ts'
 import { obey } from './obey.ts'
 
@@ -23,7 +23,7 @@ async function run(order: Order): Promise<unknown> {
     case 'hold': {
       // However long another process has the lock, it is waited for.
       performance.now = () => 0
-      const { ledger } = openStores(order.path)
+      const { ledger } = openSqlite(order.path)
       const asked = Array.from({ length: order.count }, (_, i) =>
         ledger.hold({
           id: `${order.name}-${i}`,
@@ -45,7 +45,7 @@ async function run(order: Order): Promise<unknown> {
       locked?.close()
       return 'released'
     case 'open':
-      await openStores(order.path).close()
+      await openSqlite(order.path).close()
       return 'opened'
   }
 }

@@ -1,6 +1,6 @@
 /** Another process on the same master keys and database: forked by tests, told what to do, and killed at will. */
 import { Keyring } from '../../src/stores/keyring.ts'
-import { openStores } from '../../src/stores/sqlite/index.ts'
+import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { obey } from '../helpers/obey.ts'
 
 export type Order =
@@ -16,7 +16,7 @@ async function run(order: Order): Promise<unknown> {
     case 'ring':
       return new Keyring({ given: undefined, file: order.file }).version
     case 'reencrypt': {
-      const { policies, close } = openStores(order.path)
+      const { policies, close } = openSqlite(order.path)
       let begun = false
       const watch = setInterval(async () => {
         const versions = await policies.providerKeys.keyVersions()
@@ -30,7 +30,7 @@ async function run(order: Order): Promise<unknown> {
       return done
     }
     case 'deny': {
-      const { policies, close } = openStores(order.path)
+      const { policies, close } = openSqlite(order.path)
       const { organization, model } = order
       await policies.rules.add({ organization, type: 'deny_models', value: { models: [model] } }, 'test')
       await close()

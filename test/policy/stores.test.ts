@@ -3,8 +3,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
 import { GatewayError } from '../../src/core/error.ts'
-import { Keyring, placeOf } from '../../src/stores/keyring.ts'
-import { keyFile, openStores } from '../../src/stores/sqlite/index.ts'
+import { Keyring, keyFile, placeOf } from '../../src/stores/keyring.ts'
+import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
 import { PolicyReader } from '../../src/stores/sqlite/policy.ts'
 import { thrown } from '../core/kit.ts'
@@ -128,7 +128,7 @@ t.test('a re-encryption that is killed in the middle leaves every key readable, 
     versions.reduce((sum, { n }) => sum + n, 0),
     count,
   )
-  const again = openStores(subject.path)
+  const again = openSqlite(subject.path)
   t.teardown(() => again.close())
   const fresh = new Keyring({ given: undefined, file: keyFile(subject.path) })
   const readable = async () => {
@@ -145,7 +145,7 @@ t.test('a re-encryption that is killed in the middle leaves every key readable, 
 
 t.test('master keys that cannot be had are a 400 to the operator', async t => {
   const subject = sqliteSubject(t)
-  const stores = openStores(subject.path, { keyring: () => new Keyring({ given: 'short', file: '/nowhere' }) })
+  const stores = openSqlite(subject.path, { keyring: () => new Keyring({ given: 'short', file: '/nowhere' }) })
   t.teardown(() => stores.close())
   const { orgId } = await subject.organization('open', 0n)
   const input = { organization: orgId, provider: 'acme', label: 'l', fingerprint: 'f', secret: 's' }

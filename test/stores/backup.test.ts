@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import type { Principal } from '../../src/core/ports.ts'
 import { Database } from '../../src/stores/sqlite/driver.ts'
-import { openStores } from '../../src/stores/sqlite/index.ts'
+import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { HOUR, hold, NOON, rowOf, sqliteSubject, temporaryFolder } from './subject.ts'
 
 t.test('ST-15 a backup that is made while requests are settled has books that agree', async t => {
@@ -46,7 +46,7 @@ t.test('ST-15 a backup that is made while requests are settled has books that ag
   t.same(wrong.all(), [])
   copy.close()
   // Who made the holds that it caught lives on; they are over when it is looked for.
-  const restored = openStores(path, { now: () => NOON + 2 * HOUR })
+  const restored = openSqlite(path, { now: () => NOON + 2 * HOUR })
   t.same(await restored.usage.check(), [])
   const orphans = await restored.ledger.recover()
   t.same(await restored.usage.check(), [], `${orphans} requests ran at that moment`)

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Sqlite } from '../../src/stores/sqlite/driver.ts'
-import { openStores } from '../../src/stores/sqlite/index.ts'
+import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { SqliteKeys } from '../../src/stores/sqlite/keys.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
 import { planOf, type Ran, statementsOf } from './statements.ts'
@@ -105,7 +105,7 @@ t.test('the stores open with as few statements as on an empty file, and read no 
   openDatabase(empty).close()
   const opened = async (path: string) => {
     const ran = statementsOf(t, path)
-    const stores = openStores(path)
+    const stores = openSqlite(path)
     await stores.ledger.recover()
     t.teardown(() => stores.close())
     return { ran: [...ran], stores }

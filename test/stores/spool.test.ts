@@ -3,9 +3,9 @@ import { createHash } from 'node:crypto'
 import { appendFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import type { Hold, Principal } from '../../src/core/ports.ts'
+import type { Hold, Principal, Stores } from '../../src/core/ports.ts'
 import { Database } from '../../src/stores/sqlite/driver.ts'
-import { openStores, type Stores } from '../../src/stores/sqlite/index.ts'
+import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { type Enter, Spool } from '../../src/stores/sqlite/spool.ts'
 import {
   HOUR,
@@ -88,7 +88,7 @@ t.test(
   async t => {
     const subject = sqliteSubject(t)
     const principal = await subject.organization('prepaid', 100n)
-    const other = openStores(subject.path, { now: () => NOON })
+    const other = openSqlite(subject.path, { now: () => NOON })
     await byok(other, principal, 'a', 5n)
     await byok(other, principal, 'b', 5n)
     await other.ledger.spool(rowOf(principal, 'a', { cost: 4n }))
@@ -161,7 +161,7 @@ t.test('a spooled row takes the place of an orphan', async t => {
 t.test('who ends while a sweep runs is not taken for dead before its rows are looked at', async t => {
   const subject = sqliteSubject(t)
   const principal = await subject.organization('prepaid', 100n)
-  const other = openStores(subject.path, { now: () => NOON })
+  const other = openSqlite(subject.path, { now: () => NOON })
   await byok(other, principal, 'a', 5n)
   await other.ledger.spool(rowOf(principal, 'a', { cost: 4n }))
   const sweep = subject.ledger.recover()
@@ -176,7 +176,7 @@ t.test('who ends while a sweep runs is not taken for dead before its rows are lo
 t.test('a row that the database refuses stands in the way of nobody, and is set aside', async t => {
   const warned: unknown[] = []
   const path = join(temporaryFolder(t), 'gateway.db')
-  const stores = openStores(path, { now: () => NOON, warn: error => warned.push(error) })
+  const stores = openSqlite(path, { now: () => NOON, warn: error => warned.push(error) })
   const db = new Database(path)
   t.teardown(() => stores.close())
   t.teardown(() => db.close())
@@ -219,7 +219,7 @@ t.test('a file that cannot be entered is left, and the others are entered all th
 
 t.test("two databases in one folder leave each other's rows alone", async t => {
   const folder = temporaryFolder(t)
-  const [a, b] = ['a.db', 'b.db'].map(name => openStores(join(folder, name), { now: () => NOON })) as [Stores, Stores]
+  const [a, b] = ['a.db', 'b.db'].map(name => openSqlite(join(folder, name), { now: () => NOON })) as [Stores, Stores]
   const db = new Database(join(folder, 'a.db'))
   t.teardown(() => Promise.all([a.close(), b.close()]))
   t.teardown(() => db.close())

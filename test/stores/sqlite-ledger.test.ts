@@ -7,7 +7,7 @@ import type { Writable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import type { Hold } from '../../src/core/ports.ts'
-import { openStores } from '../../src/stores/sqlite/index.ts'
+import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { isAlive, thisProcess } from '../../src/stores/sqlite/instance.ts'
 import { SqliteLedger } from '../../src/stores/sqlite/ledger.ts'
 import { migrations } from '../../src/stores/sqlite/migrations.ts'
@@ -349,7 +349,7 @@ t.test('a process of this host lives for as long as the system says so, seen or 
 t.test('a store that closes gives its holds up for recovery', async t => {
   const subject = sqliteSubject(t)
   const principal = seed(subject.db, 'prepaid', 1000n)
-  const other = openStores(subject.path, { now: () => NOON })
+  const other = openSqlite(subject.path, { now: () => NOON })
   await hold(other, principal, 'a', 100n)
   t.equal(await subject.ledger.recover(), 0)
   const last = hold(other, principal, 'b', 100n)

@@ -2,9 +2,9 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import type { Hold } from '../../src/core/ports.ts'
+import { type Hold, StoreError } from '../../src/core/ports.ts'
 import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
-import { openStores, StoreError } from '../../src/stores/sqlite/index.ts'
+import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { SqliteKeys } from '../../src/stores/sqlite/keys.ts'
 import type { SqliteLedger } from '../../src/stores/sqlite/ledger.ts'
 import { migrations } from '../../src/stores/sqlite/migrations.ts'
@@ -50,7 +50,7 @@ t.test('a later version adds its steps, and an earlier one refuses the file', as
   t.equal(integer(db, 'SELECT count(*) FROM novelties'), 0)
   db.close()
   const before = readFileSync(path)
-  t.throws(() => openStores(path), { name: 'StoreError', message: /written by a newer version: its schema is \d/ })
+  t.throws(() => openSqlite(path), { name: 'StoreError', message: /written by a newer version: its schema is \d/ })
   t.ok(readFileSync(path).equals(before), 'the file is as it was')
 })
 
@@ -162,7 +162,7 @@ t.test('ST-04, ST-05 what cannot be the database is refused by name, and left al
     const path = name.startsWith('/') ? name : join(folder, name)
     const isFile = existsSync(path) && statSync(path).isFile()
     const before = isFile ? readFileSync(path) : undefined
-    t.throws(() => openStores(path), { name: 'StoreError', message: new RegExp(`${why}|${path}.*${why}`) }, name)
+    t.throws(() => openSqlite(path), { name: 'StoreError', message: new RegExp(`${why}|${path}.*${why}`) }, name)
     if (before) t.ok(readFileSync(path).equals(before), `${name} is as it was`)
   }
 })

@@ -2,9 +2,9 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { HoldRequest, Principal, RequestRow } from '../../src/core/ports.ts'
+import type { HoldRequest, Principal, RequestRow, Stores } from '../../src/core/ports.ts'
 import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
-import { openStores, type Stores } from '../../src/stores/sqlite/index.ts'
+import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { principalOf } from '../core/principal.ts'
 
 interface Scope {
@@ -36,7 +36,7 @@ export function temporaryFolder(t: Scope): string {
 export function sqliteSubject(t: Scope): SqliteSubject {
   const path = join(temporaryFolder(t), 'gateway.db')
   const clock = { now: NOON }
-  const stores = openStores(path, { now: () => clock.now })
+  const stores = openSqlite(path, { now: () => clock.now })
   const db = new Database(path)
   t.teardown(async () => {
     db.close()

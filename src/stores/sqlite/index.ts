@@ -1,17 +1,8 @@
 /** All stores of one node, on one database file. */
-import { dirname, join } from 'node:path'
 import type { Money } from '../../core/money.ts'
-import type {
-  AccountStores,
-  KeyStore,
-  Ledger,
-  PolicyStores,
-  Probe,
-  SessionStore,
-  UsageStore,
-} from '../../core/ports.ts'
+import type { Stores } from '../../core/ports.ts'
 import { warn as emitWarning } from '../../lib/warn.ts'
-import { Keyring } from '../keyring.ts'
+import { Keyring, keyFile } from '../keyring.ts'
 import { SqliteAccounts } from './accounts.ts'
 import { AuditedTransaction, SqliteAudit } from './audited-transaction.ts'
 import { SqliteCredits } from './credits.ts'
@@ -28,33 +19,15 @@ import { SqliteCompliance, SqliteManifests } from './policy-demands.ts'
 import { SqliteRules } from './policy-rules.ts'
 import { SqliteProjects } from './projects.ts'
 import { SqliteProviderKeys } from './provider-keys.ts'
-import { Retention } from './retention.ts'
+import { SqliteRetention } from './retention.ts'
 import { SqliteSessions } from './sessions.ts'
 import { SqliteUsage } from './usage.ts'
 import { checkFile, fileOf, LogFile } from './wal-sync.ts'
 import { Writer } from './writer.ts'
 
-export { StoreError } from './open.ts'
-export { fileOf } from './wal-sync.ts'
+export { fileOf as sqliteIdentity } from './wal-sync.ts'
 
-export interface Stores extends Probe, AccountStores {
-  readonly policies: PolicyStores
-  readonly keys: KeyStore
-  readonly sessions: SessionStore
-  readonly ledger: Ledger
-  readonly usage: UsageStore
-  readonly retention: Retention
-  /** Which file it is, as `fileOf` tells. */
-  readonly file: string | undefined
-  /** By how much all balances together that may not fall below zero have done so. Throws when it cannot be read. */
-  overdraft(): Money
-  /** Throws when the database cannot be read, or could not be written the last time. */
-  ping(): void
-  /** Resolves when all that was asked before is durable and the file is closed. */
-  close(): Promise<void>
-}
-
-export interface StoreOptions {
+export interface SqliteOptions {
   /** Wall clock, Unix milliseconds. */
   readonly now?: () => number
   /** Told of background work that failed and will be tried again. */
@@ -63,15 +36,12 @@ export interface StoreOptions {
   readonly keyring?: () => Keyring
 }
 
-/** Where the master keys of a database stand when the environment gives none. */
-export const keyFile = (path: string): string => join(dirname(path), 'master.key')
-
 const OVERDRAFT = `
   SELECT coalesce(-sum(balance), 0) FROM balances JOIN organizations ON organizations.id = org_id
   WHERE balance < 0 AND account = 'prepaid'`
 
 /** Throws a StoreError, which says what to do, when the file cannot be used. */
-export function openStores(path: string, options: StoreOptions = {}): Stores {
+export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
   const {
     now = Date.now,
     warn = emitWarning,
@@ -91,7 +61,7 @@ export function openStores(path: string, options: StoreOptions = {}): Stores {
   const read = db.prepare('SELECT count(*) FROM sqlite_schema')
   const overdraft = db.prepare<[], Money>(OVERDRAFT).pluck().safeIntegers()
   return {
-    file,
+    identity: file,
     keys,
     sessions: new SqliteSessions(db, writer, now, hash => keys.forget(hash)),
     ledger,
@@ -113,7 +83,7 @@ export function openStores(path: string, options: StoreOptions = {}): Stores {
       manifests: new SqliteManifests(db, changes),
     },
     usage: new SqliteUsage(db),
-    retention: new Retention(db, writer),
+    retention: new SqliteRetention(db, writer),
     overdraft: () => overdraft.get()!,
     ping() {
       read.get()

@@ -1,16 +1,12 @@
 /** Opens the database file: refuses what is not ours, before anything is written, and brings the schema up to date. */
 import { accessSync, closeSync, constants, mkdirSync, openSync, readSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { StoreError } from '../../core/ports.ts'
 import { APPLICATION_ID } from './application.ts'
 import { Database, type Sqlite } from './driver.ts'
 import { migrations } from './migrations.ts'
 
 export type { Sqlite } from './driver.ts'
-
-/** The store cannot be opened or written. The message names the file and what to do about it. */
-export class StoreError extends Error {
-  override readonly name = 'StoreError'
-}
 
 /** SQLite would block the event loop; the writer waits for other processes beside it, and readers never have to. */
 const NO_TIMEOUT = 'busy_timeout = 0'

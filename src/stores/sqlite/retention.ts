@@ -1,5 +1,6 @@
 /** Drops request rows that are too old, and remembers what they added up to; ledger and hourly sums stay. */
 import type { Statement } from 'better-sqlite3'
+import type { RetentionStore } from '../../core/ports.ts'
 import { stampOf } from '../../lib/id.ts'
 import type { Sqlite } from './open.ts'
 import type { Writer } from './writer.ts'
@@ -13,7 +14,7 @@ interface Dropped {
   charged: bigint
 }
 
-export class Retention {
+export class SqliteRetention implements RetentionStore {
   readonly #writer: Writer
   readonly #drop: Statement<{ stamp: string; before: number }, Dropped>
   readonly #remember: Statement
@@ -36,7 +37,6 @@ export class Retention {
         charged = charged + excluded.charged`)
   }
 
-  /** Drops rows of requests that arrived before this time, Unix milliseconds, some at a time; returns how many. */
   prune(before: number): Promise<number> {
     return this.#writer.run(() => {
       const sums = new Map<string, { requests: number; cost: bigint; charged: bigint }>()

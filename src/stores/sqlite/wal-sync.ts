@@ -3,7 +3,7 @@
  * here a thread waits, once for all transactions that have gathered meanwhile.
  */
 import { closeSync, fdatasync, openSync, statSync } from 'node:fs'
-import { StoreError } from './open.ts'
+import { StoreError } from '../../core/ports.ts'
 
 /** How long a transaction that need not last may go to a file that was removed. */
 const CHECK_MS = 100

@@ -4,7 +4,8 @@
  * is told when it is on disk, the others when it is committed: that outlives the process, but not the machine.
  */
 import type { Statement } from 'better-sqlite3'
-import { type Sqlite, StoreError } from './open.ts'
+import { StoreError } from '../../core/ports.ts'
+import type { Sqlite } from './open.ts'
 import type { WalSync } from './wal-sync.ts'
 import { type Durability, type Explain, PATIENCE_MS, Write, type WriteJob } from './write.ts'
 

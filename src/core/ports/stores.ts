@@ -1,0 +1,37 @@
+/** All stores of a node, as whatever keeps them opens them: `src/stores/open.ts` chooses which that is. */
+import type { Money } from '../money.ts'
+import type { AccountStores } from './accounts.ts'
+import type { KeyStore, SessionStore } from './keys.ts'
+import type { Ledger } from './ledger.ts'
+import type { PolicyStores } from './policies.ts'
+import type { Probe } from './services.ts'
+import type { UsageStore } from './usage.ts'
+
+/** The stores cannot be opened or written. The message names what they are kept in, and what to do about it. */
+export class StoreError extends Error {
+  override readonly name = 'StoreError'
+}
+
+export interface RetentionStore {
+  /** Drops rows of requests that arrived before this time, Unix milliseconds, some at a time; returns how many. */
+  prune(before: number): Promise<number>
+}
+
+/** `ping` rejects when the stores cannot be read, or could not be written the last time. */
+export interface Stores extends Probe, AccountStores {
+  readonly policies: PolicyStores
+  readonly keys: KeyStore
+  readonly sessions: SessionStore
+  readonly ledger: Ledger
+  readonly usage: UsageStore
+  readonly retention: RetentionStore
+  /**
+   * Which stores these are: the same in every process that works on them, another one where an empty copy has taken
+   * their place. Undefined for stores that no other process can open.
+   */
+  readonly identity: string | undefined
+  /** By how much all balances together that may not fall below zero have done so. Throws when it cannot be read. */
+  overdraft(): Money
+  /** Resolves when all that was asked before is durable and everything is closed. */
+  close(): Promise<void>
+}
