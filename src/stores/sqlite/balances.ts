@@ -2,6 +2,7 @@
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
 import type { Principal } from '../../core/ports.ts'
+import type { CreditAccounts } from '../rules/reservations.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
 
@@ -11,7 +12,7 @@ interface Change {
   used: Money
 }
 
-export class Balances implements Participant {
+export class Balances implements CreditAccounts, Participant {
   readonly #reserve: Statement
   readonly #change: Statement
   readonly #room: Statement<[string], { room: Money }>
@@ -33,7 +34,6 @@ export class Balances implements Participant {
     writer.join(this)
   }
 
-  /** Call within a transaction. False when the credit does not suffice; an open account always suffices. */
   reserve({ orgId, account }: Principal, amount: Money): boolean {
     if (amount === 0n) return true
     if (account === 'open') {
@@ -45,14 +45,12 @@ export class Balances implements Participant {
     return this.#write(orgId) && this.#reserve.run(amount, orgId, amount).changes > 0
   }
 
-  /** Call within a transaction: what credit could still be held; never below 0. */
   room(orgId: string): Money {
     this.#write(orgId)
     const { room } = this.#room.get(orgId) ?? { room: 0n }
     return room > 0n ? room : 0n
   }
 
-  /** Call within a transaction: gives back what was held and takes what it cost. */
   release(orgId: string, held: Money, cost: Money): void {
     const change = this.#of(orgId)
     change.held -= held

@@ -4,10 +4,12 @@ import { LRUCache } from 'lru-cache'
 import { errors } from '../../core/error.ts'
 import type { Discount, KeyStatus, KeyStore, Principal, ProjectMode, Role, Subscription } from '../../core/ports.ts'
 import { FairEntries } from '../memory/fair-entries.ts'
-import { BudgetReader, budgetOf } from './budgets.ts'
+import { budgetOf } from '../rules/budgets.ts'
+import { planState } from '../rules/plans.ts'
+import { BudgetReader } from './budgets.ts'
 import { ChangeDetector } from './change-detector.ts'
 import type { Sqlite } from './open.ts'
-import { planState, readSubscription, type SubscriptionRow } from './subscriptions.ts'
+import { planAccount, readSubscription, type SubscriptionRow } from './subscriptions.ts'
 import { type Sum, sumAs, sumOf } from './sums.ts'
 
 const MAX_KEYS = 10_000
@@ -152,10 +154,11 @@ export class SqliteKeys implements KeyStore {
 
   async status({ keyId, orgId, member }: Principal): Promise<KeyStatus> {
     const now = this.#now()
+    const plan = this.#subscription.get(orgId)
     return {
       spent: sumOf(this.#spent.get(keyId)!, 'spent'),
       budgets: this.#budgets.of([keyId, member?.id ?? null], now),
-      plan: planState(this.#subscription.get(orgId), now),
+      plan: planState(plan && planAccount(plan), now),
     }
   }
 

@@ -3,17 +3,18 @@ import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import type { Money } from '../../core/money.ts'
 import type { Exhausted, Hold, HoldRequest, Ledger, Progress, RequestRow } from '../../core/ports.ts'
+import { gone, nothingLeft, type OpenHold, Reservations } from '../rules/reservations.ts'
+import { type Bill, billOf, chargedBy, GRACE_MS, NOTHING, orphanRow, ownHold, restOf } from '../rules/settlement.ts'
+import { Balances } from './balances.ts'
+import { Budgets } from './budgets.ts'
 import { type InstanceOptions, Instances } from './instances.ts'
 import type { Sqlite } from './open.ts'
-import { type HoldOfRequest, type OpenHold, type Orphan, orphanRow, written } from './orphan.ts'
+import { type HoldOfRequest, type HoldRow, lostRequest, type Orphan, openHold, written } from './orphan.ts'
 import { RequestLog } from './requests.ts'
-import { type Bill, isPlan, NOTHING, Reservations } from './reservations.ts'
 import { Spool, type Spooled } from './spool.ts'
+import { Subscriptions } from './subscriptions.ts'
 import type { Durability } from './write.ts'
 import type { Writer } from './writer.ts'
-
-/** A hold of a living owner is an orphan so long after it expired. */
-const GRACE_MS = 60_000
 
 /** Rows that a spool holds are entered so many at a time. */
 const BATCH = 500
@@ -35,7 +36,7 @@ export class SqliteLedger implements Ledger {
   readonly #grow: Statement<[Money, string], { budgets: string | null }>
   readonly #progress: Statement
   readonly #closeAsLeft: Statement
-  readonly #closeHold: Statement<[string], OpenHold>
+  readonly #closeHold: Statement<[string], HoldRow>
   readonly #closeHoldsOf: Statement<[string], HoldOfRequest>
   readonly #orphan: Statement<{ living: string; before: number }, Orphan>
   readonly #charge: Statement
@@ -44,7 +45,8 @@ export class SqliteLedger implements Ledger {
   constructor(db: Sqlite, writer: Writer, options: LedgerOptions) {
     this.#writer = writer
     this.#log = new RequestLog(db, writer)
-    this.#reservations = new Reservations(db, writer)
+    const [balances, budgets] = [new Balances(db, writer), new Budgets(db, writer)]
+    this.#reservations = new Reservations(balances, budgets, new Subscriptions(db, writer))
     this.#options = options
     this.#insertHold = db.prepare(`
       INSERT INTO holds (id, org_id, project_id, key_id, request_id, caller_id, endpoint, requested_model, model,
@@ -54,7 +56,7 @@ export class SqliteLedger implements Ledger {
     this.#progress = db.prepare('UPDATE holds SET progress = ? WHERE id = ?')
     this.#closeAsLeft = db.prepare('DELETE FROM holds WHERE id = ? AND amount = ? AND budgets IS ?')
     const closed = 'RETURNING org_id, amount, funds, budgets'
-    this.#closeHold = db.prepare<[string], OpenHold>(`DELETE FROM holds WHERE id = ? ${closed}`).safeIntegers()
+    this.#closeHold = db.prepare<[string], HoldRow>(`DELETE FROM holds WHERE id = ? ${closed}`).safeIntegers()
     this.#closeHoldsOf = db
       .prepare<[string], HoldOfRequest>(`DELETE FROM holds WHERE request_id = ? ${closed}, id, provider, created_at`)
       .safeIntegers()
@@ -174,8 +176,8 @@ export class SqliteLedger implements Ledger {
       const orphans = this.#orphan.all({ living: JSON.stringify(spared), before: now - GRACE_MS })
       for (const orphan of orphans) {
         // Another attempt of it, or another process, may have ended it.
-        if (this.#log.outcomeOf(orphan.request_id)) this.#reservations.release(orphan, NOTHING, now)
-        else this.#settle(orphan, orphanRow(orphan))
+        if (this.#log.outcomeOf(orphan.request_id)) this.#reservations.release(openHold(orphan), NOTHING, now)
+        else this.#settle(openHold(orphan), orphanRow(lostRequest(orphan)))
       }
       this.#owners.keepOnly(spared)
       // Something is written each time, so that a probe hears of a file that cannot be.
@@ -192,9 +194,10 @@ export class SqliteLedger implements Ledger {
 
   /** Within a transaction: ends a hold; undefined when it has ended already. RETURNING costs as much as a row. */
   #close({ id, orgId, amount, funds, budgets }: Hold): OpenHold | undefined {
-    if (this.#closeAsLeft.run(id, amount, budgets).changes > 0) return { org_id: orgId, amount, funds, budgets }
+    if (this.#closeAsLeft.run(id, amount, budgets).changes > 0) return { orgId, amount, funds, budgets }
     // A limit that was set meanwhile counts it too, and it may have grown.
-    return this.#closeHold.get(id)
+    const row = this.#closeHold.get(id)
+    return row && openHold(row)
   }
 
   /**
@@ -203,19 +206,15 @@ export class SqliteLedger implements Ledger {
    */
   #settle(open: OpenHold, row: RequestRow): void {
     const { funds } = open
-    const { storage } = row
-    const cost = row.cost ?? 0n
-    const charge = funds === 'credits' ? cost + storage : storage
-    const planned = isPlan(funds) ? cost : 0n
-    if (this.#log.add(row, { cost: row.cost, funds, charged: charge + planned })) {
-      this.#take(open, row.id, { cost, charge, planned })
+    const bill = billOf(funds, row)
+    if (this.#log.add(row, { cost: row.cost, funds, charged: chargedBy(bill) })) {
+      this.#take(open, row.id, bill)
       return
     }
     const orphan = this.#log.takeOrphan(row.id)
     if (!orphan) throw new Error(`Request ${row.id} is recorded already, so it is not charged.`)
-    const [charged, ofPlan] = isPlan(orphan.funds) ? [0n, orphan.charged] : [orphan.charged, 0n]
-    const rest = { cost: rise(orphan.cost, cost), charge: rise(charged, charge), planned: rise(ofPlan, planned) }
-    this.#log.add(row, { cost: row.cost, funds, charged: orphan.charged + rest.charge + rest.planned })
+    const rest = restOf(orphan, bill)
+    this.#log.add(row, { cost: row.cost, funds, charged: orphan.charged + chargedBy(rest) })
     this.#take(open, `${row.id}:rest`, rest)
   }
 
@@ -223,8 +222,8 @@ export class SqliteLedger implements Ledger {
   #take(open: OpenHold, id: string, bill: Bill): void {
     const now = this.#options.now()
     const at = this.#reservations.release(open, bill, now)
-    if (bill.charge > 0n) this.#charge.run(open.org_id, id, 'charge', -bill.charge, now)
-    if (bill.planned > 0n) this.#charge.run(open.org_id, id, 'plan', -bill.planned, at)
+    if (bill.charge > 0n) this.#charge.run(open.orgId, id, 'charge', -bill.charge, now)
+    if (bill.planned > 0n) this.#charge.run(open.orgId, id, 'plan', -bill.planned, at)
   }
 
   /** Enters spooled rows; returns those that the database refuses for what they are. Rejects when it cannot be written. */
@@ -254,12 +253,10 @@ export class SqliteLedger implements Ledger {
     const outcome = this.#log.outcomeOf(row.id)
     if (outcome !== undefined && outcome !== 'orphaned') return
     const holds = this.#closeHoldsOf.all(row.id).sort((a, b) => Number(a.created_at - b.created_at))
-    const own = holds.findLast(({ id, funds, provider }) =>
-      ends ? id === ends.id : funds === 'byok' && provider === row.provider,
-    )
-    for (const hold of holds) if (hold !== own) this.#reservations.release(hold, NOTHING, this.#options.now())
+    const own = ownHold(holds, ends, row)
+    for (const hold of holds) if (hold !== own) this.#reservations.release(openHold(hold), NOTHING, this.#options.now())
     const { funds = 'byok', budgets = null } = ends ?? {}
-    this.#settle(own ?? { org_id: row.orgId, amount: 0n, funds, budgets }, row)
+    this.#settle(own ? openHold(own) : { orgId: row.orgId, amount: 0n, funds, budgets }, row)
   }
 
   /**
@@ -270,10 +267,3 @@ export class SqliteLedger implements Ledger {
     return this.#writer.run(work, safety, errors.billingUnavailable)
   }
 }
-
-const nothingLeft: Exhausted = { exhausted: 'credits', period: 'total', resetsAt: undefined, room: 0n }
-
-/** What is left of a hold that has ended: whom it was of, and who pays. */
-const gone = ({ orgId, funds, budgets }: Hold): OpenHold => ({ org_id: orgId, amount: 0n, funds, budgets })
-
-const rise = (from: Money, to: Money): Money => (to > from ? to - from : 0n)

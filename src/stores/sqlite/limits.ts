@@ -1,17 +1,12 @@
 /** Limits of what may be spent, as they are set. What is spent of them is kept by `budgets.ts`. */
 import type { Statement } from 'better-sqlite3'
-import { errors } from '../../core/error.ts'
 import type { Money } from '../../core/money.ts'
 import type { Budget, LimitChange, LimitInput, LimitRecord } from '../../core/ports.ts'
-import { shortId, stampOf } from '../../lib/id.ts'
-import { isZone, spanOf } from '../../lib/period.ts'
+import { shortId } from '../../lib/id.ts'
+import { limitRecord, limitSetting, spentSince } from '../rules/limits.ts'
 import { BudgetReader } from './budgets.ts'
 import type { Sqlite } from './open.ts'
-import { hourOf } from './requests.ts'
 import { type Sum, storable, sumAs, sumOf } from './sums.ts'
-
-/** An id is made with its request; clocks are set meanwhile. All rows between are read while nobody else writes. */
-const SLACK_MS = 60_000
 
 /** The key and those that it succeeds, or all that a member made. */
 const OWN = `key_id IN (
@@ -67,13 +62,7 @@ export class Limits {
   }
 
   of(subject: string): LimitRecord[] {
-    return this.#reader.of([subject], this.#now()).map(({ period, limit, spent, zone, resetsAt }) => ({
-      period,
-      limit,
-      spent,
-      zone,
-      resetsAt: resetsAt === undefined ? null : new Date(resetsAt).toISOString(),
-    }))
+    return this.#reader.of([subject], this.#now()).map(limitRecord)
   }
 
   /** Within a transaction. */
@@ -92,38 +81,28 @@ export class Limits {
     this.#move.run(to, from)
   }
 
-  /**
-   * One of the same period and zone is only raised or lowered. What a key or a member has spent before a limit is set
-   * counts against it; of a provider key only what is spent from then on does.
-   */
-  #set(kind: Budget['of'], subject: string, { amount, zone = 'UTC', ...input }: LimitInput): void {
-    const period: Budget['period'] = input.period ?? 'total'
-    if (!isZone(zone))
-      throw errors.invalidParameters(`"${zone}" is no IANA time zone, such as "Europe/Berlin".`, 'zone')
+  /** What a key or a member has spent before a limit is set counts against it; of a provider key nothing is known. */
+  #set(kind: Budget['of'], subject: string, input: LimitInput): void {
     const now = this.#now()
-    const [key, member] = [kind === 'key' ? subject : null, kind === 'member' ? subject : null]
-    const old = this.#reader.of([subject], now).find(one => (one.period === 'total') === (period === 'total'))
-    if (old && old.period === period && old.zone === zone) {
-      this.#update.run(amount, old.id)
+    const { amount } = input
+    const setting = limitSetting(this.#reader.of([subject], now), input, now)
+    if ('raises' in setting) {
+      this.#update.run(amount, setting.raises)
       return
     }
-    if (old) this.#delete.run(old.id)
+    const { replaces, period, zone, periodAt } = setting
+    if (replaces !== undefined) this.#delete.run(replaces)
     const id = shortId()
-    const periodAt = period === 'total' ? 0 : spanOf(period, zone, now).start
+    const [key, member] = [kind === 'key' ? subject : null, kind === 'member' ? subject : null]
     const spent = storable(this.#spentSince(periodAt, { key, member }))
     const held = this.#adopt.all({ id, key, member }).reduce((sum, one) => sum + one, 0n)
     this.#insert.run({ id, subject, kind, period, zone, amount, periodAt, spent, held })
   }
 
-  /**
-   * Sums are of hours as UTC has them: of one in the middle of which a period begins, what the rows of requests tell of
-   * the time before is left out. Rows that were dropped tell nothing, so that it may be that hour's spending too much.
-   */
   #spentSince(at: number, of: { readonly key: string | null; readonly member: string | null }): Money {
-    const hour = hourOf(at)
+    const { hour, before } = spentSince(at)
     const sum = sumOf(this.#spent.get({ ...of, from: hour })!, 'spent')
-    if (hour === at) return sum
-    const [first, last] = [stampOf(hour - SLACK_MS), stampOf(at + SLACK_MS)]
-    return sum - sumOf(this.#spentBetween.get({ ...of, first, last, from: hour, to: at })!, 'spent')
+    if (!before) return sum
+    return sum - sumOf(this.#spentBetween.get({ ...of, ...before, from: hour, to: at })!, 'spent')
   }
 }

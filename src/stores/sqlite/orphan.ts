@@ -1,23 +1,31 @@
-/** Holds whose process is gone, and the rows that become of them. */
-import type { Funds, Progress, RequestRow } from '../../core/ports.ts'
+/** Rows of holds, and of those whose process is gone. */
+import type { Funds, Progress } from '../../core/ports.ts'
 import type { Usage } from '../../core/usage.ts'
+import type { OpenHold } from '../rules/reservations.ts'
+import type { LostRequest } from '../rules/settlement.ts'
 
 /** What is held, as its end finds it. */
-export interface OpenHold {
+export interface HoldRow {
   readonly org_id: string
   readonly amount: bigint
   readonly funds: Funds
   /** A JSON array of ids; null for none. */
   readonly budgets: string | null
 }
+export const openHold = ({ org_id: orgId, amount, funds, budgets }: HoldRow): OpenHold => ({
+  orgId,
+  amount,
+  funds,
+  budgets,
+})
 /** What is held of a request, as a look at all of its holds finds it. */
-export interface HoldOfRequest extends OpenHold {
+export interface HoldOfRequest extends HoldRow {
   readonly id: string
   readonly provider: string | null
   readonly created_at: bigint
 }
 /** What is held of a request that nobody will end. */
-export interface Orphan extends OpenHold {
+export interface Orphan extends HoldRow {
   readonly request_id: string
   readonly caller_id: string
   readonly project_id: string
@@ -39,14 +47,14 @@ interface Written {
 export const written = ({ usage, cost }: Progress): string =>
   JSON.stringify({ usage, cost: cost === null ? null : String(cost) } satisfies Written)
 
-function read(progress: string | null): Progress {
-  if (progress === null) return { usage: {}, cost: 0n }
+function read(progress: string | null): Progress | undefined {
+  if (progress === null) return undefined
   const { usage, cost } = JSON.parse(progress) as Written
   return { usage, cost: cost === null ? null : BigInt(cost) }
 }
 
 /** All that is known of a request whose process died: who asked, for what, when, and what it had come to. */
-export const orphanRow = (orphan: Orphan): RequestRow => ({
+export const lostRequest = (orphan: Orphan): LostRequest => ({
   id: orphan.request_id,
   requestId: orphan.caller_id,
   at: Number(orphan.created_at),
@@ -57,18 +65,5 @@ export const orphanRow = (orphan: Orphan): RequestRow => ({
   requestedModel: orphan.requested_model,
   model: orphan.model,
   provider: orphan.provider,
-  source: null,
-  status: 0,
-  outcome: 'orphaned',
-  errorCode: null,
-  streamed: orphan.progress !== null,
-  cached: false,
-  attempts: 1,
-  durationMs: 0,
-  ttftMs: null,
-  ...read(orphan.progress),
-  estimated: orphan.progress !== null,
-  storage: 0n,
-  discount: 0,
-  tier: null,
+  progress: read(orphan.progress),
 })

@@ -2,9 +2,10 @@
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import type { Actor, PlanState, PlanStore } from '../../core/ports.ts'
+import { planSetting, planState } from '../rules/plans.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Sqlite } from './open.ts'
-import { planState, readSubscription, type SubscriptionRow } from './subscriptions.ts'
+import { planAccount, readSubscription, type SubscriptionRow } from './subscriptions.ts'
 
 export class SqlitePlans implements PlanStore {
   readonly #changes: AuditedTransaction
@@ -28,9 +29,8 @@ export class SqlitePlans implements PlanStore {
 
   set(organization: string, changes: Parameters<PlanStore['set']>[1], actor: Actor): Promise<PlanState | null> {
     return this.#change(organization, 'plans.set', actor, (org, was) => {
-      const plan = changes.plan === undefined ? (was?.plan ?? null) : changes.plan
-      const overflow = (changes.overflow ?? was?.overflow ?? false) ? 1 : 0
-      if (changes.plan === undefined && !was) throw errors.badRequest('The organization has no plan; name one.')
+      const { plan, ...setting } = planSetting(was, changes)
+      const overflow = setting.overflow ? 1 : 0
       if (was) this.#update.run({ org, plan, overflow })
       else if (plan) this.#begin.run({ org, plan, overflow, now: this.#changes.now() })
     })
@@ -65,6 +65,7 @@ export class SqlitePlans implements PlanStore {
   }
 
   #state(org: string): PlanState | null {
-    return planState(this.#read.get(org), this.#changes.now()) ?? null
+    const row = this.#read.get(org)
+    return planState(row && planAccount(row), this.#changes.now()) ?? null
   }
 }

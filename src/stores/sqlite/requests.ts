@@ -3,11 +3,10 @@ import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
 import type { Funds, RequestRow } from '../../core/ports.ts'
 import type { Axis, Usage } from '../../core/usage.ts'
+import { hourOf } from '../rules/hours.ts'
+import type { Payment } from '../rules/settlement.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
-
-export const HOUR_MS = 3_600_000
-export const hourOf = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS
 
 /** Axes with a column of their own. */
 const columns: readonly Axis[] = ['prompt', 'completion', 'input_cache_read', 'input_cache_write', 'internal_reasoning']
@@ -17,15 +16,6 @@ const names = `id, request_id, at, org_id, project_id, key_id, endpoint, request
   status, outcome, error_code, streamed, cached, attempts, duration_ms, ttft_ms,
   prompt_tokens, completion_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, other_usage,
   estimated, cost, funds, charged, storage, discount, tier`
-
-/** How a request was paid for. */
-export interface Payment {
-  /** Null when the price is unknown. */
-  readonly cost: Money | null
-  readonly funds: Funds
-  /** Debited for it in the ledger. */
-  readonly charged: Money
-}
 
 /** What a row came to that was taken away again. */
 export type Taken = Payment & { readonly cost: Money }

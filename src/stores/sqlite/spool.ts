@@ -4,7 +4,8 @@
  */
 import { appendFile, readdir, readFile, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import type { Hold, RequestRow } from '../../core/ports.ts'
+import type { RequestRow } from '../../core/ports.ts'
+import type { Ends } from '../rules/settlement.ts'
 
 const MAX_BYTES = 64 * 1024 * 1024
 /** Without the database's name, as they were called before: they belong to whichever database finds them. */
@@ -12,7 +13,7 @@ const UNNAMED = /^spool-([a-z0-9]+)-\d+\.jsonl$/
 const NUMBERED = /^([a-z0-9]+)-\d+\.jsonl$/
 
 /** A row, with the hold that it ends unless its caller pays for itself. */
-export type Spooled = RequestRow & { readonly ends?: Pick<Hold, 'id' | 'funds' | 'budgets'> }
+export type Spooled = RequestRow & { readonly ends?: Ends }
 
 /** Enters rows of one file. Returns those that the database will never take; rejects when it takes none for now. */
 export type Enter = (rows: readonly Spooled[]) => Promise<readonly Spooled[]>

@@ -3,9 +3,9 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { Statement } from 'better-sqlite3'
 import { formatMoney } from '../../core/money.ts'
 import type { UsageGroup, UsageQuery, UsageStore, UsageTotals } from '../../core/ports.ts'
+import { hourOf } from '../rules/hours.ts'
 import { Database, type Sqlite } from './driver.ts'
 import { ALL } from './page.ts'
-import { hourOf } from './requests.ts'
 import { largest, type Sum, sumAs, sumOf } from './sums.ts'
 
 type SumRow = Sum<Amount> & Readonly<Record<Exclude<keyof UsageTotals, Amount>, bigint>>

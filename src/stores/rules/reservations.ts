@@ -1,20 +1,33 @@
-/** What attempts hold, and what they come to: of every limit, and of the credits or the plan. Call within transactions. */
+/** Who pays for an attempt, and how much is held of whom: of every limit, and of the credits or the plan. */
 import type { Money } from '../../core/money.ts'
-import type { Exhausted, Funds, HoldRequest } from '../../core/ports.ts'
-import { Balances } from './balances.ts'
-import { Budgets } from './budgets.ts'
-import type { Sqlite } from './open.ts'
-import type { OpenHold } from './orphan.ts'
-import { Subscriptions } from './subscriptions.ts'
-import type { Writer } from './writer.ts'
+import type { Allowance, Exhausted, Funds, Hold, HoldRequest, Principal } from '../../core/ports.ts'
+import { type Bill, isPlan } from './settlement.ts'
 
-/** What a request takes: of the limits, of the credits, of the plan. */
-export interface Bill {
-  readonly cost: Money
-  readonly charge: Money
-  readonly planned: Money
+/** Balances of organizations. Like all of these, called within a transaction. */
+export interface CreditAccounts {
+  /** False when the credit does not suffice; an open account always suffices. */
+  reserve(principal: Principal, amount: Money): boolean
+  /** What credit could still be held; never below 0. */
+  room(orgId: string): Money
+  /** Gives back what was held and takes what it cost. */
+  release(orgId: string, held: Money, cost: Money): void
 }
-export const NOTHING: Bill = { cost: 0n, charge: 0n, planned: 0n }
+/** What is spent and held of limits, by their ids. A limit that was taken away is passed over. */
+export interface BudgetAccounts {
+  /** Holds `amount` of all, or of none when one has no room for it. */
+  reserve(ids: readonly string[], amount: Money, now: number): Exhausted | undefined
+  /** Gives back what was held, and counts what it cost in the period that runs. */
+  release(ids: readonly string[], held: Money, cost: Money, now: number): void
+}
+/** Allowances of coding plans. */
+export interface PlanAccounts {
+  reserve(orgId: string, allowance: Allowance, amount: Money, now: number): Funds | Exhausted
+  /** Gives back what was held, and takes what it cost. Returns when that was: see `bookedAt`. */
+  release(orgId: string, funds: Funds, held: Money, cost: Money, now: number): number
+}
+
+/** What is held, as its end finds it. `budgets` is a JSON array of ids; null for none. */
+export type OpenHold = Pick<Hold, 'orgId' | 'amount' | 'funds' | 'budgets'>
 
 /** What was held, and of whom. */
 export interface Reserved {
@@ -28,15 +41,16 @@ const NO_LIMITS: readonly string[] = []
 
 type Wanted = Pick<HoldRequest, 'principal' | 'amount' | 'allowance'>
 
+/** Call within transactions. */
 export class Reservations {
-  readonly #balances: Balances
-  readonly #budgets: Budgets
-  readonly #subscriptions: Subscriptions
+  readonly #credits: CreditAccounts
+  readonly #budgets: BudgetAccounts
+  readonly #plans: PlanAccounts
 
-  constructor(db: Sqlite, writer: Writer) {
-    this.#balances = new Balances(db, writer)
-    this.#budgets = new Budgets(db, writer)
-    this.#subscriptions = new Subscriptions(db, writer)
+  constructor(credits: CreditAccounts, budgets: BudgetAccounts, plans: PlanAccounts) {
+    this.#credits = credits
+    this.#budgets = budgets
+    this.#plans = plans
   }
 
   /** For a new hold: the plan pays if it can, then credits, if they may. */
@@ -56,11 +70,11 @@ export class Reservations {
   }
 
   /** Gives a hold back, and takes what it came to; returns when the plan has paid for it. */
-  release({ org_id: orgId, amount, funds, budgets }: OpenHold, { cost, charge, planned }: Bill, now: number): number {
-    if (funds === 'credits') this.#balances.release(orgId, amount, charge)
-    else if (charge > 0n) this.#balances.release(orgId, 0n, charge)
+  release({ orgId, amount, funds, budgets }: OpenHold, { cost, charge, planned }: Bill, now: number): number {
+    if (funds === 'credits') this.#credits.release(orgId, amount, charge)
+    else if (charge > 0n) this.#credits.release(orgId, 0n, charge)
     if (budgets !== null) this.#budgets.release(JSON.parse(budgets) as string[], amount, cost, now)
-    return isPlan(funds) ? this.#subscriptions.release(orgId, funds, amount, planned, now) : now
+    return isPlan(funds) ? this.#plans.release(orgId, funds, amount, planned, now) : now
   }
 
   /** Takes `amount`, or else as much as all have room for, if that is `least`. */
@@ -91,15 +105,17 @@ export class Reservations {
 
   #pay({ principal, allowance }: Wanted, amount: Money, funds: Funds | undefined, now: number): Funds | Exhausted {
     const { orgId } = principal
-    const planned =
-      allowance && funds !== 'credits' ? this.#subscriptions.reserve(orgId, allowance, amount, now) : undefined
+    const planned = allowance && funds !== 'credits' ? this.#plans.reserve(orgId, allowance, amount, now) : undefined
     if (typeof planned === 'string') return planned
     if (planned && (isPlan(funds) || !principal.plan?.overflow)) return planned
-    if (this.#balances.reserve(principal, amount)) return 'credits'
-    const room = this.#balances.room(orgId)
+    if (this.#credits.reserve(principal, amount)) return 'credits'
+    const room = this.#credits.room(orgId)
     if (planned) return planned.room > room ? planned : { ...planned, room }
     return { exhausted: 'credits', period: 'total', resetsAt: undefined, room }
   }
 }
 
-export const isPlan = (funds: Funds | undefined): boolean => funds === 'plan' || funds === 'premium'
+export const nothingLeft: Exhausted = { exhausted: 'credits', period: 'total', resetsAt: undefined, room: 0n }
+
+/** What is left of a hold that has ended: whom it was of, and who pays. */
+export const gone = ({ orgId, funds, budgets }: Hold): OpenHold => ({ orgId, amount: 0n, funds, budgets })

@@ -1,0 +1,58 @@
+/** What is spent and held of a limit, and when its periods begin. */
+import type { Money } from '../../core/money.ts'
+import type { Budget, BudgetState, Exhausted } from '../../core/ports.ts'
+import { type Period, type Span, spanOf } from '../../lib/period.ts'
+
+/** A limit with what is spent and held of it. */
+export interface BudgetAccount extends Budget {
+  /** Start of the period that `spent` is of, Unix milliseconds; 0 for one of all time. */
+  readonly periodAt: number
+  readonly spent: Money
+  readonly held: Money
+}
+
+/** The account as it is at `now`: in a new period nothing is spent yet; what is held then will be charged in it. */
+export function currentBudget(account: BudgetAccount, now: number): BudgetAccount {
+  if (account.period === 'total') return account
+  const { start } = current(account.period, account.zone, now)
+  return account.periodAt >= start ? account : { ...account, periodAt: start, spent: 0n }
+}
+
+/** Why `amount` cannot be held of a current account. A limit that is reached refuses what is free, too. */
+export function budgetRefusal(account: BudgetAccount, amount: Money, now: number): Exhausted | undefined {
+  const { of, period, limit, spent, held } = account
+  if (spent < limit && spent + held + amount <= limit) return undefined
+  const left = limit - spent - held
+  return { exhausted: of, period, resetsAt: endOf(account, now), room: left > 0n ? left : 0n }
+}
+
+/** A current account with so much more held and spent. */
+export const withSpending = (account: BudgetAccount, held: Money, cost: Money): BudgetAccount => ({
+  ...account,
+  held: account.held + held,
+  spent: account.spent + cost,
+})
+
+export function budgetState(account: BudgetAccount, now: number): BudgetState {
+  const { id, of, limit, period, zone, spent, held } = currentBudget(account, now)
+  return { id, of, limit, period, zone, spent, held, resetsAt: endOf(account, now) }
+}
+
+/** A limit without what is spent of it. */
+export const budgetOf = ({ id, of, limit, period, zone }: Budget): Budget => ({ id, of, limit, period, zone })
+
+const endOf = ({ period, zone }: Budget, now: number): number | undefined =>
+  period === 'total' ? undefined : current(period, zone, now).end
+
+const spans = new Map<string, Span>()
+
+/** The span that runs; reckoned once for each. */
+function current(period: Period, zone: string, now: number): Span {
+  const key = `${period} ${zone}`
+  let span = spans.get(key)
+  if (!span || now < span.start || now >= span.end) {
+    span = spanOf(period, zone, now)
+    spans.set(key, span)
+  }
+  return span
+}

@@ -1,0 +1,101 @@
+/** What is used and held of a coding plan's allowance, and when its months and weeks begin. */
+import { errors } from '../../core/error.ts'
+import type { Money } from '../../core/money.ts'
+import type { PlanName } from '../../core/plan.ts'
+import type { Allowance, Exhausted, Funds, PlanState, PlanStore } from '../../core/ports.ts'
+import { cycleOf } from '../../lib/period.ts'
+
+const WEEK_MS = 7 * 86_400_000
+
+/** An organization's plan with what is used and held of it. */
+export interface PlanAccount {
+  /** Null when it has ended; what requests hold of it is still given back. */
+  readonly plan: PlanName | null
+  /** Unix milliseconds, like all times here. */
+  readonly since: number
+  readonly overflow: boolean
+  readonly monthAt: number
+  readonly used: Money
+  readonly held: Money
+  /** Undefined while no week runs. */
+  readonly weekAt: number | undefined
+  readonly premiumUsed: Money
+  readonly premiumHeld: Money
+}
+
+/** A month begins where it does, a week with the first charge for a premium model after the last one has ended. */
+export function currentPlan(account: PlanAccount, now: number): PlanAccount {
+  const { start } = cycleOf(account.since, now)
+  const end = weekEnd(account)
+  const month = account.monthAt < start ? { monthAt: start, used: 0n } : undefined
+  const week = end !== undefined && now >= end ? { weekAt: undefined, premiumUsed: 0n } : undefined
+  return month || week ? { ...account, ...month, ...week } : account
+}
+
+/** Why `amount` cannot be held of a current account. What is free needs no room. */
+export function planRefusal(
+  account: PlanAccount | undefined,
+  { monthly, premium }: Allowance,
+  amount: Money,
+  now: number,
+): Exhausted | undefined {
+  if (amount <= 0n) return undefined
+  if (!account) return { exhausted: 'plan', period: 'month', resetsAt: undefined, room: 0n }
+  const ofMonth = left(monthly, account.used + account.held)
+  if (amount > ofMonth) {
+    return { exhausted: 'plan', period: 'month', resetsAt: cycleOf(account.since, now).end, room: ofMonth }
+  }
+  if (premium === undefined) return undefined
+  const ofWeek = left(premium, account.premiumUsed + account.premiumHeld)
+  return amount > ofWeek
+    ? { exhausted: 'premium', period: 'week', resetsAt: weekEnd(account), room: ofWeek }
+    : undefined
+}
+
+export const fundsOf = ({ premium }: Allowance): Funds => (premium === undefined ? 'plan' : 'premium')
+
+/** A current account with so much more held and used. */
+export function withUse(account: PlanAccount, funds: Funds, held: Money, cost: Money, now: number): PlanAccount {
+  const changed = { ...account, held: account.held + held, used: account.used + cost }
+  if (funds !== 'premium') return changed
+  return {
+    ...changed,
+    premiumHeld: account.premiumHeld + held,
+    premiumUsed: account.premiumUsed + cost,
+    weekAt: account.weekAt ?? (cost > 0n ? now : undefined),
+  }
+}
+
+/** When a charge is booked: where a clock was put back, at the begin of the month that it counts in. */
+export const bookedAt = (account: PlanAccount | undefined, now: number): number => Math.max(now, account?.monthAt ?? 0)
+
+/** Undefined when the plan has ended. */
+export function planState(account: PlanAccount | undefined, now: number): PlanState | undefined {
+  if (!account?.plan) return undefined
+  const { plan, since, overflow } = account
+  const { used, premiumUsed, weekAt } = currentPlan(account, now)
+  return {
+    plan,
+    since,
+    overflow,
+    used,
+    renewsAt: cycleOf(since, now).end,
+    premiumUsed,
+    premiumResetsAt: weekEnd({ weekAt }),
+  }
+}
+
+/** What plan there is after a change. Throws a 400 when there is none to change. */
+export function planSetting(
+  was: PlanState | null,
+  changes: Parameters<PlanStore['set']>[1],
+): { readonly plan: PlanName | null; readonly overflow: boolean } {
+  if (changes.plan === undefined && !was) throw errors.badRequest('The organization has no plan; name one.')
+  const plan = changes.plan === undefined ? (was?.plan ?? null) : changes.plan
+  return { plan, overflow: changes.overflow ?? was?.overflow ?? false }
+}
+
+const left = (granted: Money, taken: Money): Money => (granted > taken ? granted - taken : 0n)
+
+const weekEnd = ({ weekAt }: Pick<PlanAccount, 'weekAt'>): number | undefined =>
+  weekAt === undefined ? undefined : weekAt + WEEK_MS
