@@ -1,14 +1,14 @@
 /** The first start, and API keys, as the operator changes them. */
 import type { Statement } from 'better-sqlite3'
-import { errors } from '../../core/error.ts'
 import type { AccountStore, Actor, KeyChanges, KeyKind, KeyRecord, NewKey, Page } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
+import { checkRoll, expiryOf, keyStatus } from '../rules/accounts.ts'
+import { newSecret } from '../secret.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import { Limits } from './limits.ts'
 import type { Sqlite } from './open.ts'
 import { type PageRow, pageOf } from './page.ts'
 import { SqliteRules } from './policy-rules.ts'
-import { newSecret } from './secret.ts'
 import { type Sum, sumAs, sumOf } from './sums.ts'
 
 interface KeyRow extends Sum<'spent'> {
@@ -35,8 +35,6 @@ type Heir = Pick<KeyRow, 'project_id' | 'name' | 'kind' | 'created_by'> & {
   succeeds: string | null
 }
 
-/** Field notes section 6. */
-const SESSION_MS = 900_000
 /** Who makes what nobody asked for. */
 const GATEWAY: Actor = 'gateway'
 
@@ -142,11 +140,8 @@ export class SqliteAccounts implements AccountStore {
   rollKey(id: string, actor: Actor = GATEWAY): Promise<MadeKey> {
     return this.#changes.run(() => {
       const old = this.#key(id)
-      if (old.parent_id !== null) throw errors.badRequest(`"${id}" is a session: its key begins another one.`)
       const was = this.#record(old)
-      if (was.status !== 'active') {
-        throw errors.badRequest(`The key "${id}" is ${was.status}: create a new one instead.`)
-      }
+      checkRoll(id, old.parent_id !== null, was.status)
       this.#revoke.run({ id, now: this.#changes.now() })
       const { project_id, name, kind, created_by, expires_at } = old
       const next = this.#create({ project_id, name, kind, created_by, expires_at, succeeds: id })
@@ -163,7 +158,7 @@ export class SqliteAccounts implements AccountStore {
     const { directory, now } = this.#changes
     const { name, kind = 'key', createdBy, limit } = input
     const project = directory.project(input.project)
-    const expires_at = input.expiresAt ?? (kind === 'session' ? now() + SESSION_MS : null)
+    const expires_at = expiryOf(kind, input.expiresAt, now())
     const created_by = createdBy === undefined ? null : directory.member(project.org_id, createdBy).id
     const { id, key } = this.#create({
       project_id: project.id,
@@ -204,7 +199,7 @@ export class SqliteAccounts implements AccountStore {
   }
 
   #record(row: KeyRow): KeyRecord {
-    const expired = row.expires_at !== null && row.expires_at <= this.#changes.now()
+    const expiresAt = row.expires_at === null ? null : Number(row.expires_at)
     return {
       id: row.id,
       name: row.name,
@@ -212,7 +207,7 @@ export class SqliteAccounts implements AccountStore {
       project: row.project,
       organization: row.organization,
       preview: row.preview,
-      status: row.revoked_at !== null ? 'revoked' : expired ? 'expired' : 'active',
+      status: keyStatus({ revoked: row.revoked_at !== null, expiresAt }, this.#changes.now()),
       createdBy: row.creator,
       createdAt: iso(row.created_at),
       expiresAt: row.expires_at === null ? null : iso(row.expires_at),

@@ -1,8 +1,8 @@
 /** How the operator's changes are made: each in one transaction with its line in the audit log. */
 import type { Statement } from 'better-sqlite3'
 import { errors, GatewayError } from '../../core/error.ts'
-import { formatMoney } from '../../core/money.ts'
-import type { Actor, AuditEntry, AuditStore } from '../../core/ports.ts'
+import type { AuditEntry, AuditStore } from '../../core/ports.ts'
+import { auditText, auditValue, type Note } from '../rules/audit.ts'
 import { NameResolver } from './name-resolver.ts'
 import type { Sqlite } from './open.ts'
 import type { Writer } from './writer.ts'
@@ -12,17 +12,6 @@ export interface ChangeOptions {
   readonly now: () => number
   /** Called when a change of what keys may do is durable, before its caller hears of it. */
   readonly onKeyChange: () => void
-}
-
-/** One line of the audit log. Amounts in `was` and `became` are written as decimal strings of USD. */
-export interface Note {
-  readonly actor: Actor
-  readonly action: string
-  /** Id; null for what concerns all. */
-  readonly organization: string | null
-  readonly subject: string
-  readonly was: unknown
-  readonly became: unknown
 }
 
 export class AuditedTransaction {
@@ -58,14 +47,9 @@ export class AuditedTransaction {
 
   /** Within `run`. */
   note({ actor, action, organization, subject, was, became }: Note): void {
-    this.#note.run(this.now(), actor, action, organization, subject, written(was), written(became))
+    this.#note.run(this.now(), actor, action, organization, subject, auditText(was), auditText(became))
   }
 }
-
-const written = (value: unknown): string | null =>
-  value === null || value === undefined
-    ? null
-    : JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'bigint' ? formatMoney(inner) : inner))
 
 interface AuditRow {
   id: number
@@ -101,8 +85,8 @@ export class SqliteAudit implements AuditStore {
       action: row.action,
       organization: row.organization,
       subject: row.subject,
-      before: row.was === null ? null : (JSON.parse(row.was) as unknown),
-      after: row.became === null ? null : (JSON.parse(row.became) as unknown),
+      before: auditValue(row.was),
+      after: auditValue(row.became),
     }))
   }
 }

@@ -1,14 +1,13 @@
 /** Payments and discounts, as the operator books them. */
 import type { Statement } from 'better-sqlite3'
-import { errors } from '../../core/error.ts'
-import { formatMoney, type Money } from '../../core/money.ts'
+import type { Money } from '../../core/money.ts'
 import type { Actor, CreditInput, CreditStore, DiscountRecord, LedgerEntry } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
+import { checkPayment, checkRefund, isRepeated, notFree } from '../rules/amounts.ts'
+import type { Named } from '../rules/names.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
-import type { Named } from './name-resolver.ts'
 import type { Sqlite } from './open.ts'
 import { ALL } from './page.ts'
-import { MOST } from './sums.ts'
 
 interface EntryRow {
   request_id: string
@@ -87,8 +86,7 @@ export class SqliteCredits implements CreditStore {
   add(input: CreditInput, actor: Actor): Promise<LedgerEntry> {
     const { amount } = input
     return this.#book('topup', input, actor, ({ id, name }) => {
-      const { balance } = this.#balance.get(id)!
-      if (balance + amount > MOST) throw tooMuch(MOST - balance, 'added to', balance, name)
+      checkPayment(this.#balance.get(id)!.balance, amount, name)
       this.#add.run(amount, id)
     })
   }
@@ -97,10 +95,9 @@ export class SqliteCredits implements CreditStore {
     const { amount } = input
     return this.#book('refund', { ...input, amount: -amount }, actor, org => {
       const { balance, held } = this.#balance.get(org.id)!
-      if (balance - amount < -MOST) throw tooMuch(balance + MOST, 'taken from', balance, org.name)
+      checkRefund(balance, amount, org.name)
       if (this.#take.run({ amount, org: org.id }).changes > 0) return
-      const free = formatMoney(balance - held)
-      throw errors.badRequest(`"${org.name}" has ${free} USD that are free, less than ${formatMoney(amount)}.`)
+      throw notFree(balance - held, amount, org.name)
     })
   }
 
@@ -139,9 +136,9 @@ export class SqliteCredits implements CreditStore {
     return this.#changes.run(() => {
       const { amount, note = null, reference = shortId() } = input
       const org = this.#changes.directory.organization(input.organization)
-      const before = this.#entry.get(reference, kind)
-      if (before && before.org_id === org.id && before.amount === amount) return entryOf(before)
-      if (before) throw errors.badRequest(`The reference "${reference}" stands for another ${kind} already.`)
+      const row = this.#entry.get(reference, kind)
+      const before = row && { row, orgId: row.org_id, amount: row.amount }
+      if (isRepeated(before, { orgId: org.id, amount }, kind, reference)) return entryOf(before.row)
       const was = this.#balance.get(org.id)!
       move(org)
       this.#transfer.run(org.id, reference, kind, amount, note, this.#changes.now())
@@ -152,10 +149,6 @@ export class SqliteCredits implements CreditStore {
     })
   }
 }
-
-/** A column has no room for the balance that a booking would make. */
-const tooMuch = (most: Money, done: 'added to' | 'taken from', balance: Money, name: string) =>
-  errors.badRequest(`At most ${formatMoney(most)} USD can be ${done} the ${formatMoney(balance)} USD of "${name}".`)
 
 const entryOf = (row: EntryRow): LedgerEntry => ({
   reference: row.request_id,

@@ -4,6 +4,7 @@ import { LRUCache } from 'lru-cache'
 import { errors } from '../../core/error.ts'
 import type { Discount, KeyStatus, KeyStore, Principal, ProjectMode, Role, Subscription } from '../../core/ports.ts'
 import { FairEntries } from '../memory/fair-entries.ts'
+import { cacheTtl } from '../rules/accounts.ts'
 import { budgetOf } from '../rules/budgets.ts'
 import { planState } from '../rules/plans.ts'
 import { BudgetReader } from './budgets.ts'
@@ -249,8 +250,7 @@ const factsOf = (row: ProjectRow, discounts: readonly Discount[]): ProjectFacts 
     account,
     mode,
     archived: archivedAt !== null,
-    // Field notes section 4: off for organizations on a coding plan.
-    cacheTtlMs: plan === null ? (cacheTtlMs ?? undefined) : undefined,
+    cacheTtlMs: cacheTtl(cacheTtlMs, plan !== null),
     passesParameters: passParameters !== 0,
     plan: plan === null ? undefined : { plan, since: planSince, overflow: overflow !== 0 },
     discounts,

@@ -3,10 +3,11 @@ import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
 import type { Budget, LimitChange, LimitInput, LimitRecord } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
+import { storable } from '../rules/amounts.ts'
 import { limitRecord, limitSetting, spentSince } from '../rules/limits.ts'
 import { BudgetReader } from './budgets.ts'
 import type { Sqlite } from './open.ts'
-import { type Sum, storable, sumAs, sumOf } from './sums.ts'
+import { type Sum, sumAs, sumOf } from './sums.ts'
 
 /** The key and those that it succeeds, or all that a member made. */
 const OWN = `key_id IN (

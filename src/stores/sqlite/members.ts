@@ -1,8 +1,8 @@
 /** Members of organizations, as the operator changes them. */
 import type { Statement } from 'better-sqlite3'
-import { errors } from '../../core/error.ts'
 import type { Actor, MemberChanges, MemberRecord, MemberStore, Page, Role } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
+import { checkOwners, nameTaken } from '../rules/accounts.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import { Limits } from './limits.ts'
 import type { Sqlite } from './open.ts'
@@ -76,7 +76,7 @@ export class SqliteMembers implements MemberStore {
       const { email, role } = input
       const organization = directory.organization(input.organization)
       const id = this.#add.get({ id: shortId(), org: organization.id, email, role, now: now() })
-      if (id === undefined) throw errors.badRequest(`${email} is a member of "${organization.name}" already.`)
+      if (id === undefined) throw nameTaken.member(email, organization.name)
       this.#apply(id, organization.id, { ...input, projects: input.projects ?? null })
       const became = this.#record(this.#byId.get(id)!)
       const note = { actor, action: 'members.add', organization: organization.id, subject: id }
@@ -135,8 +135,7 @@ export class SqliteMembers implements MemberStore {
   }
 
   #keepAnOwner({ org_id, role }: MemberRow): void {
-    if (role !== 'owner' || this.#owners.get(org_id)! > 1) return
-    throw errors.badRequest('This is the only owner of the organization; make another member an owner first.')
+    checkOwners(role, () => this.#owners.get(org_id)!)
   }
 
   #record(row: MemberRow): MemberRecord {

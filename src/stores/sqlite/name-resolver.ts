@@ -1,16 +1,12 @@
 /** Finds organizations, projects, members and keys by what an operator calls them. */
 import type { Statement } from 'better-sqlite3'
-import { errors } from '../../core/error.ts'
 import type { NameStore } from '../../core/ports.ts'
+import { chosen, MAX_NAMED, type Named, noSuchKey, showNamed, showProject } from '../rules/names.ts'
 import type { Sqlite } from './open.ts'
 
-export interface Named {
-  id: string
-  name: string
-}
 export interface ProjectPlace extends Named {
-  org_id: string
-  organization: string
+  readonly org_id: string
+  readonly organization: string
 }
 interface Wanted {
   wanted: string
@@ -18,9 +14,6 @@ interface Wanted {
 interface WantedOf extends Wanted {
   org: string
 }
-
-/** How many of what exists a refusal names. */
-const MAX_NAMED = 20
 
 const PROJECTS = `
   SELECT projects.id, projects.name, org_id, organizations.name AS organization
@@ -77,8 +70,7 @@ export class NameResolver {
 
   key(id: string): string {
     const found = this.#keys.get(id)
-    if (found === undefined)
-      throw errors.notFound(`There is no key with the id "${id}". List the keys to see their ids.`)
+    if (found === undefined) throw noSuchKey(id)
     return found
   }
 
@@ -93,26 +85,3 @@ export const namesOf = (directory: NameResolver): NameStore => ({
   project: async wanted => directory.project(wanted).id,
   key: async id => directory.key(id),
 })
-
-const showNamed = ({ id, name }: Named) => `${name} (id ${id})`
-const showProject = ({ id, name, organization }: ProjectPlace) => `${name} (id ${id}, of ${organization})`
-
-/** An id goes before a name, which several may have. */
-function chosen<T extends Named>(
-  what: string,
-  wanted: string,
-  found: readonly T[],
-  all: () => readonly T[],
-  show: (one: T) => string,
-): T {
-  const one = found.length === 1 ? found[0] : found.find(({ id }) => id === wanted)
-  if (one) return one
-  if (found.length > 1) {
-    throw errors.notFound(
-      `"${wanted}" names ${found.length} ${what}s; give the id of one: ${found.map(show).join(', ')}.`,
-    )
-  }
-  const known = all()
-  const there = known.length > 0 ? `There are: ${known.map(show).join(', ')}.` : 'There are none yet.'
-  throw errors.notFound(`There is no ${what} "${wanted}". ${there}`)
-}

@@ -1,19 +1,15 @@
 /** Sessions of the operator: one request at a time may be made in a project without a key of it. */
 import type { Statement } from 'better-sqlite3'
-import { errors } from '../../core/error.ts'
 import type { Actor, OperatorSession, OperatorSessionStore } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
+import { OPERATOR_KEY, OPERATOR_SESSION_MS, operatorKeyRevoked } from '../rules/accounts.ts'
+import { newSecret } from '../secret.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import type { ProjectPlace } from './name-resolver.ts'
 import type { Sqlite } from './open.ts'
-import { newSecret } from './secret.ts'
 
-/** A request begins within it, and may last longer. */
-const LIFE_MS = 60_000
-/** The key that they belong to, one for each project: what they cost is found under it. */
-const NAME = 'gatewayctl'
 /** With the project's id, in place of that key's hash: no secret has it. */
-const NO_HASH = `none: ${NAME} of `
+const NO_HASH = `none: ${OPERATOR_KEY} of `
 
 export class SqliteOperatorSessions implements OperatorSessionStore {
   readonly #changes: AuditedTransaction
@@ -29,7 +25,7 @@ export class SqliteOperatorSessions implements OperatorSessionStore {
     this.#parent = db.prepare('SELECT id, revoked_at FROM keys WHERE hash = ?')
     this.#insert = db.prepare(`
       INSERT INTO keys (id, project_id, name, kind, hash, preview, created_at, expires_at, parent_id)
-      VALUES (@id, @project, '${NAME}', @kind, @hash, @preview, @now, @expiresAt, @parent)`)
+      VALUES (@id, @project, '${OPERATOR_KEY}', @kind, @hash, @preview, @now, @expiresAt, @parent)`)
     this.#over = db.prepare('DELETE FROM keys WHERE parent_id = ? AND expires_at <= ?')
     this.#extend = db.prepare('UPDATE keys SET expires_at = ? WHERE id = ?')
     const parents = `SELECT id FROM keys WHERE hash = '${NO_HASH}' || project_id`
@@ -45,7 +41,7 @@ export class SqliteOperatorSessions implements OperatorSessionStore {
     return this.#changes.run(() => {
       const place = this.#changes.directory.project(project)
       const now = this.#changes.now()
-      const expiresAt = now + LIFE_MS
+      const expiresAt = now + OPERATOR_SESSION_MS
       const facts = { project: place.id, now, expiresAt }
       const parent = this.#parentIn(place, facts)
       this.#over.run(parent, now)
@@ -71,9 +67,7 @@ export class SqliteOperatorSessions implements OperatorSessionStore {
   #parentIn(place: ProjectPlace, facts: { project: string; now: number; expiresAt: number }): string {
     const hash = NO_HASH + place.id
     const known = this.#parent.get(hash)
-    if (known && known.revoked_at !== null) {
-      throw errors.badRequest(`The key "${NAME}" of the project ${place.name} is revoked. Use a key of the project.`)
-    }
+    if (known && known.revoked_at !== null) throw operatorKeyRevoked(place.name)
     if (known) return known.id
     const id = shortId()
     this.#insert.run({ ...facts, id, kind: 'key', hash, preview: 'none', parent: null })

@@ -1,9 +1,9 @@
 /** Organizations, as the operator changes them. */
 import type { Statement } from 'better-sqlite3'
-import { errors } from '../../core/error.ts'
 import type { PlanName } from '../../core/plan.ts'
 import type { Actor, OrganizationChanges, OrganizationRecord, OrganizationStore, Page } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
+import { nameTaken } from '../rules/accounts.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Sqlite } from './open.ts'
 import { type PageRow, pageOf } from './page.ts'
@@ -76,8 +76,7 @@ export class SqliteOrganizations implements OrganizationStore {
   }
 
   #refuseTaken(name: string): void {
-    if (this.#named.get(name) === 0) return
-    throw errors.badRequest(`There is an organization "${name}" already; choose another name.`)
+    if (this.#named.get(name) !== 0) throw nameTaken.organization(name)
   }
 
   #record(id: string): OrganizationRecord {

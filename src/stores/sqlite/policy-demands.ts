@@ -1,15 +1,12 @@
 /** Compliance policies and own providers of organizations, as the operator changes them. */
 import type { Statement } from 'better-sqlite3'
 import { noDemands } from '../../core/compliance.ts'
-import { errors } from '../../core/error.ts'
 import type { Compliance } from '../../core/policy.ts'
 import type { Actor, ComplianceStore, ManifestRecord, ManifestStore } from '../../core/ports.ts'
+import { checkManifests, noManifest } from '../rules/policies.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Sqlite } from './open.ts'
 import { ALL } from './page.ts'
-
-/** They are linked within one turn of the event loop. */
-const MAX_MANIFESTS = 10
 
 export class SqliteCompliance implements ComplianceStore {
   readonly #changes: AuditedTransaction
@@ -91,9 +88,7 @@ export class SqliteManifests implements ManifestStore {
 
   put({ organization, provider, manifest }: Omit<ManifestRecord, 'createdAt'>, actor: Actor): Promise<ManifestRecord> {
     return this.#change(organization, provider, actor, 'models.custom.add', (org, old) => {
-      if (!old && this.#count.get(org)! >= MAX_MANIFESTS) {
-        throw errors.badRequest(`An organization may have ${MAX_MANIFESTS} providers of its own.`)
-      }
+      if (!old) checkManifests(this.#count.get(org)!)
       this.#put.run({ org, provider, manifest, now: this.#changes.now() })
     })
   }
@@ -105,7 +100,7 @@ export class SqliteManifests implements ManifestStore {
 
   remove(organization: string, provider: string, actor: Actor): Promise<ManifestRecord> {
     return this.#change(organization, provider, actor, 'models.custom.remove', (org, old) => {
-      if (!old) throw errors.notFound(`"${organization}" has no provider "${provider}" of its own.`)
+      if (!old) throw noManifest(organization, provider)
       this.#delete.run(org, provider)
     })
   }

@@ -1,15 +1,14 @@
 /** Rules of organizations, members and keys, as the operator changes them. */
 import type { Statement } from 'better-sqlite3'
-import { errors } from '../../core/error.ts'
 import type { RuleType, RuleValue } from '../../core/policy.ts'
 import type { Actor, Page, RuleRecord, RuleScope, RuleStore } from '../../core/ports.ts'
 import { ruleValue } from '../../core/rule-value.ts'
 import { shortId } from '../../lib/id.ts'
+import { noSuch } from '../rules/names.ts'
+import { checkRules, checkScope, ruleOwner } from '../rules/policies.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Sqlite } from './open.ts'
 import { type PageRow, pageOf } from './page.ts'
-
-const MAX_RULES = 200
 
 interface RuleRow {
   id: string
@@ -74,11 +73,9 @@ export class SqliteRules implements RuleStore {
   ): Promise<RuleRecord> {
     const checked = ruleValue(type, value)
     return this.#changes.run(() => {
-      const { org, member, key } = this.#scope(scope)
-      if (org === null) throw errors.invalidParameters('A rule needs an organization or a key.', 'organization')
-      if (this.#count.get(org)! >= MAX_RULES) {
-        throw errors.badRequest(`An organization may have ${MAX_RULES} rules; one rule may hold many entries.`)
-      }
+      const { org: owner, member, key } = this.#scope(scope)
+      const org = ruleOwner(owner)
+      checkRules(this.#count.get(org)!)
       const id = shortId()
       this.#insert.run({ id, org, member, key, type, value: JSON.stringify(checked), now: this.#changes.now() })
       return this.#noted('iam.add', actor, undefined, this.#row(id))
@@ -119,22 +116,21 @@ export class SqliteRules implements RuleStore {
   #scope({ organization, member, key }: RuleScope): Scope {
     const { directory } = this.#changes
     const org = organization === undefined ? null : directory.organization(organization).id
-    if (member !== undefined) {
-      if (org === null) throw errors.invalidParameters('A member is one of an organization: name it.', 'organization')
-      if (key !== undefined) throw errors.invalidParameters('Name a member or a key, not both.', 'key')
+    checkScope({ organization, member, key })
+    if (org !== null && member !== undefined) {
       return { org, member: directory.member(org, member).id, key: null }
     }
     if (key === undefined) return { org, member: null, key: null }
     const owner = this.#orgOfKey.get(key)
     if (owner !== undefined && (org === null || org === owner)) return { org: owner, member: null, key }
-    throw errors.notFound(`There is no key with the id "${key}"${org === null ? '' : ` in "${organization}"`}.`)
+    throw noSuch('key', key, organization)
   }
 
   #row(id: string, organization?: string): RuleRow {
     const org = organization === undefined ? undefined : this.#changes.directory.organization(organization).id
     const row = this.#byId.get(id)
     if (row && (org === undefined || row.org_id === org)) return row
-    throw errors.notFound(`There is no rule with the id "${id}"${org === undefined ? '' : ` in "${organization}"`}.`)
+    throw noSuch('rule', id, organization)
   }
 
   /** Within a transaction. Returns the record of what is there now, else of what was. */

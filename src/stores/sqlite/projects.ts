@@ -1,8 +1,8 @@
 /** Projects, as the operator changes them. */
 import type { Statement } from 'better-sqlite3'
-import { errors } from '../../core/error.ts'
 import type { Actor, Page, ProjectChanges, ProjectMode, ProjectRecord, ProjectStore } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
+import { nameTaken, ttlOf } from '../rules/accounts.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import type { Sqlite } from './open.ts'
 import { type PageRow, pageOf } from './page.ts'
@@ -18,8 +18,6 @@ interface ProjectRow {
   archived_at: number | null
   created_at: number
 }
-
-const USUAL_TTL_MS = 60_000
 
 const ROWS = `
   SELECT projects.id, org_id, projects.name, organizations.name AS organization, mode, cache_ttl_ms, pass_parameters,
@@ -93,13 +91,9 @@ export class SqliteProjects implements ProjectStore {
   }
 
   #refuseTaken(org: string, name: string): void {
-    if (this.#named.get(org, name) === 0) return
-    throw errors.badRequest(`The organization has a project "${name}" already; choose another name.`)
+    if (this.#named.get(org, name) !== 0) throw nameTaken.project(name)
   }
 }
-
-const ttlOf = (wanted: ProjectChanges['cacheTtlMs'], was: number | null): number | null =>
-  wanted === 'on' ? (was ?? USUAL_TTL_MS) : wanted === undefined ? was : wanted
 
 const recordOf = (row: ProjectRow): ProjectRecord => ({
   id: row.id,

@@ -12,14 +12,12 @@ import type {
 } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
 import { type Keyring, KeyringError, placeOf } from '../keyring.ts'
+import { noSuch } from '../rules/names.ts'
+import { checkProviderKeys, REENCRYPTION_BATCH } from '../rules/policies.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import { Limits } from './limits.ts'
 import type { Sqlite } from './open.ts'
 import { type PageRow, pageOf } from './page.ts'
-
-const MAX_KEYS = 100
-/** Keys that one transaction of a re-encryption takes: it must not hold up requests. */
-const BATCH = 100
 
 interface KeyRow {
   id: string
@@ -91,8 +89,7 @@ export class SqliteProviderKeys implements ProviderKeyStore {
     const keyring = this.#ring()
     return this.#changes.run(() => {
       const org = this.#changes.directory.organization(organization).id
-      if (this.#count.get(org)! >= MAX_KEYS)
-        throw errors.badRequest(`An organization may have ${MAX_KEYS} provider keys.`)
+      checkProviderKeys(this.#count.get(org)!)
       const id = shortId()
       const sealed = keyring.seal(secret, placeOf({ orgId: org, provider, id }))
       const facts = { id, org, provider, label, fingerprint, models: written(models) }
@@ -151,7 +148,7 @@ export class SqliteProviderKeys implements ProviderKeyStore {
     const unreadable: string[] = []
     let reencrypted = 0
     for (let after = ''; ; ) {
-      const rows = this.#stale.all({ version, after, limit: BATCH })
+      const rows = this.#stale.all({ version, after, limit: REENCRYPTION_BATCH })
       const last = rows.at(-1)
       if (!last) break
       after = last.id
@@ -196,8 +193,7 @@ export class SqliteProviderKeys implements ProviderKeyStore {
     const org = organization === undefined ? undefined : this.#changes.directory.organization(organization).id
     const row = this.#byId.get(id)
     if (row && (org === undefined || row.org_id === org)) return row
-    const where = org === undefined ? '' : ` in "${organization}"`
-    throw errors.notFound(`There is no provider key with the id "${id}"${where}.`)
+    throw noSuch('provider key', id, organization)
   }
 
   #record(row: KeyRow): ProviderKeyRecord {

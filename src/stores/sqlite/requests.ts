@@ -3,8 +3,8 @@ import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
 import type { Funds, RequestRow } from '../../core/ports.ts'
 import type { Axis, Usage } from '../../core/usage.ts'
-import { hourOf } from '../rules/hours.ts'
 import type { Payment } from '../rules/settlement.ts'
+import { addRow, type Counted, dimensionsOf, emptySum, type HourSum, wholeNumber } from '../rules/usage.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
 
@@ -40,33 +40,13 @@ interface OrphanRow {
   storage: bigint
 }
 
-/** What one transaction adds to one row of `usage_hourly`. */
-interface Sum {
-  readonly dimensions: readonly [number, string, string, string, string, string, string]
-  requests: number
-  errors: number
-  cached: number
-  input: number
-  output: number
-  cacheRead: number
-  reasoning: number
-  cost: Money
-  credits: Money
-  byok: Money
-  storage: Money
-}
-
-type Dimension = 'at' | 'orgId' | 'projectId' | 'keyId' | 'provider' | 'model' | 'source'
-/** What of a row its hourly sum depends on. */
-type Counted = Pick<RequestRow, Dimension | 'outcome' | 'cached' | 'usage' | 'storage'>
-
 export class RequestLog implements Participant {
   readonly #insert: Statement
   readonly #outcome: Statement<[string], RequestRow['outcome']>
   readonly #takeOrphan: Statement<[string], OrphanRow>
   readonly #upsert: Statement
-  /** By its dimensions; a busy hour has many requests in a transaction and few rows. */
-  readonly #sums = new Map<string, Sum>()
+  /** What one transaction adds to rows of `usage_hourly`, by their dimensions; a busy hour has few of them. */
+  readonly #sums = new Map<string, HourSum>()
 
   constructor(db: Sqlite, writer: Writer) {
     const marks = names.replace(/\w+/g, '?')
@@ -99,7 +79,7 @@ export class RequestLog implements Participant {
   /** Call within a transaction. Returns false when the row was there already. */
   add(row: RequestRow, payment: Payment): boolean {
     if (this.#insert.run(...valuesOf(row, payment)).changes === 0) return false
-    this.#count(row, payment, 1)
+    addRow(this.#sumOf(row), row, payment, 1)
     return true
   }
 
@@ -122,25 +102,9 @@ export class RequestLog implements Participant {
     }
     const taken = { cost: row.cost ?? 0n, funds, charged }
     const dimensions = { at: Number(row.at), orgId, projectId, keyId, provider, model, source }
-    this.#count({ ...dimensions, outcome: 'orphaned', cached: row.cached !== 0n, usage, storage }, taken, -1)
+    const counted: Counted = { ...dimensions, outcome: 'orphaned', cached: row.cached !== 0n, usage, storage }
+    addRow(this.#sumOf(counted), counted, taken, -1)
     return taken
-  }
-
-  /** Adds a row to its hourly sum, or takes it away. */
-  #count(row: Counted, { cost, funds }: Payment, times: 1 | -1): void {
-    const sum = this.#sumOf(row)
-    sum.requests += times
-    if (row.outcome === 'error' || row.outcome === 'orphaned') sum.errors += times
-    if (row.cached) sum.cached += times
-    sum.input += times * (count(row.usage.prompt) ?? 0)
-    sum.output += times * (count(row.usage.completion) ?? 0)
-    sum.cacheRead += times * (count(row.usage.input_cache_read) ?? 0)
-    sum.reasoning += times * (count(row.usage.internal_reasoning) ?? 0)
-    const amount = BigInt(times) * (cost ?? 0n)
-    sum.cost += amount
-    if (funds === 'credits') sum.credits += amount
-    if (funds === 'byok') sum.byok += amount
-    sum.storage += BigInt(times) * row.storage
   }
 
   beforeCommit(): void {
@@ -157,8 +121,8 @@ export class RequestLog implements Participant {
     this.#sums.clear()
   }
 
-  #sumOf({ at, orgId, projectId, keyId, provider, model, source }: Pick<RequestRow, Dimension>): Sum {
-    const dimensions = [hourOf(at), orgId, projectId, keyId, provider ?? '', model ?? '', source ?? ''] as const
+  #sumOf(row: Counted): HourSum {
+    const dimensions = dimensionsOf(row)
     const key = dimensions.join('\0')
     let sum = this.#sums.get(key)
     if (!sum) {
@@ -168,21 +132,6 @@ export class RequestLog implements Participant {
     return sum
   }
 }
-
-const emptySum = (dimensions: Sum['dimensions']): Sum => ({
-  dimensions,
-  requests: 0,
-  errors: 0,
-  cached: 0,
-  input: 0,
-  output: 0,
-  cacheRead: 0,
-  reasoning: 0,
-  cost: 0n,
-  credits: 0n,
-  byok: 0n,
-  storage: 0n,
-})
 
 const valuesOf = (row: RequestRow, { cost, funds, charged }: Payment): unknown[] => [
   row.id,
@@ -202,13 +151,13 @@ const valuesOf = (row: RequestRow, { cost, funds, charged }: Payment): unknown[]
   row.streamed ? 1 : 0,
   row.cached ? 1 : 0,
   row.attempts,
-  count(row.durationMs) ?? 0,
-  count(row.ttftMs ?? undefined),
-  count(row.usage.prompt),
-  count(row.usage.completion),
-  count(row.usage.input_cache_read),
-  count(row.usage.input_cache_write),
-  count(row.usage.internal_reasoning),
+  wholeNumber(row.durationMs) ?? 0,
+  wholeNumber(row.ttftMs ?? undefined),
+  wholeNumber(row.usage.prompt),
+  wholeNumber(row.usage.completion),
+  wholeNumber(row.usage.input_cache_read),
+  wholeNumber(row.usage.input_cache_write),
+  wholeNumber(row.usage.internal_reasoning),
   otherUsage(row.usage),
   row.estimated ? 1 : 0,
   cost,
@@ -218,10 +167,6 @@ const valuesOf = (row: RequestRow, { cost, funds, charged }: Payment): unknown[]
   row.discount,
   row.tier,
 ]
-
-/** Strict columns refuse fractions, and a charge must not fail on a provider's odd number. */
-const count = (value: number | undefined): number | null =>
-  value !== undefined && Number.isFinite(value) ? Math.round(value) : null
 
 function otherUsage(usage: Usage): string | null {
   let rest: Usage | undefined

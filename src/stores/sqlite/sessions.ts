@@ -3,15 +3,11 @@ import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import type { SessionInput, SessionStore } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
+import { MAX_SESSIONS, SESSIONS_FORGOTTEN } from '../rules/accounts.ts'
+import { newSecret } from '../secret.ts'
 import { Limits } from './limits.ts'
 import type { Sqlite } from './open.ts'
-import { newSecret } from './secret.ts'
 import type { Writer } from './writer.ts'
-
-/** Sessions that are over leave so many at a time, when their key begins another one. */
-const FORGOTTEN = 20
-/** Live sessions that one key may have. When it begins another one, those that end first are over. */
-const MAX_LIVE = 10_000
 
 export class SqliteSessions implements SessionStore {
   readonly #writer: Writer
@@ -34,12 +30,12 @@ export class SqliteSessions implements SessionStore {
       VALUES (@id, @project, @customer, 'session', @hash, @preview, @member, @now, @expiresAt, @parent, @models)`)
     this.#over = db
       .prepare<[string, number], string>(
-        `SELECT id FROM keys WHERE parent_id = ? AND expires_at <= ? ORDER BY expires_at LIMIT ${FORGOTTEN}`,
+        `SELECT id FROM keys WHERE parent_id = ? AND expires_at <= ? ORDER BY expires_at LIMIT ${SESSIONS_FORGOTTEN}`,
       )
       .pluck()
     this.#beyond = db
       .prepare<[string], string>(
-        `SELECT id FROM keys WHERE parent_id = ? ORDER BY expires_at DESC LIMIT ${FORGOTTEN} OFFSET ${MAX_LIVE - 1}`,
+        `SELECT id FROM keys WHERE parent_id = ? ORDER BY expires_at DESC LIMIT ${SESSIONS_FORGOTTEN} OFFSET ${MAX_SESSIONS - 1}`,
       )
       .pluck()
     this.#delete = db.prepare<[string], string>('DELETE FROM keys WHERE id = ? RETURNING hash').pluck()

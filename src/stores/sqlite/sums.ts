@@ -3,9 +3,6 @@
  * absurd usage, would make one of all that are asked for: dollars and what is left of them are added up apart.
  */
 const UNIT = 1_000_000_000n
-/** Half of what a column can hold: the rest is for what is added to it. */
-export const MOST = 2n ** 62n
-
 export type Sum<Name extends string> = Readonly<Record<`${Name}Units` | `${Name}Rest`, bigint>>
 
 /** Two columns of a query; `sumOf` reads them. With `from`, each is a query of its own. */
@@ -20,6 +17,3 @@ export const sumOf = <Name extends string>(row: Sum<Name>, name: Name): bigint =
 
 /** By the sum, the largest first. */
 export const largest = (name: string): string => `${name}Units + ${name}Rest / ${UNIT} DESC, ${name}Rest % ${UNIT} DESC`
-
-/** As much of an amount as can be kept. */
-export const storable = (amount: bigint): bigint => (amount > MOST ? MOST : amount)

@@ -1,9 +1,9 @@
 /** What was consumed, from the hourly sums, and whether rows, sums, ledger and balances agree. */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Statement } from 'better-sqlite3'
-import { formatMoney } from '../../core/money.ts'
 import type { UsageGroup, UsageQuery, UsageStore, UsageTotals } from '../../core/ports.ts'
 import { hourOf } from '../rules/hours.ts'
+import { differences, limitDifference } from '../rules/usage.ts'
 import { Database, type Sqlite } from './driver.ts'
 import { ALL } from './page.ts'
 import { largest, type Sum, sumAs, sumOf } from './sums.ts'
@@ -83,29 +83,11 @@ const LIMITS = `
   ) AS open
   FROM budgets WHERE held <> open`
 
-const usd = (amount: bigint): string => `${formatMoney(amount)} USD`
-const plain = (count: bigint): string => String(count)
-
-type Show = (value: bigint) => string
-
 interface LimitRow {
   id: string
   held: bigint
   open: bigint
 }
-
-/** Pairs of facts that must be equal, how to show them, and how to say that they are not. */
-const rules: readonly (readonly [left: string, right: string, show: Show, saysLeft: string, saysRight: string])[] = [
-  ['rows', 'hourlyRows', plain, 'request rows', 'requests in the hourly sums'],
-  ['rowCharges', 'charges', usd, 'charged by the request rows', 'charged in the ledger'],
-  ['rowCost', 'hourlyCost', usd, 'cost of the request rows', 'cost in the hourly sums'],
-  ['balance', 'entries', usd, 'balance', 'sum of the ledger'],
-  ['used', 'creditCharges', usd, 'used', 'charged in the ledger'],
-  ['held', 'openHolds', usd, 'held', 'sum of the open holds'],
-  ['planUsed', 'monthCharges', usd, 'used of the plan', 'charged to it in the ledger'],
-  ['planHeld', 'planHolds', usd, 'held of the plan', 'sum of its open holds'],
-  ['premiumHeld', 'premiumHolds', usd, 'held for premium models', 'sum of their open holds'],
-]
 
 export class SqliteUsage implements UsageStore {
   readonly #db: Sqlite
@@ -163,18 +145,11 @@ async function differencesIn(db: Sqlite): Promise<string[]> {
       organizations.set(org, known)
     }
   }
-  const differences: string[] = []
-  for (const org of [...organizations.keys()].sort()) {
-    const facts = organizations.get(org)!
-    for (const [left, right, show, saysLeft, saysRight] of rules) {
-      const [a, b] = [facts.get(left) ?? 0n, facts.get(right) ?? 0n]
-      if (a !== b) differences.push(`Organization ${org}: ${show(a)} ${saysLeft}, but ${show(b)} ${saysRight}.`)
-    }
-  }
+  const found = differences(organizations)
   for (const { id, held, open } of db.prepare<[], LimitRow>(LIMITS).safeIntegers().iterate()) {
-    differences.push(`Limit ${id}: ${usd(held)} held, but ${usd(open)} sum of its open holds.`)
+    found.push(limitDifference(id, held, open))
   }
-  return differences
+  return found
 }
 
 /** Adds up the columns of rows by the first one of them. */

@@ -1,6 +1,6 @@
 /** The secrets of keys: shown once, kept as a hash. */
 import { createHash, randomBytes } from 'node:crypto'
-import type { KeyKind } from '../../core/ports.ts'
+import type { KeyKind } from '../core/ports.ts'
 
 const PREFIX: Readonly<Record<KeyKind, string>> = { key: 'mgw_', publishable: 'mgw_pk_', session: 'mgw_es_' }
 

@@ -1,0 +1,22 @@
+/** Lines of the audit log. */
+import { formatMoney } from '../../core/money.ts'
+import type { Actor } from '../../core/ports.ts'
+
+/** One line: a record as it was before a change, and after it. */
+export interface Note {
+  readonly actor: Actor
+  readonly action: string
+  /** Id; null for what concerns all. */
+  readonly organization: string | null
+  readonly subject: string
+  readonly was: unknown
+  readonly became: unknown
+}
+
+/** A record as JSON, with amounts as decimal strings of USD; null for what is not there. */
+export const auditText = (value: unknown): string | null =>
+  value === null || value === undefined
+    ? null
+    : JSON.stringify(value, (_, inner: unknown) => (typeof inner === 'bigint' ? formatMoney(inner) : inner))
+
+export const auditValue = (text: string | null): unknown => (text === null ? null : JSON.parse(text))

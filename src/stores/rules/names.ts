@@ -1,0 +1,50 @@
+/** What an operator means by an id or a name. */
+import { errors } from '../../core/error.ts'
+
+export interface Named {
+  readonly id: string
+  readonly name: string
+}
+/** A project, and the name of its organization. */
+export interface NamedProject extends Named {
+  readonly organization: string
+}
+
+/** How many of what exists a refusal names. */
+export const MAX_NAMED = 20
+
+export const showNamed = ({ id, name }: Named): string => `${name} (id ${id})`
+export const showProject = ({ id, name, organization }: NamedProject): string =>
+  `${name} (id ${id}, of ${organization})`
+
+/**
+ * The one of `found` that `wanted` means: an id goes before a name, which several may have. Throws a 404 that says what
+ * there is: of `all`, at most `MAX_NAMED`.
+ */
+export function chosen<T extends Named>(
+  what: string,
+  wanted: string,
+  found: readonly T[],
+  all: () => readonly T[],
+  show: (one: T) => string,
+): T {
+  const one = found.length === 1 ? found[0] : found.find(({ id }) => id === wanted)
+  if (one) return one
+  if (found.length > 1) {
+    throw errors.notFound(
+      `"${wanted}" names ${found.length} ${what}s; give the id of one: ${found.map(show).join(', ')}.`,
+    )
+  }
+  const known = all()
+  const there = known.length > 0 ? `There are: ${known.map(show).join(', ')}.` : 'There are none yet.'
+  throw errors.notFound(`There is no ${what} "${wanted}". ${there}`)
+}
+
+/** A 404 for a record that goes by its id, in the organization that was named, if one was. */
+export const noSuch = (what: string, id: string, organization?: string) =>
+  errors.notFound(
+    `There is no ${what} with the id "${id}"${organization === undefined ? '' : ` in "${organization}"`}.`,
+  )
+
+export const noSuchKey = (id: string) =>
+  errors.notFound(`There is no key with the id "${id}". List the keys to see their ids.`)

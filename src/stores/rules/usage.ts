@@ -1,0 +1,131 @@
+/** Hourly sums of requests, and whether what is kept of an organization's money agrees. */
+import { formatMoney, type Money } from '../../core/money.ts'
+import type { RequestRow } from '../../core/ports.ts'
+import { hourOf } from './hours.ts'
+import type { Payment } from './settlement.ts'
+
+type Dimension = 'at' | 'orgId' | 'projectId' | 'keyId' | 'provider' | 'model' | 'source'
+/** What of a row its hourly sum depends on. */
+export type Counted = Pick<RequestRow, Dimension | 'outcome' | 'cached' | 'usage' | 'storage'>
+
+/** What the requests of one hour came to that have the same dimensions. */
+export interface HourSum {
+  readonly dimensions: readonly [
+    hour: number,
+    orgId: string,
+    projectId: string,
+    keyId: string,
+    provider: string,
+    model: string,
+    source: string,
+  ]
+  requests: number
+  errors: number
+  cached: number
+  input: number
+  output: number
+  cacheRead: number
+  reasoning: number
+  cost: Money
+  credits: Money
+  byok: Money
+  storage: Money
+}
+
+export type Dimensions = HourSum['dimensions']
+
+/** '' stands for what a request did not name. */
+export const dimensionsOf = ({
+  at,
+  orgId,
+  projectId,
+  keyId,
+  provider,
+  model,
+  source,
+}: Pick<RequestRow, Dimension>): Dimensions => [
+  hourOf(at),
+  orgId,
+  projectId,
+  keyId,
+  provider ?? '',
+  model ?? '',
+  source ?? '',
+]
+
+export const emptySum = (dimensions: Dimensions): HourSum => ({
+  dimensions,
+  requests: 0,
+  errors: 0,
+  cached: 0,
+  input: 0,
+  output: 0,
+  cacheRead: 0,
+  reasoning: 0,
+  cost: 0n,
+  credits: 0n,
+  byok: 0n,
+  storage: 0n,
+})
+
+/** Adds a row to its sum, or takes it away. */
+export function addRow(sum: HourSum, row: Counted, { cost, funds }: Payment, times: 1 | -1): void {
+  sum.requests += times
+  if (row.outcome === 'error' || row.outcome === 'orphaned') sum.errors += times
+  if (row.cached) sum.cached += times
+  sum.input += times * (wholeNumber(row.usage.prompt) ?? 0)
+  sum.output += times * (wholeNumber(row.usage.completion) ?? 0)
+  sum.cacheRead += times * (wholeNumber(row.usage.input_cache_read) ?? 0)
+  sum.reasoning += times * (wholeNumber(row.usage.internal_reasoning) ?? 0)
+  const amount = BigInt(times) * (cost ?? 0n)
+  sum.cost += amount
+  if (funds === 'credits') sum.credits += amount
+  if (funds === 'byok') sum.byok += amount
+  sum.storage += BigInt(times) * row.storage
+}
+
+/** A count that can be kept: a charge must not fail on a provider's odd number. */
+export const wholeNumber = (value: number | undefined): number | null =>
+  value !== undefined && Number.isFinite(value) ? Math.round(value) : null
+
+/** Sums that an organization's rows, ledger entries, holds and accounts add up to; one that is missing is 0. */
+export type Facts = ReadonlyMap<string, bigint>
+
+const usd = (amount: bigint): string => `${formatMoney(amount)} USD`
+const plain = (count: bigint): string => String(count)
+
+/** Pairs of facts that must be equal, how to show them, and how to say that they are not. */
+const equal: readonly (readonly [
+  left: string,
+  right: string,
+  show: (value: bigint) => string,
+  saysLeft: string,
+  saysRight: string,
+])[] = [
+  ['rows', 'hourlyRows', plain, 'request rows', 'requests in the hourly sums'],
+  ['rowCharges', 'charges', usd, 'charged by the request rows', 'charged in the ledger'],
+  ['rowCost', 'hourlyCost', usd, 'cost of the request rows', 'cost in the hourly sums'],
+  ['balance', 'entries', usd, 'balance', 'sum of the ledger'],
+  ['used', 'creditCharges', usd, 'used', 'charged in the ledger'],
+  ['held', 'openHolds', usd, 'held', 'sum of the open holds'],
+  ['planUsed', 'monthCharges', usd, 'used of the plan', 'charged to it in the ledger'],
+  ['planHeld', 'planHolds', usd, 'held of the plan', 'sum of its open holds'],
+  ['premiumHeld', 'premiumHolds', usd, 'held for premium models', 'sum of their open holds'],
+]
+
+/** One sentence for each pair of facts that differ, by organization. */
+export function differences(organizations: ReadonlyMap<string, Facts>): string[] {
+  const found: string[] = []
+  for (const org of [...organizations.keys()].sort()) {
+    const facts = organizations.get(org)!
+    for (const [left, right, show, saysLeft, saysRight] of equal) {
+      const [a, b] = [facts.get(left) ?? 0n, facts.get(right) ?? 0n]
+      if (a !== b) found.push(`Organization ${org}: ${show(a)} ${saysLeft}, but ${show(b)} ${saysRight}.`)
+    }
+  }
+  return found
+}
+
+/** A limit that holds something else than the `open` holds that count against it. */
+export const limitDifference = (id: string, held: Money, open: Money): string =>
+  `Limit ${id}: ${usd(held)} held, but ${usd(open)} sum of its open holds.`
