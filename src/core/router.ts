@@ -87,9 +87,9 @@ function segmentsOf(template: string): Reader {
     if (segments.length !== expected.length) return undefined
     const params: Record<string, string> = {}
     for (const [index, { segment, name }] of expected.entries()) {
-      const given = segments[index]!
-      if (name === undefined ? given !== segment : given === '') return undefined
-      if (name !== undefined) params[name] = given
+      const part = segments[index]!
+      if (name === undefined ? part !== segment : part === '') return undefined
+      if (name !== undefined) params[name] = part
     }
     return params
   }
