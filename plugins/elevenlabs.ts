@@ -1,5 +1,6 @@
-/** ElevenLabs' wire `elevenlabs.speech` (wire/media.md section 1). */
+/** ElevenLabs' wires `elevenlabs.speech` and `elevenlabs.transcriptions` (wire/media.md section 1). */
 import type { Plugin } from '../src/plugin.ts'
 import { speech } from './elevenlabs/speech.ts'
+import { transcriptions } from './elevenlabs/transcriptions.ts'
 
-export const plugin = { wires: [speech] as const } satisfies Plugin
+export const plugin = { wires: [speech, transcriptions] as const } satisfies Plugin

@@ -1,6 +1,6 @@
 /**
  * Mistral's wires: its dialects of chat completions and embeddings, `mistral.chat` and `mistral.embeddings`, and
- * `mistral.moderations` and `mistral.ocr`
+ * `mistral.moderations`, `mistral.ocr` and `mistral.transcriptions`
  * (wire/mistral-cohere-jina-voyage.md sections A1 to A3 and A5).
  */
 import type { Plugin, Translator } from '../src/plugin.ts'
@@ -10,6 +10,7 @@ import { encode } from './mistral/encode.ts'
 import { error } from './mistral/fault.ts'
 import { moderations } from './mistral/moderations.ts'
 import { ocr } from './mistral/ocr.ts'
+import { transcriptions } from './mistral/transcriptions.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
 
 const chat: Translator<'chat'> = {
@@ -21,5 +22,11 @@ const chat: Translator<'chat'> = {
 }
 
 export const plugin = {
-  wires: [chat, openAiFormWire('mistral.embeddings', encodeEmbeddings, error), moderations, ocr] as const,
+  wires: [
+    chat,
+    openAiFormWire('mistral.embeddings', encodeEmbeddings, error),
+    moderations,
+    ocr,
+    transcriptions,
+  ] as const,
 } satisfies Plugin

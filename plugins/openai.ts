@@ -1,12 +1,13 @@
 /**
  * OpenAI's wires that most providers speak, each a little differently: `openai.chat`, `openai.embeddings`,
- * `openai.moderations`, `openai.speech`.
+ * `openai.moderations`, `openai.speech`, `openai.transcriptions`, `openai.translations`.
  */
 import { type Plugin, type Translator, upstreamErrorFrom } from '../src/plugin.ts'
 import { encode as encodeEmbeddings } from './openai/embeddings.ts'
 import { encode } from './openai/encode.ts'
 import { moderations } from './openai/moderations.ts'
 import { speech } from './openai/speech.ts'
+import { transcriptions, translations } from './openai/transcriptions.ts'
 import { ChatDecoder } from './shared/chat-completions/decoder.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
 
@@ -20,5 +21,12 @@ const chat: Translator<'chat'> = {
 }
 
 export const plugin = {
-  wires: [chat, openAiFormWire('openai.embeddings', encodeEmbeddings), moderations, speech] as const,
+  wires: [
+    chat,
+    openAiFormWire('openai.embeddings', encodeEmbeddings),
+    moderations,
+    speech,
+    transcriptions,
+    translations,
+  ] as const,
 } satisfies Plugin

@@ -33,7 +33,7 @@ export { MAX_PARSED_RESULTS, resultText, SHOWN_NEXT, shownFor, toldResult } from
 export { s } from './core/schema.ts'
 export { seal, unseal } from './core/seal.ts'
 export { CALL_BOUNDS, Count, MAX_LEVELS, Shape } from './core/shape.ts'
-export type { Decoder, Frame, Plugin, Target, Translator, WireRequest } from './core/translator.ts'
+export type { Decoder, FilePart, Frame, Plugin, Target, Translator, WireRequest } from './core/translator.ts'
 export { guessStatus, readFault, refusals, upstreamError, upstreamErrorFrom } from './core/upstream-error.ts'
 export { CHARACTERS, type Usage } from './core/usage.ts'
 export {
@@ -64,3 +64,11 @@ export {
 export { isAnnotated, type OcrRequest, type Read } from './operations/ocr/request.ts'
 export type { Reranked, RerankRequest } from './operations/rerank/request.ts'
 export { type SpeechFormat, type SpeechRequest, speechFormats } from './operations/speech/request.ts'
+export {
+  needsSpeakers,
+  needsTimes,
+  type Segment,
+  type Transcript,
+  type TranscriptionRequest,
+  type Word,
+} from './operations/transcriptions/request.ts'

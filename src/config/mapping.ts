@@ -124,6 +124,7 @@ function linkMapping(
     maxN: entry.max_n,
     voices: entry.voices,
     maxInputCharacters: entry.max_input_characters,
+    maxFile: entry.max_file,
     stability: entry.stability,
     deprecatedAt: entry.deprecated_at,
     deactivatedAt: entry.deactivated_at,

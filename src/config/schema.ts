@@ -191,6 +191,7 @@ const offer = {
   /** What clients may call a voice, and what the provider calls it. */
   voices: s.optional(s.record(text)),
   max_input_characters: count,
+  max_file: s.optional(s.size()),
   ...lifecycle,
 }
 const mapping = s.object({ model: modelId, id: s.optional(text), ...offer })

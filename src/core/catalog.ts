@@ -22,6 +22,8 @@ export const capabilities = [
   'realtime',
   'verbosity',
   'effort',
+  'timestamps',
+  'diarization',
 ] as const
 export type Capability = (typeof capabilities)[number]
 
@@ -177,6 +179,8 @@ export interface Mapping {
   readonly maxN: number
   /** The provider's voices by what clients may say; `default` where they say nothing, `*` where any other is passed on. */
   readonly voices?: Readonly<Record<string, string>> | undefined
+  /** Bytes of a file of sound. */
+  readonly maxFile?: number | undefined
   /** Unicode code points that a text to speak may have. */
   readonly maxInputCharacters?: number | undefined
   readonly stability: string | undefined

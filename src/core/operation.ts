@@ -57,6 +57,8 @@ export interface Requirement<R> {
   /** Completes «No provider of "m" supports …». */
   readonly what: string
   readonly code?: string
+  /** Of the refusal; 400 where nothing is said. */
+  readonly status?: 413
   /** What a mapping takes in its place, at most or by name; for the refusal. */
   readonly offers?: (mapping: Mapping) => number | readonly string[] | undefined
   needed(request: R): boolean

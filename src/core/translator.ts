@@ -109,6 +109,10 @@ export interface Translator<O extends Op = Op> {
   readonly maxInputs?: number
   /** Formats that answers can have, where a request may name one. */
   readonly outputFormats?: readonly string[]
+  /** Its transcripts have times, whatever the mapping says. */
+  readonly alwaysTimed?: true
+  /** The provider fetches sound from addresses. */
+  readonly takesUrls?: true
   /** Unicode code points that a text to speak may have. */
   readonly maxInputCharacters?: number
   /** The wire has tools of type `custom`; on others they are refused before they get here. */

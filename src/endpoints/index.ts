@@ -12,6 +12,7 @@ import { rerank } from './rerank.ts'
 import { sessions } from './sessions.ts'
 import { speech } from './speech.ts'
 import { systemone } from './systemone.ts'
+import { transcriptions } from './transcriptions.ts'
 
 export const endpoints: readonly Endpoint[] = [
   health,
@@ -26,4 +27,5 @@ export const endpoints: readonly Endpoint[] = [
   ...rerank,
   systemone,
   speech,
+  ...transcriptions,
 ]

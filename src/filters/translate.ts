@@ -81,7 +81,7 @@ class Encoding implements RequestEncoding {
     try {
       request = native
         ? native.encode(given.body, input, target, stream, given.headers)
-        : translator.encode(ex.showsReasoning ? input : { include_reasoning: false, ...input }, target, stream)
+        : translator.encode(ex.showsReasoning ? input : withoutReasoning(input), target, stream)
     } catch (thrown) {
       // What this wire cannot carry another one may.
       throw thrown instanceof GatewayError && thrown.status === 400 ? thrown.with({ failover: true }) : thrown
@@ -90,6 +90,9 @@ class Encoding implements RequestEncoding {
     ex.outbound = request
   }
 }
+
+/** Of a chat request: other operations show none. */
+const withoutReasoning = (input: Ops[Op]): Ops[Op] => ({ include_reasoning: false, ...(input as Ops['chat']) })
 
 /** The request without what only tunes an answer and is not among the parameters that the mapping lists, if it does. */
 function accepted(ex: Exchange, { mapping: { parameters } }: Target): Ops[Op] {

@@ -9,6 +9,7 @@ import { moderations } from './moderations/index.ts'
 import { ocr } from './ocr/index.ts'
 import { rerank } from './rerank/index.ts'
 import { speech } from './speech/index.ts'
+import { transcriptions, translations } from './transcriptions/index.ts'
 
 export const operations: { readonly [O in Op]: Operation<O> } = {
   chat,
@@ -18,4 +19,6 @@ export const operations: { readonly [O in Op]: Operation<O> } = {
   rerank,
   decisions,
   speech,
+  transcriptions,
+  translations,
 }

@@ -41,7 +41,8 @@ function unmet(
     : []
   const all = others.length > 0 ? `${[...others, row].map(({ what }) => what).join(' and ')} at once` : row.what
   const message = `No provider of "${request.model}" supports ${all}.${others.length > 0 ? '' : alternative(row, mappings)}`
-  return errors.unsupported(message, row.param, row.code)
+  const refusal = errors.unsupported(message, row.param, row.code)
+  return row.status === undefined ? refusal : refusal.with({ status: row.status })
 }
 
 /** ` It takes …`, where that is known. */

@@ -1,0 +1,69 @@
+/** Deepgram's transcription wire, `deepgram.transcriptions` (wire/media.md section 1; media.md section 5.4). */
+import {
+  isObject,
+  listIn,
+  needsSpeakers,
+  type Target,
+  type Transcript,
+  type TranscriptionRequest,
+  type Translator,
+  upstreamErrorFrom,
+  type WireRequest,
+} from '../../src/plugin.ts'
+import { refusalIn } from '../shared/refusal.ts'
+import { segmentsIn, told, wordsIn } from '../shared/transcriptions.ts'
+import { parsed, WholeDecoder } from '../shared/whole.ts'
+
+/** The file goes as it is, an address as JSON. */
+function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target): WireRequest {
+  const { language, file, fileType, url, keyterm, filler_words } = request
+  const query = new URLSearchParams({
+    model: mapping.externalId,
+    smart_format: 'true',
+    punctuate: 'true',
+    utterances: 'true',
+  })
+  if (language === undefined) query.set('detect_language', 'true')
+  else query.set('language', language)
+  if (needsSpeakers(request)) query.set('diarize', 'true')
+  if (filler_words) query.set('filler_words', 'true')
+  for (const term of keyterm) query.append('keyterm', term)
+  const path = `/listen?${query}`
+  if (!file) return { path, body: { url } }
+  return { path, body: {}, bytes: file.pieces, headers: { 'content-type': fileType!.contentType } }
+}
+
+/** Several channels are one text, by lines. */
+function transcriptOf(answer: unknown, target: Target): Transcript {
+  const { results, metadata } = isObject(answer) ? answer : {}
+  const channels = isObject(results) ? listIn(results.channels).filter(isObject) : []
+  if (!isObject(results) || channels.length === 0) throw refusalIn(answer, 'channels', target)
+  const first = channels.map(({ alternatives }) => listIn(alternatives)[0]).map(one => (isObject(one) ? one : {}))
+  const { duration } = isObject(metadata) ? metadata : {}
+  const { detected_language: language } = channels[0]!
+  const words = first.flatMap(({ words }) => [
+    ...wordsIn(
+      listIn(words).map(word => (isObject(word) ? { ...word, said: word.punctuated_word ?? word.word } : word)),
+      'said',
+    ),
+  ])
+  const segments = segmentsIn(results.utterances)
+  return {
+    text: first.map(({ transcript }) => String(transcript ?? '')).join('\n'),
+    language: typeof language === 'string' ? language : undefined,
+    duration: typeof duration === 'number' ? duration : undefined,
+    segments: segments.length > 0 ? segments : undefined,
+    words: words.length > 0 ? words : undefined,
+  }
+}
+
+export const transcriptions: Translator<'transcriptions'> = {
+  op: 'transcriptions',
+  wire: 'deepgram.transcriptions',
+  alwaysTimed: true,
+  takesUrls: true,
+  encode,
+  decoder: (_mode, target, input) =>
+    new WholeDecoder(frame => told(transcriptOf(parsed(frame), target), input!, target)),
+  error: (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret),
+}

@@ -1,0 +1,55 @@
+/** ElevenLabs' transcription wire, `elevenlabs.transcriptions` (wire/media.md section 1; media.md section 5.4). */
+import {
+  isObject,
+  listIn,
+  needsSpeakers,
+  type Target,
+  type Transcript,
+  type TranscriptionRequest,
+  type Translator,
+  type WireRequest,
+} from '../../src/plugin.ts'
+import { refusalIn } from '../shared/refusal.ts'
+import { fileOf, told, wordsIn } from '../shared/transcriptions.ts'
+import { parsed, WholeDecoder } from '../shared/whole.ts'
+import { error } from './fault.ts'
+
+function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target): WireRequest {
+  const { language, url, temperature, keyterm } = request
+  return {
+    path: '/speech-to-text',
+    body: {
+      model_id: mapping.externalId,
+      timestamps_granularity: 'word',
+      ...(url !== undefined && { source_url: url }),
+      ...(language !== undefined && { language_code: language }),
+      ...(needsSpeakers(request) && { diarize: true }),
+      ...(keyterm.length > 0 && { keyterms: keyterm }),
+      ...(temperature !== undefined && { temperature }),
+    },
+    files: url === undefined ? [fileOf(request)] : [],
+  }
+}
+
+function transcriptOf(answer: unknown, target: Target): Transcript {
+  if (!isObject(answer) || typeof answer.text !== 'string') throw refusalIn(answer, 'text', target)
+  const { text, language_code: language, audio_duration_secs: duration } = answer
+  const said = listIn(answer.words).filter(word => isObject(word) && word.type !== 'spacing')
+  return {
+    text: text.trim(),
+    language: typeof language === 'string' ? language : undefined,
+    duration: typeof duration === 'number' ? duration : undefined,
+    words: said.length > 0 ? wordsIn(said, 'text') : undefined,
+  }
+}
+
+export const transcriptions: Translator<'transcriptions'> = {
+  op: 'transcriptions',
+  wire: 'elevenlabs.transcriptions',
+  alwaysTimed: true,
+  takesUrls: true,
+  encode,
+  decoder: (_mode, target, input) =>
+    new WholeDecoder(frame => told(transcriptOf(parsed(frame), target), input!, target)),
+  error,
+}

@@ -1,0 +1,73 @@
+/** What the transcription wires have in common: the file of a form, times, and usage (media.md section 5). */
+import {
+  type Event,
+  errors,
+  type FilePart,
+  isObject,
+  listIn,
+  type Segment,
+  type Target,
+  type Transcript,
+  type TranscriptionRequest,
+  type Usage,
+  type Word,
+} from '../../src/plugin.ts'
+
+const BYTES_PER_SECOND = 8000
+const HOUR_SECONDS = 3600
+
+/** Under a made-up name: no client's name reaches a provider. Throws 400 for a request without a file. */
+export function fileOf({ file, fileType }: Readonly<TranscriptionRequest>): FilePart {
+  if (!file || !fileType) throw errors.unsupported('This provider takes a file, not an address.', 'url')
+  const { extension, contentType } = fileType
+  return { name: 'file', filename: `audio.${extension}`, contentType, pieces: file.pieces }
+}
+
+const isSeconds = (value: unknown): value is number => typeof value === 'number' && value >= 0
+
+/** Entries with a text and its times, by the names of their fields. */
+export function wordsIn(list: unknown, textField: string): Word[] {
+  return listIn(list).flatMap(entry => {
+    if (!isObject(entry)) return []
+    const { start, end, speaker, speaker_id } = entry
+    const word = entry[textField]
+    if (typeof word !== 'string' || !isSeconds(start) || !isSeconds(end)) return []
+    return [{ word, start, end, speaker: speakerOf(speaker ?? speaker_id) }]
+  })
+}
+
+export function segmentsIn(list: unknown): Segment[] {
+  return listIn(list).flatMap(entry => {
+    if (!isObject(entry)) return []
+    const { start, end, text, transcript, speaker, speaker_id } = entry
+    const said = text ?? transcript
+    if (typeof said !== 'string' || !isSeconds(start) || !isSeconds(end)) return []
+    return [{ start, end, text: said, speaker: speakerOf(speaker ?? speaker_id), more: entry }]
+  })
+}
+
+const speakerOf = (speaker: unknown): string | undefined =>
+  typeof speaker === 'string' || typeof speaker === 'number' ? String(speaker) : undefined
+
+/**
+ * What is charged where hours have the price: as long as the provider says, as the file's head says, as the last word
+ * ends, else as its bytes let expect (media.md section 5.5).
+ */
+export function hoursOf(transcript: Transcript, request: Readonly<TranscriptionRequest>, { price }: Target): Usage {
+  if (price?.rates.input_audio_hour === undefined) return {}
+  const last = Math.max(0, ...[...(transcript.words ?? []), ...(transcript.segments ?? [])].map(({ end }) => end))
+  const seconds =
+    transcript.duration ?? request.seconds ?? (last > 0 ? last : (request.file?.size ?? 0) / BYTES_PER_SECOND)
+  return { input_audio_hour: seconds / HOUR_SECONDS }
+}
+
+/** The events of a whole transcript. */
+export const told = (
+  transcript: Transcript,
+  request: Readonly<TranscriptionRequest>,
+  target: Target,
+  counted: Usage = {},
+): Event[] => [
+  { type: 'usage', usage: { ...counted, ...hoursOf(transcript, request, target) } },
+  { type: 'result', value: transcript },
+]

@@ -1,0 +1,98 @@
+/** The formats that transcripts are written in (media.md section 5.2). */
+import type { Segment, Transcript, TranscriptionRequest } from '../../operations/transcriptions/request.ts'
+import { clock, rounded, segmentsOf } from './times.ts'
+
+export interface Written {
+  readonly contentType: string
+  readonly body: string
+}
+type Asked = Pick<TranscriptionRequest, 'response_format' | 'timestamp_granularities' | 'known_speaker_names'>
+
+/** `usage` is the object that clients get; `task` says which endpoint was called. */
+export function written(
+  transcript: Transcript,
+  asked: Asked,
+  usage: object,
+  task: 'transcribe' | 'translate' = 'transcribe',
+): Written {
+  const json = (body: object): Written => ({ contentType: 'application/json', body: JSON.stringify(body) })
+  switch (asked.response_format) {
+    case 'text':
+      return { contentType: 'text/plain; charset=utf-8', body: `${transcript.text}\n` }
+    case 'srt':
+      return { contentType: 'application/x-subrip; charset=utf-8', body: srt(segmentsOf(transcript)) }
+    case 'vtt':
+      return { contentType: 'text/vtt; charset=utf-8', body: vtt(segmentsOf(transcript)) }
+    case 'verbose_json':
+      return json(verbose(transcript, asked, usage, task))
+    case 'diarized_json':
+      return json({
+        task,
+        duration: rounded(transcript.duration ?? 0),
+        text: transcript.text,
+        segments: diarized(transcript, asked.known_speaker_names),
+        usage,
+      })
+    default: {
+      const { text, language, duration, words, logprobs } = transcript
+      return json({ text, language, duration: duration && rounded(duration), words, logprobs, usage })
+    }
+  }
+}
+
+const srt = (segments: readonly Segment[]): string =>
+  segments
+    .map(({ start, end, text }, at) => `${at + 1}\n${clock(start, ',')} --> ${clock(end, ',')}\n${text.trim()}\n\n`)
+    .join('')
+
+const vtt = (segments: readonly Segment[]): string =>
+  `WEBVTT\n\n${segments.map(({ start, end, text }) => `${clock(start, '.')} --> ${clock(end, '.')}\n${text.trim()}\n\n`).join('')}`
+
+/** What a provider does not tell is 0, or nothing. */
+const UNKNOWN = { seek: 0, tokens: [], temperature: 0, avg_logprob: 0, compression_ratio: 0, no_speech_prob: 0 }
+
+function verbose(transcript: Transcript, asked: Asked, usage: object, task: string): object {
+  const { text, language = '', duration = 0, words } = transcript
+  const segments = segmentsOf(transcript).map(({ start, end, text, more }, id) => ({
+    id,
+    seek: more?.seek ?? UNKNOWN.seek,
+    start: rounded(start),
+    end: rounded(end),
+    text,
+    tokens: more?.tokens ?? UNKNOWN.tokens,
+    temperature: more?.temperature ?? UNKNOWN.temperature,
+    avg_logprob: more?.avg_logprob ?? UNKNOWN.avg_logprob,
+    compression_ratio: more?.compression_ratio ?? UNKNOWN.compression_ratio,
+    no_speech_prob: more?.no_speech_prob ?? UNKNOWN.no_speech_prob,
+  }))
+  const isWorded = asked.timestamp_granularities.includes('word')
+  const timed = words?.map(({ word, start, end }) => ({ word, start: rounded(start), end: rounded(end) }))
+  return {
+    task,
+    language,
+    duration: rounded(duration),
+    text,
+    segments,
+    words: isWorded ? (timed ?? []) : undefined,
+    usage,
+  }
+}
+
+/** Speakers are A, B, … by first appearance, or as their names are known. */
+export function diarized(transcript: Transcript, names: readonly string[]): object[] {
+  const known = new Map<string | undefined, string>()
+  return segmentsOf(transcript).map(({ start, end, text, speaker }, at) => {
+    let name = known.get(speaker)
+    if (name === undefined) {
+      name = names[known.size] ?? letters(known.size)
+      known.set(speaker, name)
+    }
+    const times = { start: rounded(start), end: rounded(end) }
+    return { type: 'transcript.text.segment', id: `seg_${at}`, ...times, speaker: name, text: text.trim() }
+  })
+}
+
+const LETTERS = 26
+/** A to Z, then AA, AB, … */
+const letters = (at: number): string =>
+  (at >= LETTERS ? letters(Math.floor(at / LETTERS) - 1) : '') + String.fromCharCode(65 + (at % LETTERS))

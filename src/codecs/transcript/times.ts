@@ -1,0 +1,55 @@
+/** Times and segments of transcripts (media.md section 5.2). */
+import type { Segment, Transcript, Word } from '../../operations/transcriptions/request.ts'
+
+/** Seconds, to the millisecond. */
+export const rounded = (seconds: number): number => Math.round(seconds * 1000) / 1000
+
+/** `01:02:03,004`; `mark` stands before the milliseconds, and hours may have more than two digits. */
+export function clock(seconds: number, mark: ',' | '.'): string {
+  const ms = Math.max(0, Math.round(seconds * 1000))
+  const pad = (value: number, places = 2) => String(value).padStart(places, '0')
+  const [hours, minutes, rest] = [Math.floor(ms / 3_600_000), Math.floor(ms / 60_000) % 60, Math.floor(ms / 1000) % 60]
+  return `${pad(hours)}:${pad(minutes)}:${pad(rest)}${mark}${pad(ms % 1000, 3)}`
+}
+
+const MAX_GAP = 1
+const MAX_LENGTH = 10
+
+/** Those of the provider, else made of its words, else one of all. None for a text that is empty. */
+export function segmentsOf({ text, segments, words, duration = 0 }: Transcript): readonly Segment[] {
+  if (segments && segments.length > 0) return segments
+  if (words && words.length > 0) return grouped(words)
+  return text.trim() === '' ? [] : [{ start: 0, end: duration, text }]
+}
+
+/** A segment ends with a sentence, at a gap, at a change of speaker, or when it becomes long. */
+function grouped(words: readonly Word[]): Segment[] {
+  const segments: Segment[] = []
+  let open: Word[] = []
+  const close = () => {
+    const [first] = open
+    if (first) segments.push({ start: first.start, end: open.at(-1)!.end, text: joined(open), speaker: first.speaker })
+    open = []
+  }
+  for (const word of words) {
+    const last = open.at(-1)
+    const isOther =
+      last !== undefined &&
+      (word.start - last.end > MAX_GAP || word.speaker !== last.speaker || word.end - open[0]!.start > MAX_LENGTH)
+    if (isOther) close()
+    open.push(word)
+    if (/[.!?]["')\]]?$/.test(word.word.trim())) close()
+  }
+  close()
+  return segments
+}
+
+/** By one space, none before punctuation. */
+function joined(words: readonly Word[]): string {
+  let text = ''
+  for (const { word } of words) {
+    const piece = word.trim()
+    text += text === '' || /^[.,!?;:%)\]]/.test(piece) ? piece : ` ${piece}`
+  }
+  return text
+}

@@ -1,0 +1,183 @@
+/** Client wires of `POST /v1/audio/transcriptions` and `/v1/audio/translations` (media.md section 5). */
+import { Form, type Upload } from '../core/body.ts'
+import type { Codec, Encoder } from '../core/codec.ts'
+import { errorBody, errors, type GatewayError } from '../core/error.ts'
+import type { Event } from '../core/event.ts'
+import type { Exchange } from '../core/exchange.ts'
+import { toNumber } from '../core/money.ts'
+import { AUDIO_HEAD, audioSeconds, audioType } from '../lib/audio-type.ts'
+import {
+  likelySeconds,
+  type Transcript,
+  type TranscriptionBody,
+  type TranscriptionRequest,
+  transcriptionBody,
+} from '../operations/transcriptions/request.ts'
+import { formBody } from './form.ts'
+import { diarized, written } from './transcript/formats.ts'
+import { EVENT_STREAM, failureEvent, typedEvent, typedHeartbeat } from './typed-events.ts'
+import { assertDocumentUrl } from './url.ts'
+import { validator } from './validate.ts'
+import { servedAndCharged, servedBy } from './whole.ts'
+
+const validate = validator(transcriptionBody)
+const STREAMED = ['json', 'text', 'diarized_json']
+const HOUR_SECONDS = 3600
+
+const codec = (wire: string, task: 'transcribe' | 'translate') => ({
+  wire,
+  decode(body: unknown): TranscriptionRequest {
+    if (!(body instanceof Form)) return canonical(validate(body), undefined)
+    const { fields, files } = formBody(body, transcriptionBody)
+    const [file, ...others] = files.get('file') ?? []
+    if (others.length > 0) throw errors.invalidFormData('"file" takes one file, and stands twice')
+    return canonical(validate(fields), file)
+  },
+  encoder: (ex: Exchange): Encoder =>
+    (ex.request as TranscriptionRequest).stream ? new EventEncoder(ex) : new WholeTranscript(ex, task),
+  heartbeat: typedHeartbeat,
+  error: errorBody,
+  prepare: validate.prepare,
+})
+
+export const transcriptions = codec('openai.transcriptions', 'transcribe') satisfies Codec<'transcriptions'>
+export const translations = codec('openai.translations', 'translate') satisfies Codec<'translations'>
+
+function canonical(body: TranscriptionBody, file: Upload | undefined): TranscriptionRequest {
+  const { url } = body
+  if ((file === undefined) === (url == null)) {
+    throw errors.invalidParameters('file: exactly one of a file and a url is needed', 'file')
+  }
+  if (file?.size === 0) throw errors.invalidParameters('file: it is empty', 'file')
+  if (url != null) {
+    if (/^data:/i.test(url)) throw errors.urlNotAllowed('url')
+    assertDocumentUrl(url, 'url')
+  }
+  const format = body.response_format ?? 'json'
+  if (body.stream && !STREAMED.includes(format)) {
+    throw errors.invalidParameters(`stream: only ${STREAMED.join(', ')} can be streamed`, 'stream')
+  }
+  const head = file?.head(AUDIO_HEAD)
+  return {
+    model: body.model,
+    file,
+    fileType: file && head && typeOf(file, head),
+    url: url ?? undefined,
+    seconds: head && audioSeconds(head, file!.size),
+    language: body.language ?? undefined,
+    prompt: body.prompt ?? undefined,
+    response_format: format,
+    temperature: body.temperature ?? undefined,
+    timestamp_granularities: body.timestamp_granularities ?? [],
+    include: body.include ?? [],
+    chunking_strategy: body.chunking_strategy ?? undefined,
+    known_speaker_names: body.known_speaker_names ?? [],
+    known_speaker_references: body.known_speaker_references ?? [],
+    stream: body.stream ?? false,
+    diarize: body.diarize ?? false,
+    filler_words: body.filler_words ?? false,
+    keyterm: body.keyterm ?? [],
+  }
+}
+
+/** The first bytes count, then the name, then what the part says. */
+function typeOf(file: Upload, head: Buffer): NonNullable<TranscriptionRequest['fileType']> {
+  const { contentType, extension } = file
+  const known = audioType(head)
+  if (known) return known
+  return { extension: extension || 'mp3', contentType: contentType || 'application/octet-stream' }
+}
+
+/** As tokens where the provider counts them, else as its duration, of which whole seconds are shown. */
+function usageOf(ex: Exchange): object {
+  ex.completeUsage(false)
+  const { usage, cost } = ex
+  const usd = cost && toNumber(cost.total)
+  const { prompt = 0, completion = 0, input_audio: audio = 0 } = usage
+  if (prompt + completion > 0) {
+    return {
+      type: 'tokens',
+      input_tokens: prompt,
+      input_token_details: { text_tokens: Math.max(0, prompt - audio), audio_tokens: audio },
+      output_tokens: completion,
+      total_tokens: prompt + completion,
+      cost: usd,
+    }
+  }
+  const { input_audio_hour: hours } = usage
+  const seconds = hours === undefined ? likelySeconds(ex.request as TranscriptionRequest) : hours * HOUR_SECONDS
+  // To the millisecond, so that no rounding of the hours adds a second.
+  return { type: 'duration', seconds: Math.ceil(Math.round(seconds * 1000) / 1000), cost: usd }
+}
+
+class WholeTranscript implements Encoder {
+  contentType = 'application/json'
+  readonly #ex: Exchange
+  readonly #task: 'transcribe' | 'translate'
+  #transcript: Transcript = { text: '' }
+
+  constructor(ex: Exchange, task: 'transcribe' | 'translate') {
+    this.#ex = ex
+    this.#task = task
+  }
+
+  headers(): readonly string[] {
+    return servedAndCharged(this.#ex)
+  }
+
+  write(batch: readonly Event[]): undefined {
+    for (const event of batch) if (event.type === 'result') this.#transcript = event.value as Transcript
+  }
+
+  end(): string {
+    const ex = this.#ex
+    const { contentType, body } = written(this.#transcript, ex.request as TranscriptionRequest, usageOf(ex), this.#task)
+    this.contentType = contentType
+    return body
+  }
+
+  fail(): undefined {}
+}
+
+/** `transcript.text.delta`, segments where speakers are told, `transcript.text.done`. */
+class EventEncoder implements Encoder {
+  readonly contentType = EVENT_STREAM
+  readonly #ex: Exchange
+  #transcript: Transcript | undefined
+  #text = ''
+
+  constructor(ex: Exchange) {
+    this.#ex = ex
+  }
+
+  headers(): readonly string[] {
+    return servedBy(this.#ex)
+  }
+
+  write(batch: readonly Event[]): string | undefined {
+    let out = ''
+    for (const event of batch) {
+      if (event.type === 'text') {
+        this.#text += event.text
+        out += typedEvent('transcript.text.delta', { delta: event.text })
+      } else if (event.type === 'result') this.#transcript = event.value as Transcript
+    }
+    return out === '' ? undefined : out
+  }
+
+  end(): string {
+    const ex = this.#ex
+    const transcript = this.#transcript ?? { text: this.#text }
+    const { response_format: format, known_speaker_names: names } = ex.request as TranscriptionRequest
+    let out = this.#text === '' ? typedEvent('transcript.text.delta', { delta: transcript.text }) : ''
+    if (format === 'diarized_json') {
+      for (const segment of diarized(transcript, names)) out += typedEvent('transcript.text.segment', segment)
+    }
+    const { text, logprobs } = transcript
+    return out + typedEvent('transcript.text.done', { text, logprobs, usage: usageOf(ex) })
+  }
+
+  fail(error: GatewayError): string {
+    return failureEvent(error)
+  }
+}

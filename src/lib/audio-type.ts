@@ -1,0 +1,54 @@
+/** What sound's first bytes prove about its type, and how long it lasts where its head says so. */
+
+export interface AudioType {
+  readonly extension: string
+  readonly contentType: string
+}
+
+const SIGNS: readonly (readonly [RegExp, string, string])[] = [
+  [/^RIFF.{4}WAVE/s, 'wav', 'audio/wav'],
+  [/^fLaC/, 'flac', 'audio/flac'],
+  [/^OggS/, 'ogg', 'audio/ogg'],
+  [/^ID3|^\xff[\xe2-\xe7\xf2-\xf7\xfa-\xff]/, 'mp3', 'audio/mpeg'],
+  [/^.{4}ftyp/s, 'm4a', 'audio/mp4'],
+  [/^.E\xdf\xa3/s, 'webm', 'audio/webm'],
+]
+
+/** Bytes that are enough to tell the type, and the length of most files. */
+export const AUDIO_HEAD = 4096
+
+/** Undefined for what begins like none of them: providers know more. */
+export function audioType(head: Buffer): AudioType | undefined {
+  const text = head.toString('latin1', 0, 12)
+  const found = SIGNS.find(([sign]) => sign.test(text))
+  return found && { extension: found[1], contentType: found[2] }
+}
+
+/** Seconds, exactly, of a WAV or FLAC file of so many bytes; undefined for others and for heads that do not say it. */
+export function audioSeconds(head: Buffer, size: number): number | undefined {
+  const text = head.toString('latin1', 0, 12)
+  if (/^RIFF.{4}WAVE/s.test(text)) return wavSeconds(head, size)
+  if (text.startsWith('fLaC')) return flacSeconds(head)
+  return undefined
+}
+
+function wavSeconds(head: Buffer, size: number): number | undefined {
+  let bytesPerSecond = 0
+  for (let at = 12; at + 8 <= head.length; ) {
+    const name = head.toString('latin1', at, at + 4)
+    const length = head.readUInt32LE(at + 4)
+    if (name === 'fmt ' && at + 20 <= head.length) bytesPerSecond = head.readUInt32LE(at + 16)
+    // Of a file that was streamed its head says a size that it does not have.
+    if (name === 'data') return bytesPerSecond > 0 ? Math.min(length, size - at - 8) / bytesPerSecond : undefined
+    at += 8 + length + (length % 2)
+  }
+  return undefined
+}
+
+/** STREAMINFO is the first block (RFC 9639 section 8.2): 20 bits of rate, and 36 bits of samples. */
+function flacSeconds(head: Buffer): number | undefined {
+  if (head.length < 26) return undefined
+  const rate = head.readUIntBE(18, 3) >> 4
+  const samples = (head[21]! & 0x0f) * 2 ** 32 + head.readUInt32BE(22)
+  return rate > 0 && samples > 0 ? samples / rate : undefined
+}

@@ -1,0 +1,84 @@
+/** Transcriptions and translations: `POST /v1/audio/transcriptions`, `/v1/audio/translations` (media.md section 5). */
+import type { Mapping } from '../../core/catalog.ts'
+import type { Operation, Requirement } from '../../core/operation.ts'
+import { estimateTokens, TOKEN_CHARACTERS } from '../../core/usage.ts'
+import { demo } from './demo.ts'
+import { likelySeconds, needsSpeakers, needsTimes, type TranscriptionRequest } from './request.ts'
+
+type Name = 'transcriptions' | 'translations'
+
+/** What a second of sound may come to, in tokens (media.md section 1.7). */
+const HELD_PER_SECOND = { audio: 10, text: 4 }
+const HOUR_SECONDS = 3600
+
+const requirements = (name: Name): readonly Requirement<TranscriptionRequest>[] => {
+  /** A wire that makes times of its own accord needs no word in the manifest. */
+  const isTimed = ({ supports, wires }: Mapping) => supports.has('timestamps') || wires.get(name)?.alwaysTimed === true
+  return [
+    {
+      param: 'response_format',
+      what: 'timestamps',
+      needed: needsTimes,
+      met: isTimed,
+    },
+    {
+      param: 'response_format',
+      what: 'telling speakers apart',
+      needed: request => needsSpeakers(request) && !request.diarize,
+      met: mapping => mapping.supports.has('diarization'),
+    },
+    {
+      param: 'diarize',
+      what: 'telling speakers apart',
+      needed: request => request.diarize,
+      met: mapping => mapping.supports.has('diarization'),
+    },
+    {
+      param: 'url',
+      what: 'sound at an address',
+      needed: ({ url }) => url !== undefined,
+      met: ({ wires }) => wires.get(name)?.takesUrls === true,
+    },
+    {
+      param: 'file',
+      what: 'so large a file',
+      code: 'request_too_large',
+      status: 413,
+      needed: ({ file }) => file !== undefined,
+      offers: ({ maxFile }) => maxFile,
+      met: ({ maxFile = Infinity }, { file }) => file!.size <= maxFile,
+    },
+  ]
+}
+
+const common: Omit<Operation<'transcriptions'>, 'name' | 'requirements'> = {
+  // Models say that they are for this: nothing about modalities does.
+  impliedBy: () => false,
+  isPriced: ({ rates: { prompt, completion, input_audio_hour } }) =>
+    input_audio_hour !== undefined || (prompt !== undefined && completion !== undefined),
+  promptCharacters: ({ prompt = '' }) => prompt.length,
+  extras(request) {
+    const seconds = likelySeconds(request)
+    const audio = Math.ceil(seconds * HELD_PER_SECOND.audio)
+    return {
+      input_audio_hour: seconds / HOUR_SECONDS,
+      input_audio: audio,
+      prompt: audio + estimateTokens((request.prompt?.length ?? 0) + TOKEN_CHARACTERS),
+      completion: Math.ceil(seconds * HELD_PER_SECOND.text),
+    }
+  },
+  tuning: { language: 'language', prompt: 'prompt', temperature: 'temperature' },
+  neverReplayed: true,
+  demo,
+}
+
+export const transcriptions: Operation<'transcriptions'> = {
+  ...common,
+  name: 'transcriptions',
+  requirements: requirements('transcriptions'),
+}
+export const translations: Operation<'translations'> = {
+  ...common,
+  name: 'translations',
+  requirements: requirements('translations'),
+}

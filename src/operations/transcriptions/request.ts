@@ -1,0 +1,102 @@
+/** The canonical request and answer of transcriptions and translations (media.md section 5). */
+import type { Upload } from '../../core/body.ts'
+import { type Infer, s } from '../../core/schema.ts'
+
+export const transcriptFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt', 'diarized_json'] as const
+export type TranscriptFormat = (typeof transcriptFormats)[number]
+
+const text = s.string({ minLength: 1 })
+const optional = { text: s.optional(s.nullable(text)), flag: s.optional(s.nullable(s.boolean())) }
+const few = (maxItems: number, maxLength: number) =>
+  s.optional(s.nullable(s.array(s.string({ minLength: 1, maxLength }), { maxItems })))
+
+/** The fields of a form, or a JSON body, which has an address in place of a file. */
+export const transcriptionBody = s.open({
+  model: s.string({ minLength: 1, maxLength: 256 }),
+  url: optional.text,
+  language: s.optional(s.nullable(s.string({ pattern: '^[A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*$' }))),
+  prompt: s.optional(s.nullable(s.string())),
+  response_format: s.optional(s.nullable(s.enum(...transcriptFormats))),
+  temperature: s.optional(s.nullable(s.number({ minimum: 0, maximum: 1 }))),
+  timestamp_granularities: s.optional(s.nullable(s.array(s.enum('word', 'segment')))),
+  include: s.optional(s.nullable(s.array(s.enum('logprobs')))),
+  chunking_strategy: s.optional(s.nullable(s.either(s.enum('auto'), s.open({ type: s.string() })))),
+  known_speaker_names: few(4, 200),
+  known_speaker_references: few(4, 20_000_000),
+  stream: optional.flag,
+  diarize: optional.flag,
+  filler_words: optional.flag,
+  keyterm: few(100, 100),
+})
+export type TranscriptionBody = Infer<typeof transcriptionBody>
+
+export interface TranscriptionRequest {
+  readonly model: string
+  /** One of `file` and `url`. */
+  readonly file: Upload | undefined
+  /** Of the file, by its first bytes, else as its client says. */
+  readonly fileType: { readonly extension: string; readonly contentType: string } | undefined
+  readonly url: string | undefined
+  /** Of the file, where its head says it. */
+  readonly seconds: number | undefined
+  readonly language: string | undefined
+  readonly prompt: string | undefined
+  readonly response_format: TranscriptFormat
+  readonly temperature: number | undefined
+  readonly timestamp_granularities: readonly ('word' | 'segment')[]
+  readonly include: readonly 'logprobs'[]
+  readonly chunking_strategy: string | object | undefined
+  readonly known_speaker_names: readonly string[]
+  readonly known_speaker_references: readonly string[]
+  readonly stream: boolean
+  readonly diarize: boolean
+  readonly filler_words: boolean
+  readonly keyterm: readonly string[]
+}
+
+/** Seconds. */
+export interface Word {
+  readonly word: string
+  readonly start: number
+  readonly end: number
+  readonly speaker?: string | undefined
+}
+export interface Segment {
+  readonly start: number
+  readonly end: number
+  readonly text: string
+  readonly speaker?: string | undefined
+  /** What the provider says besides, as interface `verbose_json` names it. */
+  readonly more?: Readonly<Record<string, unknown>> | undefined
+}
+
+/** The value of a transcriptions `result`. */
+export interface Transcript {
+  readonly text: string
+  readonly language?: string | undefined
+  readonly duration?: number | undefined
+  readonly segments?: readonly Segment[] | undefined
+  readonly words?: readonly Word[] | undefined
+  readonly logprobs?: unknown
+}
+
+/** Formats that say when something was said. */
+const TIMED: readonly TranscriptFormat[] = ['srt', 'vtt', 'verbose_json']
+export const needsTimes = ({ response_format }: Pick<TranscriptionRequest, 'response_format'>): boolean =>
+  TIMED.includes(response_format)
+export const needsSpeakers = (request: Pick<TranscriptionRequest, 'response_format' | 'diarize'>): boolean =>
+  request.diarize || request.response_format === 'diarized_json'
+
+/** Of a file whose head says nothing (media.md section 5.5). */
+const BYTES_PER_SECOND = 8000
+/** Of an address, before anything of it is known. */
+const UNKNOWN_SECONDS = 600
+export const likelySeconds = ({ seconds, file }: Readonly<TranscriptionRequest>): number =>
+  seconds ?? (file ? file.size / BYTES_PER_SECOND : UNKNOWN_SECONDS)
+
+declare module '../../core/ops.ts' {
+  interface Ops {
+    transcriptions: TranscriptionRequest
+    translations: TranscriptionRequest
+  }
+}

@@ -1,0 +1,152 @@
+/** Transcripts in every format, and what is read off the head of a file (media.md 5.2, 5.5, and 14 rows 12 and 13). */
+import t from 'tap'
+import { written } from '../../src/codecs/transcript/formats.ts'
+import { clock, segmentsOf } from '../../src/codecs/transcript/times.ts'
+import { audioSeconds, audioType } from '../../src/lib/audio-type.ts'
+import { wavHead } from '../../src/lib/wav.ts'
+import type { Transcript, TranscriptionRequest } from '../../src/operations/transcriptions/request.ts'
+
+const asked = (response_format: TranscriptionRequest['response_format'], more: object = {}) => ({
+  response_format,
+  timestamp_granularities: [],
+  known_speaker_names: [],
+  ...more,
+})
+const usage = { type: 'duration', seconds: 4, cost: 0.00036 }
+const body = (transcript: Transcript, format: TranscriptionRequest['response_format'], more?: object) =>
+  written(transcript, asked(format, more), usage).body
+
+const hello: Transcript = {
+  text: 'Hello there. How are you?',
+  language: 'english',
+  duration: 3.6,
+  segments: [
+    { start: 0, end: 1.5, text: ' Hello there.', speaker: 'spk_7' },
+    {
+      start: 1.6,
+      end: 3.6,
+      text: ' How are you?',
+      speaker: 'spk_2',
+      more: { seek: 5, tokens: [1], no_speech_prob: 0.1 },
+    },
+  ],
+}
+
+t.test('a time has milliseconds, and as many hours as it takes', async t => {
+  for (const [seconds, said] of [
+    [0, '00:00:00,000'],
+    [1.5, '00:00:01,500'],
+    [3599.9996, '01:00:00,000'],
+    [359_999.9994, '99:59:59,999'],
+    [360_000, '100:00:00,000'],
+    [-1, '00:00:00,000'],
+  ] as const) {
+    t.equal(clock(seconds, ','), said)
+    t.equal(clock(seconds, '.'), said.replace(',', '.'))
+  }
+})
+
+t.test('a transcript is written in each format', async t => {
+  t.equal(body(hello, 'text'), 'Hello there. How are you?\n')
+  t.equal(
+    body(hello, 'srt'),
+    '1\n00:00:00,000 --> 00:00:01,500\nHello there.\n\n2\n00:00:01,600 --> 00:00:03,600\nHow are you?\n\n',
+  )
+  t.equal(
+    body(hello, 'vtt'),
+    'WEBVTT\n\n00:00:00.000 --> 00:00:01.500\nHello there.\n\n00:00:01.600 --> 00:00:03.600\nHow are you?\n\n',
+  )
+  t.strictSame(JSON.parse(body(hello, 'json')), { text: hello.text, language: 'english', duration: 3.6, usage })
+  const unknown = { seek: 0, tokens: [], temperature: 0, avg_logprob: 0, compression_ratio: 0, no_speech_prob: 0 }
+  t.strictSame(JSON.parse(body(hello, 'verbose_json')), {
+    task: 'transcribe',
+    language: 'english',
+    duration: 3.6,
+    text: hello.text,
+    segments: [
+      { id: 0, ...unknown, start: 0, end: 1.5, text: ' Hello there.' },
+      { id: 1, ...unknown, start: 1.6, end: 3.6, text: ' How are you?', seek: 5, tokens: [1], no_speech_prob: 0.1 },
+    ],
+    usage,
+  })
+  const told = (names: string[]) =>
+    (JSON.parse(body(hello, 'diarized_json', { known_speaker_names: names })) as { segments: { speaker: string }[] })
+      .segments
+  t.strictSame(told([])[0], {
+    type: 'transcript.text.segment',
+    id: 'seg_0',
+    start: 0,
+    end: 1.5,
+    speaker: 'A',
+    text: 'Hello there.',
+  })
+  t.strictSame(
+    told(['Ann']).map(({ speaker }) => speaker),
+    ['Ann', 'B'],
+  )
+  const types = (['text', 'srt', 'vtt', 'json', 'verbose_json', 'diarized_json'] as const).map(
+    format => written(hello, asked(format), usage).contentType,
+  )
+  const plain = ['text/plain', 'application/x-subrip', 'text/vtt'].map(type => `${type}; charset=utf-8`)
+  t.strictSame(types, [...plain, 'application/json', 'application/json', 'application/json'])
+})
+
+t.test('words stand in verbose JSON when they are asked for', async t => {
+  const words = [{ word: 'Hi', start: 0.00049, end: 0.5004 }]
+  const of = (more: object) => JSON.parse(body({ text: 'Hi', words }, 'verbose_json', more)) as { words?: object[] }
+  t.equal(of({}).words, undefined)
+  t.strictSame(of({ timestamp_granularities: ['word'] }).words, [{ word: 'Hi', start: 0, end: 0.5 }])
+})
+
+t.test('segments are made of words: at sentences, gaps, speakers and ten seconds', async t => {
+  const of = (...words: [word: string, start: number, end: number, speaker?: string][]) =>
+    segmentsOf({ text: 'x', words: words.map(([word, start, end, speaker]) => ({ word, start, end, speaker })) }).map(
+      ({ text, start, end }) => [text, start, end],
+    )
+  t.strictSame(of(['Hi', 0, 1], ['there', 1, 2], ['.', 2, 2], ['Yes', 2, 3]), [
+    ['Hi there.', 0, 2],
+    ['Yes', 2, 3],
+  ])
+  t.strictSame(of(['a', 0, 1], ['b', 2.5, 3]).length, 2, 'a gap')
+  t.strictSame(of(['a', 0, 1], ['b', 1.5, 3]).length, 1)
+  t.strictSame(of(['a', 0, 1, 'x'], ['b', 1, 2, 'y'], ['c', 2, 3, 'y']), [
+    ['a', 0, 1],
+    ['b c', 1, 3],
+  ])
+  t.strictSame(of(['a', 0, 6], ['b', 6, 11]).length, 2, 'more than ten seconds')
+})
+
+t.test('nothing said is written as nothing', async t => {
+  const empty = { text: '', duration: 2 }
+  t.strictSame([body(empty, 'srt'), body(empty, 'vtt'), body(empty, 'text')], ['', 'WEBVTT\n\n', '\n'])
+  t.strictSame(segmentsOf({ text: 'Hi', duration: 2 }), [{ start: 0, end: 2, text: 'Hi' }])
+})
+
+t.test("a file's type is told by its first bytes, and the length of some", async t => {
+  const flac = Buffer.alloc(42)
+  flac.write('fLaC')
+  // 44,100 Hz, and 441,000 samples.
+  flac.writeUIntBE(44_100 << 4, 18, 3)
+  flac.writeUInt32BE(441_000, 22)
+  const wav = Buffer.concat([wavHead(24_000, 48_000), Buffer.alloc(48_000)])
+  const rows: [head: Buffer, size: number, extension: string | undefined, seconds: number | undefined][] = [
+    [wav, wav.length, 'wav', 1],
+    [wavHead(24_000), 44 + 96_000, 'wav', 2],
+    [wav.subarray(0, 30), 30, 'wav', undefined],
+    [flac, 1e6, 'flac', 10],
+    [Buffer.from('ID3\x03rest of it'), 9, 'mp3', undefined],
+    [Buffer.from('\xff\xfb\x90rest of it', 'latin1'), 9, 'mp3', undefined],
+    [Buffer.from('OggSrest of it'), 9, 'ogg', undefined],
+    [Buffer.from('....ftypM4A '), 9, 'm4a', undefined],
+    [Buffer.from('\x1aE\xdf\xa3rest', 'latin1'), 9, 'webm', undefined],
+    [Buffer.from('plain text'), 9, undefined, undefined],
+    [Buffer.alloc(0), 0, undefined, undefined],
+  ]
+  for (const [head, size, extension, seconds] of rows) {
+    t.strictSame(
+      [audioType(head)?.extension, audioSeconds(head, size)],
+      [extension, seconds],
+      head.toString('latin1', 0, 8),
+    )
+  }
+})

@@ -1,0 +1,231 @@
+/** The transcription wires: what each sends, what it reads, whole and streamed, and which answers are none (media.md 5). */
+import t from 'tap'
+import { plugin as deepgram } from '../../plugins/deepgram.ts'
+import { plugin as elevenlabs } from '../../plugins/elevenlabs.ts'
+import { plugin as mistral } from '../../plugins/mistral.ts'
+import { plugin as openai } from '../../plugins/openai.ts'
+import { Upload } from '../../src/core/body.ts'
+import type { Event } from '../../src/core/event.ts'
+import type { Target, Translator } from '../../src/core/translator.ts'
+import type { Transcript, TranscriptionRequest } from '../../src/operations/transcriptions/request.ts'
+import { target } from './wire-kit.ts'
+
+type Wire = Translator<'transcriptions'>
+const wires = new Map<string, Wire>()
+for (const { wires: all } of [openai, mistral, deepgram, elevenlabs]) {
+  for (const wire of all)
+    if (wire.op === 'transcriptions' || wire.op === 'translations') wires.set(wire.wire, wire as Wire)
+}
+const pieces = [Buffer.from('RIFF'), Buffer.from('sound')]
+const request = (more: Partial<TranscriptionRequest> = {}): TranscriptionRequest => ({
+  model: 'acme-hear',
+  file: new Upload(pieces, '', ''),
+  fileType: { extension: 'wav', contentType: 'audio/wav' },
+  url: undefined,
+  seconds: undefined,
+  language: undefined,
+  prompt: undefined,
+  response_format: 'json',
+  temperature: undefined,
+  timestamp_granularities: [],
+  include: [],
+  chunking_strategy: undefined,
+  known_speaker_names: [],
+  known_speaker_references: [],
+  stream: false,
+  diarize: false,
+  filler_words: false,
+  keyterm: [],
+  ...more,
+})
+const HOURLY = { rates: { input_audio_hour: 360_000_000_000n }, tiers: [] }
+type Names = Parameters<Set<string>['add']>[0][]
+const offer = (...supports: Names): Target =>
+  target({ mapping: { externalId: 'hear-1', supports: new Set(supports) as never } })
+const hourly = (...supports: Names): Target => ({ ...offer(...supports), price: HOURLY })
+const url = 'https://a.example/a.mp3'
+const remote = { file: undefined, fileType: undefined, url }
+
+t.test('each wire asks in its own words, and sends the pieces of the file as they are', async t => {
+  const form = [{ name: 'file', filename: 'audio.wav', contentType: 'audio/wav', pieces }]
+  const openAi = (more: object = {}) => ({ model: 'hear-1', response_format: 'json', ...more })
+  const query = 'model=hear-1&smart_format=true&punctuate=true&utterances=true'
+  const rows: [wire: string, input: Partial<TranscriptionRequest>, to: Target, sent: object][] = [
+    ['openai.transcriptions', {}, offer(), { path: '/audio/transcriptions', body: openAi(), files: form }],
+    [
+      'openai.transcriptions',
+      { response_format: 'srt', language: 'de', prompt: 'p', temperature: 0.5, timestamp_granularities: ['word'] },
+      offer('timestamps'),
+      {
+        path: '/audio/transcriptions',
+        body: {
+          ...openAi({ response_format: 'verbose_json', language: 'de', prompt: 'p', temperature: 0.5 }),
+          'timestamp_granularities[]': ['word'],
+        },
+        files: form,
+      },
+    ],
+    ['openai.transcriptions', {}, hourly('timestamps'), { body: openAi({ response_format: 'verbose_json' }) }],
+    ['openai.transcriptions', {}, hourly(), { body: openAi() }],
+    [
+      'openai.transcriptions',
+      { diarize: true, known_speaker_names: ['a'], chunking_strategy: 'auto', include: ['logprobs'] },
+      offer('diarization'),
+      {
+        body: {
+          ...openAi({ response_format: 'diarized_json', chunking_strategy: 'auto' }),
+          'known_speaker_names[]': ['a'],
+          'include[]': ['logprobs'],
+        },
+      },
+    ],
+    ['openai.translations', { language: 'de' }, offer(), { path: '/audio/translations', body: openAi(), files: form }],
+    [
+      'mistral.transcriptions',
+      { response_format: 'vtt', keyterm: ['x'] },
+      offer(),
+      { body: { model: 'hear-1', timestamp_granularities: ['segment'], context_bias: ['x'] }, files: form },
+    ],
+    ['mistral.transcriptions', remote, offer(), { body: { model: 'hear-1', file_url: url }, files: [] }],
+    [
+      'elevenlabs.transcriptions',
+      { diarize: true, language: 'de' },
+      offer(),
+      {
+        path: '/speech-to-text',
+        body: { model_id: 'hear-1', timestamps_granularity: 'word', language_code: 'de', diarize: true },
+        files: form,
+      },
+    ],
+    ['elevenlabs.transcriptions', remote, offer(), { body: { source_url: url }, files: [] }],
+    [
+      'deepgram.transcriptions',
+      { keyterm: ['a', 'b'], filler_words: true },
+      offer(),
+      {
+        path: `/listen?${query}&detect_language=true&filler_words=true&keyterm=a&keyterm=b`,
+        bytes: pieces,
+        headers: { 'content-type': 'audio/wav' },
+      },
+    ],
+    [
+      'deepgram.transcriptions',
+      { ...remote, language: 'de', response_format: 'diarized_json' },
+      offer(),
+      { path: `/listen?${query}&language=de&diarize=true`, body: { url } },
+    ],
+  ]
+  for (const [wire, input, to, sent] of rows) {
+    t.match(wires.get(wire)!.encode(request(input), to, false), sent, `${wire} ${JSON.stringify(Object.keys(input))}`)
+  }
+  t.match(wires.get('openai.transcriptions')!.encode(request({ stream: true }), offer(), true).body, { stream: true })
+  t.notOk('stream' in wires.get('openai.translations')!.encode(request({ stream: true }), offer(), true).body)
+})
+
+function decode(
+  wire: string,
+  frames: readonly unknown[],
+  to: Target,
+  more: Partial<TranscriptionRequest> = {},
+  stream = false,
+) {
+  const decoder = wires.get(wire)!.decoder(stream ? 'stream' : 'unary', to, request(more))
+  return [...frames.flatMap(frame => decoder.frame({ data: JSON.stringify(frame) })), ...decoder.end()]
+}
+const transcriptOf = (events: Event[]) =>
+  events.flatMap(event => (event.type === 'result' ? [event.value as Transcript] : []))[0]
+const usageOf = (events: Event[]) => events.flatMap(event => (event.type === 'usage' ? [event.usage] : [])).at(-1)
+const failure = (events: Event[]) => events.flatMap(event => (event.type === 'error' ? [event.error.status] : []))
+
+t.test('each wire reads text, times, speakers and what was counted', async t => {
+  const tokens = { type: 'tokens', input_tokens: 14, input_token_details: { audio_tokens: 12 }, output_tokens: 45 }
+  const openAi = decode('openai.transcriptions', [{ text: 'Hi', usage: tokens }], offer())
+  t.match(transcriptOf(openAi), { text: 'Hi' })
+  t.strictSame(usageOf(openAi), { prompt: 14, completion: 45, input_audio: 12 })
+  const verbose = {
+    text: 'Hi',
+    language: 'english',
+    duration: 36,
+    segments: [{ start: 0, end: 1, text: ' Hi', seek: 3 }],
+  }
+  const timed = decode('openai.transcriptions', [verbose], hourly('timestamps'))
+  t.match(transcriptOf(timed), { language: 'english', duration: 36, segments: [{ start: 0, end: 1, text: ' Hi' }] })
+  t.strictSame(usageOf(timed), { input_audio_hour: 0.01 })
+  const utterance = { start: 0, end: 2, transcript: 'Hi.', speaker: 1 }
+  const word = { word: 'hi', punctuated_word: 'Hi.', start: 0, end: 2, speaker: 1 }
+  const channel = (transcript: string) => ({ detected_language: 'en', alternatives: [{ transcript, words: [word] }] })
+  const heard = decode(
+    'deepgram.transcriptions',
+    [{ metadata: { duration: 3.6 }, results: { channels: [channel('Hi.'), channel('Yo.')], utterances: [utterance] } }],
+    hourly(),
+  )
+  t.match(transcriptOf(heard), {
+    ...{ text: 'Hi.\nYo.', language: 'en', duration: 3.6 },
+    segments: [{ text: 'Hi.', speaker: '1' }],
+    words: [{ word: 'Hi.', speaker: '1' }, {}],
+  })
+  t.strictSame(usageOf(heard), { input_audio_hour: 0.001 })
+  const spoken = ['Hi', ' ', 'there'].map((text, at) => ({
+    ...{ text, start: at, end: at + 1, speaker_id: 'speaker_0' },
+    type: text === ' ' ? 'spacing' : 'word',
+  }))
+  const eleven = decode(
+    'elevenlabs.transcriptions',
+    [{ text: ' Hi there', language_code: 'eng', words: spoken, audio_duration_secs: 7.2 }],
+    hourly(),
+  )
+  t.match(transcriptOf(eleven), { text: 'Hi there', language: 'eng', words: [{ word: 'Hi' }, { word: 'there' }] })
+  t.strictSame(usageOf(eleven), { input_audio_hour: 0.002 })
+  const voxtral = {
+    text: 'Hi',
+    segments: [{ text: 'Hi', start: 0, end: 1, speaker_id: 's' }],
+    usage: { prompt_audio_seconds: 18 },
+  }
+  const mist = decode('mistral.transcriptions', [voxtral], hourly())
+  t.match(transcriptOf(mist), { text: 'Hi', segments: [{ speaker: 's' }] })
+  t.strictSame(usageOf(mist), { input_audio_hour: 0.005 })
+})
+
+t.test('hours are those of the provider, of the head of the file, of the last word, or of the bytes', async t => {
+  const of = (answer: object, more: Partial<TranscriptionRequest> = {}) =>
+    usageOf(decode('openai.transcriptions', [{ text: 'Hi', ...answer }], hourly('timestamps'), more))?.input_audio_hour
+  t.equal(of({ duration: 36 }, { seconds: 72 }), 0.01)
+  t.equal(of({ usage: { type: 'duration', seconds: 36 } }, { seconds: 72 }), 0.01)
+  t.equal(of({}, { seconds: 72 }), 0.02)
+  t.equal(of({ words: [{ word: 'Hi', start: 0, end: 18 }] }), 0.005)
+  t.equal(of({}), 9 / 8000 / 3600)
+})
+
+t.test('a stream is its deltas, and ends in the whole', async t => {
+  const done = { type: 'transcript.text.done', text: 'Hi there', usage: { input_tokens: 1, output_tokens: 2 } }
+  const events = [
+    { type: 'transcript.text.delta', delta: 'Hi' },
+    { type: 'transcript.text.delta', delta: ' there' },
+    done,
+  ]
+  const streamed = decode('openai.transcriptions', events, offer('streaming'), { stream: true }, true)
+  t.strictSame(
+    streamed.flatMap(event => (event.type === 'text' ? [event.text] : [])),
+    ['Hi', ' there'],
+  )
+  t.match(transcriptOf(streamed), { text: 'Hi there' })
+  t.strictSame(usageOf(streamed), { prompt: 1, completion: 2 })
+  t.strictSame(failure(decode('openai.transcriptions', events.slice(0, 1), offer(), {}, true)), [502], 'cut')
+  const mist = [
+    { type: 'transcription.language', audio_language: 'en' },
+    { type: 'transcription.text.delta', text: 'Hi' },
+    { type: 'transcription.segment', text: 'Hi', start: 0, end: 1 },
+    { type: 'transcription.done', text: 'Hi', usage: { prompt_audio_seconds: 36 } },
+  ]
+  const voxtral = decode('mistral.transcriptions', mist, hourly(), { stream: true }, true)
+  t.match(transcriptOf(voxtral), { text: 'Hi', language: 'en', segments: [{ text: 'Hi' }] })
+  t.strictSame(usageOf(voxtral), { input_audio_hour: 0.01 })
+  t.strictSame(failure(decode('mistral.transcriptions', mist.slice(0, 2), hourly(), {}, true)), [502])
+})
+
+t.test('an answer without a text is the failure of its provider', async t => {
+  for (const wire of wires.keys()) {
+    t.strictSame(failure(decode(wire, [{}], offer())), [502], wire)
+    t.strictSame(failure(decode(wire, [{ error: { message: 'busy', code: 503 } }], offer())), [503], wire)
+  }
+})
