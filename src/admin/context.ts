@@ -45,5 +45,5 @@ export interface AdminContext extends AccountStores {
   /** Starts the drain and returns at once. */
   drain(): void
   /** Throws, with the reason as message, when the database is down. */
-  ping(): void | Promise<void>
+  ping(): Promise<void>
 }

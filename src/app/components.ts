@@ -127,7 +127,7 @@ export async function createComponents(
   cleanup.add(() => heap.close())
   const load = { lagMs: () => lag.lagMs(), memory: () => heap.share }
   const metrics = new PrometheusMetrics({ version, lag })
-  metrics.overdraft(() => Number(stores.overdraft()) / NANO)
+  metrics.overdraft(async () => Number(await stores.overdraft()) / NANO)
   const allowPrivate = env.GATEWAY_ALLOW_PRIVATE_PROVIDERS === 'true'
   const transport = new Transport({ allowPrivate, gatherMs: file.server.gather })
   cleanup.add(() => transport.close())

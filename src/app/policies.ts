@@ -149,7 +149,7 @@ const MAX_SECRET = 16 * 1024
 export function policyAdmin(context: PolicyContext, policies: Policies, current: () => Catalog): PolicyAdmin {
   const { stores } = context
   const catalogOf = async (organization: string): Promise<Catalog> => {
-    const policy = await policies.of(stores.organizationId(organization))
+    const policy = await policies.of(await stores.organizationId(organization))
     return policy.catalog(current())
   }
   return {
@@ -179,7 +179,7 @@ export function policyAdmin(context: PolicyContext, policies: Policies, current:
       list: (organization, limit, offset) => stores.manifests.list(organization, limit, offset),
       remove: (organization, provider, actor) => stores.manifests.remove(organization, provider, actor),
       async declare(organization, text, actor) {
-        const orgId = stores.organizationId(organization)
+        const orgId = await stores.organizationId(organization)
         const { provider, models, manifest } = readable(() => readManifest(orgId, text, current(), context))
         const record = await stores.manifests.put({ organization, provider, manifest }, actor)
         return { organization: record.organization, provider, models }

@@ -1,5 +1,5 @@
 /** The metrics port over prom-client, with a registry of its own: two gateways in one process do not mix. */
-import { type Aggregator, collectDefaultMetrics, Gauge, Registry } from 'prom-client'
+import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { HealingSkipped } from '../core/exchange.ts'
 import type { Metrics } from '../core/ports.ts'
 import { counter, histogram, LagSummary } from './families.ts'
@@ -167,19 +167,23 @@ export class PrometheusMetrics implements Metrics {
     this.#config.set({ version }, 1)
   }
 
-  /** `read` answers in USD; what it throws leaves the value of before. */
-  overdraft(read: () => number): void {
-    let last = 0
+  /** `read` resolves with USD; when it rejects the value of before stays. */
+  overdraft(read: () => Promise<number>): void {
+    const registers = [this.#registry]
     const help = 'By how much prepaid balances have fallen below zero, because answers cost more than was reserved.'
-    const level = () => {
-      try {
-        last = read()
-      } catch {
-        // The health of the database is told elsewhere.
-      }
-      return last
-    }
-    this.#level('gateway_overdraft_usd', help, level, 'first')
+    new Gauge({
+      name: 'gateway_overdraft_usd',
+      help,
+      registers,
+      aggregator: 'first',
+      async collect() {
+        try {
+          this.set(await read())
+        } catch {
+          // The health of the database is told elsewhere.
+        }
+      },
+    })
   }
 
   /** The exposition in Prometheus' text format. */
@@ -199,13 +203,13 @@ export class PrometheusMetrics implements Metrics {
   }
 
   /** A gauge that is read when it is scraped. */
-  #level(name: string, help: string, read: () => number, aggregator: Aggregator = 'sum'): void {
+  #level(name: string, help: string, read: () => number): void {
     const registers = [this.#registry]
     new Gauge({
       name,
       help,
       registers,
-      aggregator,
+      aggregator: 'sum',
       collect() {
         this.set(read())
       },

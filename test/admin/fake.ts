@@ -285,7 +285,7 @@ export function fakeContext(): Fake {
       fake.drained++
       fake.ready = false
     },
-    ping() {
+    async ping() {
       if (fake.databaseFault) throw new Error(fake.databaseFault)
     },
   }

@@ -115,7 +115,10 @@ export interface SessionStore {
 }
 
 export interface KeyStore {
-  /** The live key with this SHA-256 (hex), or undefined. Throws when the store is unavailable. */
+  /**
+   * The live key with this SHA-256 (hex), or undefined. Throws or rejects when the store is unavailable. No promise where
+   * the key is known: every request begins with it.
+   */
   find(hash: string): Principal | undefined | Promise<Principal | undefined>
   status(principal: Principal): Promise<KeyStatus>
 }

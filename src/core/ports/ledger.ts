@@ -123,6 +123,7 @@ export interface Ledger {
    * request's own hold where its caller pays for itself. Rejects when there is no room, which `canSpool` tells beforehand.
    */
   spool(row: RequestRow, hold?: Hold): Promise<void>
+  /** Read while a request fails; it reads nothing that is kept outside of this process. */
   readonly canSpool: boolean
   balance(orgId: string): Promise<{ balance: Money; held: Money; used: Money }>
   /** Enters spooled rows; turns open holds of dead owners into orphans, charged for what was noted of them: so many. */

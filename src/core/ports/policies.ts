@@ -115,7 +115,8 @@ export interface ManifestStore {
 
 export interface PolicyStores {
   /** Id of an organization. */
-  organizationId(organization: string): string
+  organizationId(organization: string): Promise<string>
+  /** No promise where they are known: every request reads them. The same object until something of them changes. */
   facts(orgId: string): PolicyFacts | Promise<PolicyFacts>
   readonly providerKeys: ProviderKeyStore
   readonly rules: RuleStore

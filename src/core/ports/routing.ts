@@ -1,4 +1,7 @@
-/** What routing remembers between requests. Every answer is immediate: it is read several times in each request. */
+/**
+ * What routing remembers between requests. Every answer is immediate: it is read several times in each request. What
+ * several processes measure together, each of them keeps a copy of.
+ */
 
 /** How the minutes of the past weigh; the newest of them is the one that runs. */
 export interface History {

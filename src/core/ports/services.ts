@@ -7,7 +7,10 @@ import type { KeyStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'
 import type { AffinityStore, Circuits, Measurements } from './routing.ts'
 
-/** A sliding-window counter, and a count of what runs. */
+/**
+ * A sliding-window counter, and a count of what runs. Answers that are in memory are no promises: every request waits for
+ * them, and must not wait for a turn of the queue besides.
+ */
 export interface Counters {
   /** Takes one unit of `limit` per `windowMs`; a refused unit is not counted. */
   take(key: string, limit: number, windowMs: number): Quota | Promise<Quota>
@@ -28,6 +31,7 @@ export interface CachedReply extends Replayed {
   readonly requestedModel: string
   readonly requestedProvider: string | null
 }
+/** The same of what is cached in memory. */
 export interface ReplyCache {
   get(key: string): Promise<CachedReply | undefined> | CachedReply | undefined
   /** `tenant` is the organization whose share the entry takes. */
@@ -81,9 +85,9 @@ export interface MediaFetcher {
   image(url: string, param: string, take: (bytes: number) => void, signal: AbortSignal, tenant: string): Promise<string>
 }
 
-/** A store that can be asked whether it works. Throws, with the reason as message, when it does not. */
+/** Whether a store works. Rejects, with the reason as message, when it does not. */
 export interface Probe {
-  ping(): void | Promise<void>
+  ping(): Promise<void>
 }
 
 export interface Services {

@@ -30,8 +30,8 @@ export interface Stores extends Probe, AccountStores {
    * their place. Undefined for stores that no other process can open.
    */
   readonly identity: string | undefined
-  /** By how much all balances together that may not fall below zero have done so. Throws when it cannot be read. */
-  overdraft(): Money
+  /** By how much all balances together that may not fall below zero have done so. Rejects when it cannot be read. */
+  overdraft(): Promise<Money>
   /** Resolves when all that was asked before is durable and everything is closed. */
   close(): Promise<void>
 }

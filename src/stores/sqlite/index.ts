@@ -75,7 +75,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
     audit: new SqliteAudit(db, changes.directory),
     names: namesOf(changes.directory),
     policies: {
-      organizationId: organization => changes.directory.organization(organization).id,
+      organizationId: async organization => changes.directory.organization(organization).id,
       facts: orgId => reader.of(orgId),
       providerKeys: new SqliteProviderKeys(db, changes, keyring),
       rules: new SqliteRules(db, changes),
@@ -84,8 +84,8 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
     },
     usage: new SqliteUsage(db),
     retention: new SqliteRetention(db, writer),
-    overdraft: () => overdraft.get()!,
-    ping() {
+    overdraft: async () => overdraft.get()!,
+    async ping() {
       read.get()
       checkFile(path, file)
       if (writer.fault !== undefined) throw writer.fault
