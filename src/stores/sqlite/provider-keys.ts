@@ -1,6 +1,5 @@
 /** Provider keys of organizations: kept under a master key, and never read but to be used. */
 import type { Statement } from 'better-sqlite3'
-import { errors } from '../../core/error.ts'
 import type {
   Actor,
   NewProviderKey,
@@ -11,9 +10,10 @@ import type {
   Reencryption,
 } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
-import { type Keyring, KeyringError, placeOf } from '../keyring.ts'
+import { type Keyring, placeOf } from '../keyring.ts'
 import { noSuch } from '../rules/names.ts'
 import { checkProviderKeys, REENCRYPTION_BATCH } from '../rules/policies.ts'
+import { attempt, resealed } from '../sealing.ts'
 import type { AuditedTransaction } from './audited-transaction.ts'
 import { Limits } from './limits.ts'
 import type { Sqlite } from './open.ts'
@@ -173,14 +173,9 @@ export class SqliteProviderKeys implements ProviderKeyStore {
     const unreadable: string[] = []
     let count = 0
     for (const { id, org_id: orgId, provider, master_key: was, nonce, ciphertext } of rows) {
-      const place = placeOf({ orgId, provider, id })
-      try {
-        const sealed = keyring.seal(keyring.open({ version: was, nonce, ciphertext }, place), place)
-        count += this.#reseal.run({ id, was, ...sealed }).changes
-      } catch (thrown) {
-        if (!(thrown instanceof KeyringError)) throw thrown
-        unreadable.push(id)
-      }
+      const sealed = resealed({ id, orgId, provider, sealed: { version: was, nonce, ciphertext } }, keyring)
+      if (sealed) count += this.#reseal.run({ id, was, ...sealed }).changes
+      else unreadable.push(id)
     }
     return { count, unreadable }
   }
@@ -212,15 +207,6 @@ export class SqliteProviderKeys implements ProviderKeyStore {
 
   #note(action: string, actor: Actor, row: KeyRow, was: unknown, became: unknown): void {
     this.#changes.note({ actor, action, organization: row.org_id, subject: row.id, was, became })
-  }
-}
-
-/** What is wrong with the master keys is the operator's to put right. */
-function attempt<T>(work: () => T): T {
-  try {
-    return work()
-  } catch (thrown) {
-    throw thrown instanceof KeyringError ? errors.badRequest(`${thrown.message}.`) : thrown
   }
 }
 
