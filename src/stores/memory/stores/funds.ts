@@ -1,0 +1,95 @@
+/** Balances, limits and plans in memory, as attempts reserve and release them. Call within transactions. */
+import type { Money } from '../../../core/money.ts'
+import type { Allowance, Exhausted, Funds, Principal } from '../../../core/ports.ts'
+import { type BudgetAccount, budgetRefusal, currentBudget, withSpending } from '../../rules/budgets.ts'
+import { bookedAt, currentPlan, fundsOf, type PlanAccount, planRefusal, withUse } from '../../rules/plans.ts'
+import type { BudgetAccounts, CreditAccounts, PlanAccounts } from '../../rules/reservations.ts'
+import type { Tables } from './tables.ts'
+
+export class Credits implements CreditAccounts {
+  readonly #tables: Tables
+
+  constructor(tables: Tables) {
+    this.#tables = tables
+  }
+
+  reserve({ orgId, account }: Principal, amount: Money): boolean {
+    const { balance, held } = this.#tables.balance(orgId)
+    const isOpen = account === 'open' || this.#tables.organizations.get(orgId)?.account === 'open'
+    if (amount > 0n && !isOpen && balance - held < amount) return false
+    this.#tables.addToBalance(orgId, { held: amount })
+    return true
+  }
+
+  room(orgId: string): Money {
+    const { balance, held } = this.#tables.balance(orgId)
+    return balance > held ? balance - held : 0n
+  }
+
+  release(orgId: string, held: Money, cost: Money): void {
+    this.#tables.addToBalance(orgId, { balance: -cost, held: -held, used: cost })
+  }
+}
+
+export class Budgets implements BudgetAccounts {
+  readonly #tables: Tables
+
+  constructor(tables: Tables) {
+    this.#tables = tables
+  }
+
+  reserve(ids: readonly string[], amount: Money, now: number): Exhausted | undefined {
+    for (const id of ids) {
+      const account = this.#current(id, now)
+      const refusal = account && budgetRefusal(account, amount, now)
+      if (refusal) return refusal
+    }
+    for (const id of ids) this.#change(id, now, amount, 0n)
+    return undefined
+  }
+
+  release(ids: readonly string[], held: Money, cost: Money, now: number): void {
+    for (const id of ids) this.#change(id, now, -held, cost)
+  }
+
+  #current(id: string, now: number): BudgetAccount | undefined {
+    const account = this.#tables.budgets.get(id)
+    return account && currentBudget(account, now)
+  }
+
+  #change(id: string, now: number, held: Money, cost: Money): void {
+    const row = this.#tables.budgets.get(id)
+    if (row) this.#tables.budgets.set(id, { ...row, ...withSpending(currentBudget(row, now), held, cost) })
+  }
+}
+
+export class Plans implements PlanAccounts {
+  readonly #tables: Tables
+
+  constructor(tables: Tables) {
+    this.#tables = tables
+  }
+
+  reserve(orgId: string, allowance: Allowance, amount: Money, now: number): Funds | Exhausted {
+    const refusal = planRefusal(this.#current(orgId, now), allowance, amount, now)
+    if (refusal) return refusal
+    const funds = fundsOf(allowance)
+    this.#change(orgId, funds, amount, 0n, now)
+    return funds
+  }
+
+  release(orgId: string, funds: Funds, held: Money, cost: Money, now: number): number {
+    this.#change(orgId, funds, -held, cost, now)
+    return bookedAt(this.#current(orgId, now), now)
+  }
+
+  #current(orgId: string, now: number): PlanAccount | undefined {
+    const account = this.#tables.plans.get(orgId)
+    return account && currentPlan(account, now)
+  }
+
+  #change(orgId: string, funds: Funds, held: Money, cost: Money, now: number): void {
+    const account = this.#current(orgId, now)
+    if (account) this.#tables.plans.set(orgId, { ...withUse(account, funds, held, cost, now), orgId })
+  }
+}

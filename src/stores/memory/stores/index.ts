@@ -1,0 +1,76 @@
+/**
+ * All stores of one process, kept in memory and gone with it: for tests, and as the plainest reading of the ports. Every
+ * look-up may read all rows.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Stores } from '../../../core/ports.ts'
+import { warn as emitWarning } from '../../../lib/warn.ts'
+import { Keyring } from '../../keyring.ts'
+import { accountStore } from './accounts.ts'
+import { auditStore, creditStore, planStore } from './credits.ts'
+import { keyStore, operatorSessionStore, sessionStore } from './keys.ts'
+import { MemoryLedger } from './ledger.ts'
+import { Limits } from './limits.ts'
+import { memberStore } from './members.ts'
+import { Names } from './names.ts'
+import { organizationStore, projectStore } from './organizations.ts'
+import { complianceStore, manifestStore, policyFacts, ruleStore } from './policies.ts'
+import { providerKeyStore } from './provider-keys.ts'
+import { retentionStore } from './requests.ts'
+import { Tables } from './tables.ts'
+import { usageStore } from './usage.ts'
+
+export interface MemoryOptions {
+  /** Wall clock, Unix milliseconds. */
+  readonly now?: () => number
+  /** Called with what keeps a spooled row from being entered. */
+  readonly warn?: (error: unknown) => void
+  /** Of the master keys; by default one that nobody else has. */
+  readonly keyring?: () => Keyring
+}
+
+export function openMemory({ now = Date.now, warn = emitWarning, keyring }: MemoryOptions = {}): Stores {
+  let own: Keyring | undefined
+  const ownKeyring = (): Keyring => {
+    own ??= new Keyring({ given: randomBytes(32).toString('base64url'), file: '' })
+    return own
+  }
+  const tables = new Tables(now)
+  const names = new Names(tables)
+  const limits = new Limits(tables)
+  const rules = ruleStore(tables, names)
+  return {
+    identity: undefined,
+    keys: keyStore(tables, limits),
+    sessions: sessionStore(tables, limits),
+    ledger: new MemoryLedger(tables, warn),
+    accounts: accountStore(tables, names, limits, rules.move),
+    operatorSessions: operatorSessionStore(tables, names),
+    organizations: organizationStore(tables, names),
+    projects: projectStore(tables, names),
+    members: memberStore(tables, names, limits),
+    credits: creditStore(tables, names),
+    plans: planStore(tables, names),
+    audit: auditStore(tables, names),
+    names,
+    policies: {
+      organizationId: organization => names.organization(organization),
+      facts: policyFacts(tables, limits),
+      providerKeys: providerKeyStore(tables, names, limits, keyring ?? ownKeyring),
+      rules,
+      compliance: complianceStore(tables, names),
+      manifests: manifestStore(tables, names),
+    },
+    usage: usageStore(tables),
+    retention: retentionStore(tables),
+    async overdraft() {
+      let sum = 0n
+      for (const { orgId, balance } of tables.balances.rows()) {
+        if (balance < 0n && tables.organizations.get(orgId)?.account === 'prepaid') sum -= balance
+      }
+      return sum
+    },
+    async ping() {},
+    async close() {},
+  }
+}

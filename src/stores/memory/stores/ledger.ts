@@ -1,0 +1,183 @@
+/** The ledger in memory: one owner, so that a hold is an orphan by its time alone. */
+import { errors } from '../../../core/error.ts'
+import type { Money } from '../../../core/money.ts'
+import type { Exhausted, Hold, HoldRequest, Ledger, Progress, RequestRow } from '../../../core/ports.ts'
+import { gone, nothingLeft, type OpenHold, Reservations } from '../../rules/reservations.ts'
+import {
+  type Bill,
+  billOf,
+  chargedBy,
+  type Ends,
+  GRACE_MS,
+  type LostRequest,
+  NOTHING,
+  orphanRow,
+  ownHold,
+  restOf,
+} from '../../rules/settlement.ts'
+import { Budgets, Credits, Plans } from './funds.ts'
+import { RequestLog } from './requests.ts'
+import type { HeldRow, Tables } from './tables.ts'
+
+/** Beyond what other stores can keep. */
+const TOO_MUCH = 2n ** 63n
+
+interface Spooled {
+  readonly row: RequestRow
+  readonly ends: Ends | undefined
+}
+
+export class MemoryLedger implements Ledger {
+  /** There is nothing that could keep it from being written. */
+  readonly canSpool = true
+  readonly #tables: Tables
+  readonly #warn: (error: unknown) => void
+  readonly #reservations: Reservations
+  readonly #log: RequestLog
+  #spooled: Spooled[] = []
+
+  /** `warn` is called with what keeps a spooled row from being entered. */
+  constructor(tables: Tables, warn: (error: unknown) => void) {
+    this.#tables = tables
+    this.#warn = warn
+    this.#reservations = new Reservations(new Credits(tables), new Budgets(tables), new Plans(tables))
+    this.#log = new RequestLog(tables)
+  }
+
+  hold(wanted: HoldRequest): Promise<Hold | Exhausted> {
+    const { id, request, principal, expiresAt } = wanted
+    return this.#write(() => {
+      const { holds, now } = this.#tables
+      if (wanted.amount < 0n || wanted.amount >= TOO_MUCH) throw new RangeError('An amount is from 0 to below 2^63.')
+      if (holds.get(id)) throw new Error(`There is a hold ${id} already.`)
+      const reserved = this.#reservations.reserve(wanted, now())
+      if ('exhausted' in reserved) return reserved
+      const { amount, funds, refused } = reserved
+      const counted = principal.budgets.length > 0 ? JSON.stringify(principal.budgets.map(budget => budget.id)) : null
+      const hold: Hold = { id, orgId: principal.orgId, amount, funds, budgets: counted, refused }
+      const facts = { request, principal, expiresAt, provider: request.provider, createdAt: now() }
+      holds.set(id, { id, orgId: hold.orgId, amount, funds, budgets: counted, ...facts, progress: undefined })
+      return hold
+    })
+  }
+
+  extend(hold: Hold, wanted: Pick<HoldRequest, 'principal' | 'amount' | 'allowance'>): Promise<Hold> {
+    return this.#write(() => {
+      const open = this.#tables.holds.get(hold.id)
+      if (!open) return { ...hold, refused: nothingLeft }
+      const { budgets } = open
+      const reserved = this.#reservations.extend({ funds: hold.funds, budgets }, wanted, this.#tables.now())
+      if ('exhausted' in reserved) return { ...hold, budgets, refused: reserved }
+      const { amount, refused } = reserved
+      this.#tables.holds.set(hold.id, { ...open, amount: open.amount + amount })
+      return { ...hold, budgets, amount: hold.amount + amount, refused }
+    })
+  }
+
+  settle(hold: Hold, row: RequestRow): Promise<void> {
+    return this.#write(() => {
+      const open = this.#tables.holds.delete(hold.id)
+      if (open) this.#settle(open, row)
+      // Recovery took the request for lost, which it was not.
+      else if (this.#log.outcomeOf(row.id) === 'orphaned') this.#settle(gone(hold), row)
+    })
+  }
+
+  void(hold: Hold): Promise<void> {
+    return this.#write(() => {
+      const open = this.#tables.holds.delete(hold.id)
+      if (open) this.#reservations.release(open, NOTHING, this.#tables.now())
+    })
+  }
+
+  checkpoint(hold: Hold, progress: Progress): Promise<void> {
+    return this.#write(() => {
+      const open = this.#tables.holds.get(hold.id)
+      if (open) this.#tables.holds.set(hold.id, { ...open, progress })
+    })
+  }
+
+  record(row: RequestRow): Promise<void> {
+    return this.#write(() => {
+      this.#log.add(row, { cost: row.cost === null ? null : 0n, funds: 'credits', charged: 0n })
+    })
+  }
+
+  async spool(row: RequestRow, hold?: Hold): Promise<void> {
+    this.#spooled.push({ row, ends: hold && { id: hold.id, funds: hold.funds, budgets: hold.budgets } })
+  }
+
+  async balance(orgId: string): Promise<{ balance: Money; held: Money; used: Money }> {
+    return this.#tables.balance(orgId)
+  }
+
+  async recover(): Promise<number> {
+    const spooled = this.#spooled
+    this.#spooled = []
+    for (const one of spooled) await this.#write(() => this.#enter(one)).catch(this.#warn)
+    return this.#write(() => {
+      const { holds, now } = this.#tables
+      const before = now() - GRACE_MS
+      const orphans = holds.filter(({ expiresAt }) => Math.ceil(expiresAt) < before)
+      for (const orphan of orphans) {
+        holds.delete(orphan.id)
+        // Another attempt of it may have ended it.
+        if (this.#log.outcomeOf(orphan.request.id)) this.#reservations.release(orphan, NOTHING, now())
+        else this.#settle(orphan, orphanRow(lostRequest(orphan)))
+      }
+      return orphans.length
+    })
+  }
+
+  /** Within a transaction: charges and records what a hold came to. Throws when the request is recorded already. */
+  #settle(open: OpenHold, row: RequestRow): void {
+    const { funds } = open
+    const bill = billOf(funds, row)
+    if (this.#log.add(row, { cost: row.cost, funds, charged: chargedBy(bill) })) {
+      this.#take(open, row.id, bill)
+      return
+    }
+    const orphan = this.#log.takeOrphan(row.id)
+    if (!orphan) throw new Error(`Request ${row.id} is recorded already, so it is not charged.`)
+    const rest = restOf(orphan, bill)
+    this.#log.add(row, { cost: row.cost, funds, charged: orphan.charged + chargedBy(rest) })
+    this.#take(open, `${row.id}:rest`, rest)
+  }
+
+  /** Within a transaction: ends a hold with what it came to; `reference` names the entries in the ledger. */
+  #take(open: OpenHold, reference: string, bill: Bill): void {
+    const { orgId } = open
+    const now = this.#tables.now()
+    const at = this.#reservations.release(open, bill, now)
+    const entry = { orgId, reference, note: null }
+    if (bill.charge > 0n) this.#tables.book({ ...entry, kind: 'charge', amount: -bill.charge, at: now })
+    if (bill.planned > 0n) this.#tables.book({ ...entry, kind: 'plan', amount: -bill.planned, at })
+  }
+
+  /** Within a transaction: settles a request whose row was spooled, unless that is done. */
+  #enter({ row, ends }: Spooled): void {
+    const outcome = this.#log.outcomeOf(row.id)
+    if (outcome !== undefined && outcome !== 'orphaned') return
+    const holds = this.#tables.holds.filter(({ request }) => request.id === row.id)
+    const own = ownHold(holds, ends, row)
+    for (const hold of holds) {
+      this.#tables.holds.delete(hold.id)
+      if (hold !== own) this.#reservations.release(hold, NOTHING, this.#tables.now())
+    }
+    const { funds = 'byok', budgets = null } = ends ?? {}
+    this.#settle(own ?? { orgId: row.orgId, amount: 0n, funds, budgets }, row)
+  }
+
+  #write<T>(work: () => T): Promise<T> {
+    return this.#tables.run(work, errors.billingUnavailable)
+  }
+}
+
+const lostRequest = ({ request, principal, createdAt, progress }: HeldRow): LostRequest => ({
+  ...request,
+  at: createdAt,
+  orgId: principal.orgId,
+  projectId: principal.projectId,
+  keyId: principal.keyId,
+  progress,
+})

@@ -1,0 +1,85 @@
+/** Finds organizations, projects, members and keys in memory by what an operator calls them. */
+import type { NameStore } from '../../../core/ports.ts'
+import {
+  chosen,
+  MAX_NAMED,
+  type Named,
+  type NamedProject,
+  noSuchKey,
+  showNamed,
+  showProject,
+} from '../../rules/names.ts'
+import type { Tables } from './tables.ts'
+
+export interface ProjectPlace extends NamedProject {
+  readonly orgId: string
+}
+
+/** Each answers with what is meant, or throws a 404 that says what there is. */
+export class Names implements NameStore {
+  readonly #tables: Tables
+
+  constructor(tables: Tables) {
+    this.#tables = tables
+  }
+
+  findOrganization(wanted: string): Named {
+    return this.#chosen('organization', wanted, this.#tables.organizations.all(), isCalled, showNamed)
+  }
+
+  findProject(wanted: string): ProjectPlace {
+    return this.#chosen('project', wanted, this.#projects(), isProject, showProject)
+  }
+
+  /** One of this organization's; those of others are as if they were not there. */
+  findProjectOf(orgId: string, wanted: string): ProjectPlace {
+    const projects = this.#projects().filter(project => project.orgId === orgId)
+    return this.#chosen('project', wanted, projects, isProject, showProject)
+  }
+
+  /** A member who has not left. */
+  findMember(orgId: string, wanted: string): Named {
+    const members = this.#tables.members
+      .filter(member => member.orgId === orgId && member.removedAt === null)
+      .map(({ id, email }) => ({ id, name: email }))
+    return this.#chosen('member', wanted, members, isCalled, showNamed)
+  }
+
+  findKey(id: string): string {
+    if (!this.#tables.keys.get(id)) throw noSuchKey(id)
+    return id
+  }
+
+  async organization(wanted: string): Promise<string> {
+    return this.findOrganization(wanted).id
+  }
+
+  async project(wanted: string): Promise<string> {
+    return this.findProject(wanted).id
+  }
+
+  async key(id: string): Promise<string> {
+    return this.findKey(id)
+  }
+
+  #projects(): ProjectPlace[] {
+    return this.#tables.projects.all().map(({ id, name, orgId }) => {
+      return { id, name, orgId, organization: this.#tables.nameOf(orgId) }
+    })
+  }
+
+  #chosen<T extends Named>(
+    what: string,
+    wanted: string,
+    all: readonly T[],
+    is: (one: T, wanted: string) => boolean,
+    show: (one: T) => string,
+  ): T {
+    const found = all.filter(one => is(one, wanted))
+    return chosen(what, wanted, found, () => all.slice(0, MAX_NAMED), show)
+  }
+}
+
+const isCalled = ({ id, name }: Named, wanted: string): boolean => wanted === id || wanted === name
+const isProject = (project: NamedProject, wanted: string): boolean =>
+  isCalled(project, wanted) || wanted === `${project.organization}/${project.name}`
