@@ -3,12 +3,10 @@ import type { Test } from 'tap'
 import { noDemands } from '../../src/core/compliance.ts'
 import { GatewayError } from '../../src/core/error.ts'
 import type { Hold, Principal } from '../../src/core/ports.ts'
-import { HOUR, identity, NOON, rowOf, type Subject } from '../stores/subject.ts'
+import { HOUR, identity, type MakeSubject, NOON, rowOf, type Subject } from '../stores/subject.ts'
 
 const BY = 'tester'
 const SECRET = 'sk-canary-0123456789abcdef'
-
-type Make = (t: Test) => Subject
 
 async function refusal(t: Test, promise: Promise<unknown>, status: number): Promise<string> {
   const error = await promise.then(
@@ -32,15 +30,15 @@ const key = (organization: string, provider = 'acme', label = 'main') => ({
   fingerprint: 'f1e2d3c',
 })
 
-export function policyStoreContract(t: Test, make: Make): void {
+export function policyStoreContract(t: Test, make: MakeSubject): void {
   t.test('the facts of an organization are the same object until something of it changes', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { policies } = subject
     const [a, b] = await two(subject)
-    const facts = () => [policies.facts(a.orgId), policies.facts(b.orgId)]
-    const [emptyA, emptyB] = facts()
+    const facts = async () => [await policies.facts(a.orgId), await policies.facts(b.orgId)]
+    const [emptyA, emptyB] = await facts()
     t.match(emptyA, { orgId: a.orgId, version: 0, rules: [], keys: [], manifests: [], compliance: undefined })
-    t.equal(facts()[0], emptyA)
+    t.equal((await facts())[0], emptyA)
     const changes: (() => Promise<unknown>)[] = [
       () => policies.rules.add({ organization: a.orgId, type: 'deny_models', value: { models: ['x'] } }, BY),
       () => policies.providerKeys.add(key(a.orgId), BY),
@@ -54,19 +52,19 @@ export function policyStoreContract(t: Test, make: Make): void {
       () => policies.manifests.remove(a.orgId, 'mine', BY),
     ]
     for (const change of changes) {
-      const [before] = facts()
+      const [before] = await facts()
       await change()
-      const [after, other] = facts()
+      const [after, other] = await facts()
       t.not(after, before, String(change))
-      t.equal(facts()[0], after)
+      t.equal((await facts())[0], after)
       t.equal(other, emptyB, 'the other organization has changed nothing')
     }
-    const [last] = facts()
+    const [last] = await facts()
     t.match(last, { rules: [], keys: [], manifests: [], compliance: undefined })
   })
 
   t.test('rules narrow an organization or one key of it, and those out of force are no facts', async t => {
-    const { policies, ...subject } = make(t)
+    const { policies, ...subject } = await make(t)
     const [a, b] = await two({ policies, ...subject })
     const org = await policies.rules.add(
       { organization: a.orgId, type: 'allow_models', value: { models: ['x', 'y'] } },
@@ -75,13 +73,13 @@ export function policyStoreContract(t: Test, make: Make): void {
     const own = await policies.rules.add({ key: a.keyId, type: 'deny_pricing', value: { pricing: 'paid' } }, BY)
     const theirs = await policies.rules.add({ key: b.keyId, type: 'deny_ip_cidrs', value: { ipCidrs: ['::/0'] } }, BY)
     t.match(org, {
-      organization: a.orgId,
+      organization: a.orgName,
       key: null,
       type: 'allow_models',
       value: { models: ['x', 'y'] },
       status: 'active',
     })
-    t.match(own, { organization: a.orgId, key: a.keyId })
+    t.match(own, { organization: a.orgName, key: a.keyId })
     const ids = async (scope: object) => (await policies.rules.list(scope)).map(({ id }) => id)
     t.strictSame(await ids({}), [org.id, own.id, theirs.id])
     t.strictSame(await ids({ organization: a.orgId }), [org.id, own.id])
@@ -101,12 +99,12 @@ export function policyStoreContract(t: Test, make: Make): void {
   })
 
   t.test('rules narrow all keys of a member, who is one of the organization', async t => {
-    const { policies, members, ...subject } = make(t)
+    const { policies, members, ...subject } = await make(t)
     const [a, b] = await two({ policies, members, ...subject })
     const { id } = await members.add({ organization: a.orgId, email: 'ada@x.example', role: 'developer' }, BY)
     const denied = { type: 'deny_models', value: { models: ['x'] } } as const
     const made = await policies.rules.add({ organization: a.orgId, member: 'ada@x.example', ...denied }, BY)
-    t.match(made, { organization: a.orgId, member: 'ada@x.example', key: null })
+    t.match(made, { organization: a.orgName, member: 'ada@x.example', key: null })
     t.match((await policies.facts(a.orgId)).rules, [{ id: made.id, memberId: id, keyId: undefined, models: ['x'] }])
     t.strictSame(await policies.rules.list({ organization: a.orgId, member: id }), [made])
     t.strictSame(await policies.rules.list({ key: a.keyId }), [])
@@ -120,7 +118,7 @@ export function policyStoreContract(t: Test, make: Make): void {
   })
 
   t.test('a provider key is for some models and may spend so much, as it is set and changed', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { policies } = subject
     const [a, b] = await two(subject)
     const limit = { amount: 5_000_000_000n }
@@ -159,7 +157,7 @@ export function policyStoreContract(t: Test, make: Make): void {
   })
 
   t.test('the successor of a key has its rules', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { policies, accounts } = subject
     const [a] = await two(subject)
     const rule = await policies.rules.add({ key: a.keyId, type: 'deny_models', value: { models: ['x'] } }, BY)
@@ -169,7 +167,7 @@ export function policyStoreContract(t: Test, make: Make): void {
   })
 
   t.test('one organization reaches nothing of another one', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { policies } = subject
     const [a, b] = await two(subject)
     const theirs = {
@@ -203,7 +201,7 @@ export function policyStoreContract(t: Test, make: Make): void {
   })
 
   t.test('what is not there is a 404 that says so', async t => {
-    const { policies } = make(t)
+    const { policies } = await make(t)
     const tries = [
       () => policies.rules.add({ organization: 'nobody', type: 'deny_models', value: { models: ['x'] } }, BY),
       () => policies.rules.add({ key: 'nobody', type: 'deny_models', value: { models: ['x'] } }, BY),
@@ -220,7 +218,7 @@ export function policyStoreContract(t: Test, make: Make): void {
   })
 
   t.test('a compliance policy is changed demand by demand', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { policies } = subject
     const [a] = await two(subject)
     t.equal(await policies.compliance.show(a.orgId), null)
@@ -241,11 +239,11 @@ export function policyStoreContract(t: Test, make: Make): void {
   })
 
   t.test('a provider key is listed by its fingerprint, and its secret is nowhere', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { policies } = subject
     const [a] = await two(subject)
     const record = await policies.providerKeys.add(key(a.orgId), BY)
-    t.match(record, { organization: a.orgId, provider: 'acme', label: 'main', fingerprint: 'f1e2d3c' })
+    t.match(record, { organization: a.orgName, provider: 'acme', label: 'main', fingerprint: 'f1e2d3c' })
     t.strictSame(await policies.providerKeys.list(a.orgId), [record])
     const shown = JSON.stringify([record, await policies.providerKeys.list(), await policies.facts(a.orgId)])
     t.notMatch(shown, SECRET)
@@ -253,7 +251,7 @@ export function policyStoreContract(t: Test, make: Make): void {
   })
 
   t.test('every change has its line in the audit log, without a secret', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { policies, audit } = subject
     const [a] = await two(subject)
     const made = await policies.providerKeys.add(key(a.orgId), BY)
@@ -265,7 +263,7 @@ export function policyStoreContract(t: Test, make: Make): void {
     await policies.compliance.clear(a.orgId, BY)
     await policies.manifests.put({ organization: a.orgId, provider: 'mine', manifest: '{"a":1}' }, BY)
     await policies.manifests.remove(a.orgId, 'mine', BY)
-    const entries = await audit.list({ organization: a.orgId, limit: 20 })
+    const entries = (await audit.list({ organization: a.orgId, limit: 20 })).filter(({ actor }) => actor === BY)
     t.strictSame(
       entries.map(({ action, actor }) => [action, actor]),
       [

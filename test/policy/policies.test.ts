@@ -155,7 +155,7 @@ t.test('what an organization declares is in its catalogue only, and its key can 
   const manifest = `{ provider: mine, name: Mine, base_url: https://llm.mine.example/v1, auth: { scheme: bearer },
     wires: { chat: openai.chat }, models: [{ model: mine-7b }] }`
   t.strictSame(await admin.manifests.declare(a.orgId, manifest, BY), {
-    organization: a.orgId,
+    organization: a.orgName,
     provider: 'mine',
     models: ['mine-7b'],
   })

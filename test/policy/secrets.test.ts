@@ -8,7 +8,7 @@ import ts from 'typescript'
 import { SqliteKeys } from '../../src/stores/sqlite/keys.ts'
 import { openDatabase } from '../../src/stores/sqlite/open.ts'
 import { statementsOf } from '../stores/statements.ts'
-import { sqliteSubject } from '../stores/subject.ts'
+import { seed, sqliteSubject } from '../stores/subject.ts'
 
 const root = fileURLToPath(new URL('../..', import.meta.url))
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
@@ -105,7 +105,7 @@ t.test('AT-04 what the store does for a wrong key is the same however much of it
 
 t.test('AT-19 a flood of wrong keys takes a bounded room, and pushes no right one out', async t => {
   const subject = sqliteSubject(t)
-  const { keyId } = await subject.organization('open', 0n)
+  const { keyId } = seed(subject.db, 'open', 0n)
   const db = openDatabase(subject.path)
   let now = 0
   const keys = new SqliteKeys(db, { clock: () => now })

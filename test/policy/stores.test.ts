@@ -1,4 +1,4 @@
-/** The SQLite store of policies: its contract, other processes, what is on disk, and master keys that change. */
+/** The SQLite store of policies: other processes, what is on disk, and master keys that change. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import t from 'tap'
@@ -9,10 +9,7 @@ import { openDatabase } from '../../src/stores/sqlite/open.ts'
 import { PolicyReader } from '../../src/stores/sqlite/policy.ts'
 import { thrown } from '../core/kit.ts'
 import { seed, sqliteSubject } from '../stores/subject.ts'
-import { policyStoreContract } from './contract.ts'
 import { heard, startChild, tell } from './parent.ts'
-
-t.test('sqlite policies', async t => policyStoreContract(t, sqliteSubject))
 
 const secretOf = (n: number) => `sk-canary-${String(n).padStart(6, '0')}-0123456789`
 

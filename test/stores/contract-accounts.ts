@@ -3,14 +3,13 @@ import { createHash } from 'node:crypto'
 import type { Test } from 'tap'
 import type { Page, Principal } from '../../src/core/ports.ts'
 import { refusal } from './contract.ts'
-import { HOUR, hold, NOON, rowOf, type Subject } from './subject.ts'
+import { HOUR, hold, type MakeSubject, NOON, rowOf } from './subject.ts'
 
-type Make = (t: Test) => Subject
 const ADA = 'ada'
 
-export function organizationContract(t: Test, make: Make): void {
+export function organizationContract(t: Test, make: MakeSubject): void {
   t.test('an organization is prepaid and has nothing, unless it is said otherwise', async t => {
-    const { organizations, ledger } = make(t)
+    const { organizations, ledger } = await make(t)
     const made = await organizations.create({ name: 'acme' }, ADA)
     const createdAt = new Date(NOON).toISOString()
     t.match(made, { name: 'acme', account: 'prepaid', retains: false, plan: null, createdAt })
@@ -33,7 +32,7 @@ export function organizationContract(t: Test, make: Make): void {
   })
 
   t.test('projects are named apart within their organization, and found by either name', async t => {
-    const { organizations, projects, accounts } = make(t)
+    const { organizations, projects, accounts } = await make(t)
     for (const name of ['a', 'b']) await organizations.create({ name }, ADA)
     const web = await projects.create({ organization: 'a', name: 'web' }, ADA)
     t.match(web, { organization: 'a', mode: 'credits', cacheTtlMs: null, passesParameters: false, status: 'active' })
@@ -50,7 +49,7 @@ export function organizationContract(t: Test, make: Make): void {
   })
 
   t.test('what a project is changed to holds for the next request of its keys', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { organizations, projects, accounts, plans } = subject
     await organizations.create({ name: 'a' }, ADA)
     const { id } = await projects.create({ organization: 'a', name: 'web', cacheTtlMs: 5000 }, ADA)
@@ -69,9 +68,9 @@ export function organizationContract(t: Test, make: Make): void {
   })
 }
 
-export function memberContract(t: Test, make: Make): void {
+export function memberContract(t: Test, make: MakeSubject): void {
   const start = async (t: Test) => {
-    const subject = make(t)
+    const subject = await make(t)
     await subject.organizations.create({ name: 'a' }, ADA)
     for (const name of ['web', 'app']) await subject.projects.create({ organization: 'a', name }, ADA)
     await subject.members.add({ organization: 'a', email: 'boss@a.example', role: 'owner' }, ADA)
@@ -156,9 +155,9 @@ export function memberContract(t: Test, make: Make): void {
   })
 }
 
-export function creditContract(t: Test, make: Make): void {
+export function creditContract(t: Test, make: MakeSubject): void {
   t.test('payments and refunds are entries of the ledger, which a balance is the sum of', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { credits, organizations, clock } = subject
     const { id } = await organizations.create({ name: 'a' }, ADA)
     const paid = await credits.add({ organization: 'a', amount: 1000n, reference: 'bill-1', note: 'thanks' }, ADA)
@@ -180,7 +179,7 @@ export function creditContract(t: Test, make: Make): void {
   })
 
   t.test('what is held cannot be refunded, but by an open account', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { credits } = subject
     for (const [account, refused] of [
       ['prepaid', true],
@@ -197,7 +196,7 @@ export function creditContract(t: Test, make: Make): void {
   })
 
   t.test('a payment or refund that a balance cannot hold is refused with the largest that it can', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { credits, organizations } = subject
     await organizations.create({ name: 'a' }, ADA)
     for (const amount of [2n ** 63n, 2n ** 62n + 1n]) {
@@ -219,7 +218,7 @@ export function creditContract(t: Test, make: Make): void {
   })
 
   t.test('a change sees what was charged in the same moment', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { credits, accounts, ledger } = subject
     const principal = await subject.organization('prepaid', 100n)
     const held = await hold(subject, principal, 'a', 10n)
@@ -234,7 +233,7 @@ export function creditContract(t: Test, make: Make): void {
   })
 
   t.test('CC-09 a payment that is reported five times at once is booked once', async t => {
-    const { credits, organizations } = make(t)
+    const { credits, organizations } = await make(t)
     for (const name of ['a', 'b']) await organizations.create({ name }, ADA)
     const report = { organization: 'a', amount: 50n, reference: 'event-7' }
     const entries = await Promise.all(Array.from({ length: 5 }, () => credits.add(report, ADA)))
@@ -246,7 +245,7 @@ export function creditContract(t: Test, make: Make): void {
   })
 
   t.test('the most specific discount comes first, and zero takes one away', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { credits, accounts } = subject
     const principal = await subject.organization('prepaid', 0n)
     const { key } = await accounts.createKey({ project: principal.projectId, name: 'x' })
@@ -272,9 +271,9 @@ export function creditContract(t: Test, make: Make): void {
   })
 }
 
-export function auditContract(t: Test, make: Make): void {
+export function auditContract(t: Test, make: MakeSubject): void {
   t.test('every change has a line of who, what, before and after, and refused ones have none', async t => {
-    const { organizations, projects, members, accounts, credits, plans, audit } = make(t)
+    const { organizations, projects, members, accounts, credits, plans, audit } = await make(t)
     const a = await organizations.create({ name: 'a' }, 'ada')
     const web = await projects.create({ organization: 'a', name: 'web' }, 'ada')
     await projects.update('web', { archived: true }, 'bob')
@@ -318,7 +317,7 @@ export function auditContract(t: Test, make: Make): void {
   })
 
   t.test('an operator needs no key for a request, and leaves none behind', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { organizations, projects, accounts, operatorSessions: sessions } = subject
     await organizations.create({ name: 'a' }, ADA)
     const { id: projectId } = await projects.create({ organization: 'a', name: 'web' }, ADA)
@@ -354,7 +353,7 @@ export function auditContract(t: Test, make: Make): void {
   })
 
   t.test('lists come in parts, each behind the last record of the one before', async t => {
-    const { organizations, projects, members, accounts, credits, policies } = make(t)
+    const { organizations, projects, members, accounts, credits, policies } = await make(t)
     const orgs = []
     for (const name of ['a', 'b', 'c']) orgs.push(await organizations.create({ name }, ADA))
     const [a] = orgs as [(typeof orgs)[0]]
@@ -404,7 +403,7 @@ export function auditContract(t: Test, make: Make): void {
   })
 
   t.test('names are answered with ids', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { names, organizations, accounts } = subject
     const { id } = await organizations.create({ name: 'a' }, ADA)
     const { projectId, keyId } = await subject.organization('open', 0n)
@@ -418,7 +417,7 @@ export function auditContract(t: Test, make: Make): void {
   })
 
   t.test('request rows that are old are dropped, and the books still agree', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { retention, usage, ledger, clock } = subject
     const principal = await subject.organization('prepaid', 1_000_000n)
     const ids = Array.from({ length: 1200 }, (_, i) => `22222222${String(i).padStart(4, '0')}`)

@@ -3,9 +3,8 @@ import { createHash } from 'node:crypto'
 import type { Test } from 'tap'
 import type { Allowance, Hold, HoldRequest, LimitInput, Principal } from '../../src/core/ports.ts'
 import { stampOf } from '../../src/lib/id.ts'
-import { HOUR, identity, NOON, rowOf, type Subject } from './subject.ts'
+import { HOUR, identity, type MakeSubject, NOON, rowOf, type Subject } from './subject.ts'
 
-type Make = (t: Test) => Subject
 const DAY = 24 * HOUR
 const sha256 = (key: string): string => createHash('sha256').update(key).digest('hex')
 
@@ -45,9 +44,9 @@ async function spend(subject: Subject, principal: Principal, cost: bigint, more?
   await settle(subject, principal, await granted(subject, principal, cost, more), cost)
 }
 
-export function limitContract(t: Test, make: Make): void {
+export function limitContract(t: Test, make: MakeSubject): void {
   t.test('a limit of all time is what holds and charges may come to together', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { id, principal } = await keyed(subject, { limit: { amount: 100n } })
     const key = await principal()
     t.match(key.budgets, [{ of: 'key', period: 'total', limit: 100n, zone: 'UTC' }])
@@ -66,7 +65,7 @@ export function limitContract(t: Test, make: Make): void {
   })
 
   t.test('a recurring limit begins anew with each period of its zone', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const limit = { amount: 100n, period: 'day', zone: 'America/New_York' } as const
     const { principal } = await keyed(subject, { limit })
     const key = await principal()
@@ -87,7 +86,7 @@ export function limitContract(t: Test, make: Make): void {
   })
 
   t.test('a budget of a member is that of all keys that it made', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { id, orgId, project, principal } = await keyed(subject, { createdBy: 'ada@example.com' })
     const other = await subject.accounts.createKey({ project, name: 'other', createdBy: 'ada@example.com' })
     const foreign = await subject.accounts.createKey({ project, name: 'foreign' })
@@ -111,7 +110,7 @@ export function limitContract(t: Test, make: Make): void {
   })
 
   t.test('CC-04 who is refused by one limit holds nothing of the others, nor of the credits', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { id, orgId, principal } = await keyed(subject, { credits: 100n, limit: { amount: 80n } })
     await subject.accounts.updateKey(id, { limit: { set: { amount: 50n, period: 'hour' } } })
     const key = await principal()
@@ -129,7 +128,7 @@ export function limitContract(t: Test, make: Make): void {
   })
 
   t.test('a hold takes what is left where that will do, of all that it counts against', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { orgId, principal } = await keyed(subject, { credits: 100n, limit: { amount: 80n } })
     const key = await principal()
     const refused = await ask(subject, key, 200n, { least: 81n })
@@ -149,7 +148,7 @@ export function limitContract(t: Test, make: Make): void {
   })
 
   t.test('a hold grows by what there is room for, whoever pays for it', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { id, orgId, principal } = await keyed(subject, { credits: 100n, limit: { amount: 80n } })
     const key = await principal()
     const first = await granted(subject, key, 10n)
@@ -186,14 +185,14 @@ export function limitContract(t: Test, make: Make): void {
   })
 
   t.test('credits that do not suffice leave the limits as they were', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { principal } = await keyed(subject, { credits: 10n, limit: { amount: 1000n } })
     t.match(await ask(subject, await principal(), 20n), { exhausted: 'credits' })
     t.match((await subject.keys.status(await principal())).budgets, [{ held: 0n, spent: 0n }])
   })
 
   t.test('a limit that is set later knows what was spent, and what runs', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { id, principal } = await keyed(subject)
     const before = await principal()
     await spend(subject, before, 40n)
@@ -213,7 +212,7 @@ export function limitContract(t: Test, make: Make): void {
   })
 
   t.test('a limit whose period begins within an hour of UTC knows nothing of the time before', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { id, principal } = await keyed(subject)
     const at = async (hours: number, cost: bigint) => {
       subject.clock.now = NOON + hours * HOUR
@@ -240,7 +239,7 @@ export function limitContract(t: Test, make: Make): void {
   })
 
   t.test('the successor of a key has its limits, and what was spent of them', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { id, principal } = await keyed(subject, { limit: { amount: 100n } })
     await spend(subject, await principal(), 90n)
     const { key, limits } = await subject.accounts.rollKey(id)
@@ -250,7 +249,7 @@ export function limitContract(t: Test, make: Make): void {
   })
 
   t.test('a limit that the successor of a key gets knows what the key has spent, and what of it runs', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { id, principal } = await keyed(subject)
     const key = await principal()
     await spend(subject, key, 90n)
@@ -267,7 +266,7 @@ export function limitContract(t: Test, make: Make): void {
   })
 
   t.test('an orphan gives back what it held of limits and plans', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { orgId, principal } = await keyed(subject, { limit: { amount: 100n } })
     await granted(subject, await principal(), 60n)
     await subject.plans.set(orgId, { plan: 'lite' }, 'test')
@@ -280,7 +279,7 @@ export function limitContract(t: Test, make: Make): void {
   })
 
   t.test('CS-03 an orphan is charged for what was noted of it, by whoever pays, and once', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { principal } = await keyed(subject, { limit: { amount: 1000n } })
     const key = await principal()
     const usage = { prompt: 3, completion: 40 }
@@ -306,7 +305,7 @@ export function limitContract(t: Test, make: Make): void {
   })
 
   t.test('a session has the limits of its key and its own, and is forgotten when it is over', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const made = await keyed(subject, { limit: { amount: 100n }, createdBy: 'dev@x.example' })
     const key = await made.principal()
     const begin = (more: object = {}) =>
@@ -352,7 +351,7 @@ export function limitContract(t: Test, make: Make): void {
   })
 
   t.test('of one key so many sessions are live, and those that end first make room for others', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const made = await keyed(subject)
     const principal = await made.principal()
     const begin = (expiresAt: number) =>
@@ -369,24 +368,24 @@ export function limitContract(t: Test, make: Make): void {
   })
 
   t.test('a limit that is reached by a session is reached by its key', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const made = await keyed(subject, { limit: { amount: 10n } })
     const principal = await made.principal()
     const input = { principal, customer: 'Ada', models: undefined, limit: undefined }
     const { key } = await subject.sessions.begin({ ...input, expiresAt: subject.clock.now + HOUR })
-    await spend(subject, subject.keys.find(sha256(key)) as Principal, 10n)
+    await spend(subject, (await subject.keys.find(sha256(key))) as Principal, 10n)
     t.match(await ask(subject, principal, 0n), { exhausted: 'key' })
-    const expiry = (secret: string) => (subject.keys.find(sha256(secret)) as Principal).expiresAt
+    const expiry = async (secret: string) => (await subject.keys.find(sha256(secret)))?.expiresAt
     await subject.accounts.updateKey(made.id, { expiresAt: subject.clock.now + 1 })
-    t.equal(expiry(key), subject.clock.now + 1, 'it ends no later than its key')
+    t.equal(await expiry(key), subject.clock.now + 1, 'it ends no later than its key')
     await subject.accounts.updateKey(made.id, { expiresAt: subject.clock.now + 2 * HOUR })
-    t.equal(expiry(key), subject.clock.now + HOUR)
+    t.equal(await expiry(key), subject.clock.now + HOUR)
     await subject.accounts.revokeKey(made.id)
     t.equal(await subject.keys.find(sha256(key)), undefined, 'a session ends with its key')
   })
 
   t.test('who brings a key of its own pays no credits, and still has its limits', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { orgId, principal } = await keyed(subject, { credits: 0n, limit: { amount: 100n } })
     const key = await principal()
     const hold = await granted(subject, key, 80n, { byok: true })
@@ -400,7 +399,7 @@ export function limitContract(t: Test, make: Make): void {
   })
 }
 
-export function planContract(t: Test, make: Make): void {
+export function planContract(t: Test, make: MakeSubject): void {
   const lite: Allowance = { monthly: 100n, premium: undefined }
   const premium: Allowance = { monthly: 100n, premium: 30n }
   const planned = async (subject: Subject, credits = 0n) => {
@@ -410,7 +409,7 @@ export function planContract(t: Test, make: Make): void {
   }
 
   t.test('a plan pays up to its credits of the month, and credits stay as they are', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { orgId, key } = await planned(subject, 1000n)
     t.match(key.plan, { plan: 'lite', since: NOON, overflow: false })
     await spend(subject, key, 60n, { allowance: lite })
@@ -436,7 +435,7 @@ export function planContract(t: Test, make: Make): void {
   })
 
   t.test('premium models have a week of their own, which begins with the first charge for one', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { orgId, key } = await planned(subject)
     await spend(subject, key, 10n, { allowance: lite })
     subject.clock.now += DAY
@@ -463,7 +462,7 @@ export function planContract(t: Test, make: Make): void {
   })
 
   t.test('with overflow, credits pay for what the plan does not', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const made = await planned(subject, 50n)
     await subject.plans.set(made.orgId, { overflow: true }, 'test')
     const key = await made.principal()
@@ -478,7 +477,7 @@ export function planContract(t: Test, make: Make): void {
   })
 
   t.test('another plan keeps what was used, and one that begins again does not', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { orgId, key, principal } = await planned(subject)
     await spend(subject, key, 60n, { allowance: lite })
     const running = await granted(subject, key, 20n, { allowance: premium })
@@ -493,7 +492,7 @@ export function planContract(t: Test, make: Make): void {
   })
 
   t.test('storage is paid by credits, whoever pays for the rest', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { orgId, key } = await planned(subject, 100n)
     await settle(subject, key, await granted(subject, key, 40n, { allowance: lite }), 30n, 2n)
     t.same(await subject.ledger.balance(orgId), { balance: 98n, held: 0n, used: 2n })

@@ -3,11 +3,9 @@ import { createHash } from 'node:crypto'
 import type { Test } from 'tap'
 import { GatewayError } from '../../src/core/error.ts'
 import type { Hold, Principal } from '../../src/core/ports.ts'
-import { HOUR, identity, NOON, rowOf, type Subject } from './subject.ts'
+import { HOUR, identity, type MakeSubject, NOON, rowOf, type Subject } from './subject.ts'
 
 export { countersContract, replyCacheContract } from './contract-memory.ts'
-
-type Make = (t: Test) => Subject
 
 const sha256 = (key: string): string => createHash('sha256').update(key).digest('hex')
 
@@ -22,9 +20,9 @@ export async function refusal(t: Test, promise: Promise<unknown>, status: number
   return error.message
 }
 
-export function accountStoreContract(t: Test, make: Make): void {
+export function accountStoreContract(t: Test, make: MakeSubject): void {
   t.test('an empty store gets a default organization on an open account, once', async t => {
-    const { accounts, keys } = make(t)
+    const { accounts, keys } = await make(t)
     const { key, ...record } = (await accounts.bootstrap())!
     t.equal(await accounts.bootstrap(), undefined)
     t.match(record, { name: 'default', project: 'default', organization: 'default', status: 'active', expiresAt: null })
@@ -33,14 +31,14 @@ export function accountStoreContract(t: Test, make: Make): void {
   })
 
   t.test('an organization that is there has its first key, wherever the start was cut short', async t => {
-    const { accounts, organizations } = make(t)
+    const { accounts, organizations } = await make(t)
     const [made] = await Promise.all([accounts.bootstrap(), accounts.bootstrap()])
     t.equal((await organizations.list()).length, 1)
     t.match(await accounts.listKeys(), [{ id: made?.id }])
   })
 
   t.test('a key is shown when it is made and never again', async t => {
-    const { accounts } = make(t)
+    const { accounts } = await make(t)
     await accounts.bootstrap()
     const { key, ...record } = await accounts.createKey({ project: 'default', name: 'app' })
     t.match(key, /^mgw_[A-Za-z0-9_-]{43}$/)
@@ -50,7 +48,7 @@ export function accountStoreContract(t: Test, make: Make): void {
   })
 
   t.test('a project goes by its id or its name, and a wrong one is answered with what exists', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const [one, two] = [await subject.organization('prepaid', 0n), await subject.organization('prepaid', 0n)]
     const { accounts } = subject
     const made = await accounts.createKey({ project: one.projectId, name: 'x' })
@@ -60,13 +58,13 @@ export function accountStoreContract(t: Test, make: Make): void {
     )
     t.ok((await accounts.listKeys(one.projectId)).some(({ id }) => id === made.id))
     const message = await refusal(t, accounts.createKey({ project: 'nope', name: 'x' }), 404)
-    t.match(message, `There is no project "nope". There are: ${one.projectId}`)
+    t.match(message, `There is no project "nope". There are: project-1 (id ${one.projectId}`)
     t.match(message, two.projectId)
     await refusal(t, accounts.listKeys('nope'), 404)
   })
 
   t.test('a revoked key is unknown at once, and revoking it again changes nothing', async t => {
-    const { accounts, keys, clock } = make(t)
+    const { accounts, keys, clock } = await make(t)
     await accounts.bootstrap()
     const { id, key } = await accounts.createKey({ project: 'default', name: 'x' })
     t.equal((await keys.find(sha256(key)))?.keyId, id)
@@ -79,7 +77,7 @@ export function accountStoreContract(t: Test, make: Make): void {
   })
 
   t.test('rolling ends a key and makes its successor, but does not revive a revoked one', async t => {
-    const { accounts, keys } = make(t)
+    const { accounts, keys } = await make(t)
     await accounts.bootstrap()
     const expiresAt = NOON + HOUR
     const old = await accounts.createKey({ project: 'default', name: 'x', expiresAt })
@@ -93,7 +91,7 @@ export function accountStoreContract(t: Test, make: Make): void {
   })
 
   t.test('an expired key is listed as such and still found: the caller is told why it is refused', async t => {
-    const { accounts, keys, clock } = make(t)
+    const { accounts, keys, clock } = await make(t)
     await accounts.bootstrap()
     const { key } = await accounts.createKey({ project: 'default', name: 'x', expiresAt: NOON + 1000 })
     clock.now = NOON + 1000
@@ -102,9 +100,9 @@ export function accountStoreContract(t: Test, make: Make): void {
   })
 }
 
-export function keyStoreContract(t: Test, make: Make): void {
+export function keyStoreContract(t: Test, make: MakeSubject): void {
   t.test('an unknown key is undefined until it exists', async t => {
-    const { accounts, keys } = make(t)
+    const { accounts, keys } = await make(t)
     await accounts.bootstrap()
     t.equal(await keys.find(sha256('mgw_nobody')), undefined)
     t.equal(await keys.find(sha256('mgw_nobody')), undefined)
@@ -113,7 +111,7 @@ export function keyStoreContract(t: Test, make: Make): void {
   })
 
   t.test('what a key has spent is the sum of its charges', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const principal = await subject.organization('open', 0n)
     t.equal((await subject.keys.status(principal)).spent, 0n)
     for (const id of ['a', 'b'])
@@ -132,9 +130,9 @@ async function granted(subject: Subject, principal: Principal, id: string, amoun
   return hold
 }
 
-export function ledgerContract(t: Test, make: Make): void {
+export function ledgerContract(t: Test, make: MakeSubject): void {
   t.test('a hold is granted up to what is there', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     for (const [account, credits, amount, expected] of [
       ['prepaid', 100n, 100n, true],
       ['prepaid', 100n, 101n, false],
@@ -152,7 +150,7 @@ export function ledgerContract(t: Test, make: Make): void {
   })
 
   t.test('a settlement charges what it cost and gives the rest of the hold back', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const principal = await subject.organization('prepaid', 1000n)
     const hold = await granted(subject, principal, 'a', 700n)
     t.same(await subject.ledger.balance(principal.orgId), { balance: 1000n, held: 700n, used: 0n })
@@ -162,7 +160,7 @@ export function ledgerContract(t: Test, make: Make): void {
   })
 
   t.test('CS-05 a second end of a hold does nothing, whatever it says', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { ledger } = subject
     const principal = await subject.organization('prepaid', 1000n)
     const settled = await granted(subject, principal, 'a', 400n)
@@ -183,7 +181,7 @@ export function ledgerContract(t: Test, make: Make): void {
   })
 
   t.test('CS-05 one request is charged once, even over two holds', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const principal = await subject.organization('prepaid', 1000n)
     await subject.ledger.settle(await granted(subject, principal, 'a', 100n), rowOf(principal, 'a', { cost: 100n }))
     const { ledger, clock } = subject
@@ -196,7 +194,7 @@ export function ledgerContract(t: Test, make: Make): void {
   })
 
   t.test('a request whose row is there already is not charged behind it', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const principal = await subject.organization('prepaid', 1000n)
     const late = await granted(subject, principal, 'a', 100n)
     await subject.ledger.record(rowOf(principal, 'a', { outcome: 'error', cost: null }))
@@ -206,14 +204,14 @@ export function ledgerContract(t: Test, make: Make): void {
   })
 
   t.test('a cost above the hold is charged in full', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const principal = await subject.organization('prepaid', 100n)
     await subject.ledger.settle(await granted(subject, principal, 'a', 100n), rowOf(principal, 'a', { cost: 150n }))
     t.same(await subject.ledger.balance(principal.orgId), { balance: -50n, held: 0n, used: 150n })
   })
 
   t.test('a request that is free or of unknown price leaves a row and no charge', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const principal = await subject.organization('prepaid', 100n)
     for (const [id, cost] of [
       ['a', 0n],
@@ -229,7 +227,7 @@ export function ledgerContract(t: Test, make: Make): void {
   })
 
   t.test('a recorded row is kept once and costs nothing', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const principal = await subject.organization('prepaid', 100n)
     const row = rowOf(principal, 'a', { outcome: 'error', status: 502, errorCode: 'fetch_failed', cost: null })
     await subject.ledger.record(row)
@@ -242,7 +240,7 @@ export function ledgerContract(t: Test, make: Make): void {
   })
 
   t.test('a request that fails does not fail those that are written with it', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const principal = await subject.organization('prepaid', 300n)
     const results = await Promise.allSettled([
       ask(subject, principal, 'a', 100n),
@@ -261,7 +259,7 @@ export function ledgerContract(t: Test, make: Make): void {
   })
 
   t.test('holds that nobody ends become orphans a minute after they expired, once', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { ledger, usage, clock } = subject
     const principal = await subject.organization('prepaid', 1000n)
     const lost = await granted(subject, principal, 'a', 400n)
@@ -281,7 +279,7 @@ export function ledgerContract(t: Test, make: Make): void {
   })
 
   t.test('CS-05 a request that was taken for an orphan is charged what is missing when it ends, once', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { ledger, usage, clock } = subject
     for (const [noted, cost, charged, funds] of [
       [undefined, 400n, 403n, 'credits'],
@@ -314,7 +312,7 @@ export function ledgerContract(t: Test, make: Make): void {
   })
 
   t.test('a request whose failed attempt was taken for an orphan is charged for the one that follows', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { ledger, clock } = subject
     const principal = await subject.organization('prepaid', 1000n)
     await granted(subject, principal, 'a', 400n)
@@ -329,12 +327,12 @@ export function ledgerContract(t: Test, make: Make): void {
   })
 
   t.test('an organization that is not there has nothing', async t => {
-    const { ledger } = make(t)
+    const { ledger } = await make(t)
     t.same(await ledger.balance('nobody'), { balance: 0n, held: 0n, used: 0n })
   })
 }
 
-export function usageStoreContract(t: Test, make: Make): void {
+export function usageStoreContract(t: Test, make: MakeSubject): void {
   const fill = async (subject: Subject) => {
     const [a, b] = [await subject.organization('open', 0n), await subject.organization('open', 0n)]
     const rows = [
@@ -354,7 +352,7 @@ export function usageStoreContract(t: Test, make: Make): void {
   }
 
   t.test('totals count what is in scope', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { a, b } = await fill(subject)
     const all = { from: NOON, to: NOON + 3 * HOUR }
     t.same(await subject.usage.totals({ ...all, orgId: a.orgId }), {
@@ -384,7 +382,7 @@ export function usageStoreContract(t: Test, make: Make): void {
   })
 
   t.test('a breakdown names each group, the costliest first, and what was not recorded as unknown', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { a, b } = await fill(subject)
     const query = { from: NOON, to: NOON + 3 * HOUR }
     const groups = async (by: 'provider' | 'model' | 'app' | 'api_key') =>
@@ -408,7 +406,7 @@ export function usageStoreContract(t: Test, make: Make): void {
   })
 
   t.test('what one organization makes of its own prices keeps nobody from sums', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const [a, b] = [await subject.organization('open', 0n), await subject.organization('open', 0n)]
     const most = 9_000_000_000_123_456_789n
     for (const [n, principal] of [a, b].entries()) {
@@ -421,7 +419,7 @@ export function usageStoreContract(t: Test, make: Make): void {
   })
 
   t.test('books that agree have no differences', async t => {
-    const subject = make(t)
+    const subject = await make(t)
     const { a } = await fill(subject)
     await granted(subject, a, 'open', 20n)
     t.same(await subject.usage.check(), [])

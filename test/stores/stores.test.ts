@@ -1,9 +1,10 @@
 /** Every implementation of a store against the contract of its port, and the bounds of the counters by property. */
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { MemoryCache } from '../../src/stores/memory/cache.ts'
 import { MemoryCounters } from '../../src/stores/memory/counters.ts'
+import { policyStoreContract } from '../policy/contract.ts'
 import {
   accountStoreContract,
   countersContract,
@@ -15,18 +16,30 @@ import {
 import { auditContract, creditContract, memberContract, organizationContract } from './contract-accounts.ts'
 import { limitContract, planContract } from './contract-limits.ts'
 import { placesContract } from './contract-memory.ts'
-import { sqliteSubject } from './subject.ts'
+import { storesContract } from './contract-stores.ts'
+import { type MakeSubject, memorySubject, sqliteSubject } from './subject.ts'
 
-t.test('sqlite accounts', async t => accountStoreContract(t, sqliteSubject))
-t.test('sqlite keys', async t => keyStoreContract(t, sqliteSubject))
-t.test('sqlite ledger', async t => ledgerContract(t, sqliteSubject))
-t.test('sqlite limits', async t => limitContract(t, sqliteSubject))
-t.test('sqlite plans', async t => planContract(t, sqliteSubject))
-t.test('sqlite organizations', async t => organizationContract(t, sqliteSubject))
-t.test('sqlite members', async t => memberContract(t, sqliteSubject))
-t.test('sqlite credits', async t => creditContract(t, sqliteSubject))
-t.test('sqlite audit', async t => auditContract(t, sqliteSubject))
-t.test('sqlite usage', async t => usageStoreContract(t, sqliteSubject))
+const contracts: readonly (readonly [what: string, contract: (t: Test, make: MakeSubject) => void])[] = [
+  ['accounts', accountStoreContract],
+  ['keys', keyStoreContract],
+  ['ledger', ledgerContract],
+  ['limits', limitContract],
+  ['plans', planContract],
+  ['organizations', organizationContract],
+  ['members', memberContract],
+  ['credits', creditContract],
+  ['audit', auditContract],
+  ['usage', usageStoreContract],
+  ['policies', policyStoreContract],
+  ['stores', storesContract],
+]
+const subjects: readonly (readonly [name: string, make: MakeSubject])[] = [
+  ['sqlite', sqliteSubject],
+  ['memory', memorySubject],
+]
+for (const [name, make] of subjects) {
+  for (const [what, contract] of contracts) t.test(`${name} ${what}`, async t => contract(t, make))
+}
 t.test('memory counters', async t => countersContract(t, clock => new MemoryCounters(() => clock.now)))
 t.test('memory places', async t => placesContract(t, clock => new MemoryCounters(() => clock.now)))
 t.test('memory cache', async t =>

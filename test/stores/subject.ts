@@ -1,8 +1,10 @@
-/** What the store tests work on: stores on a fresh file, a clock, and a second connection that sees behind the ports. */
+/** What the store tests work on: fresh stores and a clock; of SQLite also a connection that sees behind the ports. */
+import { createHash } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { HoldRequest, Principal, RequestRow, Stores } from '../../src/core/ports.ts'
+import { openMemory } from '../../src/stores/memory/stores/index.ts'
 import { Database, type Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { openSqlite } from '../../src/stores/sqlite/index.ts'
 import { principalOf } from '../core/principal.ts'
@@ -18,9 +20,11 @@ export const NOON = Date.UTC(2026, 0, 2, 12)
 export interface Subject extends Stores {
   /** What the stores take for the wall clock. */
   clock: { now: number }
-  /** A new organization with one project and one key, whose balance is `credits`. */
+  /** A new organization with one project and one key, whose balance is `credits`: the principal of that key. */
   organization(account: Principal['account'], credits: bigint): Promise<Principal>
 }
+/** Makes stores of one kind for a test, which are closed when it ends. */
+export type MakeSubject = (t: Scope) => Subject | Promise<Subject>
 export interface SqliteSubject extends Subject {
   readonly path: string
   /** A connection of its own, as another process would have. */
@@ -42,12 +46,37 @@ export function sqliteSubject(t: Scope): SqliteSubject {
     db.close()
     await stores.close()
   })
-  return { ...stores, path, db, clock, organization: async (account, credits) => seed(db, account, credits) }
+  return { ...stores, path, db, clock, organization: organizationsIn(stores) }
+}
+
+export function memorySubject(t: Scope): Subject {
+  const clock = { now: NOON }
+  const stores = openMemory({ now: () => clock.now })
+  t.teardown(() => stores.close())
+  return { ...stores, clock, organization: organizationsIn(stores) }
+}
+
+/** Who makes what tests begin with, as the audit log names them. */
+const SEED = 'seed'
+
+/** Makes organizations through the ports. Their names, and those of their projects, count up. */
+function organizationsIn({ organizations, projects, accounts, credits, keys }: Stores): Subject['organization'] {
+  let made = 0
+  return async (account, balance) => {
+    const n = ++made
+    const { id: organization } = await organizations.create({ name: `org-${n}`, account: 'open' }, SEED)
+    const { id: project } = await projects.create({ organization, name: `project-${n}` }, SEED)
+    const { key } = await accounts.createKey({ project, name: 'a key' }, SEED)
+    if (balance > 0n) await credits.add({ organization, amount: balance }, SEED)
+    if (balance < 0n) await credits.refund({ organization, amount: -balance }, SEED)
+    if (account === 'prepaid') await organizations.update(organization, { account }, SEED)
+    return (await keys.find(createHash('sha256').update(key).digest('hex')))!
+  }
 }
 
 let seeded = 0
 
-/** Writes an organization, its project, its key and its credits past the ports. */
+/** Writes an organization, its project, its key and its credits past the ports, for tests of a database alone. */
 export function seed(db: Sqlite, account: Principal['account'], credits: bigint): Principal {
   const n = ++seeded
   const principal = principalOf({
