@@ -79,6 +79,11 @@ t.test('files import only what their folder may import', async t => {
   )
 })
 
+t.test('routing reads queries and facts of attempts, and no exchange', async t => {
+  const named = sourceFiles.filter(file => folderOf(file) === 'routing' && /\bExchange\b/.test(textOf(file)))
+  t.strictSame(named, [])
+})
+
 t.test('plugins import of src what plugins of operators may', async t => {
   const isInside = (path: string) => path.startsWith('plugins/') || path === 'src/plugin.ts'
   t.strictSame(

@@ -116,8 +116,6 @@ export class Exchange {
   showsReasoning = true
   /** The model as the request names it, without a provider; empty until it is known. */
   requestedModel = ''
-  /** Its canonical id. */
-  requestedId = ''
   requestedProvider: string | null = null
   target: Target | undefined = undefined
   outbound: WireRequest | undefined = undefined

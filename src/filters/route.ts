@@ -10,10 +10,12 @@ import type { Step } from '../routing/candidate.ts'
 import { Health } from '../routing/health.ts'
 import { errorType, exhausted, isBeyondWire, isFull } from '../routing/outcome.ts'
 import { outlierDetectorOf } from '../routing/outlier-detector.ts'
+import { plan } from '../routing/plan.ts'
+import { tenantOf, viewerOf } from '../routing/query.ts'
 import { type Settings, settings } from '../routing/settings.ts'
 import { TargetQueue } from '../routing/target-queue.ts'
 import { TargetSelector } from '../routing/target-selector.ts'
-import { tenantOf, viewerOf } from '../routing/tenant.ts'
+import { ExchangeQuery } from './routing-query.ts'
 
 export const route: FilterFactory<Settings> = {
   name: 'route',
@@ -29,10 +31,14 @@ export const route: FilterFactory<Settings> = {
     return {
       async handle(ex, next) {
         await ex.input()
-        const choice = selector.choose(ex)
-        const queue = new TargetQueue(choice, outliers, viewerOf(ex))
+        const query = new ExchangeQuery(ex)
+        const found = plan(query, options)
+        ex.requestedModel = found.requestedModel
+        ex.requestedProvider = found.requestedProvider
+        const choice = selector.choose(query, found)
+        const queue = new TargetQueue(choice, outliers, viewerOf(query))
         let step = queue.next()!
-        const budget = budgets.of(step.target, tenantOf(ex))
+        const budget = budgets.of(step.target, tenantOf(query))
         budget.earn()
         const failures: GatewayError[] = []
         for (let renewed = false; ; ) {
@@ -40,15 +46,15 @@ export const route: FilterFactory<Settings> = {
           ex.target = step.target
           const { candidate } = step
           ex.usualSpeed = () => selector.speedOf(candidate)
-          const due = health.began(step, ex)
+          const due = health.began(step, query)
           try {
             const reply = await next()
-            health.answered(step, ex)
+            health.answered(step, query)
             selector.keep(choice, step.candidate)
             ex.attempts.push(new Answered(ex, step, reply.status))
             return reply
           } catch (thrown) {
-            health.gaveUp(step, due, ex)
+            health.gaveUp(step, due, query)
             const error = asError(thrown)
             // Without it nothing was sent: a limit, a missing price or a wire kept the request here.
             if (error.upstreamStatus !== undefined) {
@@ -57,16 +63,16 @@ export const route: FilterFactory<Settings> = {
             }
             failures.push(error)
             if (!error.failover || ex.signal.aborted) {
-              health.left(step, ex)
+              health.left(step, query)
               throw error
             }
             // A socket that had gone stale tells nothing of the provider: once, a fresh one is tried.
             if (error.stale && !renewed && ex.attempts.length < options.attempts) {
               renewed = true
-              health.left(step, ex)
+              health.left(step, query)
               continue
             }
-            const whose = health.failed(step, ex, error, performance.now() - began)
+            const whose = health.failed(step, query, error, performance.now() - began)
             if (isBeyondWire(error)) queue.excluded(step)
             else if (isFull(error)) queue.full(step)
             // 402 is about a credential, too: the organization's own key has reached a limit.

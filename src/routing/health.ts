@@ -1,13 +1,25 @@
 /** What attempts teach of providers and credentials, each apart from the other. */
 import { firstEventMs } from '../core/catalog.ts'
 import type { GatewayError } from '../core/error.ts'
-import type { Exchange } from '../core/exchange.ts'
+import type { Marks, Outcome } from '../core/exchange.ts'
 import type { CircuitPolicy, History, Sample, Services } from '../core/ports.ts'
+import type { Usage } from '../core/usage.ts'
 import type { Step } from './candidate.ts'
 import { classifyFailure, type FailureClass } from './failure-class.ts'
 import { type OutlierDetector, outlierDetectorOf } from './outlier-detector.ts'
+import { type RoutingQuery, tenantOf } from './query.ts'
 import { circuitPolicyOf, historyOf, type Settings } from './settings.ts'
-import { tenantOf } from './tenant.ts'
+
+/** Whose attempt it is, and whether it wants a stream. */
+export type AttemptContext = Pick<RoutingQuery, 'principal' | 'streaming'>
+
+/** How an answer has ended, and when. */
+export interface EndedAnswer extends AttemptContext {
+  readonly outcome: Outcome | undefined
+  readonly failure: GatewayError | undefined
+  readonly marks: Readonly<Marks>
+  readonly usage: Readonly<Usage>
+}
 
 export class Health {
   readonly #services: Pick<Services, 'measurements' | 'circuits' | 'log'>
@@ -25,60 +37,65 @@ export class Health {
   }
 
   /** Gives back when its answer is due, which `gaveUp` wants to know. */
-  began(step: Step, ex: Exchange): number {
+  began(step: Step, context: AttemptContext): number {
     const { candidate, key } = step
-    const org = tenantOf(ex)
+    const org = tenantOf(context)
     this.#services.circuits.begin(candidate.key, org)
     this.#services.circuits.begin(key, org)
-    return isStreamed(step, ex) ? this.#outliers.began(candidate.key, this.#patience(candidate.key, org), org) : 0
+    return isStreamed(step, context) ? this.#outliers.began(candidate.key, this.#patience(candidate.key, org), org) : 0
   }
 
   /** Nobody waits any more for the answer of an attempt. */
-  gaveUp({ candidate }: Step, due: number, ex: Exchange): void {
-    this.#outliers.ended(candidate.key, due, tenantOf(ex))
+  gaveUp({ candidate }: Step, due: number, context: AttemptContext): void {
+    this.#outliers.ended(candidate.key, due, tenantOf(context))
   }
 
   /** An answer has begun: enough of a probe. Failures are forgotten when it is whole, which `ended` tells. */
-  answered({ candidate, key }: Step, ex: Exchange): void {
+  answered({ candidate, key }: Step, context: AttemptContext): void {
     const { circuits } = this.#services
-    const org = tenantOf(ex)
+    const org = tenantOf(context)
     this.#outliers.answered(candidate.key)
     for (const at of [candidate.key, key]) if (circuits.state(at, org) !== 'closed') circuits.succeeded(at, org)
   }
 
   /** There was no answer, which is no failure of a target. */
-  left({ candidate, key }: Step, ex: Exchange): void {
-    const org = tenantOf(ex)
+  left({ candidate, key }: Step, context: AttemptContext): void {
+    const org = tenantOf(context)
     this.#services.circuits.left(candidate.key, org)
     this.#services.circuits.left(key, org)
   }
 
   /** There was no answer. `ms` is how long the provider was waited for. */
-  failed(step: Step, ex: Exchange, error: GatewayError, ms: number): FailureClass {
-    const whose = inTime(step, ex, error, ms) ? classifyFailure(error) : 'none'
-    this.#judge(step, whose, error, ex)
-    if (whose === 'provider') this.#services.measurements.add(step.candidate.key, { ok: false }, tenantOf(ex))
+  failed(step: Step, context: AttemptContext, error: GatewayError, ms: number): FailureClass {
+    const whose = inTime(step, context, error, ms) ? classifyFailure(error) : 'none'
+    this.#judge(step, whose, error, context)
+    if (whose === 'provider') this.#services.measurements.add(step.candidate.key, { ok: false }, tenantOf(context))
     return whose
   }
 
   /** An answer has ended, well or not. A caller that left, or set its own deadline, is no failure of a target. */
-  ended(step: Step, ex: Exchange): void {
-    const { failure, outcome, marks } = ex
+  ended(step: Step, answer: EndedAnswer): void {
+    const { failure, outcome, marks } = answer
     const late = marks.end - marks.read >= step.target.provider.timeouts.total - SLACK_MS
     const whose = outcome === 'error' && failure && !late ? classifyFailure(failure) : 'none'
-    const org = tenantOf(ex)
-    if (whose !== 'none') this.#judge(step, whose, failure!, ex)
+    const org = tenantOf(answer)
+    if (whose !== 'none') this.#judge(step, whose, failure!, answer)
     else for (const at of [step.candidate.key, step.key]) this.#services.circuits.succeeded(at, org)
     const ok = outcome === 'ok' ? true : whose === 'provider' ? false : undefined
-    this.#services.measurements.add(step.candidate.key, { ok, ...speedOf(step, ex) }, org)
+    this.#services.measurements.add(step.candidate.key, { ok, ...speedOf(step, answer) }, org)
   }
 
-  #judge(step: Step, whose: FailureClass, { retryAfterMs, upstreamStatus }: GatewayError, ex: Exchange): void {
+  #judge(
+    step: Step,
+    whose: FailureClass,
+    { retryAfterMs, upstreamStatus }: GatewayError,
+    context: AttemptContext,
+  ): void {
     const { circuits, log } = this.#services
     const { candidate, key } = step
-    const org = tenantOf(ex)
+    const org = tenantOf(context)
     const at = whose === 'provider' ? candidate.key : key
-    this.left(step, ex)
+    this.left(step, context)
     if (whose === 'none') return
     const policy = this.#policy
     const isBreaking = whose === 'provider' && this.#isBreaking(candidate.key, org)
@@ -114,7 +131,7 @@ export class Health {
 /** False for a deadline that passed because earlier attempts had used up the time. */
 function inTime(
   { target }: Step,
-  { streaming }: Exchange,
+  { streaming }: AttemptContext,
   { code, upstreamStatus }: GatewayError,
   ms: number,
 ): boolean {
@@ -134,12 +151,12 @@ const LATE_MS = 1000
 /** Share of its time that a stream may have waited for its client and still be timed. */
 const MOST_STALLED = 0.05
 
-const isStreamed = ({ target }: Step, { streaming }: Exchange): boolean =>
+const isStreamed = ({ target }: Step, { streaming }: AttemptContext): boolean =>
   streaming && target.mapping.supports.has('streaming')
 
-function speedOf(step: Step, ex: Exchange): Pick<Sample, 'firstTokenMs' | 'tokensPerSecond'> {
-  const { marks, usage, outcome } = ex
-  const streamed = isStreamed(step, ex)
+function speedOf(step: Step, answer: EndedAnswer): Pick<Sample, 'firstTokenMs' | 'tokensPerSecond'> {
+  const { marks, usage, outcome } = answer
+  const streamed = isStreamed(step, answer)
   const ms = (streamed ? marks.end : marks.answered) - marks.sent
   const tokens = usage.completion ?? 0
   const isTimed = outcome === 'ok' && tokens > 0 && ms > 0 && marks.stalled <= MOST_STALLED * ms

@@ -1,13 +1,12 @@
 /** Which targets may serve a request, in the order in which they are tried. */
 import type { Credential, Mapping, Model } from '../core/catalog.ts'
 import { errors, GatewayError } from '../core/error.ts'
-import type { Exchange } from '../core/exchange.ts'
 import { isFree, namesOf, serves } from '../core/offer.ts'
-import type { ChatRequest, Op, Ops } from '../core/ops.ts'
-import type { Snapshot } from '../core/snapshot.ts'
+import type { Op } from '../core/ops.ts'
 import type { Target } from '../core/translator.ts'
 import { candidatesOf } from './candidate.ts'
-import { type Credentials, credentialsFor, isByok, permitted, uncredentialed } from './policy.ts'
+import { type Credentials, credentialsFor, isByok, type Payer, permitted, uncredentialed } from './policy.ts'
+import type { RoutingQuery } from './query.ts'
 import { capable } from './requirements.ts'
 import { resolve, type Wanted } from './resolve.ts'
 
@@ -21,26 +20,31 @@ export interface PlanOptions {
   readonly unpinned?: boolean
 }
 
-/** What choosing a target reads of a request, whatever it asks for; only chat has preferences. */
-type Asked = Ops[Op] & Partial<Pick<ChatRequest, 'routing' | 'free_models_only' | 'no_reasoning'>>
+/** What may serve a request, and what its model string means. */
+export interface RoutePlan {
+  /** At least one. */
+  readonly targets: readonly Target[]
+  /** The model as the request names it, without a provider. */
+  readonly requestedModel: string
+  /** Its canonical id, or `auto`. */
+  readonly requestedId: string
+  /** Null where the model string names none. */
+  readonly requestedProvider: string | null
+}
 
-/** At least one target. Sets what the exchange knows of the requested model. Throws the 4xx that says why not. */
-export function plan(ex: Exchange, options: PlanOptions): Target[] {
-  const request: Asked = ex.request!
-  const { catalog } = ex
+/** Changes nothing, and depends on nothing else. Throws the 4xx that says why no target can serve the request. */
+export function plan(query: RoutingQuery, options: PlanOptions): RoutePlan {
+  const { request, catalog, operation } = query
   const wanted = resolve(catalog, request.model)
   const named = wanted.kind === 'model' ? wanted.provider : undefined
   const provider = options.unpinned ? undefined : named
-  ex.requestedModel = wanted.kind === 'model' ? wanted.name : 'auto'
-  ex.requestedId = wanted.kind === 'model' ? wanted.model.id : 'auto'
-  ex.requestedProvider = named?.id ?? null
   if (named && request.routing && request.routing !== 'auto') {
     throw errors.combination('routing cannot be combined with a provider-prefixed model.', 'routing')
   }
 
-  const op = ex.operation.name
-  const today = Math.floor(ex.at / DAY_MS)
-  const asked = models(ex, request, wanted, options)
+  const op = operation.name
+  const today = Math.floor(query.at / DAY_MS)
+  const asked = models(query, wanted, options)
   const free = wanted.kind === 'auto' && request.free_models_only
   const offered: Mapping[] = []
   for (const model of asked) {
@@ -48,21 +52,27 @@ export function plan(ex: Exchange, options: PlanOptions): Target[] {
       if ((!provider || mapping.provider === provider) && (!free || isFree(mapping))) offered.push(mapping)
     }
   }
-  if (offered.length === 0) throw unserved(ex.snapshot, request.model, wanted, op, dateOf(today))
+  if (offered.length === 0) throw unserved(query.snapshot, request.model, wanted, op, dateOf(today))
 
-  const { mappings, unmet } = capable(permitted(ex, offered, request.model), ex.operation, request, {
-    promptTokens: () => ex.promptTokens,
-    reachable: mapping => credentialsFor(ex, mapping.provider).some(list => targets(mapping, op, list).some(isPayable)),
+  const { mappings, unmet } = capable(permitted(query, offered, request.model), operation, request, {
+    promptTokens: () => query.promptTokens,
+    reachable: mapping =>
+      credentialsFor(query, mapping.provider).some(list => targets(mapping, op, list).some(isPayable)),
   })
   if (unmet) throw unmet
   const live: Target[] = []
   for (const mapping of mappings) {
-    for (const credentials of credentialsFor(ex, mapping.provider)) live.push(...targets(mapping, op, credentials))
+    for (const credentials of credentialsFor(query, mapping.provider)) live.push(...targets(mapping, op, credentials))
   }
-  if (live.length === 0) throw uncredentialed(ex, mappings, request.model)
+  if (live.length === 0) throw uncredentialed(query, mappings, request.model)
   const payable = live.filter(isPayable)
   if (payable.length === 0) throw errors.unpriced(live[0]!.mapping.model.id, live[0]!.provider.id)
-  return payable
+  return {
+    targets: payable,
+    requestedModel: wanted.kind === 'model' ? wanted.name : 'auto',
+    requestedId: wanted.kind === 'model' ? wanted.model.id : 'auto',
+    requestedProvider: named?.id ?? null,
+  }
 }
 
 /** What the caller pays to the provider itself may cost whatever it does. */
@@ -70,11 +80,11 @@ const isPayable = ({ mapping, credential }: Pick<Target, 'mapping' | 'credential
   mapping.price !== undefined || mapping.unpriced === 'allow' || isByok(credential)
 
 /** Whether the caller has, or may use, a credential for an offer, and a price to pay. Its rules are another matter. */
-export function isCallable(ex: Exchange, mapping: Mapping): boolean {
+export function isCallable(payer: Payer, mapping: Mapping): boolean {
   const { model, provider, wires } = mapping
   if (provider.priority <= 0 || ![...wires.keys()].some(op => serves(model, op))) return false
   try {
-    return credentialsFor(ex, provider).some(credentials =>
+    return credentialsFor(payer, provider).some(credentials =>
       credentials.some(credential => isFor(mapping)(credential) && isPayable({ mapping, credential })),
     )
   } catch (thrown) {
@@ -84,10 +94,11 @@ export function isCallable(ex: Exchange, mapping: Mapping): boolean {
   }
 }
 
-function models(ex: Exchange, request: Asked, wanted: Wanted, options: PlanOptions): Model[] {
+function models(query: RoutingQuery, wanted: Wanted, options: PlanOptions): Model[] {
   if (wanted.kind === 'model') return [wanted.model]
-  const chosen = options.auto.flatMap(id => ex.catalog.models.get(id) ?? [])
-  const isServed = ({ provider }: Mapping) => credentialsFor(ex, provider).some(list => list.length > 0)
+  const { request, catalog } = query
+  const chosen = options.auto.flatMap(id => catalog.models.get(id) ?? [])
+  const isServed = ({ provider }: Mapping) => credentialsFor(query, provider).some(list => list.length > 0)
   const left = chosen
     .filter(model => !request.no_reasoning || !model.mappings.some(mapping => mapping.supports.has('reasoning')))
     .filter(model =>
@@ -127,7 +138,7 @@ function offersOn(model: Model, op: Op, date: string): Mapping[] {
 
 const dateOf = (day: number): string => new Date(day * DAY_MS).toISOString().slice(0, 10)
 
-function unserved(snapshot: Snapshot, name: string, wanted: Wanted, op: Op, today: string) {
+function unserved(snapshot: RoutingQuery['snapshot'], name: string, wanted: Wanted, op: Op, today: string) {
   if (wanted.kind === 'model') {
     const { model, provider } = wanted
     const offered = model.mappings.filter(mapping => !provider || mapping.provider === provider)
@@ -144,7 +155,7 @@ function unserved(snapshot: Snapshot, name: string, wanted: Wanted, op: Op, toda
 }
 
 /** The first path of each operation. */
-const pathsOf = (snapshot: Snapshot, operations: readonly string[]): string[] =>
+const pathsOf = (snapshot: RoutingQuery['snapshot'], operations: readonly string[]): string[] =>
   operations.flatMap(
     name => snapshot.routes().find(({ endpoint }) => endpoint.operation?.name === name)?.endpoint.path ?? [],
   )

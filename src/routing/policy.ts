@@ -1,10 +1,10 @@
 /** What an organization's policy leaves of a plan: the offers that the caller may use, and with whose credentials. */
 import type { Credential, Mapping, Provider } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
-import type { Exchange } from '../core/exchange.ts'
 import type { Denial } from '../core/policy.ts'
 import type { Target } from '../core/translator.ts'
 import { anyOf } from '../lib/nearest.ts'
+import type { RoutingQuery } from './query.ts'
 
 /** Reasons that one refusal names. */
 const MAX_REASONS = 3
@@ -12,10 +12,10 @@ const MAX_REASONS = 3
 const MAX_NAMED = 4
 
 /** The offers of `model` (as it was asked for) that the caller may use. Throws 403 with the reasons when none is. */
-export function permitted(ex: Exchange, offers: readonly Mapping[], model: string): readonly Mapping[] {
-  const { access } = ex
+export function permitted(query: RoutingQuery, offers: readonly Mapping[], model: string): readonly Mapping[] {
+  const { access } = query
   if (!access?.restricted || offers.length === 0) return offers
-  const denials = offers.map(offer => access.denial(offer, ex))
+  const denials = offers.map(offer => access.denial(offer, query))
   if (!denials.includes(undefined)) throw refusal(denials as Denial[], model)
   return offers.filter((_, index) => denials[index] === undefined)
 }
@@ -43,8 +43,11 @@ const keyless: Credentials = [undefined]
 /** For a provider of the organization's own that wants none: it is the organization that pays there. */
 const ownKeyless: Credentials = [Object.freeze({ id: '', source: 'byok', secret: '', fingerprint: '' })]
 
+/** Who pays a provider: the operator, or the organization with keys of its own. */
+export type Payer = Pick<RoutingQuery, 'policy' | 'principal'>
+
 /** Whose credentials may be shown to a provider, in the order in which they are tried; lists may be empty. */
-export function credentialsFor({ policy, principal }: Exchange, provider: Provider): readonly Credentials[] {
+export function credentialsFor({ policy, principal }: Payer, provider: Provider): readonly Credentials[] {
   const isKeyless = provider.auth.scheme === 'none'
   const own = () => (isKeyless || !policy ? [] : policy.credentials(provider.id))
   if (provider.owner !== undefined) return [isKeyless ? ownKeyless : own()]
@@ -71,7 +74,7 @@ export function ownFirst<G extends { readonly targets: readonly Target[] }>(rank
 }
 
 /** Why no offer can be called, although the caller may use these. */
-export function uncredentialed({ principal }: Exchange, offers: readonly Mapping[], model: string): GatewayError {
+export function uncredentialed({ principal }: Payer, offers: readonly Mapping[], model: string): GatewayError {
   if (principal?.mode === 'api-keys') {
     return errors.noProviderKey(model, [...new Set(offers.map(({ provider }) => provider.id))])
   }

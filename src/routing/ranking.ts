@@ -1,9 +1,9 @@
 /** The candidates of a request, measured, scored and in order. */
-import type { Exchange } from '../core/exchange.ts'
 import type { History, Measured, Measurements } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
 import { type Candidate, stepOf } from './candidate.ts'
 import { priceOf } from './price.ts'
+import { type RoutingQuery, viewerOf } from './query.ts'
 import {
   type Facts,
   type Score,
@@ -15,7 +15,6 @@ import {
   weightsFor,
 } from './score.ts'
 import { historyOf, type Settings } from './settings.ts'
-import { viewerOf } from './tenant.ts'
 
 /** A candidate with its targets. */
 export interface Group {
@@ -43,7 +42,7 @@ export function groupsOf(targets: readonly Target[]): Group[] {
   return groups
 }
 
-export const strategyOf = (ex: Exchange): Strategy => ex.chat.routing ?? 'auto'
+export const strategyOf = ({ request }: RoutingQuery): Strategy => request.routing ?? 'auto'
 
 export class Ranking {
   readonly #settings: Settings
@@ -59,15 +58,15 @@ export class Ranking {
   }
 
   /** Models keep their order; the candidates of each go by their score, and equal ones as they came. */
-  rank(ex: Exchange, groups: readonly Group[], session: boolean): Ranked[] {
-    const { promptTokens } = ex
+  rank(query: RoutingQuery, groups: readonly Group[], session: boolean): Ranked[] {
+    const { promptTokens } = query
     const long = promptTokens >= this.#settings.thresholds.cache_prompt_tokens
     const ranked: Ranked[] = []
     for (let from = 0, to = 0; from < groups.length; from = to) {
       const { mapping, image } = groups[from]!.candidate
       while (to < groups.length && groups[to]!.candidate.mapping.model === mapping.model) to++
-      const weights = this.#weightsFor({ strategy: strategyOf(ex), streaming: ex.streaming, long, image })
-      for (const one of this.#scored(groups, from, to, weights, ex, long || session)) ranked.push(one)
+      const weights = this.#weightsFor({ strategy: strategyOf(query), streaming: query.streaming, long, image })
+      for (const one of this.#scored(groups, from, to, weights, query, long || session)) ranked.push(one)
     }
     return ranked
   }
@@ -78,11 +77,11 @@ export class Ranking {
     from: number,
     to: number,
     weights: Weights,
-    ex: Exchange,
+    query: RoutingQuery,
     cached: boolean,
   ): Ranked[] {
-    const { promptTokens } = ex
-    const org = viewerOf(ex)
+    const { promptTokens } = query
+    const org = viewerOf(query)
     const measured: (Measured | undefined)[] = []
     const facts: Facts[] = []
     for (let index = from; index < to; index++) {

@@ -1,33 +1,42 @@
 /** Whose requests stay with one provider. */
 import { createHash } from 'node:crypto'
 import type { Model } from '../core/catalog.ts'
-import type { Exchange } from '../core/exchange.ts'
+import type { Headers } from '../core/exchange.ts'
+import type { Operation } from '../core/operation.ts'
+import type { ChatRequest } from '../core/ops.ts'
+import type { RoutedRequest, RoutingQuery } from './query.ts'
 import type { Strategy } from './score.ts'
 
 /** Longer names are kept as their hash. */
 const MAX_NAME = 100
 
-/**
- * The key of a session: a header that names one, else `prompt_cache_key`, else `user`, of one project and one requested
- * model. Undefined for a request of none.
- */
-export function sessionKey(ex: Exchange): string | undefined {
+/** As agents call it (field notes section 3.5). */
+const sessionHeaders = ['x-session-id', 'x-session-affinity', 'session_id', 'session-id'] as const
+
+/** What a caller names its session by: a header, else `prompt_cache_key`, else `user`. Undefined for a request of none. */
+export function sessionName(
+  headers: Headers,
+  operation: Pick<Operation, 'name'>,
+  request: RoutedRequest,
+): string | undefined {
+  for (const name of sessionHeaders) {
+    const value = headers[name]
+    if (value && typeof value === 'string') return value
+  }
   // The user of an embeddings request is always the organization: that is no session.
-  const name = named(ex) || (ex.endpoint.operation?.name === 'chat' && (ex.chat.prompt_cache_key || ex.chat.user))
-  if (!name) return undefined
-  const short = name.length > MAX_NAME ? createHash('sha256').update(name).digest('base64') : name
-  return `session ${ex.principal?.projectId ?? ''} ${ex.requestedId} ${short}`
+  if (operation.name !== 'chat') return undefined
+  const { prompt_cache_key: key, user } = request as ChatRequest
+  return key || user || undefined
 }
 
-/** As agents call it (field notes section 3.5). */
-const headers = ['x-session-id', 'x-session-affinity', 'session_id', 'session-id'] as const
-
-function named(ex: Exchange): string | undefined {
-  for (const name of headers) {
-    const value = ex.header(name)
-    if (value) return value
-  }
-  return undefined
+/** The key of a request's session, of one project and one requested model. Undefined for a request of none. */
+export function sessionKey(
+  { session, principal }: Pick<RoutingQuery, 'session' | 'principal'>,
+  requestedId: string,
+): string | undefined {
+  if (!session) return undefined
+  const short = session.length > MAX_NAME ? createHash('sha256').update(session).digest('base64') : session
+  return `session ${principal?.projectId ?? ''} ${requestedId} ${short}`
 }
 
 const preferences = new WeakMap<Model, Map<Strategy, readonly [whole: string, streamed: string]>>()

@@ -1,14 +1,13 @@
 /** Which candidate of a request comes first, and why: score, stickiness, exploration and affinity. */
-import type { Exchange } from '../core/exchange.ts'
 import type { Reason, Services } from '../core/ports.ts'
 import { type Candidate, stepOf } from './candidate.ts'
 import { type OutlierDetector, outlierDetectorOf } from './outlier-detector.ts'
-import { plan } from './plan.ts'
+import { plan, type RoutePlan } from './plan.ts'
+import { type RoutingQuery, tenantOf, viewerOf } from './query.ts'
 import { type Group, groupsOf, type Ranked, Ranking, strategyOf } from './ranking.ts'
 import { preferenceKey, sessionKey } from './session-affinity.ts'
 import type { Settings } from './settings.ts'
 import type { RankedTargets } from './target-queue.ts'
-import { tenantOf, viewerOf } from './tenant.ts'
 
 export interface Selection extends RankedTargets {
   readonly reason: Reason
@@ -31,15 +30,15 @@ export class TargetSelector {
     this.#outliers = outlierDetectorOf(known.circuits)
   }
 
-  /** Throws the 4xx that says why no target can serve the request. */
-  choose(ex: Exchange): Selection {
-    const groups = groupsOf(plan(ex, this.#settings))
-    const failover = ex.header('x-no-fallback') !== 'true'
-    if (ex.requestedProvider !== null) return this.#pinned(ex, groups, failover)
+  /** Of what `plan` has found for the query. */
+  choose(query: RoutingQuery, { targets, requestedId, requestedProvider }: RoutePlan): Selection {
+    const groups = groupsOf(targets)
+    const { failover } = query
+    if (requestedProvider !== null) return this.#pinned(query, groups, requestedProvider)
     if (groups.length === 1) return { ranked: groups, reason: 'single-provider-available', failover }
-    const key = this.#settings.session.enabled ? sessionKey(ex) : undefined
-    const ranked = this.#ranking.rank(ex, groups, key !== undefined)
-    return key === undefined ? this.#shared(ex, ranked, failover) : this.#sessions(ex, ranked, key, failover)
+    const key = this.#settings.session.enabled ? sessionKey(query, requestedId) : undefined
+    const ranked = this.#ranking.rank(query, groups, key !== undefined)
+    return key === undefined ? this.#shared(query, ranked) : this.#sessions(query, ranked, key)
   }
 
   /** To be called when a choice has led to an answer. */
@@ -50,21 +49,22 @@ export class TargetSelector {
   }
 
   /** The provider that the model string names, unless it is down or fails too often and another one does better. */
-  #pinned(ex: Exchange, groups: Group[], failover: boolean): Selection {
+  #pinned(query: RoutingQuery, groups: Group[], requestedProvider: string): Selection {
+    const { failover } = query
     const { low_uptime: low, low_uptime_requests: least } = this.#settings.thresholds
-    const own = groups.length > 1 ? this.#ranking.rank(ex, groups, false) : groups
-    const org = viewerOf(ex)
+    const own = groups.length > 1 ? this.#ranking.rank(query, groups, false) : groups
+    const org = viewerOf(query)
     const isUp = groups.some(group => this.#isUp(group, org))
     const uptime = Math.max(...groups.map(({ candidate }) => this.#uptime(candidate, org, least)))
     if (failover && (!isUp || uptime < low)) {
       const doesBetter = (group: Group) =>
         (!isUp && this.#isUp(group, org)) || this.#uptime(group.candidate, org, least) > uptime
-      const others = groupsOf(plan(ex, { auto: [], unpinned: true })).filter(
-        group => group.candidate.mapping.provider.id !== ex.requestedProvider && doesBetter(group),
+      const others = groupsOf(plan(query, { auto: [], unpinned: true }).targets).filter(
+        group => group.candidate.mapping.provider.id !== requestedProvider && doesBetter(group),
       )
       // Now and then it is tried all the same: nothing else would show that it is back. Of an open circuit, probes do.
       const asked = isUp && this.#known.random() < this.#settings.exploration
-      const better = this.#ranking.rank(ex, others, false)
+      const better = this.#ranking.rank(query, others, false)
       if (asked && others.length > 0) return { ranked: [...own, ...better], reason: 'random-exploration', failover }
       if (others.length > 0) return { ranked: [...better, ...own], reason: 'low-uptime-fallback', failover }
     }
@@ -76,39 +76,40 @@ export class TargetSelector {
     return this.#ranking.read(candidate, null)?.throughput ?? this.#settings.thresholds.default_throughput
   }
 
-  #sessions(ex: Exchange, ranked: Ranked[], key: string, mayLeave: boolean): Selection {
+  #sessions(query: RoutingQuery, ranked: Ranked[], key: string): Selection {
     const { uptime } = this.#settings.session
-    const failover = mayLeave && this.#settings.session.failover
-    const pinned = this.#holder(key, ranked, uptime, viewerOf(ex))
+    const failover = query.failover && this.#settings.session.failover
+    const pinned = this.#holder(key, ranked, uptime, viewerOf(query))
     if (!pinned)
-      return { ...this.#steady(ex, ranked), failover, session: { key, offer: undefined, tenant: tenantOf(ex) } }
-    const session = { key, offer: pinned.candidate.key, tenant: tenantOf(ex) }
+      return { ...this.#steady(query, ranked), failover, session: { key, offer: undefined, tenant: tenantOf(query) } }
+    const session = { key, offer: pinned.candidate.key, tenant: tenantOf(query) }
     return { ranked: led(pinned, ranked), reason: 'session-sticky', failover, session }
   }
 
-  #shared(ex: Exchange, ranked: Ranked[], failover: boolean): Selection {
+  #shared(query: RoutingQuery, ranked: Ranked[]): Selection {
+    const { failover } = query
     const { exploration } = this.#settings
     const { random } = this.#known
     // Before the best one has been measured there is nothing to compare others with.
     if (ranked[0]!.facts.uptime !== undefined && random() < exploration) {
       const { model } = ranked[0]!.candidate.mapping
-      const able = ranked.filter(one => one.candidate.mapping.model === model && this.#isUp(one, viewerOf(ex)))
+      const able = ranked.filter(one => one.candidate.mapping.model === model && this.#isUp(one, viewerOf(query)))
       const one = able[Math.floor(random() * able.length)]
       if (one) return { ranked: led(one, ranked), reason: 'random-exploration', failover }
     }
-    return { ...this.#steady(ex, ranked), failover }
+    return { ...this.#steady(query, ranked), failover }
   }
 
   /** The provider that a model prefers, while it is nearly the best; else the best, which is preferred from then on. */
-  #steady(ex: Exchange, ranked: Ranked[]): Pick<Selection, 'ranked' | 'reason'> {
+  #steady(query: RoutingQuery, ranked: Ranked[]): Pick<Selection, 'ranked' | 'reason'> {
     const { enabled, uptime, margin, ttl } = this.#settings.preference
-    const best = ranked.find(one => this.#isUp(one, viewerOf(ex)))
+    const best = ranked.find(one => this.#isUp(one, viewerOf(query)))
     if (!enabled || !best) return { ranked, reason: 'weighted-score' }
     const { model } = best.candidate.mapping
     // Each organization has its own, since each measures for itself too.
-    const tenant = tenantOf(ex)
-    const key = `${preferenceKey(model, strategyOf(ex), ex.streaming)} ${tenant}`
-    const preferred = this.#holder(key, ranked, uptime, viewerOf(ex))
+    const tenant = tenantOf(query)
+    const key = `${preferenceKey(model, strategyOf(query), query.streaming)} ${tenant}`
+    const preferred = this.#holder(key, ranked, uptime, viewerOf(query))
     if (preferred && preferred.score.total <= best.score.total + margin) {
       return { ranked: led(preferred, ranked), reason: 'stable-preferred' }
     }

@@ -16,6 +16,7 @@ import { models as listing } from '../../src/endpoints/models.ts'
 import { plan } from '../../src/routing/plan.ts'
 import { resolve } from '../../src/routing/resolve.ts'
 import { exchange, thrown } from '../core/kit.ts'
+import { queryOf } from '../routing/kit.ts'
 
 /** Offers without a price, and why. A request to one is refused until the operator allows it. */
 const UNPRICED: Readonly<Record<string, string>> = {
@@ -176,10 +177,7 @@ t.test('every name of an offer means it', async t => {
 })
 
 /** Where a request for a model goes. */
-const planned = (model: string) => {
-  const request = { model, messages: [{ role: 'user', content: 'hi' }] }
-  return plan(exchange({ request, snapshot: { catalog } }), { auto: [] })
-}
+const planned = (model: string) => plan(queryOf(catalog, { model }, { principal: undefined }), { auto: [] }).targets
 
 t.test('every offer of a model that answers chats is reached by its canonical id and with its prefix', async t => {
   for (const offer of offers) {

@@ -14,6 +14,7 @@ import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
 import { exchange, listingOf, principal } from '../core/kit.ts'
 import { runs } from '../helpers/runs.ts'
 import { silent, target } from '../plugins/wire-kit.ts'
+import { queryOf } from '../routing/kit.ts'
 import { policyOf, priced, type Restrictions, rule } from './kit.ts'
 
 fc.configureGlobal({ seed: 20261121 })
@@ -57,22 +58,17 @@ interface Caller extends Restrictions {
   readonly keys?: Readonly<Record<string, readonly Credential[]>>
 }
 function ask(catalog: Catalog, request: object, { mode = 'credits', keys = {}, ...restrictions }: Caller) {
-  const ex = exchange({
-    request: { model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...request },
-    snapshot: { catalog },
-    principal: { ...principal, mode },
-  })
   const lists = new Map(Object.entries(keys))
   const none: readonly Credential[] = []
   const more: Partial<Policy> = { credentials: id => lists.get(id) ?? none }
-  ex.policy = policyOf(restrictions, more)
-  ex.access = ex.policy.access(principal)
-  return ex
+  const policy = policyOf(restrictions, more)
+  const caller = { principal: { ...principal, mode }, policy, access: policy.access(principal) }
+  return { ...caller, query: queryOf(policy.catalog(catalog), request, caller) }
 }
 /** Credential ids in the order of the plan, or the refusal. */
 function planned(catalog: Catalog, request: object, caller: Caller, auto: string[] = []): string[] | GatewayError {
   try {
-    return plan(ask(catalog, request, caller), { auto }).map(
+    return plan(ask(catalog, request, caller).query, { auto }).targets.map(
       ({ provider: by, credential }) => credential?.id || `${by.id} without`,
     )
   } catch (error) {
@@ -114,10 +110,10 @@ t.test(
 
 /** What a key is shown. */
 async function listedFor(catalog: Catalog, caller: Caller, query = ''): Promise<string[]> {
-  const ex = ask(catalog, {}, caller)
-  const listing = exchange({ endpoint: models, query, snapshot: { catalog }, principal: ex.principal! })
-  listing.policy = ex.policy
-  listing.access = ex.access
+  const { principal, policy, access } = ask(catalog, {}, caller)
+  const listing = exchange({ endpoint: models, query, snapshot: { catalog }, principal })
+  listing.policy = policy
+  listing.access = access
   return (await listingOf<{ id: string }>(listing)).map(({ id }) => id)
 }
 
@@ -158,10 +154,10 @@ t.test('a key lists what it could call now, by the mode of its project and its o
     'best/m',
     'local/local',
   ])
-  const ex = ask(catalog, {}, { mode: 'hybrid' })
+  const { access, policy, ...caller } = ask(catalog, {}, { mode: 'hybrid' })
   const unreadable = new GatewayError({ status: 503, type: 'api_error', code: 'credential_unavailable', message: '' })
-  const listing = exchange({ endpoint: models, snapshot: { catalog }, principal: ex.principal! })
-  Object.assign(listing, { access: ex.access, policy: { ...ex.policy, catalog: () => catalog } })
+  const listing = exchange({ endpoint: models, snapshot: { catalog }, principal: caller.principal })
+  Object.assign(listing, { access, policy: { ...policy, catalog: () => catalog } })
   Object.assign(listing.policy!, {
     credentials() {
       throw unreadable
@@ -243,7 +239,7 @@ t.test(
     const catalog = catalogOf({ m: [[mine, { price: undefined, unpriced: 'refuse' }]], n: [[open]] })
     for (const mode of ['credits', 'api-keys', 'hybrid'] as const) {
       t.strictSame(planned(catalog, {}, { mode, keys: { mine: [own('k')] } }), ['k'], mode)
-      const [only] = plan(ask(catalog, { model: 'n' }, { mode }), { auto: [] })
+      const [only] = plan(ask(catalog, { model: 'n' }, { mode }).query, { auto: [] }).targets
       t.match(only?.credential, { source: 'byok', secret: '' }, mode)
     }
     t.match(planned(catalog, {}, { mode: 'credits' }), { code: 'no_provider' })
@@ -254,7 +250,8 @@ t.test('candidates with a key of the organization are asked before all others', 
   const catalog = catalogOf({
     m: [[provider('cheap', { priority: 9 })], [provider('ours')], [provider('last', { priority: 0.5 })]],
   })
-  const targets = plan(ask(catalog, {}, { mode: 'hybrid', keys: { ours: [own('k1')] } }), { auto: [] })
+  const { query } = ask(catalog, {}, { mode: 'hybrid', keys: { ours: [own('k1')] } })
+  const { targets } = plan(query, { auto: [] })
   const course = new TargetQueue({ ranked: groupsOf(targets), failover: true }, new MemoryCircuits(), null)
   const order: (string | undefined)[] = []
   for (let step = course.next(); step; step = course.next()) order.push(step.target.credential?.id)

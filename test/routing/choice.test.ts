@@ -1,28 +1,32 @@
 /** Which candidate comes first, and why: strategies, stickiness, exploration, affinity and regions. */
 import t from 'tap'
 import type { Catalog } from '../../src/core/catalog.ts'
-import type { Exchange } from '../../src/core/exchange.ts'
+import { chat as operation } from '../../src/operations/chat/index.ts'
+import { plan } from '../../src/routing/plan.ts'
+import type { RoutingQuery } from '../../src/routing/query.ts'
+import { sessionName } from '../../src/routing/session-affinity.ts'
 import { type Selection, TargetSelector } from '../../src/routing/target-selector.ts'
 import { principal } from '../core/kit.ts'
-import { asking, catalogOf, credential, Memory, type Offer, priced, provider, settingsOf } from './kit.ts'
+import { catalogOf, credential, Memory, type Offer, priced, provider, queryOf, settingsOf } from './kit.ts'
 
 const offers = (...all: Offer[]): Catalog => catalogOf({ m: { offers: all } })
 const keys = ({ ranked }: Selection) => ranked.map(({ candidate }) => candidate.key)
 const policy = { failures: 1, baseMs: 30_000, maxMs: 300_000, jitter: 0 }
-const session = (id: string) => ({ headers: { 'x-session-id': id } })
+const session = (id: string) => ({ session: id })
 
 /** A chooser with a memory of its own, and what it makes of a request. */
 function chooserOf(options: object = {}) {
   const memory = new Memory()
-  const chooser = new TargetSelector(settingsOf(options), memory)
-  return { memory, chooser, choose: (ex: Exchange) => chooser.choose(ex) }
+  const settings = settingsOf(options)
+  const chooser = new TargetSelector(settings, memory)
+  return { memory, chooser, choose: (query: RoutingQuery) => chooser.choose(query, plan(query, settings)) }
 }
 /** What is told apart: who comes first, and why. */
 const told = (choice: Selection) => [keys(choice)[0], choice.reason]
 
 t.test('an only candidate needs no score', async t => {
   const { choose } = chooserOf()
-  const choice = choose(asking(offers([provider('a')])))
+  const choice = choose(queryOf(offers([provider('a')])))
   t.match(choice, { reason: 'single-provider-available', failover: true })
   t.strictSame(keys(choice), ['a/m'])
 })
@@ -48,7 +52,7 @@ t.test('a strategy of the request decides what counts', async t => {
     [{}, 'quick cheap near'],
   ]
   for (const [request, order] of rows) {
-    const choice = choose(asking(catalog, request))
+    const choice = choose(queryOf(catalog, request))
     t.strictSame(
       keys(choice),
       order.split(' ').map(id => `${id}/m`),
@@ -62,10 +66,10 @@ t.test('uptime counts from twenty attempts on, and a lack of it is punished what
   const catalog = offers([provider('cheap'), priced('1')], [provider('dear'), priced('2')])
   const { memory, choose } = chooserOf({ preference: { enabled: false }, exploration: 0 })
   memory.attempts('cheap/m', 0, 19)
-  t.equal(keys(choose(asking(catalog)))[0], 'cheap/m')
+  t.equal(keys(choose(queryOf(catalog)))[0], 'cheap/m')
   memory.attempts('cheap/m', 0, 1)
-  t.equal(keys(choose(asking(catalog)))[0], 'dear/m')
-  t.equal(keys(choose(asking(catalog, { routing: 'price' })))[0], 'dear/m')
+  t.equal(keys(choose(queryOf(catalog)))[0], 'dear/m')
+  t.equal(keys(choose(queryOf(catalog, { routing: 'price' })))[0], 'dear/m')
 })
 
 t.test(
@@ -74,32 +78,32 @@ t.test(
     const catalog = offers([provider('a')], [provider('b')], [provider('c')])
     const { memory, choose } = chooserOf()
     memory.chances.push(0.001, 0.5)
-    t.strictSame(told(choose(asking(catalog))), ['a/m', 'weighted-score'], 'nobody has been measured')
+    t.strictSame(told(choose(queryOf(catalog))), ['a/m', 'weighted-score'], 'nobody has been measured')
     memory.chances.length = 0
     memory.attempts('a/m', 20)
     memory.chances.push(0.0099, 0.5)
-    const explored = choose(asking(catalog))
+    const explored = choose(queryOf(catalog))
     t.strictSame(told(explored), ['b/m', 'random-exploration'])
     t.strictSame(keys(explored), ['b/m', 'a/m', 'c/m'], 'the others follow')
     memory.chances.push(0.01)
-    t.strictSame(told(choose(asking(catalog))), ['a/m', 'stable-preferred'])
+    t.strictSame(told(choose(queryOf(catalog))), ['a/m', 'stable-preferred'])
     memory.chances.push(0.001, 0.99)
     t.strictSame(
-      told(choose(asking(catalog, {}, session('s')))),
+      told(choose(queryOf(catalog, {}, session('s')))),
       ['a/m', 'stable-preferred'],
       'sessions explore nothing',
     )
     memory.chances.length = 0
     memory.circuits.trip('b/m', policy, principal.orgId)
     memory.chances.push(0.001, 0.5)
-    t.strictSame(told(choose(asking(catalog))), ['c/m', 'random-exploration'], 'who is left alone is not explored')
+    t.strictSame(told(choose(queryOf(catalog))), ['c/m', 'random-exploration'], 'who is left alone is not explored')
   },
 )
 
 t.test('a model keeps its provider for an hour, unless it is down or clearly no longer the best', async t => {
   const catalog = offers([provider('a'), priced('1')], [provider('b'), priced('1.05')])
   const { memory, choose } = chooserOf({ exploration: 0 })
-  const ask = () => told(choose(asking(catalog)))
+  const ask = () => told(choose(queryOf(catalog)))
   t.strictSame(
     [ask(), ask()],
     [
@@ -131,7 +135,7 @@ t.test('a model keeps its provider for an hour, unless it is down or clearly no 
 t.test('a preferred provider is dropped below 85 percent', async t => {
   const catalog = offers([provider('a', { priority: 3 })], [provider('b')])
   const { memory, choose } = chooserOf({ exploration: 0 })
-  const ask = () => choose(asking(catalog))
+  const ask = () => choose(queryOf(catalog))
   memory.attempts('a/m', 86, 14)
   t.equal(ask().reason, 'weighted-score')
   t.equal(ask().reason, 'stable-preferred')
@@ -144,7 +148,7 @@ t.test('preferences are kept apart by strategy, and nobody who may use fewer pro
   const both = offers([a, priced('1')], [b, priced('1.01')])
   const one = offers([b, priced('1')], [provider('c'), priced('2')])
   const { memory, choose } = chooserOf({ exploration: 0 })
-  const ask = (catalog: Catalog, request = {}) => told(choose(asking(catalog, request)))
+  const ask = (catalog: Catalog, request = {}) => told(choose(queryOf(catalog, request)))
   t.strictSame(ask(both), ['a/m', 'weighted-score'])
   t.strictSame(ask(both, { routing: 'price' }), ['a/m', 'weighted-score'])
   t.strictSame(ask(both, { stream: true }), ['a/m', 'weighted-score'])
@@ -163,7 +167,7 @@ t.test(
     ]
     const { choose } = chooserOf({ exploration: 0 })
     const ask = (orgId: string, catalog: Catalog) =>
-      told(choose(asking(catalog, {}, { principal: { ...principal, orgId } })))
+      told(choose(queryOf(catalog, {}, { principal: { ...principal, orgId } })))
     const own = (owner: string) =>
       offers([provider('own', { owner, auth: { scheme: 'none' } }), priced('1')], ...shared)
     for (const owner of ['org-1', 'org-2']) {
@@ -194,43 +198,45 @@ t.test(
     ]
     for (const [headers, request] of rows) {
       const says = JSON.stringify([headers, request])
-      const first = choose(asking(catalog, request, { headers }))
+      const query = queryOf(catalog, request)
+      const named = { ...query, session: sessionName(headers, operation, query.request) }
+      const first = choose(named)
       t.not(first.reason, 'session-sticky', says)
       chooser.keep(first, first.ranked[1]!.candidate)
-      t.strictSame(told(choose(asking(catalog, request, { headers }))), ['b/m', 'session-sticky'], says)
+      t.strictSame(told(choose(named)), ['b/m', 'session-sticky'], says)
     }
-    t.not(choose(asking(catalog, { user: 'four' })).reason, 'session-sticky')
-    t.not(choose(asking(catalog)).reason, 'session-sticky')
-    const other = { ...asking(catalog).principal!, projectId: 'project-2' }
+    t.not(choose(queryOf(catalog, { user: 'four' })).reason, 'session-sticky')
+    t.not(choose(queryOf(catalog)).reason, 'session-sticky')
+    const other = { ...principal, projectId: 'project-2' }
     t.not(
-      choose(asking(catalog, {}, { ...session('one'), principal: other })).reason,
+      choose(queryOf(catalog, {}, { ...session('one'), principal: other })).reason,
       'session-sticky',
       'of one project',
     )
     const long = 'x'.repeat(100_000)
-    const choice = choose(asking(catalog, { user: long }))
+    const choice = choose(queryOf(catalog, { user: long }))
     t.ok(choice.session!.key.length < 200, 'names of any length take little room')
-    t.not(choice.session!.key, choose(asking(catalog, { user: `${long}y` })).session!.key)
+    t.not(choice.session!.key, choose(queryOf(catalog, { user: `${long}y` })).session!.key)
 
     memory.time += 3_599_999
-    const again = choose(asking(catalog, {}, session('one')))
+    const again = choose(queryOf(catalog, {}, session('one')))
     t.equal(again.reason, 'session-sticky')
     chooser.keep(again, again.ranked[1]!.candidate)
     memory.time += 3_599_999
     t.strictSame(
-      told(choose(asking(catalog, {}, session('one')))),
+      told(choose(queryOf(catalog, {}, session('one')))),
       ['b/m', 'session-sticky'],
       'every answer prolongs it',
     )
     memory.time += 2
-    t.not(choose(asking(catalog, {}, session('one'))).reason, 'session-sticky')
+    t.not(choose(queryOf(catalog, {}, session('one'))).reason, 'session-sticky')
   },
 )
 
 t.test('a session leaves a provider that is down, and fails over unless that is turned off', async t => {
   const catalog = offers([provider('a'), priced('1')], [provider('b'), priced('1.1')])
   const { memory, chooser, choose } = chooserOf({ exploration: 0 })
-  const ask = () => choose(asking(catalog, {}, session('s')))
+  const ask = () => choose(queryOf(catalog, {}, session('s')))
   chooser.keep(ask(), ask().ranked[1]!.candidate)
   t.match(ask(), { reason: 'session-sticky', failover: true })
   memory.attempts('b/m', 84, 16)
@@ -242,17 +248,19 @@ t.test('a session leaves a provider that is down, and fails over unless that is 
   t.not(ask().reason, 'session-sticky')
 
   const strict = chooserOf({ session: { failover: false } })
-  t.match(strict.choose(asking(catalog, {}, session('s'))), { failover: false })
+  t.match(strict.choose(queryOf(catalog, {}, session('s'))), { failover: false })
   const off = chooserOf({ session: { enabled: false } })
-  t.equal(off.choose(asking(catalog, {}, session('s'))).session, undefined)
+  t.equal(off.choose(queryOf(catalog, {}, session('s'))).session, undefined)
 })
 
 t.test(
   'UF-15 a named provider is kept while its uptime is 90 percent, and then left for one that does better',
   async t => {
     const catalog = offers([provider('a'), priced('1')], [provider('b'), priced('2')], [provider('c'), priced('3')])
-    const ask = (memory: Memory, headers = {}, options = {}) =>
-      new TargetSelector(settingsOf(options), memory).choose(asking(catalog, { model: 'a/m' }, { headers }))
+    const ask = (memory: Memory, facts = {}, options = {}) => {
+      const [settings, query] = [settingsOf(options), queryOf(catalog, { model: 'a/m' }, facts)]
+      return new TargetSelector(settings, memory).choose(query, plan(query, settings))
+    }
     const { memory } = chooserOf()
     t.strictSame([keys(ask(memory)), ask(memory).reason], [['a/m'], 'direct-provider-specified'])
     memory.attempts('a/m', 0, 4)
@@ -266,7 +274,7 @@ t.test(
     t.strictSame(keys(ask(memory)), ['a/m'])
     memory.attempts('a/m', 0, 6)
     t.strictSame([keys(ask(memory)), ask(memory).reason], [['b/m', 'c/m', 'a/m'], 'low-uptime-fallback'])
-    t.strictSame(keys(ask(memory, { 'x-no-fallback': 'true' })), ['a/m'])
+    t.strictSame(keys(ask(memory, { failover: false })), ['a/m'])
     t.strictSame(keys(ask(memory, {}, { thresholds: { low_uptime: 80 } })), ['a/m'])
     memory.chances.push(0.001)
     t.strictSame([keys(ask(memory)), memory.chances], [['a/m', 'b/m', 'c/m'], []], 'now and then it is looked after')
@@ -283,7 +291,7 @@ t.test('UF-15 a named provider is left while its circuit is open, or those of al
   const a = provider('a', { credentials: [credential('1'), credential('2')] })
   const catalog = offers([a, priced('1')], [provider('b'), priced('2')], [provider('c'), priced('3')])
   const { memory, choose } = chooserOf()
-  const ask = (headers = {}) => choose(asking(catalog, { model: 'a/m' }, { headers }))
+  const ask = (facts = {}) => choose(queryOf(catalog, { model: 'a/m' }, facts))
   memory.circuits.trip('a/m#1', policy, principal.orgId)
   t.strictSame(told(ask()), ['a/m', 'direct-provider-specified'], 'another credential may do')
   memory.circuits.trip('a/m#2', policy, principal.orgId)
@@ -292,7 +300,7 @@ t.test('UF-15 a named provider is left while its circuit is open, or those of al
   t.strictSame(told(ask()), ['a/m', 'direct-provider-specified'], 'half-open: this request is the probe')
   memory.circuits.trip('a/m', policy, principal.orgId)
   t.strictSame([keys(ask()), ask().reason], [['b/m', 'c/m', 'a/m'], 'low-uptime-fallback'])
-  t.strictSame(keys(ask({ 'x-no-fallback': 'true' })), ['a/m'])
+  t.strictSame(keys(ask({ failover: false })), ['a/m'])
   memory.chances.push(0.001)
   t.strictSame([keys(ask())[0], memory.chances], ['b/m', [0.001]], 'nothing is left to chance')
   memory.circuits.trip('b/m', policy, principal.orgId)
@@ -304,8 +312,8 @@ t.test('UF-15 a named provider is left while its circuit is open, or those of al
 t.test('x-no-fallback is told to whoever tries', async t => {
   const catalog = offers([provider('a')], [provider('b')])
   const { choose } = chooserOf()
-  t.equal(choose(asking(catalog, {}, { headers: { 'x-no-fallback': 'true' } })).failover, false)
-  t.equal(choose(asking(catalog, {}, { headers: { 'x-no-fallback': '1' } })).failover, true)
+  t.equal(choose(queryOf(catalog, {}, { failover: false })).failover, false)
+  t.equal(choose(queryOf(catalog, {}, { failover: true })).failover, true)
 })
 
 t.test('each region of an address is a candidate of its own, with all credentials', async t => {
@@ -315,7 +323,7 @@ t.test('each region of an address is a candidate of its own, with all credential
   })
   const catalog = offers([cloud, { regions: ['eu', 'us'] }], [provider('b'), priced('9')])
   const { memory, chooser, choose } = chooserOf({ exploration: 0 })
-  const choice = choose(asking(catalog))
+  const choice = choose(queryOf(catalog))
   t.strictSame(keys(choice), ['cloud/m@eu', 'cloud/m@us', 'b/m'])
   t.strictSame(
     choice.ranked[0]!.targets.map(({ region, baseUrl, credential: of }) => [region, baseUrl, of!.id]),
@@ -325,10 +333,10 @@ t.test('each region of an address is a candidate of its own, with all credential
     ],
   )
   memory.attempts('cloud/m@eu', 10, 90)
-  t.strictSame(keys(choose(asking(catalog)))[0], 'cloud/m@us', 'they are measured apart')
-  chooser.keep(choose(asking(catalog, {}, session('s'))), choice.ranked[1]!.candidate)
-  t.strictSame(told(choose(asking(catalog, {}, session('s')))), ['cloud/m@us', 'session-sticky'])
-  t.strictSame(keys(choose(asking(catalog, { model: 'cloud/m' }))), ['cloud/m@us', 'cloud/m@eu'])
+  t.strictSame(keys(choose(queryOf(catalog)))[0], 'cloud/m@us', 'they are measured apart')
+  chooser.keep(choose(queryOf(catalog, {}, session('s'))), choice.ranked[1]!.candidate)
+  t.strictSame(told(choose(queryOf(catalog, {}, session('s')))), ['cloud/m@us', 'session-sticky'])
+  t.strictSame(keys(choose(queryOf(catalog, { model: 'cloud/m' }))), ['cloud/m@us', 'cloud/m@eu'])
 })
 
 t.test('auto keeps the order of its models, and ranks the providers of each', async t => {
@@ -348,5 +356,5 @@ t.test('auto keeps the order of its models, and ranks the providers of each', as
     },
   })
   const { choose } = chooserOf({ auto: ['first', 'second'] })
-  t.strictSame(keys(choose(asking(catalog, { model: 'auto' }))), ['b/first', 'a/first', 'a/second', 'b/second'])
+  t.strictSame(keys(choose(queryOf(catalog, { model: 'auto' }))), ['b/first', 'a/first', 'a/second', 'b/second'])
 })

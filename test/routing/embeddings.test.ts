@@ -12,9 +12,10 @@ import { embeddings as operation } from '../../src/operations/embeddings/index.t
 import { operations } from '../../src/operations/index.ts'
 import { plan } from '../../src/routing/plan.ts'
 import { capable } from '../../src/routing/requirements.ts'
-import { sessionKey } from '../../src/routing/session-affinity.ts'
+import { sessionKey, sessionName } from '../../src/routing/session-affinity.ts'
 import { exchange, listingOf, thrown } from '../core/kit.ts'
 import { target } from '../plugins/wire-kit.ts'
+import { queryOf } from './kit.ts'
 
 const wire = (op: 'chat' | 'embeddings') => ({ op, wire: `acme.${op}` }) as Translator
 const price = { rates: { prompt: 1n }, tiers: [] }
@@ -36,17 +37,11 @@ function catalogOf(output: readonly string[], ...offers: Partial<Mapping>[]): Ca
   return { models: new Map([[model.id, model]]), aliases: new Map(), providers: new Map() }
 }
 
-const planned = (catalog: Catalog, request: object, endpoint = embeddings) =>
-  plan(
-    exchange({
-      endpoint,
-      snapshot: { catalog, routes: () => [chat, embeddings].map(endpoint => ({ endpoint }) as Route) },
-      request: { model: 'acme-large', input: 'a', ...request },
-    }),
-    {
-      auto: [],
-    },
-  )
+const snapshot = { routes: () => [chat, embeddings].map(endpoint => ({ endpoint }) as Route) }
+const planned = (catalog: Catalog, request: object, { operation } = embeddings) =>
+  plan(queryOf(catalog, { model: 'acme-large', input: 'a', ...request }, { operation: operation!, snapshot }), {
+    auto: [],
+  }).targets
 
 t.test('a model that makes vectors serves embeddings and nothing else, and no other model does', async t => {
   const vectors = catalogOf(['embedding'], {})
@@ -66,12 +61,16 @@ t.test('a model that makes vectors serves embeddings and nothing else, and no ot
 t.test('a session is named by a header or by a chat, and embeddings that name none are of none', async t => {
   const request = { model: 'm', messages: [], user: 'u' }
   for (const name of ['x-session-id', 'x-session-affinity', 'session_id', 'session-id']) {
-    t.match(sessionKey(exchange({ request, headers: { [name]: 's' } })), / s$/, name)
-    t.match(sessionKey(exchange({ endpoint: embeddings, request, headers: { [name]: 's' } })), / s$/, name)
+    t.equal(sessionName({ [name]: 's' }, chat.operation!, request), 's', name)
+    t.equal(sessionName({ [name]: 's' }, operation, request), 's', name)
+    t.equal(sessionName({ [name]: ['s', 't'] }, chat.operation!, request), 'u', `${name} given twice`)
   }
-  t.match(sessionKey(exchange({ request })), / u$/)
+  t.equal(sessionName({}, chat.operation!, request), 'u')
+  t.match(sessionKey({ session: 'u', principal: undefined }, 'm'), / u$/)
   // Their user is the organization, whoever asks.
-  t.equal(sessionKey(exchange({ endpoint: embeddings, request: { model: 'm', input: 'a', user: 'org' } })), undefined)
+  const own = { model: 'm', input: 'a', user: 'org' }
+  t.equal(sessionName({}, operation, own), undefined)
+  t.equal(sessionKey({ session: undefined, principal: undefined }, 'm'), undefined)
 })
 
 t.test('what an offer cannot do is another offer’s, or refused', async t => {

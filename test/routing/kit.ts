@@ -3,6 +3,10 @@ import { check } from '../../src/config/validate.ts'
 import type { Catalog, Credential, Mapping, Model, Provider } from '../../src/core/catalog.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { Log, Services } from '../../src/core/ports.ts'
+import { estimateTokens } from '../../src/core/usage.ts'
+import { chat } from '../../src/operations/chat/index.ts'
+import type { RoutedRequest, RoutingQuery } from '../../src/routing/query.ts'
+import { sessionName } from '../../src/routing/session-affinity.ts'
 import { type Settings, settings } from '../../src/routing/settings.ts'
 import { MemoryAffinity } from '../../src/stores/memory/affinity.ts'
 import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
@@ -98,6 +102,28 @@ export class Memory implements Pick<Services, 'measurements' | 'circuits' | 'aff
   attempts(offer: string, ok: number, failed = 0, sample: object = {}, org = principal.orgId): void {
     for (let count = 0; count < ok; count++) this.measurements.add(offer, { ok: true, ...sample }, org)
     for (let count = 0; count < failed; count++) this.measurements.add(offer, { ok: false }, org)
+  }
+}
+
+/** What routing reads of a request, of a chat of organization "org-1" unless it says otherwise. */
+export function queryOf(catalog: Catalog, fields: object = {}, facts: Partial<RoutingQuery> = {}): RoutingQuery {
+  const request = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...fields } as RoutedRequest
+  const { operation = chat } = facts
+  return {
+    operation,
+    request,
+    streaming: 'stream' in request && request.stream === true,
+    promptTokens: estimateTokens(operation.promptCharacters(request)),
+    terms: operation.terms?.(request) ?? {},
+    catalog,
+    snapshot: { routes: () => [] },
+    principal,
+    policy: undefined,
+    access: undefined,
+    at: Date.now(),
+    session: sessionName({}, operation, request),
+    failover: true,
+    ...facts,
   }
 }
 

@@ -11,10 +11,10 @@ import { plan } from '../../src/routing/plan.ts'
 import { capable } from '../../src/routing/requirements.ts'
 import { resolve } from '../../src/routing/resolve.ts'
 import { sessionKey } from '../../src/routing/session-affinity.ts'
-import { exchange, thrown } from '../core/kit.ts'
+import { thrown } from '../core/kit.ts'
 import { flat } from '../core/prices.ts'
 import { target } from '../plugins/wire-kit.ts'
-import { Memory, settingsOf } from './kit.ts'
+import { Memory, queryOf, settingsOf } from './kit.ts'
 
 const { translator } = target()
 const credential = (id: string): Credential => ({ id, source: 'platform', secret: `sk-${id}`, fingerprint: `f-${id}` })
@@ -52,16 +52,15 @@ function catalogOf(models: Record<string, { model?: Partial<Model>; offers: Offe
   return catalog
 }
 const ask = (catalog: Catalog, request: object, auto: string[] = []) => {
-  const messages = [{ role: 'user', content: 'Hi' }]
-  const ex = exchange({ request: { model: 'm', messages, ...request }, snapshot: { catalog } })
-  return { ex, targets: () => plan(ex, { auto }) }
+  const query = queryOf(catalog, request, { principal: undefined })
+  return { query, plan: () => plan(query, { auto }) }
 }
 /** The targets of a request as `provider/model`, or the refusal. */
 function planned(catalog: Catalog, request: object, auto?: string[]): string[] | GatewayError {
   try {
     return ask(catalog, request, auto)
-      .targets()
-      .map(({ mapping, provider: by }) => `${by.id}/${mapping.model.id}`)
+      .plan()
+      .targets.map(({ mapping, provider: by }) => `${by.id}/${mapping.model.id}`)
   } catch (error) {
     return error as GatewayError
   }
@@ -93,10 +92,14 @@ t.test('a model name is an id, an alias, or either behind its provider', async t
     const wanted = resolve(catalog, name)
     t.ok(wanted.kind === 'model', name)
     if (wanted.kind === 'model') t.strictSame([wanted.model.id, wanted.provider?.id], [model, by], name)
-    const { ex, targets } = ask(catalog, { model: name, user: 'u' })
-    targets()
-    t.strictSame([ex.requestedModel, ex.requestedProvider], [written, by ?? null], `${name}, as it was written`)
-    t.equal(sessionKey(ex), `session  ${model} u`, 'a session is the same under all names of a model')
+    const { query, plan } = ask(catalog, { model: name, user: 'u' })
+    const found = plan()
+    t.strictSame([found.requestedModel, found.requestedProvider], [written, by ?? null], `${name}, as it was written`)
+    t.equal(
+      sessionKey(query, found.requestedId),
+      `session  ${model} u`,
+      'a session is the same under all names of a model',
+    )
   }
   t.strictSame(resolve(catalog, 'auto'), { kind: 'auto' })
 
@@ -265,8 +268,8 @@ t.test('targets stand in order of priority, then price, then name, and each cred
       ],
     },
   })
-  const { ex, targets } = ask(catalog, { model: 'm' })
-  const all = targets()
+  const found = ask(catalog, { model: 'm' }).plan()
+  const all = found.targets
   t.strictSame(
     all.map(({ provider: by }) => by.id),
     ['first', 'first', 'going', 'local', 'cheap', 'alpha', 'zeta', 'unknown'],
@@ -276,7 +279,7 @@ t.test('targets stand in order of priority, then price, then name, and each cred
     ['1', '2', 'going', undefined],
   )
   t.ok(all.every(({ mapping, price }) => price === mapping.price))
-  t.strictSame([ex.requestedModel, ex.requestedProvider], ['m', null])
+  t.strictSame([found.requestedModel, found.requestedProvider], ['m', null])
   t.strictSame(planned(catalog, { model: 'zeta/m' }), ['zeta/m'], 'a prefix pins')
 })
 
@@ -386,9 +389,8 @@ t.test('auto takes the first model of its list that fits, and its best provider 
     t.strictSame(planned(catalog, { model: 'auto', ...request }, auto), targets, JSON.stringify(request))
   }
   t.match(planned(catalog, { model: 'auto', free_models_only: true }, ['plain']), { code: 'no_provider' })
-  const { ex, targets } = ask(catalog, { model: 'auto' }, auto)
-  targets()
-  t.strictSame([ex.requestedModel, ex.requestedProvider], ['auto', null])
+  const found = ask(catalog, { model: 'auto' }, auto).plan()
+  t.strictSame([found.requestedModel, found.requestedProvider], ['auto', null])
 })
 
 t.test('when nobody answered, the client is told what all failures share', async t => {

@@ -1,0 +1,41 @@
+/** What routing reads of one request. A value: planning changes nothing of it, and the same query has the same plan. */
+import type { Catalog } from '../core/catalog.ts'
+import type { Operation } from '../core/operation.ts'
+import type { ChatRequest, Op, Ops } from '../core/ops.ts'
+import type { Access, Policy, PricedRequest } from '../core/policy.ts'
+import type { Principal } from '../core/ports.ts'
+import type { Snapshot } from '../core/snapshot.ts'
+
+/** A canonical request as far as routing reads it, whatever it asks for; only chat has preferences. */
+export type RoutedRequest = Readonly<
+  Ops[Op] & Partial<Pick<ChatRequest, 'routing' | 'free_models_only' | 'no_reasoning'>>
+>
+
+/** `promptTokens` and `terms` may be computed when they are first read, and stay the same from then on. */
+export interface RoutingQuery extends PricedRequest {
+  readonly operation: Operation
+  readonly request: RoutedRequest
+  readonly streaming: boolean
+  /** As the caller sees it. */
+  readonly catalog: Catalog
+  /** Where else a model is served, for the refusal of a request at the wrong endpoint. */
+  readonly snapshot: Pick<Snapshot, 'routes'>
+  /** Undefined stands for all organizations together, as an operator sees them. */
+  readonly principal: Pick<Principal, 'orgId' | 'projectId' | 'mode'> | undefined
+  /** Undefined means no keys of the organization's own. */
+  readonly policy: Pick<Policy, 'credentials'> | undefined
+  /** Undefined denies nothing. */
+  readonly access: Pick<Access, 'restricted' | 'denial'> | undefined
+  /** Unix milliseconds of the request's arrival. */
+  readonly at: number
+  /** The name of the session that the request is part of, as the caller chose it. */
+  readonly session: string | undefined
+  /** False when the caller allows one provider only. */
+  readonly failover: boolean
+}
+
+/** The organization of a request, as health and affinity count it: '' without one. */
+export const tenantOf = ({ principal }: Pick<RoutingQuery, 'principal'>): string => principal?.orgId ?? ''
+
+/** The organization whose measurements count; null for all of them. */
+export const viewerOf = ({ principal }: Pick<RoutingQuery, 'principal'>): string | null => principal?.orgId ?? null
