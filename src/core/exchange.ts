@@ -133,8 +133,6 @@ export class Exchange {
   healingSkipped: HealingSkipped | undefined = undefined
   /** Tokens per second that the target of the attempt usually writes. */
   usualSpeed: () => number = unknownSpeed
-  /** Choices of the answer that have ended. */
-  readonly finished: number[] = []
   /** JSON values that the body holds. */
   values = 0
   /** Frees what is held of a body beside the request. */
@@ -162,8 +160,6 @@ export class Exchange {
   within = 'http'
   /** How many links of the chain were entered. */
   depth = 0
-  /** True once a row is kept of it. */
-  kept = false
 
   readonly #body: () => Promise<Body>
   #input: Promise<Ops[Op]> | undefined
@@ -277,7 +273,6 @@ export class Exchange {
           this.fingerprint = event.fingerprint
           break
         case 'finish':
-          this.finished.push(event.choice)
           if (event.free) this.#answer.isFree = true
           if (event.reason === 'length') this.stoppedBy ??= this.outputLimit?.by
           break

@@ -42,6 +42,8 @@ export const billing: FilterFactory<Options> = {
     const { ledger, now } = services
     const storageRate = parseDecimal(given.storage, TOKEN_PLACES)
     const meters = new Meters()
+    /** Exchanges with a row. */
+    const recorded = new WeakSet<Exchange>()
     return {
       async handle(ex, next) {
         const target = discounted(ex.target!, ex.principal!)
@@ -67,7 +69,7 @@ export const billing: FilterFactory<Options> = {
         if (meter) meters.begin(ex, meter)
         const conclusion = {
           settle(outcome: Outcome) {
-            ex.kept = true
+            recorded.add(ex)
             return settle(ex, outcome, meter?.hold ?? hold, storageRate, services)
           },
           release: () => release(meter?.hold ?? hold, services),
@@ -77,7 +79,7 @@ export const billing: FilterFactory<Options> = {
           reply = await next()
         } catch (thrown) {
           if (meter?.stopped) {
-            reply = { status: 200, headers: [], events: only(endOf(ex)) }
+            reply = { status: 200, headers: [], events: only(endOf(ex, [])) }
           } else {
             meters.end(ex)
             // A provider that fails after its client has left is paid as little as any that fails.
@@ -92,7 +94,7 @@ export const billing: FilterFactory<Options> = {
       },
       finish(ex) {
         meters.end(ex)
-        if (!ex.principal || !ex.request || ex.kept) return
+        if (!ex.principal || !ex.request || recorded.has(ex)) return
         return ledger.record(rowOf(ex, ex.outcome ?? 'error', 0n, now()))
       },
     }

@@ -23,6 +23,8 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
   readonly #conclusion: Conclusion
   /** Of streams. */
   readonly #meter: Meter | undefined
+  /** Choices of a stream that have ended. */
+  readonly #finished: number[] = []
   #concluded = false
   /** The meter has ended the answer, and the client has its end. */
   #cut = false
@@ -58,6 +60,7 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
       if (this.#meter.stopped) return this.#stopped(result.value)
       const goesOn = this.#meter.mayGoOn(tokensOf(result.value))
       if (goesOn !== true) return this.#decide(goesOn, result)
+      this.#passed(result.value)
     }
     return result.done ? this.#conclude(this.#ex.failure === undefined).then(() => result) : result
   }
@@ -69,7 +72,10 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
 
   async #decide(goesOn: boolean | Promise<boolean>, result: IteratorYieldResult<readonly Event[]>): Promise<Batch> {
     try {
-      if (await goesOn) return result
+      if (await goesOn) {
+        this.#passed(result.value)
+        return result
+      }
     } catch (thrown) {
       await this.#inner.return?.()
       return this.#fail(thrown)
@@ -83,7 +89,15 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
   /** The answer as it ends when its hold is used up: what is there already, and that it is cut. */
   #stopped(rest: readonly Event[]): Batch {
     this.#cut = true
-    return { done: false, value: [...rest.filter(({ type }) => type !== 'error'), ...endOf(this.#ex)] }
+    this.#passed(rest)
+    return { done: false, value: [...rest.filter(({ type }) => type !== 'error'), ...endOf(this.#ex, this.#finished)] }
+  }
+
+  #passed(batch: readonly Event[]): void {
+    for (let at = 0; at < batch.length; at++) {
+      const event = batch[at]!
+      if (event.type === 'finish') this.#finished.push(event.choice)
+    }
   }
 
   /** The provider's own report may still come, within what the connection is kept for. */
@@ -127,8 +141,8 @@ function within(batch: readonly Event[], tokens: number): readonly Event[] {
   return end < 0 ? batch : batch.slice(0, end)
 }
 
-/** Of an answer that the gateway cuts: what its choices still lack. */
-export function endOf({ finished, operation, request }: Exchange): Event[] {
+/** Of an answer that the gateway cuts: the ends of the choices that are not `finished`. */
+export function endOf({ operation, request }: Exchange, finished: readonly number[]): Event[] {
   const { choices } = operation.output?.(request!) ?? { choices: 1 }
   const events: Event[] = []
   for (let choice = 0; choice < choices; choice++) {

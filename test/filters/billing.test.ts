@@ -360,6 +360,22 @@ t.test('a stream goes on as long as its hold can grow, and ends in order where i
   t.match([bounded.ex.stoppedBy, bounded.got.at(-1)], [undefined, finish], 'the limit of the caller needs no more')
 })
 
+t.test('each choice of a stream that is cut ends once, whenever it ends', async t => {
+  const ends = (got: readonly Event[]) => got.filter(event => event.type === 'finish')
+  const cut: Event = { type: 'finish', choice: 1, reason: 'length' }
+  const long = text('x'.repeat(4000), 1)
+  const rows: [says: string, batches: Event[][]][] = [
+    ['before it is cut', [[text('a')], [finish], [long]]],
+    ['in the batch that is cut', [[text('a')], [finish, long]]],
+  ]
+  for (const [says, batches] of rows) {
+    const given = { purse: { left: 410_000n }, request: { n: 2 }, mapping: { maxOutput: 100_000 } }
+    const { got, ex } = await bill(answers(...batches), given)
+    t.equal(ex.stoppedBy, 'credit', says)
+    t.strictSame(ends(got), [finish, cut], says)
+  }
+})
+
 t.test('a whole answer is sent the output limit that its payer can afford', async t => {
   const cut: Event = { type: 'finish', choice: 0, reason: 'length' }
   const whole = answers([text('a')], [usage, cut])
