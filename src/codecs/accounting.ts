@@ -1,5 +1,6 @@
 /** What an answer says of itself: usage, cost and routing, as interface 2.4 has them. */
-import type { Attempt, Exchange } from '../core/exchange.ts'
+import type { Attempt } from '../core/attempt.ts'
+import type { Exchange } from '../core/exchange.ts'
 import { type Cost, toNumber } from '../core/money.ts'
 import type { Target } from '../core/translator.ts'
 import type { Usage } from '../core/usage.ts'

@@ -2,6 +2,7 @@
 
 import { requestId, shortId } from '../lib/id.ts'
 import { AnswerUsage } from './answer-usage.ts'
+import type { Attempt } from './attempt.ts'
 import type { Cancellation } from './cancel.ts'
 import type { Catalog } from './catalog.ts'
 import type { Endpoint } from './endpoint.ts'
@@ -11,31 +12,13 @@ import type { Cost, Money, Terms } from './money.ts'
 import type { Operation } from './operation.ts'
 import type { ChatRequest, Op, Ops } from './ops.ts'
 import type { Access, Policy } from './policy.ts'
-import type { Principal } from './ports.ts'
+import type { HealingSkipped, Principal, Replayed } from './ports.ts'
 import type { Body, RawStrings } from './raw-strings.ts'
 import type { Params } from './router.ts'
 import type { Snapshot } from './snapshot.ts'
+import type { Marks } from './timings.ts'
 import type { NativeRequest, Target, WireRequest } from './translator.ts'
 import { CHARACTERS, estimateTokens, type Usage } from './usage.ts'
-
-/** One try at one target, as `metadata.routing` shows it. */
-export interface Attempt {
-  readonly target: Target
-  /** The upstream's status; 0 when no answer came. */
-  readonly status: number
-  readonly succeeded: boolean
-  readonly errorType: 'none' | 'network_error' | 'rate_limited' | 'timeout' | 'upstream_error'
-}
-
-/** What a replay from the response cache says of the answer that it repeats. */
-export interface Replayed {
-  readonly provider: string
-  readonly model: string
-  readonly externalId: string
-  /** Of the exchange that it was made for. */
-  readonly logId: string
-  readonly at: number
-}
 
 /** The limit on each choice that is sent in place of the caller's, in tokens, and what it comes from. */
 export interface OutputLimit {
@@ -45,9 +28,6 @@ export interface OutputLimit {
 /** What ends an answer early: the organization's credits or plan, or a limit of its own. */
 export type StoppedBy = 'credit' | 'limit'
 
-/** Too long to be healed at all, no thread or no memory for it now, a thread that took too long, or that broke. */
-export type HealingSkipped = 'too_long' | 'busy' | 'timeout' | 'failed'
-
 /** Makes the `outbound` of an exchange, with its output limit. */
 export interface RequestEncoding {
   encode(): void
@@ -55,20 +35,6 @@ export interface RequestEncoding {
 
 export type Headers = Readonly<Record<string, string | string[] | undefined>>
 export type Outcome = 'ok' | 'error' | 'aborted'
-
-/** Milliseconds on the monotonic clock; 0 until it happened. */
-export interface Marks {
-  readonly start: number
-  /** All of the request was here, however slowly it came; until then as `start`. */
-  read: number
-  sent: number
-  /** The upstream's first event of the attempt that answered. */
-  answered: number
-  firstToken: number
-  end: number
-  /** Not a moment, but for how long the client was waited for, so that no more was read of the provider. */
-  stalled: number
-}
 
 export interface ExchangeInit {
   snapshot: Snapshot

@@ -1,9 +1,9 @@
 /** Repairs malformed JSON answers of callers who ask for it (`plugins: [{ id: 'response-healing' }]`). */
 import type { Event, SourceEvent } from '../core/event.ts'
-import type { Exchange, HealingSkipped } from '../core/exchange.ts'
+import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
 import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
-import type { Log, Metrics } from '../core/ports.ts'
+import type { HealingSkipped, Log, Metrics } from '../core/ports.ts'
 import { s } from '../core/schema.ts'
 import { heal, isJson } from './heal.ts'
 import { HealThreads } from './heal-threads.ts'

@@ -1,7 +1,8 @@
 /** Chooses the targets of a request and tries them in turn: the whole of failover. */
 import { LRUCache } from 'lru-cache'
+import type { Attempt } from '../core/attempt.ts'
 import { asError, type GatewayError } from '../core/error.ts'
-import type { Attempt, Exchange } from '../core/exchange.ts'
+import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import { seriesOf } from '../core/offer.ts'
 import type { Target } from '../core/translator.ts'

@@ -1,8 +1,9 @@
 /** What attempts teach of providers and credentials, each apart from the other. */
 import { firstEventMs } from '../core/catalog.ts'
 import type { GatewayError } from '../core/error.ts'
-import type { Marks, Outcome } from '../core/exchange.ts'
+import type { Outcome } from '../core/exchange.ts'
 import type { CircuitPolicy, History, Sample, Services } from '../core/ports.ts'
+import type { Marks } from '../core/timings.ts'
 import type { Usage } from '../core/usage.ts'
 import type { Step } from './candidate.ts'
 import { classifyFailure, type FailureClass } from './failure-class.ts'

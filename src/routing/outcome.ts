@@ -1,6 +1,7 @@
 /** The error of a request that no target answered (decisions section 6). */
+
+import type { Attempt } from '../core/attempt.ts'
 import { errors, type GatewayError } from '../core/error.ts'
-import type { Attempt } from '../core/exchange.ts'
 
 /** How an attempt is shown in `metadata.routing`. */
 export function errorType(error: GatewayError): Attempt['errorType'] {

@@ -1,7 +1,6 @@
 /** The metrics port over prom-client, with a registry of its own: two gateways in one process do not mix. */
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
-import type { HealingSkipped } from '../core/exchange.ts'
-import type { Metrics } from '../core/ports.ts'
+import type { HealingSkipped, Metrics } from '../core/ports.ts'
 import { counter, histogram, LagSummary } from './families.ts'
 import type { Lag } from './lag.ts'
 import type { MetricFamily } from './merge.ts'

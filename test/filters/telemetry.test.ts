@@ -1,6 +1,6 @@
 /** What is measured of a request when it is over. */
 import t from 'tap'
-import type { Attempt } from '../../src/core/exchange.ts'
+import type { Attempt } from '../../src/core/attempt.ts'
 import type { Metrics, Services } from '../../src/core/ports.ts'
 import { telemetry } from '../../src/filters/telemetry.ts'
 import { exchange } from '../core/kit.ts'

@@ -1,6 +1,5 @@
 /** What filters and endpoints are given besides the stores of money and keys. */
 import type { Event } from '../event.ts'
-import type { HealingSkipped, Replayed } from '../exchange.ts'
 import type { MemoryBudget } from '../memory-budget.ts'
 import type { Policies } from '../policy.ts'
 import type { KeyStore, SessionStore } from './keys.ts'
@@ -25,6 +24,16 @@ export interface Quota {
   readonly resetMs: number
 }
 
+/** What a replay from the response cache says of the answer that it repeats. */
+export interface Replayed {
+  readonly provider: string
+  readonly model: string
+  readonly externalId: string
+  /** Of the exchange that it was made for. */
+  readonly logId: string
+  readonly at: number
+}
+
 export interface CachedReply extends Replayed {
   readonly events: readonly Event[]
   /** What its request asked for; another form of it, such as an alias, has an entry of its own. */
@@ -37,6 +46,9 @@ export interface ReplyCache {
   /** `tenant` is the organization whose share the entry takes. */
   set(key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string): Promise<void> | void
 }
+
+/** Too long to be healed at all, no thread or no memory for it now, a thread that took too long, or that broke. */
+export type HealingSkipped = 'too_long' | 'busy' | 'timeout' | 'failed'
 
 /** Closed label sets only: endpoint, provider, model, outcome, kind, filter, code. */
 export interface Metrics {

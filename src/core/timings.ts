@@ -1,0 +1,15 @@
+/** The moments of one exchange that are measured. */
+
+/** Milliseconds on the monotonic clock; 0 until it happened. */
+export interface Marks {
+  readonly start: number
+  /** All of the request was here, however slowly it came; until then as `start`. */
+  read: number
+  sent: number
+  /** The upstream's first event of the attempt that answered. */
+  answered: number
+  firstToken: number
+  end: number
+  /** Not a moment, but for how long the client was waited for, so that no more was read of the provider. */
+  stalled: number
+}
