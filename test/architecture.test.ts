@@ -84,6 +84,37 @@ t.test('routing reads queries and facts of attempts, and no exchange', async t =
   t.strictSame(named, [])
 })
 
+/** The filters that a file of `src/filters` is part of: itself, if the list of filters names it, else its importers. */
+function filtersOf(file: string): string[] {
+  const isImportedBy = (other: string) => importsOf(other).some(specifier => pathOf(specifier, other) === file)
+  if (isImportedBy('src/filters/index.ts')) return [file]
+  return sourceFiles.filter(other => folderOf(other) === 'filters' && isImportedBy(other)).flatMap(filtersOf)
+}
+
+/** Files and filters of `src` that read or write a member of an exchange; the kernel stands for itself. */
+function usersOf(member: string): Set<string> {
+  const use = new RegExp(
+    `\\b(?:ex|this|#ex)\\.${member}\\b|\\{[^{}]*\\b${member}\\b[^{}]*\\}(?:: Exchange\\b| = (?:this\\.#)?ex\\b)`,
+  )
+  const users = sourceFiles.filter(file => {
+    if (!file.startsWith('src/')) return false
+    const text = textOf(file)
+    return file === 'src/core/exchange.ts' || /\bExchange\b|\bex\./.test(text) ? use.test(text) : false
+  })
+  return new Set(users.flatMap(file => (folderOf(file) === 'filters' ? filtersOf(file) : [file])))
+}
+
+t.test('an exchange holds no field that one filter alone uses', async t => {
+  const [, body] = textOf('src/core/exchange.ts').split('export class Exchange {')
+  const members = [...body!.matchAll(/^ {2}(?:readonly )?(\w+)(?::| =)/gm)].map(([, name]) => name!)
+  t.ok(members.length > 20, 'the pattern finds members')
+  const single = members.filter(member => {
+    const users = [...usersOf(member)]
+    return users.length === 0 || (users.length === 1 && folderOf(users[0]!) === 'filters')
+  })
+  t.strictSame(single, [])
+})
+
 t.test('plugins import of src what plugins of operators may', async t => {
   const isInside = (path: string) => path.startsWith('plugins/') || path === 'src/plugin.ts'
   t.strictSame(
