@@ -32,9 +32,9 @@ export class AnswerUsage {
   }
 
   begin(): void {
-    const { usage, marks } = this.#ex
+    const { usage, timings } = this.#ex
     // Another one before any content: the answer has begun afresh (C30).
-    if (this.#begun && marks.firstToken === 0) for (const axis in usage) delete usage[axis as Axis]
+    if (this.#begun && timings.firstToken === 0) for (const axis in usage) delete usage[axis as Axis]
     this.#begun = true
   }
 
@@ -103,18 +103,18 @@ export class AnswerUsage {
 
   /** Tokens that a model may have written before anything of it could be seen, by its usual speed. */
   get #unseen(): number {
-    const { target, usage, operation, streaming, marks, usualSpeed } = this.#ex
+    const { target, usage, operation, streaming, timings, usualSpeed } = this.#ex
     if (this.#told > 0 || usage.internal_reasoning !== undefined) return 0
     if (!target || !operation.output || (streaming && !target.mapping.supports.has('reasoning'))) return 0
-    const { sent, firstToken } = marks
+    const { sent, firstToken } = timings
     if (sent === 0) return 0
     return Math.floor((((firstToken || performance.now()) - sent) / 1000) * Math.min(usualSpeed(), MAX_THINKING_SPEED))
   }
 
   /** Whether anything had to be estimated. */
   #complete(usage: Usage, cut: boolean): boolean {
-    const { isOwed, marks, operation, target } = this.#ex
-    if (cut && marks.firstToken === 0 && !isOwed) {
+    const { isOwed, timings, operation, target } = this.#ex
+    if (cut && timings.firstToken === 0 && !isOwed) {
       usage.prompt ??= 0
       usage.completion ??= 0
       return false
@@ -148,8 +148,8 @@ export class AnswerUsage {
 
   /** Cost of the usage so far at the target's price; null while the price is unknown. */
   get cost(): Cost | null {
-    const { cached, failure, marks, isOwed, usage, estimated } = this.#ex
-    if (cached || this.isFree || (failure && marks.firstToken === 0 && !isOwed)) return noCost
+    const { cached, failure, timings, isOwed, usage, estimated } = this.#ex
+    if (cached || this.isFree || (failure && timings.firstToken === 0 && !isOwed)) return noCost
     this.#cost ??= this.#costOf(usage, estimated)
     return this.#cost
   }

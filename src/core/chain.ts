@@ -46,7 +46,7 @@ const needs = (who: string, facet: Facet, givers: string[]) =>
 
 export function compile(links: readonly Link[], terminal: (ex: Exchange) => Promise<Reply>): Chain {
   let handle = (ex: Exchange) => {
-    ex.within = 'upstream'
+    ex.currentFilter = 'upstream'
     return terminal(ex)
   }
   for (const [index, { factory, filter }] of [...links.entries()].reverse()) {
@@ -55,8 +55,8 @@ export function compile(links: readonly Link[], terminal: (ex: Exchange) => Prom
     if (!run) continue
     const { name, repeats = false } = factory
     handle = ex => {
-      ex.within = name
-      ex.depth = index + 1
+      ex.currentFilter = name
+      ex.filtersEntered = index + 1
       let called = false
       return run(ex, () => {
         if (called && !repeats) throw new Error(`filter "${name}" called next() twice`)
@@ -72,7 +72,7 @@ export function compile(links: readonly Link[], terminal: (ex: Exchange) => Prom
     async finish(ex, report) {
       for (const [index, { factory, filter }] of finishers) {
         try {
-          const pending = filter.finish!(ex, ex.depth > index)
+          const pending = filter.finish!(ex, ex.filtersEntered > index)
           if (pending) await pending
         } catch (thrown) {
           report(factory.name, thrown)

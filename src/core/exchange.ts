@@ -16,7 +16,7 @@ import type { HealingSkipped, Principal, Replayed } from './ports.ts'
 import type { Body, RawStrings } from './raw-strings.ts'
 import type { Params } from './router.ts'
 import type { Snapshot } from './snapshot.ts'
-import type { Marks } from './timings.ts'
+import type { Timings } from './timings.ts'
 import type { NativeRequest, Target, WireRequest } from './translator.ts'
 import { CHARACTERS, estimateTokens, type Usage } from './usage.ts'
 
@@ -68,7 +68,7 @@ export class Exchange {
   readonly peer: string
   /** Unix milliseconds of arrival. */
   readonly at: number = Date.now()
-  readonly marks: Marks
+  readonly timings: Timings
 
   principal: Principal | undefined = undefined
   /** The organization's policy, and what the key may call under it; both are there when the principal is. */
@@ -123,9 +123,9 @@ export class Exchange {
   /** Why it failed, before or after the first byte. */
   failure: GatewayError | undefined = undefined
   /** Name of the deepest filter that was entered, so that a refusal can be counted under it. */
-  within = 'http'
+  currentFilter = 'http'
   /** How many links of the chain were entered. */
-  depth = 0
+  filtersEntered = 0
 
   readonly #body: () => Promise<Body>
   #input: Promise<Ops[Op]> | undefined
@@ -144,7 +144,7 @@ export class Exchange {
     this.peer = init.peer ?? ''
     this.#body = init.body
     const start = performance.now()
-    this.marks = { start, read: start, sent: 0, answered: 0, firstToken: 0, end: 0, stalled: 0 }
+    this.timings = { start, read: start, sent: 0, answered: 0, firstToken: 0, end: 0, stalled: 0 }
   }
 
   header(name: string): string | undefined {
@@ -161,7 +161,7 @@ export class Exchange {
   input(): Promise<Ops[Op]> {
     this.#input ??= this.#body().then(({ value, verbatim, values = 0, release }) => {
       this.#releaseBody = release
-      this.marks.read = performance.now()
+      this.timings.read = performance.now()
       this.verbatim = verbatim
       this.values = values
       this.request = this.endpoint.codec.decode(value, this)
@@ -215,7 +215,7 @@ export class Exchange {
   observe(batch: readonly Event[]): void {
     for (let at = 0; at < batch.length; at++) {
       const event = batch[at]!
-      if (this.marks.firstToken === 0 && isContent(event)) this.marks.firstToken = performance.now()
+      if (this.timings.firstToken === 0 && isContent(event)) this.timings.firstToken = performance.now()
       switch (event.type) {
         case 'text':
         case 'refusal':

@@ -62,14 +62,14 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
     if (started || sink.begun) await fail((encoder ?? codec.encoder(ex)).fail(error), sink)
     else refuse(route, ex, error, sink)
   }
-  ex.marks.end = performance.now()
+  ex.timings.end = performance.now()
 }
 
 /** The time that a client takes to catch up says nothing of its provider. */
-async function stall({ marks }: Exchange, drained: Promise<void>): Promise<void> {
+async function stall({ timings }: Exchange, drained: Promise<void>): Promise<void> {
   const from = performance.now()
   await drained
-  marks.stalled += performance.now() - from
+  timings.stalled += performance.now() - from
 }
 
 /** The events before the first error; what comes after it is not the client's. */

@@ -1,7 +1,7 @@
 /** The moments of one exchange that are measured. */
 
 /** Milliseconds on the monotonic clock; 0 until it happened. */
-export interface Marks {
+export interface Timings {
   readonly start: number
   /** All of the request was here, however slowly it came; until then as `start`. */
   read: number

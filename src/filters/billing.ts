@@ -215,7 +215,7 @@ async function settle(
   ex.completeUsage(outcome !== 'ok' || ex.isCut)
   if (ex.principal!.retains) ex.storage = storageOf(ex.usage, storageRate)
   const cost = ex.cost
-  const delivered = ex.streaming && ex.marks.firstToken > 0
+  const delivered = ex.streaming && ex.timings.firstToken > 0
   // An estimate of work that was not seen never costs more than was held.
   const isCapped = ex.isOwed && ex.estimated && cost && hold && cost.total > hold.amount
   const charged = isCapped ? hold.amount : (cost?.total ?? null)

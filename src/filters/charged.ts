@@ -114,7 +114,7 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
     this.#concluded = true
     const ex = this.#ex
     const outcome: Outcome = complete ? 'ok' : ex.signal.aborted ? 'aborted' : 'error'
-    const isDue = complete || ex.isOwed || (ex.streaming && ex.marks.firstToken > 0)
+    const isDue = complete || ex.isOwed || (ex.streaming && ex.timings.firstToken > 0)
     await (isDue ? this.#conclusion.settle(outcome) : this.#conclusion.release())
   }
 }

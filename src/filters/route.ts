@@ -94,8 +94,8 @@ export const route: FilterFactory<Settings> = {
 }
 
 /** The time of all attempts is over. */
-const isLate = ({ marks }: Exchange, { target }: Step): boolean =>
-  performance.now() - marks.read >= target.provider.timeouts.total
+const isLate = ({ timings }: Exchange, { target }: Step): boolean =>
+  performance.now() - timings.read >= target.provider.timeouts.total
 
 /** Those that are remembered; a new one has its reserve. */
 const MAX_BUDGETS = 10_000

@@ -39,7 +39,7 @@ export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: n
     cached: ex.cached !== undefined,
     attempts: ex.attempts.length,
     durationMs: Math.max(0, now - ex.at),
-    ttftMs: ex.marks.firstToken > 0 ? Math.round(ex.marks.firstToken - ex.marks.start) : null,
+    ttftMs: ex.timings.firstToken > 0 ? Math.round(ex.timings.firstToken - ex.timings.start) : null,
     usage: { ...ex.usage },
     estimated: ex.estimated,
     cost,
@@ -54,8 +54,8 @@ const failureOf = ({ failure, signal: { reason } }: Exchange, outcome: Outcome) 
   outcome === 'aborted' ? (reason ?? failure) : (failure ?? reason)
 
 /** A name that a caller gave and that has answered nothing may be made up: sums by the hour count all such as one. */
-function servedBy({ target, marks }: Exchange, outcome: Outcome): string | null {
+function servedBy({ target, timings }: Exchange, outcome: Outcome): string | null {
   if (!target) return null
   const { model } = target.mapping
-  return outcome === 'ok' || marks.firstToken > 0 ? model.id : seriesOf(model)
+  return outcome === 'ok' || timings.firstToken > 0 ? model.id : seriesOf(model)
 }

@@ -24,9 +24,9 @@ export const telemetry: FilterFactory<Infer<typeof options>> = {
 }
 
 function measure(ex: Exchange, { metrics }: Services): void {
-  const { marks, failure } = ex
+  const { timings, failure } = ex
   if (failure && ex.status === failure.status && failure.upstreamStatus === undefined) {
-    metrics.refusal(ex.within, failure.code ?? 'internal')
+    metrics.refusal(ex.currentFilter, failure.code ?? 'internal')
   }
   for (const { target, succeeded, errorType } of ex.attempts) {
     const { provider, model } = labelsOf(target.mapping)
@@ -35,13 +35,13 @@ function measure(ex: Exchange, { metrics }: Services): void {
   const { provider, model } = countedAs(ex)
   const labels = { endpoint: ex.endpoint.name, provider, model, outcome: ex.outcome ?? 'error' }
   const seconds = (ms: number) => ms / 1000
-  const inside = marks.answered > 0 && !ex.streaming ? marks.end - marks.answered : 0
+  const inside = timings.answered > 0 && !ex.streaming ? timings.end - timings.answered : 0
   // Of several attempts only the last is marked: the wait for the others would count as our own time.
-  const isMeasured = marks.sent > 0 && ex.attempts.length < 2
+  const isMeasured = timings.sent > 0 && ex.attempts.length < 2
   metrics.request(labels, {
-    seconds: seconds(marks.end - marks.start),
-    firstTokenSeconds: marks.firstToken > 0 ? seconds(marks.firstToken - marks.start) : undefined,
-    overheadSeconds: isMeasured ? seconds(marks.sent - marks.start + inside) : undefined,
+    seconds: seconds(timings.end - timings.start),
+    firstTokenSeconds: timings.firstToken > 0 ? seconds(timings.firstToken - timings.start) : undefined,
+    overheadSeconds: isMeasured ? seconds(timings.sent - timings.start + inside) : undefined,
   })
 }
 
@@ -73,7 +73,7 @@ function report(ex: Exchange, { log }: Services): void {
     outcome: ex.outcome,
     code: ex.failure?.code,
     attempts: ex.attempts.length,
-    ms: Math.round(ex.marks.end - ex.marks.start),
+    ms: Math.round(ex.timings.end - ex.timings.start),
     // An internal error shows nothing to the client, so its cause must stand here.
     err: ex.failure?.status === 500 ? ex.failure.cause : undefined,
   }

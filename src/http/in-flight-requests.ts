@@ -82,7 +82,7 @@ export class InFlightRequests {
       const { heartbeat } = ex.endpoint.codec
       if (!heartbeat || !ex.streaming || ex.outcome || heartbeat.isFor?.(ex) === false) continue
       if (sink.begun) sink.tick(heartbeat.text, this.#ticksOfSilence)
-      else if (now - ex.marks.read >= this.timeouts.hold) {
+      else if (now - ex.timings.read >= this.timeouts.hold) {
         ex.status = 200
         sink.begin(heartbeat.contentType, ex.replyHeaders, heartbeat.text)
       }

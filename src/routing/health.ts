@@ -3,7 +3,7 @@ import { firstEventMs } from '../core/catalog.ts'
 import type { GatewayError } from '../core/error.ts'
 import type { Outcome } from '../core/exchange.ts'
 import type { CircuitPolicy, History, Sample, Services } from '../core/ports.ts'
-import type { Marks } from '../core/timings.ts'
+import type { Timings } from '../core/timings.ts'
 import type { Usage } from '../core/usage.ts'
 import type { Step } from './candidate.ts'
 import { classifyFailure, type FailureClass } from './failure-class.ts'
@@ -18,7 +18,7 @@ export type AttemptContext = Pick<RoutingQuery, 'principal' | 'streaming'>
 export interface EndedAnswer extends AttemptContext {
   readonly outcome: Outcome | undefined
   readonly failure: GatewayError | undefined
-  readonly marks: Readonly<Marks>
+  readonly timings: Readonly<Timings>
   readonly usage: Readonly<Usage>
 }
 
@@ -76,8 +76,8 @@ export class Health {
 
   /** An answer has ended, well or not. A caller that left, or set its own deadline, is no failure of a target. */
   ended(step: Step, answer: EndedAnswer): void {
-    const { failure, outcome, marks } = answer
-    const late = marks.end - marks.read >= step.target.provider.timeouts.total - SLACK_MS
+    const { failure, outcome, timings } = answer
+    const late = timings.end - timings.read >= step.target.provider.timeouts.total - SLACK_MS
     const whose = outcome === 'error' && failure && !late ? classifyFailure(failure) : 'none'
     const org = tenantOf(answer)
     if (whose !== 'none') this.#judge(step, whose, failure!, answer)
@@ -156,13 +156,13 @@ const isStreamed = ({ target }: Step, { streaming }: AttemptContext): boolean =>
   streaming && target.mapping.supports.has('streaming')
 
 function speedOf(step: Step, answer: EndedAnswer): Pick<Sample, 'firstTokenMs' | 'tokensPerSecond'> {
-  const { marks, usage, outcome } = answer
+  const { timings, usage, outcome } = answer
   const streamed = isStreamed(step, answer)
-  const ms = (streamed ? marks.end : marks.answered) - marks.sent
+  const ms = (streamed ? timings.end : timings.answered) - timings.sent
   const tokens = usage.completion ?? 0
-  const isTimed = outcome === 'ok' && tokens > 0 && ms > 0 && marks.stalled <= MOST_STALLED * ms
+  const isTimed = outcome === 'ok' && tokens > 0 && ms > 0 && timings.stalled <= MOST_STALLED * ms
   return {
-    firstTokenMs: streamed ? marks.answered - marks.sent : undefined,
+    firstTokenMs: streamed ? timings.answered - timings.sent : undefined,
     tokensPerSecond: isTimed ? (1000 * tokens) / ms : undefined,
   }
 }

@@ -31,7 +31,7 @@ export function dispatch(transport: Transport, memory: MemoryBudget): (ex: Excha
   const turns = new Turns()
   return async ex => {
     const target = ex.target!
-    ex.marks.sent = performance.now()
+    ex.timings.sent = performance.now()
     ex.atProvider = false
     const sent: Sent = { mask: undefined }
     const incoming = await send(transport, ex, target, sent)
@@ -58,7 +58,7 @@ export function dispatch(transport: Transport, memory: MemoryBudget): (ex: Excha
       await answer.commit(!ex.streaming)
       incoming.committed(reading.kind !== 'unary')
       ex.committed()
-      ex.marks.answered = performance.now()
+      ex.timings.answered = performance.now()
       return { status: 200, headers: [], events: answer }
     } catch (thrown) {
       incoming.destroy()
@@ -103,7 +103,7 @@ function send(transport: Transport, ex: Exchange, target: Target, sent: Sent): P
   const request = ex.outbound!
   const { provider } = target
   const { timeouts } = provider
-  const remainingMs = () => timeouts.total - (performance.now() - ex.marks.read)
+  const remainingMs = () => timeouts.total - (performance.now() - ex.timings.read)
   const fresh = isAgain(ex, target)
   const { signal } = ex
   const tenant = ex.principal?.orgId ?? ''

@@ -90,9 +90,9 @@ t.test('an exchange reads its input once, and prices what it has seen', async t 
   t.equal(ex.cost, null, 'no target, no price')
   ex.target = target({ mapping: { price: flat(base) } })
   ex.observe([{ type: 'start' }, { type: 'usage', usage: { prompt: 1000 } }, { type: 'tier', tier: 'flex' }])
-  t.strictSame([ex.marks.firstToken, ex.servedTier, formatMoney(ex.cost!.total)], [0, 'flex', '0.0025'])
+  t.strictSame([ex.timings.firstToken, ex.servedTier, formatMoney(ex.cost!.total)], [0, 'flex', '0.0025'])
   ex.observe([text('x'), { type: 'usage', usage: { completion: 500 } }])
-  t.ok(ex.marks.firstToken > 0)
+  t.ok(ex.timings.firstToken > 0)
   t.equal(formatMoney(ex.cost!.total), '0.0075')
   const billed = { prompt: 100, completion: 50 }
   ex.observe([{ type: 'usage', usage: { completion: 500 }, billed }])

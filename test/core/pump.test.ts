@@ -32,7 +32,7 @@ t.test('filters run in order around the terminal, and finish in reverse', async 
   const log: string[] = []
   const bare = link('bare', {})
   const chain = compile([around('a', log), bare, around('b', log)], async ex => {
-    log.push(`terminal within ${ex.within}`)
+    log.push(`terminal within ${ex.currentFilter}`)
     return ok()
   })
   const ex = exchange()
@@ -173,7 +173,7 @@ t.test('the pump writes a head with the first output, and says a failure where i
     await pump(routeOf(eventsOf(...batches), streamed), ex, sink)
     t.strictSame(sink.log, log, says)
     t.equal(ex.outcome, outcome, says)
-    t.ok(ex.marks.end > 0)
+    t.ok(ex.timings.end > 0)
     t.equal(ex.status, log[0] === 'head 502 application/json' ? 502 : 200, says)
   }
 })
@@ -229,7 +229,7 @@ t.test('nothing more is asked for before the reader has caught up', async t => {
   }
   const ex = exchange()
   await pump(routeOf(told(log, [[text('a')], [text('b')]])), ex, recorder(log, slow))
-  t.ok(ex.marks.stalled > 0 && ex.marks.stalled <= ex.marks.end - ex.marks.start, 'and the wait is known')
+  t.ok(ex.timings.stalled > 0 && ex.timings.stalled <= ex.timings.end - ex.timings.start, 'and the wait is known')
   const second = ['asked 1', 'write b', 'drained', 'ended', 'end end']
   t.strictSame(log, ['asked 0', 'head 200 stream', 'write a', 'drained', ...second])
 })
@@ -340,5 +340,5 @@ t.test('filters that were never reached finish too, and see how the request ende
     seen,
     ['tell', 'billing', 'auth'].map(name => `${name}: error 401 invalid_api_key`),
   )
-  t.equal(ex.within, 'auth')
+  t.equal(ex.currentFilter, 'auth')
 })

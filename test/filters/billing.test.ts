@@ -309,7 +309,7 @@ t.test('tokens that were thought out of sight cost as many as the model usually 
   ex.usualSpeed = () => 1000
   const reply = async () => {
     ex.atProvider = true
-    ex.marks.sent = performance.now() - 60_000
+    ex.timings.sent = performance.now() - 60_000
     signal.abort(errors.aborted())
     throw errors.aborted()
   }
@@ -319,15 +319,15 @@ t.test('tokens that were thought out of sight cost as many as the model usually 
 
   const burst = exchange({ request: { ...request, stream: true }, target: to, principal })
   burst.usualSpeed = () => 1e6
-  burst.marks.sent = performance.now() - 1000
+  burst.timings.sent = performance.now() - 1000
   const tokens = burst.answerTokens
-  const most = 2 * (performance.now() - burst.marks.sent)
+  const most = 2 * (performance.now() - burst.timings.sent)
   t.ok(tokens >= 2000 && tokens <= most, 'answers that come in one burst say nothing of that speed', { tokens, most })
 
   const poor = make(undefined, { left: 14_000n })
   const cut = exchange({ request: { ...request, stream: true }, target: to, principal })
   cut.usualSpeed = () => 1000
-  cut.marks.sent = performance.now() - 60_000
+  cut.timings.sent = performance.now() - 60_000
   const ended = await poor.filter.handle!(cut, answers([text('x'.repeat(40))], [usage, finish]))
   for await (const batch of ended.events) cut.observe(batch)
   t.ok(poor.log.includes('settle ok 200 14000 estimated'), 'nor in an answer that ends with its hold', poor)

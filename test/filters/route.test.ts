@@ -37,10 +37,10 @@ function filterOf(options: object = {}) {
     const next = async () => {
       const by = ex.target!.credential!.id
       asked.push(by)
-      ex.marks.sent = performance.now()
+      ex.timings.sent = performance.now()
       const failure = world[by]?.()
       if (failure) throw failure
-      ex.marks.answered = performance.now()
+      ex.timings.answered = performance.now()
       return { status: 200, headers: [], events: [] as never }
     }
     try {
@@ -53,7 +53,7 @@ function filterOf(options: object = {}) {
       ex.failure = error as GatewayError
       return error as GatewayError
     } finally {
-      ex.marks.end = performance.now()
+      ex.timings.end = performance.now()
       filter.finish!(ex, true)
     }
   }
@@ -382,14 +382,14 @@ t.test('OB-08 a provider that falls silent is left before any deadline, and back
   const ask = (stream: boolean) => {
     const ex = asking(row('a', 'b'), { stream })
     const next = async () => {
-      ex.marks.sent = performance.now()
+      ex.timings.sent = performance.now()
       if (stalls && ex.target!.provider.id === 'a') await new Promise<void>(resolve => held.push(resolve))
-      ex.marks.answered = ex.marks.sent + 400
+      ex.timings.answered = ex.timings.sent + 400
       return { status: 200, headers: [], events: [] as never }
     }
     const answer = filter.handle!(ex, next).then(() => {
       Object.assign(ex, { outcome: 'ok' })
-      ex.marks.end = performance.now()
+      ex.timings.end = performance.now()
       filter.finish!(ex, true)
     })
     const by = new Promise<string>(resolve => setImmediate(() => resolve(ex.target!.provider.id)))
@@ -526,32 +526,32 @@ t.test('what an answer shows of its provider is measured when it has ended', asy
     ['ok', { outcome: 'ok' }, { requests: 1, uptime: 100, latency: 250, throughput: 100 }],
     ['left', { outcome: 'aborted' }, { requests: 0, uptime: undefined, latency: 250, throughput: undefined }],
     ['broken', { outcome: 'error', failure: errors.truncated() }, { requests: 1, uptime: 0, latency: 250 }],
-    ['read slowly', { outcome: 'ok', marks: { stalled: 500 } as never }, { latency: 250, throughput: undefined }],
+    ['read slowly', { outcome: 'ok', timings: { stalled: 500 } as never }, { latency: 250, throughput: undefined }],
     ['drained', { outcome: 'error', failure: errors.shuttingDown() }, { requests: 0, latency: 250 }],
   ]
   for (const [says, end, measured] of rows) {
     const ex = asking(catalogOf({ m: { offers: [[provider(says)]] } }), { stream: true })
     await filter.handle!(ex, async () => {
-      ex.marks.sent = 1000
-      ex.marks.answered = 1250
+      ex.timings.sent = 1000
+      ex.timings.answered = 1250
       return { status: 200, headers: [], events: [] as never }
     })
-    ex.marks.end = 3000
+    ex.timings.end = 3000
     ex.usage.completion = 200
-    const { marks, ...others } = end
+    const { timings, ...others } = end
     Object.assign(ex, others)
-    Object.assign(ex.marks, marks)
+    Object.assign(ex.timings, timings)
     filter.finish!(ex, true)
     t.match(memory.measurements.read(`${says}/m`, history), measured, says)
     t.equal(memory.circuits.failing(`${says}/m`), says === 'broken', says)
   }
   const ex = asking(catalogOf({ m: { offers: [[provider('whole')]] } }))
   await filter.handle!(ex, async () => {
-    ex.marks.sent = 1000
-    ex.marks.answered = 2000
+    ex.timings.sent = 1000
+    ex.timings.answered = 2000
     return { status: 200, headers: [], events: [] as never }
   })
-  ex.marks.end = 9000
+  ex.timings.end = 9000
   ex.usage.completion = 200
   ex.outcome = 'ok'
   filter.finish!(ex, true)
@@ -566,7 +566,7 @@ t.test(
     const filter = route.create(settingsOf({}), memory as never)
     const ex = asking(row('a'), { stream: true })
     await filter.handle!(ex, async () => ({ status: 200, headers: [], events: [] as never }))
-    ex.marks.end = ex.marks.start + 60_000
+    ex.timings.end = ex.timings.start + 60_000
     ex.outcome = 'error'
     ex.failure = errors.upstreamTimeout('total time')
     filter.finish!(ex, true)

@@ -18,9 +18,9 @@ function measured(attempts: Attempt[]): Times {
   }
   const filter = telemetry.create({ log: 'none' }, { metrics } as unknown as Services)
   const ex = exchange({ request: { model: 'm', messages: [] } })
-  const { start } = ex.marks
-  Object.assign(ex.marks, { sent: start + 10_010, answered: start + 10_030, firstToken: start + 10_030 })
-  ex.marks.end = start + 10_040
+  const { start } = ex.timings
+  Object.assign(ex.timings, { sent: start + 10_010, answered: start + 10_030, firstToken: start + 10_030 })
+  ex.timings.end = start + 10_040
   ex.attempts.push(...attempts)
   filter.finish!(ex, true)
   return times!

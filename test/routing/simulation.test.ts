@@ -105,9 +105,9 @@ async function run(exploration: number) {
       attempts.push({ request, phase, by, ok })
       if (!ok) throw upstreamError(500, { message: 'down' })
       const noise = 0.8 + 0.4 * world()
-      ex.marks.sent = ex.marks.start
-      ex.marks.answered = ex.marks.start + firstMs * noise
-      ex.marks.end = ex.marks.answered + (1000 * TOKENS) / (speed * noise)
+      ex.timings.sent = ex.timings.start
+      ex.timings.answered = ex.timings.start + firstMs * noise
+      ex.timings.end = ex.timings.answered + (1000 * TOKENS) / (speed * noise)
       ex.usage.completion = TOKENS
       return { status: 200, headers: [], events: [] as never }
     }

@@ -107,7 +107,7 @@ async function serve(filter: ReturnType<typeof billing.create>, payer: Principal
   }
   await filter.finish!(ex, true)
   // Providers that fail are not paid for what nobody saw.
-  if (ex.atProvider && !(broke && (!stream || ex.marks.firstToken === 0))) {
+  if (ex.atProvider && !(broke && (!stream || ex.timings.firstToken === 0))) {
     bill.due = BigInt(PROMPT_TOKENS) * PROMPT + BigInt(written) * ANSWER
     bill.slack = bill.after + (ex.isCut ? 60n * ANSWER : 0n)
   }
