@@ -51,6 +51,16 @@ const retired: Readonly<Record<string, string>> = {
   hurry: 'abortDrain',
   parseExact: 'parseLossless',
   Verbatim: 'RawStrings',
+  Marks: 'Timings',
+}
+/** Of the class Exchange. */
+const retiredMembers: Readonly<Record<string, string>> = {
+  within: 'currentFilter',
+  depth: 'filtersEntered',
+  marks: 'timings',
+  kept: 'a set of the filter billing',
+  finished: 'a list of the filter billing',
+  requestedId: 'a part of RoutePlan',
 }
 const retiredFiles = [
   'standing',
@@ -87,6 +97,17 @@ t.test('names that the glossary retired do not come back', async t => {
       .map(name => `${file}: ${name} is called ${retired[name]}`),
   )
   t.strictSame(found, [])
+})
+
+t.test('members of an exchange that were renamed or moved do not come back', async t => {
+  const declared = textOf('src/core/exchange.ts').matchAll(/^ {2}(?:readonly )?(\w+)(?::| =)/gm)
+  const names = [...declared].map(([, name]) => name!)
+  t.ok(names.includes('timings') && names.includes('currentFilter'), 'the pattern finds members')
+  const found = names.filter(name => Object.hasOwn(retiredMembers, name))
+  t.strictSame(
+    found.map(name => `${name} is ${retiredMembers[name]}`),
+    [],
+  )
 })
 
 t.test('files keep the names of what is in them', async t => {
