@@ -129,7 +129,7 @@ export class Exchange {
 
   readonly #body: () => Promise<Body>
   #input: Promise<Ops[Op]> | undefined
-  #promptTokens: number | undefined
+  #promptCharacters: number | undefined
   readonly #answer = new AnswerUsage(this)
 
   constructor(init: ExchangeInit) {
@@ -195,16 +195,13 @@ export class Exchange {
     return this.policy?.catalog(catalog) ?? catalog
   }
 
-  /** Of the prompt, as far as they can be told without its tokenizer; 0 until it has been read. Counted once. */
+  /** Of the prompt, as far as its target tells how they are counted; 0 until it has been read. Its length is read once. */
   get promptTokens(): number {
     if (!this.request) return 0
-    if (this.#promptTokens === undefined) {
-      const characters = this.operation.promptCharacters(this.request)
-      const isCounted = this.target?.mapping.model.tokenizer === CHARACTERS
-      if (isCounted) return characters
-      this.#promptTokens = estimateTokens(characters)
-    }
-    return this.#promptTokens
+    this.#promptCharacters ??= this.operation.promptCharacters(this.request)
+    // A model that is charged for characters has no other tokens.
+    const isExact = this.target?.mapping.model.tokenizer === CHARACTERS
+    return isExact ? this.#promptCharacters : estimateTokens(this.#promptCharacters)
   }
 
   get streaming(): boolean {

@@ -1,0 +1,90 @@
+/** What holds and charges of other operations than chat come to: characters, pages, requests, hours, sound. */
+import t from 'tap'
+import type { Price } from '../../src/core/money.ts'
+import type { Target } from '../../src/core/translator.ts'
+import { moderations } from '../../src/endpoints/moderations.ts'
+import { ocr } from '../../src/endpoints/ocr.ts'
+import { rerank } from '../../src/endpoints/rerank.ts'
+import { speech } from '../../src/endpoints/speech.ts'
+import { transcriptions } from '../../src/endpoints/transcriptions.ts'
+import { costWith, estimate } from '../../src/filters/estimate.ts'
+import { target } from '../plugins/wire-kit.ts'
+import { exchange } from './kit.ts'
+import { flat } from './prices.ts'
+
+const offer = (price: Price, tokenizer?: string): Target => ({
+  ...target({ model: { ...(tokenizer !== undefined && { tokenizer }) } }),
+  price,
+})
+const perMillion = (rates: Record<string, string>) => flat(rates)
+const perUnit = (axis: string, usd: bigint): Price => ({ rates: { [axis]: usd }, tiers: [] })
+const PICO = 1_000_000_000_000n
+
+t.test('a hold is what a request will come to, exactly where that can be told (media.md 1.7)', async t => {
+  const say = { model: 'm', input: 'Hi \u{1f44b}', stream: true }
+  const documents = Array.from({ length: 101 }, () => 'abcd')
+  const page = { type: 'document_url', document_url: 'https://a.example/a.pdf' }
+  const hear = { model: 'm', seconds: 36, response_format: 'json' }
+  const rows: [says: string, endpoint: typeof speech, request: object, to: Target, nano: bigint][] = [
+    ['characters', speech, say, offer(perMillion({ prompt: '15' }), 'characters'), 60_000n],
+    ['tokens of speech', speech, say, offer(perMillion({ prompt: '1', output_audio: '12' })), 1_000n + 96_000n],
+    ['search units', rerank[0]!, { query: 'x', documents }, offer(perUnit('request', PICO / 500n)), 4_000_000n],
+    [
+      'tokens of ranking',
+      rerank[0]!,
+      { query: 'xxxx', documents: ['abcd'] },
+      offer(perMillion({ prompt: '50' })),
+      100_000n,
+    ],
+    ['one moderation', moderations, { input: ['a', 'b'] }, offer(perUnit('request', PICO / 100_000n)), 10_000n],
+    ['listed pages', ocr, { document: page, pages: '0-4,7' }, offer(perUnit('ocr_page', PICO / 250n)), 24_000_000n],
+    ['pages of an address', ocr, { document: page }, offer(perUnit('ocr_page', PICO / 250n)), 40_000_000n],
+    ['hours', transcriptions[0]!, hear, offer(perUnit('input_audio_hour', (PICO * 36n) / 100n)), 3_600_000n],
+  ]
+  for (const [says, endpoint, request, to, nano] of rows) {
+    const ex = exchange({ endpoint, request })
+    // Planning reads the length before any target is known.
+    t.ok(ex.promptTokens >= 0)
+    ex.target = to
+    const held = estimate(ex)
+    t.equal(held && costWith(held, 0), nano, says)
+  }
+})
+
+t.test('sound that no report counts is measured, and marked as estimated', async t => {
+  const price = perMillion({ prompt: '1', output_audio: '12' })
+  for (const [contentType, tokens] of [
+    ['audio/wav', 21],
+    ['audio/mpeg', 63],
+  ] as const) {
+    const ex = exchange({ endpoint: speech, request: { model: 'm', input: 'Hi', stream: true }, target: offer(price) })
+    ex.observe([{ type: 'bytes', bytes: Buffer.alloc(48_000), contentType }])
+    ex.completeUsage(true)
+    t.match(ex.usage, { completion: tokens, output_audio: tokens }, contentType)
+    t.equal(ex.estimated, true)
+    t.equal(ex.cost?.total, BigInt(tokens) * 12_000n + 1_000n)
+  }
+  const counted = exchange({
+    endpoint: speech,
+    request: { model: 'm', input: 'Hi', stream: true },
+    target: offer(price),
+  })
+  counted.observe([{ type: 'bytes', bytes: Buffer.alloc(48_000) }])
+  counted.observe([{ type: 'usage', usage: { prompt: 2, completion: 5, output_audio: 5 } }])
+  counted.completeUsage(false)
+  t.strictSame([counted.usage, counted.estimated], [{ prompt: 2, completion: 5, output_audio: 5 }, false])
+})
+
+t.test('pictures of a prompt and annotated pages have prices of their own', async t => {
+  const cost = (price: Price, usage: object) => {
+    const ex = exchange({ endpoint: ocr, request: { model: 'm' }, target: offer(price) })
+    Object.assign(ex.usage, usage)
+    return ex.cost?.total ?? null
+  }
+  const drawn = perMillion({ prompt: '5', image_input: '10', completion: '40' })
+  t.equal(cost(drawn, { prompt: 50, image_input: 40 }), 10n * 5_000n + 40n * 10_000n)
+  t.equal(cost(perMillion({ prompt: '5', completion: '40' }), { prompt: 50, image_input: 40 }), 50n * 5_000n)
+  const pages: Price = { rates: { ocr_page: PICO / 250n, ocr_page_annotated: PICO / 200n }, tiers: [] }
+  t.equal(cost(pages, { ocr_page: 2, ocr_page_annotated: 3 }), 8_000_000n + 15_000_000n)
+  t.equal(cost(perUnit('ocr_page', PICO / 250n), { ocr_page_annotated: 3 }), 12_000_000n, 'as plain ones without')
+})
