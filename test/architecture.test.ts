@@ -140,7 +140,7 @@ t.test('no wire imports another wire; what they have in common is shared', async
 })
 
 t.test('stores are opened by stores/open.ts alone, so that nothing else depends on what keeps them', async t => {
-  const isImplementation = (path: string) => /^src\/stores\/(?:sqlite|rules)\//.test(path)
+  const isImplementation = (path: string) => /^src\/stores\/(?:sqlite|rules|memory\/stores)\//.test(path)
   t.ok(
     importsOf('src/stores/open.ts').some(specifier => isImplementation(pathOf(specifier, 'src/stores/open.ts'))),
     'the pattern finds them',
