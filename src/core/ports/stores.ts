@@ -32,6 +32,6 @@ export interface Stores extends Probe, AccountStores {
   readonly identity: string | undefined
   /** By how much all balances together that may not fall below zero have done so. Rejects when it cannot be read. */
   overdraft(): Promise<Money>
-  /** Resolves when all that was asked before is durable and everything is closed. */
+  /** Resolves when every earlier write is durable and everything is closed. */
   close(): Promise<void>
 }

@@ -28,9 +28,14 @@ export function budgetRefusal(account: BudgetAccount, amount: Money, now: number
 
 /** A current account with so much more held and spent. */
 export const withSpending = (account: BudgetAccount, held: Money, cost: Money): BudgetAccount => ({
-  ...account,
-  held: account.held + held,
+  id: account.id,
+  of: account.of,
+  limit: account.limit,
+  period: account.period,
+  zone: account.zone,
+  periodAt: account.periodAt,
   spent: account.spent + cost,
+  held: account.held + held,
 })
 
 export function budgetState(account: BudgetAccount, now: number): BudgetState {

@@ -5,7 +5,7 @@ import { stampOf } from '../../lib/id.ts'
 import { isZone, spanOf } from '../../lib/period.ts'
 import { hourOf } from './hours.ts'
 
-/** An id is made with its request; clocks are set meanwhile. All rows between are read while nobody else writes. */
+/** An id is made with its request; clocks are set meanwhile. All rows between are read within a transaction. */
 const SLACK_MS = 60_000
 
 /** A limit of the same period and zone is only raised or lowered; another one takes the place of what was there. */

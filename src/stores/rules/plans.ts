@@ -56,13 +56,17 @@ export const fundsOf = ({ premium }: Allowance): Funds => (premium === undefined
 
 /** A current account with so much more held and used. */
 export function withUse(account: PlanAccount, funds: Funds, held: Money, cost: Money, now: number): PlanAccount {
-  const changed = { ...account, held: account.held + held, used: account.used + cost }
-  if (funds !== 'premium') return changed
+  const isPremium = funds === 'premium'
   return {
-    ...changed,
-    premiumHeld: account.premiumHeld + held,
-    premiumUsed: account.premiumUsed + cost,
-    weekAt: account.weekAt ?? (cost > 0n ? now : undefined),
+    plan: account.plan,
+    since: account.since,
+    overflow: account.overflow,
+    monthAt: account.monthAt,
+    used: account.used + cost,
+    held: account.held + held,
+    weekAt: account.weekAt ?? (isPremium && cost > 0n ? now : undefined),
+    premiumUsed: isPremium ? account.premiumUsed + cost : account.premiumUsed,
+    premiumHeld: isPremium ? account.premiumHeld + held : account.premiumHeld,
   }
 }
 

@@ -7,7 +7,7 @@ import type { Limits } from './limits.ts'
 import type { Names } from './names.ts'
 import { behind, iso, type Key, type Tables } from './tables.ts'
 
-/** Who makes what nobody asked for. */
+/** The actor of changes that no operator makes. */
 const GATEWAY: Actor = 'gateway'
 
 type MadeKey = KeyRecord & { key: string }

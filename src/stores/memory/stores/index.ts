@@ -25,7 +25,7 @@ export interface MemoryOptions {
   readonly now?: () => number
   /** Called with what keeps a spooled row from being entered. */
   readonly warn?: (error: unknown) => void
-  /** Of the master keys; by default one that nobody else has. */
+  /** Of the master keys; by default one of this process alone. */
   readonly keyring?: () => Keyring
 }
 
