@@ -93,7 +93,9 @@ t.test('AT-04 what the store does for a wrong key is the same however much of it
   for (const shared of [0, 8, 24, 42]) {
     const length = 'mgw_'.length + shared
     const other = randomBytes(40).toString('base64url')
-    const hash = sha256(key.slice(0, length) + other.slice(length - key.length))
+    // Never the right one, however little is left to differ.
+    const last = key.endsWith('A') ? 'B' : 'A'
+    const hash = sha256(key.slice(0, length) + other.slice(length - key.length, -1) + last)
     ran.length = 0
     t.equal(keys.find(hash), undefined)
     const [begin, find, commit, ...others] = ran
