@@ -1,10 +1,11 @@
 /**
  * OpenAI's wires that most providers speak, each a little differently: `openai.chat`, `openai.embeddings`,
- * `openai.moderations`, `openai.speech`, `openai.transcriptions`, `openai.translations`.
+ * `openai.images`, `openai.image-edits`, `openai.moderations`, `openai.speech`, `openai.transcriptions`, `openai.translations`.
  */
 import { type Plugin, type Translator, upstreamErrorFrom } from '../src/plugin.ts'
 import { encode as encodeEmbeddings } from './openai/embeddings.ts'
 import { encode } from './openai/encode.ts'
+import { imageEdits, images } from './openai/images.ts'
 import { moderations } from './openai/moderations.ts'
 import { speech } from './openai/speech.ts'
 import { transcriptions, translations } from './openai/transcriptions.ts'
@@ -24,6 +25,8 @@ export const plugin = {
   wires: [
     chat,
     openAiFormWire('openai.embeddings', encodeEmbeddings),
+    images,
+    imageEdits,
     moderations,
     speech,
     transcriptions,

@@ -16,8 +16,17 @@ export type { Mapping, Provider } from './core/catalog.ts'
 export { Citations, type Place, placeIn } from './core/citations.ts'
 export { budgetOf, effortOf } from './core/effort.ts'
 export { errors, GatewayError } from './core/error.ts'
-export type { Event, FinishReason, Phase, ReasoningEvent, ToolEvent, WireFields } from './core/event.ts'
+export type {
+  Event,
+  FinishReason,
+  ImageDescription,
+  Phase,
+  ReasoningEvent,
+  ToolEvent,
+  WireFields,
+} from './core/event.ts'
 export type { Filter, FilterFactory, Reply } from './core/filter.ts'
+export { aspectOf, imageClassOf, imageSizeOf, nearestAspect } from './core/image-size.ts'
 export { countIn, indexIn, isObject, type Json, listIn, textIn, wellFormed } from './core/json.ts'
 export { parseCalls } from './core/lossless-json.ts'
 export type {
@@ -54,6 +63,14 @@ export {
 export { wavHead } from './lib/wav.ts'
 export type { Decided, Decision, DecisionRequest, Question } from './operations/decisions/request.ts'
 export type { EmbeddingRequest, Embeddings } from './operations/embeddings/request.ts'
+export {
+  Base64Slice,
+  type GeneratedImage,
+  type GeneratedImages,
+  type ImageEditRequest,
+  type ImageInput,
+  type ImageRequest,
+} from './operations/images/request.ts'
 export {
   isParts,
   type ModerationPart,

@@ -55,7 +55,7 @@ function promptDetails(usage: Usage): object {
   }
 }
 
-function costDetails(cost: Cost | null, { cached, storage }: Exchange): object {
+export function costDetails(cost: Cost | null, { cached, storage }: Exchange): object {
   const usd = (amount: bigint | undefined) => (amount === undefined ? 0 : toNumber(amount))
   const prompt = cost ? cost.input + cost.cachedInput + cost.cacheWrite : 0n
   const nullable = (amount: bigint | undefined) => (cost ? usd(amount) : null)

@@ -115,5 +115,5 @@ export function rateOf(rates: RatesBySize | undefined, { sizes = [] }: Terms): b
 export const isPaidByUnit = (usage: Usage, { rates, perSecond, perImage }: Price): boolean =>
   unitAxes.some(axis => rates[axis] !== undefined && (usage[axis] ?? 0) > 0) ||
   (perSecond !== undefined && (usage.second ?? 0) > 0) ||
-  (perImage !== undefined && (usage.drawn ?? 0) > 0)
+  (perImage !== undefined && usage.drawn !== undefined)
 const unitAxes = ['request', 'ocr_page', 'ocr_page_annotated', 'input_audio_hour'] as const

@@ -109,6 +109,25 @@ export const errors = {
     invalid(400, 'image_too_large', `${param}: the image is larger than the ${limit} bytes that are fetched.`, param),
   notAnImage: (detail: string, param: string) =>
     invalid(400, 'not_an_image', `${param}: this URL gives no image: ${detail}. Use a PNG, JPEG, GIF or WebP.`, param),
+  /** A file of a form that is no picture. */
+  fileNotAnImage: (param: string) =>
+    invalid(
+      400,
+      'not_an_image',
+      `${param}: its first bytes are those of no image. Use a PNG, JPEG, GIF or WebP.`,
+      param,
+    ),
+  fileTooLarge: (limit: number, param: string) =>
+    invalid(413, 'request_too_large', `${param}: the file is larger than the ${limit} bytes that it may have.`, param),
+  /** What a provider refused to make, in its words. */
+  contentFiltered: (message: string) =>
+    new GatewayError({
+      status: 400,
+      type: 'invalid_request_error',
+      code: 'content_filter',
+      message,
+      upstreamStatus: 200,
+    }),
   badRequest: (message: string) => invalid(400, 'bad_request', message),
   ambiguousCredentials: () =>
     invalid(

@@ -62,6 +62,14 @@ export interface LogprobsEvent {
   tokens: readonly unknown[]
 }
 
+/** What a provider says of the pictures that it makes. */
+export interface ImageDescription {
+  readonly background?: string | undefined
+  readonly output_format?: string | undefined
+  readonly quality?: string | undefined
+  readonly size?: string | undefined
+}
+
 export type Event =
   /** `fingerprint`: the provider's `system_fingerprint`. */
   | { type: 'start'; id?: string; model?: string; fingerprint?: string }
@@ -86,6 +94,8 @@ export type Event =
   | { type: 'tier'; tier: string }
   /** Whole answer of a non-chat operation; `bytes` is JSON that need not be made again, a string once it was kept. */
   | { type: 'result'; value?: unknown; bytes?: Buffer | string }
+  /** A preview of a picture of the answer; `index` counts them from 0. */
+  | { type: 'partial_image'; index: number; b64: string; description: ImageDescription }
   /** A piece of an answer that is neither text nor JSON. `contentType` stands on the first. */
   | { type: 'bytes'; bytes: Buffer; contentType?: string }
   | { type: 'error'; error: GatewayError }

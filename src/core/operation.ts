@@ -30,6 +30,8 @@ export interface Operation<O extends Op = Op> {
   measured?(bytes: number, contentType: string, model: Model): Usage | undefined
   /** What the price depends on besides usage, as it was asked for. */
   terms?(request: Readonly<Ops[O]>): Terms
+  /** The option of the `route` filter that lists what `auto` means here; `auto` where nothing is said. */
+  readonly autoOption?: string
   /** Fields that only tune an answer, with the parameter that a mapping must list to be sent them. */
   readonly tuning: Readonly<Partial<Record<keyof Ops[O], string>>>
   /** Decoders pass most of a large answer on without parsing it: it is not parsed ahead of them. */

@@ -115,6 +115,8 @@ export interface Translator<O extends Op = Op> {
   readonly takesUrls?: true
   /** Unicode code points that a text to speak may have. */
   readonly maxInputCharacters?: number
+  /** Fields that change what a caller gets and that the wire has no place for; `field:value` for one value of a field. */
+  readonly lacks?: ReadonlySet<string>
   /** The wire has tools of type `custom`; on others they are refused before they get here. */
   readonly customTools?: true
   /** Must not mutate `input`: failover encodes it again. Throws a GatewayError for what the wire cannot carry. */

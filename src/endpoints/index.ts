@@ -3,6 +3,7 @@ import type { Endpoint } from '../core/endpoint.ts'
 import { chat } from './chat.ts'
 import { embeddings } from './embeddings.ts'
 import { health } from './health.ts'
+import { images } from './images.ts'
 import { key } from './key.ts'
 import { messages } from './messages.ts'
 import { models } from './models.ts'
@@ -28,4 +29,5 @@ export const endpoints: readonly Endpoint[] = [
   systemone,
   speech,
   ...transcriptions,
+  ...images,
 ]

@@ -3,7 +3,7 @@ import { setMaxListeners } from 'node:events'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
-import type { ChatRequest, ContentPart, Message } from '../core/ops.ts'
+import type { ChatRequest, ContentPart, Message, Op, Ops } from '../core/ops.ts'
 import type { Services } from '../core/ports.ts'
 
 /** Different addresses in one request. */
@@ -13,6 +13,7 @@ const MAX_BYTES = 32 * 1024 * 1024
 const EXPANSION = 4 / 3
 
 type ImagePart = Extract<ContentPart, { type: 'image_url' }>
+type Edit = Ops['image_edits']
 
 /** Fetches every address once for all attempts of a request, and keeps what is there until the request ends. */
 export class Images {
@@ -27,15 +28,18 @@ export class Images {
    * A copy of `request` with data URLs in place of addresses, or itself when it has none. Rejects with the 400 that
    * names the first part whose image cannot be had.
    */
-  inlined(ex: Exchange, request: ChatRequest): ChatRequest | Promise<ChatRequest> {
-    const addresses = addressesOf(request)
-    if (addresses.size === 0) return request
+  inlined(ex: Exchange, request: Ops[Op]): Ops[Op] | Promise<Ops[Op]> {
+    const addresses =
+      'messages' in request ? addressesOf(request) : 'images' in request ? addressesOfEdit(request) : undefined
+    if (!addresses || addresses.size === 0) return request
     let fetched = this.#fetched.get(ex)
     if (!fetched) {
       fetched = new Fetched(ex, addresses, this.#services)
       this.#fetched.set(ex, fetched)
     }
-    return fetched.images.then(images => replaced(request, images))
+    return fetched.images.then(images =>
+      'messages' in request ? replaced(request, images) : replacedInEdit(request as Edit, images),
+    )
   }
 
   /** The request has ended. */
@@ -106,8 +110,8 @@ function addressesOf({ messages }: ChatRequest): Map<string, string> {
   return addresses
 }
 
-const isRemote = (part: ContentPart): part is ImagePart =>
-  part.type === 'image_url' && /^https?:/i.test(part.image_url.url)
+const isAddress = (url: string): boolean => /^https?:/i.test(url)
+const isRemote = (part: ContentPart): part is ImagePart => part.type === 'image_url' && isAddress(part.image_url.url)
 
 function replaced(request: ChatRequest, images: ReadonlyMap<string, string>): ChatRequest {
   const inline = (part: ContentPart): ContentPart =>
@@ -117,4 +121,21 @@ function replaced(request: ChatRequest, images: ReadonlyMap<string, string>): Ch
       ? { ...message, content: message.content.map(inline) }
       : message
   return { ...request, messages: request.messages.map(inMessage) }
+}
+
+/** The same of an edit, with the names that a JSON body has. */
+function addressesOfEdit({ images, mask }: Edit): Map<string, string> {
+  const addresses = new Map<string, string>()
+  const see = (url: string | undefined, param: string) => {
+    if (url !== undefined && isAddress(url) && !addresses.has(url)) addresses.set(url, param)
+  }
+  for (const [index, { url }] of images.entries()) see(url, `images[${index}].image_url`)
+  see(mask?.url, 'mask.image_url')
+  return addresses
+}
+
+function replacedInEdit(request: Edit, images: ReadonlyMap<string, string>): Edit {
+  const inline = (input: Edit['images'][number]) =>
+    input.url !== undefined && isAddress(input.url) ? { url: images.get(input.url)! } : input
+  return { ...request, images: request.images.map(inline), mask: request.mask && inline(request.mask) }
 }

@@ -22,7 +22,7 @@ export const translate: FilterFactory<object> = {
         const input = accepted(ex, target)
         const inlined = target.translator.inlineMedia || target.provider.inlineMedia
         ex.encoding = undefined
-        const plain = inlined && 'messages' in input ? images.inlined(ex, input) : input
+        const plain = inlined ? images.inlined(ex, input) : input
         if (plain instanceof Promise) {
           return plain.then(inlined => {
             begin(ex, inlined, target)

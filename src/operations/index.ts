@@ -5,6 +5,7 @@ import type { Op } from '../core/ops.ts'
 import { chat } from './chat/index.ts'
 import { decisions } from './decisions/index.ts'
 import { embeddings } from './embeddings/index.ts'
+import { imageEdits, images } from './images/index.ts'
 import { moderations } from './moderations/index.ts'
 import { ocr } from './ocr/index.ts'
 import { rerank } from './rerank/index.ts'
@@ -21,4 +22,6 @@ export const operations: { readonly [O in Op]: Operation<O> } = {
   speech,
   transcriptions,
   translations,
+  images,
+  image_edits: imageEdits,
 }

@@ -62,7 +62,8 @@ function queryOf(
   operation: Operation,
   { model, routing, stream, prompt = 0, session }: RouteQuestion,
 ): RoutingQuery {
-  const request: Ops['chat'] & Ops['embeddings'] = { model, routing, stream, messages: [], input: '' }
+  type Read = Ops['chat'] & Ops['embeddings'] & Pick<Ops['image_edits'], 'images'>
+  const request: Read = { model, routing, stream, messages: [], input: '', images: [] }
   return {
     operation,
     request,

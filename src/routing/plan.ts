@@ -16,6 +16,8 @@ const NEVER = '9999-12-31'
 export interface PlanOptions {
   /** What `auto` chooses from, best first. */
   readonly auto: readonly string[]
+  /** The same for operations with a list of their own, by their `autoOption`. */
+  readonly auto_images?: readonly string[]
   /** Also what others offer, although the model string names a provider. */
   readonly unpinned?: boolean
 }
@@ -44,7 +46,8 @@ export function plan(query: RoutingQuery, options: PlanOptions): RoutePlan {
 
   const op = operation.name
   const today = Math.floor(query.at / DAY_MS)
-  const asked = models(query, wanted, options)
+  const isListed = wanted.kind === 'auto' && operation.autoOption !== undefined
+  const asked = isListed ? [firstAble(query, options)] : models(query, wanted, options)
   const free = wanted.kind === 'auto' && request.free_models_only
   const offered: Mapping[] = []
   for (const model of asked) {
@@ -107,6 +110,27 @@ function models(query: RoutingQuery, wanted: Wanted, options: PlanOptions): Mode
   if (left.length === 0)
     throw errors.noProvider('auto', 'no model that "auto" may choose is live and fits the request.')
   return left
+}
+
+/** Of an operation's own list, the first live model that can do what is wanted; else the first live one. */
+function firstAble(query: RoutingQuery, options: PlanOptions): Model {
+  const { operation, request } = query
+  const option = operation.autoOption as 'auto_images'
+  const today = Math.floor(query.at / DAY_MS)
+  const isServed = ({ provider }: Mapping) => credentialsFor(query, provider).some(list => list.length > 0)
+  let first: Model | undefined
+  for (const id of options[option] ?? []) {
+    const model = query.catalog.models.get(id)
+    const live = model ? offers(model, operation.name, today).filter(isServed) : []
+    if (live.length === 0) continue
+    if (!capable(live, operation, request).unmet) return model!
+    first ??= model
+  }
+  if (first) return first
+  throw errors.unsupported(
+    `"auto" has no live model here: name one, or list models under "${option}" of the route filter.`,
+    'model',
+  )
 }
 
 /** What a model's mappings offer on one day; the catalogue itself never changes. */

@@ -57,6 +57,7 @@ export class Tally {
         case 'usage':
         case 'logprobs':
         case 'bytes':
+        case 'partial_image':
           break
         default:
           told = characters

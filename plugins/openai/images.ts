@@ -1,0 +1,93 @@
+/** OpenAI's images wires, `openai.images` and `openai.image-edits` (media.md section 3.5). */
+import {
+  aspectOf,
+  type ImageEditRequest,
+  type ImageRequest,
+  imageSizeOf,
+  type Json,
+  nearestAspect,
+  type Target,
+  type Translator,
+  upstreamErrorFrom,
+  type WireRequest,
+} from '../../src/plugin.ts'
+import { fileOf } from '../shared/images/inputs.ts'
+import { openAiImages } from '../shared/images/openai-form.ts'
+
+/** These answer with base64 alone, and refuse to be told to. */
+const GPT_IMAGE = /^(?:chat)?gpt-image/
+/** These take any size whose sides are multiples of 16. */
+const ANY_SIZE = /^gpt-image-2/
+const SIZES: readonly string[] = ['1024x1024', '1536x1024', '1024x1536']
+/** Pixels of a picture whose size only its proportions tell. */
+const PIXELS = 1_500_000
+const SIDE = 16
+
+const error: Translator['error'] = (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret)
+
+export const images: Translator<'images'> = {
+  op: 'images',
+  wire: 'openai.images',
+  encode(request, target, stream) {
+    const { externalId: id } = target.mapping
+    const style = id.startsWith('dall-e-3') ? request.style : undefined
+    return { path: '/images/generations', body: { ...fieldsOf(request, target, stream), ...(style && { style }) } }
+  },
+  decoder: (mode, target, input) => openAiImages(mode, target, input!),
+  error,
+}
+
+export const imageEdits: Translator<'image_edits'> = {
+  op: 'image_edits',
+  wire: 'openai.image-edits',
+  inlineMedia: true,
+  encode: encodeEdit,
+  decoder: (mode, target, input) => openAiImages(mode, target, input!),
+  error,
+}
+
+function encodeEdit(request: Readonly<ImageEditRequest>, target: Target, stream: boolean): WireRequest {
+  const { images: pictures, mask, input_fidelity } = request
+  const name = pictures.length === 1 ? 'image' : 'image[]'
+  const files = pictures.map((picture, index) => fileOf(picture, name, `image-${index}`))
+  if (mask) files.push(fileOf(mask, 'mask', 'mask'))
+  const body = { ...fieldsOf(request, target, stream), ...(input_fidelity && { input_fidelity }) }
+  return { path: '/images/edits', body, files }
+}
+
+function fieldsOf(request: Readonly<ImageRequest>, { mapping }: Target, stream: boolean): Json {
+  const { externalId: model } = mapping
+  const isGpt = GPT_IMAGE.test(model)
+  const body: Json = { model, prompt: request.prompt, n: request.n }
+  const size = sizeFor(request, model, mapping.sizes)
+  if (size !== undefined) body.size = size
+  const quality = isGpt ? gptQuality(request.quality) : request.quality
+  if (quality != null) body.quality = quality
+  if (!isGpt) body.response_format = 'b64_json'
+  for (const name of ['background', 'moderation', 'output_format', 'output_compression', 'user'] as const) {
+    if (request[name] !== undefined) body[name] = request[name]
+  }
+  if (request.service_tier === 'flex' || request.service_tier === 'priority') body.service_tier = request.service_tier
+  if (stream) {
+    body.stream = true
+    if (request.partial_images !== undefined) body.partial_images = request.partial_images
+  }
+  return body
+}
+
+const gptQuality = (quality: ImageRequest['quality']) =>
+  quality === 'standard' ? 'medium' : quality === 'hd' ? 'high' : quality
+
+/** The wire has sizes only: proportions become the nearest one. */
+function sizeFor({ size, aspect_ratio: ratio }: Readonly<ImageRequest>, id: string, sizes = SIZES): string | undefined {
+  const aspect = ratio === undefined ? undefined : aspectOf(ratio, undefined)
+  if (aspect === undefined) return size !== undefined && imageSizeOf(size) === undefined ? classSize(size, sizes) : size
+  if (sizes !== SIZES || !ANY_SIZE.test(id)) return nearestAspect(sizes, aspect)
+  const height = Math.sqrt(PIXELS / aspect)
+  const side = (pixels: number) => Math.max(SIDE, Math.round(pixels / SIDE) * SIDE)
+  return `${side(height * aspect)}x${side(height)}`
+}
+
+/** A class that stands in no list is left to the provider to know; the smallest is the usual square. */
+const classSize = (size: string, sizes: readonly string[]): string =>
+  sizes.includes(size) || !/^(?:512|1K)$/.test(size) ? size : SIZES[0]!

@@ -1,0 +1,79 @@
+/** Base64 of pictures in answers: cut out of a body without copies where it is plain, cleaned where it is not. */
+import { Base64Slice, errors, isObject, type Json } from '../../../src/plugin.ts'
+
+const QUOTE = 0x22
+const COLON = 0x3a
+const SPACE = 0x20
+/** Shorter ones are parsed with the rest. */
+const LONG = 4096
+/** Of what is left of a body without its pictures. */
+const MAX_REST = 1024 * 1024
+/** Stands for a picture that was cut out; no base64 holds it. */
+const MARK = '@'
+
+/** Which bytes are of the alphabet (RFC 4648 section 4). */
+const ALPHABET = new Uint8Array(256)
+for (const char of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/') ALPHABET[char.charCodeAt(0)] = 1
+
+/** A body whose long pictures are cut out: each is `@` and its index in `slices`. */
+export interface CutBody {
+  readonly rest: Json
+  readonly slices: readonly Base64Slice[]
+}
+
+/** Cuts the values of `name` out. Undefined for a body that is better parsed as a whole. */
+export function cutBody(body: Buffer, name: string): CutBody | undefined {
+  const key = `"${name}"`
+  const slices: Base64Slice[] = []
+  let rest = ''
+  let done = 0
+  for (let at = body.indexOf(key); at >= 0; at = body.indexOf(key, at)) {
+    at = afterSpace(body, at + key.length)
+    if (body[at] !== COLON) continue
+    at = afterSpace(body, at + 1)
+    const end = body[at] === QUOTE ? body.indexOf(QUOTE, at + 1) : -1
+    if (end - at < LONG) continue
+    const bytes = body.subarray(at + 1, end)
+    if (!isPlain(bytes)) return undefined
+    rest += `${body.toString('utf8', done, at + 1)}${MARK}${slices.length}`
+    slices.push(new Base64Slice(bytes))
+    done = end
+    at = end
+  }
+  if (slices.length === 0 || body.length - done + rest.length > MAX_REST) return undefined
+  try {
+    const parsed: unknown = JSON.parse(rest + body.toString('utf8', done))
+    return isObject(parsed) ? { rest: parsed, slices } : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function afterSpace(bytes: Buffer, from: number): number {
+  let at = from
+  while (bytes[at]! <= SPACE) at++
+  return at
+}
+
+function isPlain(bytes: Buffer): boolean {
+  let end = bytes.length
+  while (end > 0 && bytes[end - 1] === 0x3d) end--
+  if (bytes.length - end > 2) return false
+  for (let at = 0; at < end; at++) if (ALPHABET[bytes[at]!] === 0) return false
+  return true
+}
+
+/**
+ * The picture that a value of an answer holds: a mark of `slices`, or base64 that may have line breaks or the head of a
+ * data URL. Throws the error of an answer for what is none.
+ */
+export function pictureIn(value: string, slices: readonly Base64Slice[] = []): string | Base64Slice {
+  if (value.startsWith(MARK)) {
+    const slice = slices[Number(value.slice(1))]
+    if (slice) return slice
+  }
+  const bare = value.replace(/^data:[^,]{0,250},/, '').replace(/\s+/g, '')
+  if (bare === '' || !PLAIN.test(bare)) throw errors.invalidAnswer('a picture of it is not base64')
+  return bare
+}
+const PLAIN = /^[A-Za-z0-9+/]+={0,2}$/

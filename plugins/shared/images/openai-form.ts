@@ -1,0 +1,130 @@
+/** Answers in the form of OpenAI's images, whole and as events (media.md sections 3.3 to 3.5), which others give too. */
+import {
+  countIn,
+  type Decoder,
+  type Event,
+  errors,
+  type Frame,
+  GatewayError,
+  type GeneratedImage,
+  type ImageDescription,
+  type ImageRequest,
+  isObject,
+  type Json,
+  type Target,
+  textIn,
+  type Usage,
+} from '../../../src/plugin.ts'
+import { parsed, WholeDecoder } from '../whole.ts'
+import { imageEvents, refusalIn } from './answer.ts'
+import { cutBody, pictureIn } from './base64.ts'
+
+const FILTERED = 'The provider left out every picture for what it would show.'
+
+export const openAiImages = (mode: 'stream' | 'unary', target: Target, input: Readonly<ImageRequest>): Decoder =>
+  mode === 'stream' ? new EventDecoder(target, input.n) : new WholeDecoder(frame => read(frame, target, input.n))
+
+function read(frame: Frame, target: Target, wanted: number): Event[] {
+  const cut = frame.bytes && cutBody(frame.bytes, 'b64_json')
+  const answer = cut ? cut.rest : parsed(frame)
+  if (!isObject(answer) || !Array.isArray(answer.data)) {
+    throw refusalIn(answer, target) ?? errors.invalidAnswer('it holds no pictures')
+  }
+  const images: GeneratedImage[] = []
+  let refused: string | undefined
+  for (const entry of answer.data.filter(isObject)) {
+    const b64 = textIn(entry.b64_json)
+    if (entry.respect_moderation === false) refused = FILTERED
+    else if (b64 !== undefined) {
+      images.push({ b64: pictureIn(b64, cut?.slices), revised_prompt: textIn(entry.revised_prompt) })
+    }
+  }
+  const created = Number.isInteger(answer.created) ? (answer.created as number) : undefined
+  return imageEvents({ created, images, refused, usage: usageIn(answer.usage), ...descriptionOf(answer) }, wanted)
+}
+
+/** Tokens as reported; all of an answer are those of its pictures, where it does not say how many (media.md 3.3). */
+function usageIn(usage: unknown): Usage {
+  if (!isObject(usage)) return {}
+  const { input_tokens_details, output_tokens_details } = usage
+  const prompt = countIn(usage.input_tokens)
+  const completion = countIn(usage.output_tokens)
+  if (prompt === undefined && completion === undefined) return {}
+  const input = isObject(input_tokens_details) ? input_tokens_details : {}
+  const output = isObject(output_tokens_details) ? output_tokens_details : {}
+  return {
+    prompt: prompt ?? 0,
+    image_input: countIn(input.image_tokens) ?? 0,
+    completion: completion ?? 0,
+    image_output: countIn(output.image_tokens) ?? completion ?? 0,
+  }
+}
+
+const descriptionOf = ({ background, output_format, quality, size }: Json): ImageDescription => ({
+  background: textIn(background),
+  output_format: textIn(output_format),
+  quality: textIn(quality),
+  size: textIn(size),
+})
+
+/** `image_generation.*` or `image_edit.*`; ends by itself when all pictures are there. */
+class EventDecoder implements Decoder {
+  readonly #target: Target
+  readonly #wanted: number
+  readonly #images: GeneratedImage[] = []
+  readonly #usage: Usage = {}
+  #about: ImageDescription & { created?: number } = {}
+  #failed = false
+
+  constructor(target: Target, wanted: number) {
+    this.#target = target
+    this.#wanted = wanted
+  }
+
+  get done(): boolean {
+    return this.#failed || this.#images.length >= this.#wanted
+  }
+
+  frame(frame: Frame): Event[] {
+    if (frame.data === '[DONE]') return []
+    try {
+      return this.#read(parsed(frame))
+    } catch (thrown) {
+      if (!(thrown instanceof GatewayError)) throw thrown
+      this.#failed = true
+      return [{ type: 'error', error: thrown }]
+    }
+  }
+
+  end(): Event[] {
+    if (this.#failed) return []
+    if (this.#images.length === 0) return [{ type: 'error', error: errors.truncated() }]
+    return imageEvents({ ...this.#about, images: this.#images, usage: this.#usage }, this.#wanted)
+  }
+
+  #read(event: unknown): Event[] {
+    const { type = '', b64_json: b64, partial_image_index: index, created_at: created } = isObject(event) ? event : {}
+    const kind = typeof type === 'string' ? type.split('.')[1] : undefined
+    if (!isObject(event) || (kind !== 'partial_image' && kind !== 'completed')) {
+      const refused = refusalIn(event, this.#target)
+      if (refused) throw refused
+      return []
+    }
+    const picture = pictureIn(textIn(b64) ?? '') as string
+    const description = descriptionOf(event)
+    if (kind === 'partial_image') {
+      // None of it counts as a picture, whatever becomes of the answer.
+      return [
+        { type: 'usage', usage: { drawn: 0 } },
+        { type: 'partial_image', index: countIn(index) ?? 0, b64: picture, description },
+      ]
+    }
+    this.#images.push({ b64: picture })
+    const told = usageIn(event.usage)
+    for (const axis of Object.keys(told) as (keyof Usage)[]) {
+      this.#usage[axis] = (this.#usage[axis] ?? 0) + told[axis]!
+    }
+    this.#about = { ...description, ...(Number.isInteger(created) && { created: created as number }) }
+    return []
+  }
+}

@@ -1,0 +1,94 @@
+/** The pictures of an edit: those of a JSON body, and those of a form, which official clients send (media.md 3.2). */
+import { Form, type Upload } from '../core/body.ts'
+import { errors } from '../core/error.ts'
+import { PICTURE_HEAD, pictureType } from '../lib/image-type.ts'
+import { type ImageEditBody, type ImageInput, imageEditForm, MAX_IMAGES } from '../operations/images/request.ts'
+import { formBody } from './form.ts'
+import { assertImageUrl } from './url.ts'
+import { type Validator, validator } from './validate.ts'
+
+const MAX_FILE_BYTES = 50 * 1024 * 1024
+/** Characters of base64 that hold a PNG's header, with its width and height. */
+const HEADER_CHARACTERS = 44
+const HEADER_BYTES = 33
+
+const validateForm = validator(imageEditForm)
+
+interface Edit {
+  readonly body: Omit<ImageEditBody, 'images' | 'mask'>
+  readonly images: readonly ImageInput[]
+  readonly mask: ImageInput | undefined
+}
+
+/** Throws a GatewayError that names the field. */
+export function editFrom(given: unknown, validate: Validator<ImageEditBody>): Edit {
+  const edit = given instanceof Form ? ofForm(given) : ofJson(validate(given))
+  checkMask(edit)
+  return edit
+}
+
+function ofJson(body: ImageEditBody): Edit {
+  const images = body.images.map(({ image_url: url }, index) => ofUrl(url, `images[${index}].image_url`))
+  return { body, images, mask: body.mask ? ofUrl(body.mask.image_url, 'mask.image_url') : undefined }
+}
+
+function ofForm(form: Form): Edit {
+  const { fields, files } = formBody(form, imageEditForm)
+  const body = validateForm(fields)
+  const images = ['image', 'images'].flatMap(name => [
+    ...(files.get(name) ?? []).map(file => ofFile(file, name)),
+    ...(body[name as 'image' | 'images'] ?? []).map(url => ofUrl(url, name)),
+  ])
+  if (images.length === 0) throw errors.invalidParameters('image: is required', 'image')
+  if (images.length > MAX_IMAGES) throw errors.invalidParameters(`image: at most ${MAX_IMAGES} are taken`, 'image')
+  const [file, second] = files.get('mask') ?? []
+  if (second || (file && body.mask !== undefined))
+    throw errors.invalidFormData('"mask" takes one value, and stands twice')
+  const mask = file ? ofFile(file, 'mask') : body.mask === undefined ? undefined : ofUrl(body.mask, 'mask')
+  return { body, images, mask }
+}
+
+function ofFile(file: Upload, param: string): ImageInput {
+  if (file.size > MAX_FILE_BYTES) throw errors.fileTooLarge(MAX_FILE_BYTES, param)
+  const type = pictureType(file.head(PICTURE_HEAD))
+  if (type === undefined) throw errors.fileNotAnImage(param)
+  return { file, type }
+}
+
+function ofUrl(url: string, param: string): ImageInput {
+  assertImageUrl(url, param)
+  if (!/^data:/i.test(url)) return { url }
+  const type = pictureType(headOf(url, HEADER_CHARACTERS))
+  if (type === undefined) throw errors.fileNotAnImage(param)
+  return { url, type }
+}
+
+/** The first bytes of a data URL; its line breaks count as characters. */
+function headOf(url: string, characters: number): Buffer {
+  const comma = url.indexOf(',')
+  return Buffer.from(
+    url
+      .slice(comma + 1, comma + 1 + 2 * characters)
+      .replace(/\s/g, '')
+      .slice(0, characters),
+    'base64',
+  )
+}
+
+/** A mask covers the first picture. Sizes are compared where both are PNG files. */
+function checkMask({ images: [first], mask }: Edit): void {
+  if (!mask || mask.type === undefined) return
+  const param = 'mask'
+  if (mask.type !== 'image/png') throw errors.invalidParameters('mask: must be a PNG', param)
+  const [own, wanted] = [sizeOf(mask), sizeOf(first!)]
+  if (own === undefined || wanted === undefined || own === wanted) return
+  throw errors.invalidParameters(`mask: must be of the size of the first image, ${wanted}, and is ${own}`, param)
+}
+
+/** Of a PNG, from its IHDR chunk (PNG section 11.2.2); undefined for other pictures. */
+function sizeOf({ file, url = '', type }: ImageInput): string | undefined {
+  if (type !== 'image/png') return undefined
+  const head = file ? file.head(HEADER_BYTES) : headOf(url, HEADER_CHARACTERS)
+  if (head.length < HEADER_BYTES || head.toString('latin1', 12, 16) !== 'IHDR') return undefined
+  return `${head.readUInt32BE(16)}x${head.readUInt32BE(20)}`
+}

@@ -1,0 +1,76 @@
+/** The simulated provider's pictures, in OpenAI's form: a pattern whose colours follow from what was asked for. */
+import { createHash } from 'node:crypto'
+import type { SimulatedAnswer, SimulatedRequest, Simulation } from '../../core/operation.ts'
+import { png } from './png.ts'
+
+/** Squares of a side, and pixels of a square's. */
+const CELLS = 8
+const CELL = 8
+const SIDE = CELLS * CELL
+
+type Fields = Readonly<Record<string, unknown>>
+
+export const demo: Readonly<Record<string, Simulation>> = {
+  '/images/generations': ({ json }) => answer(json as Fields, '', 'image_generation'),
+  '/images/edits': request => {
+    const { fields, files } = partsOf(request)
+    return answer(fields, files, 'image_edit')
+  },
+}
+
+function answer(fields: Fields, seed: string, kind: string): SimulatedAnswer {
+  const wanted = Number(fields.n ?? 1)
+  const prompt = String(fields.prompt)
+  const pictures = Array.from({ length: wanted }, (_, index) => picture(`${index} ${prompt} ${seed}`))
+  const about = { created_at: 0, background: 'opaque', output_format: 'png', quality: 'low', size: `${SIDE}x${SIDE}` }
+  const tokens = Math.ceil(prompt.length / 4)
+  const usage = {
+    input_tokens: tokens,
+    input_tokens_details: { text_tokens: tokens, image_tokens: 0 },
+    output_tokens: SIDE * wanted,
+    total_tokens: tokens + SIDE * wanted,
+  }
+  if (String(fields.stream) !== 'true') {
+    const { created_at: created, ...rest } = about
+    return { json: { created, data: pictures.map(b64_json => ({ b64_json })), ...rest, usage } }
+  }
+  const event = (name: string, more: object) => {
+    const type = `${kind}.${name}`
+    return `event: ${type}\ndata: ${JSON.stringify({ type, ...about, ...more })}\n\n`
+  }
+  const previews = Array.from({ length: Number(fields.partial_images ?? 0) }, (_, index) =>
+    event('partial_image', { b64_json: picture(`preview ${index}`), partial_image_index: index }),
+  )
+  const last = pictures.length - 1
+  const whole = pictures.map((b64_json, at) => event('completed', { b64_json, ...(at === last && { usage }) }))
+  return { contentType: 'text/event-stream', chunks: [...previews, ...whole] }
+}
+
+/** The same on both sides of its middle. */
+function picture(seed: string): string {
+  const hash = createHash('sha256').update(seed).digest()
+  const palette = [hash.subarray(0, 3), hash.subarray(3, 6), hash.subarray(6, 9), Buffer.from([255, 255, 255])]
+  const colourAt = (x: number, y: number) => {
+    const column = Math.min(x, CELLS - 1 - x)
+    return hash[9 + ((y * (CELLS / 2) + column) % 23)]! % palette.length
+  }
+  const rows = Array.from({ length: SIDE }, (_, y) =>
+    Array.from({ length: SIDE }, (_, x) => colourAt(Math.floor(x / CELL), Math.floor(y / CELL))),
+  )
+  return png(rows, palette).toString('base64')
+}
+
+/** Texts by name, and a hash of all files: as the wire writes a form, so that nothing but that need be read. */
+function partsOf({ body, contentType }: SimulatedRequest): { fields: Fields; files: string } {
+  const boundary = `--${/boundary=([^;]+)/.exec(contentType)?.[1] ?? ''}`
+  const fields: Record<string, unknown> = {}
+  const files = createHash('sha256')
+  for (const part of body.toString('latin1').split(`${boundary}\r\n`).slice(1)) {
+    const [head = '', ...content] = part.split('\r\n\r\n')
+    const text = content.join('\r\n\r\n').split(`\r\n${boundary}`)[0]!.replace(/\r\n$/, '')
+    const name = /name="([^"]*)"/.exec(head)?.[1] ?? ''
+    if (head.includes('filename=')) files.update(text, 'latin1')
+    else fields[name] = Buffer.from(text, 'latin1').toString('utf8')
+  }
+  return { fields, files: files.digest('base64') }
+}

@@ -1,0 +1,83 @@
+/** Images: `POST /v1/images/generations`, and `/v1/images/edits` (media.md section 3). */
+import type { Model } from '../../core/catalog.ts'
+import { imageClassOf } from '../../core/image-size.ts'
+import { IMAGE_PROMPT_TOKENS } from '../../core/media.ts'
+import type { Price, Terms } from '../../core/money.ts'
+import type { Operation } from '../../core/operation.ts'
+import type { Usage } from '../../core/usage.ts'
+import { demo } from './demo.ts'
+import type { ImageEditRequest, ImageRequest } from './request.ts'
+import { imageEditRequirements, imageRequirements } from './requirements.ts'
+
+/** Tokens that a picture may have, by its quality (media.md section 1.7). */
+const QUALITY_TOKENS: Readonly<Record<string, number>> = {
+  low: 400,
+  medium: 1_600,
+  standard: 1_600,
+  xhigh: 12_600,
+  max: 25_000,
+}
+/** Of `high`, of `hd`, and of what the provider chooses. */
+const USUAL_TOKENS = 6_300
+
+const putsOut = ({ output }: Pick<Model, 'output'>) => output.includes('image')
+
+/** Each picture has a price, or its tokens and those of the prompt have. */
+function isPriced({ perImage, rates: { prompt, completion, image_output, request } }: Price): boolean {
+  if (perImage !== undefined) return true
+  return prompt === undefined ? request !== undefined : (image_output ?? completion) !== undefined
+}
+
+/** Pictures, and the tokens that they may have. */
+function drawn({ n, quality }: Readonly<ImageRequest>): Usage {
+  const tokens = n * (QUALITY_TOKENS[quality ?? ''] ?? USUAL_TOKENS)
+  return { drawn: n, completion: tokens, image_output: tokens }
+}
+
+/** The keys of prices by size, the narrowest first. */
+function terms({ quality, size, service_tier: tier }: Readonly<ImageRequest>): Terms {
+  const class_ = imageClassOf(size)
+  const both = quality === undefined ? [] : [`${quality}/${size}`, `${quality}/${class_}`]
+  const sizes = [...both, size, class_, quality].filter(name => name !== undefined)
+  return { tier: tier === 'auto' ? undefined : tier, sizes }
+}
+
+/** Fields that tune an answer, by the parameter that a mapping lists. */
+const tuning = {
+  quality: 'quality',
+  moderation: 'moderation',
+  service_tier: 'service_tier',
+  output_compression: 'output_compression',
+  partial_images: 'partial_images',
+  user: 'user',
+} as const
+
+export const images: Operation<'images'> = {
+  name: 'images',
+  impliedBy: putsOut,
+  isPriced,
+  autoOption: 'auto_images',
+  requirements: imageRequirements,
+  promptCharacters: ({ prompt }) => prompt.length,
+  extras: drawn,
+  terms,
+  tuning: { ...tuning, style: 'style' },
+  passesAnswers: true,
+  demo,
+}
+
+export const imageEdits: Operation<'image_edits'> = {
+  name: 'image_edits',
+  impliedBy: model => putsOut(model) && model.input.includes('image'),
+  isPriced,
+  autoOption: 'auto_images',
+  requirements: imageEditRequirements,
+  promptCharacters: ({ prompt }) => prompt.length,
+  media: request => ({ images: picturesIn(request), audioTokens: 0, fileTokens: 0 }),
+  extras: request => ({ ...drawn(request), image_input: picturesIn(request) * IMAGE_PROMPT_TOKENS }),
+  terms,
+  tuning: { ...tuning, input_fidelity: 'input_fidelity' },
+  passesAnswers: true,
+}
+
+const picturesIn = ({ images, mask }: Readonly<ImageEditRequest>): number => images.length + (mask ? 1 : 0)

@@ -1,0 +1,140 @@
+/** Canonical requests and answers of `POST /v1/images/generations` and `/v1/images/edits` (media.md section 3). */
+import type { Upload } from '../../core/body.ts'
+import type { ImageDescription } from '../../core/event.ts'
+import { type Infer, type Schema, s } from '../../core/schema.ts'
+import type { PictureType } from '../../lib/image-type.ts'
+
+export const MAX_IMAGES = 16
+
+/** `null` counts as absent. */
+const may = <T>(schema: Schema<T>) => s.optional(s.nullable(schema))
+
+const common = {
+  model: may(s.string({ minLength: 1, maxLength: 256 })),
+  prompt: s.string({ minLength: 1, maxLength: 32_000 }),
+  n: may(s.integer({ minimum: 1, maximum: 10 })),
+  size: may(
+    s.string({
+      pattern: '^(?:auto|[124][Kk]|512|[1-9]\\d{1,4}x[1-9]\\d{1,4})$',
+      description: 'a size such as "1024x1024", "auto", "1K", "2K" or "4K"',
+    }),
+  ),
+  aspect_ratio: may(
+    s.string({ pattern: '^[1-9]\\d{0,2}:[1-9]\\d{0,2}$', description: 'an aspect ratio such as "16:9"' }),
+  ),
+  response_format: may(s.enum('b64_json')),
+  moderation: may(s.enum('auto', 'low')),
+  service_tier: may(s.enum('auto', 'default', 'flex', 'priority')),
+  background: may(s.enum('transparent', 'opaque', 'auto')),
+  output_format: may(s.enum('png', 'jpeg', 'webp')),
+  output_compression: may(s.integer({ minimum: 0, maximum: 100 })),
+  stream: may(s.boolean()),
+  partial_images: may(s.integer({ minimum: 0, maximum: 3 })),
+  user: may(s.string()),
+}
+
+export const imageBody = s.open({
+  ...common,
+  quality: may(s.enum('standard', 'hd', 'low', 'medium', 'high', 'xhigh', 'max', 'auto')),
+  style: may(s.enum('vivid', 'natural')),
+})
+export type ImageBody = Infer<typeof imageBody>
+
+const edits = {
+  ...common,
+  quality: may(s.enum('low', 'medium', 'high', 'xhigh', 'max', 'auto')),
+  input_fidelity: may(s.enum('high', 'low')),
+}
+const reference = s.open({ image_url: s.string({ minLength: 1 }) })
+
+export const imageEditBody = s.open({
+  ...edits,
+  images: s.array(reference, { minItems: 1, maxItems: MAX_IMAGES }),
+  mask: may(reference),
+})
+export type ImageEditBody = Infer<typeof imageEditBody>
+
+/** The texts of a form. Its pictures are files, or texts in their place. */
+export const imageEditForm = s.open({
+  ...edits,
+  image: s.optional(s.array(s.string())),
+  images: s.optional(s.array(s.string())),
+  mask: s.optional(s.string()),
+})
+
+export interface ImageRequest {
+  readonly model: string
+  readonly prompt: string
+  readonly n: number
+  /** `1024x1024`, `512`, `1K`, `2K` or `4K`; undefined for what the provider chooses. */
+  readonly size: string | undefined
+  /** Wins over `size`. */
+  readonly aspect_ratio: string | undefined
+  readonly quality: ImageBody['quality'] & (string | undefined)
+  readonly style?: 'vivid' | 'natural' | undefined
+  readonly moderation: 'auto' | 'low' | undefined
+  readonly service_tier: 'auto' | 'default' | 'flex' | 'priority' | undefined
+  readonly background: 'transparent' | 'opaque' | 'auto' | undefined
+  readonly output_format: 'png' | 'jpeg' | 'webp' | undefined
+  readonly output_compression: number | undefined
+  readonly stream: boolean
+  readonly partial_images: number | undefined
+  /** The organization, whatever the caller says of its own users. */
+  readonly user: string | undefined
+}
+
+/** A picture of the request: an address, a data URL, or a file of a form. */
+export interface ImageInput {
+  readonly url?: string
+  readonly file?: Upload
+  /** As its first bytes prove; undefined for what is not here yet. */
+  readonly type?: PictureType
+}
+
+export interface ImageEditRequest extends ImageRequest {
+  readonly images: readonly ImageInput[]
+  /** A PNG. */
+  readonly mask: ImageInput | undefined
+  readonly input_fidelity: 'high' | 'low' | undefined
+}
+
+/** Base64 as it stands in a provider's answer, so that a large picture is not copied. */
+export class Base64Slice {
+  /** Of the alphabet of RFC 4648 section 4, without line breaks. */
+  readonly bytes: Buffer
+
+  constructor(bytes: Buffer) {
+    this.bytes = bytes
+  }
+
+  /** Of these many first characters, or of all. */
+  text(length?: number): string {
+    return this.bytes.toString('latin1', 0, length)
+  }
+
+  /** For stores, which keep JSON. */
+  toJSON(): string {
+    return this.text()
+  }
+}
+
+export interface GeneratedImage {
+  readonly b64: string | Base64Slice
+  /** As the provider told it. */
+  readonly revised_prompt?: string | undefined
+}
+
+/** The value of the `result` of an images answer. */
+export interface GeneratedImages extends ImageDescription {
+  /** Unix seconds, as the provider says. */
+  readonly created?: number | undefined
+  /** At least one, and no more than were wanted. */
+  readonly images: readonly GeneratedImage[]
+}
+
+declare module '../../core/ops.ts' {
+  interface Ops {
+    images: ImageRequest
+    image_edits: ImageEditRequest
+  }
+}

@@ -1,0 +1,84 @@
+/** What an images request needs of a mapping: the fields marked M in media.md sections 3.1 and 3.2. */
+import type { Mapping } from '../../core/catalog.ts'
+import type { Requirement } from '../../core/operation.ts'
+import { type ImageEditRequest, type ImageRequest, MAX_IMAGES } from './request.ts'
+
+type Op = 'images' | 'image_edits'
+
+/** Rows of both operations; `op` names the wire that is looked at. */
+function common(op: Op): Requirement<ImageRequest>[] {
+  const carries = ({ wires }: Mapping, field: string) => wires.get(op)?.lacks?.has(field) !== true
+  return [
+    {
+      param: 'n',
+      what: 'so many images in one request',
+      offers: ({ maxImageN }) => maxImageN,
+      needed: request => request.n > 1,
+      met: ({ maxImageN = Infinity }, request) => request.n <= maxImageN,
+    },
+    {
+      param: 'aspect_ratio',
+      what: 'this aspect ratio',
+      offers: ({ aspectRatios }) => aspectRatios,
+      needed: request => request.aspect_ratio !== undefined,
+      met: ({ aspectRatios }, request) => aspectRatios?.includes(request.aspect_ratio!) !== false,
+    },
+    {
+      param: 'size',
+      what: 'this size',
+      offers: ({ sizes }) => sizes,
+      needed: request => request.size !== undefined && request.aspect_ratio === undefined,
+      met: ({ sizes }, request) => sizes?.includes(request.size!) !== false,
+    },
+    {
+      param: 'background',
+      what: 'a transparent background',
+      needed: request => request.background === 'transparent',
+      met: mapping => carries(mapping, 'background'),
+    },
+    {
+      param: 'output_format',
+      what: 'this output format',
+      needed: request => request.output_format !== undefined,
+      met: (mapping, request) =>
+        carries(mapping, 'output_format') && carries(mapping, `output_format:${request.output_format}`),
+    },
+    {
+      param: 'service_tier',
+      what: 'this service tier',
+      code: 'unsupported_service_tier',
+      needed: request => request.service_tier === 'flex' || request.service_tier === 'priority',
+      offers: ({ serviceTiers }) => serviceTiers,
+      met: (mapping, request) => mapping.serviceTiers.includes(request.service_tier!),
+    },
+    {
+      param: 'stream',
+      what: 'streaming',
+      soft: true,
+      needed: request => request.stream,
+      met: mapping => mapping.supports.has('streaming'),
+    },
+  ]
+}
+
+const mostImages = ({ maxImages, wires }: Mapping): number =>
+  Math.min(maxImages ?? MAX_IMAGES, wires.get('image_edits')?.maxInputs ?? MAX_IMAGES)
+
+export const imageRequirements = common('images')
+
+export const imageEditRequirements: readonly Requirement<ImageEditRequest>[] = [
+  {
+    param: 'images',
+    what: 'so many images in one request',
+    offers: mostImages,
+    needed: request => request.images.length > 1,
+    met: (mapping, request) => request.images.length <= mostImages(mapping),
+  },
+  {
+    param: 'mask',
+    what: 'a mask',
+    needed: request => request.mask !== undefined,
+    met: ({ wires }) => wires.get('image_edits')?.lacks?.has('mask') !== true,
+  },
+  ...common('image_edits'),
+]
