@@ -11,7 +11,7 @@ import type { Step } from '../routing/candidate.ts'
 import { Health } from '../routing/health.ts'
 import { errorType, exhausted, isBeyondWire, isFull } from '../routing/outcome.ts'
 import { outlierDetectorOf } from '../routing/outlier-detector.ts'
-import { plan } from '../routing/plan.ts'
+import { plan, requestedBy } from '../routing/plan.ts'
 import { tenantOf, viewerOf } from '../routing/query.ts'
 import { type Settings, settings } from '../routing/settings.ts'
 import { TargetQueue } from '../routing/target-queue.ts'
@@ -33,10 +33,10 @@ export const route: FilterFactory<Settings> = {
       async handle(ex, next) {
         await ex.input()
         const query = new ExchangeQuery(ex)
-        const found = plan(query, options)
-        ex.requestedModel = found.requestedModel
-        ex.requestedProvider = found.requestedProvider
-        const choice = selector.choose(query, found)
+        const requested = requestedBy(query)
+        ex.requestedModel = requested.requestedModel
+        ex.requestedProvider = requested.requestedProvider
+        const choice = selector.choose(query, plan(query, options, requested))
         const queue = new TargetQueue(choice, outliers, viewerOf(query))
         let step = queue.next()!
         const budget = budgets.of(step.target, tenantOf(query))

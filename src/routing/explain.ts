@@ -30,7 +30,7 @@ export function explainRoute(snapshot: Snapshot, memory: ExplainedState, questio
   for (let step = queue.next(); step; step = queue.next()) {
     if (!places.includes(step.candidate.key)) places.push(step.candidate.key)
   }
-  const groups = groupsOf(plan(query, { auto: settings.auto, unpinned: true }).targets)
+  const groups = groupsOf(plan(query, { auto: settings.auto, unpinned: true }, found).targets)
   const ranked = new Ranking(settings, memory.measurements).rank(query, groups, question.session !== undefined)
   const placeOf = (one: Ranked) => places.indexOf(one.candidate.key)
   const asked = ranked.filter(one => placeOf(one) >= 0).sort((a, b) => placeOf(a) - placeOf(b))

@@ -22,10 +22,9 @@ export interface PlanOptions {
   readonly unpinned?: boolean
 }
 
-/** What may serve a request, and what its model string means. */
-export interface RoutePlan {
-  /** At least one. */
-  readonly targets: readonly Target[]
+/** What the model string of a query means. */
+export interface Requested {
+  readonly wanted: Wanted
   /** The model as the request names it, without a provider. */
   readonly requestedModel: string
   /** Its canonical id, or `auto`. */
@@ -34,10 +33,28 @@ export interface RoutePlan {
   readonly requestedProvider: string | null
 }
 
-/** Changes nothing, and depends on nothing else. Throws the 4xx that says why no target can serve the request. */
-export function plan(query: RoutingQuery, options: PlanOptions): RoutePlan {
-  const { request, catalog, operation } = query
+/** What may serve a query. */
+export interface RoutePlan extends Requested {
+  /** At least one. */
+  readonly targets: readonly Target[]
+}
+
+/** Throws as `resolve` does. */
+export function requestedBy({ catalog, request }: Pick<RoutingQuery, 'catalog' | 'request'>): Requested {
   const wanted = resolve(catalog, request.model)
+  const isModel = wanted.kind === 'model'
+  return {
+    wanted,
+    requestedModel: isModel ? wanted.name : 'auto',
+    requestedId: isModel ? wanted.model.id : 'auto',
+    requestedProvider: (isModel && wanted.provider?.id) || null,
+  }
+}
+
+/** Changes nothing, and depends on nothing else. Throws the 4xx that says why no target can serve the request. */
+export function plan(query: RoutingQuery, options: PlanOptions, requested = requestedBy(query)): RoutePlan {
+  const { request, operation } = query
+  const { wanted } = requested
   const named = wanted.kind === 'model' ? wanted.provider : undefined
   const provider = options.unpinned ? undefined : named
   if (named && request.routing && request.routing !== 'auto') {
@@ -71,10 +88,11 @@ export function plan(query: RoutingQuery, options: PlanOptions): RoutePlan {
   const payable = live.filter(isPayable)
   if (payable.length === 0) throw errors.unpriced(live[0]!.mapping.model.id, live[0]!.provider.id)
   return {
+    wanted,
+    requestedModel: requested.requestedModel,
+    requestedId: requested.requestedId,
+    requestedProvider: requested.requestedProvider,
     targets: payable,
-    requestedModel: wanted.kind === 'model' ? wanted.name : 'auto',
-    requestedId: wanted.kind === 'model' ? wanted.model.id : 'auto',
-    requestedProvider: named?.id ?? null,
   }
 }
 

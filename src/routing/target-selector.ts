@@ -2,7 +2,7 @@
 import type { Reason, Services } from '../core/ports.ts'
 import { type Candidate, stepOf } from './candidate.ts'
 import { type OutlierDetector, outlierDetectorOf } from './outlier-detector.ts'
-import { plan, type RoutePlan } from './plan.ts'
+import { plan, type Requested, type RoutePlan } from './plan.ts'
 import { type RoutingQuery, tenantOf, viewerOf } from './query.ts'
 import { type Group, groupsOf, type Ranked, Ranking, strategyOf } from './ranking.ts'
 import { preferenceKey, sessionKey } from './session-affinity.ts'
@@ -31,12 +31,12 @@ export class TargetSelector {
   }
 
   /** Of what `plan` has found for the query. */
-  choose(query: RoutingQuery, { targets, requestedId, requestedProvider }: RoutePlan): Selection {
-    const groups = groupsOf(targets)
+  choose(query: RoutingQuery, found: RoutePlan): Selection {
+    const groups = groupsOf(found.targets)
     const { failover } = query
-    if (requestedProvider !== null) return this.#pinned(query, groups, requestedProvider)
+    if (found.requestedProvider !== null) return this.#pinned(query, groups, found)
     if (groups.length === 1) return { ranked: groups, reason: 'single-provider-available', failover }
-    const key = this.#settings.session.enabled ? sessionKey(query, requestedId) : undefined
+    const key = this.#settings.session.enabled ? sessionKey(query, found.requestedId) : undefined
     const ranked = this.#ranking.rank(query, groups, key !== undefined)
     return key === undefined ? this.#shared(query, ranked) : this.#sessions(query, ranked, key)
   }
@@ -49,7 +49,7 @@ export class TargetSelector {
   }
 
   /** The provider that the model string names, unless it is down or fails too often and another one does better. */
-  #pinned(query: RoutingQuery, groups: Group[], requestedProvider: string): Selection {
+  #pinned(query: RoutingQuery, groups: Group[], requested: Requested): Selection {
     const { failover } = query
     const { low_uptime: low, low_uptime_requests: least } = this.#settings.thresholds
     const own = groups.length > 1 ? this.#ranking.rank(query, groups, false) : groups
@@ -59,8 +59,8 @@ export class TargetSelector {
     if (failover && (!isUp || uptime < low)) {
       const doesBetter = (group: Group) =>
         (!isUp && this.#isUp(group, org)) || this.#uptime(group.candidate, org, least) > uptime
-      const others = groupsOf(plan(query, { auto: [], unpinned: true }).targets).filter(
-        group => group.candidate.mapping.provider.id !== requestedProvider && doesBetter(group),
+      const others = groupsOf(plan(query, { auto: [], unpinned: true }, requested).targets).filter(
+        group => group.candidate.mapping.provider.id !== requested.requestedProvider && doesBetter(group),
       )
       // Now and then it is tried all the same: nothing else would show that it is back. Of an open circuit, probes do.
       const asked = isUp && this.#known.random() < this.#settings.exploration

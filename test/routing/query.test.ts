@@ -75,6 +75,20 @@ t.test('planning a query twice gives the same and changes nothing of it', async 
   t.throws(() => (refused.catalog.models as Map<string, Model>).delete('m'), /was changed/, 'the query is frozen')
 })
 
+t.test('a request that no target can serve keeps the model that it requested', async t => {
+  const rows: [fields: object, model: string, provider: string | null][] = [
+    [{ verbosity: 'low' }, 'm', null],
+    [{ model: 'a/m', routing: 'price' }, 'm', 'a'],
+    [{ model: 'auto' }, 'auto', null],
+    [{ model: 'unknown' }, '', null],
+  ]
+  for (const [fields, model, by] of rows) {
+    const ex = asking(catalog(), fields)
+    await t.rejects(tried(ex, new Memory(), {}))
+    t.strictSame([ex.requestedModel, ex.requestedProvider], [model, by], JSON.stringify(fields))
+  }
+})
+
 /** The candidate that the `route` filter tries first. */
 async function tried(ex: Exchange, memory: Memory, options: object): Promise<string> {
   let first = ''
