@@ -26,8 +26,15 @@ export class Upload {
 
   /** The first bytes, by which types are told. */
   head(bytes: number): Buffer {
-    const [first = Buffer.alloc(0)] = this.pieces
-    return first.length >= bytes ? first.subarray(0, bytes) : Buffer.concat(this.pieces).subarray(0, bytes)
+    // No more than these are put together: the first piece is often small, and the file may be large.
+    const first: Buffer[] = []
+    let size = 0
+    for (const piece of this.pieces) {
+      if (size >= bytes) break
+      first.push(piece)
+      size += piece.length
+    }
+    return (first.length === 1 ? first[0]! : Buffer.concat(first)).subarray(0, bytes)
   }
 
   base64(): string {

@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import fc from 'fast-check'
 import t from 'tap'
-import type { Form } from '../../src/core/body.ts'
+import { type Form, Upload } from '../../src/core/body.ts'
 import { GatewayError } from '../../src/core/error.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import { readBody } from '../../src/http/body.ts'
@@ -102,6 +102,21 @@ t.test('a broken form is refused, and says so', async t => {
   t.equal(coded, '415 unsupported_encoding')
   t.equal(typeof (await of(text('a', '1').repeat(64) + END)), 'object', '64 parts are taken')
   t.equal(typeof (await of(file('a', '1').repeat(16) + END)), 'object', '16 files are taken')
+})
+
+t.test('the head of a file is read without the rest of it', async t => {
+  const rest = Buffer.alloc(8, 2)
+  const unread = new Proxy(rest, {
+    get() {
+      throw new Error('this piece is not needed')
+    },
+  })
+  const pieces = [Buffer.from('RI'), Buffer.from('FF'), Buffer.from('size')]
+  t.equal(String(new Upload([...pieces, rest], '', '').head(6)), 'RIFFsi')
+  const upload = Object.assign(new Upload(pieces, '', ''), { pieces: [...pieces, unread] })
+  t.equal(String(upload.head(8)), 'RIFFsize')
+  t.equal(String(new Upload([Buffer.from('R')], '', '').head(8)), 'R')
+  t.equal(new Upload([], '', '').head(8).length, 0)
 })
 
 t.test('a file is held once, and until no target is tried again', async t => {
