@@ -32,8 +32,9 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
       started = true
       ex.status = reply.status
       if (sink.begun) return
-      const more = reply.status === 200 ? ex.replyHeaders : []
-      sink.head(reply.status, writer.contentType, [...reply.headers, ...more, ...(writer.headers?.() ?? [])])
+      const more = reply.status === 200 ? [...reply.headers, ...ex.replyHeaders] : reply.headers
+      const own = writer.headers?.()
+      sink.head(reply.status, writer.contentType, own ? [...more, ...own] : more)
     }
     for await (const batch of reply.events) {
       ex.observe(batch)

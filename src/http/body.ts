@@ -25,13 +25,14 @@ export function readBody(
   guard: BodyGuard,
 ): Promise<Body> {
   try {
-    const type = typeof body === 'string' ? checked(req, body) : checked(req, ...body)
+    const type = typeOf(req, body)
     if (type === 'none') return Promise.resolve({ value: undefined })
     const declared = checkHeaders(req, bodyLimit)
     // A form is held once: it is not parsed, and its files are sent in the pieces in which they came.
     if (type === 'multipart') guard.copies = 1
     if (declared !== undefined) guard.expect(declared)
-    if (/^100-continue$/i.test(req.headers.expect ?? '')) res.writeContinue()
+    const { expect } = req.headers
+    if (expect !== undefined && /^100-continue$/i.test(expect)) res.writeContinue()
     if (type === 'json') return readJson(req, bodyLimit, guard, declared, codec.parse, maxValues)
     if (type === 'raw') return readBytes(req, bodyLimit, guard, declared).then(value => ({ value }))
     return readForm(req, bodyLimit, guard).then(form => ({ value: form, release: () => release(form, guard) }))
@@ -50,14 +51,19 @@ const OTHER_CHARSET = /charset=(?!"?utf-8)/i
 const FORM_TYPE = /^multipart\/form-data\s*(;.*)?$/i
 
 /** The first of the body types that the content type fits. Throws 415, which names those that are taken. */
-function checked({ headers }: IncomingMessage, ...taken: readonly BodyType[]): BodyType {
+function typeOf({ headers }: IncomingMessage, taken: BodyType | readonly BodyType[]): BodyType {
   const given = headers['content-type'] ?? ''
-  for (const type of taken) {
-    if (type === 'json' && JSON_TYPE.test(given) && !OTHER_CHARSET.test(given)) return type
-    if (type === 'multipart' && FORM_TYPE.test(given)) return type
-    if (type === 'raw' || type === 'none') return type
+  if (typeof taken === 'string') {
+    if (fits(taken, given)) return taken
+    throw errors.unsupportedMediaType(headers['content-type'], [nameOf(taken)])
   }
+  for (const type of taken) if (fits(type, given)) return type
   throw errors.unsupportedMediaType(headers['content-type'], taken.map(nameOf))
+}
+
+function fits(type: BodyType, given: string): boolean {
+  if (type === 'json') return given === 'application/json' || (JSON_TYPE.test(given) && !OTHER_CHARSET.test(given))
+  return type !== 'multipart' || FORM_TYPE.test(given)
 }
 
 const nameOf = (type: BodyType): string => (type === 'json' ? 'application/json' : 'multipart/form-data')

@@ -251,9 +251,8 @@ export class Listener {
     if (!res.socket) this.#pipelined.add(req.socket)
     const idHeader = endpoint.codec.idHeader?.(req.headers)
     const cors = this.#cors.headers(path, req)
-    const fixed = cors.slice()
-    if (idHeader !== undefined) fixed.push(idHeader, ex.id)
-    if (endpoint.operation) fixed.push('x-gateway-log-id', ex.logId)
+    const named = idHeader === undefined ? cors : [...cors, idHeader, ex.id]
+    const fixed = endpoint.operation ? [...named, 'x-gateway-log-id', ex.logId] : named
     const sink = new HttpSink(req, res, ex.id, last, writeStall, fixed)
     const inFlight = this.#requests.enter(ex, signal, sink, guard)
     try {
