@@ -58,7 +58,7 @@ function decisionOf(key: string, question: Question, given: Json): Decision {
     if (typeof choice !== 'string' || !Object.hasOwn(question.criteria, choice))
       throw wrong(key, 'is none of the options')
     const probabilities = sharesOf(key, given.probabilities, Object.keys(question.criteria))
-    return { type: 'choice', choice, probabilities, confidence: confidenceOf(key, given, probabilities[choice]) }
+    return { type: 'choice', choice, probabilities, confidence: confidenceOf(key, given, probabilities, choice) }
   }
   const { score, legend } = given
   const levels = question.criteria.map((_, index) => String(index))
@@ -70,13 +70,21 @@ function decisionOf(key: string, question: Question, given: Json): Decision {
     score,
     legend: isObject(legend) ? legend : { ...question.criteria },
     probabilities,
-    confidence: confidenceOf(key, given, probabilities[String(Math.round(score))]),
+    confidence: confidenceOf(key, given, probabilities, String(Math.round(score))),
   }
 }
 
-/** That of the chosen one where the provider tells none. */
-const confidenceOf = (key: string, { confidence }: Json, chosen: number | undefined): number =>
-  confidence === undefined || confidence === null ? (chosen ?? 1) : share(key, 'confidence', confidence)
+/** The probability of the chosen one where the provider says no confidence. Throws where it says neither. */
+function confidenceOf(
+  key: string,
+  { confidence }: Json,
+  probabilities: Record<string, number>,
+  chosen: string,
+): number {
+  if (confidence !== undefined && confidence !== null) return share(key, 'confidence', confidence)
+  if (Object.hasOwn(probabilities, chosen)) return probabilities[chosen]!
+  throw wrong(key, 'has neither a confidence nor the probability of what it chose')
+}
 
 function sharesOf(key: string, given: unknown, names: readonly string[]): Record<string, number> {
   const shares = Object.entries(isObject(given) ? given : {})

@@ -8,9 +8,7 @@ import { validator } from './validate.ts'
 import { WholeEncoder } from './whole.ts'
 
 const MAX_STATE = 1024 * 1024
-const MAX_QUESTIONS = 100
 const KEY = /^[A-Za-z0-9_.-]{1,64}$/
-const OPTIONS = { least: 2, most: 255 }
 
 const validate = validator(decisionBody)
 
@@ -18,28 +16,31 @@ export const decisions = {
   wire: 'typesafe.decisions',
   decode(body): DecisionRequest {
     const { model, state, questions } = validate(body)
-    if (JSON.stringify(state).length > MAX_STATE) throw refuse('state', 'must be at most 1 MiB of JSON')
-    const entries = Object.entries(questions)
-    if (entries.length === 0 || entries.length > MAX_QUESTIONS) {
-      throw refuse('questions', `must hold 1 to ${MAX_QUESTIONS} questions, got ${entries.length}`)
-    }
-    for (const [key, question] of entries) check(key, question)
-    return { model, state, questions }
+    if (Buffer.byteLength(JSON.stringify(state)) > MAX_STATE) throw refuse('state', 'must be at most 1 MiB of JSON')
+    const known = Object.entries(questions).map(([key, question]) => [key, checked(key, question)] as const)
+    return { model, state, questions: Object.fromEntries(known) }
   },
   encoder: ex => new WholeEncoder<Decided>(ex, written),
   error: errorBody,
   prepare: validate.prepare,
 } satisfies Codec<'decisions'>
 
-function check(key: string, { type, instructions, criteria }: Question): void {
+/** The fields of a question that the specification names; null counts as absent. */
+function checked(key: string, question: Question): Question {
   const path = `questions.${key.slice(0, 64)}`
   if (!KEY.test(key)) throw refuse(path, 'a key must be 1 to 64 letters, digits, "_", "." and "-"')
-  if (Object.keys(instructions).length === 0) throw refuse(`${path}.instructions`, 'must not be empty')
-  if (type !== 'choice') return
-  const count = Object.keys(criteria).length
-  if (count >= OPTIONS.least && count <= OPTIONS.most) return
-  throw refuse(`${path}.criteria`, `must hold ${OPTIONS.least} to ${OPTIONS.most} options, got ${count}`)
+  const { type, instructions } = question
+  if (isEmpty(instructions)) throw refuse(`${path}.instructions`, 'must not be empty')
+  if (type === 'choice') return { type, instructions, criteria: question.criteria }
+  if (type === 'score') return { type, instructions, criteria: question.criteria }
+  const { true: yes = null, false: no = null } = question.criteria ?? {}
+  if (yes === null && no === null) return { type, instructions }
+  if (no === null) return { type, instructions, criteria: { true: yes } }
+  return { type, instructions, criteria: yes === null ? { false: no } : { true: yes, false: no } }
 }
+
+const isEmpty = (prose: string | object): boolean =>
+  typeof prose === 'string' ? prose === '' : Object.keys(prose).length === 0
 
 const refuse = (path: string, message: string) => errors.invalidParameters(`${path}: ${message}`, path)
 

@@ -46,8 +46,8 @@ export const s = {
   /** A list, or one word in its place: defaults are filled in behind no union. */
   arrayOr: <const W extends string, S extends Schema<unknown>>(word: W, items: S, rules: JsonSchema = {}) =>
     of<W | Infer<S>[]>({ type: ['array', 'string'], pattern: `^${word}$`, items: items.json, ...rules }),
-  record: <S extends Schema<unknown>>(values: S) =>
-    of<Record<string, Infer<S>>>({ type: 'object', additionalProperties: values.json }),
+  record: <S extends Schema<unknown>>(values: S, rules: JsonSchema = {}) =>
+    of<Record<string, Infer<S>>>({ type: 'object', additionalProperties: values.json, ...rules }),
   object: <P extends Shape>(properties: P) => object(properties, false),
   open: <P extends Shape>(properties: P) => object(properties, true),
   /** A union told apart by its `type` property; each member names its values of it. */

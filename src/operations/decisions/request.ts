@@ -1,6 +1,7 @@
 /** The canonical request and answer of `POST /v1/systemone`, typed decisions (media.md section 9). */
 import { type Infer, type Schema, s } from '../../core/schema.ts'
 
+const OPTIONS = { minProperties: 2, maxProperties: 255 }
 /** Words, or what a caller's own program wrote. */
 const prose: Schema<string | object> = { json: { type: ['string', 'object', 'array'] } }
 
@@ -8,21 +9,24 @@ const question = s.tagged(
   s.open({
     type: s.enum('noul'),
     instructions: prose,
-    criteria: s.optional(s.nullable(s.open({ true: s.optional(prose), false: s.optional(prose) }))),
+    criteria: s.optional(
+      s.nullable(s.open({ true: s.optional(s.nullable(prose)), false: s.optional(s.nullable(prose)) })),
+    ),
   }),
-  s.open({ type: s.enum('choice'), instructions: prose, criteria: s.record(s.nullable(prose)) }),
+  s.open({ type: s.enum('choice'), instructions: prose, criteria: s.record(s.nullable(prose), OPTIONS) }),
   s.open({
     type: s.enum('score'),
     instructions: prose,
     criteria: s.array(prose, { minItems: 2, maxItems: 10 }),
   }),
 )
+/** As asked, without what is unknown or null. */
 export type Question = Infer<typeof question>
 
 export const decisionBody = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
   state: prose,
-  questions: s.record(question),
+  questions: s.record(question, { minProperties: 1, maxProperties: 100 }),
 })
 
 export interface DecisionRequest {
