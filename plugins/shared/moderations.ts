@@ -34,7 +34,8 @@ const decoder = (read: (entry: Json) => ModerationResult, target: Target, input:
     const wanted = resultsWanted(input)
     if (list.length !== wanted) throw errors.invalidAnswer(`it holds ${list.length} results for ${wanted} inputs`)
     const results = list.map(entry => {
-      if (!isObject(entry)) throw errors.invalidAnswer('a result is no object')
+      // Without categories it would read as a text that nothing speaks against.
+      if (!isObject(entry) || !isObject(entry.categories)) throw errors.invalidAnswer('a result has no categories')
       return read(entry)
     })
     const { usage } = answer as Json

@@ -1,11 +1,12 @@
 /** Client wire of `POST /v1/moderations` (media.md section 6). */
 import type { Codec } from '../core/codec.ts'
-import { errorBody } from '../core/error.ts'
+import { errorBody, errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import {
   categories,
   isParts,
   type Moderated,
+  type ModerationPart,
   type ModerationRequest,
   type ModerationResult,
   moderationBody,
@@ -22,17 +23,35 @@ export const moderations = {
   wire: 'openai.moderations',
   decode(body): ModerationRequest {
     const { model, input } = validate(body)
-    if (isParts(input)) {
-      for (const [index, part] of input.entries()) {
-        if (part.type === 'image_url') assertImageUrl(part.image_url.url, `input[${index}].image_url.url`)
-      }
-    }
-    return { model: model ?? DEFAULT_MODEL, input }
+    return { model: model ?? DEFAULT_MODEL, input: checked(input) }
   },
   encoder: ex => new WholeEncoder<Moderated>(ex, written),
   error: errorBody,
   prepare: validate.prepare,
 } satisfies Codec<'moderations'>
+
+function checked(input: ModerationRequest['input']): ModerationRequest['input'] {
+  if (isParts(input)) return input.map((part, index) => known(part, `input[${index}]`))
+  if (typeof input === 'string') assertText(input, 'input')
+  else for (const [index, text] of input.entries()) assertText(text, `input[${index}]`)
+  return input
+}
+
+/** The fields of a part that the specification names. */
+function known(part: ModerationPart, path: string): ModerationPart {
+  if (part.type === 'text') {
+    assertText(part.text, `${path}.text`)
+    return { type: 'text', text: part.text }
+  }
+  const { url } = part.image_url
+  assertImageUrl(url, `${path}.image_url.url`)
+  if (!/^(?:https|data):/i.test(url)) throw errors.urlNotAllowed(`${path}.image_url.url`)
+  return { type: 'image_url', image_url: { url } }
+}
+
+function assertText(text: string, path: string): void {
+  if (text === '') throw errors.invalidParameters(`${path}: must not be empty`, path)
+}
 
 const written = ({ results }: Moderated, ex: Exchange): object => ({
   id: `modr-${answerIdOf(ex)}`,
