@@ -1,5 +1,6 @@
 /** Mistral's OCR wire, `mistral.ocr` (wire/mistral-cohere-jina-voyage.md section A4), whose form clients speak too. */
 import {
+  errors,
   isAnnotated,
   isObject,
   type Json,
@@ -24,9 +25,10 @@ export const ocr: Translator<'ocr'> = {
 function read(answer: unknown, target: Target, input: Readonly<OcrRequest>): ReturnType<WholeDecoder['frame']> {
   const pages = isObject(answer) ? answer.pages : undefined
   if (!Array.isArray(pages)) throw refusalIn(answer, 'list of pages', target)
+  if (!pages.every(isObject)) throw errors.invalidAnswer('a page is no object')
   const { usage_info, document_annotation } = answer as Json
   const { pages_processed: processed, doc_size_bytes: size } = isObject(usage_info) ? usage_info : {}
-  const count = typeof processed === 'number' && processed > 0 ? processed : pages.length
+  const count = Number.isSafeInteger(processed) && Number(processed) > 0 ? Number(processed) : pages.length
   const value: Read = {
     ...(answer as Json),
     pages,

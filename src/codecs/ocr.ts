@@ -20,15 +20,26 @@ export const ocr = {
     if (pages != null && pageCount(pages) === undefined) {
       throw errors.invalidParameters('pages: must be a list of page numbers or ranges such as "0-4,7"', 'pages')
     }
-    return Object.fromEntries(knownOf(request).filter(([, value]) => value != null)) as unknown as OcrRequest
+    const given = Object.entries(request).filter(([name, value]) => KNOWN.has(name) && value != null)
+    return Object.fromEntries(
+      given.map(([name, value]) => [name, name === 'document' ? known(document) : value]),
+    ) as unknown as OcrRequest
   },
   encoder: ex => new WholeEncoder<Read>(ex, written),
   error: errorBody,
   prepare: validate.prepare,
 } satisfies Codec<'ocr'>
 
-const KNOWN = Object.keys(ocrBody.json.properties as object)
-const knownOf = (request: OcrRequest): [string, unknown][] =>
-  Object.entries(request).filter(([name]) => KNOWN.includes(name))
+const KNOWN = new Set(Object.keys(ocrBody.json.properties as object))
+
+function known(document: OcrRequest['document']): OcrRequest['document'] {
+  const { type } = document
+  if (type === 'image_url') {
+    const { image_url } = document
+    return { type, image_url: typeof image_url === 'string' ? image_url : { url: image_url.url } }
+  }
+  const { document_url, document_name } = document
+  return document_name == null ? { type, document_url } : { type, document_url, document_name }
+}
 
 const written = (read: Read, ex: Exchange): object => ({ ...read, model: answerModelOf(ex) })

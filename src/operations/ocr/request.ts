@@ -1,7 +1,8 @@
 /** The canonical request and answer of `POST /v1/ocr` (media.md section 7). */
 import { type Infer, type Schema, s } from '../../core/schema.ts'
 
-const url = s.string({ minLength: 1 })
+/** Its form is checked by `assertDocumentUrl`: a `minLength` would count every character of a data URL. */
+const url = s.string()
 const flag = s.optional(s.nullable(s.boolean()))
 const count = s.optional(s.nullable(s.integer({ minimum: 0 })))
 const format = s.optional(s.nullable(s.open({ type: s.string() })))
@@ -42,7 +43,7 @@ export const ocrBody = s.open({
   confidence_scores_granularity: s.optional(s.nullable(s.enum('word', 'page', 'block'))),
 })
 
-/** As the body, without what is null. */
+/** As the body, without what is unknown or null. */
 export type OcrRequest = Infer<typeof ocrBody>
 
 /** The value of an ocr `result`: what the provider says, beside what the gateway counts. */
