@@ -74,10 +74,13 @@ t.test("OpenAI's own client moderates texts and images", async t => {
   for (const field of ['categories', 'category_scores', 'category_applied_input_types'] as const) {
     t.equal(Object.keys(result![field]).length, CATEGORIES, field)
   }
-  t.strictSame([result!.category_scores.hate, result!.category_scores.violence], [1, 0], 'clamped and filled')
+  const { hate, violence } = result!.category_scores
+  t.strictSame([hate, violence], [1, 0], 'clamped and filled (media.md 14 row 17)')
   t.equal(response.headers.get('x-gateway-cost'), '0.00001')
-  await client.moderations.create({ input: [{ type: 'text', text: 'a' }, image as never] })
-  t.match(provider.last().json, { model: 'omni-moderation-latest', input: [{ type: 'text' }, image] })
+  const odd = { type: 'image_url', image_url: { ...image.image_url, detail: 'high' }, unknown: 1 }
+  await client.moderations.create({ input: [{ type: 'text', text: 'a' }, odd as never] })
+  const known = { model: 'omni-moderation-latest', input: [{ type: 'text', text: 'a' }, image] }
+  t.strictSame(provider.last().json, known, 'only what is known')
   const refused = await client.moderations
     .create({ model: 'judge', input: [image as never] })
     .catch((error: unknown) => error)
@@ -91,7 +94,13 @@ t.test('a document is read at the price of its pages, annotated ones at theirs',
   provider.answers({
     json: { pages: [page], model: 'reader-1', usage_info: { pages_processed: 3, doc_size_bytes: 9 } },
   })
-  const answer = await ask('/v1/ocr', { model: 'reader', document, pages: '0-4,7', include_blocks: null, unknown: 1 })
+  const answer = await ask('/v1/ocr', {
+    model: 'reader',
+    document: { ...document, document_name: null, file_id: 'x' },
+    pages: '0-4,7',
+    include_blocks: null,
+    unknown: 1,
+  })
   t.strictSame(await bodyOf(answer), {
     pages: [page],
     model: 'reader',
@@ -107,8 +116,9 @@ t.test('a document is read at the price of its pages, annotated ones at theirs',
 })
 
 t.test('typed decisions are checked, and the next provider answers in place of a wrong one', async t => {
+  const sure = { type: 'noul', instructions: 'Sure?' }
   const questions = {
-    sure: { type: 'noul', instructions: 'Sure?' },
+    sure: { ...sure, criteria: { true: null }, unknown: 1 },
     pick: { type: 'choice', instructions: ['?'], criteria: { a: null, b: null } },
   }
   provider.answers({ json: { answers: { sure: { type: 'noul', noul: 2 }, pick: { type: 'choice', choice: 'a' } } } })
@@ -121,6 +131,8 @@ t.test('typed decisions are checked, and the next provider answers in place of a
     usage: { input_tokens: 40, output_tokens: 4 },
   })
   t.equal(cost(answer), '0.0004')
+  const asked = { model: 'jev-2', state: { a: 1 }, questions: { sure, pick: questions.pick } }
+  t.strictSame(spare.last().json, asked, 'only what is known')
   spare.answers(res => {
     res.writeHead(302, { location: provider.url })
     res.end()
@@ -139,9 +151,19 @@ t.test('a request that is wrong is refused before any provider', async t => {
   const ocr = (document: unknown, more: Tree = {}) => ['/v1/ocr', { model: 'reader', document, ...more }] as const
   const pdf = (document_url: string) => ({ type: 'document_url', document_url })
   const good = pdf('https://a.example/a.pdf')
-  const rows: [request: readonly [path: string, body: Tree], code: string, param: string | null][] = [
+  type Row = [request: readonly [path: string, body: Tree], code: string, param: string | null]
+  const rows: Row[] = [
     [['/v1/moderations', { input: '' }], 'invalid_parameters', 'input'],
     [['/v1/moderations', { input: [] }], 'invalid_parameters', 'input'],
+    [['/v1/moderations', { input: ['a', ''] }], 'invalid_parameters', 'input[1]'],
+    [['/v1/moderations', { input: [{ type: 'text', text: '' }] }], 'invalid_parameters', 'input[0].text'],
+    ...['http://a.example/a.png', ' http://a.example/a.png', 'https://[::1]/a.png'].map(
+      (url): Row => [
+        ['/v1/moderations', { input: [{ type: 'image_url', image_url: { url } }] }],
+        'url_not_allowed',
+        'input[0].image_url.url',
+      ],
+    ),
     [['/v1/moderations', { input: [{ type: 'audio' }] }], 'invalid_parameters', 'input[0].type'],
     [
       ['/v1/moderations', { input: [{ type: 'image_url', image_url: { url: 'http://10.0.0.1/a' } }] }],
@@ -157,6 +179,8 @@ t.test('a request that is wrong is refused before any provider', async t => {
       'document.image_url.url',
     ],
     [ocr(pdf('data:application/pdf,plain')), 'invalid_parameters', 'document.document_url'],
+    [ocr(pdf('')), 'url_not_allowed', 'document.document_url'],
+    // media.md 14 row 18
     [ocr(good, { pages: '5-2' }), 'invalid_parameters', 'pages'],
     [ocr(good, { pages: [-1] }), 'invalid_parameters', 'pages[0]'],
     [ocr(good, { image_limit: -1 }), 'invalid_parameters', 'image_limit'],
@@ -174,7 +198,14 @@ t.test('a request that is wrong is refused before any provider', async t => {
       'questions.a.criteria',
     ],
     [decision({ a: { type: 'maybe', instructions: 'x' } }), 'invalid_parameters', 'questions.a.type'],
+    [decision({ a: { type: 'noul', instructions: {} } }), 'invalid_parameters', 'questions.a.instructions'],
     [decision({ a: noul }, { state: 4 }), 'invalid_parameters', 'state'],
+    [decision({ a: noul }, { state: '€'.repeat(400_000) }), 'invalid_parameters', 'state'],
+    [
+      decision(Object.fromEntries(Array.from({ length: 101 }, (_, n) => [`q${n}`, noul]))),
+      'invalid_parameters',
+      'questions',
+    ],
     [decision({ a: noul }, { model: 'reader' }), 'model_not_supported', 'model'],
   ]
   for (const [[path, body], code, param] of rows) {

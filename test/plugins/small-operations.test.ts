@@ -79,6 +79,8 @@ t.test('a moderation has a result for each text, and one for all parts', async t
     ['too few', { results: [] }, 502],
     ['too many', two, 502],
     ['no object', { results: [1] }, 502],
+    ['a result of nothing', { results: [{}] }, 502],
+    ['a result without categories', { results: [{ flagged: false, categories: null }] }, 502],
     ['an error', { error: { message: 'slow down', code: 429 } }, 503],
   ] as const) {
     t.strictSame(outcome(read('openai.moderations', { input: parts }, answer)), [status, true], says)
@@ -128,7 +130,13 @@ t.test('pages are counted as processed, else as they came, and annotated ones ap
     { pages: [page, page], document_annotation: null, usage_info: { pages_processed: 2, doc_size_bytes: null } },
     { ocr_page_annotated: 2 },
   ])
-  t.strictSame(outcome(read('mistral.ocr', { document }, { pages: null })), [502, true])
+  for (const processed of [2.5, '7', -1, null]) {
+    const odd = { pages: [page], usage_info: { pages_processed: processed } }
+    t.strictSame(outcome(read('mistral.ocr', { document }, odd))[1], { ocr_page: 1 }, `${processed} processed`)
+  }
+  for (const pages of [null, 'x', [page, 1], [null]]) {
+    t.strictSame(outcome(read('mistral.ocr', { document }, { pages })), [502, true], JSON.stringify(pages))
+  }
   const refused = wires
     .get('mistral.ocr')!
     .error(422, JSON.stringify({ detail: [{ loc: ['body', 'pages'], msg: 'bad' }] }), to)
@@ -169,6 +177,22 @@ t.test('decisions come in the order of their questions, with what their provider
   t.strictSame(usage, { prompt: 7 })
 })
 
+t.test('what an object inherits is no probability of an option that has its name', t => {
+  const own = { q: { type: 'choice', instructions: '?', criteria: { toString: null, b: null } } }
+  const told = (more: object) =>
+    outcome(
+      read(
+        'typesafe.decisions',
+        { questions: own },
+        { answers: { q: { type: 'choice', choice: 'toString', ...more } } },
+      ),
+    )
+  t.strictSame(told({}), [502, true])
+  t.match(told({ probabilities: { toString: 0.6 } }), [{ answers: { q: { confidence: 0.6 } } }])
+  t.match(told({ confidence: 0.7 }), [{ answers: { q: { confidence: 0.7, probabilities: {} } } }])
+  t.end()
+})
+
 t.test('an answer of another type, option or share is the failure of its provider (media.md 14 row 16)', async t => {
   const changed: [key: keyof typeof answers, change: object][] = [
     ['likely', { type: 'choice' }],
@@ -179,6 +203,7 @@ t.test('an answer of another type, option or share is the failure of its provide
     ['which', { probabilities: { c: 1 } }],
     ['which', { probabilities: { a: -0.1 } }],
     ['which', { confidence: 2 }],
+    ['which', { probabilities: { a: 0.1 } }],
     ['how', { score: 2 }],
     ['how', { score: null }],
     ['how', { probabilities: { 2: 1 } }],
