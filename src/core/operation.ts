@@ -36,6 +36,8 @@ export interface Operation<O extends Op = Op> {
   readonly tuning: Readonly<Partial<Record<keyof Ops[O], string>>>
   /** Decoders pass most of a large answer on without parsing it: it is not parsed ahead of them. */
   readonly passesAnswers?: true
+  /** An organization's rules of models and prices do not apply: those of providers and addresses do. */
+  readonly ignoresModelRules?: true
   /** Answers are never kept for the same request: sound, which is not held. */
   readonly neverReplayed?: true
   /** What the simulated provider answers, by path behind its base address. */

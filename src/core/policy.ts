@@ -111,6 +111,8 @@ export interface Access {
    * one for the prices of short prompts at the usual service tier.
    */
   denial(mapping: Mapping, request?: PricedRequest): Denial | undefined
+  /** The same by rules of providers, compliance and a session's scope alone. */
+  providerDenial(mapping: Mapping): Denial | undefined
 }
 
 /** A request, as far as the prices of tokens depend on it. */

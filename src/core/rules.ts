@@ -29,14 +29,15 @@ export interface AccessFacts {
 export function accessOf({ id, levels: all, compliance }: AccessFacts): Access {
   const levels = all.filter(({ rules }) => rules.length > 0)
   const evaluators = levels.map(({ rules, whose }) => offerEvaluator(rules, whose))
+  const providerEvaluators = levels.map(({ rules, whose }) => offerEvaluator(providerRulesOf(rules, whose), whose))
   const ipRules = levels
     .filter(({ rules }) => rules.some(({ type }) => type.endsWith('_ip_cidrs')))
     .map(({ rules, whose }) => addressJudge(rules, whose))
   const violations = compliance && compliancePredicate(compliance)
   const limitsPrices = levels.some(({ rules }) => rules.some(hasLimit))
   const known = new WeakMap<Mapping, { readonly denial: Denial | undefined }>()
-  const judge = (mapping: Mapping, effective?: EffectiveRates): Denial | undefined => {
-    for (const denied of evaluators) {
+  const judge = (mapping: Mapping, effective?: EffectiveRates, by = evaluators): Denial | undefined => {
+    for (const denied of by) {
       const reason = denied(mapping, effective)
       if (reason !== undefined) return { by: 'rules', reason }
     }
@@ -64,8 +65,13 @@ export function accessOf({ id, levels: all, compliance }: AccessFacts): Access {
       }
       return verdict.denial
     },
+    providerDenial: mapping => judge(mapping, undefined, providerEvaluators),
   }
 }
+
+/** All rules of a session are kept: they are the scope that it was made with. */
+const providerRulesOf = (rules: readonly Rule[], whose: Level['whose']): readonly Rule[] =>
+  whose === 'the session' ? rules : rules.filter(({ type }) => type.endsWith('_providers'))
 
 type OfferType = Exclude<RuleType, `${string}_ip_cidrs`>
 interface Kind {

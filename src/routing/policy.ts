@@ -13,9 +13,11 @@ const MAX_NAMED = 4
 
 /** The offers of `model` (as it was asked for) that the caller may use. Throws 403 with the reasons when none is. */
 export function permitted(query: RoutingQuery, offers: readonly Mapping[], model: string): readonly Mapping[] {
-  const { access } = query
+  const { access, operation } = query
   if (!access?.restricted || offers.length === 0) return offers
-  const denials = offers.map(offer => access.denial(offer, query))
+  const denials = offers.map(offer =>
+    operation.ignoresModelRules ? access.providerDenial(offer) : access.denial(offer, query),
+  )
   if (!denials.includes(undefined)) throw refusal(denials as Denial[], model)
   return offers.filter((_, index) => denials[index] === undefined)
 }

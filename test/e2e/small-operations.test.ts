@@ -220,6 +220,50 @@ t.test('a request that is wrong is refused before any provider', async t => {
   t.equal(provider.got.length + spare.got.length, before)
 })
 
+/** A key of an organization of its own that has credits. */
+async function tenant(name: string) {
+  const { id: organization } = await command<{ id: string }>('orgs.create', { name })
+  await command('credits.add', { organization, amount: '1' })
+  const { id: project } = await command<{ id: string }>('projects.create', { organization, name: 'web' })
+  const { key } = await command<{ key: string }>('keys.create', { project, name: 'k' })
+  const statusOf = async (path: string, body: Tree) => {
+    const answer = await gateway.post(path, body, { authorization: `Bearer ${key}` })
+    await answer.text()
+    return answer.status
+  }
+  return {
+    organization,
+    moderated: () => statusOf('/v1/moderations', { model: 'demo-moderation', input: 'x' }),
+    read: () => statusOf('/v1/ocr', { model: 'demo-ocr', document: image }),
+    decided: () =>
+      statusOf('/v1/systemone', {
+        model: 'demo-decision',
+        state: 'x',
+        questions: { a: { type: 'noul', instructions: 'x' } },
+      }),
+  }
+}
+
+t.test('of the rules of an organization those of providers and addresses alone apply to moderations', async t => {
+  const { organization, moderated, read } = await tenant('ruled')
+  const models = ['demo-moderation', 'demo-ocr']
+  await command('iam.add', { organization, type: 'deny_models', models })
+  await command('iam.add', { organization, type: 'deny_pricing', pricing: 'free' })
+  t.strictSame([await moderated(), await read()], [200, 403])
+  await command('iam.add', { organization, type: 'deny_providers', providers: ['demo'] })
+  t.equal(await moderated(), 403)
+  const { organization: other, moderated: from } = await tenant('elsewhere')
+  await command('iam.add', { organization: other, type: 'allow_ip_cidrs', ipCidrs: ['192.0.2.0/24'] })
+  t.equal(await from(), 403)
+})
+
+t.test('coding plans may moderate, and neither read documents nor decide', async t => {
+  const { organization, moderated, read, decided } = await tenant('planned')
+  t.strictSame([await moderated(), await read(), await decided()], [200, 200, 200])
+  await command('plans.set', { organization, plan: 'lite' })
+  t.strictSame([await moderated(), await read(), await decided()], [200, 403, 403])
+})
+
 t.test('the demo answers each, for nothing', async t => {
   const moderated = await bodyOf(
     await ask('/v1/moderations', { model: 'demo-moderation', input: ['hello', 'such violence'] }),

@@ -32,5 +32,6 @@ export const moderations: Operation<'moderations'> = {
   },
   extras: () => ({ request: 1 }),
   tuning: {},
+  ignoresModelRules: true,
   demo,
 }

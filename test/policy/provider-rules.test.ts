@@ -1,0 +1,39 @@
+/** What rules leave of operations that only those of providers, compliance and a session's scope apply to. */
+import t from 'tap'
+import { noDemands } from '../../src/core/compliance.ts'
+import type { RuleType, RuleValue } from '../../src/core/policy.ts'
+import { accessOf } from '../../src/core/rules.ts'
+import { access, offer, rule } from './kit.ts'
+
+const priced = () => offer({ provider: 'acme', model: 'large', price: ['5', '5'] })
+
+t.test('rules of models and prices deny nothing there, those of providers do, on every level', async t => {
+  const rows: [type: RuleType, value: RuleValue, denied: boolean][] = [
+    ['deny_models', { models: ['large'] }, false],
+    ['allow_models', { models: ['other'] }, false],
+    ['deny_pricing', { pricing: 'paid' }, false],
+    ['allow_pricing', { maxInputPrice: '1' }, false],
+    ['deny_providers', { providers: ['acme'] }, true],
+    ['allow_providers', { providers: ['best'] }, true],
+    ['allow_providers', { providers: ['acme'] }, false],
+  ]
+  for (const [type, value, denied] of rows) {
+    for (const level of ['rules', 'memberRules', 'keyRules'] as const) {
+      const denial = access({ [level]: [rule(type, value)] }).providerDenial(priced())
+      t.equal(denial?.by, denied ? 'rules' : undefined, `${type} ${JSON.stringify(value)} in ${level}`)
+    }
+  }
+  const compliance = { ...noDemands, blockedModels: ['large'] }
+  t.equal(access({ compliance }).providerDenial(priced())?.by, 'compliance')
+})
+
+t.test('the scope of a session holds for every operation', async t => {
+  const scope = (model: string) => ({
+    whose: 'the session' as const,
+    rules: [rule('allow_models', { models: [model] })],
+  })
+  const denialUnder = (model: string) =>
+    accessOf({ id: 'a', levels: [scope(model)], compliance: undefined }).providerDenial(priced())
+  t.equal(denialUnder('large'), undefined)
+  t.equal(denialUnder('other')?.by, 'rules')
+})
