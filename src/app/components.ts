@@ -23,6 +23,7 @@ import { PrometheusMetrics } from '../telemetry/metrics.ts'
 import { FoundModels } from '../upstream/discovery.ts'
 import { dispatch } from '../upstream/dispatch.ts'
 import { ImageFetcher } from '../upstream/image.ts'
+import { ProviderFetcher } from '../upstream/provider-fetcher.ts'
 import { Transport } from '../upstream/transport.ts'
 import { OrganizationPolicies, type PolicyContext } from './policies.ts'
 import { Registry } from './registry.ts'
@@ -136,6 +137,7 @@ export async function createComponents(
   const policyContext = { stores: stores.policies, keyring, log, wires, operations, allowPrivate }
   const policies = new OrganizationPolicies(policyContext)
   const memory = new MemoryBudget(file.server.buffer, load)
+  const fetcher = new ProviderFetcher(file.server.fetch_from ?? [])
   const media = new ImageFetcher({ allowed: file.server.fetch_from ?? [] })
   const services = { ...servicesOf(stores, policies, { metrics, load, log, memory, media }), ...shared }
   const reloads = new Reloads(metrics, log)
@@ -146,7 +148,7 @@ export async function createComponents(
     own: new Set([DEMO_URL]),
     registries: {
       ...{ wires, filters, endpoints, operations, services },
-      terminal: dispatch(transport, memory),
+      terminal: dispatch(transport, memory, fetcher),
       found: url => found.of(url),
     },
     loadPlugins: folder => registry.load(folder),

@@ -98,6 +98,12 @@ export type Event =
   | { type: 'partial_image'; index: number; b64: string; description: ImageDescription }
   /** A piece of an answer that is neither text nor JSON. `contentType` stands on the first. */
   | { type: 'bytes'; bytes: Buffer; contentType?: string }
+  /**
+   * The answer is not whole: what stands at `url` is read next by the same decoder, a JSON body after `afterMs`, or the
+   * bytes of a file. Always the last event of an answer; the terminal keeps it to itself.
+   */
+  | { type: 'wait'; url: string; afterMs: number }
+  | { type: 'fetch'; url: string }
   | { type: 'error'; error: GatewayError }
 
 /** True for events that a client can see: from the first of them on, nothing may be repeated by another provider. */

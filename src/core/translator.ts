@@ -31,6 +31,12 @@ export interface WireRequest {
   headers?: Record<string, string>
 }
 
+/** One of several requests that stand for one, and what it asks for. */
+export interface RequestPart {
+  readonly request: WireRequest
+  readonly input: Ops[Op]
+}
+
 /** A file of a form that is sent. */
 export interface FilePart {
   readonly name: string
@@ -99,6 +105,14 @@ export interface BytesForm<O extends Op = Op> {
   decoder(contentType: string, target: Target, input?: Readonly<Ops[O]>): Decoder
 }
 
+/** For wires that answer less at once than a request may want: several requests to the same target, and one answer. */
+export interface FanOut<O extends Op = Op> {
+  /** The requests that stand for one; itself alone where one is enough. */
+  split(input: Readonly<Ops[O]>, target: Target): readonly Ops[O][]
+  /** One answer of the events of each, without usage and in order. */
+  join(answers: readonly (readonly Event[])[]): Event[]
+}
+
 export interface Translator<O extends Op = Op> {
   readonly op: O
   /** `vendor.format`, for example `openai.chat`. */
@@ -123,6 +137,9 @@ export interface Translator<O extends Op = Op> {
   encode(input: Readonly<Ops[O]>, target: Target, stream: boolean): WireRequest
   readonly native?: NativeForm<O>
   readonly bytes?: BytesForm<O>
+  readonly fanOut?: FanOut<O>
+  /** It serves its operation by another operation's wire (see `Operation.bridge`). */
+  readonly bridged?: true
   /** `input` is the request, for wires whose answers are measured by it. */
   decoder(mode: 'stream' | 'unary', target: Target, input?: Readonly<Ops[O]>): Decoder
   /** An answer with status 400 or above, as our error; never shows a provider's headers or a credential. */

@@ -77,19 +77,27 @@ class Encoding implements RequestEncoding {
     const stream = ex.streaming && target.mapping.supports.has('streaming')
     const { translator } = target
     const native = given && nativeFormOf(translator, given)
-    let request: WireRequest
+    const encode = (part: Ops[Op], stream: boolean): WireRequest => {
+      const request = native
+        ? native.encode(given.body, part, target, stream, given.headers)
+        : translator.encode(ex.showsReasoning ? part : withoutReasoning(part), target, stream)
+      applyQuirks(target.provider, request.body)
+      return request
+    }
     try {
-      request = native
-        ? native.encode(given.body, input, target, stream, given.headers)
-        : translator.encode(ex.showsReasoning ? input : withoutReasoning(input), target, stream)
+      const parts = translator.fanOut?.split(input, target) ?? ALONE
+      // Answers that are put together come whole.
+      ex.outboundParts =
+        parts.length > 1 ? parts.map(part => ({ request: encode(part, false), input: part })) : undefined
+      ex.outbound = ex.outboundParts?.[0]?.request ?? encode(input, stream)
     } catch (thrown) {
       // What this wire cannot carry another one may.
       throw thrown instanceof GatewayError && thrown.status === 400 ? thrown.with({ failover: true }) : thrown
     }
-    applyQuirks(target.provider, request.body)
-    ex.outbound = request
   }
 }
+
+const ALONE: readonly Ops[Op][] = []
 
 /** Of a chat request: other operations show none. */
 const withoutReasoning = (input: Ops[Op]): Ops[Op] => ({ include_reasoning: false, ...(input as Ops['chat']) })

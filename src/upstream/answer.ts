@@ -107,6 +107,11 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     throw errors.invalidAnswer('it is empty')
   }
 
+  /** What `commit` has read, while nobody else has taken it. */
+  get pending(): readonly Event[] {
+    return this.#first ?? []
+  }
+
   /** Takes memory for so many bytes in all. */
   #hold(bytes: number): void {
     if (bytes <= SMALL_HELD_BYTES || bytes <= this.#leased) return

@@ -1,20 +1,26 @@
 /** The end of every inference chain: send, classify, decode, commit. Nothing above it ever sees provider bytes. */
+import type { Cancellation } from '../core/cancel.ts'
 import { firstEventMs } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
+import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
-import type { MemoryBudget } from '../core/memory-budget.ts'
-import { type Decoder, nativeFormOf, type Target } from '../core/translator.ts'
+import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
+import { type Decoder, nativeFormOf, type RequestPart, type Target } from '../core/translator.ts'
 import type { Mask } from '../lib/mask.ts'
 import { Answer } from './answer.ts'
 import type { SignedRequest } from './auth/strategy.ts'
 import { waitFor } from './auth/wait.ts'
 import { bodyOf } from './content.ts'
 import { decoded, type Source } from './encoding.ts'
+import { fannedOut } from './fan-out.ts'
+import { FollowUps } from './follow-ups.ts'
 import { BytesFraming } from './framing/bytes.ts'
 import type { Framing } from './framing/framing.ts'
 import { framingFor, mediaType } from './framing/index.ts'
+import { HeldAnswer } from './held-answer.ts'
 import { maskedError } from './masking.ts'
+import { ProviderFetcher } from './provider-fetcher.ts'
 import { retryAfterMs } from './retry-after.ts'
 import { maskOfSent, sign } from './sign.ts'
 import type { Transport } from './transport.ts'
@@ -23,49 +29,140 @@ import type { UpstreamResponse } from './upstream-response.ts'
 
 const MAX_ERROR_BYTES = 64 * 1024
 
+/** One request on its way: the exchange's own, or one of several that stand for it. */
+interface Call extends RequestPart {
+  readonly ex: Exchange
+  readonly target: Target
+  readonly signal: Cancellation
+  /** Its client sees nothing before the end. */
+  readonly isWhole: boolean
+}
+
+/** An answer whose beginning is here. */
+interface OpenAnswer {
+  readonly answer: Answer
+  readonly reading: AnswerReading
+  readonly incoming: UpstreamResponse
+  readonly lease: MemoryLease
+  readonly mask: Mask | undefined
+}
+
 /**
  * Resolves once the first event that a client can see is there (the commit point); until then every failure is a
  * GatewayError that `route` may answer with another target. After it, failures are `error` events.
  */
-export function dispatch(transport: Transport, memory: MemoryBudget): (ex: Exchange) => Promise<Reply> {
+export function dispatch(
+  transport: Transport,
+  memory: MemoryBudget,
+  fetcher: ProviderFetcher = new ProviderFetcher([]),
+): (ex: Exchange) => Promise<Reply> {
   const turns = new Turns()
-  return async ex => {
-    const target = ex.target!
-    ex.timings.sent = performance.now()
-    ex.atProvider = false
+  const followUps = new FollowUps(transport, fetcher)
+
+  /** `shared`: what takes the memory of several answers. */
+  const open = async (call: Call, shared?: MemoryLease): Promise<OpenAnswer> => {
+    const { ex, target } = call
     const sent: Sent = { mask: undefined }
-    const incoming = await send(transport, ex, target, sent)
-    const tenant = ex.principal?.orgId ?? ''
-    const lease = memory.lease(tenant)
+    const incoming = await send(transport, call, sent)
+    const { mask } = sent
+    const tenant = tenantOf(ex)
+    const lease = shared ?? memory.lease(tenant)
     try {
-      if (incoming.status >= 400) throw await refusal(incoming, ex, sent.mask)
+      if (incoming.status >= 400) throw await refusal(incoming, ex, mask)
       if (incoming.status !== 200) throw errors.invalidAnswer(`its status is ${incoming.status}`, incoming.status)
       const source = decoded(incoming, incoming.header('content-encoding'))
-      const reading = readingOf(incoming, ex, target)
+      const reading = readingOf(incoming, call, target)
       // Only what is parsed is worth a turn of its own; most of a large answer may pass as it is.
       const isParsed = reading.kind !== 'bytes' && !ex.operation.passesAnswers
       const inTurn = isParsed ? { turns, tenant } : undefined
+      const { framing, decoder } = reading
       const answer = new Answer({
         incoming,
         source,
-        framing: reading.framing,
-        decoder: reading.decoder,
+        framing,
+        decoder,
         lease,
         inTurn,
-        mask: sent.mask,
+        mask,
         seals: ex.policy?.seals,
       })
-      await answer.commit(!ex.streaming)
-      incoming.committed(reading.kind !== 'unary')
-      ex.committed()
-      ex.timings.answered = performance.now()
-      return { status: 200, headers: [], events: answer }
+      await answer.commit(call.isWhole)
+      return { answer, reading, incoming, lease, mask }
     } catch (thrown) {
       incoming.destroy()
+      if (!shared) lease.release()
+      throw thrown
+    }
+  }
+
+  /** All events of an answer whose first ones are here. */
+  const followed = async (call: Call, { answer, reading, incoming, lease, mask }: OpenAnswer): Promise<Event[]> => {
+    const { ex, target, signal } = call
+    const first = answer.pending
+    incoming.release()
+    // Nobody pays for a job whose client has left.
+    if (goesOn(first)) ex.atProvider = false
+    return followUps.all(first, {
+      target,
+      decoder: reading.decoder,
+      signal,
+      lease,
+      mask,
+      tenant: tenantOf(ex),
+      requestId: ex.id,
+      remainingMs: () => remainingMs(ex, target),
+    })
+  }
+
+  const held = async (ex: Exchange, lease: MemoryLease, whole: Promise<Event[]>): Promise<Reply> => {
+    try {
+      const events = await whole
+      answered(ex)
+      return { status: 200, headers: [], events: new HeldAnswer(events, () => lease.release()) }
+    } catch (thrown) {
       lease.release()
       throw thrown
     }
   }
+
+  return async ex => {
+    const target = ex.target!
+    ex.timings.sent = performance.now()
+    ex.atProvider = false
+    const { outboundParts: parts, signal } = ex
+    if (parts) {
+      const lease = memory.lease(tenantOf(ex))
+      const one = async ({ request, input }: RequestPart, signal: Cancellation) => {
+        const call = { ex, target, request, input, signal, isWhole: true }
+        return followed(call, await open(call, lease))
+      }
+      return held(ex, lease, fannedOut(parts, target.translator.fanOut!, signal, one))
+    }
+    const call = { ex, target, request: ex.outbound!, input: ex.request!, signal, isWhole: !ex.streaming }
+    const opened = await open(call)
+    const { answer, incoming, reading, lease } = opened
+    if (goesOn(answer.pending)) return held(ex, lease, followed(call, opened))
+    incoming.committed(reading.kind !== 'unary')
+    answered(ex)
+    return { status: 200, headers: [], events: answer }
+  }
+}
+
+const tenantOf = ({ principal }: Exchange): string => principal?.orgId ?? ''
+
+/** Of the time of all attempts together. */
+const remainingMs = ({ timings }: Exchange, { provider }: Target): number =>
+  provider.timeouts.total - (performance.now() - timings.read)
+
+/** Whether more must be read before the answer is whole. */
+function goesOn(events: readonly Event[]): boolean {
+  const type = events.at(-1)?.type
+  return type === 'wait' || type === 'fetch'
+}
+
+function answered(ex: Exchange): void {
+  ex.committed()
+  ex.timings.answered = performance.now()
 }
 
 /** How an answer is cut into frames, and what reads them. */
@@ -76,19 +173,19 @@ interface AnswerReading {
 }
 
 /** Throws a GatewayError for an answer of a type that the wire does not have. */
-function readingOf(incoming: UpstreamResponse, ex: Exchange, target: Target): AnswerReading {
+function readingOf(incoming: UpstreamResponse, { ex, input, isWhole }: Call, target: Target): AnswerReading {
   const { translator } = target
   const contentType = incoming.header('content-type')
   const { bytes } = translator
   if (bytes && contentType !== undefined) {
     const type = mediaType(contentType)
     if (bytes.types.some(begin => type.startsWith(begin))) {
-      return { kind: 'bytes', framing: new BytesFraming(), decoder: bytes.decoder(contentType, target, ex.request) }
+      return { kind: 'bytes', framing: new BytesFraming(), decoder: bytes.decoder(contentType, target, input) }
     }
   }
-  const { framing, mode } = framingFor(contentType, ex.streaming)
+  const { framing, mode } = framingFor(contentType, !isWhole)
   const native = nativeFormOf(translator, ex.native)
-  const decoder = native?.decoder?.(mode, target) ?? translator.decoder(mode, target, ex.request)
+  const decoder = native?.decoder?.(mode, target) ?? translator.decoder(mode, target, input)
   return { kind: mode, framing, decoder }
 }
 
@@ -99,14 +196,11 @@ interface Sent {
 }
 
 /** Signs the request and sends it. Nothing here holds the body while the answer is waited for: it exists once then. */
-function send(transport: Transport, ex: Exchange, target: Target, sent: Sent): Promise<UpstreamResponse> {
-  const request = ex.outbound!
+function send(transport: Transport, { ex, target, request, signal }: Call, sent: Sent): Promise<UpstreamResponse> {
   const { provider } = target
   const { timeouts } = provider
-  const remainingMs = () => timeouts.total - (performance.now() - ex.timings.read)
   const fresh = isAgain(ex, target)
-  const { signal } = ex
-  const tenant = ex.principal?.orgId ?? ''
+  const tenant = tenantOf(ex)
   const call = (signed: SignedRequest) => {
     const { method, baseUrl, path, headers, body } = signed
     sent.mask = maskOfSent(signed, provider)
@@ -120,7 +214,7 @@ function send(transport: Transport, ex: Exchange, target: Target, sent: Sent): P
       body,
       timeouts,
       firstEventMs: first,
-      remainingMs: remainingMs(),
+      remainingMs: remainingMs(ex, target),
       signal,
       receipt: ex,
       tenant,
@@ -128,7 +222,7 @@ function send(transport: Transport, ex: Exchange, target: Target, sent: Sent): P
     })
   }
   const signed = sign(target, request, ex.id, bodyOf(request, ex.verbatim))
-  return signed instanceof Promise ? waitFor(signed, remainingMs(), ex.signal).then(call) : call(signed)
+  return signed instanceof Promise ? waitFor(signed, remainingMs(ex, target), signal).then(call) : call(signed)
 }
 
 /** A target is called once, but again where its socket had gone stale. */

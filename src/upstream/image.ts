@@ -5,16 +5,13 @@ import { FairSlots } from '../core/fair-slots.ts'
 import type { MediaFetcher } from '../core/ports.ts'
 import { PICTURE_HEAD, pictureType } from '../lib/image-type.ts'
 import { Deadline } from '../lib/timer.ts'
-import { guardedConnector, nameServers, type Resolve } from './guard.ts'
+import { fetchOptions, MAX_REDIRECTS, REDIRECTS } from './fetch-options.ts'
+import { nameServers, type Resolve } from './guard.ts'
 
 const TOTAL_MS = 10_000
-const CONNECT_MS = 5_000
 const MAX_BYTES = 20 * 1024 * 1024
-const MAX_HEADER_BYTES = 16 * 1024
-const MAX_REDIRECTS = 3
 /** At the same time, for all requests together, so that no one is flooded through this gateway; shared by tenants. */
 const MAX_FETCHES = 64
-const REDIRECTS = new Set([301, 302, 303, 307, 308])
 
 export interface ImageFetcherOptions {
   /** Origins that are fetched from though they are not public, not https or on another port. */
@@ -82,13 +79,9 @@ export class ImageFetcher implements MediaFetcher {
 
   /** The image, or where it is said to be. A client for each: addresses that others choose are not kept. */
   async #get(url: URL, fetch: Fetch): Promise<string | URL> {
-    const client = new Client(url.origin, {
-      ...this.#way(url, fetch.param),
-      pipelining: 0,
-      maxHeaderSize: MAX_HEADER_BYTES,
-      headersTimeout: this.#totalMs,
-      bodyTimeout: this.#totalMs,
-    })
+    const options = fetchOptions(url, this.#allowed, this.#resolve, this.#totalMs)
+    if (!options) throw errors.urlNotFetched(fetch.param)
+    const client = new Client(url.origin, options)
     try {
       const answer = await client.request({
         method: 'GET',
@@ -103,14 +96,6 @@ export class ImageFetcher implements MediaFetcher {
       // What was left unread fails, and nothing awaits it.
       client.destroy().catch(() => undefined)
     }
-  }
-
-  /** How to connect. Throws for addresses that are not even tried: https and its own port, or what was allowed. */
-  #way(url: URL, param: string): Client.Options {
-    if (url.username !== '' || url.password !== '') throw errors.urlNotFetched(param)
-    if (this.#allowed.has(url.origin)) return { connect: { timeout: CONNECT_MS } }
-    if (url.protocol !== 'https:' || url.port !== '') throw errors.urlNotFetched(param)
-    return { connect: guardedConnector(CONNECT_MS, this.#resolve) }
   }
 
   async #read({ statusCode, headers, body }: Dispatcher.ResponseData, { param, take }: Fetch): Promise<string> {

@@ -1,0 +1,69 @@
+/** Several requests to one target in the place of one, whose answers are put together (media.md section 2.6). */
+import { Cancellation } from '../core/cancel.ts'
+import { asError, errors, type GatewayError } from '../core/error.ts'
+import type { Event } from '../core/event.ts'
+import type { FanOut } from '../core/translator.ts'
+import { type Axis, mergeUsage, type Usage } from '../core/usage.ts'
+
+/** At the same time. */
+const MAX_AT_ONCE = 4
+
+/**
+ * All or nothing; but what a provider refuses to make is left out as long as anything else is there. `send` gives the
+ * events of one whole answer, and ends with the signal that it gets.
+ */
+export async function fannedOut<P>(
+  parts: readonly P[],
+  { join }: FanOut,
+  signal: Cancellation,
+  send: (part: P, signal: Cancellation) => Promise<readonly Event[]>,
+): Promise<Event[]> {
+  const signals = parts.map(() => new Cancellation())
+  const stop = (reason: GatewayError) => {
+    for (const one of signals) one.abort(reason)
+  }
+  const gone = () => stop(signal.reason ?? errors.aborted())
+  const answers: (readonly Event[] | undefined)[] = parts.map(() => undefined)
+  let refused: GatewayError | undefined
+  let failed: GatewayError | undefined
+  let next = 0
+  const run = async () => {
+    while (next < parts.length && !failed) {
+      const at = next++
+      try {
+        answers[at] = await send(parts[at]!, signals[at]!)
+      } catch (thrown) {
+        const error = asError(thrown)
+        if (error.code === 'content_filter') refused ??= error
+        else {
+          // The others end with a reason of theirs, which says nothing.
+          failed ??= error
+          stop(error)
+        }
+      }
+    }
+  }
+  signal.listen(gone)
+  try {
+    await Promise.all(Array.from({ length: Math.min(MAX_AT_ONCE, parts.length) }, run))
+  } finally {
+    signal.ignore(gone)
+  }
+  if (signal.reason ?? failed) throw signal.reason ?? failed
+  const there = answers.filter(answer => answer !== undefined)
+  if (there.length === 0) throw refused!
+  return [{ type: 'usage', usage: usageOf(there) }, ...join(there.map(withoutUsage))]
+}
+
+/** The sum over the answers; of each, the reports are cumulative. */
+function usageOf(answers: readonly (readonly Event[])[]): Usage {
+  const sum: Usage = {}
+  for (const events of answers) {
+    const usage: Usage = {}
+    for (const event of events) if (event.type === 'usage') mergeUsage(usage, event.usage)
+    for (const axis in usage) sum[axis as Axis] = (sum[axis as Axis] ?? 0) + usage[axis as Axis]!
+  }
+  return sum
+}
+
+const withoutUsage = (events: readonly Event[]): Event[] => events.filter(({ type }) => type !== 'usage')

@@ -1,0 +1,29 @@
+/** How to connect to addresses that others gave: clients, or providers (media.md section 1.6). */
+import type { Client } from 'undici'
+import { guardedConnector, type Resolve } from './guard.ts'
+
+const CONNECT_MS = 5_000
+const MAX_HEADER_BYTES = 16 * 1024
+
+/** Each is checked anew. */
+export const MAX_REDIRECTS = 3
+export const REDIRECTS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
+
+/** Undefined for addresses that are not even tried: public ones with https on its own port, or `allowed` origins. */
+export function fetchOptions(
+  url: URL,
+  allowed: ReadonlySet<string>,
+  resolve: Resolve,
+  timeoutMs: number,
+): Client.Options | undefined {
+  if (url.username !== '' || url.password !== '') return undefined
+  const isAllowed = allowed.has(url.origin)
+  if (!isAllowed && (url.protocol !== 'https:' || url.port !== '')) return undefined
+  return {
+    connect: isAllowed ? { timeout: CONNECT_MS } : guardedConnector(CONNECT_MS, resolve),
+    pipelining: 0,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    headersTimeout: timeoutMs,
+    bodyTimeout: timeoutMs,
+  }
+}

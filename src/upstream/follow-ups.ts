@@ -1,0 +1,200 @@
+/** What is read after a provider's first answer: until a job has ended, and files that it names (media.md 1.6, 2.5). */
+import type { Cancellation } from '../core/cancel.ts'
+import { errors, GatewayError } from '../core/error.ts'
+import type { Event } from '../core/event.ts'
+import type { MemoryLease } from '../core/memory-budget.ts'
+import type { Decoder, Target } from '../core/translator.ts'
+import type { Mask } from '../lib/mask.ts'
+import { waitFor } from './auth/wait.ts'
+import { decoded } from './encoding.ts'
+import { MAX_REDIRECTS, REDIRECTS } from './fetch-options.ts'
+import { maskedError } from './masking.ts'
+import { type Fetched, type ProviderFetcher, tooLarge } from './provider-fetcher.ts'
+import { retryAfterMs } from './retry-after.ts'
+import { sign } from './sign.ts'
+import type { Transport } from './transport.ts'
+
+const MAX_STATE_BYTES = 1024 * 1024
+const MAX_FILE_BYTES = 64 * 1024 * 1024
+/** Of a request for a state that fails. */
+const BACK_OFF = { first: 250, factor: 2, most: 8_000 }
+/** Tries of a file; a state is looked for until the request's time is over. */
+const MAX_TRIES = 3
+/** A file's bytes, and its base64. */
+const COPIES = 7 / 3
+
+type Next = Extract<Event, { type: 'wait' | 'fetch' }>
+
+/** The attempt whose answer goes on. */
+export interface FollowedAttempt {
+  readonly target: Target
+  readonly decoder: Decoder
+  readonly signal: Cancellation
+  readonly lease: MemoryLease
+  readonly mask: Mask | undefined
+  readonly tenant: string
+  readonly requestId: string
+  remainingMs(): number
+}
+
+export class FollowUps {
+  readonly #transport: Transport
+  readonly #fetcher: ProviderFetcher
+
+  constructor(transport: Transport, fetcher: ProviderFetcher) {
+    this.#transport = transport
+    this.#fetcher = fetcher
+  }
+
+  /** All events of an answer that began with `events`. What made the answer is never sent again. */
+  async all(events: readonly Event[], attempt: FollowedAttempt): Promise<Event[]> {
+    const { decoder, mask } = attempt
+    const kept: Event[] = []
+    let batch = events
+    for (;;) {
+      for (const event of batch) {
+        if (event.type === 'error') throw mask ? maskedError(event.error, mask) : event.error
+        if (event.type !== 'wait' && event.type !== 'fetch') kept.push(event)
+      }
+      const next = batch.at(-1)
+      if (next?.type !== 'wait' && next?.type !== 'fetch') return kept
+      if (next.type === 'wait') await pause(next.afterMs, attempt)
+      const bytes = await this.#get(next, attempt)
+      const read = decoder.frame({ data: next.type === 'wait' ? bytes.toString('utf8') : '', bytes })
+      batch = decoder.done ? [...read, ...decoder.end()] : read
+    }
+  }
+
+  /** A provider that is busy or gone for a moment still has the job. */
+  async #get(next: Next, attempt: FollowedAttempt): Promise<Buffer> {
+    for (let tries = 1, delay = BACK_OFF.first; ; tries++, delay = Math.min(delay * BACK_OFF.factor, BACK_OFF.most)) {
+      let failure: GatewayError
+      let wait = delay
+      try {
+        const { status, retryAfter, bytes } = await this.#follow(next, attempt)
+        if (status === 200) return bytes
+        failure = this.#refusal(next, status, bytes, attempt)
+        if (status !== 429 && status < 500) throw failure
+        wait = Math.max(wait, retryAfterMs(name => (name === 'retry-after' ? retryAfter : undefined), '') ?? 0)
+      } catch (thrown) {
+        const isGone = thrown instanceof GatewayError && thrown.code === 'fetch_failed'
+        if (!isGone || attempt.signal.reason) throw thrown
+        failure = thrown
+      }
+      if (next.type === 'fetch' && tries === MAX_TRIES) throw failure
+      await pause(wait, attempt)
+    }
+  }
+
+  #refusal(next: Next, status: number, bytes: Buffer, { target, mask }: FollowedAttempt): GatewayError {
+    if (next.type === 'fetch') return errors.invalidAnswer(`an address in it answers with status ${status}`, status)
+    if (status < 400) return errors.invalidAnswer(`its status is ${status}`, status)
+    const error = target.translator.error(status, bytes.toString('utf8', 0, MAX_STATE_BYTES), target)
+    return mask ? maskedError(error, mask) : error
+  }
+
+  /** Every place is checked anew: the credential goes to the provider's own origin alone. */
+  async #follow({ type, url: given }: Next, attempt: FollowedAttempt): Promise<Fetched> {
+    const { provider, baseUrl = provider.baseUrl } = attempt.target
+    const maxBytes = type === 'wait' ? MAX_STATE_BYTES : MAX_FILE_BYTES
+    if (!URL.canParse(given)) throw errors.invalidAnswer('an address in it is none')
+    let url = new URL(given)
+    for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
+      const isOwn = url.origin === new URL(baseUrl).origin && url.username === '' && url.password === ''
+      const got = await (isOwn ? this.#own(url, maxBytes, attempt) : this.#foreign(url, maxBytes, attempt))
+      if (!REDIRECTS.has(got.status) || got.location === undefined) return got
+      if (!URL.canParse(got.location, url.href)) throw errors.invalidAnswer('an address in it leads nowhere')
+      url = new URL(got.location, url)
+    }
+    throw errors.invalidAnswer('an address in it redirects too often')
+  }
+
+  async #own(url: URL, maxBytes: number, attempt: FollowedAttempt): Promise<Fetched> {
+    const { target, signal, lease, tenant, requestId } = attempt
+    const { provider } = target
+    const { timeouts } = provider
+    const there = { ...target, baseUrl: url.origin }
+    const request = { method: 'GET', path: url.pathname + url.search, body: {} } as const
+    const signing = sign(there, request, requestId, { type: undefined, body: undefined })
+    const { baseUrl, path, headers } =
+      signing instanceof Promise ? await waitFor(signing, attempt.remainingMs(), signal) : signing
+    const incoming = await this.#transport.send({
+      provider,
+      method: 'GET',
+      baseUrl,
+      path,
+      headers,
+      body: undefined,
+      timeouts,
+      firstEventMs: timeouts.firstEvent ?? attempt.remainingMs(),
+      remainingMs: attempt.remainingMs(),
+      signal,
+      receipt: { atProvider: false },
+      tenant,
+    })
+    try {
+      const source = decoded(incoming, incoming.header('content-encoding'))
+      const chunks: Buffer[] = []
+      let size = 0
+      for (let batch = await source.take(); batch; batch = await source.take()) {
+        for (const chunk of batch) {
+          size += chunk.length
+          if (size > maxBytes) throw tooLarge(maxBytes)
+          take(lease, chunk.length)
+          chunks.push(chunk)
+        }
+      }
+      incoming.release()
+      const header = (name: string) => incoming.header(name)
+      const bytes = Buffer.concat(chunks)
+      return { status: incoming.status, location: header('location'), retryAfter: header('retry-after'), bytes }
+    } catch (thrown) {
+      incoming.destroy()
+      throw thrown
+    }
+  }
+
+  async #foreign(url: URL, maxBytes: number, attempt: FollowedAttempt): Promise<Fetched> {
+    const { signal, lease } = attempt
+    const controller = new AbortController()
+    const abort = () => controller.abort()
+    signal.listen(abort)
+    try {
+      return await this.#fetcher.get(url, {
+        maxBytes,
+        take: bytes => take(lease, bytes),
+        timeoutMs: Math.max(1, Math.ceil(attempt.remainingMs())),
+        signal: controller.signal,
+      })
+    } catch (thrown) {
+      throw signal.reason ?? thrown
+    } finally {
+      signal.ignore(abort)
+    }
+  }
+}
+
+function take(lease: MemoryLease, bytes: number): void {
+  if (!lease.grow(Math.ceil(bytes * COPIES))) throw errors.overloaded()
+}
+
+/** Rejects when the exchange ends before, and when its time would be over. */
+function pause(ms: number, attempt: FollowedAttempt): Promise<void> {
+  const { signal } = attempt
+  const left = attempt.remainingMs()
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(
+      () => {
+        signal.ignore(abort)
+        if (ms < left) resolve()
+        else reject(errors.upstreamTimeout('total time'))
+      },
+      Math.max(0, Math.min(ms, left)),
+    )
+    const abort = () => {
+      clearTimeout(timer)
+      reject(signal.reason ?? errors.aborted())
+    }
+    signal.listen(abort)
+  })
+}

@@ -1,0 +1,73 @@
+/** Gets what stands at addresses that providers gave, on origins of others: through the guard, and without credentials. */
+import { Client } from 'undici'
+import { errors, GatewayError } from '../core/error.ts'
+import { Deadline } from '../lib/timer.ts'
+import { fetchOptions } from './fetch-options.ts'
+import { nameServers, type Resolve } from './guard.ts'
+
+/** What an address gave. */
+export interface Fetched {
+  readonly status: number
+  /** Of a redirect: where to. */
+  readonly location: string | undefined
+  readonly retryAfter: string | undefined
+  readonly bytes: Buffer
+}
+
+export interface ProviderFetch {
+  readonly maxBytes: number
+  /** Told of bytes before they are kept; may throw. */
+  readonly take: (bytes: number) => void
+  readonly timeoutMs: number
+  readonly signal: AbortSignal
+}
+
+export class ProviderFetcher {
+  readonly #allowed: ReadonlySet<string>
+  readonly #resolve: Resolve
+
+  /** `allowed`: origins that are fetched from though they are not public, or not https. */
+  constructor(allowed: readonly string[], resolve: Resolve = nameServers()) {
+    this.#allowed = new Set(allowed.map(origin => new URL(origin).origin))
+    this.#resolve = resolve
+  }
+
+  /** One request, without following. Rejects with a 502 that shows nothing of the address. */
+  async get(url: URL, { maxBytes, take, timeoutMs, signal }: ProviderFetch): Promise<Fetched> {
+    const options = fetchOptions(url, this.#allowed, this.#resolve, timeoutMs)
+    if (!options) throw errors.invalidAnswer('an address in it is none that is fetched from')
+    const client = new Client(url.origin, options)
+    const deadline = new Deadline(timeoutMs, signal)
+    try {
+      const { statusCode, headers, body } = await client.request({
+        method: 'GET',
+        path: url.pathname + url.search,
+        headers: { accept: '*/*', 'accept-encoding': 'identity' },
+        signal: deadline.signal,
+      })
+      body.on('error', () => undefined)
+      const chunks: Buffer[] = []
+      let size = 0
+      for await (const chunk of body as AsyncIterable<Buffer>) {
+        size += chunk.length
+        if (size > maxBytes) throw tooLarge(maxBytes)
+        take(chunk.length)
+        chunks.push(chunk)
+      }
+      const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
+      const { location, 'retry-after': retryAfter } = headers
+      return { status: statusCode, location: textOf(location), retryAfter: textOf(retryAfter), bytes }
+    } catch (thrown) {
+      throw thrown instanceof GatewayError ? thrown : errors.unreachable('an address in its answer gives nothing')
+    } finally {
+      deadline.end()
+      client.destroy().catch(() => undefined)
+    }
+  }
+}
+
+export const tooLarge = (maxBytes: number): GatewayError =>
+  errors.invalidAnswer(`what an address in it gives is larger than ${maxBytes} bytes`)
+
+const textOf = (header: string | string[] | undefined): string | undefined =>
+  Array.isArray(header) ? header[0] : header
