@@ -3,6 +3,7 @@ import { type Plugin, refusals, type Translator } from '../src/plugin.ts'
 import { ConverseDecoder } from './bedrock/decode.ts'
 import { encode } from './bedrock/encode.ts'
 import { faultOf } from './bedrock/fault.ts'
+import { imagesWires } from './bedrock/images.ts'
 import { rerank } from './bedrock/rerank.ts'
 
 const error = refusals((body, target, status) => faultOf(body, target, { status }))
@@ -16,4 +17,4 @@ const converse: Translator<'chat'> = {
   error,
 }
 
-export const plugin = { wires: [converse, { ...rerank, error }] as const } satisfies Plugin
+export const plugin = { wires: [converse, { ...rerank, error }, ...imagesWires(error)] as const } satisfies Plugin

@@ -1,13 +1,16 @@
 /**
  * Google's generateContent wire on its two surfaces, `gemini.generate` (AI Studio) and `gemini.vertex` (Vertex AI), and
  * its embeddings: `gemini.embeddings`, `gemini.vertex-embeddings` and `gemini.vertex-embed-content`; and its speech:
- * `gemini.speech` and `gemini.vertex-speech`.
+ * `gemini.speech` and `gemini.vertex-speech`; and pictures: `gemini.images`, `gemini.image-edits`, the same of Vertex
+ * AI, and `vertex.imagen`.
  */
 import { type Plugin, refusals, type Translator } from '../src/plugin.ts'
 import { GenerateDecoder } from './gemini/decode.ts'
 import { decoder, type Method, methods } from './gemini/embeddings.ts'
 import { encode } from './gemini/encode.ts'
 import { faultOf } from './gemini/fault.ts'
+import { imagen } from './gemini/imagen.ts'
+import { imagesOf } from './gemini/images.ts'
 import { speech } from './gemini/speech.ts'
 import { type Surface, studio, vertex } from './gemini/surface.ts'
 import { asksForSearch } from './gemini/tools.ts'
@@ -34,6 +37,8 @@ const embeddings = (method: Method): Translator<'embeddings'> => ({
 
 const speeches = [speech('gemini.speech', studio, error), speech('gemini.vertex-speech', vertex, error)]
 
+const images = [...imagesOf('', studio, error), ...imagesOf('vertex-', vertex, error), imagen(error)] as const
+
 export const plugin = {
-  wires: [translator(studio), translator(vertex), ...methods.map(embeddings), ...speeches] as const,
+  wires: [translator(studio), translator(vertex), ...methods.map(embeddings), ...speeches, ...images] as const,
 } satisfies Plugin

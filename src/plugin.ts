@@ -64,6 +64,14 @@ export { wavHead } from './lib/wav.ts'
 export type { Decided, Decision, DecisionRequest, Question } from './operations/decisions/request.ts'
 export type { EmbeddingRequest, Embeddings } from './operations/embeddings/request.ts'
 export {
+  type FoundImage,
+  type FoundImages,
+  ImagesDecoder,
+  imageEvents,
+  imageFanOut,
+  type UnfinishedJob,
+} from './operations/images/decoder.ts'
+export {
   Base64Slice,
   type GeneratedImage,
   type GeneratedImages,

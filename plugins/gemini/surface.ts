@@ -17,7 +17,7 @@ export interface Surface {
   readonly excludesDomains: boolean
   /** What `toolConfig` needs besides the mode when a search stands beside functions. */
   readonly searchBesideFunctions: Json
-  extras(request: Readonly<ChatRequest>): Extras
+  extras(request: Readonly<Pick<ChatRequest, 'service_tier' | 'user'>>): Extras
 }
 
 /** The Gemini API of AI Studio. */

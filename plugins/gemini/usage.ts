@@ -54,7 +54,8 @@ function usageOf(report: Json): Usage {
   return usage
 }
 
-function ofModality(details: unknown, modality: string): number {
+/** Tokens of one kind, such as `IMAGE`, in a list of counts by kind. */
+export function ofModality(details: unknown, modality: string): number {
   let sum = 0
   for (const detail of listIn(details)) {
     if (isObject(detail) && detail.modality === modality) sum += count(detail.tokenCount)

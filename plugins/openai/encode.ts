@@ -43,6 +43,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
   for (const name of SAME) if (request[name] != null) body[name] = request[name]
   // No parameter of OpenAI's; compatible providers that have it list it.
   if (request.top_k !== undefined && mapping.parameters?.has('top_k')) body.top_k = request.top_k
+  if (request.image_config != null && mapping.model.output.includes('image')) body.image_config = request.image_config
   const schema = untakenSchema(request, target)
   if (schema) {
     body.response_format = { type: 'json_object' }

@@ -3,6 +3,7 @@ import {
   aspectOf,
   type ImageEditRequest,
   type ImageRequest,
+  imageFanOut,
   imageSizeOf,
   type Json,
   nearestAspect,
@@ -13,6 +14,7 @@ import {
 } from '../../src/plugin.ts'
 import { fileOf } from '../shared/images/inputs.ts'
 import { openAiImages } from '../shared/images/openai-form.ts'
+import { pixelsFor } from '../shared/images/proportions.ts'
 
 /** These answer with base64 alone, and refuse to be told to. */
 const GPT_IMAGE = /^(?:chat)?gpt-image/
@@ -25,6 +27,9 @@ const SIDE = 16
 
 const error: Translator['error'] = (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret)
 
+/** All but one model make ten. */
+const mostOf = (id: string): number => (id.startsWith('dall-e-3') ? 1 : 10)
+
 export const images: Translator<'images'> = {
   op: 'images',
   wire: 'openai.images',
@@ -33,6 +38,7 @@ export const images: Translator<'images'> = {
     const style = id.startsWith('dall-e-3') ? request.style : undefined
     return { path: '/images/generations', body: { ...fieldsOf(request, target, stream), ...(style && { style }) } }
   },
+  fanOut: imageFanOut(mostOf),
   decoder: (mode, target, input) => openAiImages(mode, target, input!),
   error,
 }
@@ -42,6 +48,7 @@ export const imageEdits: Translator<'image_edits'> = {
   wire: 'openai.image-edits',
   inlineMedia: true,
   encode: encodeEdit,
+  fanOut: imageFanOut(mostOf),
   decoder: (mode, target, input) => openAiImages(mode, target, input!),
   error,
 }
@@ -83,9 +90,8 @@ function sizeFor({ size, aspect_ratio: ratio }: Readonly<ImageRequest>, id: stri
   const aspect = ratio === undefined ? undefined : aspectOf(ratio, undefined)
   if (aspect === undefined) return size !== undefined && imageSizeOf(size) === undefined ? classSize(size, sizes) : size
   if (sizes !== SIZES || !ANY_SIZE.test(id)) return nearestAspect(sizes, aspect)
-  const height = Math.sqrt(PIXELS / aspect)
-  const side = (pixels: number) => Math.max(SIDE, Math.round(pixels / SIDE) * SIDE)
-  return `${side(height * aspect)}x${side(height)}`
+  const { width, height } = pixelsFor(aspect, PIXELS, SIDE)
+  return `${width}x${height}`
 }
 
 /** A class that stands in no list is left to the provider to know; the smallest is the usual square. */

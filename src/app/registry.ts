@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { plugin as anthropic } from '../../plugins/anthropic.ts'
 import { plugin as bedrock } from '../../plugins/bedrock.ts'
+import { plugin as bfl } from '../../plugins/bfl.ts'
 import { plugin as cohere } from '../../plugins/cohere.ts'
 import { plugin as deepgram } from '../../plugins/deepgram.ts'
 import { plugin as elevenlabs } from '../../plugins/elevenlabs.ts'
@@ -17,6 +18,7 @@ import { plugin as openai } from '../../plugins/openai.ts'
 import { plugin as openaiResponses } from '../../plugins/openai-responses.ts'
 import { plugin as typesafe } from '../../plugins/typesafe.ts'
 import { plugin as voyage } from '../../plugins/voyage.ts'
+import { plugin as xai } from '../../plugins/xai.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import type { Operation } from '../core/operation.ts'
@@ -38,6 +40,8 @@ const OWN_PLUGINS: Record<string, Plugin> = {
   typesafe,
   elevenlabs,
   deepgram,
+  xai,
+  bfl,
 }
 /** A module may do something when it is loaded, but not for ever: nothing else is reloaded meanwhile. */
 const LOAD_MS = 5_000

@@ -113,7 +113,7 @@ export class AnswerUsage {
 
   /** Whether anything had to be estimated. */
   #complete(usage: Usage, cut: boolean): boolean {
-    const { isOwed, timings, operation, target } = this.#ex
+    const { isOwed, timings, operation, target, request } = this.#ex
     if (cut && timings.firstToken === 0 && !isOwed) {
       usage.prompt ??= 0
       usage.completion ??= 0
@@ -129,6 +129,10 @@ export class AnswerUsage {
         mergeUsage(usage, measured)
         usage.prompt ??= this.prompt.prompt!
         return true
+      }
+      // Its client has left before anything was there: what the request wants is what it may have cost.
+      if (isOwed && timings.firstToken === 0 && usage.completion === undefined) {
+        mergeUsage(usage, operation.extras?.(request!, target!.mapping.model) ?? {})
       }
       usage.completion ??= 0
       // Nothing is made up of what was not reported where something else has the price.

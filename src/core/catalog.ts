@@ -183,7 +183,7 @@ export interface Mapping {
   readonly maxFile?: number | undefined
   /** Unicode code points that a text to speak may have. */
   readonly maxInputCharacters?: number | undefined
-  /** Pictures that one request may want; undefined for as many as the wire has. */
+  /** Pictures that one request to the provider may want; undefined for as many as the wire has. */
   readonly maxImageN?: number | undefined
   /** Sizes and aspect ratios of pictures that it takes; undefined for all of the wire. */
   readonly sizes?: readonly string[] | undefined

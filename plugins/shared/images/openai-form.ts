@@ -4,43 +4,49 @@ import {
   type Decoder,
   type Event,
   errors,
+  type FoundImage,
+  type FoundImages,
   type Frame,
   GatewayError,
   type GeneratedImage,
   type ImageDescription,
   type ImageRequest,
+  ImagesDecoder,
+  imageEvents,
   isObject,
   type Json,
+  readFault,
   type Target,
   textIn,
   type Usage,
 } from '../../../src/plugin.ts'
-import { parsed, WholeDecoder } from '../whole.ts'
-import { imageEvents, refusalIn } from './answer.ts'
+import { refusalIn } from '../refusal.ts'
+import { parsed } from '../whole.ts'
 import { cutBody, pictureIn } from './base64.ts'
 
 const FILTERED = 'The provider left out every picture for what it would show.'
 
 export const openAiImages = (mode: 'stream' | 'unary', target: Target, input: Readonly<ImageRequest>): Decoder =>
-  mode === 'stream' ? new EventDecoder(target, input.n) : new WholeDecoder(frame => read(frame, target, input.n))
+  mode === 'stream' ? new EventDecoder(target, input.n) : new ImagesDecoder(input.n, frame => read(frame, target))
 
-function read(frame: Frame, target: Target, wanted: number): Event[] {
+function read(frame: Frame, target: Target): FoundImages {
   const cut = frame.bytes && cutBody(frame.bytes, 'b64_json')
   const answer = cut ? cut.rest : parsed(frame)
   if (!isObject(answer) || !Array.isArray(answer.data)) {
-    throw refusalIn(answer, target) ?? errors.invalidAnswer('it holds no pictures')
+    throw refusalIn(answer, 'list of pictures', target)
   }
-  const images: GeneratedImage[] = []
+  const images: FoundImage[] = []
   let refused: string | undefined
   for (const entry of answer.data.filter(isObject)) {
     const b64 = textIn(entry.b64_json)
+    const url = textIn(entry.url)
+    const revised_prompt = textIn(entry.revised_prompt)
     if (entry.respect_moderation === false) refused = FILTERED
-    else if (b64 !== undefined) {
-      images.push({ b64: pictureIn(b64, cut?.slices), revised_prompt: textIn(entry.revised_prompt) })
-    }
+    else if (b64 !== undefined) images.push({ b64: pictureIn(b64, cut?.slices), revised_prompt })
+    else if (url !== undefined) images.push({ url, revised_prompt })
   }
   const created = Number.isInteger(answer.created) ? (answer.created as number) : undefined
-  return imageEvents({ created, images, refused, usage: usageIn(answer.usage), ...descriptionOf(answer) }, wanted)
+  return { created, images, refused, usage: usageIn(answer.usage), ...descriptionOf(answer) }
 }
 
 /** Tokens as reported; all of an answer are those of its pictures, where it does not say how many (media.md 3.3). */
@@ -99,15 +105,14 @@ class EventDecoder implements Decoder {
   end(): Event[] {
     if (this.#failed) return []
     if (this.#images.length === 0) return [{ type: 'error', error: errors.truncated() }]
-    return imageEvents({ ...this.#about, images: this.#images, usage: this.#usage }, this.#wanted)
+    return imageEvents({ ...this.#about, images: this.#images.slice(0, this.#wanted), usage: this.#usage })
   }
 
   #read(event: unknown): Event[] {
     const { type = '', b64_json: b64, partial_image_index: index, created_at: created } = isObject(event) ? event : {}
     const kind = typeof type === 'string' ? type.split('.')[1] : undefined
     if (!isObject(event) || (kind !== 'partial_image' && kind !== 'completed')) {
-      const refused = refusalIn(event, this.#target)
-      if (refused) throw refused
+      if (readFault(event)) throw refusalIn(event, 'picture', this.#target)
       return []
     }
     const picture = pictureIn(textIn(b64) ?? '') as string

@@ -10,13 +10,6 @@ function common(op: Op): Requirement<ImageRequest>[] {
   const carries = ({ wires }: Mapping, field: string) => wires.get(op)?.lacks?.has(field) !== true
   return [
     {
-      param: 'n',
-      what: 'so many images in one request',
-      offers: ({ maxImageN }) => maxImageN,
-      needed: request => request.n > 1,
-      met: ({ maxImageN = Infinity }, request) => request.n <= maxImageN,
-    },
-    {
       param: 'aspect_ratio',
       what: 'this aspect ratio',
       offers: ({ aspectRatios }) => aspectRatios,

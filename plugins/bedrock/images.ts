@@ -1,0 +1,138 @@
+/** Bedrock's images wires, `bedrock.images` and `bedrock.image-edits`, of two families of models (media.md 3.5). */
+import {
+  aspectOf,
+  errors,
+  type FoundImages,
+  type Frame,
+  type ImageEditRequest,
+  type ImageRequest,
+  ImagesDecoder,
+  imageFanOut,
+  imageSizeOf,
+  isObject,
+  type Json,
+  listIn,
+  pathSegment,
+  type Target,
+  type Translator,
+  textIn,
+} from '../../src/plugin.ts'
+import { pictureIn } from '../shared/images/base64.ts'
+import { base64Of } from '../shared/images/inputs.ts'
+import { pixelsFor, ratioFor } from '../shared/images/proportions.ts'
+import { refusalIn } from '../shared/refusal.ts'
+import { parsed } from '../shared/whole.ts'
+
+const STABILITY = /(?:^|\.)stability\./
+const RATIOS = ['16:9', '1:1', '21:9', '2:3', '3:2', '4:5', '5:4', '9:16', '9:21']
+const MAX_PICTURES = 5
+/** Of a picture whose proportions alone are given. */
+const PIXELS = 1024 * 1024
+const SIDE = 16
+/** How far an edit may go from its picture; the wire has no default. */
+const STRENGTH = 0.7
+
+const mostOf = (id: string): number => (STABILITY.test(id) ? 1 : 5)
+
+function nova(request: Readonly<ImageRequest>, task: Json): Json {
+  const { n, quality } = request
+  const aspect = aspectOf(request.aspect_ratio, undefined)
+  const size = aspect === undefined ? imageSizeOf(request.size) : pixelsFor(aspect, PIXELS, SIDE)
+  const isPremium = quality === 'hd' || quality === 'high' || quality === 'xhigh' || quality === 'max'
+  return {
+    ...task,
+    imageGenerationConfig: {
+      numberOfImages: n,
+      ...size,
+      ...(quality != null && quality !== 'auto' && { quality: isPremium ? 'premium' : 'standard' }),
+    },
+  }
+}
+
+function novaTask({ prompt: text, images, mask }: Readonly<ImageEditRequest>): Json {
+  if (!mask) {
+    return { taskType: 'IMAGE_VARIATION', imageVariationParams: { images: images.map(base64Of), text } }
+  }
+  const [image] = images
+  return {
+    taskType: 'INPAINTING',
+    inPaintingParams: { image: base64Of(image!), text, maskImage: base64Of(mask) },
+  }
+}
+
+function stability(request: Readonly<ImageRequest>, picture: Json): Json {
+  const { prompt, output_format } = request
+  const aspect_ratio = picture.image === undefined ? ratioFor(request, RATIOS) : undefined
+  return {
+    prompt,
+    mode: picture.image === undefined ? 'text-to-image' : 'image-to-image',
+    ...(aspect_ratio !== undefined && { aspect_ratio }),
+    ...(output_format !== undefined && { output_format }),
+    ...picture,
+  }
+}
+
+function pictureFor({ images, mask }: Readonly<ImageEditRequest>, id: string): Json {
+  if (mask) throw errors.unsupported(`"${id}" takes no mask.`, 'mask')
+  if (images.length > 1) throw errors.unsupported(`"${id}" takes one image.`, 'images')
+  return { image: base64Of(images[0]!), strength: STRENGTH }
+}
+
+const invoke = ({ mapping: { externalId: id } }: Target, body: Json) => ({
+  path: `/model/${pathSegment(id)}/invoke`,
+  body,
+})
+
+function encode(request: Readonly<ImageRequest>, target: Target) {
+  if (STABILITY.test(target.mapping.externalId)) return invoke(target, stability(request, {}))
+  if (request.output_format !== undefined && request.output_format !== 'png') {
+    throw errors.unsupported(`"${target.mapping.externalId}" makes PNG files alone.`, 'output_format')
+  }
+  const task = { taskType: 'TEXT_IMAGE', textToImageParams: { text: request.prompt } }
+  return invoke(target, nova(request, task))
+}
+
+function encodeEdit(request: Readonly<ImageEditRequest>, target: Target) {
+  const { externalId: id } = target.mapping
+  if (STABILITY.test(id)) return invoke(target, stability(request, pictureFor(request, id)))
+  return invoke(target, nova(request, novaTask(request)))
+}
+
+/** Stability tells a reason for each picture that it left out, Nova one for all. */
+function read(frame: Frame, target: Target): FoundImages {
+  const answer = parsed(frame)
+  if (!isObject(answer)) throw errors.invalidAnswer('it is not a JSON object')
+  const { images, error, status, details, finish_reasons } = answer
+  const reasons = listIn(finish_reasons).map(textIn)
+  const reason = reasons.find(reason => reason !== undefined)
+  const moderated = status === 'Request Moderated' ? (textIn(details) ?? status) : undefined
+  const refused = textIn(error) ?? moderated ?? reason
+  if (!Array.isArray(images) && refused === undefined) throw refusalIn(answer, 'list of pictures', target)
+  const found = listIn(images).filter((image, index) => typeof image === 'string' && reasons[index] === undefined)
+  return { images: found.map(image => ({ b64: pictureIn(image as string) })), refused }
+}
+
+export function imagesWires(error: Translator['error']) {
+  const lacks: ReadonlySet<string> = new Set(['background', 'output_format:webp'])
+  const images: Translator<'images'> = {
+    op: 'images',
+    wire: 'bedrock.images',
+    lacks,
+    fanOut: imageFanOut(mostOf),
+    encode,
+    decoder: (_mode, target, input) => new ImagesDecoder(input!.n, frame => read(frame, target)),
+    error,
+  }
+  const edits: Translator<'image_edits'> = {
+    op: 'image_edits',
+    wire: 'bedrock.image-edits',
+    inlineMedia: true,
+    maxInputs: MAX_PICTURES,
+    lacks,
+    fanOut: imageFanOut(mostOf),
+    encode: encodeEdit,
+    decoder: (_mode, target, input) => new ImagesDecoder(input!.n, frame => read(frame, target)),
+    error,
+  }
+  return [images, edits] as const
+}

@@ -1,0 +1,72 @@
+/** Imagen's predictions on Vertex AI, `vertex.imagen` (media.md section 3.5). */
+import {
+  type FoundImage,
+  type FoundImages,
+  type Frame,
+  type ImageRequest,
+  ImagesDecoder,
+  imageClassOf,
+  imageFanOut,
+  isObject,
+  listIn,
+  pathSegment,
+  type Target,
+  type Translator,
+  textIn,
+  type WireRequest,
+} from '../../src/plugin.ts'
+import { cutBody, pictureIn } from '../shared/images/base64.ts'
+import { ratioFor } from '../shared/images/proportions.ts'
+import { parsed } from '../shared/whole.ts'
+import { faultOf } from './fault.ts'
+import { vertex } from './surface.ts'
+
+const RATIOS = ['1:1', '3:4', '4:3', '9:16', '16:9']
+const MOST = 4
+
+function encode(request: Readonly<ImageRequest>, { mapping }: Target): WireRequest {
+  const { prompt, n, size, output_format: format, output_compression: compressionQuality } = request
+  const aspectRatio = ratioFor(request, RATIOS)
+  const outputOptions = {
+    ...(format !== undefined && { mimeType: `image/${format}` }),
+    ...(compressionQuality !== undefined && { compressionQuality }),
+  }
+  return {
+    path: `${vertex.models}/${pathSegment(mapping.externalId)}:predict`,
+    body: {
+      instances: [{ prompt }],
+      parameters: {
+        sampleCount: n,
+        ...(aspectRatio !== undefined && { aspectRatio }),
+        ...(size !== undefined && { sampleImageSize: imageClassOf(size) === '1k' ? '1K' : '2K' }),
+        ...(Object.keys(outputOptions).length > 0 && { outputOptions }),
+      },
+    },
+  }
+}
+
+/** A prediction that was left out has a reason in the place of its picture. */
+function read(frame: Frame, target: Target): FoundImages {
+  const cut = frame.bytes && cutBody(frame.bytes, 'bytesBase64Encoded')
+  const answer = cut ? cut.rest : parsed(frame)
+  const fault = faultOf(answer, target)
+  if (fault) throw fault
+  const images: FoundImage[] = []
+  let refused: string | undefined
+  for (const one of listIn(isObject(answer) ? answer.predictions : undefined).filter(isObject)) {
+    const b64 = textIn(one.bytesBase64Encoded)
+    if (b64 !== undefined) images.push({ b64: pictureIn(b64, cut?.slices), revised_prompt: textIn(one.prompt) })
+    else refused ??= textIn(one.raiFilteredReason)
+  }
+  return { images, refused }
+}
+
+export const imagen = (error: Translator['error']): Translator<'images'> => ({
+  op: 'images',
+  wire: 'vertex.imagen',
+  lacks: new Set(['background', 'output_format:webp']),
+  fanOut: imageFanOut(() => MOST),
+  encode,
+  decoder: (_mode, target, input) => new ImagesDecoder(input!.n, frame => read(frame, target)),
+  error,
+})

@@ -1,0 +1,140 @@
+/** Pictures over generateContent (media.md section 3.5): `gemini.images`, `gemini.image-edits` and those of Vertex AI. */
+import {
+  countIn,
+  errors,
+  type FoundImage,
+  type FoundImages,
+  type Frame,
+  type ImageEditRequest,
+  type ImageRequest,
+  ImagesDecoder,
+  imageClassOf,
+  imageFanOut,
+  isObject,
+  type Json,
+  listIn,
+  pathSegment,
+  type Target,
+  type Translator,
+  textIn,
+  type Usage,
+  type WireRequest,
+} from '../../src/plugin.ts'
+import { cutBody, pictureIn } from '../shared/images/base64.ts'
+import { base64Of, typeOf } from '../shared/images/inputs.ts'
+import { ratioFor } from '../shared/images/proportions.ts'
+import { parsed } from '../shared/whole.ts'
+import { faultOf } from './fault.ts'
+import { type Surface, vertex } from './surface.ts'
+import { ofModality, UsageMeter } from './usage.ts'
+
+const RATIOS = ['1:1', '2:3', '3:2', '3:4', '4:3', '4:5', '5:4', '9:16', '16:9', '21:9']
+/** Older models have one size alone. */
+const HAS_SIZES = /^gemini-3/
+/** A picture that is not made for what it would show; other reasons say nothing of the request. */
+const FILTERED = /SAFETY|PROHIBITED_CONTENT|RECITATION|BLOCKLIST|SPII/
+
+function encode(
+  request: Readonly<ImageRequest>,
+  pictures: readonly Json[],
+  { mapping: { externalId: id } }: Target,
+  surface: Surface,
+): WireRequest {
+  const { size, output_format: format, output_compression: compression } = request
+  const aspectRatio = ratioFor(request, RATIOS)
+  const imageConfig: Json = {
+    ...(aspectRatio !== undefined && { aspectRatio }),
+    ...(size !== undefined && HAS_SIZES.test(id) && { imageSize: imageClassOf(size).toUpperCase() }),
+    ...(surface === vertex &&
+      format !== undefined && {
+        imageOutputOptions: {
+          mimeType: `image/${format}`,
+          ...(compression !== undefined && { compressionQuality: compression }),
+        },
+      }),
+  }
+  const { body, headers } = surface.extras(request)
+  return {
+    path: `${surface.models}/${pathSegment(id)}:generateContent`,
+    body: {
+      contents: [{ role: 'user', parts: [...pictures, { text: request.prompt }] }],
+      generationConfig: {
+        responseModalities: ['IMAGE'],
+        ...(Object.keys(imageConfig).length > 0 && { imageConfig }),
+      },
+      ...body,
+    },
+    ...(headers && { headers }),
+  }
+}
+
+const partsOf = ({ images }: Readonly<ImageEditRequest>): Json[] =>
+  images.map(image => ({ inlineData: { mimeType: typeOf(image), data: base64Of(image) } }))
+
+function read(frame: Frame, target: Target): FoundImages {
+  const cut = frame.bytes && cutBody(frame.bytes, 'data')
+  const answer = cut ? cut.rest : parsed(frame)
+  const fault = faultOf(answer, target)
+  if (fault) throw fault
+  if (!isObject(answer)) throw errors.invalidAnswer('it is not a JSON object')
+  const images: FoundImage[] = []
+  let refused = blockedBy(answer.promptFeedback)
+  for (const candidate of listIn(answer.candidates).filter(isObject)) {
+    const reason = textIn(candidate.finishReason) ?? ''
+    if (FILTERED.test(reason)) refused ??= textIn(candidate.finishMessage) ?? `The provider made no picture: ${reason}.`
+    const content = isObject(candidate.content) ? candidate.content : {}
+    for (const part of listIn(content.parts).filter(isObject)) {
+      const { mimeType, data } = isObject(part.inlineData) ? part.inlineData : {}
+      if (part.thought === true || typeof data !== 'string' || !String(mimeType).startsWith('image/')) continue
+      images.push({ b64: pictureIn(data, cut?.slices) })
+    }
+  }
+  return { images, refused, usage: usageOf(answer.usageMetadata) }
+}
+
+function blockedBy(feedback: unknown): string | undefined {
+  if (!isObject(feedback) || feedback.blockReason === undefined) return undefined
+  return textIn(feedback.blockReasonMessage) ?? `The provider refused the prompt: ${String(feedback.blockReason)}.`
+}
+
+/** Without details, all that was answered is pictures. */
+function usageOf(report: unknown): Usage | undefined {
+  const meter = new UsageMeter()
+  meter.add(report)
+  const { total } = meter
+  if (!total || !isObject(report)) return undefined
+  return {
+    ...total,
+    image_input: ofModality(report.promptTokensDetails, 'IMAGE'),
+    image_output: total.image_output ?? countIn(report.candidatesTokenCount) ?? 0,
+  }
+}
+
+const alone = () => 1
+const STUDIO_LACKS: ReadonlySet<string> = new Set(['mask', 'background', 'output_format'])
+const VERTEX_LACKS: ReadonlySet<string> = new Set(['mask', 'background', 'output_format:webp'])
+
+/** Both wires of a surface. */
+export function imagesOf(prefix: string, surface: Surface, error: Translator['error']) {
+  const lacks = surface === vertex ? VERTEX_LACKS : STUDIO_LACKS
+  const images: Translator<'images'> = {
+    op: 'images',
+    wire: `gemini.${prefix}images`,
+    lacks,
+    fanOut: imageFanOut(alone),
+    encode: (request, target) => encode(request, [], target, surface),
+    decoder: (_mode, target, input) => new ImagesDecoder(input!.n, frame => read(frame, target)),
+    error,
+  }
+  const edits: Translator<'image_edits'> = {
+    op: 'image_edits',
+    wire: `gemini.${prefix}image-edits`,
+    inlineMedia: true,
+    lacks,
+    fanOut: imageFanOut(alone),
+    encode: (request, target) => encode(request, partsOf(request), target, surface),
+    decoder: (_mode, target, input) => new ImagesDecoder(input!.n, frame => read(frame, target)),
+    error,
+  }
+  return [images, edits] as const
+}

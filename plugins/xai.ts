@@ -1,0 +1,62 @@
+/** xAI's images wires, `xai.images` and `xai.image-edits` (media.md section 3.5); both are JSON. */
+import {
+  type ImageRequest,
+  imageClassOf,
+  imageFanOut,
+  type Json,
+  type Plugin,
+  type Target,
+  type Translator,
+  upstreamErrorFrom,
+} from '../src/plugin.ts'
+import { urlOf } from './shared/images/inputs.ts'
+import { openAiImages } from './shared/images/openai-form.ts'
+import { ratioFor } from './shared/images/proportions.ts'
+
+const RATIOS = ['1:1', '3:4', '4:3', '9:16', '16:9', '2:3', '3:2', '1:2', '2:1']
+const MOST = 10
+
+function fieldsOf(request: Readonly<ImageRequest>, { mapping }: Target): Json {
+  const { prompt, n, size, quality, output_format } = request
+  const aspect_ratio = ratioFor(request, RATIOS)
+  return {
+    model: mapping.externalId,
+    prompt,
+    n,
+    response_format: 'b64_json',
+    ...(aspect_ratio !== undefined && { aspect_ratio }),
+    ...(size !== undefined && { resolution: imageClassOf(size) === '1k' ? '1k' : '2k' }),
+    ...(quality != null && { quality }),
+    ...(output_format !== undefined && { output_format }),
+  }
+}
+
+const lacks: ReadonlySet<string> = new Set(['mask', 'background'])
+const error: Translator['error'] = (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret)
+
+const images: Translator<'images'> = {
+  op: 'images',
+  wire: 'xai.images',
+  lacks,
+  fanOut: imageFanOut(() => MOST),
+  encode: (request, target) => ({ path: '/images/generations', body: fieldsOf(request, target) }),
+  decoder: (mode, target, input) => openAiImages(mode, target, input!),
+  error,
+}
+
+const imageEdits: Translator<'image_edits'> = {
+  op: 'image_edits',
+  wire: 'xai.image-edits',
+  lacks,
+  fanOut: imageFanOut(() => MOST),
+  encode(request, target) {
+    const pictures = request.images.map(image => ({ url: urlOf(image), type: 'image_url' }))
+    const [first, ...more] = pictures
+    const body = fieldsOf(request, target)
+    return { path: '/images/edits', body: { ...body, ...(more.length > 0 ? { images: pictures } : { image: first }) } }
+  },
+  decoder: (mode, target, input) => openAiImages(mode, target, input!),
+  error,
+}
+
+export const plugin = { wires: [images, imageEdits] as const } satisfies Plugin

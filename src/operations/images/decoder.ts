@@ -1,0 +1,124 @@
+/** Reads answers that hold pictures: at once, once a job has ended, and those that stand at addresses (media.md 3). */
+import { errors, GatewayError } from '../../core/error.ts'
+import type { Event } from '../../core/event.ts'
+import type { Decoder, Frame, Target } from '../../core/translator.ts'
+import type { Usage } from '../../core/usage.ts'
+import { sniffPicture } from '../../core/wire.ts'
+import type { GeneratedImage, GeneratedImages, ImageRequest } from './request.ts'
+
+/** A picture that is here, or where it stands: an address of the provider's, which no client gets to see. */
+export type FoundImage = GeneratedImage | { readonly url: string; readonly revised_prompt?: string | undefined }
+
+/** What a wire finds in an answer. */
+export interface FoundImages extends Omit<GeneratedImages, 'images'> {
+  readonly images: readonly FoundImage[]
+  /** Why some are missing, where the provider left them out for what they show. */
+  readonly refused?: string | undefined
+  /** What was reported; the pictures themselves are counted here. */
+  readonly usage?: Usage | undefined
+}
+
+/** Where the state of a job is read next, and when. */
+export interface UnfinishedJob {
+  readonly url: string
+  readonly afterMs: number
+}
+
+/** Reads whole bodies with `read`; a GatewayError that it throws is the answer's error. */
+export class ImagesDecoder implements Decoder {
+  readonly #read: (frame: Frame) => FoundImages | UnfinishedJob
+  readonly #wanted: number
+  #found: Omit<FoundImages, 'images'> | undefined
+  /** Those that are here stand before those that are still fetched. */
+  #images: FoundImage[] = []
+  #waits = false
+  #done = false
+
+  /** More pictures than `wanted` are cut. */
+  constructor(wanted: number, read: (frame: Frame) => FoundImages | UnfinishedJob) {
+    this.#wanted = wanted
+    this.#read = read
+  }
+
+  get done(): boolean {
+    return this.#done
+  }
+
+  frame(frame: Frame): Event[] {
+    try {
+      if (this.#found) return this.#fetched(frame)
+      const read = this.#read(frame)
+      if ('images' in read) return this.found(read)
+      this.#waits = true
+      return [{ type: 'wait', url: read.url, afterMs: read.afterMs }]
+    } catch (thrown) {
+      if (!(thrown instanceof GatewayError)) throw thrown
+      this.#done = true
+      return [{ type: 'error', error: thrown }]
+    }
+  }
+
+  end(): Event[] {
+    const isRead = this.#done || this.#waits || this.#found !== undefined
+    return isRead ? [] : [{ type: 'error', error: errors.invalidAnswer('it is empty') }]
+  }
+
+  /** Throws 400 `content_filter` when all pictures were left out, and 502 for none (media.md 3.3). */
+  found({ images, refused, ...about }: FoundImages): Event[] {
+    if (images.length === 0) {
+      throw refused === undefined ? errors.invalidAnswer('it holds no picture') : errors.contentFiltered(refused)
+    }
+    this.#found = about
+    this.#images = images.slice(0, this.#wanted)
+    return this.#next()
+  }
+
+  #fetched({ bytes }: Frame): Event[] {
+    const at = this.#images.findIndex(isElsewhere)
+    const { revised_prompt } = this.#images[at]!
+    this.#images[at] = { b64: bytes!.toString('base64'), revised_prompt }
+    return this.#next()
+  }
+
+  #next(): Event[] {
+    const next = this.#images.find(isElsewhere)
+    if (next) return [{ type: 'fetch', url: next.url }]
+    this.#done = true
+    return imageEvents({ ...this.#found!, images: this.#images as GeneratedImage[] })
+  }
+}
+
+/** The end of an answer whose pictures are all here. Throws 502 for what is none. */
+export function imageEvents({ usage, ...value }: GeneratedImages & { readonly usage?: Usage | undefined }): Event[] {
+  const { images } = value
+  if (!images.every(isPicture)) throw errors.invalidAnswer('what it holds as a picture is none')
+  return [
+    { type: 'usage', usage: { ...usage, drawn: images.length } },
+    { type: 'result', value },
+  ]
+}
+
+const isElsewhere = (image: FoundImage): image is Extract<FoundImage, { url: string }> => 'url' in image
+
+/** By its first bytes: markup in the place of a picture is never passed on. */
+const isPicture = ({ b64 }: GeneratedImage): boolean =>
+  sniffPicture(typeof b64 === 'string' ? b64 : b64.text(HEAD_CHARACTERS)) !== undefined
+const HEAD_CHARACTERS = 64
+
+/** For wires that make so many pictures of a model at once, or as many as its mapping says, if that is less. */
+export const imageFanOut = <R extends ImageRequest>(mostOf: (externalId: string) => number) => ({
+  split(input: Readonly<R>, { mapping }: Target): readonly R[] {
+    const most = mostOf(mapping.externalId)
+    const each = Math.min(most, mapping.maxImageN ?? most)
+    const parts: R[] = []
+    for (let left = input.n; left > 0; left -= each) parts.push({ ...input, n: Math.min(left, each) })
+    return parts
+  },
+  /** What the first one says of its pictures holds for all. */
+  join(answers: readonly (readonly Event[])[]): Event[] {
+    const values = answers.flatMap(events =>
+      events.flatMap(event => (event.type === 'result' ? [event.value as GeneratedImages] : [])),
+    )
+    return [{ type: 'result', value: { ...values[0]!, images: values.flatMap(({ images }) => images) } }]
+  },
+})

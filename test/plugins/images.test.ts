@@ -1,0 +1,462 @@
+/** The images wires: what each sends, what it reads, and which answers are none (media.md 3.5, and 14 rows 1, 3, 4). */
+import t from 'tap'
+import { plugin as bedrock } from '../../plugins/bedrock.ts'
+import { plugin as bfl } from '../../plugins/bfl.ts'
+import { plugin as gemini } from '../../plugins/gemini.ts'
+import { plugin as openai } from '../../plugins/openai.ts'
+import { plugin as xai } from '../../plugins/xai.ts'
+import { Upload } from '../../src/core/body.ts'
+import type { Event } from '../../src/core/event.ts'
+import type { Target, Translator } from '../../src/core/translator.ts'
+import type {
+  Base64Slice,
+  GeneratedImages,
+  ImageEditRequest,
+  ImageRequest,
+} from '../../src/operations/images/request.ts'
+import { thrown } from '../core/kit.ts'
+import { deepFreeze, target } from './wire-kit.ts'
+
+type Wire = Translator<'images' | 'image_edits'>
+const wires = new Map<string, Wire>()
+for (const plugin of [openai, gemini, xai, bfl, bedrock]) {
+  for (const wire of plugin.wires) {
+    if (wire.op === 'images' || wire.op === 'image_edits') wires.set(wire.wire, wire as unknown as Wire)
+  }
+}
+const PNG = Buffer.concat([Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'), Buffer.alloc(20, 1)])
+const b64 = PNG.toString('base64')
+const dataUrl = `data:image/png;base64,${b64}`
+const request = (more: Partial<ImageEditRequest> = {}): ImageEditRequest => ({
+  model: 'acme-draw',
+  prompt: 'a cat',
+  n: 1,
+  size: undefined,
+  aspect_ratio: undefined,
+  quality: undefined,
+  moderation: undefined,
+  service_tier: undefined,
+  background: undefined,
+  output_format: undefined,
+  output_compression: undefined,
+  stream: false,
+  partial_images: undefined,
+  user: undefined,
+  images: [],
+  mask: undefined,
+  input_fidelity: undefined,
+  ...more,
+})
+const offer = (externalId = 'draw-1', more: Target['mapping'] | object = {}): Target =>
+  target({ mapping: { externalId, ...more } })
+const picture = { url: dataUrl, type: 'image/png' } as const
+const inGemini = (config: object, parts: object[] = [{ text: 'a cat' }]) => ({
+  contents: [{ role: 'user', parts }],
+  generationConfig: { responseModalities: ['IMAGE'], ...config },
+})
+const inlineData = { inlineData: { mimeType: 'image/png', data: b64 } }
+
+t.test('each wire asks in its own words', async t => {
+  const gpt = { model: 'gpt-image-1', prompt: 'a cat', n: 1 }
+  const dall = { model: 'dall-e-3', prompt: 'a cat', n: 1, response_format: 'b64_json' }
+  const grok = { model: 'draw-1', prompt: 'a cat', n: 1, response_format: 'b64_json' }
+  const nova = { taskType: 'TEXT_IMAGE', textToImageParams: { text: 'a cat' } }
+  const rows: [
+    wire: string,
+    id: string,
+    input: Partial<ImageEditRequest>,
+    path: string,
+    body: object,
+    more?: object,
+  ][] = [
+    ['openai.images', 'gpt-image-1', {}, '/images/generations', gpt],
+    ['openai.images', 'chatgpt-image-latest', {}, '/images/generations', { ...gpt, model: 'chatgpt-image-latest' }],
+    [
+      'openai.images',
+      'gpt-image-1',
+      { quality: 'hd', style: 'vivid' },
+      '/images/generations',
+      { ...gpt, quality: 'high' },
+    ],
+    ['openai.images', 'gpt-image-1', { quality: 'standard' }, '/images/generations', { ...gpt, quality: 'medium' }],
+    [
+      'openai.images',
+      'dall-e-3',
+      { quality: 'hd', style: 'vivid' },
+      '/images/generations',
+      { ...dall, quality: 'hd', style: 'vivid' },
+    ],
+    ['openai.images', 'flux', { style: 'vivid' }, '/images/generations', { ...dall, model: 'flux' }],
+    [
+      'openai.images',
+      'gpt-image-1',
+      { aspect_ratio: '16:9', size: '1x1' },
+      '/images/generations',
+      { ...gpt, size: '1536x1024' },
+    ],
+    ['openai.images', 'gpt-image-1', { aspect_ratio: '2:3' }, '/images/generations', { ...gpt, size: '1024x1536' }],
+    [
+      'openai.images',
+      'gpt-image-2',
+      { aspect_ratio: '16:9' },
+      '/images/generations',
+      { ...gpt, model: 'gpt-image-2', size: '1632x912' },
+    ],
+    ['openai.images', 'gpt-image-1', { size: '1K' }, '/images/generations', { ...gpt, size: '1024x1024' }],
+    [
+      'openai.images',
+      'dall-e-3',
+      { aspect_ratio: '16:9' },
+      '/images/generations',
+      { ...dall, size: '1792x1024' },
+      { sizes: ['1024x1024', '1792x1024'] },
+    ],
+    [
+      'gemini.images',
+      'gemini-2.5-flash-image',
+      { size: '1920x1080' },
+      '/models/gemini-2.5-flash-image:generateContent',
+      inGemini({ imageConfig: { aspectRatio: '16:9' } }),
+    ],
+    [
+      'gemini.images',
+      'gemini-3-pro-image',
+      { size: '2K' },
+      '/models/gemini-3-pro-image:generateContent',
+      inGemini({ imageConfig: { imageSize: '2K' } }),
+    ],
+    ['gemini.images', 'g', {}, '/models/g:generateContent', inGemini({})],
+    [
+      'gemini.image-edits',
+      'g',
+      { images: [picture] },
+      '/models/g:generateContent',
+      inGemini({}, [inlineData, { text: 'a cat' }]),
+    ],
+    [
+      'gemini.vertex-images',
+      'g',
+      { output_format: 'jpeg', output_compression: 80 },
+      '/publishers/google/models/g:generateContent',
+      inGemini({ imageConfig: { imageOutputOptions: { mimeType: 'image/jpeg', compressionQuality: 80 } } }),
+    ],
+    [
+      'gemini.vertex-image-edits',
+      'g',
+      { images: [picture] },
+      '/publishers/google/models/g:generateContent',
+      inGemini({}, [inlineData, { text: 'a cat' }]),
+    ],
+    [
+      'vertex.imagen',
+      'imagen',
+      { n: 3, size: '2048x2048', output_format: 'png' },
+      '/publishers/google/models/imagen:predict',
+      {
+        instances: [{ prompt: 'a cat' }],
+        parameters: {
+          sampleCount: 3,
+          aspectRatio: '1:1',
+          sampleImageSize: '2K',
+          outputOptions: { mimeType: 'image/png' },
+        },
+      },
+    ],
+    [
+      'xai.images',
+      'draw-1',
+      { n: 2, size: '2048x1152' },
+      '/images/generations',
+      { ...grok, n: 2, aspect_ratio: '16:9', resolution: '2k' },
+    ],
+    [
+      'xai.image-edits',
+      'draw-1',
+      { images: [picture] },
+      '/images/edits',
+      { ...grok, image: { url: dataUrl, type: 'image_url' } },
+    ],
+    [
+      'xai.image-edits',
+      'draw-1',
+      { images: [{ url: 'https://a.example/a.png' }, picture] },
+      '/images/edits',
+      {
+        ...grok,
+        images: [
+          { url: 'https://a.example/a.png', type: 'image_url' },
+          { url: dataUrl, type: 'image_url' },
+        ],
+      },
+    ],
+    ['bfl.images', 'flux-2-pro', { size: '1000x500' }, '/flux-2-pro', { prompt: 'a cat', width: 992, height: 512 }],
+    [
+      'bfl.images',
+      'flux-kontext-pro',
+      { size: '1000x500', output_format: 'webp' },
+      '/flux-kontext-pro',
+      { prompt: 'a cat', aspect_ratio: '16:9', output_format: 'webp' },
+    ],
+    [
+      'bfl.image-edits',
+      'flux-2-pro',
+      { images: [picture, picture] },
+      '/flux-2-pro',
+      { prompt: 'a cat', input_image: b64, input_image_2: b64 },
+    ],
+    [
+      'bfl.image-edits',
+      'flux-pro-1.0-fill',
+      { images: [picture], mask: picture },
+      '/flux-pro-1.0-fill',
+      { prompt: 'a cat', image: b64, mask: b64 },
+    ],
+    [
+      'bedrock.images',
+      'amazon.nova-canvas-v1:0',
+      { n: 2, size: '512x768', quality: 'hd' },
+      '/model/amazon.nova-canvas-v1%3A0/invoke',
+      { ...nova, imageGenerationConfig: { numberOfImages: 2, width: 512, height: 768, quality: 'premium' } },
+    ],
+    [
+      'bedrock.images',
+      'stability.sd3',
+      { size: '1920x1080' },
+      '/model/stability.sd3/invoke',
+      { prompt: 'a cat', mode: 'text-to-image', aspect_ratio: '16:9' },
+    ],
+    [
+      'bedrock.image-edits',
+      'amazon.nova-canvas-v1:0',
+      { images: [picture, picture] },
+      '/model/amazon.nova-canvas-v1%3A0/invoke',
+      {
+        taskType: 'IMAGE_VARIATION',
+        imageVariationParams: { images: [b64, b64], text: 'a cat' },
+        imageGenerationConfig: { numberOfImages: 1 },
+      },
+    ],
+    [
+      'bedrock.image-edits',
+      'amazon.nova-canvas-v1:0',
+      { images: [picture], mask: picture },
+      '/model/amazon.nova-canvas-v1%3A0/invoke',
+      {
+        taskType: 'INPAINTING',
+        inPaintingParams: { image: b64, text: 'a cat', maskImage: b64 },
+        imageGenerationConfig: { numberOfImages: 1 },
+      },
+    ],
+    [
+      'bedrock.image-edits',
+      'us.stability.sd3',
+      { images: [picture] },
+      '/model/us.stability.sd3/invoke',
+      { prompt: 'a cat', mode: 'image-to-image', image: b64, strength: 0.7 },
+    ],
+  ]
+  for (const [wire, id, input, path, body, more] of rows) {
+    const sent = wires.get(wire)!.encode(deepFreeze(request(input)), offer(id, more), false)
+    t.strictSame([sent.path, sent.body], [path, body], `${wire} ${id} ${JSON.stringify(input).slice(0, 60)}`)
+  }
+})
+
+t.test('what one model of a wire cannot is refused, and another one may do it', async t => {
+  const rows: [wire: string, id: string, input: Partial<ImageEditRequest>, param: string][] = [
+    ['bfl.image-edits', 'flux-2-pro', { images: [picture], mask: picture }, 'mask'],
+    ['bedrock.image-edits', 'stability.sd3', { images: [picture], mask: picture }, 'mask'],
+    ['bedrock.image-edits', 'stability.sd3', { images: [picture, picture] }, 'images'],
+    ['bedrock.images', 'amazon.titan-image', { output_format: 'jpeg' }, 'output_format'],
+  ]
+  for (const [wire, id, input, param] of rows) {
+    const refused = thrown(() => wires.get(wire)!.encode(request(input), offer(id), false))
+    t.match(refused, { status: 400, param }, wire)
+  }
+})
+
+t.test('files of a form go out in the pieces in which they came, under names of ours', async t => {
+  const file = new Upload([PNG.subarray(0, 20), PNG.subarray(20)], 'text/plain', 'exe')
+  const input = request({ images: [{ file, type: 'image/png' }], mask: picture, input_fidelity: 'high' })
+  const { files, body } = wires.get('openai.image-edits')!.encode(input, offer('gpt-image-1'), true)
+  t.match(body, { stream: true, input_fidelity: 'high' })
+  t.strictSame(
+    files!.map(({ name, filename, contentType }) => [name, filename, contentType]),
+    [
+      ['image', 'image-0.png', 'image/png'],
+      ['mask', 'mask.png', 'image/png'],
+    ],
+  )
+  t.equal(files![0]!.pieces, file.pieces)
+  t.strictSame(wires.get('gemini.image-edits')!.encode(input, offer('g'), false).body.contents, [
+    { role: 'user', parts: [inlineData, { text: 'a cat' }] },
+  ])
+})
+
+t.test('requests for more pictures than a model makes at once are several', async t => {
+  const rows: [wire: string, id: string, n: number, parts: number[], maxImageN?: number][] = [
+    ['openai.images', 'gpt-image-1', 10, [10]],
+    ['openai.images', 'gpt-image-1', 10, [4, 4, 2], 4],
+    ['openai.images', 'dall-e-3', 3, [1, 1, 1]],
+    ['gemini.images', 'g', 2, [1, 1]],
+    ['vertex.imagen', 'i', 6, [4, 2]],
+    ['xai.images', 'x', 10, [10]],
+    ['bfl.images', 'f', 2, [1, 1]],
+    ['bedrock.images', 'amazon.nova-canvas-v1:0', 7, [5, 2]],
+    ['bedrock.images', 'stability.sd3', 2, [1, 1]],
+  ]
+  for (const [wire, id, n, parts, maxImageN] of rows) {
+    const split = wires.get(wire)!.fanOut!.split(request({ n }), offer(id, { maxImageN }))
+    t.strictSame(
+      split.map(part => part.n),
+      parts,
+      `${wire} ${id}`,
+    )
+  }
+})
+
+/** The events of a whole answer. */
+function decode(wire: string, answer: unknown, input: Partial<ImageRequest> = {}): Event[] {
+  const decoder = wires.get(wire)!.decoder('unary', offer(), request(input))
+  const data = JSON.stringify(answer)
+  return [...decoder.frame({ data, bytes: Buffer.from(data) }), ...decoder.end()]
+}
+const textOf = (image: string | Base64Slice) => (typeof image === 'string' ? image : image.text())
+function picturesIn(events: readonly Event[]): string[] {
+  const result = events.find(({ type }) => type === 'result') as { value: GeneratedImages } | undefined
+  return result?.value.images.map(({ b64 }) => textOf(b64)) ?? []
+}
+
+const large = Buffer.concat([PNG, Buffer.alloc(9000, 7)]).toString('base64')
+const candidate = (...parts: object[]) => ({ candidates: [{ content: { parts }, finishReason: 'STOP' }] })
+const meta = {
+  promptTokenCount: 30,
+  promptTokensDetails: [
+    { modality: 'TEXT', tokenCount: 4 },
+    { modality: 'IMAGE', tokenCount: 26 },
+  ],
+  candidatesTokenCount: 100,
+  thoughtsTokenCount: 7,
+}
+const counted = { prompt: 30, completion: 107, internal_reasoning: 7, image_input: 26, image_output: 100, drawn: 1 }
+
+t.test('each wire reads its pictures and what was counted', async t => {
+  const xaiUsage = {
+    data: [
+      { b64_json: b64, respect_moderation: true },
+      { b64_json: b64, respect_moderation: false },
+    ],
+  }
+  const rows: [wire: string, answer: object, pictures: string[], usage: object, n?: number][] = [
+    ['openai.images', { data: [{ b64_json: large }, { b64_json: b64 }] }, [large, b64], { drawn: 2 }, 2],
+    ['openai.images', { data: [{ b64_json: b64 }, { b64_json: b64 }] }, [b64], { drawn: 1 }],
+    ['openai.images', { data: [{ b64_json: `${dataUrl.slice(0, 40)}\n${dataUrl.slice(40)}` }] }, [b64], { drawn: 1 }],
+    ['openai.images', { note: { b64_json: '@0' }, data: [{ b64_json: large }] }, [large], { drawn: 1 }],
+    [
+      'gemini.images',
+      { ...candidate({ thought: true, ...inlineData }, { text: 'x' }, inlineData), usageMetadata: meta },
+      [b64],
+      counted,
+    ],
+    ['gemini.vertex-images', candidate({ inlineData: { mimeType: 'image/png', data: large } }), [large], { drawn: 1 }],
+    [
+      'vertex.imagen',
+      { predictions: [{ bytesBase64Encoded: b64 }, { raiFilteredReason: 'no' }] },
+      [b64],
+      { drawn: 1 },
+      2,
+    ],
+    ['xai.images', xaiUsage, [b64], { drawn: 1 }, 2],
+    ['bedrock.images', { images: [b64, b64] }, [b64, b64], { drawn: 2 }, 2],
+    ['bedrock.images', { images: [b64], seeds: [1], finish_reasons: [null] }, [b64], { drawn: 1 }],
+  ]
+  for (const [wire, answer, pictures, usage, n = 1] of rows) {
+    const events = decode(wire, answer, { n })
+    const says = `${wire} ${JSON.stringify(answer).slice(0, 60)}`
+    t.strictSame(picturesIn(events), pictures, says)
+    const [told] = events
+    t.strictSame(told?.type === 'usage' && told.usage, usage, says)
+  }
+})
+
+t.test('what holds no picture is refused, or the failure of its provider', async t => {
+  const svg = Buffer.from('<svg onload="alert(1)"/>').toString('base64')
+  const rows: [wire: string, answer: unknown, status: number, code: string, failover: boolean][] = [
+    ['openai.images', {}, 502, 'upstream_invalid_response', true],
+    ['openai.images', { data: [] }, 502, 'upstream_invalid_response', true],
+    ['openai.images', { data: [{ b64_json: svg }] }, 502, 'upstream_invalid_response', true],
+    ['openai.images', { data: [{ b64_json: `${large}"` }] }, 502, 'upstream_invalid_response', true],
+    ['openai.images', { error: { message: 'overloaded', code: 503 } }, 503, 'upstream_overloaded', true],
+    ['xai.images', { data: [{ b64_json: b64, respect_moderation: false }] }, 400, 'content_filter', false],
+    ['gemini.images', { promptFeedback: { blockReason: 'SAFETY' } }, 400, 'content_filter', false],
+    ['gemini.images', { candidates: [{ finishReason: 'IMAGE_SAFETY' }] }, 400, 'content_filter', false],
+    ['gemini.images', { candidates: [{ finishReason: 'PROHIBITED_CONTENT' }] }, 400, 'content_filter', false],
+    ['gemini.images', { candidates: [{ finishReason: 'IMAGE_RECITATION' }] }, 400, 'content_filter', false],
+    ['gemini.images', { candidates: [{ finishReason: 'NO_IMAGE' }] }, 502, 'upstream_invalid_response', true],
+    ['gemini.images', { candidates: [{ finishReason: 'IMAGE_OTHER' }] }, 502, 'upstream_invalid_response', true],
+    [
+      'gemini.images',
+      { error: { code: 429, status: 'RESOURCE_EXHAUSTED', message: 'x' } },
+      503,
+      'upstream_rate_limited',
+      true,
+    ],
+    ['vertex.imagen', { predictions: [{ raiFilteredReason: 'no' }] }, 400, 'content_filter', false],
+    ['vertex.imagen', {}, 502, 'upstream_invalid_response', true],
+    ['bedrock.images', { status: 'Request Moderated', details: { x: 1 } }, 400, 'content_filter', false],
+    ['bedrock.images', { images: [b64], finish_reasons: ['Filter reason: prompt'] }, 400, 'content_filter', false],
+    ['bedrock.images', { images: [] }, 502, 'upstream_invalid_response', true],
+    ['bfl.images', { id: '1' }, 502, 'upstream_invalid_response', true],
+    ['bfl.images', { detail: [{ msg: 'wrong' }] }, 500, 'upstream_error', true],
+  ]
+  for (const [wire, answer, status, code, failover] of rows) {
+    const [event, ...more] = decode(wire, answer)
+    const says = `${wire} ${JSON.stringify(answer).slice(0, 60)}`
+    const error = event?.type === 'error' ? event.error : undefined
+    t.strictSame([error?.code, error?.failover], [code, failover], says)
+    if (status !== 500) t.equal(error?.status, status, says)
+    t.strictSame(more, [], says)
+  }
+})
+
+t.test('a picture at an address is fetched, one after the other', async t => {
+  const url = 'https://cdn.example/1.png'
+  const decoder = wires.get('openai.images')!.decoder('unary', offer(), request({ n: 2 }))
+  const data = JSON.stringify({ data: [{ url }, { url: `${url}?2`, revised_prompt: 'r' }] })
+  t.strictSame(decoder.frame({ data }), [{ type: 'fetch', url }])
+  t.strictSame([decoder.done, decoder.end()], [false, []])
+  t.strictSame(decoder.frame({ data: '', bytes: PNG }), [{ type: 'fetch', url: `${url}?2` }])
+  t.strictSame(picturesIn(decoder.frame({ data: '', bytes: PNG })), [b64, b64])
+  t.ok(decoder.done)
+  const other = wires.get('openai.images')!.decoder('unary', offer(), request())
+  other.frame({ data })
+  t.match(other.frame({ data: '', bytes: Buffer.from('<html>') }), [{ type: 'error', error: { status: 502 } }])
+})
+
+t.test('a job is waited for with more and more time, until it has ended', async t => {
+  const job = () => {
+    const decoder = wires.get('bfl.images')!.decoder('unary', offer(), request())
+    return (answer: object) => decoder.frame({ data: JSON.stringify(answer) })
+  }
+  const poll = 'https://api.example/v1/get_result'
+  const one = job()
+  t.strictSame(one({ id: '7', polling_url: poll }), [{ type: 'wait', url: `${poll}?id=7`, afterMs: 500 }])
+  t.match(one({ status: 'Pending' }), [{ type: 'wait', url: `${poll}?id=7`, afterMs: 650 }])
+  for (let times = 0; times < 10; times++) one({ state: 'Pending' })
+  t.match(one({ status: 'Pending' }), [{ afterMs: 3000 }])
+  t.strictSame(one({ status: 'Ready', result: { sample: 'https://cdn.example/a.png' } }), [
+    { type: 'fetch', url: 'https://cdn.example/a.png' },
+  ])
+  const ends: [answer: object, code: string][] = [
+    [{ status: 'Request Moderated' }, 'content_filter'],
+    [{ state: 'Content Moderated' }, 'content_filter'],
+    [{ status: 'Error' }, 'upstream_invalid_response'],
+    [{ status: 'Task not found' }, 'upstream_invalid_response'],
+    [{ status: 'Ready', result: {} }, 'upstream_invalid_response'],
+    [{}, 'upstream_invalid_response'],
+  ]
+  for (const [answer, code] of ends) {
+    const other = job()
+    other({ id: '7', polling_url: `${poll}?id=7` })
+    t.match(other(answer), [{ type: 'error', error: { code } }], JSON.stringify(answer))
+  }
+})
