@@ -100,7 +100,8 @@ function linkMapping(
   { operations }: WireRegistries,
   fail: Fail,
 ): Mapping {
-  const wires = own.size === 0 ? provider.wires : new Map([...provider.wires, ...own])
+  const spokenTo = own.size === 0 ? provider.wires : new Map([...provider.wires, ...own])
+  const wires = withBridges(spokenTo, model, operations)
   const spoken = [...wires.keys()].filter(op => serves(model, op))
   const asked = spoken.length > 0 ? spoken : (model.operations ?? [])
   const isPriced = (price: Price) => asked.every(op => operations[op]!.isPriced(price, model))
@@ -133,6 +134,20 @@ function linkMapping(
     deprecatedAt: entry.deprecated_at,
     deactivatedAt: entry.deactivated_at,
   })
+}
+
+/** The wires of a mapping, with those that serve further operations by them. */
+function withBridges(
+  wires: Provider['wires'],
+  model: Model,
+  operations: WireRegistries['operations'],
+): Provider['wires'] {
+  let all = wires
+  for (const { name, bridge } of Object.values(operations)) {
+    const translator = bridge?.(wires, model)
+    if (translator) all = new Map([...all, [name, translator]])
+  }
+  return all
 }
 
 /** Regions that become part of an address must be able to. */

@@ -1,5 +1,6 @@
 /** What is read off an offer in more than one place: its names, its provider's state, and whether it is free. */
 import type { Catalog, Mapping, Model, Provider } from './catalog.ts'
+import type { Op } from './ops.ts'
 
 /** `acme/acme-large`, by which a request can ask for this offer and no other. */
 export const offerOf = ({ provider, model }: Mapping): string => `${provider.id}/${model.id}`
@@ -65,3 +66,7 @@ export function isFree({ price, pricing, pricingBySize: { per_second, per_image 
 
 /** Whether a model can be asked for an operation; its wires are no answer, a provider has them for all its models. */
 export const serves = ({ operations }: Model, op: string): boolean => operations?.includes(op) ?? true
+
+/** Whether an offer answers an operation: one of its model's by a wire for it, or any by a bridge. */
+export const isOffered = ({ model, wires }: Mapping, op: Op): boolean =>
+  wires.has(op) && (serves(model, op) || wires.get(op)?.bridged === true)

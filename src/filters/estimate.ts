@@ -15,6 +15,8 @@ export interface Estimate {
 
 /** Tokens of one answer, where nothing is known of its model. */
 const MOST_OUTPUT = 1_000_000
+/** Of the best picture that any model makes (media.md section 1.7). */
+const MOST_PICTURE_TOKENS = 25_000
 /** Of a picture in an answer; Gemini's smallest has so many. */
 const PICTURE_TOKENS = 1290
 
@@ -46,10 +48,14 @@ export function estimate(ex: Exchange): Estimate | null {
   }
   if (!output) return { base, perMillion: 0n, choices: 1, most: 0 }
   const { choices, limit } = output
-  const ceiling = mapping.maxOutput ?? mapping.contextLength ?? MOST_OUTPUT
+  const pictures = extras?.drawn ?? 0
+  const drawsOnly = pictures > 0 && !mapping.model.output.includes('text')
+  const unknown = drawsOnly ? pictures * MOST_PICTURE_TOKENS : MOST_OUTPUT
+  const ceiling = mapping.maxOutput ?? mapping.contextLength ?? unknown
   const most = Math.max(Math.min(limit ?? ceiling, ceiling), Math.ceil((drawn * PICTURE_TOKENS) / choices))
+  const written = { ...usage, completion: most, ...(drawsOnly && { image_output: most }) }
   // What only has a price for the tokens of an answer cannot be told without it.
-  if (rates.completion === undefined && !costOf({ ...usage, completion: most }, price, terms)) return null
+  if (rates.completion === undefined && !costOf(written, price, terms)) return null
   return { base, perMillion: perMillion(price, dearest(rates, mapping.model.output), factor), choices, most }
 }
 

@@ -1,7 +1,7 @@
 /** Which targets may serve a request, in the order in which they are tried. */
 import type { Credential, Mapping, Model } from '../core/catalog.ts'
 import { errors, GatewayError } from '../core/error.ts'
-import { isFree, namesOf, serves } from '../core/offer.ts'
+import { isFree, isOffered, namesOf, serves } from '../core/offer.ts'
 import type { Op } from '../core/ops.ts'
 import type { Target } from '../core/translator.ts'
 import { candidatesOf } from './candidate.ts'
@@ -170,10 +170,9 @@ function offers(model: Model, op: Op, day: number): readonly Mapping[] {
 }
 
 function offersOn(model: Model, op: Op, date: string): Mapping[] {
-  if (!serves(model, op)) return []
   if (model.deactivatedAt && model.deactivatedAt <= date) return []
   return model.mappings
-    .filter(mapping => mapping.wires.has(op) && mapping.provider.priority > 0)
+    .filter(mapping => isOffered(mapping, op) && mapping.provider.priority > 0)
     .filter(mapping => !mapping.deactivatedAt || mapping.deactivatedAt > date)
     .sort(byPriorityAndPrice)
 }

@@ -4,6 +4,7 @@ import type { Terms } from '../../core/money.ts'
 import type { Operation } from '../../core/operation.ts'
 import type { ChatRequest } from '../../core/ops.ts'
 import type { Usage } from '../../core/usage.ts'
+import { chatOverImages } from '../images/bridge.ts'
 import { hasTokenRates } from '../rates.ts'
 import { demo } from './demo.ts'
 import { requirements } from './requirements.ts'
@@ -56,6 +57,11 @@ export const chat: Operation<'chat'> = {
     const sizes = [both, size, quality].filter(name => name !== undefined)
     return { tier: tier == null || tier === 'auto' ? undefined : tier, sizes }
   },
+  /** What makes pictures alone, or is spoken to by wires for pictures alone, answers with them. */
+  bridge: (wires, { output, operations }) =>
+    !output.includes('image') || (wires.has('chat') && operations?.includes('chat') !== false)
+      ? undefined
+      : chatOverImages(wires),
   demo,
   tuning: {
     temperature: 'temperature',

@@ -12,7 +12,7 @@ export const requirements: readonly Requirement<ChatRequest>[] = [
     param: 'messages',
     what: 'image input',
     needed: holds('image_url'),
-    met: mapping => mapping.supports.has('vision'),
+    met: ({ supports, wires }) => supports.has('vision') || wires.get('chat')?.bridged === true,
   },
   {
     param: 'messages',

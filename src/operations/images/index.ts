@@ -5,6 +5,7 @@ import { IMAGE_PROMPT_TOKENS } from '../../core/media.ts'
 import type { Price, Terms } from '../../core/money.ts'
 import type { Operation } from '../../core/operation.ts'
 import type { Usage } from '../../core/usage.ts'
+import { imagesOverChat } from './bridge.ts'
 import { demo } from './demo.ts'
 import type { ImageEditRequest, ImageRequest } from './request.ts'
 import { imageEditRequirements, imageRequirements } from './requirements.ts'
@@ -42,6 +43,12 @@ function terms({ quality, size, service_tier: tier }: Readonly<ImageRequest>): T
   return { tier: tier === 'auto' ? undefined : tier, sizes }
 }
 
+const bridge = <O extends 'images' | 'image_edits'>(
+  op: O,
+  wires: Parameters<NonNullable<Operation['bridge']>>[0],
+  model: Pick<Model, 'output' | 'operations'>,
+) => (wires.has(op) || !putsOut(model) ? undefined : imagesOverChat(op, wires))
+
 /** Fields that tune an answer, by the parameter that a mapping lists. */
 const tuning = {
   quality: 'quality',
@@ -61,6 +68,7 @@ export const images: Operation<'images'> = {
   promptCharacters: ({ prompt }) => prompt.length,
   extras: drawn,
   terms,
+  bridge: (wires, model) => bridge('images', wires, model),
   tuning: { ...tuning, style: 'style' },
   passesAnswers: true,
   demo,
@@ -76,6 +84,7 @@ export const imageEdits: Operation<'image_edits'> = {
   media: request => ({ images: picturesIn(request), audioTokens: 0, fileTokens: 0 }),
   extras: request => ({ ...drawn(request), image_input: picturesIn(request) * IMAGE_PROMPT_TOKENS }),
   terms,
+  bridge: (wires, model) => bridge('image_edits', wires, model),
   tuning: { ...tuning, input_fidelity: 'input_fidelity' },
   passesAnswers: true,
 }

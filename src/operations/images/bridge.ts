@@ -1,0 +1,232 @@
+/** Pictures of models that are spoken to as chat, and chat with models that make nothing else (media.md section 1.5). */
+import { errors } from '../../core/error.ts'
+import type { Event } from '../../core/event.ts'
+import type { ChatRequest, ContentPart, Op } from '../../core/ops.ts'
+import type { Decoder, FanOut, Frame, Target, Translator } from '../../core/translator.ts'
+import { mergeUsage, type Usage } from '../../core/usage.ts'
+import { parseDataUrl, sniffPicture, textOf } from '../../core/wire.ts'
+import { type FoundImage, ImagesDecoder, imageFanOut } from './decoder.ts'
+import type { GeneratedImages, ImageEditRequest, ImageInput, ImageRequest } from './request.ts'
+
+type Wires = ReadonlyMap<Op, Translator>
+/** Pictures that one chat request may want. */
+const MAX_N = 10
+
+/** The wire of a mapping for an operation; undefined for none, and for one that is another's itself. */
+const ownWire = <O extends Op>(wires: Wires, op: O): Translator<O> | undefined => {
+  const wire = wires.get(op) as Translator<O> | undefined
+  return wire?.bridged ? undefined : wire
+}
+
+/** Images or edits by the mapping's chat wire; undefined where it has none. */
+export function imagesOverChat<O extends 'images' | 'image_edits'>(op: O, wires: Wires): Translator<O> | undefined {
+  const chat = ownWire(wires, 'chat')
+  if (!chat) return undefined
+  const translator: Translator<'images' | 'image_edits'> = {
+    op,
+    wire: chat.wire,
+    bridged: true,
+    ...(chat.inlineMedia && { inlineMedia: true }),
+    lacks: LACKS,
+    fanOut: imageFanOut(() => 1),
+    encode: (request, target) => chat.encode(chatOf(request), target, false),
+    decoder: (mode, target, input) =>
+      new ChatPicturesDecoder(chat.decoder(mode, target, chatOf(input!)), (input as ImageRequest).n),
+    error: chat.error,
+  }
+  return translator as unknown as Translator<O>
+}
+
+const LACKS: ReadonlySet<string> = new Set(['mask', 'background', 'output_format'])
+
+/** One message: the pictures, and then the prompt. */
+function chatOf(request: Readonly<ImageRequest | ImageEditRequest>): ChatRequest {
+  const { model, prompt, n, size, aspect_ratio, quality, moderation, user, service_tier } = request
+  const pictures = 'images' in request ? request.images : []
+  const parts: ContentPart[] = pictures.map(input => ({ type: 'image_url', image_url: { url: urlOf(input) } }))
+  const image_quality = quality === 'standard' ? 'medium' : quality === 'hd' ? 'high' : (quality ?? undefined)
+  return {
+    model,
+    messages: [{ role: 'user', content: parts.length === 0 ? prompt : [...parts, { type: 'text', text: prompt }] }],
+    image_config: {
+      n,
+      ...(aspect_ratio !== undefined && { aspect_ratio }),
+      ...(size !== undefined && { image_size: size }),
+      ...(image_quality !== undefined && { image_quality }),
+      ...(moderation !== undefined && { moderation }),
+    },
+    ...(user !== undefined && { user }),
+    ...(service_tier !== undefined && { service_tier }),
+  }
+}
+
+const urlOf = ({ url, file, type }: ImageInput): string => url ?? `data:${type};base64,${file!.base64()}`
+
+/** Pictures among the events of a chat answer; what it says besides is dropped. */
+class ChatPicturesDecoder implements Decoder {
+  readonly #chat: Decoder
+  readonly #images: FoundImage[] = []
+  readonly #pictures: ImagesDecoder
+  readonly #usage: Usage = {}
+  #refused: string | undefined
+  #ended = false
+
+  constructor(chat: Decoder, wanted: number) {
+    this.#chat = chat
+    this.#pictures = new ImagesDecoder(wanted, () => {
+      throw errors.invalidAnswer('it goes on behind its end')
+    })
+  }
+
+  get done(): boolean {
+    return this.#ended ? this.#pictures.done : this.#chat.done
+  }
+
+  frame(frame: Frame): Event[] {
+    return this.#ended ? this.#pictures.frame(frame) : this.#told(this.#chat.frame(frame))
+  }
+
+  end(): Event[] {
+    if (this.#ended) return this.#pictures.end()
+    const told = this.#told(this.#chat.end())
+    this.#ended = true
+    if (told.some(({ type }) => type === 'error')) return told
+    return this.#pictures.found({ images: this.#images, refused: this.#refused, usage: this.#usage })
+  }
+
+  /** Only failures are passed on: what was counted is told with the pictures. */
+  #told(events: readonly Event[]): Event[] {
+    for (const event of events) {
+      if (event.type === 'image') this.#images.push(pictureOf(event.url))
+      else if (event.type === 'usage') mergeUsage(this.#usage, event.usage)
+      else if (event.type === 'refusal') this.#refused = event.text
+      else if (event.type === 'finish' && event.reason === 'content_filter') {
+        this.#refused ??= 'The provider made no picture for what it would show.'
+      }
+    }
+    return events.filter(({ type }) => type === 'error')
+  }
+}
+
+function pictureOf(url: string): FoundImage {
+  const data = parseDataUrl(url)
+  return data ? { b64: data.base64 } : { url }
+}
+
+/** Chat by the mapping's images wires; undefined where it has none. */
+export function chatOverImages(wires: Wires): Translator<'chat'> | undefined {
+  const images = ownWire(wires, 'images')
+  const edits = ownWire(wires, 'image_edits')
+  if (!images && !edits) return undefined
+  const asked = (request: Readonly<ChatRequest>): Asked => {
+    const input = imagesOf(request)
+    const translator = input.images.length > 0 ? edits : images
+    if (translator) return { input, translator: translator as unknown as Asked['translator'] }
+    const what = input.images.length > 0 ? 'takes no images' : 'needs an image to work on'
+    throw errors.unsupported(`"${request.model}" ${what} here.`, 'messages')
+  }
+  return {
+    op: 'chat',
+    wire: (images ?? edits)!.wire,
+    bridged: true,
+    ...((images?.inlineMedia || edits?.inlineMedia) && { inlineMedia: true }),
+    fanOut: fanOut(asked),
+    encode(request, target) {
+      refuse(request)
+      const { input, translator } = asked(request)
+      return translator.encode(input, target, false)
+    },
+    decoder(mode, target, request) {
+      const { input, translator } = asked(request!)
+      return new PicturesChatDecoder(translator.decoder(mode, target, input))
+    },
+    error: (images ?? edits)!.error,
+  }
+}
+
+interface Asked {
+  readonly input: ImageEditRequest
+  readonly translator: Translator<'image_edits'>
+}
+
+/** What a model that makes pictures alone cannot do. */
+function refuse({ model, tools, response_format: format }: Readonly<ChatRequest>): void {
+  const param = tools?.length ? 'tools' : format && format.type !== 'text' ? 'response_format' : undefined
+  if (param) throw errors.unsupported(`"${model}" makes images alone: leave "${param}" out.`, param)
+}
+
+/** The last user message: its text is the prompt. */
+function imagesOf({
+  model,
+  messages,
+  image_config: config,
+  user,
+  service_tier,
+}: Readonly<ChatRequest>): ImageEditRequest {
+  const content = messages.findLast(({ role }) => role === 'user')?.content
+  const prompt = textOf(content)
+  if (prompt === '') throw errors.invalidParameters('messages: the last user message must say what to draw', 'messages')
+  const parts = Array.isArray(content) ? content : []
+  return {
+    model,
+    prompt,
+    n: Math.min(MAX_N, Math.floor(config?.n ?? 1)),
+    size: config?.image_size === 'auto' ? undefined : config?.image_size,
+    aspect_ratio: config?.aspect_ratio,
+    quality: config?.image_quality,
+    moderation: config?.moderation,
+    service_tier: service_tier ?? undefined,
+    background: undefined,
+    output_format: undefined,
+    output_compression: undefined,
+    stream: false,
+    partial_images: undefined,
+    user: user ?? undefined,
+    images: parts.flatMap(part => (part.type === 'image_url' ? [{ url: part.image_url.url }] : [])),
+    mask: undefined,
+    input_fidelity: undefined,
+  }
+}
+
+/** By pictures, as the wire itself splits; of the ends of the answers one is enough. */
+const fanOut = (asked: (request: Readonly<ChatRequest>) => Asked): FanOut<'chat'> => ({
+  split(request, target: Target) {
+    const { input, translator } = asked(request)
+    const parts = translator.fanOut?.split(input, target) ?? [input]
+    return parts.map(({ n }) => ({ ...request, image_config: { ...request.image_config, n } }))
+  },
+  join: answers => [...answers.flatMap(events => events.filter(({ type }) => type === 'image')), FINISH],
+})
+const FINISH: Event = { type: 'finish', choice: 0, reason: 'stop' }
+
+/** Pictures as those of a chat answer. */
+class PicturesChatDecoder implements Decoder {
+  readonly #images: Decoder
+
+  constructor(images: Decoder) {
+    this.#images = images
+  }
+
+  get done(): boolean {
+    return this.#images.done
+  }
+
+  frame(frame: Frame): Event[] {
+    return this.#images.frame(frame).flatMap(told)
+  }
+
+  end(): Event[] {
+    return this.#images.end().flatMap(told)
+  }
+}
+
+function told(event: Event): Event[] {
+  if (event.type === 'partial_image') return []
+  if (event.type !== 'result') return [event]
+  const { images } = event.value as GeneratedImages
+  const pictures = images.map(({ b64 }): Event => {
+    const base64 = typeof b64 === 'string' ? b64 : b64.text()
+    return { type: 'image', choice: 0, url: `data:${sniffPicture(base64)};base64,${base64}` }
+  })
+  return [...pictures, FINISH]
+}
