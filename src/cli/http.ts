@@ -1,14 +1,24 @@
 /** HTTP by node:http alone: a command should be done before a larger client has loaded. */
-import type { IncomingMessage, RequestOptions } from 'node:http'
+import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
+import { Readable } from 'node:stream'
 import { errorCode, Failure } from './io.ts'
 
 const SILENCE_MS = 60_000
+
+/** A form of so many bytes. What its pieces throw fails the call. */
+export interface FormContent {
+  readonly contentType: string
+  readonly size: number
+  pieces(): AsyncIterable<Buffer>
+}
 
 export interface Call {
   readonly method: 'GET' | 'POST'
   readonly headers?: Record<string, string>
   /** Sent as JSON. */
   readonly body?: unknown
+  /** Sent in its place, as it is read. */
+  readonly form?: FormContent
   /** How long the other side may say nothing; a minute. */
   readonly silenceMs?: number
 }
@@ -16,7 +26,7 @@ export interface Call {
 /** Resolves with the head of the answer; rejects with the system's error. One connection for one call. */
 export async function call(
   url: URL,
-  { method, headers, body, silenceMs = SILENCE_MS }: Call,
+  { method, headers, body, form, silenceMs = SILENCE_MS }: Call,
 ): Promise<IncomingMessage> {
   const { request } = url.protocol === 'https:' ? await import('node:https') : await import('node:http')
   const payload = body === undefined ? undefined : JSON.stringify(body)
@@ -30,14 +40,24 @@ export async function call(
         'content-type': 'application/json',
         'content-length': Buffer.byteLength(payload),
       }),
+      ...(form && { 'content-type': form.contentType, 'content-length': form.size }),
     },
   }
   return new Promise((resolve, reject) => {
     const outgoing = request(url, options, resolve)
     outgoing.once('timeout', () => outgoing.destroy(new Error(`${url.origin} was silent for ${silenceMs / 1000} s`)))
-    outgoing.once('error', reject)
-    outgoing.end(payload)
+    // A refusal may come before all is sent, and the connection then break: what follows the head is no failure.
+    outgoing.on('error', reject)
+    if (form) sendForm(form, outgoing)
+    else outgoing.end(payload)
   })
+}
+
+function sendForm(form: FormContent, outgoing: ClientRequest): void {
+  const pieces = Readable.from(form.pieces())
+  pieces.once('error', error => outgoing.destroy(error))
+  outgoing.once('close', () => pieces.destroy())
+  pieces.pipe(outgoing)
 }
 
 export async function readText(response: IncomingMessage): Promise<string> {

@@ -1,0 +1,88 @@
+/** Requests of commands to the public listener, as any client would send them. */
+import type { IncomingMessage } from 'node:http'
+import type { Command } from 'commander'
+import type { Status } from '../admin/commands/status.ts'
+import type { OperatorSession } from '../core/ports.ts'
+import { parseError } from './admin.ts'
+import { type Call, call, parseUrl, readText, unreachable } from './http.ts'
+import { Failure, oneLine } from './io.ts'
+import { readSecret, refuseSecret } from './secrets.ts'
+import type { Session } from './session.ts'
+
+/** As long as a provider may take for a whole answer. */
+const SILENCE_MS = 900_000
+
+const PUBLIC_EXAMPLE = 'http://127.0.0.1:8080'
+
+export interface PublicOptions {
+  readonly keyStdin?: boolean
+  readonly project: string
+  readonly url?: string
+}
+
+type Content = Pick<Call, 'body' | 'form'>
+
+export function addPublicOptions(command: Command): void {
+  command
+    .option(
+      '--key-stdin',
+      'read an API key from standard input (default: GATEWAY_API_KEY, else the admin token suffices)',
+    )
+    .option('--project <project>', 'the project that pays when there is no key', 'default')
+    .option('--url <url>', 'the public listener (default: asked of the admin listener)')
+  refuseSecret(command, '--key', 'set GATEWAY_API_KEY, or write the key to standard input with --key-stdin')
+}
+
+/**
+ * Resolves with the head of an answer below 400; a Failure for any other. `name` is the command's. Without a key, with
+ * one that the admin listener lends for this request.
+ */
+export async function post(
+  name: string,
+  path: string,
+  content: Content,
+  options: PublicOptions,
+  session: Session,
+): Promise<IncomingMessage> {
+  const own = options.keyStdin ? await readSecret(session.io, `${name} --key-stdin`) : session.io.env.GATEWAY_API_KEY
+  if (own) return send(path, content, options, session, own)
+  const { admin, io } = session
+  const { id, key } = await admin.command<OperatorSession>('sessions.begin', { project: options.project })
+  try {
+    return await send(path, content, options, session, key)
+  } finally {
+    // The request is under way, or refused; nothing needs the key any more.
+    await admin.command('sessions.end', { id }).catch((thrown: unknown) => {
+      io.err(`the session of this request ends within a minute; it could not be ended at once: ${oneLine(thrown)}\n`)
+    })
+  }
+}
+
+async function send(
+  path: string,
+  content: Content,
+  options: PublicOptions,
+  session: Session,
+  key: string,
+): Promise<IncomingMessage> {
+  const base = options.url === undefined ? await publicUrl(session) : parseUrl(options.url, PUBLIC_EXAMPLE)
+  const url = new URL(`${base.pathname.replace(/\/(?:v1\/?)?$/, '')}${path}`, base)
+  try {
+    const headers = { authorization: `Bearer ${key}`, 'x-source': 'gatewayctl' }
+    const response = await call(url, { method: 'POST', headers, ...content, silenceMs: SILENCE_MS })
+    if (response.statusCode! < 400) return response
+    const error = parseError(await readText(response))
+    throw new Failure(error?.message ?? `${url.origin} answered with status ${response.statusCode}`, error)
+  } catch (thrown) {
+    if (!unreachable(thrown)) throw thrown
+    throw new Failure(`cannot reach the gateway at ${url.origin}; start it with \`npx model-gateway\` or pass --url`)
+  }
+}
+
+/** A gateway that listens on every address is reached where its admin listener is. */
+async function publicUrl({ admin }: Session): Promise<URL> {
+  const { listen } = await admin.command<Status>('status')
+  const url = parseUrl(listen, PUBLIC_EXAMPLE)
+  if (url.hostname === '0.0.0.0' || url.hostname === '[::]') url.hostname = admin.url.hostname
+  return url
+}
