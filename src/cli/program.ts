@@ -8,6 +8,7 @@ import { addCompliance } from './compliance.ts'
 import { addCredits, addPlans } from './credits.ts'
 import { addCustomModels } from './custom-models.ts'
 import { addIam } from './iam.ts'
+import { addImage } from './image.ts'
 import { Failure, type Io, oneLine } from './io.ts'
 import { addKeys } from './keys.ts'
 import { addMembers } from './members.ts'
@@ -54,6 +55,7 @@ function build(io: Io): Command {
   addUsage(program, open)
   addAudit(program, open)
   addChat(program, open)
+  addImage(program, open)
   return program
 }
 

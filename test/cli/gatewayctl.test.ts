@@ -1,6 +1,6 @@
 /** `gatewayctl` against the real admin listener of a fake gateway. */
 import { spawn } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { join, resolve } from 'node:path'
@@ -280,6 +280,44 @@ t.test('the token is looked for in the documented order', async t => {
   const both = await status(['--token-file', 'given.token'], { GATEWAY_ADMIN_TOKEN: 'wrong' })
   t.equal(both.code, 0, '--token-file comes first')
   t.match((await ctl(['metrics', '--admin', admin], {})).stdout, /^# HELP up/, 'metrics need none')
+})
+
+t.test('image writes a picture into a file, and never over one that it was not given', async t => {
+  const { ctl, admin, dir } = await shell(t)
+  const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex')
+  const got: unknown[] = []
+  const body = JSON.stringify({ data: [{ b64_json: png.toString('base64') }], usage: { cost: 0.04 } })
+  const serve = async (request: IncomingMessage, response: ServerResponse) => {
+    const asked = JSON.parse(await readAll(request)) as { prompt: string }
+    got.push([request.url, asked])
+    const answer = asked.prompt === 'nothing' ? '{"data":[]}' : body
+    response.writeHead(200, { 'x-gateway-provider': 'acme' }).end(answer)
+  }
+  const server = createServer(serve).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await new Promise(resolve => server.once('listening', resolve))
+  const url = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  const env = { GATEWAY_ADMIN: admin, GATEWAY_ADMIN_TOKEN: TOKEN, GATEWAY_API_KEY: 'mgw_env' }
+  const first = await ctl(['image', 'a cat', '--size', '1024x1024', '--url', url], env)
+  t.match(first, { code: 0, stdout: 'image.png\n', stderr: '[acme, $0.04]\n' })
+  t.strictSame(got.pop(), ['/v1/images/generations', { model: 'demo-image', prompt: 'a cat', size: '1024x1024' }])
+  t.ok(readFileSync(join(dir, 'image.png')).equals(png))
+  const json = await ctl(['image', 'a cat', '--json', '--url', url], env)
+  t.match([json.code, json.stdout, json.stderr], [0, `${body}\n`, ''])
+  writeFileSync(join(dir, 'mine.png'), 'old')
+  t.equal((await ctl(['image', 'a cat', '--out', 'mine.png', '--model', 'm', '--url', url], env)).code, 0)
+  t.ok(readFileSync(join(dir, 'mine.png')).equals(png))
+  const rows: [args: string[], code: number, said: RegExp][] = [
+    [['a cat'], 1, /^image\.png is there already; name another file as --out$/m],
+    [['a cat', '--out', 'no/such/folder.png'], 1, /^cannot write no\/such\/folder\.png: ENOENT$/m],
+    [['nothing'], 1, /^the answer holds no picture$/m],
+    [['a cat', '--key', 'secret'], 2, /--key takes no secret/],
+  ]
+  for (const [args, code, said] of rows) {
+    const ran = await ctl(['image', ...args, '--url', url], env)
+    t.equal(ran.code, code, args.join(' '))
+    t.match(ran.stderr, said, args.join(' '))
+  }
 })
 
 t.test('chat asks the public listener as any client would', async t => {

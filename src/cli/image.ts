@@ -1,0 +1,95 @@
+/** `gatewayctl image`: a picture of a prompt, into a file, through the public listener. */
+import { writeFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import type { Command } from 'commander'
+import { pictureType } from '../lib/image-type.ts'
+import { readText } from './http.ts'
+import { errorCode, Failure, type Io, printable } from './io.ts'
+import { addPublicOptions, type PublicOptions, post } from './public.ts'
+import type { Open } from './session.ts'
+
+/** Between two remarks that the picture is still to come. */
+const REMARK_MS = 10_000
+const PATH = '/v1/images/generations'
+
+interface ImageOptions extends PublicOptions {
+  readonly model: string
+  readonly out?: string
+  readonly size?: string
+  readonly quality?: string
+}
+
+/** The parts of an answer that are shown. */
+interface Answer {
+  readonly data?: readonly { readonly b64_json?: string }[]
+  readonly usage?: { readonly cost?: number | null }
+}
+
+export function addImage(program: Command, open: Open): void {
+  const image = program
+    .command('image')
+    .description('make a picture of a prompt; with --json and without --out the answer is printed and no file written')
+    .argument('<prompt>', 'what the picture shows')
+    .option('--out <file>', 'where it is written, in place of what stands there (default: a new file image.<type>)')
+    .option('--model <model>', 'model, or provider/model', 'demo-image')
+    .option('--size <size>', 'such as 1024x1024, or 2K')
+    .option('--quality <quality>', 'such as low or high')
+    .action(async (prompt: string, options: ImageOptions, command: Command) => {
+      const session = open(command)
+      const { io, json } = session
+      const { model, size, quality } = options
+      const waiting = remarks(json ? undefined : io)
+      let text: string
+      let provider: string | string[] | undefined
+      try {
+        const response = await post('image', PATH, { body: { model, prompt, size, quality } }, options, session)
+        provider = response.headers['x-gateway-provider']
+        text = await readText(response)
+      } finally {
+        clearInterval(waiting)
+      }
+      const answer = parsed(text)
+      const [first] = answer.data ?? []
+      if (first?.b64_json === undefined) throw new Failure('the answer holds no picture')
+      if (!json || options.out !== undefined) {
+        const bytes = Buffer.from(first.b64_json, 'base64')
+        const file = options.out ?? `image.${pictureType(bytes)?.replace('image/', '') ?? 'bin'}`
+        await write(resolve(io.cwd, file), file, bytes, options.out === undefined)
+        if (!json) io.out(`${printable(file)}\n`)
+      }
+      if (json) io.out(text.endsWith('\n') ? text : `${text}\n`)
+      else if (provider !== undefined) io.err(`[${String(provider)}, ${costOf(answer)}]\n`)
+    })
+  addPublicOptions(image)
+}
+
+/** Pictures take up to minutes. */
+function remarks(io: Io | undefined): NodeJS.Timeout | undefined {
+  if (!io) return undefined
+  let seconds = 0
+  return setInterval(() => {
+    seconds += REMARK_MS / 1000
+    io.err(`the picture is being made: ${seconds} s\n`)
+  }, REMARK_MS)
+}
+
+function parsed(text: string): Answer {
+  try {
+    return JSON.parse(text) as Answer
+  } catch {
+    throw new Failure("the answer is no JSON; pass the gateway's public listener as --url")
+  }
+}
+
+async function write(path: string, name: string, bytes: Buffer, isNew: boolean): Promise<void> {
+  try {
+    await writeFile(path, bytes, { flag: isNew ? 'wx' : 'w' })
+  } catch (thrown) {
+    const code = errorCode(thrown)
+    if (code === 'EEXIST') throw new Failure(`${printable(name)} is there already; name another file as --out`)
+    throw new Failure(`cannot write ${printable(name)}: ${code ?? 'it cannot be opened'}`)
+  }
+}
+
+const costOf = ({ usage }: Answer): string =>
+  usage?.cost === null || usage?.cost === undefined ? 'price unknown' : `$${usage.cost}`
