@@ -21,6 +21,11 @@ import { queryOf } from '../routing/kit.ts'
 /** Offers without a price, and why. A request to one is refused until the operator allows it. */
 const UNPRICED: Readonly<Record<string, string>> = {
   'aws-bedrock-rerank/rerank-v3.5': 'no source names a price',
+  'black-forest-labs/flux-kontext-max': 'no source names a price',
+  'black-forest-labs/flux-kontext-pro': 'no source names a price',
+  'black-forest-labs/flux-pro-1.0-fill': 'no source names a price',
+  'black-forest-labs/flux-pro-1.1': 'no source names a price',
+  'black-forest-labs/flux-pro-1.1-ultra': 'no source names a price',
   'cohere/rerank-v3.5': 'no source names a price',
   'deepgram/aura-2-thalia-en': 'no source names a price',
   'deepgram/nova-3': 'no source names a price',
@@ -42,6 +47,7 @@ const UNPRICED: Readonly<Record<string, string>> = {
   'perplexity/sonar-deep-research': 'citation tokens are billed too, which no price key holds',
   'typesafe/jev-1.13.0': 'no source names a price',
   'voyage/rerank-2.5': 'no source names a price',
+  'xai/grok-imagine-image': 'no source names a price',
 }
 
 /** Models whose end is known, by its day. */
