@@ -16,7 +16,7 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { refusalIn } from '../shared/refusal.ts'
-import { fileOf, hoursOf, segmentsIn, told, wordsIn } from '../shared/transcriptions.ts'
+import { fileOf, segmentsIn, told, wordsIn } from '../shared/transcriptions.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 
 /** Times where the client's format needs them, or the price is for hours, which only this form tells. */
@@ -110,11 +110,7 @@ class EventDecoder implements Decoder {
     this.done = true
     const segments = this.#segments.length > 0 ? { segments: this.#segments } : {}
     const transcript = transcriptOf({ ...event, ...segments })
-    const usage = { ...tokensIn(event.usage), ...hoursOf(transcript, this.#request, this.#target) }
-    return [
-      { type: 'usage', usage },
-      { type: 'result', value: transcript },
-    ]
+    return told(transcript, this.#request, this.#target, tokensIn(event.usage))
   }
 }
 

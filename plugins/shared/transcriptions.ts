@@ -50,15 +50,28 @@ const speakerOf = (speaker: unknown): string | undefined =>
   typeof speaker === 'string' || typeof speaker === 'number' ? String(speaker) : undefined
 
 /**
- * What is charged where hours have the price: as long as the provider says, as the file's head says, as the last word
- * ends, else as its bytes let expect (media.md section 5.5).
+ * What an answer used. Where hours have the price they are as long as the provider says, as the file's head says, as
+ * the last word ends, else as the bytes let expect, which is an estimate (media.md section 5.5).
  */
-export function hoursOf(transcript: Transcript, request: Readonly<TranscriptionRequest>, { price }: Target): Usage {
-  if (price?.rates.input_audio_hour === undefined) return {}
-  const last = Math.max(0, ...[...(transcript.words ?? []), ...(transcript.segments ?? [])].map(({ end }) => end))
-  const seconds =
-    transcript.duration ?? request.seconds ?? (last > 0 ? last : (request.file?.size ?? 0) / BYTES_PER_SECOND)
-  return { input_audio_hour: seconds / HOUR_SECONDS }
+function usageEvent(
+  transcript: Transcript,
+  request: Readonly<TranscriptionRequest>,
+  { price }: Target,
+  counted: Usage = {},
+): Event {
+  if (price?.rates.input_audio_hour === undefined) return { type: 'usage', usage: counted }
+  const known = transcript.duration ?? request.seconds ?? lastEnd(transcript)
+  const seconds = known ?? (request.file?.size ?? 0) / BYTES_PER_SECOND
+  const usage = { ...counted, input_audio_hour: seconds / HOUR_SECONDS }
+  return known === undefined ? { type: 'usage', usage, estimated: true } : { type: 'usage', usage }
+}
+
+/** Undefined without times. By loops: the words of hours come near the arguments that one call can have. */
+function lastEnd({ words = [], segments = [] }: Transcript): number | undefined {
+  let last = 0
+  for (const { end } of words) if (end > last) last = end
+  for (const { end } of segments) if (end > last) last = end
+  return last > 0 ? last : undefined
 }
 
 /** The events of a whole transcript. */
@@ -67,7 +80,4 @@ export const told = (
   request: Readonly<TranscriptionRequest>,
   target: Target,
   counted: Usage = {},
-): Event[] => [
-  { type: 'usage', usage: { ...counted, ...hoursOf(transcript, request, target) } },
-  { type: 'result', value: transcript },
-]
+): Event[] => [usageEvent(transcript, request, target, counted), { type: 'result', value: transcript }]

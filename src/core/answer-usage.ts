@@ -51,10 +51,11 @@ export class AnswerUsage {
     this.#images++
   }
 
-  reported({ usage, billed }: Extract<Event, { type: 'usage' }>): void {
+  reported({ usage, billed, estimated }: Extract<Event, { type: 'usage' }>): void {
     const sum = this.#ex.usage
     mergeUsage(sum, usage)
     this.#billed = billed
+    if (estimated) this.#ex.estimated = true
     if (usage.completion !== undefined && this.#unreported > 0) {
       this.#told = sum.completion ?? 0
       this.#unreported = 0

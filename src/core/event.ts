@@ -88,8 +88,11 @@ export type Event =
   | { type: 'native'; choice: number; provider: string; block: Record<string, unknown> }
   /** `ending`: what the provider's wire says beyond the reason. `free`: nothing is charged for the answer. */
   | { type: 'finish'; choice: number; reason: FinishReason; ending?: WireFields; free?: true }
-  /** Cumulative: merged by maximum, never summed. `billed` is what stands for it in the price, where that is less. */
-  | { type: 'usage'; usage: Partial<Usage>; billed?: Partial<Usage> }
+  /**
+   * Cumulative: merged by maximum, never summed. `billed` is what stands for it in the price, where that is less.
+   * `estimated` where our own measure stands in for the provider's.
+   */
+  | { type: 'usage'; usage: Partial<Usage>; billed?: Partial<Usage>; estimated?: true }
   /** The tier that the provider really served. */
   | { type: 'tier'; tier: string }
   /** Whole answer of a non-chat operation; `bytes` is JSON that need not be made again, a string once it was kept. */

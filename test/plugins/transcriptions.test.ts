@@ -196,6 +196,21 @@ t.test('hours are those of the provider, of the head of the file, of the last wo
   t.equal(of({}), 9 / 8000 / 3600)
 })
 
+t.test('hours are an estimate where only the bytes tell them', async t => {
+  const rows: [answer: object, more: Partial<TranscriptionRequest>, estimated: true | undefined][] = [
+    [{ duration: 36 }, {}, undefined],
+    [{}, { seconds: 72 }, undefined],
+    [{ words: [{ word: 'Hi', start: 0, end: 18 }] }, {}, undefined],
+    [{}, {}, true],
+  ]
+  for (const [answer, more, estimated] of rows) {
+    const [event] = decode('openai.transcriptions', [{ text: 'Hi', ...answer }], hourly('timestamps'), more)
+    t.equal(event?.type === 'usage' ? event.estimated : 'no usage', estimated, JSON.stringify([answer, more]))
+  }
+  const [tokens] = decode('openai.transcriptions', [{ text: 'Hi' }], offer())
+  t.strictSame(tokens, { type: 'usage', usage: {} }, 'no hours where they have no price')
+})
+
 t.test('a stream is its deltas, and ends in the whole', async t => {
   const done = { type: 'transcript.text.done', text: 'Hi there', usage: { input_tokens: 1, output_tokens: 2 } }
   const events = [
