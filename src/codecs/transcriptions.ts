@@ -5,7 +5,7 @@ import { errorBody, errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { toNumber } from '../core/money.ts'
-import { AUDIO_HEAD, audioSeconds, audioType } from '../lib/audio-type.ts'
+import { AUDIO_HEAD, audioSeconds, fileTypeOf } from '../lib/audio-type.ts'
 import {
   likelySeconds,
   type Transcript,
@@ -61,7 +61,7 @@ function canonical(body: TranscriptionBody, file: Upload | undefined): Transcrip
   return {
     model: body.model,
     file,
-    fileType: file && head && typeOf(file, head),
+    fileType: file && head && fileTypeOf(head, file.extension, file.contentType),
     url: url ?? undefined,
     seconds: head && audioSeconds(head, file!.size),
     language: body.language ?? undefined,
@@ -78,14 +78,6 @@ function canonical(body: TranscriptionBody, file: Upload | undefined): Transcrip
     filler_words: body.filler_words ?? false,
     keyterm: body.keyterm ?? [],
   }
-}
-
-/** The first bytes count, then the name, then what the part says. */
-function typeOf(file: Upload, head: Buffer): NonNullable<TranscriptionRequest['fileType']> {
-  const { contentType, extension } = file
-  const known = audioType(head)
-  if (known) return known
-  return { extension: extension || 'mp3', contentType: contentType || 'application/octet-stream' }
 }
 
 /** As tokens where the provider counts them, else as its duration, of which whole seconds are shown. */

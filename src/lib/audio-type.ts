@@ -14,6 +14,60 @@ const SIGNS: readonly (readonly [RegExp, string, string])[] = [
   [/^.E\xdf\xa3/s, 'webm', 'audio/webm'],
 ]
 
+const MPEG = { extension: 'mp3', contentType: 'audio/mpeg' }
+const MP4 = { extension: 'm4a', contentType: 'audio/mp4' }
+const OGG = { extension: 'ogg', contentType: 'audio/ogg' }
+
+/** By extension, which itself goes on as it is. */
+const BY_EXTENSION = new Map<string, string>([
+  ['mp3', 'audio/mpeg'],
+  ['mpga', 'audio/mpeg'],
+  ['mpeg', 'audio/mpeg'],
+  ['m4a', 'audio/mp4'],
+  ['mp4', 'audio/mp4'],
+  ['ogg', 'audio/ogg'],
+  ['oga', 'audio/ogg'],
+  ['opus', 'audio/ogg'],
+  ['wav', 'audio/wav'],
+  ['flac', 'audio/flac'],
+  ['webm', 'audio/webm'],
+  ['aac', 'audio/aac'],
+  ['amr', 'audio/amr'],
+])
+
+/** The names that clients give to types. */
+const BY_CONTENT_TYPE = new Map<string, AudioType>([
+  ['audio/mpeg', MPEG],
+  ['audio/mp3', MPEG],
+  ['audio/mp4', MP4],
+  ['audio/m4a', MP4],
+  ['audio/x-m4a', MP4],
+  ['video/mp4', { extension: 'mp4', contentType: 'video/mp4' }],
+  ['audio/ogg', OGG],
+  ['audio/opus', OGG],
+  ['audio/wav', { extension: 'wav', contentType: 'audio/wav' }],
+  ['audio/wave', { extension: 'wav', contentType: 'audio/wav' }],
+  ['audio/x-wav', { extension: 'wav', contentType: 'audio/wav' }],
+  ['audio/flac', { extension: 'flac', contentType: 'audio/flac' }],
+  ['audio/x-flac', { extension: 'flac', contentType: 'audio/flac' }],
+  ['audio/webm', { extension: 'webm', contentType: 'audio/webm' }],
+  ['video/webm', { extension: 'webm', contentType: 'video/webm' }],
+  ['audio/aac', { extension: 'aac', contentType: 'audio/aac' }],
+  ['audio/amr', { extension: 'amr', contentType: 'audio/amr' }],
+])
+
+/**
+ * What a file goes on as (media.md section 1.3): by its first bytes, else by its name's `extension`, else by the
+ * `contentType` of its part; both are '' where nothing is said. A file that says nothing is named as MP3.
+ */
+export function fileTypeOf(head: Buffer, extension: string, contentType: string): AudioType {
+  const proven = audioType(head)
+  if (proven) return proven
+  if (extension !== '') return { extension, contentType: BY_EXTENSION.get(extension) ?? (contentType || UNTYPED) }
+  return BY_CONTENT_TYPE.get(contentType) ?? { extension: 'mp3', contentType: contentType || UNTYPED }
+}
+const UNTYPED = 'application/octet-stream'
+
 /** Bytes that are enough to tell the type, and the length of most files. */
 export const AUDIO_HEAD = 4096
 

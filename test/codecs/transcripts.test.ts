@@ -2,7 +2,7 @@
 import t from 'tap'
 import { written } from '../../src/codecs/transcript/formats.ts'
 import { clock, segmentsOf } from '../../src/codecs/transcript/times.ts'
-import { audioSeconds, audioType } from '../../src/lib/audio-type.ts'
+import { audioSeconds, audioType, fileTypeOf } from '../../src/lib/audio-type.ts'
 import { wavHead } from '../../src/lib/wav.ts'
 import type { Transcript, TranscriptionRequest } from '../../src/operations/transcriptions/request.ts'
 
@@ -149,4 +149,24 @@ t.test("a file's type is told by its first bytes, and the length of some", async
       head.toString('latin1', 0, 8),
     )
   }
+})
+
+t.test('a file goes on by its first bytes, else its extension, else what its part says', t => {
+  const rows: [head: string, extension: string, contentType: string, as: [extension: string, contentType: string]][] = [
+    ['fLaC', 'mp3', 'audio/ogg', ['flac', 'audio/flac']],
+    ['', 'wav', 'audio/ogg', ['wav', 'audio/wav']],
+    ['', 'opus', '', ['opus', 'audio/ogg']],
+    ['', 'mpga', 'video/mp4', ['mpga', 'audio/mpeg']],
+    ['', 'xyz', 'audio/xyz', ['xyz', 'audio/xyz']],
+    ['', 'xyz', '', ['xyz', 'application/octet-stream']],
+    ['', '', 'audio/ogg', ['ogg', 'audio/ogg']],
+    ['', '', 'audio/x-wav', ['wav', 'audio/wav']],
+    ['', '', 'video/mp4', ['mp4', 'video/mp4']],
+    ['', '', 'text/plain', ['mp3', 'text/plain']],
+    ['', '', '', ['mp3', 'application/octet-stream']],
+  ]
+  for (const [head, named, said, [extension, contentType]] of rows) {
+    t.strictSame(fileTypeOf(Buffer.from(head), named, said), { extension, contentType }, `${head} ${named} ${said}`)
+  }
+  t.end()
 })
