@@ -12,6 +12,7 @@ import {
   type TranscriptionBody,
   type TranscriptionRequest,
   transcriptionBody,
+  translationBody,
 } from '../operations/transcriptions/request.ts'
 import { formBody } from './form.ts'
 import { diarized, written } from './transcript/formats.ts'
@@ -21,27 +22,49 @@ import { validator } from './validate.ts'
 import { servedAndCharged, servedBy } from './whole.ts'
 
 const validate = validator(transcriptionBody)
+const validateTranslation = validator(translationBody)
 const STREAMED = ['json', 'text', 'diarized_json']
 const HOUR_SECONDS = 3600
 
-const codec = (wire: string, task: 'transcribe' | 'translate') => ({
+/** What translations take of a body; its other fields are ignored. */
+function translated(body: unknown): TranscriptionBody {
+  const { model, url, prompt, response_format, temperature } = validateTranslation(body)
+  return { model, url, prompt, response_format, temperature }
+}
+
+const codec = (
+  wire: string,
+  task: 'transcribe' | 'translate',
+  checked: (body: unknown) => TranscriptionBody,
+  prepare: () => void,
+) => ({
   wire,
   decode(body: unknown): TranscriptionRequest {
-    if (!(body instanceof Form)) return canonical(validate(body), undefined)
+    if (!(body instanceof Form)) return canonical(checked(body), undefined)
     const { fields, files } = formBody(body, transcriptionBody)
     const [file, ...others] = files.get('file') ?? []
     if (others.length > 0) throw errors.invalidFormData('"file" takes one file, and stands twice')
-    return canonical(validate(fields), file)
+    return canonical(checked(fields), file)
   },
   encoder: (ex: Exchange): Encoder =>
     (ex.request as TranscriptionRequest).stream ? new EventEncoder(ex) : new WholeTranscript(ex, task),
   heartbeat: typedHeartbeat,
   error: errorBody,
-  prepare: validate.prepare,
+  prepare,
 })
 
-export const transcriptions = codec('openai.transcriptions', 'transcribe') satisfies Codec<'transcriptions'>
-export const translations = codec('openai.translations', 'translate') satisfies Codec<'translations'>
+export const transcriptions = codec(
+  'openai.transcriptions',
+  'transcribe',
+  validate,
+  validate.prepare,
+) satisfies Codec<'transcriptions'>
+export const translations = codec(
+  'openai.translations',
+  'translate',
+  translated,
+  validateTranslation.prepare,
+) satisfies Codec<'translations'>
 
 function canonical(body: TranscriptionBody, file: Upload | undefined): TranscriptionRequest {
   const { url } = body

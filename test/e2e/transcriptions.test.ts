@@ -144,6 +144,32 @@ t.test('translations are asked for at their own path', async t => {
   t.equal(((await formOf(provider.last())).get('file') as File).name, 'audio.mp3', 'its first bytes say what it is')
 })
 
+t.test('a translation takes its own fields, and no others change it', async t => {
+  const translate = async (fields: Record<string, string | readonly string[]>) => {
+    const form = new FormData()
+    for (const [name, texts] of Object.entries({ model: 'plain', ...fields })) {
+      for (const text of [texts].flat()) form.append(name, text as string)
+    }
+    form.append('file', new Blob(['ID3 x']), 'a')
+    const headers = { authorization: `Bearer ${gateway.key}` }
+    return fetch(`${gateway.url}/v1/audio/translations`, { method: 'POST', headers, body: form })
+  }
+  const speakers = await translate({ response_format: 'diarized_json' })
+  t.equal(speakers.status, 400)
+  t.match(await speakers.json(), { error: { code: 'invalid_parameters', param: 'response_format' } })
+  provider.answers({ json: { text: 'Good day' } })
+  const ignored = { stream: 'true', language: 'de', diarize: 'true', 'timestamp_granularities[]': ['word'] }
+  const answer = await translate({ ...ignored, prompt: 'Names: Ada', temperature: '0.5' })
+  t.equal(answer.headers.get('content-type'), 'application/json')
+  t.match(await answer.json(), { text: 'Good day' })
+  t.strictSame(textsOf(await formOf(provider.last())), {
+    model: 'plain-1',
+    prompt: 'Names: Ada',
+    temperature: '0.5',
+    response_format: 'json',
+  })
+})
+
 t.test('a file fails over whole, byte for byte, and is charged by its length', async t => {
   const sound = Buffer.concat([wavHead(8000, 576_000), randomBytes(576_000)])
   provider.answers({ status: 500, json: {} })

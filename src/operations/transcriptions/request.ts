@@ -30,6 +30,16 @@ export const transcriptionBody = s.open({
 })
 export type TranscriptionBody = Infer<typeof transcriptionBody>
 
+/** Of a translation: speakers are not told apart, nothing is streamed, and the language is English. */
+export const translationFormats = ['json', 'text', 'srt', 'verbose_json', 'vtt'] as const
+export const translationBody = s.open({
+  model: s.string({ minLength: 1, maxLength: 256 }),
+  url: optional.text,
+  prompt: s.optional(s.nullable(s.string())),
+  response_format: s.optional(s.nullable(s.enum(...translationFormats))),
+  temperature: s.optional(s.nullable(s.number({ minimum: 0, maximum: 1 }))),
+})
+
 export interface TranscriptionRequest {
   readonly model: string
   /** One of `file` and `url`. */
