@@ -4,7 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { join, resolve } from 'node:path'
-import { text as readAll } from 'node:stream/consumers'
+import { text as readAll, buffer as readBytes } from 'node:stream/consumers'
 import t, { type Test } from 'tap'
 import { adminListener } from '../../src/admin/server.ts'
 import { run } from '../../src/cli/program.ts'
@@ -382,6 +382,64 @@ t.test('chat asks the public listener as any client would', async t => {
   t.match(await ctl(['chat', 'Hi', '--stream'], env), { code: 1, stderr: 'the stream ended before it was complete\n' })
   t.match(await ctl(['chat', 'Hi', '--model', 'gone'], env), { code: 1, stderr: 'The model "gone" does not exist.\n' })
   t.strictSame(context.lent, [], "a key of one's own is used where there is one")
+})
+
+t.test('transcribe sends a file as it is, says how far it is, and prints the transcript', async t => {
+  const { ctl, admin, dir } = await shell(t)
+  const got: { path: string | undefined; form: FormData }[] = []
+  const serve = async (request: IncomingMessage, response: ServerResponse) => {
+    const type = { 'content-type': request.headers['content-type']! }
+    const form = (await new Response(await readBytes(request), { headers: type }).formData()) as FormData
+    got.push({ path: request.url, form })
+    if (form.get('model') === 'gone') {
+      const message = 'The model "gone" does not exist.'
+      response.writeHead(404).end(JSON.stringify({ error: { message, type: 'x', param: 'model', code: 'y' } }))
+      return
+    }
+    const served = { 'x-gateway-provider': 'acme', 'x-gateway-model': 'hear', 'x-gateway-cost': '0.001' }
+    response.writeHead(200, served).end(form.get('response_format') === 'json' ? '{"text":"Hi."}' : 'Hi.\n')
+  }
+  const server = createServer(serve).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await new Promise(resolve => server.once('listening', resolve))
+  const url = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  const env = { GATEWAY_ADMIN: admin, GATEWAY_ADMIN_TOKEN: TOKEN, GATEWAY_API_KEY: 'mgw_env' }
+  const large = Buffer.alloc(17 * 1024 * 1024, 'sound')
+  writeFileSync(join(dir, 'my "speech".WAV'), large)
+  writeFileSync(join(dir, 'small'), 'RIFF')
+  writeFileSync(join(dir, 'empty.mp3'), '')
+
+  const first = await ctl(['transcribe', 'my "speech".WAV', '--model', 'hear', '--format', 'srt', '--url', url], env)
+  const remarks = 'sent 8 of 17 MiB\nsent 16 of 17 MiB\nall is sent; the transcript takes a while\n'
+  t.match(first, { code: 0, stdout: 'Hi.\n', stderr: `${remarks}[acme/hear, $0.001]\n` })
+  const { path, form } = got.pop()!
+  t.strictSame([path, form.get('model'), form.get('response_format')], ['/v1/audio/transcriptions', 'hear', 'srt'])
+  const sent = form.get('file') as File
+  t.equal(sent.name, 'audio.WAV', 'the name itself is not sent')
+  t.ok(Buffer.from(await sent.arrayBuffer()).equals(large), 'byte for byte')
+
+  t.match(await ctl(['transcribe', 'small', '--url', url], env), { code: 0, stderr: '[acme/hear, $0.001]\n' })
+  t.match([...got.pop()!.form].slice(0, 2), [
+    ['model', 'demo-transcribe'],
+    ['response_format', 'text'],
+  ])
+  const json = await ctl(['transcribe', 'small', '--json', '--url', url], env)
+  t.match([json.code, json.json(), json.stderr], [0, { text: 'Hi.' }, ''])
+  t.equal((await ctl(['transcribe', 'empty.mp3', '--url', url], env)).code, 0, 'the gateway says what is wrong with it')
+  t.equal((got.at(-1)!.form.get('file') as File).size, 0)
+
+  const rows: [args: string[], code: number, said: RegExp][] = [
+    [['small', '--model', 'gone'], 1, /^The model "gone" does not exist\.$/m],
+    [['nothing.mp3'], 1, /^cannot read nothing\.mp3: ENOENT$/m],
+    [['.'], 1, /^cannot read \.: it is no file$/m],
+    [['small', '--format', 'xml'], 2, /Allowed choices are json, text, srt/],
+    [['small', '--key', 'secret'], 2, /--key takes no secret/],
+  ]
+  for (const [args, code, said] of rows) {
+    const ran = await ctl(['transcribe', ...args, '--url', url], env)
+    t.equal(ran.code, code, args.join(' '))
+    t.match(ran.stderr, said, args.join(' '))
+  }
 })
 
 t.test('check needs no gateway', async t => {

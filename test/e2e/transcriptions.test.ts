@@ -1,9 +1,12 @@
 /** Transcriptions and translations: the official client in every format and streamed, money, failover, refusals, the demo. */
 import { createHash, randomBytes } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import OpenAI, { toFile } from 'openai'
 import t from 'tap'
 import { wavHead } from '../../src/lib/wav.ts'
 import { openBooks } from '../helpers/books.ts'
+import { Child } from '../helpers/child.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { startGateway } from '../helpers/gateway.ts'
 import { type Received, scripted } from '../helpers/scripted.ts'
@@ -247,6 +250,17 @@ t.test('the demo says how large the file is, for nothing', async t => {
     response_format: 'srt',
   })
   t.match(answer, /simulated transcript of \d+ bytes/)
+})
+
+t.test('gatewayctl transcribe, as it is shipped, prints what the demo hears', async t => {
+  const dir = t.testdir({})
+  writeFileSync(join(dir, 'a.wav'), wav(1))
+  const bin = join(import.meta.dirname, '../../bin/gatewayctl.js')
+  const args = ['transcribe', join(dir, 'a.wav'), '--format', 'vtt', '--url', gateway.url]
+  const ctl = new Child(bin, args, { env: { GATEWAY_API_KEY: gateway.key }, stdio: ['ignore', 'pipe', 'pipe'] })
+  t.equal(await ctl.exited, 0, ctl.stderr)
+  t.match(ctl.stdout, /^WEBVTT\n\n00:00:00\.000 --> .*\nThis is a simulated transcript/)
+  t.match(ctl.stderr, /^\[demo\/demo-transcribe, \$0\]$/m)
 })
 
 t.test('the books are sound', async t => {

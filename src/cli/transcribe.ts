@@ -1,0 +1,102 @@
+/** `gatewayctl transcribe`: the words of a file of sound, through the public listener. */
+import { randomUUID } from 'node:crypto'
+import { type FileHandle, open as openFile } from 'node:fs/promises'
+import { extname, resolve } from 'node:path'
+import { type Command, Option } from 'commander'
+import { transcriptFormats } from '../operations/transcriptions/request.ts'
+import { type FormContent, readText } from './http.ts'
+import { errorCode, Failure, type Io, printable } from './io.ts'
+import { addPublicOptions, type PublicOptions, post } from './public.ts'
+import type { Open } from './session.ts'
+
+const MIB = 1024 * 1024
+/** Bytes between two remarks on how far an upload is. */
+const REMARK_EVERY = 8 * MIB
+
+interface TranscribeOptions extends PublicOptions {
+  readonly model: string
+  readonly format: (typeof transcriptFormats)[number]
+}
+
+export function addTranscribe(program: Command, open: Open): void {
+  const transcribe = program
+    .command('transcribe')
+    .description('write down what a file of sound says; with --json, as json unless --format names another JSON')
+    .argument('<file>', 'such as speech.mp3; at most 64 MiB')
+    .option('--model <model>', 'model, or provider/model', 'demo-transcribe')
+    .addOption(new Option('--format <format>', 'of the transcript').choices(transcriptFormats).default('text'))
+    .action(async (file: string, options: TranscribeOptions, command: Command) => {
+      const session = open(command)
+      const { io, json } = session
+      const isJson = options.format.endsWith('json')
+      const format = json && !isJson ? 'json' : options.format
+      const handle = await opened(resolve(io.cwd, file), file)
+      try {
+        const { size } = await handle.stat()
+        const fields = { model: options.model, response_format: format }
+        const form = formOf(fields, handle, extname(file), size, json ? undefined : io)
+        const response = await post('transcribe', '/v1/audio/transcriptions', { form }, options, session)
+        const text = await readText(response)
+        io.out(text.endsWith('\n') ? text : `${text}\n`)
+        if (!json) showRemark(response.headers, io)
+      } finally {
+        await handle.close()
+      }
+    })
+  addPublicOptions(transcribe)
+}
+
+/** A Failure that says why for a file that cannot be read. */
+async function opened(path: string, name: string): Promise<FileHandle> {
+  try {
+    const handle = await openFile(path)
+    if ((await handle.stat()).isFile()) return handle
+    await handle.close()
+  } catch (thrown) {
+    throw new Failure(`cannot read ${printable(name)}: ${errorCode(thrown) ?? 'it cannot be opened'}`)
+  }
+  throw new Failure(`cannot read ${printable(name)}: it is no file`)
+}
+
+/** The file is read as it is sent; `io` is told how far a large one is. */
+function formOf(
+  fields: Readonly<Record<string, string>>,
+  file: FileHandle,
+  extension: string,
+  size: number,
+  io: Io | undefined,
+): FormContent {
+  const boundary = `form-${randomUUID()}`
+  const part = (disposition: string) => `--${boundary}\r\ncontent-disposition: form-data; ${disposition}\r\n\r\n`
+  const texts = Object.entries(fields).map(([name, text]) => `${part(`name="${name}"`)}${text}\r\n`)
+  // The name says the type, and nothing else of it is used.
+  const filename = `audio${/^\.[A-Za-z0-9]{1,8}$/.test(extension) ? extension : ''}`
+  const head = Buffer.from(`${texts.join('')}${part(`name="file"; filename="${filename}"`)}`)
+  const tail = Buffer.from(`\r\n--${boundary}--\r\n`)
+  return {
+    contentType: `multipart/form-data; boundary=${boundary}`,
+    size: head.length + size + tail.length,
+    async *pieces() {
+      yield head
+      let sent = 0
+      if (size > 0) {
+        for await (const piece of file.createReadStream({ start: 0, end: size - 1, autoClose: false })) {
+          const { length } = piece as Buffer
+          if (Math.floor((sent + length) / REMARK_EVERY) > Math.floor(sent / REMARK_EVERY)) {
+            io?.err(`sent ${Math.floor((sent + length) / MIB)} of ${Math.ceil(size / MIB)} MiB\n`)
+          }
+          sent += length
+          yield piece as Buffer
+        }
+      }
+      yield tail
+      if (size >= REMARK_EVERY) io?.err('all is sent; the transcript takes a while\n')
+    },
+  }
+}
+
+/** Who answered, at which cost: a remark beside the answer, so it goes to standard error. */
+function showRemark(headers: NodeJS.Dict<string | string[]>, io: Io): void {
+  const { 'x-gateway-provider': provider, 'x-gateway-model': model, 'x-gateway-cost': cost } = headers
+  if (provider !== undefined) io.err(`[${provider}/${model}, ${cost === undefined ? 'price unknown' : `$${cost}`}]\n`)
+}
