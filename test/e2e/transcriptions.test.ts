@@ -265,5 +265,19 @@ t.test('gatewayctl transcribe, as it is shipped, prints what the demo hears', as
 
 t.test('the books are sound', async t => {
   t.strictSame(await command('usage.check'), { differences: [] })
-  t.strictSame(openBooks(t, gateway).prepare('SELECT * FROM holds').all(), [])
+  const books = openBooks(t, gateway)
+  t.strictSame(books.prepare('SELECT * FROM holds').all(), [])
+  const rows = books
+    .prepare(
+      "SELECT model, estimated, count(*) AS n FROM requests WHERE model IN ('hear', 'plain') AND status = 200 GROUP BY 1, 2",
+    )
+    .all() as { model: string; estimated: bigint; n: bigint }[]
+  // What hear said had a duration each time; translations by plain had none, nor a head that says it.
+  t.strictSame(
+    rows.map(({ model, estimated }) => [model, Number(estimated)]),
+    [
+      ['hear', 0],
+      ['plain', 1],
+    ],
+  )
 })
