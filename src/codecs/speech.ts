@@ -6,7 +6,7 @@ import type { Exchange } from '../core/exchange.ts'
 import { toNumber } from '../core/money.ts'
 import { CHARACTERS } from '../core/usage.ts'
 import { type SpeechBody, type SpeechRequest, speechBody } from '../operations/speech/request.ts'
-import { EVENT_STREAM, failureEvent, typedEvent, typedHeartbeat } from './typed-events.ts'
+import { EVENT_STREAM, failureEvent, typedEvent, typedHeartbeat } from './event-stream.ts'
 import { validator } from './validate.ts'
 import { servedAndCharged, servedBy } from './whole.ts'
 

@@ -14,9 +14,9 @@ import {
   transcriptionBody,
   translationBody,
 } from '../operations/transcriptions/request.ts'
+import { EVENT_STREAM, failureEvent, typedEvent, typedHeartbeat } from './event-stream.ts'
 import { formBody } from './form.ts'
 import { diarized, written } from './transcript/formats.ts'
-import { EVENT_STREAM, failureEvent, typedEvent, typedHeartbeat } from './typed-events.ts'
 import { assertDocumentUrl } from './url.ts'
 import { validator } from './validate.ts'
 import { servedAndCharged, servedBy } from './whole.ts'
