@@ -1,6 +1,7 @@
 /** Client wire of `POST /v1/messages` (interface 2.2, field notes 1.3). */
 import type { Codec } from '../core/codec.ts'
 import { parseBody } from '../core/lossless-json.ts'
+import { EVENT_STREAM } from './event-stream.ts'
 import { checkResults } from './inner-json.ts'
 import { prepare } from './messages/check.ts'
 import { asksThinking, decode } from './messages/decode.ts'
@@ -29,7 +30,7 @@ export const anthropicMessages = {
     return seals ? unsealed(request, seals) : request
   },
   encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
-  heartbeat: { contentType: 'text/event-stream; charset=utf-8', text: 'event: ping\ndata: {"type":"ping"}\n\n' },
+  heartbeat: { contentType: EVENT_STREAM, text: 'event: ping\ndata: {"type":"ping"}\n\n' },
   idHeader: () => ID_HEADER,
   error: messagesError,
   prepare,

@@ -1,10 +1,10 @@
-/** Streams of typed events (media.md section 1.4): named, without `[DONE]`, a failure being an event of its own. */
+/** Server-sent events. Typed ones (media.md section 1.4) are named, without `[DONE]`; a failure is an event of its own. */
 import type { Codec } from '../core/codec.ts'
 import { errorBody, type GatewayError } from '../core/error.ts'
 
-export const EVENT_STREAM = 'text/event-stream'
+export const EVENT_STREAM = 'text/event-stream; charset=utf-8'
 
-/** A comment while nothing else is said. */
+/** A comment while no event is sent. */
 export const typedHeartbeat: NonNullable<Codec['heartbeat']> = { contentType: EVENT_STREAM, text: ':\n\n' }
 
 export const typedEvent = (type: string, fields: object): string =>

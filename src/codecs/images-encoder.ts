@@ -1,12 +1,13 @@
 /** Writes images answers: whole, and as the typed events of media.md sections 3.3 and 3.4. */
 import type { Encoder } from '../core/codec.ts'
-import { errorBody, type GatewayError } from '../core/error.ts'
+import type { GatewayError } from '../core/error.ts'
 import type { Event, ImageDescription } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { toNumber } from '../core/money.ts'
 import { PICTURE_HEAD, pictureType } from '../lib/image-type.ts'
 import type { Base64Slice, GeneratedImage, GeneratedImages } from '../operations/images/request.ts'
 import { costDetails } from './accounting.ts'
+import { EVENT_STREAM, failureEvent } from './event-stream.ts'
 import { servedAndCharged, servedBy } from './whole.ts'
 
 /** Bytes of an answer in turn: large pictures stand between them as they came. */
@@ -73,7 +74,7 @@ export class WholeImages implements Encoder {
 }
 
 export class StreamedImages implements Encoder {
-  readonly contentType = 'text/event-stream; charset=utf-8'
+  readonly contentType = EVENT_STREAM
   readonly #ex: Exchange
   readonly #prefix: 'image_generation' | 'image_edit'
   #answer: GeneratedImages | undefined
@@ -113,7 +114,7 @@ export class StreamedImages implements Encoder {
 
   fail(error: GatewayError): string {
     this.#ex.completeUsage(true)
-    return `event: error\ndata: ${JSON.stringify({ type: 'error', ...errorBody(error) })}\n\n`
+    return failureEvent(error)
   }
 
   #event(

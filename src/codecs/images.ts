@@ -10,6 +10,7 @@ import {
   imageBody,
   imageEditBody,
 } from '../operations/images/request.ts'
+import { typedHeartbeat } from './event-stream.ts'
 import { editFrom } from './image-inputs.ts'
 import { StreamedImages, WholeImages } from './images-encoder.ts'
 import { validator } from './validate.ts'
@@ -17,13 +18,11 @@ import { validator } from './validate.ts'
 const validate = validator(imageBody)
 const validateEdit = validator(imageEditBody)
 
-const heartbeat = { contentType: 'text/event-stream; charset=utf-8', text: ': waiting for the provider\n\n' }
-
 export const images = {
   wire: 'openai.images',
   decode: (body, ex) => canonical(validate(body), ex),
   encoder: ex => (ex.streaming ? new StreamedImages(ex, 'image_generation') : new WholeImages(ex)),
-  heartbeat,
+  heartbeat: typedHeartbeat,
   error: errorBody,
   prepare: validate.prepare,
 } satisfies Codec<'images'>
@@ -32,7 +31,7 @@ export const imageEdits = {
   wire: 'openai.image-edits',
   decode: (body, ex) => canonicalEdit(body, ex),
   encoder: ex => (ex.streaming ? new StreamedImages(ex, 'image_edit') : new WholeImages(ex)),
-  heartbeat,
+  heartbeat: typedHeartbeat,
   error: errorBody,
   prepare: validateEdit.prepare,
 } satisfies Codec<'image_edits'>

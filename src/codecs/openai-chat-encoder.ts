@@ -6,6 +6,7 @@ import type { Exchange } from '../core/exchange.ts'
 import { type Choice, Fold } from '../core/fold.ts'
 import { answererOf, answerIdOf, answerModelOf, metadataOf, usageOf } from './accounting.ts'
 import type { ChatCompat } from './chat-compat.ts'
+import { EVENT_STREAM } from './event-stream.ts'
 import { functionCallDelta, functionCallOf, wantsFunctionCall } from './functions.ts'
 import { annotation, type ChoiceEvent, ToldChoice } from './told-choice.ts'
 
@@ -21,7 +22,7 @@ const headOf = (ex: Exchange, object: 'chat.completion' | 'chat.completion.chunk
 
 /** One write per batch; every chunk is put together from a prefix that is made once. */
 export class StreamEncoder implements Encoder {
-  readonly contentType = 'text/event-stream; charset=utf-8'
+  readonly contentType = EVENT_STREAM
   readonly #ex: Exchange
   readonly #compat: ChatCompat
   /** Empty until the first chunk. */

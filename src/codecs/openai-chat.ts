@@ -6,6 +6,7 @@ import { type ChatBody, type ChatRequest, chatRequest } from '../core/ops.ts'
 import { allowedTools, isAllowedTools } from './allowed-tools.ts'
 import { type ChatCompat, chatCompat } from './chat-compat.ts'
 import { checkChat } from './chat-rules.ts'
+import { EVENT_STREAM } from './event-stream.ts'
 import { messagesOfFunctions, toolsOfFunctions } from './functions.ts'
 import { checkTexts } from './inner-json.ts'
 import { asAnswered } from './joined.ts'
@@ -26,7 +27,7 @@ const codecFor = (compat: ChatCompat) =>
       return ex?.policy ? unsealed(request, ex.policy.seals.check()) : request
     },
     encoder: (ex: Exchange) => (ex.streaming ? new StreamEncoder(ex, compat) : new WholeEncoder(ex, compat)),
-    heartbeat: { contentType: 'text/event-stream; charset=utf-8', text: ': waiting for the provider\n\n' },
+    heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
     error: errorBody,
     prepare: validate.prepare,
     compat: { options: chatCompat, create: (options: ChatCompat): Codec<'chat'> => codecFor(options) },

@@ -4,6 +4,7 @@ import type { GatewayError } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { answerIdOf, metadataOf } from '../accounting.ts'
+import { EVENT_STREAM } from '../event-stream.ts'
 import { contextOf, endingOf, headOf } from './answer.ts'
 import { Blocks } from './blocks.ts'
 import { streamError } from './error.ts'
@@ -15,7 +16,7 @@ const DELTA = 'event: content_block_delta\ndata: {"type":"content_block_delta","
 
 /** One write per batch; what every event repeats is text. */
 export class StreamEncoder implements Encoder, BlockSink {
-  readonly contentType = 'text/event-stream; charset=utf-8'
+  readonly contentType = EVENT_STREAM
   readonly #ex: Exchange
   readonly #blocks: Blocks
   #begun = false
