@@ -18,9 +18,9 @@ import {
   type UnfinishedJob,
   upstreamErrorFrom,
 } from '../src/plugin.ts'
+import { errorIn } from './shared/error.ts'
 import { base64Of } from './shared/images/inputs.ts'
 import { ratioFor } from './shared/images/proportions.ts'
-import { refusalIn } from './shared/refusal.ts'
 import { parsed } from './shared/whole.ts'
 
 const RATIOS = ['21:9', '16:9', '3:2', '4:3', '5:4', '1:1', '4:5', '3:4', '2:3', '9:16', '9:21']
@@ -64,7 +64,7 @@ function reader(target: Target): (frame: Frame) => FoundImages | UnfinishedJob {
     if (!isObject(answer)) throw errors.invalidAnswer('it is not a JSON object')
     const state = textIn(answer.status) ?? textIn(answer.state)
     if (url === undefined) url = pollingUrl(answer, target)
-    else if (state === undefined) throw refusalIn(answer, 'state', target)
+    else if (state === undefined) throw errorIn(answer, 'state', target)
     if (state === 'Ready') {
       const sample = isObject(answer.result) ? textIn(answer.result.sample) : undefined
       return { images: sample === undefined ? [] : [{ url: sample }] }
@@ -78,7 +78,7 @@ function reader(target: Target): (frame: Frame) => FoundImages | UnfinishedJob {
 
 function pollingUrl(answer: Json, target: Target): string {
   const { id, polling_url } = answer
-  if (typeof polling_url !== 'string' || !URL.canParse(polling_url)) throw refusalIn(answer, 'polling_url', target)
+  if (typeof polling_url !== 'string' || !URL.canParse(polling_url)) throw errorIn(answer, 'polling_url', target)
   const url = new URL(polling_url)
   if (!url.searchParams.has('id')) url.searchParams.set('id', String(id))
   return url.href

@@ -12,7 +12,7 @@ import {
   type Translator,
   upstreamErrorFrom,
 } from '../src/plugin.ts'
-import { refusalIn } from './shared/refusal.ts'
+import { errorIn } from './shared/error.ts'
 import { parsed, WholeDecoder } from './shared/whole.ts'
 
 const decisions: Translator<'decisions'> = {
@@ -32,7 +32,7 @@ function read(
   { questions }: Readonly<DecisionRequest>,
 ): ReturnType<WholeDecoder['frame']> {
   const given = isObject(answer) ? answer.answers : undefined
-  if (!isObject(given)) throw refusalIn(answer, 'answers', target)
+  if (!isObject(given)) throw errorIn(answer, 'answers', target)
   const { usage } = answer as Json
   const { input_tokens: prompt, output_tokens: output } = isObject(usage) ? usage : {}
   const answers = Object.entries(questions).map(([key, question]) => {

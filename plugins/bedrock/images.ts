@@ -17,10 +17,10 @@ import {
   type Translator,
   textIn,
 } from '../../src/plugin.ts'
+import { errorIn } from '../shared/error.ts'
 import { pictureIn } from '../shared/images/base64.ts'
 import { base64Of } from '../shared/images/inputs.ts'
 import { pixelsFor, ratioFor } from '../shared/images/proportions.ts'
-import { refusalIn } from '../shared/refusal.ts'
 import { parsed } from '../shared/whole.ts'
 
 const STABILITY = /(?:^|\.)stability\./
@@ -107,7 +107,7 @@ function read(frame: Frame, target: Target): FoundImages {
   const reason = reasons.find(reason => reason !== undefined)
   const moderated = status === 'Request Moderated' ? (textIn(details) ?? status) : undefined
   const refused = textIn(error) ?? moderated ?? reason
-  if (!Array.isArray(images) && refused === undefined) throw refusalIn(answer, 'list of pictures', target)
+  if (!Array.isArray(images) && refused === undefined) throw errorIn(answer, 'list of pictures', target)
   const found = listIn(images).filter((image, index) => typeof image === 'string' && reasons[index] === undefined)
   return { images: found.map(image => ({ b64: pictureIn(image as string) })), refused }
 }

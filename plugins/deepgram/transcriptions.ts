@@ -10,7 +10,7 @@ import {
   upstreamErrorFrom,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { refusalIn } from '../shared/refusal.ts'
+import { errorIn } from '../shared/error.ts'
 import { segmentsIn, told, wordsIn } from '../shared/transcriptions.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 
@@ -37,7 +37,7 @@ function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target): W
 function transcriptOf(answer: unknown, target: Target): Transcript {
   const { results, metadata } = isObject(answer) ? answer : {}
   const channels = isObject(results) ? listIn(results.channels).filter(isObject) : []
-  if (!isObject(results) || channels.length === 0) throw refusalIn(answer, 'channels', target)
+  if (!isObject(results) || channels.length === 0) throw errorIn(answer, 'channels', target)
   const first = channels.map(({ alternatives }) => listIn(alternatives)[0]).map(one => (isObject(one) ? one : {}))
   const { duration } = isObject(metadata) ? metadata : {}
   const { detected_language: language } = channels[0]!

@@ -9,7 +9,7 @@ import {
   type Translator,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { refusalIn } from '../shared/refusal.ts'
+import { errorIn } from '../shared/error.ts'
 import { fileOf, told, wordsIn } from '../shared/transcriptions.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 import { error } from './fault.ts'
@@ -32,7 +32,7 @@ function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target): W
 }
 
 function transcriptOf(answer: unknown, target: Target): Transcript {
-  if (!isObject(answer) || typeof answer.text !== 'string') throw refusalIn(answer, 'text', target)
+  if (!isObject(answer) || typeof answer.text !== 'string') throw errorIn(answer, 'text', target)
   const { text, language_code: language, audio_duration_secs: duration } = answer
   const said = listIn(answer.words).filter(word => isObject(word) && word.type !== 'spacing')
   return {

@@ -9,7 +9,7 @@ import {
   type Target,
   type Translator,
 } from '../../src/plugin.ts'
-import { refusalIn } from '../shared/refusal.ts'
+import { errorIn } from '../shared/error.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 import { error } from './fault.ts'
 
@@ -24,7 +24,7 @@ export const ocr: Translator<'ocr'> = {
 /** What the provider adds is passed on. */
 function read(answer: unknown, target: Target, input: Readonly<OcrRequest>): ReturnType<WholeDecoder['frame']> {
   const pages = isObject(answer) ? answer.pages : undefined
-  if (!Array.isArray(pages)) throw refusalIn(answer, 'list of pages', target)
+  if (!Array.isArray(pages)) throw errorIn(answer, 'list of pages', target)
   if (!pages.every(isObject)) throw errors.invalidAnswer('a page is no object')
   const { usage_info, document_annotation } = answer as Json
   const { pages_processed: processed, doc_size_bytes: size } = isObject(usage_info) ? usage_info : {}

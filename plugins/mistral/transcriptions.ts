@@ -13,7 +13,7 @@ import {
   type Translator,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { refusalIn } from '../shared/refusal.ts'
+import { errorIn } from '../shared/error.ts'
 import { fileOf, segmentsIn, told } from '../shared/transcriptions.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 import { error } from './fault.ts'
@@ -79,7 +79,7 @@ class EventDecoder implements Decoder {
       }
       default:
         if (event.error === undefined && event.object !== 'error') return []
-        return [{ type: 'error', error: refusalIn(event, 'text', this.#target) }]
+        return [{ type: 'error', error: errorIn(event, 'text', this.#target) }]
     }
   }
 
@@ -91,7 +91,7 @@ class EventDecoder implements Decoder {
 const whole = (target: Target, request: Readonly<TranscriptionRequest>): Decoder =>
   new WholeDecoder(frame => {
     const answer = parsed(frame)
-    if (!isObject(answer) || typeof answer.text !== 'string') throw refusalIn(answer, 'text', target)
+    if (!isObject(answer) || typeof answer.text !== 'string') throw errorIn(answer, 'text', target)
     return told(transcriptOf(answer), request, target)
   })
 

@@ -13,7 +13,7 @@ import {
   upstreamErrorFrom,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { refusalIn } from '../shared/refusal.ts'
+import { errorIn } from '../shared/error.ts'
 import { allFormats, noSound, soundForm, voiceOf } from '../shared/speech.ts'
 import { parsed } from '../shared/whole.ts'
 
@@ -61,7 +61,7 @@ class EventDecoder implements Decoder {
     if (event.type === 'speech.audio.delta' && typeof event.audio === 'string') return this.#sound(event.audio)
     if (event.type === 'speech.audio.done') return this.#end(event)
     if (event.type !== 'error' && event.error === undefined) return []
-    return [{ type: 'error', error: refusalIn(event, 'sound', this.#target) }]
+    return [{ type: 'error', error: errorIn(event, 'sound', this.#target) }]
   }
 
   end(): Event[] {

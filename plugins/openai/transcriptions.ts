@@ -15,7 +15,7 @@ import {
   upstreamErrorFrom,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { refusalIn } from '../shared/refusal.ts'
+import { errorIn } from '../shared/error.ts'
 import { fileOf, segmentsIn, told, wordsIn } from '../shared/transcriptions.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 
@@ -76,7 +76,7 @@ function tokensIn(usage: unknown): Usage {
 const whole = (target: Target, request: Readonly<TranscriptionRequest>): Decoder =>
   new WholeDecoder(frame => {
     const answer = parsed(frame)
-    if (!isObject(answer) || typeof answer.text !== 'string') throw refusalIn(answer, 'text', target)
+    if (!isObject(answer) || typeof answer.text !== 'string') throw errorIn(answer, 'text', target)
     return told(transcriptOf(answer), request, target, tokensIn(answer.usage))
   })
 
@@ -99,7 +99,7 @@ class EventDecoder implements Decoder {
     if (event.type === 'transcript.text.segment') this.#segments.push(event)
     if (event.type === 'transcript.text.done') return this.#end(event)
     if (event.type !== 'error' && event.error === undefined) return []
-    return [{ type: 'error', error: refusalIn(event, 'text', this.#target) }]
+    return [{ type: 'error', error: errorIn(event, 'text', this.#target) }]
   }
 
   end(): Event[] {

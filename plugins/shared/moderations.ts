@@ -9,7 +9,7 @@ import {
   type Target,
   type Translator,
 } from '../../src/plugin.ts'
-import { refusalIn } from './refusal.ts'
+import { errorIn } from './error.ts'
 import { parsed, WholeDecoder } from './whole.ts'
 
 /** A wire that asks in its own way; `read` makes a result of each entry of `results`. */
@@ -30,7 +30,7 @@ const decoder = (read: (entry: Json) => ModerationResult, target: Target, input:
   new WholeDecoder(frame => {
     const answer = parsed(frame)
     const list = isObject(answer) ? answer.results : undefined
-    if (!Array.isArray(list)) throw refusalIn(answer, 'list of results', target)
+    if (!Array.isArray(list)) throw errorIn(answer, 'list of results', target)
     const wanted = resultsWanted(input)
     if (list.length !== wanted) throw errors.invalidAnswer(`it holds ${list.length} results for ${wanted} inputs`)
     const results = list.map(entry => {

@@ -10,7 +10,7 @@ import {
   type Translator,
   upstreamErrorFrom,
 } from '../../src/plugin.ts'
-import { refusalIn } from './refusal.ts'
+import { errorIn } from './error.ts'
 import { parsed, WholeDecoder } from './whole.ts'
 
 /** What a wire finds in an answer: its list, and what it counted; `score` is the name of the field that holds one. */
@@ -40,7 +40,7 @@ const decoder = (
   new WholeDecoder(frame => {
     const answer = parsed(frame)
     const { list, usage } = read(answer, documents.length)
-    if (!Array.isArray(list)) throw refusalIn(answer, 'list of results', target)
+    if (!Array.isArray(list)) throw errorIn(answer, 'list of results', target)
     const value: Reranked = { results: resultsIn(list, documents.length) }
     return [
       { type: 'usage', usage },

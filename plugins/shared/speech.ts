@@ -12,7 +12,7 @@ import {
   type Translator,
   type Usage,
 } from '../../src/plugin.ts'
-import { refusalIn } from './refusal.ts'
+import { errorIn } from './error.ts'
 import { parsed, WholeDecoder } from './whole.ts'
 
 /** The provider's voice for what a client says; `usual` where neither the client nor the mapping names one. */
@@ -67,7 +67,7 @@ export const soundForm: NonNullable<Translator<'speech'>['bytes']> = {
 /** Of wires that answer with sound alone: JSON in its place is an error, whatever its status (E1). */
 export const noSound = (target: Target): Decoder =>
   new WholeDecoder(frame => {
-    throw refusalIn(parsed(frame), 'sound', target)
+    throw errorIn(parsed(frame), 'sound', target)
   })
 
 export const allFormats = Object.keys(speechFormats) as readonly SpeechFormat[]

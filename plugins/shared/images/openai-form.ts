@@ -20,7 +20,7 @@ import {
   textIn,
   type Usage,
 } from '../../../src/plugin.ts'
-import { refusalIn } from '../refusal.ts'
+import { errorIn } from '../error.ts'
 import { parsed } from '../whole.ts'
 import { cutBody, pictureIn } from './base64.ts'
 
@@ -33,7 +33,7 @@ function read(frame: Frame, target: Target): FoundImages {
   const cut = frame.bytes && cutBody(frame.bytes, 'b64_json')
   const answer = cut ? cut.rest : parsed(frame)
   if (!isObject(answer) || !Array.isArray(answer.data)) {
-    throw refusalIn(answer, 'list of pictures', target)
+    throw errorIn(answer, 'list of pictures', target)
   }
   const images: FoundImage[] = []
   let refused: string | undefined
@@ -112,7 +112,7 @@ class EventDecoder implements Decoder {
     const { type = '', b64_json: b64, partial_image_index: index, created_at: created } = isObject(event) ? event : {}
     const kind = typeof type === 'string' ? type.split('.')[1] : undefined
     if (!isObject(event) || (kind !== 'partial_image' && kind !== 'completed')) {
-      if (readFault(event)) throw refusalIn(event, 'picture', this.#target)
+      if (readFault(event)) throw errorIn(event, 'picture', this.#target)
       return []
     }
     const picture = pictureIn(textIn(b64) ?? '') as string

@@ -2,7 +2,7 @@
 import { errors, type GatewayError, guessStatus, readFault, type Target, upstreamError } from '../../src/plugin.ts'
 
 /** The error in place of an answer (E5); of one that holds none, that it lacks `what`, such as "a list of results". */
-export function refusalIn(answer: unknown, what: string, target: Target): GatewayError {
+export function errorIn(answer: unknown, what: string, target: Target): GatewayError {
   const fault = readFault(answer)
   if (!fault) return errors.invalidAnswer(`it holds no ${what}`)
   return upstreamError(guessStatus(fault), fault, target.credential?.secret)
