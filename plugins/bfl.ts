@@ -16,9 +16,8 @@ import {
   type Translator,
   textIn,
   type UnfinishedJob,
-  upstreamErrorFrom,
 } from '../src/plugin.ts'
-import { errorIn } from './shared/error.ts'
+import { errorIn, plainError } from './shared/error.ts'
 import { base64Of } from './shared/images/inputs.ts'
 import { ratioFor } from './shared/images/proportions.ts'
 import { parsed } from './shared/whole.ts'
@@ -84,7 +83,6 @@ function pollingUrl(answer: Json, target: Target): string {
   return url.href
 }
 
-const error: Translator['error'] = (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret)
 const lacks: ReadonlySet<string> = new Set(['background'])
 const fanOut = imageFanOut(() => 1)
 
@@ -98,7 +96,7 @@ const images: Translator<'images'> = {
     body: fieldsOf(request, target),
   }),
   decoder: (_mode, target) => new ImagesDecoder(1, reader(target)),
-  error,
+  error: plainError,
 }
 
 const imageEdits: Translator<'image_edits'> = {
@@ -113,7 +111,7 @@ const imageEdits: Translator<'image_edits'> = {
     body: { ...fieldsOf(request, target), ...picturesOf(request, target.mapping.externalId) },
   }),
   decoder: (_mode, target) => new ImagesDecoder(1, reader(target)),
-  error,
+  error: plainError,
 }
 
 export const plugin = { wires: [images, imageEdits] as const } satisfies Plugin

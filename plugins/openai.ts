@@ -2,7 +2,7 @@
  * OpenAI's wires that most providers speak, each a little differently: `openai.chat`, `openai.embeddings`,
  * `openai.images`, `openai.image-edits`, `openai.moderations`, `openai.speech`, `openai.transcriptions`, `openai.translations`.
  */
-import { type Plugin, type Translator, upstreamErrorFrom } from '../src/plugin.ts'
+import type { Plugin, Translator } from '../src/plugin.ts'
 import { encode as encodeEmbeddings } from './openai/embeddings.ts'
 import { encode } from './openai/encode.ts'
 import { imageEdits, images } from './openai/images.ts'
@@ -11,6 +11,7 @@ import { speech } from './openai/speech.ts'
 import { transcriptions, translations } from './openai/transcriptions.ts'
 import { ChatDecoder } from './shared/chat-completions/decoder.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
+import { plainError } from './shared/error.ts'
 
 const chat: Translator<'chat'> = {
   op: 'chat',
@@ -18,7 +19,7 @@ const chat: Translator<'chat'> = {
   customTools: true,
   encode,
   decoder: (mode, target) => new ChatDecoder(mode, target),
-  error: (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret),
+  error: plainError,
 }
 
 export const plugin = {

@@ -10,9 +10,8 @@ import {
   type Question,
   type Target,
   type Translator,
-  upstreamErrorFrom,
 } from '../src/plugin.ts'
-import { errorIn } from './shared/error.ts'
+import { errorIn, plainError } from './shared/error.ts'
 import { parsed, WholeDecoder } from './shared/whole.ts'
 
 const decisions: Translator<'decisions'> = {
@@ -23,7 +22,7 @@ const decisions: Translator<'decisions'> = {
     body: { model: mapping.externalId, state, questions },
   }),
   decoder: (_mode, target, input) => new WholeDecoder(frame => read(parsed(frame), target, input!)),
-  error: (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret),
+  error: plainError,
 }
 
 function read(

@@ -7,8 +7,8 @@ import {
   type Plugin,
   type Target,
   type Translator,
-  upstreamErrorFrom,
 } from '../src/plugin.ts'
+import { plainError } from './shared/error.ts'
 import { urlOf } from './shared/images/inputs.ts'
 import { openAiImages } from './shared/images/openai-form.ts'
 import { ratioFor } from './shared/images/proportions.ts'
@@ -32,8 +32,6 @@ function fieldsOf(request: Readonly<ImageRequest>, { mapping }: Target): Json {
 }
 
 const lacks: ReadonlySet<string> = new Set(['mask', 'background'])
-const error: Translator['error'] = (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret)
-
 const images: Translator<'images'> = {
   op: 'images',
   wire: 'xai.images',
@@ -41,7 +39,7 @@ const images: Translator<'images'> = {
   fanOut: imageFanOut(() => MOST),
   encode: (request, target) => ({ path: '/images/generations', body: fieldsOf(request, target) }),
   decoder: (mode, target, input) => openAiImages(mode, target, input!),
-  error,
+  error: plainError,
 }
 
 const imageEdits: Translator<'image_edits'> = {
@@ -56,7 +54,7 @@ const imageEdits: Translator<'image_edits'> = {
     return { path: '/images/edits', body: { ...body, ...(more.length > 0 ? { images: pictures } : { image: first }) } }
   },
   decoder: (mode, target, input) => openAiImages(mode, target, input!),
-  error,
+  error: plainError,
 }
 
 export const plugin = { wires: [images, imageEdits] as const } satisfies Plugin

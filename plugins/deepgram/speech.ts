@@ -1,11 +1,6 @@
 /** Deepgram's speech wire, `deepgram.speech` (wire/media.md section 1; media.md section 4.3). */
-import {
-  type SpeechRequest,
-  type Target,
-  type Translator,
-  upstreamErrorFrom,
-  type WireRequest,
-} from '../../src/plugin.ts'
+import type { SpeechRequest, Target, Translator, WireRequest } from '../../src/plugin.ts'
+import { plainError } from '../shared/error.ts'
 import { allFormats, noSound, soundForm, voiceOf } from '../shared/speech.ts'
 
 /** What is asked for in the address, by format. */
@@ -34,5 +29,5 @@ export const speech: Translator<'speech'> = {
   encode,
   bytes: soundForm,
   decoder: (_mode, target) => noSound(target),
-  error: (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret),
+  error: plainError,
 }

@@ -7,10 +7,9 @@ import {
   type Transcript,
   type TranscriptionRequest,
   type Translator,
-  upstreamErrorFrom,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { errorIn } from '../shared/error.ts'
+import { errorIn, plainError } from '../shared/error.ts'
 import { segmentsIn, told, wordsIn } from '../shared/transcriptions.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 
@@ -65,5 +64,5 @@ export const transcriptions: Translator<'transcriptions'> = {
   encode,
   decoder: (_mode, target, input) =>
     new WholeDecoder(frame => told(transcriptOf(parsed(frame), target), input!, target)),
-  error: (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret),
+  error: plainError,
 }

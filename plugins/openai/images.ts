@@ -9,9 +9,9 @@ import {
   nearestAspect,
   type Target,
   type Translator,
-  upstreamErrorFrom,
   type WireRequest,
 } from '../../src/plugin.ts'
+import { plainError } from '../shared/error.ts'
 import { fileOf } from '../shared/images/inputs.ts'
 import { openAiImages } from '../shared/images/openai-form.ts'
 import { pixelsFor } from '../shared/images/proportions.ts'
@@ -24,8 +24,6 @@ const SIZES: readonly string[] = ['1024x1024', '1536x1024', '1024x1536']
 /** Pixels of a picture whose size only its proportions tell. */
 const PIXELS = 1_500_000
 const SIDE = 16
-
-const error: Translator['error'] = (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret)
 
 /** All but one model make ten. */
 const mostOf = (id: string): number => (id.startsWith('dall-e-3') ? 1 : 10)
@@ -40,7 +38,7 @@ export const images: Translator<'images'> = {
   },
   fanOut: imageFanOut(mostOf),
   decoder: (mode, target, input) => openAiImages(mode, target, input!),
-  error,
+  error: plainError,
 }
 
 export const imageEdits: Translator<'image_edits'> = {
@@ -50,7 +48,7 @@ export const imageEdits: Translator<'image_edits'> = {
   encode: encodeEdit,
   fanOut: imageFanOut(mostOf),
   decoder: (mode, target, input) => openAiImages(mode, target, input!),
-  error,
+  error: plainError,
 }
 
 function encodeEdit(request: Readonly<ImageEditRequest>, target: Target, stream: boolean): WireRequest {

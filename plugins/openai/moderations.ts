@@ -1,12 +1,6 @@
 /** OpenAI's moderation wire, `openai.moderations` (wire/openai.md section 7). */
-import {
-  type Json,
-  type ModerationRequest,
-  type ModerationResult,
-  type Target,
-  upstreamErrorFrom,
-  type WireRequest,
-} from '../../src/plugin.ts'
+import type { Json, ModerationRequest, ModerationResult, Target, WireRequest } from '../../src/plugin.ts'
+import { plainError } from '../shared/error.ts'
 import { isFlag, isScore, isTypes, membersOf, moderationWire } from '../shared/moderations.ts'
 
 const encode = ({ input }: Readonly<ModerationRequest>, { mapping }: Target): WireRequest => ({
@@ -24,6 +18,4 @@ function read({ flagged, categories, category_scores, category_applied_input_typ
   }
 }
 
-export const moderations = moderationWire('openai.moderations', encode, read, (status, body, target) =>
-  upstreamErrorFrom(status, body, target.credential?.secret),
-)
+export const moderations = moderationWire('openai.moderations', encode, read, plainError)

@@ -10,10 +10,9 @@ import {
   speechFormats,
   type Target,
   type Translator,
-  upstreamErrorFrom,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { errorIn } from '../shared/error.ts'
+import { errorIn, plainError } from '../shared/error.ts'
 import { allFormats, noSound, soundForm, voiceOf } from '../shared/speech.ts'
 import { parsed } from '../shared/whole.ts'
 
@@ -92,5 +91,5 @@ export const speech: Translator<'speech'> = {
   encode,
   bytes: soundForm,
   decoder: (mode, target, input) => (mode === 'stream' ? new EventDecoder(target, input!) : noSound(target)),
-  error: (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret),
+  error: plainError,
 }

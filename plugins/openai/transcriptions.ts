@@ -12,10 +12,9 @@ import {
   type TranscriptionRequest,
   type Translator,
   type Usage,
-  upstreamErrorFrom,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { errorIn } from '../shared/error.ts'
+import { errorIn, plainError } from '../shared/error.ts'
 import { fileOf, segmentsIn, told, wordsIn } from '../shared/transcriptions.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 
@@ -119,7 +118,7 @@ const wire = <O extends 'transcriptions' | 'translations'>(op: O): Translator<O>
   wire: `openai.${op}`,
   encode: (request, target, stream) => encode(`/audio/${op}`, request, target, stream && op === 'transcriptions'),
   decoder: (mode, target, input) => (mode === 'stream' ? new EventDecoder(target, input!) : whole(target, input!)),
-  error: (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret),
+  error: plainError,
 })
 
 export const transcriptions = wire('transcriptions')

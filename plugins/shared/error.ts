@@ -1,5 +1,18 @@
-/** Answers of wires whose whole answer is one JSON object. */
-import { errors, type GatewayError, guessStatus, readFault, type Target, upstreamError } from '../../src/plugin.ts'
+/** Errors of wires whose refusals `readFault` understands. */
+import {
+  errors,
+  type GatewayError,
+  guessStatus,
+  readFault,
+  type Target,
+  type Translator,
+  upstreamError,
+  upstreamErrorFrom,
+} from '../../src/plugin.ts'
+
+/** The error of a status of 400 or above. */
+export const plainError: Translator['error'] = (status, body, target) =>
+  upstreamErrorFrom(status, body, target.credential?.secret)
 
 /** The error in place of an answer (E5); of one that holds none, that it lacks `what`, such as "a list of results". */
 export function errorIn(answer: unknown, what: string, target: Target): GatewayError {

@@ -8,9 +8,8 @@ import {
   type RerankRequest,
   type Target,
   type Translator,
-  upstreamErrorFrom,
 } from '../../src/plugin.ts'
-import { errorIn } from './error.ts'
+import { errorIn, plainError } from './error.ts'
 import { parsed, WholeDecoder } from './whole.ts'
 
 /** What a wire finds in an answer: its list, and what it counted; `score` is the name of the field that holds one. */
@@ -29,7 +28,7 @@ export const rerankWire = (
   wire,
   encode,
   decoder: (_mode, target, input) => decoder(read, target, input!),
-  error: (status, body, target) => upstreamErrorFrom(status, body, target.credential?.secret),
+  error: plainError,
 })
 
 const decoder = (

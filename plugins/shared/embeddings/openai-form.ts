@@ -12,14 +12,11 @@ import {
   type Target,
   type Translator,
   upstreamError,
-  upstreamErrorFrom,
 } from '../../../src/plugin.ts'
+import { plainError } from '../error.ts'
 import { parsed, WholeDecoder } from '../whole.ts'
 import { valuesWanted, vectorsWanted } from './inputs.ts'
 import { sliceOf } from './slice.ts'
-
-const plainError: Translator['error'] = (status, body, target) =>
-  upstreamErrorFrom(status, body, target.credential?.secret)
 
 /** A wire that asks in its own way, is answered in this form, and mostly refuses in it. */
 export const openAiFormWire = (
