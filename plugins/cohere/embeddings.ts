@@ -1,7 +1,8 @@
 /** Cohere's embeddings (wire/mistral-cohere-jina-voyage.md section B3): one list of vectors for each form asked for. */
 import { type Decoder, type EmbeddingRequest, isObject, type Target, type WireRequest } from '../../src/plugin.ts'
 import { textsOf, valuesWanted, vectorsWanted } from '../shared/embeddings/inputs.ts'
-import { embeddingsOf, promptTokens, refusal } from '../shared/embeddings/openai-form.ts'
+import { embeddingsOf, promptTokens } from '../shared/embeddings/openai-form.ts'
+import { errorIn } from '../shared/error.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 
 /**
@@ -27,7 +28,7 @@ export const decoder = (target: Target, input?: Readonly<EmbeddingRequest>): Dec
   new WholeDecoder(frame => {
     const answer = parsed(frame, valuesWanted(input))
     const lists = isObject(answer) ? answer.embeddings : undefined
-    if (!isObject(answer) || !isObject(lists)) throw refusal(answer, target)
+    if (!isObject(answer) || !isObject(lists)) throw errorIn(answer, 'vectors', target)
     const vectors = lists.float ?? lists.base64
     const { billed_units: billed } = isObject(answer.meta) ? answer.meta : {}
     return [

@@ -10,7 +10,7 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { errorIn, plainError } from '../shared/error.ts'
-import { segmentsIn, told, wordsIn } from '../shared/transcriptions.ts'
+import { segmentsIn, transcriptEvents, wordsIn } from '../shared/transcriptions.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 
 /** The file goes as it is, an address as JSON. */
@@ -63,6 +63,6 @@ export const transcriptions: Translator<'transcriptions'> = {
   takesUrls: true,
   encode,
   decoder: (_mode, target, input) =>
-    new WholeDecoder(frame => told(transcriptOf(parsed(frame), target), input!, target)),
+    new WholeDecoder(frame => transcriptEvents(transcriptOf(parsed(frame), target), input!, target)),
   error: plainError,
 }

@@ -10,7 +10,7 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { errorIn } from '../shared/error.ts'
-import { fileOf, told, wordsIn } from '../shared/transcriptions.ts'
+import { fileOf, transcriptEvents, wordsIn } from '../shared/transcriptions.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 import { error } from './fault.ts'
 
@@ -50,6 +50,6 @@ export const transcriptions: Translator<'transcriptions'> = {
   takesUrls: true,
   encode,
   decoder: (_mode, target, input) =>
-    new WholeDecoder(frame => told(transcriptOf(parsed(frame), target), input!, target)),
+    new WholeDecoder(frame => transcriptEvents(transcriptOf(parsed(frame), target), input!, target)),
   error,
 }

@@ -1,8 +1,5 @@
 /** OpenAI's transcription wires, `openai.transcriptions` and `openai.translations` (wire/openai.md section 8). */
 import {
-  type Decoder,
-  type Event,
-  errors,
   isObject,
   type Json,
   needsSpeakers,
@@ -14,9 +11,9 @@ import {
   type Usage,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { errorIn, plainError } from '../shared/error.ts'
-import { fileOf, segmentsIn, told, wordsIn } from '../shared/transcriptions.ts'
-import { parsed, WholeDecoder } from '../shared/whole.ts'
+import { plainError } from '../shared/error.ts'
+import { type TranscriptForm, transcriptDecoder } from '../shared/transcript-decoder.ts'
+import { fileOf, segmentsIn, wordsIn } from '../shared/transcriptions.ts'
 
 /** Times where the client's format needs them, or the price is for hours, which only this form tells. */
 function formatOf(request: Readonly<TranscriptionRequest>, { mapping, price }: Target): string {
@@ -72,52 +69,20 @@ function tokensIn(usage: unknown): Usage {
   return typeof audio === 'number' ? { prompt, completion, input_audio: audio } : { prompt, completion }
 }
 
-const whole = (target: Target, request: Readonly<TranscriptionRequest>): Decoder =>
-  new WholeDecoder(frame => {
-    const answer = parsed(frame)
-    if (!isObject(answer) || typeof answer.text !== 'string') throw errorIn(answer, 'text', target)
-    return told(transcriptOf(answer), request, target, tokensIn(answer.usage))
-  })
-
-/** `transcript.text.delta`, `.segment`, and `.done`, without which the answer was cut. */
-class EventDecoder implements Decoder {
-  done = false
-  readonly #target: Target
-  readonly #request: Readonly<TranscriptionRequest>
-  readonly #segments: unknown[] = []
-
-  constructor(target: Target, request: Readonly<TranscriptionRequest>) {
-    this.#target = target
-    this.#request = request
-  }
-
-  frame(frame: Parameters<Decoder['frame']>[0]): Event[] {
-    const event = parsed(frame)
-    if (!isObject(event)) return [{ type: 'error', error: errors.invalidAnswer('an event is no object') }]
-    if (event.type === 'transcript.text.delta') return [{ type: 'text', choice: 0, text: String(event.delta ?? '') }]
-    if (event.type === 'transcript.text.segment') this.#segments.push(event)
-    if (event.type === 'transcript.text.done') return this.#end(event)
-    if (event.type !== 'error' && event.error === undefined) return []
-    return [{ type: 'error', error: errorIn(event, 'text', this.#target) }]
-  }
-
-  end(): Event[] {
-    return this.done ? [] : [{ type: 'error', error: errors.invalidAnswer('it was cut short') }]
-  }
-
-  #end(event: Json): Event[] {
-    this.done = true
-    const segments = this.#segments.length > 0 ? { segments: this.#segments } : {}
-    const transcript = transcriptOf({ ...event, ...segments })
-    return told(transcript, this.#request, this.#target, tokensIn(event.usage))
-  }
+const form: TranscriptForm = {
+  delta: 'transcript.text.delta',
+  deltaText: 'delta',
+  segment: 'transcript.text.segment',
+  done: 'transcript.text.done',
+  transcriptOf,
+  tokensIn,
 }
 
 const wire = <O extends 'transcriptions' | 'translations'>(op: O): Translator<O> => ({
   op,
   wire: `openai.${op}`,
   encode: (request, target, stream) => encode(`/audio/${op}`, request, target, stream && op === 'transcriptions'),
-  decoder: (mode, target, input) => (mode === 'stream' ? new EventDecoder(target, input!) : whole(target, input!)),
+  decoder: (mode, target, input) => transcriptDecoder(mode, target, input!, form),
   error: plainError,
 })
 

@@ -75,7 +75,7 @@ function lastEnd({ words = [], segments = [] }: Transcript): number | undefined 
 }
 
 /** The events of a whole transcript. */
-export const told = (
+export const transcriptEvents = (
   transcript: Transcript,
   request: Readonly<TranscriptionRequest>,
   target: Target,

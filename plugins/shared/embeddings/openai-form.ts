@@ -5,15 +5,12 @@ import {
   type Event,
   errors,
   type Frame,
-  guessStatus,
   isObject,
   type Json,
-  readFault,
   type Target,
   type Translator,
-  upstreamError,
 } from '../../../src/plugin.ts'
-import { plainError } from '../error.ts'
+import { errorIn, plainError } from '../error.ts'
 import { parsed, WholeDecoder } from '../whole.ts'
 import { valuesWanted, vectorsWanted } from './inputs.ts'
 import { sliceOf } from './slice.ts'
@@ -41,15 +38,8 @@ function read(frame: Frame, target: Target, input: Readonly<EmbeddingRequest> | 
     return [...usageIn(slice.envelope), { type: 'result', value, bytes: slice.data }]
   }
   const answer = parsed(frame, valuesWanted(input))
-  if (!isObject(answer) || !Array.isArray(answer.data)) throw refusal(answer, target)
+  if (!isObject(answer) || !Array.isArray(answer.data)) throw errorIn(answer, 'vectors', target)
   return [...usageIn(answer), { type: 'result', value: embeddingsOf(inOrder(answer.data), wanted) }]
-}
-
-/** An error in place of an answer (E5). */
-export function refusal(answer: unknown, target: Target) {
-  const fault = readFault(answer)
-  if (!fault) return errors.invalidAnswer('it holds no vectors')
-  return upstreamError(guessStatus(fault), fault, target.credential?.secret)
 }
 
 /** One encoding for all vectors. Throws the error of an answer whose vectors are none. */
