@@ -1,6 +1,7 @@
 /** What a chat request needs of a mapping (interface section 7). */
 import { type Requirement, takes } from '../../core/operation.ts'
 import type { ChatRequest, ContentPart } from '../../core/ops.ts'
+import { serviceTier } from '../service-tier.ts'
 
 const holds = (type: ContentPart['type']) => (request: ChatRequest) =>
   request.messages.some(({ content }) => Array.isArray(content) && content.some(part => part.type === type))
@@ -70,14 +71,7 @@ export const requirements: readonly Requirement<ChatRequest>[] = [
     needed: request => request.verbosity != null,
     met: mapping => mapping.supports.has('verbosity'),
   },
-  {
-    param: 'service_tier',
-    what: 'this service tier',
-    code: 'unsupported_service_tier',
-    needed: request => request.service_tier === 'flex' || request.service_tier === 'priority',
-    offers: ({ serviceTiers }) => serviceTiers,
-    met: (mapping, request) => mapping.serviceTiers.includes(request.service_tier!),
-  },
+  serviceTier,
   {
     param: 'n',
     what: 'so many choices in one request',

@@ -1,6 +1,7 @@
 /** What an images request needs of a mapping: the fields marked M in media.md sections 3.1 and 3.2. */
 import type { Mapping } from '../../core/catalog.ts'
 import type { Requirement } from '../../core/operation.ts'
+import { serviceTier } from '../service-tier.ts'
 import { type ImageEditRequest, type ImageRequest, MAX_IMAGES } from './request.ts'
 
 type Op = 'images' | 'image_edits'
@@ -36,14 +37,7 @@ function common(op: Op): Requirement<ImageRequest>[] {
       met: (mapping, request) =>
         carries(mapping, 'output_format') && carries(mapping, `output_format:${request.output_format}`),
     },
-    {
-      param: 'service_tier',
-      what: 'this service tier',
-      code: 'unsupported_service_tier',
-      needed: request => request.service_tier === 'flex' || request.service_tier === 'priority',
-      offers: ({ serviceTiers }) => serviceTiers,
-      met: (mapping, request) => mapping.serviceTiers.includes(request.service_tier!),
-    },
+    serviceTier,
     {
       param: 'stream',
       what: 'streaming',
