@@ -1,8 +1,8 @@
 /** The wire of typed decisions, `typesafe.decisions` (media.md section 9). */
 import {
-  type Decided,
   type Decision,
   type DecisionRequest,
+  type DecisionResult,
   errors,
   isObject,
   type Json,
@@ -39,7 +39,7 @@ function read(
     if (!isObject(one) || one.type !== question.type) throw wrong(key, `is no "${question.type}"`)
     return [key, decisionOf(key, question, one)] as const
   })
-  const value: Decided = {
+  const value: DecisionResult = {
     answers: Object.fromEntries(answers),
     outputTokens: typeof output === 'number' && output >= 0 ? output : 0,
   }

@@ -54,14 +54,14 @@ export {
   PendingToolCalls,
   parseDataUrl,
   pathSegment,
-  sniffPicture,
+  sniffImage,
   textOf,
   toldSchema,
   toolArguments,
   turnOf,
 } from './core/wire.ts'
 export { wavHead } from './lib/wav.ts'
-export type { Decided, Decision, DecisionRequest, Question } from './operations/decisions/request.ts'
+export type { Decision, DecisionRequest, DecisionResult, Question } from './operations/decisions/request.ts'
 export type { EmbeddingRequest, Embeddings } from './operations/embeddings/request.ts'
 export {
   type FoundImage,
@@ -86,8 +86,8 @@ export {
   type ModerationResult,
   resultsWanted,
 } from './operations/moderations/request.ts'
-export { isAnnotated, type OcrRequest, type Read } from './operations/ocr/request.ts'
-export type { Reranked, RerankRequest } from './operations/rerank/request.ts'
+export { isAnnotated, type OcrRequest, type OcrResult } from './operations/ocr/request.ts'
+export type { RerankRequest, RerankResult } from './operations/rerank/request.ts'
 export { type SpeechFormat, type SpeechRequest, speechFormats } from './operations/speech/request.ts'
 export {
   needsSpeakers,

@@ -18,7 +18,7 @@ import {
   textIn,
 } from '../../src/plugin.ts'
 import { errorIn } from '../shared/error.ts'
-import { pictureIn } from '../shared/images/base64.ts'
+import { imageIn } from '../shared/images/base64.ts'
 import { base64Of } from '../shared/images/inputs.ts'
 import { pixelsFor, ratioFor } from '../shared/images/proportions.ts'
 import { parsed } from '../shared/whole.ts'
@@ -109,7 +109,7 @@ function read(frame: Frame, target: Target): FoundImages {
   const refused = textIn(error) ?? moderated ?? reason
   if (!Array.isArray(images) && refused === undefined) throw errorIn(answer, 'list of pictures', target)
   const found = listIn(images).filter((image, index) => typeof image === 'string' && reasons[index] === undefined)
-  return { images: found.map(image => ({ b64: pictureIn(image as string) })), refused }
+  return { images: found.map(image => ({ b64: imageIn(image as string) })), refused }
 }
 
 export function imagesWires(error: Translator['error']) {

@@ -34,9 +34,9 @@ export function userContent(content: Content, at: string, documents: Json[] | un
  */
 export function resultContent(content: Content, at: string, note: string, shown: Json[]): string | Json[] {
   if (typeof content === 'string') return wellFormed(content)
-  const pictures = content?.filter(isPicture).length ?? 0
+  const pictures = content?.filter(isImage).length ?? 0
   if (pictures > 0) shown.push({ type: 'text', text: note })
-  const files = content?.some(part => part.type === 'file' && !isPicture(part))
+  const files = content?.some(part => part.type === 'file' && !isImage(part))
   const texts: string[] = []
   const documents: Json[] = []
   content?.forEach((part, j) => {
@@ -44,7 +44,7 @@ export function resultContent(content: Content, at: string, note: string, shown:
     let text: string
     if (part.type === 'text') text = wellFormed(part.text)
     else if (part.type === 'refusal') text = wellFormed(part.refusal)
-    else if (isPicture(part)) {
+    else if (isImage(part)) {
       shown.push(userBlock(part, where, undefined)!)
       return
     } else if (part.type === 'file') {
@@ -58,7 +58,7 @@ export function resultContent(content: Content, at: string, note: string, shown:
   return texts.join(pictures > 0 ? '\n' : '') || (pictures > 0 ? SHOWN_NEXT : '')
 }
 
-const isPicture = (part: ContentPart): boolean =>
+const isImage = (part: ContentPart): boolean =>
   part.type === 'image_url' || (part.type === 'file' && isImageData(part.file.file_data ?? ''))
 const isImageData = (url: string): boolean => /^data:image\//i.test(url)
 

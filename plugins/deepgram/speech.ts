@@ -1,7 +1,7 @@
 /** Deepgram's speech wire, `deepgram.speech` (wire/media.md section 1; media.md section 4.3). */
 import type { SpeechRequest, Target, Translator, WireRequest } from '../../src/plugin.ts'
 import { plainError } from '../shared/error.ts'
-import { allFormats, noSound, soundForm, voiceOf } from '../shared/speech.ts'
+import { allFormats, audioForm, noAudio, voiceOf } from '../shared/speech.ts'
 
 /** What is asked for in the address, by format. */
 const FORMATS = {
@@ -27,7 +27,7 @@ export const speech: Translator<'speech'> = {
   outputFormats: allFormats,
   maxInputCharacters: 2000,
   encode,
-  bytes: soundForm,
-  decoder: (_mode, target) => noSound(target),
+  bytes: audioForm,
+  decoder: (_mode, target) => noAudio(target),
   error: plainError,
 }

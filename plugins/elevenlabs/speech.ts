@@ -1,6 +1,6 @@
 /** ElevenLabs' speech wire, `elevenlabs.speech` (wire/media.md section 1; media.md section 4.3). */
 import { pathSegment, type SpeechRequest, type Target, type Translator, type WireRequest } from '../../src/plugin.ts'
-import { noSound, soundForm, voiceOf } from '../shared/speech.ts'
+import { audioForm, noAudio, voiceOf } from '../shared/speech.ts'
 import { error } from './fault.ts'
 
 /** The voice "Sarah", which every account has. */
@@ -29,7 +29,7 @@ export const speech: Translator<'speech'> = {
   wire: 'elevenlabs.speech',
   outputFormats: Object.keys(FORMATS),
   encode,
-  bytes: soundForm,
-  decoder: (_mode, target) => noSound(target),
+  bytes: audioForm,
+  decoder: (_mode, target) => noAudio(target),
   error,
 }

@@ -15,7 +15,7 @@ import {
   textIn,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { cutBody, pictureIn } from '../shared/images/base64.ts'
+import { cutBody, imageIn } from '../shared/images/base64.ts'
 import { ratioFor } from '../shared/images/proportions.ts'
 import { parsed } from '../shared/whole.ts'
 import { faultOf } from './fault.ts'
@@ -55,7 +55,7 @@ function read(frame: Frame, target: Target): FoundImages {
   let refused: string | undefined
   for (const one of listIn(isObject(answer) ? answer.predictions : undefined).filter(isObject)) {
     const b64 = textIn(one.bytesBase64Encoded)
-    if (b64 !== undefined) images.push({ b64: pictureIn(b64, cut?.slices), revised_prompt: textIn(one.prompt) })
+    if (b64 !== undefined) images.push({ b64: imageIn(b64, cut?.slices), revised_prompt: textIn(one.prompt) })
     else refused ??= textIn(one.raiFilteredReason)
   }
   return { images, refused }

@@ -20,7 +20,7 @@ import {
   type Usage,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { cutBody, pictureIn } from '../shared/images/base64.ts'
+import { cutBody, imageIn } from '../shared/images/base64.ts'
 import { base64Of, typeOf } from '../shared/images/inputs.ts'
 import { ratioFor } from '../shared/images/proportions.ts'
 import { parsed } from '../shared/whole.ts'
@@ -86,7 +86,7 @@ function read(frame: Frame, target: Target): FoundImages {
     for (const part of listIn(content.parts).filter(isObject)) {
       const { mimeType, data } = isObject(part.inlineData) ? part.inlineData : {}
       if (part.thought === true || typeof data !== 'string' || !String(mimeType).startsWith('image/')) continue
-      images.push({ b64: pictureIn(data, cut?.slices) })
+      images.push({ b64: imageIn(data, cut?.slices) })
     }
   }
   return { images, refused, usage: usageOf(answer.usageMetadata) }

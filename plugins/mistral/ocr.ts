@@ -5,7 +5,7 @@ import {
   isObject,
   type Json,
   type OcrRequest,
-  type Read,
+  type OcrResult,
   type Target,
   type Translator,
 } from '../../src/plugin.ts'
@@ -29,7 +29,7 @@ function read(answer: unknown, target: Target, input: Readonly<OcrRequest>): Ret
   const { usage_info, document_annotation } = answer as Json
   const { pages_processed: processed, doc_size_bytes: size } = isObject(usage_info) ? usage_info : {}
   const count = Number.isSafeInteger(processed) && Number(processed) > 0 ? Number(processed) : pages.length
-  const value: Read = {
+  const value: OcrResult = {
     ...(answer as Json),
     pages,
     document_annotation: document_annotation ?? null,

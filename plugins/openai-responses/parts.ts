@@ -5,7 +5,7 @@ import {
   type Json,
   type Message,
   parseDataUrl,
-  sniffPicture,
+  sniffImage,
   textOf,
   wellFormed,
 } from '../../src/plugin.ts'
@@ -75,7 +75,7 @@ function imagePart(url: string, detail: string | undefined, at: string): Json {
   if (/^https?:\/\//i.test(url)) return { ...part, image_url: url }
   const parsed = parseDataUrl(url)
   if (!parsed) throw errors.invalidParameters(`${at} must be an https URL, or a data URL of ${PICTURES}.`, at)
-  const mime = sniffPicture(parsed.base64)
+  const mime = sniffImage(parsed.base64)
   if (!mime) throw errors.invalidParameters(`${at} does not hold ${PICTURES}.`, at)
   return { ...part, image_url: `data:${mime};base64,${parsed.base64}` }
 }

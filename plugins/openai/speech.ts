@@ -13,7 +13,7 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { errorIn, plainError } from '../shared/error.ts'
-import { allFormats, noSound, soundForm, voiceOf } from '../shared/speech.ts'
+import { allFormats, audioForm, noAudio, voiceOf } from '../shared/speech.ts'
 import { parsed } from '../shared/whole.ts'
 
 const USUAL_VOICE = 'alloy'
@@ -89,7 +89,7 @@ export const speech: Translator<'speech'> = {
   outputFormats: allFormats,
   maxInputCharacters: 4096,
   encode,
-  bytes: soundForm,
-  decoder: (mode, target, input) => (mode === 'stream' ? new EventDecoder(target, input!) : noSound(target)),
+  bytes: audioForm,
+  decoder: (mode, target, input) => (mode === 'stream' ? new EventDecoder(target, input!) : noAudio(target)),
   error: plainError,
 }

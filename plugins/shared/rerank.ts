@@ -4,8 +4,8 @@ import {
   type Event,
   errors,
   isObject,
-  type Reranked,
   type RerankRequest,
+  type RerankResult,
   type Target,
   type Translator,
 } from '../../src/plugin.ts'
@@ -40,7 +40,7 @@ const decoder = (
     const answer = parsed(frame)
     const { list, usage } = read(answer, documents.length)
     if (!Array.isArray(list)) throw errorIn(answer, 'list of results', target)
-    const value: Reranked = { results: resultsIn(list, documents.length) }
+    const value: RerankResult = { results: resultsIn(list, documents.length) }
     return [
       { type: 'usage', usage },
       { type: 'result', value },
@@ -48,7 +48,7 @@ const decoder = (
   })
 
 /** Throws for an index that is none of a document's or stands twice, and for a score that is no number. */
-function resultsIn(list: readonly unknown[], documents: number): Reranked['results'] {
+function resultsIn(list: readonly unknown[], documents: number): RerankResult['results'] {
   const seen = new Set<number>()
   return list.map(entry => {
     const { index, relevance_score, relevanceScore } = isObject(entry) ? entry : {}

@@ -34,7 +34,7 @@ export const typeOf = ({ response_format: format }: Readonly<SpeechRequest>, sai
   format === undefined ? said.replace(/;.*/s, '').trim().toLowerCase() : speechFormats[format]
 
 /** Reads sound as it comes. */
-export class SoundDecoder implements Decoder {
+export class AudioDecoder implements Decoder {
   readonly done = false
   readonly #contentType: string
   readonly #first: Event[]
@@ -59,13 +59,13 @@ export class SoundDecoder implements Decoder {
 }
 
 /** Answers that are sound. Without parameters a type says nothing that the request has not said. */
-export const soundForm: NonNullable<Translator<'speech'>['bytes']> = {
+export const audioForm: NonNullable<Translator<'speech'>['bytes']> = {
   types: ['audio/', 'application/octet-stream'],
-  decoder: (contentType, target, input) => new SoundDecoder(typeOf(input!, contentType), countedOf(input!, target)),
+  decoder: (contentType, target, input) => new AudioDecoder(typeOf(input!, contentType), countedOf(input!, target)),
 }
 
 /** Of wires that answer with sound alone: JSON in its place is an error, whatever its status (E1). */
-export const noSound = (target: Target): Decoder =>
+export const noAudio = (target: Target): Decoder =>
   new WholeDecoder(frame => {
     throw errorIn(parsed(frame), 'sound', target)
   })

@@ -2,7 +2,7 @@
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { pictureType } from '../lib/image-type.ts'
+import { imageType } from '../lib/image-type.ts'
 import { readText } from './http.ts'
 import { errorCode, Failure, type Io, printable } from './io.ts'
 import { addPublicOptions, type PublicOptions, post } from './public.ts'
@@ -53,7 +53,7 @@ export function addImage(program: Command, open: Open): void {
       if (first?.b64_json === undefined) throw new Failure('the answer holds no picture')
       if (!json || options.out !== undefined) {
         const bytes = Buffer.from(first.b64_json, 'base64')
-        const file = options.out ?? `image.${pictureType(bytes)?.replace('image/', '') ?? 'bin'}`
+        const file = options.out ?? `image.${imageType(bytes)?.replace('image/', '') ?? 'bin'}`
         await write(resolve(io.cwd, file), file, bytes, options.out === undefined)
         if (!json) io.out(`${printable(file)}\n`)
       }

@@ -2,7 +2,12 @@
 import type { Codec } from '../core/codec.ts'
 import { errorBody, errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { type Decided, type DecisionRequest, decisionBody, type Question } from '../operations/decisions/request.ts'
+import {
+  type DecisionRequest,
+  type DecisionResult,
+  decisionBody,
+  type Question,
+} from '../operations/decisions/request.ts'
 import { answererOf, answerModelOf } from './accounting.ts'
 import { validator } from './validate.ts'
 import { WholeEncoder } from './whole.ts'
@@ -20,7 +25,7 @@ export const decisions = {
     const known = Object.entries(questions).map(([key, question]) => [key, checked(key, question)] as const)
     return { model, state, questions: Object.fromEntries(known) }
   },
-  encoder: ex => new WholeEncoder<Decided>(ex, written),
+  encoder: ex => new WholeEncoder<DecisionResult>(ex, written),
   error: errorBody,
   prepare: validate.prepare,
 } satisfies Codec<'decisions'>
@@ -44,7 +49,7 @@ const isEmpty = (prose: string | object): boolean =>
 
 const refuse = (path: string, message: string) => errors.invalidParameters(`${path}: ${message}`, path)
 
-function written({ answers, outputTokens }: Decided, ex: Exchange): object {
+function written({ answers, outputTokens }: DecisionResult, ex: Exchange): object {
   const model = `${answererOf(ex)}/${answerModelOf(ex)}`
   return { model, answers, usage: { input_tokens: ex.usage.prompt ?? 0, output_tokens: outputTokens } }
 }

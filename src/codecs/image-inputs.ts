@@ -1,7 +1,7 @@
 /** The pictures of an edit: those of a JSON body, and those of a form, which official clients send (media.md 3.2). */
 import { Form, type Upload } from '../core/body.ts'
 import { errors } from '../core/error.ts'
-import { PICTURE_HEAD, pictureType } from '../lib/image-type.ts'
+import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
 import { type ImageEditBody, type ImageInput, imageEditForm, MAX_IMAGES } from '../operations/images/request.ts'
 import { formBody } from './form.ts'
 import { assertImageUrl } from './url.ts'
@@ -50,7 +50,7 @@ function ofForm(form: Form): Edit {
 
 function ofFile(file: Upload, param: string): ImageInput {
   if (file.size > MAX_FILE_BYTES) throw errors.fileTooLarge(MAX_FILE_BYTES, param)
-  const type = pictureType(file.head(PICTURE_HEAD))
+  const type = imageType(file.head(IMAGE_HEAD))
   if (type === undefined) throw errors.fileNotAnImage(param)
   return { file, type }
 }
@@ -58,7 +58,7 @@ function ofFile(file: Upload, param: string): ImageInput {
 function ofUrl(url: string, param: string): ImageInput {
   assertImageUrl(url, param)
   if (!/^data:/i.test(url)) return { url }
-  const type = pictureType(headOf(url, HEADER_CHARACTERS))
+  const type = imageType(headOf(url, HEADER_CHARACTERS))
   if (type === undefined) throw errors.fileNotAnImage(param)
   return { url, type }
 }

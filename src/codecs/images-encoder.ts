@@ -4,11 +4,11 @@ import type { GatewayError } from '../core/error.ts'
 import type { Event, ImageDescription } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { toNumber } from '../core/money.ts'
-import { PICTURE_HEAD, pictureType } from '../lib/image-type.ts'
+import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
 import type { Base64Slice, GeneratedImage, GeneratedImages } from '../operations/images/request.ts'
 import { costDetails } from './accounting.ts'
 import { EVENT_STREAM, failureEvent } from './event-stream.ts'
-import { servedAndCharged, servedBy } from './whole.ts'
+import { costHeaders, targetHeaders } from './whole.ts'
 
 /** Bytes of an answer in turn: large pictures stand between them as they came. */
 class Pieces {
@@ -45,7 +45,7 @@ export class WholeImages implements Encoder {
   }
 
   headers(): readonly string[] {
-    return servedAndCharged(this.#ex)
+    return costHeaders(this.#ex)
   }
 
   write(batch: readonly Event[]): undefined {
@@ -85,7 +85,7 @@ export class StreamedImages implements Encoder {
   }
 
   headers(): readonly string[] {
-    return servedBy(this.#ex)
+    return targetHeaders(this.#ex)
   }
 
   write(batch: readonly Event[]): Buffer | undefined {
@@ -139,9 +139,9 @@ const now = (): number => Math.floor(Date.now() / 1000)
 /** `png`, by the first bytes. Decoders let no other data pass than pictures. */
 function formatOf({ b64 }: GeneratedImage): string | undefined {
   const head = typeof b64 === 'string' ? b64.slice(0, HEAD_CHARACTERS) : b64.text(HEAD_CHARACTERS)
-  return pictureType(Buffer.from(head, 'base64'))?.replace('image/', '')
+  return imageType(Buffer.from(head, 'base64'))?.replace('image/', '')
 }
-const HEAD_CHARACTERS = (PICTURE_HEAD / 3) * 4
+const HEAD_CHARACTERS = (IMAGE_HEAD / 3) * 4
 
 /** What the provider did not report is 0. */
 function usageOf(ex: Exchange): object {

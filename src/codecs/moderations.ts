@@ -5,7 +5,7 @@ import type { Exchange } from '../core/exchange.ts'
 import {
   categories,
   isParts,
-  type Moderated,
+  type ModerationAnswer,
   type ModerationPart,
   type ModerationRequest,
   type ModerationResult,
@@ -25,7 +25,7 @@ export const moderations = {
     const { model, input } = validate(body)
     return { model: model ?? DEFAULT_MODEL, input: checked(input) }
   },
-  encoder: ex => new WholeEncoder<Moderated>(ex, written),
+  encoder: ex => new WholeEncoder<ModerationAnswer>(ex, written),
   error: errorBody,
   prepare: validate.prepare,
 } satisfies Codec<'moderations'>
@@ -53,7 +53,7 @@ function assertText(text: string, path: string): void {
   if (text === '') throw errors.invalidParameters(`${path}: must not be empty`, path)
 }
 
-const written = ({ results }: Moderated, ex: Exchange): object => ({
+const written = ({ results }: ModerationAnswer, ex: Exchange): object => ({
   id: `modr-${answerIdOf(ex)}`,
   model: answerModelOf(ex),
   results: results.map(whole),

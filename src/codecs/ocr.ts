@@ -2,7 +2,7 @@
 import type { Codec } from '../core/codec.ts'
 import { errorBody, errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { addressOf, type OcrRequest, ocrBody, pageCount, type Read } from '../operations/ocr/request.ts'
+import { addressOf, type OcrRequest, type OcrResult, ocrBody, pageCount } from '../operations/ocr/request.ts'
 import { answerModelOf } from './accounting.ts'
 import { assertDocumentUrl } from './url.ts'
 import { validator } from './validate.ts'
@@ -25,7 +25,7 @@ export const ocr = {
       given.map(([name, value]) => [name, name === 'document' ? known(document) : value]),
     ) as unknown as OcrRequest
   },
-  encoder: ex => new WholeEncoder<Read>(ex, written),
+  encoder: ex => new WholeEncoder<OcrResult>(ex, written),
   error: errorBody,
   prepare: validate.prepare,
 } satisfies Codec<'ocr'>
@@ -42,4 +42,4 @@ function known(document: OcrRequest['document']): OcrRequest['document'] {
   return document_name == null ? { type, document_url } : { type, document_url, document_name }
 }
 
-const written = (read: Read, ex: Exchange): object => ({ ...read, model: answerModelOf(ex) })
+const written = (read: OcrResult, ex: Exchange): object => ({ ...read, model: answerModelOf(ex) })

@@ -3,7 +3,7 @@ import type { Codec } from '../core/codec.ts'
 import { errorBody, errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { toNumber } from '../core/money.ts'
-import { type RerankBody, type Reranked, type RerankRequest, rerankBody } from '../operations/rerank/request.ts'
+import { type RerankBody, type RerankRequest, type RerankResult, rerankBody } from '../operations/rerank/request.ts'
 import { answerModelOf } from './accounting.ts'
 import { validator } from './validate.ts'
 import { WholeEncoder } from './whole.ts'
@@ -13,7 +13,7 @@ const validate = validator(rerankBody)
 export const rerank = {
   wire: 'rerank',
   decode: body => canonical(validate(body)),
-  encoder: ex => new WholeEncoder<Reranked>(ex, written),
+  encoder: ex => new WholeEncoder<RerankResult>(ex, written),
   error: errorBody,
   prepare: validate.prepare,
 } satisfies Codec<'rerank'>
@@ -37,7 +37,7 @@ function canonical(body: RerankBody): RerankRequest {
 }
 
 /** The best first, ties by index; documents are the caller's own, not the provider's echo. */
-function written({ results }: Reranked, ex: Exchange): object {
+function written({ results }: RerankResult, ex: Exchange): object {
   const { documents, top_n = documents.length, return_documents } = ex.request as RerankRequest
   const best = results
     .toSorted((a, b) => b.relevance_score - a.relevance_score || a.index - b.index)

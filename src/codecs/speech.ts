@@ -8,7 +8,7 @@ import { CHARACTERS } from '../core/usage.ts'
 import { type SpeechBody, type SpeechRequest, speechBody } from '../operations/speech/request.ts'
 import { EVENT_STREAM, failureEvent, typedEvent, typedHeartbeat } from './event-stream.ts'
 import { validator } from './validate.ts'
-import { servedAndCharged, servedBy } from './whole.ts'
+import { costHeaders, targetHeaders } from './whole.ts'
 
 const validate = validator(speechBody)
 /** Of one event, before base64: a whole number of its groups. */
@@ -21,7 +21,7 @@ const isTyped = ({ request }: Pick<Exchange, 'request'>): boolean =>
 export const speech = {
   wire: 'openai.speech',
   decode: body => canonical(validate(body)),
-  encoder: ex => (isTyped(ex) ? new EventEncoder(ex) : new SoundEncoder(ex)),
+  encoder: ex => (isTyped(ex) ? new EventEncoder(ex) : new AudioEncoder(ex)),
   heartbeat: { ...typedHeartbeat, isFor: isTyped },
   error: errorBody,
   prepare: validate.prepare,
@@ -39,7 +39,7 @@ const canonical = (body: SpeechBody): SpeechRequest => ({
 })
 
 /** Nothing can be said in band: what follows would be heard. */
-class SoundEncoder implements Encoder {
+class AudioEncoder implements Encoder {
   contentType = UNKNOWN_TYPE
   readonly #ex: Exchange
 
@@ -50,7 +50,7 @@ class SoundEncoder implements Encoder {
   headers(): readonly string[] {
     const { target } = this.#ex
     // What is charged for characters is known from the start.
-    return target?.mapping.model.tokenizer === CHARACTERS ? servedAndCharged(this.#ex) : servedBy(this.#ex)
+    return target?.mapping.model.tokenizer === CHARACTERS ? costHeaders(this.#ex) : targetHeaders(this.#ex)
   }
 
   write(batch: readonly Event[]): Buffer | undefined {
@@ -79,7 +79,7 @@ class EventEncoder implements Encoder {
   }
 
   headers(): readonly string[] {
-    return servedBy(this.#ex)
+    return targetHeaders(this.#ex)
   }
 
   write(batch: readonly Event[]): string | undefined {

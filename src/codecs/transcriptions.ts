@@ -19,7 +19,7 @@ import { formBody } from './form.ts'
 import { diarized, written } from './transcript/formats.ts'
 import { assertDocumentUrl } from './url.ts'
 import { validator } from './validate.ts'
-import { servedAndCharged, servedBy } from './whole.ts'
+import { costHeaders, targetHeaders } from './whole.ts'
 
 const validate = validator(transcriptionBody)
 const validateTranslation = validator(translationBody)
@@ -137,7 +137,7 @@ class WholeTranscript implements Encoder {
   }
 
   headers(): readonly string[] {
-    return servedAndCharged(this.#ex)
+    return costHeaders(this.#ex)
   }
 
   write(batch: readonly Event[]): undefined {
@@ -166,7 +166,7 @@ class EventEncoder implements Encoder {
   }
 
   headers(): readonly string[] {
-    return servedBy(this.#ex)
+    return targetHeaders(this.#ex)
   }
 
   write(batch: readonly Event[]): string | undefined {

@@ -6,7 +6,7 @@ import { formatMoney } from '../core/money.ts'
 import { answererOf, answerModelOf } from './accounting.ts'
 
 /** Names and values in turn; what is not known when the head is sent is left out. */
-export function servedBy(ex: Exchange): string[] {
+export function targetHeaders(ex: Exchange): string[] {
   const headers: string[] = []
   const provider = answererOf(ex)
   if (provider !== '') headers.push('x-gateway-provider', provider, 'x-gateway-model', answerModelOf(ex))
@@ -14,9 +14,9 @@ export function servedBy(ex: Exchange): string[] {
 }
 
 /** The same with the cost, for answers that are complete before their head is sent. */
-export function servedAndCharged(ex: Exchange): string[] {
+export function costHeaders(ex: Exchange): string[] {
   const { cost } = ex
-  const headers = servedBy(ex)
+  const headers = targetHeaders(ex)
   if (cost) headers.push('x-gateway-cost', formatMoney(cost.total))
   return headers
 }
@@ -34,7 +34,7 @@ export class WholeEncoder<T> implements Encoder {
   }
 
   headers(): readonly string[] {
-    return servedAndCharged(this.#ex)
+    return costHeaders(this.#ex)
   }
 
   write(batch: readonly Event[]): undefined {

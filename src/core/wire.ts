@@ -1,6 +1,6 @@
 /** Small pieces that several wires share. */
 
-import { PICTURE_HEAD, type PictureType, pictureType } from '../lib/image-type.ts'
+import { IMAGE_HEAD, type ImageType, imageType } from '../lib/image-type.ts'
 import { parseAnswer } from './answer-bounds.ts'
 import { errors, type GatewayError } from './error.ts'
 import { isObject, type Json } from './json.ts'
@@ -8,7 +8,7 @@ import { parseLossless } from './lossless-json.ts'
 import type { FunctionCall, Message } from './ops.ts'
 
 /** Of base64: four characters hold three bytes. */
-const HEAD_LENGTH = (PICTURE_HEAD / 3) * 4
+const HEAD_LENGTH = (IMAGE_HEAD / 3) * 4
 
 /** The text of a message: its string, or its text parts joined. */
 export function textOf(content: Message['content']): string {
@@ -105,8 +105,8 @@ function unanswerable({ tool_call_id: id }: Message, at: string): GatewayError {
 }
 
 /** The media type that the first bytes of a picture prove, whatever its URL declares; undefined for what is none. */
-export const sniffPicture = (base64: string): PictureType | undefined =>
-  pictureType(Buffer.from(base64.slice(0, HEAD_LENGTH), 'base64'))
+export const sniffImage = (base64: string): ImageType | undefined =>
+  imageType(Buffer.from(base64.slice(0, HEAD_LENGTH), 'base64'))
 
 /** A model id as one segment of a URL path; throws a RangeError for names that would leave it. */
 export function pathSegment(id: string): string {

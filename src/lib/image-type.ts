@@ -6,13 +6,13 @@ const SIGNS = [
   [/^GIF8/, 'image/gif'],
   [/^RIFF.{4}WEBP/s, 'image/webp'],
 ] as const
-export type PictureType = (typeof SIGNS)[number][1]
+export type ImageType = (typeof SIGNS)[number][1]
 
 /** Bytes that are enough to tell. */
-export const PICTURE_HEAD = 12
+export const IMAGE_HEAD = 12
 
 /** The media type of a picture that begins so; undefined for what is none. */
-export function pictureType(head: Buffer): PictureType | undefined {
-  const text = head.toString('latin1', 0, PICTURE_HEAD)
+export function imageType(head: Buffer): ImageType | undefined {
+  const text = head.toString('latin1', 0, IMAGE_HEAD)
   return SIGNS.find(([sign]) => sign.test(text))?.[1]
 }

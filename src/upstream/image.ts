@@ -3,7 +3,7 @@ import { Client, type Dispatcher } from 'undici'
 import { errors, GatewayError } from '../core/error.ts'
 import { FairSlots } from '../core/fair-slots.ts'
 import type { MediaFetcher } from '../core/ports.ts'
-import { PICTURE_HEAD, pictureType } from '../lib/image-type.ts'
+import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
 import { Deadline } from '../lib/timer.ts'
 import { fetchOptions, MAX_REDIRECTS, REDIRECTS } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
@@ -112,7 +112,7 @@ export class ImageFetcher implements MediaFetcher {
       if (size > this.#maxBytes) throw errors.imageTooLarge(this.#maxBytes, param)
       take(chunk.length)
       chunks.push(chunk)
-      if (type === undefined && size >= PICTURE_HEAD) type = typeOf(Buffer.concat(chunks), param)
+      if (type === undefined && size >= IMAGE_HEAD) type = typeOf(Buffer.concat(chunks), param)
     }
     const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
     return `data:${type ?? typeOf(bytes, param)};base64,${bytes.toString('base64')}`
@@ -138,7 +138,7 @@ export class ImageFetcher implements MediaFetcher {
 }
 
 function typeOf(bytes: Buffer, param: string): string {
-  const type = pictureType(bytes)
+  const type = imageType(bytes)
   if (type === undefined) throw errors.notAnImage('its first bytes are those of none', param)
   return type
 }

@@ -1,5 +1,5 @@
 /** Addresses of pictures, for wires that take both URLs and data (edge case R1). */
-import { errors, parseDataUrl, sniffPicture } from '../../../src/plugin.ts'
+import { errors, parseDataUrl, sniffImage } from '../../../src/plugin.ts'
 
 const PICTURES = 'a JPEG, PNG, GIF or WebP image'
 
@@ -11,7 +11,7 @@ export function pictureUrl(url: string, at: string): string {
   if (/^https?:\/\//i.test(url)) return url
   const parsed = parseDataUrl(url)
   if (!parsed) throw errors.invalidParameters(`${at} must be an https URL, or a data URL of ${PICTURES}.`, at)
-  const mime = sniffPicture(parsed.base64)
+  const mime = sniffImage(parsed.base64)
   if (!mime) throw errors.invalidParameters(`${at} does not hold ${PICTURES}.`, at)
   return `data:${mime};base64,${parsed.base64}`
 }

@@ -1,5 +1,5 @@
 /** Content parts of a chat message as Messages content blocks. */
-import { type ContentPart, errors, type Message, parseDataUrl, sniffPicture, wellFormed } from '../../../src/plugin.ts'
+import { type ContentPart, errors, type Message, parseDataUrl, sniffImage, wellFormed } from '../../../src/plugin.ts'
 
 /** A content block of the Messages wire, told apart by `type`. */
 export interface Block {
@@ -53,7 +53,7 @@ function imageBlock(url: string, at: string): Block {
 }
 
 function pictureBlock(base64: string, at: string): Block {
-  const mime = sniffPicture(base64)
+  const mime = sniffImage(base64)
   if (!mime) throw errors.invalidParameters(`${at} does not hold ${PICTURES}.`, at)
   return { type: 'image', source: { type: 'base64', media_type: mime, data: base64 } }
 }

@@ -67,7 +67,7 @@ function isPlain(bytes: Buffer): boolean {
  * The picture that a value of an answer holds: a mark of `slices`, or base64 that may have line breaks or the head of a
  * data URL. Throws the error of an answer for what is none.
  */
-export function pictureIn(value: string, slices: readonly Base64Slice[] = []): string | Base64Slice {
+export function imageIn(value: string, slices: readonly Base64Slice[] = []): string | Base64Slice {
   if (value.startsWith(MARK)) {
     const slice = slices[Number(value.slice(1))]
     if (slice) return slice

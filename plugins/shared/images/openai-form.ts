@@ -22,7 +22,7 @@ import {
 } from '../../../src/plugin.ts'
 import { errorIn } from '../error.ts'
 import { parsed } from '../whole.ts'
-import { cutBody, pictureIn } from './base64.ts'
+import { cutBody, imageIn } from './base64.ts'
 
 const FILTERED = 'The provider left out every picture for what it would show.'
 
@@ -42,7 +42,7 @@ function read(frame: Frame, target: Target): FoundImages {
     const url = textIn(entry.url)
     const revised_prompt = textIn(entry.revised_prompt)
     if (entry.respect_moderation === false) refused = FILTERED
-    else if (b64 !== undefined) images.push({ b64: pictureIn(b64, cut?.slices), revised_prompt })
+    else if (b64 !== undefined) images.push({ b64: imageIn(b64, cut?.slices), revised_prompt })
     else if (url !== undefined) images.push({ url, revised_prompt })
   }
   const created = Number.isInteger(answer.created) ? (answer.created as number) : undefined
@@ -115,7 +115,7 @@ class EventDecoder implements Decoder {
       if (readFault(event)) throw errorIn(event, 'picture', this.#target)
       return []
     }
-    const picture = pictureIn(textIn(b64) ?? '') as string
+    const picture = imageIn(textIn(b64) ?? '') as string
     const description = descriptionOf(event)
     if (kind === 'partial_image') {
       // None of it counts as a picture, whatever becomes of the answer.

@@ -54,7 +54,7 @@ export type Decision =
     }
 
 /** The value of a decisions `result`; `answers` in the order of the questions. */
-export interface Decided {
+export interface DecisionResult {
   readonly answers: Readonly<Record<string, Decision>>
   /** They cost nothing. */
   readonly outputTokens: number

@@ -4,7 +4,7 @@ import type { Event } from '../../core/event.ts'
 import type { ChatRequest, ContentPart, Op } from '../../core/ops.ts'
 import type { Decoder, FanOut, Frame, Target, Translator } from '../../core/translator.ts'
 import { mergeUsage, type Usage } from '../../core/usage.ts'
-import { parseDataUrl, sniffPicture, textOf } from '../../core/wire.ts'
+import { parseDataUrl, sniffImage, textOf } from '../../core/wire.ts'
 import { type FoundImage, ImagesDecoder, imageFanOut } from './decoder.ts'
 import type { GeneratedImages, ImageEditRequest, ImageInput, ImageRequest } from './request.ts'
 
@@ -226,7 +226,7 @@ function told(event: Event): Event[] {
   const { images } = event.value as GeneratedImages
   const pictures = images.map(({ b64 }): Event => {
     const base64 = typeof b64 === 'string' ? b64 : b64.text()
-    return { type: 'image', choice: 0, url: `data:${sniffPicture(base64)};base64,${base64}` }
+    return { type: 'image', choice: 0, url: `data:${sniffImage(base64)};base64,${base64}` }
   })
   return [...pictures, FINISH]
 }

@@ -3,7 +3,7 @@ import { errors, GatewayError } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'
 import type { Decoder, Frame, Target } from '../../core/translator.ts'
 import type { Usage } from '../../core/usage.ts'
-import { sniffPicture } from '../../core/wire.ts'
+import { sniffImage } from '../../core/wire.ts'
 import type { GeneratedImage, GeneratedImages, ImageRequest } from './request.ts'
 
 /** A picture that is here, or where it stands: an address of the provider's, which no client gets to see. */
@@ -91,7 +91,7 @@ export class ImagesDecoder implements Decoder {
 /** The end of an answer whose pictures are all here. Throws 502 for what is none. */
 export function imageEvents({ usage, ...value }: GeneratedImages & { readonly usage?: Usage | undefined }): Event[] {
   const { images } = value
-  if (!images.every(isPicture)) throw errors.invalidAnswer('what it holds as a picture is none')
+  if (!images.every(isImage)) throw errors.invalidAnswer('what it holds as a picture is none')
   return [
     { type: 'usage', usage: { ...usage, drawn: images.length } },
     { type: 'result', value },
@@ -101,8 +101,8 @@ export function imageEvents({ usage, ...value }: GeneratedImages & { readonly us
 const isElsewhere = (image: FoundImage): image is Extract<FoundImage, { url: string }> => 'url' in image
 
 /** By its first bytes: markup in the place of a picture is never passed on. */
-const isPicture = ({ b64 }: GeneratedImage): boolean =>
-  sniffPicture(typeof b64 === 'string' ? b64 : b64.text(HEAD_CHARACTERS)) !== undefined
+const isImage = ({ b64 }: GeneratedImage): boolean =>
+  sniffImage(typeof b64 === 'string' ? b64 : b64.text(HEAD_CHARACTERS)) !== undefined
 const HEAD_CHARACTERS = 64
 
 /** For wires that make so many pictures of a model at once, or as many as its mapping says, if that is less. */

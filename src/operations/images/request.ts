@@ -2,7 +2,7 @@
 import type { Upload } from '../../core/body.ts'
 import type { ImageDescription } from '../../core/event.ts'
 import { type Infer, type Schema, s } from '../../core/schema.ts'
-import type { PictureType } from '../../lib/image-type.ts'
+import type { ImageType } from '../../lib/image-type.ts'
 
 export const MAX_IMAGES = 16
 
@@ -88,7 +88,7 @@ export interface ImageInput {
   readonly url?: string
   readonly file?: Upload
   /** As its first bytes prove; undefined for what is not here yet. */
-  readonly type?: PictureType
+  readonly type?: ImageType
 }
 
 export interface ImageEditRequest extends ImageRequest {

@@ -53,7 +53,7 @@ export interface ModerationResult {
 }
 
 /** The value of a moderations `result`. */
-export interface Moderated {
+export interface ModerationAnswer {
   readonly results: readonly ModerationResult[]
 }
 

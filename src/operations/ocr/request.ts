@@ -47,7 +47,7 @@ export const ocrBody = s.open({
 export type OcrRequest = Infer<typeof ocrBody>
 
 /** The value of an ocr `result`: what the provider says, beside what the gateway counts. */
-export interface Read {
+export interface OcrResult {
   readonly pages: readonly unknown[]
   readonly document_annotation: unknown
   readonly usage_info: { readonly pages_processed: number; readonly doc_size_bytes: number | null }

@@ -28,7 +28,7 @@ export interface RerankRequest {
 }
 
 /** The value of a rerank `result`: what the provider found relevant, in any order. */
-export interface Reranked {
+export interface RerankResult {
   readonly results: readonly { readonly index: number; readonly relevance_score: number }[]
 }
 
