@@ -67,7 +67,7 @@ class PartDecoder implements Decoder {
   }
 
   end(): Event[] {
-    if (!this.#began) return [{ type: 'error', error: errors.invalidAnswer('it holds no sound') }]
+    if (!this.#began) return [{ type: 'error', error: errors.invalidAnswer('it holds no audio') }]
     const { total } = this.#meter
     return total
       ? [{ type: 'usage', usage: { ...total, output_audio: total.output_audio ?? total.completion ?? 0 } }]
@@ -81,12 +81,12 @@ class PartDecoder implements Decoder {
       const data = isObject(part) && isObject(part.inlineData) ? part.inlineData.data : undefined
       if (typeof data === 'string') pieces.push(Buffer.from(data, 'base64'))
     }
-    const sound = Buffer.concat(pieces)
-    if (sound.length === 0) return []
-    if (this.#began) return [{ type: 'bytes', bytes: sound }]
+    const audio = Buffer.concat(pieces)
+    if (audio.length === 0) return []
+    if (this.#began) return [{ type: 'bytes', bytes: audio }]
     this.#began = true
-    if (!this.#isWav) return [{ type: 'bytes', bytes: sound, contentType: 'audio/pcm' }]
-    const bytes = Buffer.concat([wavHead(RATE, this.#isWhole ? sound.length : undefined), sound])
+    if (!this.#isWav) return [{ type: 'bytes', bytes: audio, contentType: 'audio/pcm' }]
+    const bytes = Buffer.concat([wavHead(RATE, this.#isWhole ? audio.length : undefined), audio])
     return [{ type: 'bytes', bytes, contentType: 'audio/wav' }]
   }
 }

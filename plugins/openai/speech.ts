@@ -42,7 +42,7 @@ function encode(request: Readonly<SpeechRequest>, target: Target): WireRequest {
   }
 }
 
-/** Sound in events: `speech.audio.delta`, then `speech.audio.done` with its usage. */
+/** Audio in events: `speech.audio.delta`, then `speech.audio.done` with its usage. */
 class EventDecoder implements Decoder {
   done = false
   #began = false
@@ -57,17 +57,17 @@ class EventDecoder implements Decoder {
   frame(frame: Parameters<Decoder['frame']>[0]): Event[] {
     const event = parsed(frame)
     if (!isObject(event)) return [{ type: 'error', error: errors.invalidAnswer('an event is no object') }]
-    if (event.type === 'speech.audio.delta' && typeof event.audio === 'string') return this.#sound(event.audio)
+    if (event.type === 'speech.audio.delta' && typeof event.audio === 'string') return this.#audio(event.audio)
     if (event.type === 'speech.audio.done') return this.#end(event)
     if (event.type !== 'error' && event.error === undefined) return []
-    return [{ type: 'error', error: errorIn(event, 'sound', this.#target) }]
+    return [{ type: 'error', error: errorIn(event, 'audio', this.#target) }]
   }
 
   end(): Event[] {
     return this.done ? [] : [{ type: 'error', error: errors.invalidAnswer('it was cut short') }]
   }
 
-  #sound(audio: string): Event[] {
+  #audio(audio: string): Event[] {
     const bytes = Buffer.from(audio, 'base64')
     if (bytes.length === 0) return []
     if (this.#began) return [{ type: 'bytes', bytes }]

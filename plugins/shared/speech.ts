@@ -1,4 +1,4 @@
-/** What the speech wires have in common: voices, formats, and sound as it comes (media.md section 4). */
+/** What the speech wires have in common: voices, formats, and audio as it comes (media.md section 4). */
 import {
   CHARACTERS,
   type Decoder,
@@ -33,14 +33,14 @@ export function countedOf({ input }: Readonly<SpeechRequest>, { mapping }: Targe
 export const typeOf = ({ response_format: format }: Readonly<SpeechRequest>, said: string): string =>
   format === undefined ? said.replace(/;.*/s, '').trim().toLowerCase() : speechFormats[format]
 
-/** Reads sound as it comes. */
+/** Reads audio as it comes. */
 export class AudioDecoder implements Decoder {
   readonly done = false
   readonly #contentType: string
   readonly #first: Event[]
   #began = false
 
-  /** `first`: events that stand before the first sound. */
+  /** `first`: events that stand before the first audio. */
   constructor(contentType: string, first: Event[]) {
     this.#contentType = contentType
     this.#first = first
@@ -54,20 +54,20 @@ export class AudioDecoder implements Decoder {
   }
 
   end(): Event[] {
-    return this.#began ? [] : [{ type: 'error', error: errors.invalidAnswer('it holds no sound') }]
+    return this.#began ? [] : [{ type: 'error', error: errors.invalidAnswer('it holds no audio') }]
   }
 }
 
-/** Answers that are sound. Without parameters a type says nothing that the request has not said. */
+/** Answers that are audio. Without parameters a type says nothing that the request has not said. */
 export const audioForm: NonNullable<Translator<'speech'>['bytes']> = {
   types: ['audio/', 'application/octet-stream'],
   decoder: (contentType, target, input) => new AudioDecoder(typeOf(input!, contentType), countedOf(input!, target)),
 }
 
-/** Of wires that answer with sound alone: JSON in its place is an error, whatever its status (E1). */
+/** Of wires that answer with audio alone: JSON in its place is an error, whatever its status (E1). */
 export const noAudio = (target: Target): Decoder =>
   new WholeDecoder(frame => {
-    throw errorIn(parsed(frame), 'sound', target)
+    throw errorIn(parsed(frame), 'audio', target)
   })
 
 export const allFormats = Object.keys(speechFormats) as readonly SpeechFormat[]

@@ -1,4 +1,4 @@
-/** `gatewayctl transcribe`: the words of a file of sound, through the public listener. */
+/** `gatewayctl transcribe`: the words of an audio file, through the public listener. */
 import { randomUUID } from 'node:crypto'
 import { type FileHandle, open as openFile } from 'node:fs/promises'
 import { extname, resolve } from 'node:path'
@@ -21,7 +21,7 @@ interface TranscribeOptions extends PublicOptions {
 export function addTranscribe(program: Command, open: Open): void {
   const transcribe = program
     .command('transcribe')
-    .description('write down what a file of sound says; with --json, as json unless --format names another JSON')
+    .description('write down what an audio file says; with --json, as json unless --format names another JSON')
     .argument('<file>', 'such as speech.mp3; at most 64 MiB')
     .option('--model <model>', 'model, or provider/model', 'demo-transcribe')
     .addOption(new Option('--format <format>', 'of the transcript').choices(transcriptFormats).default('text'))

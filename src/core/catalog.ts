@@ -179,7 +179,7 @@ export interface Mapping {
   readonly maxN: number
   /** The provider's voices by what clients may say; `default` where they say nothing, `*` where any other is passed on. */
   readonly voices?: Readonly<Record<string, string>> | undefined
-  /** Bytes of a file of sound. */
+  /** Bytes of an audio file. */
   readonly maxFile?: number | undefined
   /** Unicode code points that a text to speak may have. */
   readonly maxInputCharacters?: number | undefined

@@ -41,7 +41,7 @@ export interface Operation<O extends Op = Op> {
   readonly passesAnswers?: true
   /** An organization's rules of models and prices do not apply: those of providers and addresses do. */
   readonly ignoresModelRules?: true
-  /** Answers are never kept for the same request: sound, which is not held. */
+  /** Answers are never kept for the same request: audio, which is not held. */
   readonly neverReplayed?: true
   /** What the simulated provider answers, by path behind its base address. */
   readonly demo?: Readonly<Record<string, Simulation>>

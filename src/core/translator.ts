@@ -97,7 +97,7 @@ export interface NativeForm<O extends Op = Op> {
   decoder?(mode: 'stream' | 'unary', target: Target): Decoder
 }
 
-/** For wires that also answer with what is neither events nor JSON: sound, pictures, films. */
+/** For wires that also answer with what is neither events nor JSON: audio, pictures, films. */
 export interface BytesForm<O extends Op = Op> {
   /** What the media types of such answers begin with, in lower case. */
   readonly types: readonly string[]
@@ -125,7 +125,7 @@ export interface Translator<O extends Op = Op> {
   readonly outputFormats?: readonly string[]
   /** Its transcripts have times, whatever the mapping says. */
   readonly alwaysTimed?: true
-  /** The provider fetches sound from addresses. */
+  /** The provider fetches audio from addresses. */
   readonly takesUrls?: true
   /** Unicode code points that a text to speak may have. */
   readonly maxInputCharacters?: number

@@ -1,4 +1,4 @@
-/** What sound's first bytes prove about its type, and how long it lasts where its head says so. */
+/** What audio's first bytes prove about its type, and how long it lasts where its head says so. */
 
 export interface AudioType {
   readonly extension: string

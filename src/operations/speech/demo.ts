@@ -14,8 +14,8 @@ export const demo: Readonly<Record<string, Simulation>> = {
     if (format !== 'wav' && format !== 'pcm') {
       throw new SimulatedRefusal('response_format: the demo makes wav and pcm', 'response_format')
     }
-    const sound = tone(Math.min(MAX_MS, input.length * MS_PER_CHARACTER))
-    const whole = format === 'wav' ? Buffer.concat([wavHead(RATE, sound.length), sound]) : sound
+    const audio = tone(Math.min(MAX_MS, input.length * MS_PER_CHARACTER))
+    const whole = format === 'wav' ? Buffer.concat([wavHead(RATE, audio.length), audio]) : audio
     const chunks: Buffer[] = []
     for (let at = 0; at < whole.length; at += CHUNK) chunks.push(whole.subarray(at, at + CHUNK))
     return { contentType: `audio/${format}`, chunks }
@@ -25,8 +25,8 @@ export const demo: Readonly<Record<string, Simulation>> = {
 /** 16-bit samples. */
 function tone(ms: number): Buffer {
   const samples = Math.round((ms / 1000) * RATE)
-  const sound = Buffer.alloc(samples * 2)
+  const audio = Buffer.alloc(samples * 2)
   for (let at = 0; at < samples; at++)
-    sound.writeInt16LE(Math.round(Math.sin((2 * Math.PI * PITCH * at) / RATE) * 8000), at * 2)
-  return sound
+    audio.writeInt16LE(Math.round(Math.sin((2 * Math.PI * PITCH * at) / RATE) * 8000), at * 2)
+  return audio
 }

@@ -5,11 +5,11 @@ import { CHARACTERS } from '../../core/usage.ts'
 import { demo } from './demo.ts'
 import type { SpeechRequest } from './request.ts'
 
-/** Of sound whose provider counts none (media.md section 1.7). */
+/** Of audio whose provider counts none (media.md section 1.7). */
 const TOKENS_PER_SECOND = 21
 const PLAIN_BYTES_PER_SECOND = 48_000
 const COMPRESSED_BYTES_PER_SECOND = 16_000
-/** What is held for each character, in tokens of sound. */
+/** What is held for each character, in tokens of audio. */
 const HELD_PER_CHARACTER = 2
 
 const wireOf = ({ wires }: Mapping) => wires.get('speech')

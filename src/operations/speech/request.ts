@@ -35,7 +35,7 @@ export interface SpeechRequest {
   readonly speed: number | undefined
   readonly instructions: string | undefined
   readonly stream_format: 'audio' | 'sse'
-  /** Sound passes on as it comes. */
+  /** Audio passes on as it comes. */
   readonly stream: true
 }
 

@@ -7,7 +7,7 @@ import { likelySeconds, needsSpeakers, needsTimes, type TranscriptionRequest } f
 
 type Name = 'transcriptions' | 'translations'
 
-/** What a second of sound may come to, in tokens (media.md section 1.7). */
+/** What a second of audio may come to, in tokens (media.md section 1.7). */
 const HELD_PER_SECOND = { audio: 10, text: 4 }
 const HOUR_SECONDS = 3600
 
@@ -35,7 +35,7 @@ const requirements = (name: Name): readonly Requirement<TranscriptionRequest>[] 
     },
     {
       param: 'url',
-      what: 'sound at an address',
+      what: 'audio at an address',
       needed: ({ url }) => url !== undefined,
       met: ({ wires }) => wires.get(name)?.takesUrls === true,
     },
