@@ -23,12 +23,12 @@ import { ratioFor } from './shared/images/proportions.ts'
 import { parsed } from './shared/whole.ts'
 
 const RATIOS = ['21:9', '16:9', '3:2', '4:3', '5:4', '1:1', '4:5', '3:4', '2:3', '9:16', '9:21']
-/** Models whose pictures have any size; the others have proportions. */
+/** Models whose images have any size; the others have proportions. */
 const HAS_SIZES = /^flux-(?:2-|dev$|pro-1\.1$)/
 const SIDE = 32
 /** The only models that take a mask. */
 const FILLS = /fill/
-const MAX_PICTURES = 8
+const MAX_IMAGES = 8
 const FIRST_WAIT_MS = 500
 const WAIT_FACTOR = 1.3
 const MOST_WAIT_MS = 3_000
@@ -46,7 +46,7 @@ function fieldsOf(request: Readonly<ImageRequest>, { mapping: { externalId: id }
   }
 }
 
-function picturesOf({ images, mask }: Readonly<ImageEditRequest>, id: string): Json {
+function imagesOf({ images, mask }: Readonly<ImageEditRequest>, id: string): Json {
   if (FILLS.test(id)) return { image: base64Of(images[0]!), ...(mask && { mask: base64Of(mask) }) }
   if (mask) throw errors.unsupported(`"${id}" takes no mask.`, 'mask')
   return Object.fromEntries(
@@ -68,7 +68,7 @@ function reader(target: Target): (frame: Frame) => FoundImages | UnfinishedJob {
       const sample = isObject(answer.result) ? textIn(answer.result.sample) : undefined
       return { images: sample === undefined ? [] : [{ url: sample }] }
     }
-    if (state?.endsWith('Moderated')) return { images: [], refused: `The provider left the picture out: ${state}.` }
+    if (state?.endsWith('Moderated')) return { images: [], refused: `The provider left the image out: ${state}.` }
     if (state !== undefined && state !== 'Pending') throw errors.invalidAnswer(`its job ended: ${state.slice(0, 60)}`)
     afterMs = Math.min(afterMs * WAIT_FACTOR, MOST_WAIT_MS)
     return { url, afterMs }
@@ -103,12 +103,12 @@ const imageEdits: Translator<'image_edits'> = {
   op: 'image_edits',
   wire: 'bfl.image-edits',
   inlineMedia: true,
-  maxInputs: MAX_PICTURES,
+  maxInputs: MAX_IMAGES,
   lacks,
   fanOut: imageFanOut<ImageEditRequest>(() => 1),
   encode: (request, target) => ({
     path: `/${pathSegment(target.mapping.externalId)}`,
-    body: { ...fieldsOf(request, target), ...picturesOf(request, target.mapping.externalId) },
+    body: { ...fieldsOf(request, target), ...imagesOf(request, target.mapping.externalId) },
   }),
   decoder: (_mode, target) => new ImagesDecoder(1, reader(target)),
   error: plainError,

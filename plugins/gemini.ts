@@ -1,7 +1,7 @@
 /**
  * Google's generateContent wire on its two surfaces, `gemini.generate` (AI Studio) and `gemini.vertex` (Vertex AI), and
  * its embeddings: `gemini.embeddings`, `gemini.vertex-embeddings` and `gemini.vertex-embed-content`; and its speech:
- * `gemini.speech` and `gemini.vertex-speech`; and pictures: `gemini.images`, `gemini.image-edits`, the same of Vertex
+ * `gemini.speech` and `gemini.vertex-speech`; and images: `gemini.images`, `gemini.image-edits`, the same of Vertex
  * AI, and `vertex.imagen`.
  */
 import { type Plugin, refusals, type Translator } from '../src/plugin.ts'

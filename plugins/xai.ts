@@ -48,10 +48,10 @@ const imageEdits: Translator<'image_edits'> = {
   lacks,
   fanOut: imageFanOut(() => MOST),
   encode(request, target) {
-    const pictures = request.images.map(image => ({ url: urlOf(image), type: 'image_url' }))
-    const [first, ...more] = pictures
+    const images = request.images.map(image => ({ url: urlOf(image), type: 'image_url' }))
+    const [first, ...more] = images
     const body = fieldsOf(request, target)
-    return { path: '/images/edits', body: { ...body, ...(more.length > 0 ? { images: pictures } : { image: first }) } }
+    return { path: '/images/edits', body: { ...body, ...(more.length > 0 ? { images } : { image: first }) } }
   },
   decoder: (mode, target, input) => openAiImages(mode, target, input!),
   error: plainError,

@@ -25,11 +25,11 @@ import { parsed } from '../shared/whole.ts'
 
 const STABILITY = /(?:^|\.)stability\./
 const RATIOS = ['16:9', '1:1', '21:9', '2:3', '3:2', '4:5', '5:4', '9:16', '9:21']
-const MAX_PICTURES = 5
-/** Of a picture whose proportions alone are given. */
+const MAX_IMAGES = 5
+/** Of an image whose proportions alone are given. */
 const PIXELS = 1024 * 1024
 const SIDE = 16
-/** How far an edit may go from its picture; the wire has no default. */
+/** How far an edit may go from its image; the wire has no default. */
 const STRENGTH = 0.7
 
 const mostOf = (id: string): number => (STABILITY.test(id) ? 1 : 5)
@@ -60,19 +60,19 @@ function novaTask({ prompt: text, images, mask }: Readonly<ImageEditRequest>): J
   }
 }
 
-function stability(request: Readonly<ImageRequest>, picture: Json): Json {
+function stability(request: Readonly<ImageRequest>, source: Json): Json {
   const { prompt, output_format } = request
-  const aspect_ratio = picture.image === undefined ? ratioFor(request, RATIOS) : undefined
+  const aspect_ratio = source.image === undefined ? ratioFor(request, RATIOS) : undefined
   return {
     prompt,
-    mode: picture.image === undefined ? 'text-to-image' : 'image-to-image',
+    mode: source.image === undefined ? 'text-to-image' : 'image-to-image',
     ...(aspect_ratio !== undefined && { aspect_ratio }),
     ...(output_format !== undefined && { output_format }),
-    ...picture,
+    ...source,
   }
 }
 
-function pictureFor({ images, mask }: Readonly<ImageEditRequest>, id: string): Json {
+function imageFor({ images, mask }: Readonly<ImageEditRequest>, id: string): Json {
   if (mask) throw errors.unsupported(`"${id}" takes no mask.`, 'mask')
   if (images.length > 1) throw errors.unsupported(`"${id}" takes one image.`, 'images')
   return { image: base64Of(images[0]!), strength: STRENGTH }
@@ -94,11 +94,11 @@ function encode(request: Readonly<ImageRequest>, target: Target) {
 
 function encodeEdit(request: Readonly<ImageEditRequest>, target: Target) {
   const { externalId: id } = target.mapping
-  if (STABILITY.test(id)) return invoke(target, stability(request, pictureFor(request, id)))
+  if (STABILITY.test(id)) return invoke(target, stability(request, imageFor(request, id)))
   return invoke(target, nova(request, novaTask(request)))
 }
 
-/** Stability tells a reason for each picture that it left out, Nova one for all. */
+/** Stability tells a reason for each image that it left out, Nova one for all. */
 function read(frame: Frame, target: Target): FoundImages {
   const answer = parsed(frame)
   if (!isObject(answer)) throw errors.invalidAnswer('it is not a JSON object')
@@ -107,7 +107,7 @@ function read(frame: Frame, target: Target): FoundImages {
   const reason = reasons.find(reason => reason !== undefined)
   const moderated = status === 'Request Moderated' ? (textIn(details) ?? status) : undefined
   const refused = textIn(error) ?? moderated ?? reason
-  if (!Array.isArray(images) && refused === undefined) throw errorIn(answer, 'list of pictures', target)
+  if (!Array.isArray(images) && refused === undefined) throw errorIn(answer, 'list of images', target)
   const found = listIn(images).filter((image, index) => typeof image === 'string' && reasons[index] === undefined)
   return { images: found.map(image => ({ b64: imageIn(image as string) })), refused }
 }
@@ -127,7 +127,7 @@ export function imagesWires(error: Translator['error']) {
     op: 'image_edits',
     wire: 'bedrock.image-edits',
     inlineMedia: true,
-    maxInputs: MAX_PICTURES,
+    maxInputs: MAX_IMAGES,
     lacks,
     fanOut: imageFanOut(mostOf),
     encode: encodeEdit,

@@ -56,7 +56,7 @@ const FORMATS: Readonly<Record<Exclude<Kind, 'image'>, ReadonlySet<string>>> = {
   audio: new Set(['wav', 'mp3', 'aac', 'ogg', 'opus', 'flac', 'm4a', 'mpeg', 'mpga', 'mp4', 'pcm', 'webm', 'mkv']),
   video: new Set(['mp4', 'mov', 'mkv', 'webm', 'flv', 'mpeg', 'mpg', 'wmv', 'three_gp']),
 }
-const PICTURES = 'a PNG, JPEG, GIF or WebP image'
+const IMAGES = 'a PNG, JPEG, GIF or WebP image'
 
 const mediaBlock = ({ kind, format }: Medium, bytes: string): Block => ({ [kind]: { format, source: { bytes } } })
 
@@ -64,7 +64,7 @@ const mediaBlock = ({ kind, format }: Medium, bytes: string): Block => ({ [kind]
 export function imageBlock(base64: string, at: string): Block {
   const found = sniff(base64)
   if (found?.kind === 'image') return mediaBlock(found, base64)
-  throw errors.invalidParameters(`${at} does not hold ${PICTURES}.`, at)
+  throw errors.invalidParameters(`${at} does not hold ${IMAGES}.`, at)
 }
 
 /** `format` is what the caller calls it; the bytes know better. */

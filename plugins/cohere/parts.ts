@@ -8,7 +8,7 @@ import {
   SHOWN_NEXT,
   wellFormed,
 } from '../../src/plugin.ts'
-import { pictureUrl } from '../shared/chat-completions/image.ts'
+import { imageUrl } from '../shared/chat-completions/image.ts'
 import { isText, textOfBase64, titled } from '../shared/chat-completions/parts.ts'
 
 type Content = Message['content']
@@ -29,13 +29,13 @@ export function userContent(content: Content, at: string, documents: Json[] | un
 }
 
 /**
- * A tool result's content: its text, or documents where it holds files. Pictures, which the wire takes from users
+ * A tool result's content: its text, or documents where it holds files. Images, which the wire takes from users
  * alone, are added to `shown` behind `note`.
  */
 export function resultContent(content: Content, at: string, note: string, shown: Json[]): string | Json[] {
   if (typeof content === 'string') return wellFormed(content)
-  const pictures = content?.filter(isImage).length ?? 0
-  if (pictures > 0) shown.push({ type: 'text', text: note })
+  const images = content?.filter(isImage).length ?? 0
+  if (images > 0) shown.push({ type: 'text', text: note })
   const files = content?.some(part => part.type === 'file' && !isImage(part))
   const texts: string[] = []
   const documents: Json[] = []
@@ -50,12 +50,12 @@ export function resultContent(content: Content, at: string, note: string, shown:
     } else if (part.type === 'file') {
       documents.push({ type: 'document', document: documentOf(part.file, `${where}.file`) })
       return
-    } else throw errors.unsupported('A tool result may hold text, text files and pictures only here.', where)
+    } else throw errors.unsupported('A tool result may hold text, text files and images only here.', where)
     texts.push(text)
     if (text !== '') documents.push({ type: 'document', document: { data: { text } } })
   })
   if (files) return documents
-  return texts.join(pictures > 0 ? '\n' : '') || (pictures > 0 ? SHOWN_NEXT : '')
+  return texts.join(images > 0 ? '\n' : '') || (images > 0 ? SHOWN_NEXT : '')
 }
 
 const isImage = (part: ContentPart): boolean =>
@@ -70,7 +70,7 @@ function userBlock(part: ContentPart, at: string, documents: Json[] | undefined)
       return { type: 'text', text: wellFormed(part.refusal) }
     case 'image_url': {
       const { url: given, detail } = part.image_url
-      const url = pictureUrl(given, `${at}.image_url.url`)
+      const url = imageUrl(given, `${at}.image_url.url`)
       return { type: 'image_url', image_url: detail === undefined ? { url } : { url, detail } }
     }
     case 'input_audio':
@@ -79,7 +79,7 @@ function userBlock(part: ContentPart, at: string, documents: Json[] | undefined)
       const where = `${at}.file`
       const url = part.file.file_data ?? ''
       if (isImageData(url)) {
-        return { type: 'image_url', image_url: { url: pictureUrl(url, `${where}.file_data`) } }
+        return { type: 'image_url', image_url: { url: imageUrl(url, `${where}.file_data`) } }
       }
       if (!documents) return { type: 'text', text: titled(part.file.filename, fileText(part.file, where)) }
       documents.push(documentOf(part.file, where))

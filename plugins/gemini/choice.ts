@@ -134,7 +134,7 @@ export class Choice {
     } else if (thought !== '') out.push(this.#reasoning(thought))
   }
 
-  /** Thoughts of an image model are drafts of its picture. */
+  /** Thoughts of an image model are drafts of its image. */
   #image(data: Json, isThought: boolean, signature: string | undefined, out: Event[]): void {
     const { mimeType: mime, data: base64 } = data
     if (isThought || typeof base64 !== 'string' || typeof mime !== 'string' || !mime.startsWith('image/')) return

@@ -45,7 +45,7 @@ function encode(request: Readonly<ImageRequest>, { mapping }: Target): WireReque
   }
 }
 
-/** A prediction that was left out has a reason in the place of its picture. */
+/** A prediction that was left out has a reason in the place of its image. */
 function read(frame: Frame, target: Target): FoundImages {
   const cut = frame.bytes && cutBody(frame.bytes, 'bytesBase64Encoded')
   const answer = cut ? cut.rest : parsed(frame)

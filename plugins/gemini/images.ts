@@ -1,4 +1,4 @@
-/** Pictures over generateContent (media.md section 3.5): `gemini.images`, `gemini.image-edits` and those of Vertex AI. */
+/** Images over generateContent (media.md section 3.5): `gemini.images`, `gemini.image-edits` and those of Vertex AI. */
 import {
   countIn,
   errors,
@@ -31,12 +31,12 @@ import { ofModality, UsageMeter } from './usage.ts'
 const RATIOS = ['1:1', '2:3', '3:2', '3:4', '4:3', '4:5', '5:4', '9:16', '16:9', '21:9']
 /** Older models have one size alone. */
 const HAS_SIZES = /^gemini-3/
-/** A picture that is not made for what it would show; other reasons say nothing of the request. */
+/** An image that is not made for what it would show; other reasons say nothing of the request. */
 const FILTERED = /SAFETY|PROHIBITED_CONTENT|RECITATION|BLOCKLIST|SPII/
 
 function encode(
   request: Readonly<ImageRequest>,
-  pictures: readonly Json[],
+  images: readonly Json[],
   { mapping: { externalId: id } }: Target,
   surface: Surface,
 ): WireRequest {
@@ -57,7 +57,7 @@ function encode(
   return {
     path: `${surface.models}/${pathSegment(id)}:generateContent`,
     body: {
-      contents: [{ role: 'user', parts: [...pictures, { text: request.prompt }] }],
+      contents: [{ role: 'user', parts: [...images, { text: request.prompt }] }],
       generationConfig: {
         responseModalities: ['IMAGE'],
         ...(Object.keys(imageConfig).length > 0 && { imageConfig }),
@@ -81,7 +81,7 @@ function read(frame: Frame, target: Target): FoundImages {
   let refused = blockedBy(answer.promptFeedback)
   for (const candidate of listIn(answer.candidates).filter(isObject)) {
     const reason = textIn(candidate.finishReason) ?? ''
-    if (FILTERED.test(reason)) refused ??= textIn(candidate.finishMessage) ?? `The provider made no picture: ${reason}.`
+    if (FILTERED.test(reason)) refused ??= textIn(candidate.finishMessage) ?? `The provider made no image: ${reason}.`
     const content = isObject(candidate.content) ? candidate.content : {}
     for (const part of listIn(content.parts).filter(isObject)) {
       const { mimeType, data } = isObject(part.inlineData) ? part.inlineData : {}
@@ -97,7 +97,7 @@ function blockedBy(feedback: unknown): string | undefined {
   return textIn(feedback.blockReasonMessage) ?? `The provider refused the prompt: ${String(feedback.blockReason)}.`
 }
 
-/** Without details, all that was answered is pictures. */
+/** Without details, all that was answered is images. */
 function usageOf(report: unknown): Usage | undefined {
   const meter = new UsageMeter()
   meter.add(report)

@@ -46,7 +46,7 @@ function imagePart(url: string, at: string): Part {
     const named = typeOfName(url)
     return { fileData: { mimeType: named?.startsWith('image/') ? named : 'image/jpeg', fileUri: url } }
   }
-  const part = pictureOf(url)
+  const part = imageOf(url)
   if (part) return part
   throw errors.invalidParameters(
     `${at} must be an https URL, or a data URL of a PNG, JPEG, WebP, HEIC or GIF image.`,
@@ -55,7 +55,7 @@ function imagePart(url: string, at: string): Part {
 }
 
 /** A data URL as an inline image; undefined when it holds none. */
-export function pictureOf(url: string): Part | undefined {
+export function imageOf(url: string): Part | undefined {
   const base64 = parseDataUrl(url)?.base64
   const mime = base64 && sniff(base64)
   return base64 && mime?.startsWith('image/') ? inline(mime, base64) : undefined

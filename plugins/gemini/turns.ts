@@ -14,7 +14,7 @@ import {
   turnOf,
   unseal,
 } from '../../src/plugin.ts'
-import { contentParts, type Part, pictureOf } from './parts.ts'
+import { contentParts, imageOf, type Part } from './parts.ts'
 import { markUnsigned, signedParts } from './signatures.ts'
 import { takesLevels } from './thinking.ts'
 import { toWireName } from './tool-name.ts'
@@ -114,7 +114,7 @@ function systemParts(message: Message, at: string, target: Target): Part[] {
 
 const reminder = ({ text }: Part): Part => ({ text: `<system-reminder>${text}</system-reminder>` })
 
-/** What the assistant said before its calls. Pictures of our own answers may come back in the field that gave them. */
+/** What the assistant said before its calls. Images of our own answers may come back in the field that gave them. */
 function spoken(message: Message & { images?: unknown }, at: string, target: Target): Part[] {
   const said = contentParts(message.content, at, target)
   const parts = said.length > 0 ? said : contentParts(message.refusal, at, target)
@@ -122,7 +122,7 @@ function spoken(message: Message & { images?: unknown }, at: string, target: Tar
   const sees = supports.has('vision') || model.output.includes('image')
   for (const image of sees && Array.isArray(message.images) ? message.images : []) {
     const url = isObject(image) && isObject(image.image_url) ? image.image_url.url : undefined
-    const part = typeof url === 'string' ? pictureOf(url) : undefined
+    const part = typeof url === 'string' ? imageOf(url) : undefined
     if (part) parts.push(part)
   }
   return parts

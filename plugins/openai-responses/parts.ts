@@ -68,15 +68,15 @@ function inputPart(part: ContentPart, at: string): Json | undefined {
   }
 }
 
-const PICTURES = 'a PNG, JPEG, GIF or WebP image'
+const IMAGES = 'a PNG, JPEG, GIF or WebP image'
 
 function imagePart(url: string, detail: string | undefined, at: string): Json {
   const part = { type: 'input_image', detail: detail ?? 'auto' }
   if (/^https?:\/\//i.test(url)) return { ...part, image_url: url }
   const parsed = parseDataUrl(url)
-  if (!parsed) throw errors.invalidParameters(`${at} must be an https URL, or a data URL of ${PICTURES}.`, at)
+  if (!parsed) throw errors.invalidParameters(`${at} must be an https URL, or a data URL of ${IMAGES}.`, at)
   const mime = sniffImage(parsed.base64)
-  if (!mime) throw errors.invalidParameters(`${at} does not hold ${PICTURES}.`, at)
+  if (!mime) throw errors.invalidParameters(`${at} does not hold ${IMAGES}.`, at)
   return { ...part, image_url: `data:${mime};base64,${parsed.base64}` }
 }
 

@@ -21,7 +21,7 @@ const GPT_IMAGE = /^(?:chat)?gpt-image/
 /** These take any size whose sides are multiples of 16. */
 const ANY_SIZE = /^gpt-image-2/
 const SIZES: readonly string[] = ['1024x1024', '1536x1024', '1024x1536']
-/** Pixels of a picture whose size only its proportions tell. */
+/** Pixels of an image whose size only its proportions tell. */
 const PIXELS = 1_500_000
 const SIDE = 16
 
@@ -52,9 +52,9 @@ export const imageEdits: Translator<'image_edits'> = {
 }
 
 function encodeEdit(request: Readonly<ImageEditRequest>, target: Target, stream: boolean): WireRequest {
-  const { images: pictures, mask, input_fidelity } = request
-  const name = pictures.length === 1 ? 'image' : 'image[]'
-  const files = pictures.map((picture, index) => fileOf(picture, name, `image-${index}`))
+  const { images, mask, input_fidelity } = request
+  const name = images.length === 1 ? 'image' : 'image[]'
+  const files = images.map((image, index) => fileOf(image, name, `image-${index}`))
   if (mask) files.push(fileOf(mask, 'mask', 'mask'))
   const body = { ...fieldsOf(request, target, stream), ...(input_fidelity && { input_fidelity }) }
   return { path: '/images/edits', body, files }

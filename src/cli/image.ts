@@ -1,4 +1,4 @@
-/** `gatewayctl image`: a picture of a prompt, into a file, through the public listener. */
+/** `gatewayctl image`: an image of a prompt, into a file, through the public listener. */
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
@@ -8,7 +8,7 @@ import { errorCode, Failure, type Io, printable } from './io.ts'
 import { addPublicOptions, type PublicOptions, post } from './public.ts'
 import type { Open } from './session.ts'
 
-/** Between two remarks that the picture is still to come. */
+/** Between two remarks that the image is still to come. */
 const REMARK_MS = 10_000
 const PATH = '/v1/images/generations'
 
@@ -28,8 +28,8 @@ interface Answer {
 export function addImage(program: Command, open: Open): void {
   const image = program
     .command('image')
-    .description('make a picture of a prompt; with --json and without --out the answer is printed and no file written')
-    .argument('<prompt>', 'what the picture shows')
+    .description('make an image of a prompt; with --json and without --out the answer is printed and no file written')
+    .argument('<prompt>', 'what the image shows')
     .option('--out <file>', 'where it is written, in place of what stands there (default: a new file image.<type>)')
     .option('--model <model>', 'model, or provider/model', 'demo-image')
     .option('--size <size>', 'such as 1024x1024, or 2K')
@@ -50,7 +50,7 @@ export function addImage(program: Command, open: Open): void {
       }
       const answer = parsed(text)
       const [first] = answer.data ?? []
-      if (first?.b64_json === undefined) throw new Failure('the answer holds no picture')
+      if (first?.b64_json === undefined) throw new Failure('the answer holds no image')
       if (!json || options.out !== undefined) {
         const bytes = Buffer.from(first.b64_json, 'base64')
         const file = options.out ?? `image.${imageType(bytes)?.replace('image/', '') ?? 'bin'}`
@@ -63,13 +63,13 @@ export function addImage(program: Command, open: Open): void {
   addPublicOptions(image)
 }
 
-/** Pictures take up to minutes. */
+/** Images take up to minutes. */
 function remarks(io: Io | undefined): NodeJS.Timeout | undefined {
   if (!io) return undefined
   let seconds = 0
   return setInterval(() => {
     seconds += REMARK_MS / 1000
-    io.err(`the picture is being made: ${seconds} s\n`)
+    io.err(`the image is being made: ${seconds} s\n`)
   }, REMARK_MS)
 }
 

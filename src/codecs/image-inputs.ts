@@ -1,4 +1,4 @@
-/** The pictures of an edit: those of a JSON body, and those of a form, which official clients send (media.md 3.2). */
+/** The images of an edit: those of a JSON body, and those of a form, which official clients send (media.md 3.2). */
 import { Form, type Upload } from '../core/body.ts'
 import { errors } from '../core/error.ts'
 import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
@@ -75,7 +75,7 @@ function headOf(url: string, characters: number): Buffer {
   )
 }
 
-/** A mask covers the first picture. Sizes are compared where both are PNG files. */
+/** A mask covers the first image. Sizes are compared where both are PNG files. */
 function checkMask({ images: [first], mask }: Edit): void {
   if (!mask || mask.type === undefined) return
   const param = 'mask'
@@ -85,7 +85,7 @@ function checkMask({ images: [first], mask }: Edit): void {
   throw errors.invalidParameters(`mask: must be of the size of the first image, ${wanted}, and is ${own}`, param)
 }
 
-/** Of a PNG, from its IHDR chunk (PNG section 11.2.2); undefined for other pictures. */
+/** Of a PNG, from its IHDR chunk (PNG section 11.2.2); undefined for other images. */
 function sizeOf({ file, url = '', type }: ImageInput): string | undefined {
   if (type !== 'image/png') return undefined
   const head = file ? file.head(HEADER_BYTES) : headOf(url, HEADER_CHARACTERS)

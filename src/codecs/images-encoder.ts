@@ -10,7 +10,7 @@ import { costDetails } from './accounting.ts'
 import { EVENT_STREAM, failureEvent } from './event-stream.ts'
 import { costHeaders, targetHeaders } from './whole.ts'
 
-/** Bytes of an answer in turn: large pictures stand between them as they came. */
+/** Bytes of an answer in turn: large images stand between them as they came. */
 class Pieces {
   readonly #pieces: Buffer[] = []
   #text = ''
@@ -136,7 +136,7 @@ export class StreamedImages implements Encoder {
 
 const now = (): number => Math.floor(Date.now() / 1000)
 
-/** `png`, by the first bytes. Decoders let no other data pass than pictures. */
+/** `png`, by the first bytes. Decoders let no other data pass than images. */
 function formatOf({ b64 }: GeneratedImage): string | undefined {
   const head = typeof b64 === 'string' ? b64.slice(0, HEAD_CHARACTERS) : b64.text(HEAD_CHARACTERS)
   return imageType(Buffer.from(head, 'base64'))?.replace('image/', '')

@@ -187,13 +187,13 @@ const offer = {
   context_length: count,
   max_output: count,
   min_cacheable_tokens: count,
-  /** Of choices, 1 where nothing is said; of pictures, as many as the wire has. */
+  /** Of choices, 1 where nothing is said; of images, as many as the wire has. */
   max_n: s.optional(s.integer({ minimum: 1, maximum: 128 })),
   /** What clients may call a voice, and what the provider calls it. */
   voices: s.optional(s.record(text)),
   max_input_characters: count,
   max_file: s.optional(s.size()),
-  /** Of pictures. */
+  /** Of images. */
   sizes: s.optional(s.array(text, { minItems: 1 })),
   aspect_ratios: s.optional(s.array(text, { minItems: 1 })),
   max_images: s.optional(s.integer({ minimum: 1, maximum: 16 })),

@@ -94,10 +94,10 @@ export class AnswerUsage {
     const media = request && operation.media?.(request)
     if (!media) return { prompt }
     const { images, audioTokens, fileTokens } = media
-    const byPicture = target?.price?.rates.image !== undefined
-    const all = prompt + audioTokens + fileTokens + (byPicture ? 0 : images * IMAGE_PROMPT_TOKENS)
+    const byImage = target?.price?.rates.image !== undefined
+    const all = prompt + audioTokens + fileTokens + (byImage ? 0 : images * IMAGE_PROMPT_TOKENS)
     const usage: Usage = { prompt: Math.min(all, target?.mapping.contextLength ?? all) }
-    if (byPicture) usage.image = images
+    if (byImage) usage.image = images
     if (audioTokens > 0) usage.input_audio = Math.min(audioTokens, usage.prompt!)
     return usage
   }

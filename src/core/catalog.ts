@@ -183,12 +183,12 @@ export interface Mapping {
   readonly maxFile?: number | undefined
   /** Unicode code points that a text to speak may have. */
   readonly maxInputCharacters?: number | undefined
-  /** Pictures that one request to the provider may want; undefined for as many as the wire has. */
+  /** Images that one request to the provider may want; undefined for as many as the wire has. */
   readonly maxImageN?: number | undefined
-  /** Sizes and aspect ratios of pictures that it takes; undefined for all of the wire. */
+  /** Sizes and aspect ratios of images that it takes; undefined for all of the wire. */
   readonly sizes?: readonly string[] | undefined
   readonly aspectRatios?: readonly string[] | undefined
-  /** Pictures that an edit may have; undefined for as many as the wire takes. */
+  /** Images that an edit may have; undefined for as many as the wire takes. */
   readonly maxImages?: number | undefined
   readonly stability: string | undefined
   readonly deprecatedAt: string | undefined

@@ -22,14 +22,14 @@ export interface Counted {
   readonly write1h: bigint
   readonly images: bigint
   /** Tokens of images in the prompt, where those have a rate of their own. */
-  readonly seen: bigint
+  readonly imageInput: bigint
   /** Without what of it was cached. */
-  readonly audio: bigint
+  readonly audioInput: bigint
   readonly thinking: bigint
   /** Tokens of images in the answer, and how many images those are. */
-  readonly drawn: bigint
-  readonly pictures: bigint
-  readonly spoken: bigint
+  readonly imageOutput: bigint
+  readonly outputImages: bigint
+  readonly audioOutput: bigint
   readonly requests: bigint
   readonly searches: bigint
   readonly pages: bigint
@@ -43,13 +43,13 @@ export interface Counted {
 export function count(usage: Usage, rates: Rates, { perImage }: Price): Counted {
   const has = (rate: bigint | undefined, amount: number | undefined) => (rate === undefined ? 0n : units(amount))
   const completion = units(usage.completion)
-  const pictures = units(usage.drawn)
+  const outputImages = units(usage.drawn)
   const read = units(usage.input_cache_read)
-  const heard = units(usage.input_audio)
+  const audioInput = units(usage.input_audio)
   // Not all wires tell how much of it was cached: what does not fit into the prompt otherwise was.
-  const overlap = least(atLeastZero(read + heard - units(usage.prompt)), least(read, heard))
-  const told = least(units(usage.input_audio_cache_read), read)
-  const cachedAudio = told > overlap ? told : overlap
+  const overlap = least(atLeastZero(read + audioInput - units(usage.prompt)), least(read, audioInput))
+  const reported = least(units(usage.input_audio_cache_read), read)
+  const cachedAudio = reported > overlap ? reported : overlap
   return {
     prompt: units(usage.prompt),
     completion,
@@ -58,17 +58,17 @@ export function count(usage: Usage, rates: Rates, { perImage }: Price): Counted 
     write5m: has(rates.input_cache_write, usage.input_cache_write),
     write1h: has(rates.input_cache_write_1h ?? rates.input_cache_write, usage.input_cache_write_1h),
     images: units(usage.image),
-    seen: has(rates.image_input, usage.image_input),
-    audio: rates.input_audio === undefined ? 0n : atLeastZero(heard - cachedAudio),
+    imageInput: has(rates.image_input, usage.image_input),
+    audioInput: rates.input_audio === undefined ? 0n : atLeastZero(audioInput - cachedAudio),
     thinking: has(rates.internal_reasoning, usage.internal_reasoning),
-    drawn:
+    imageOutput:
       rates.image_output === undefined && perImage === undefined
         ? 0n
-        : usage.image_output === undefined && pictures > 0n
-          ? completion || pictures * IMAGE_TOKENS
+        : usage.image_output === undefined && outputImages > 0n
+          ? completion || outputImages * IMAGE_TOKENS
           : units(usage.image_output),
-    pictures,
-    spoken: has(rates.output_audio, usage.output_audio),
+    outputImages,
+    audioOutput: has(rates.output_audio, usage.output_audio),
     requests: usage.request === undefined ? 1n : units(usage.request),
     searches: units(usage.web_search),
     pages: units(usage.ocr_page) + (rates.ocr_page_annotated === undefined ? units(usage.ocr_page_annotated) : 0n),
@@ -84,23 +84,23 @@ export function count(usage: Usage, rates: Rates, { perImage }: Price): Counted 
  * for those of images. A search is paid by itself.
  */
 export function isUnknown(
-  { prompt, completion, drawn, spoken, pages, annotated, hours, seconds, pictures, searches }: Counted,
+  { prompt, completion, imageOutput, audioOutput, pages, annotated, hours, seconds, outputImages, searches }: Counted,
   rates: Rates,
   perSecond: bigint | undefined,
   perImage: bigint | undefined,
 ): boolean {
   if (searches > 0n && rates.web_search === undefined) return true
-  const counts = [pages, annotated, hours, seconds, pictures]
+  const counts = [pages, annotated, hours, seconds, outputImages]
   const own = [rates.ocr_page, rates.ocr_page_annotated, rates.input_audio_hour, perSecond, perImage]
   const byToken = rates.prompt !== undefined || rates.completion !== undefined
-  const byRequest = rates.request !== undefined && (pictures > 0n || !byToken)
+  const byRequest = rates.request !== undefined && (outputImages > 0n || !byToken)
   const flat = byRequest || counts.some((amount, at) => amount > 0n && own[at] !== undefined)
   if (flat) return false
-  // What was drawn or spoken has a rate of its own, or that of the rest.
-  const written = completion - spoken - (rates.image_output === undefined ? 0n : drawn)
+  // Images and audio have rates of their own, or that of the rest.
+  const written = completion - audioOutput - (rates.image_output === undefined ? 0n : imageOutput)
   if ((prompt > 0n && rates.prompt === undefined) || (written > 0n && rates.completion === undefined)) return true
   if (prompt > 0n || completion > 0n) return false
-  return pages + annotated > 0n || hours > 0n || seconds > 0n || (pictures > 0n && rates.image_output === undefined)
+  return pages + annotated > 0n || hours > 0n || seconds > 0n || (outputImages > 0n && rates.image_output === undefined)
 }
 
 /** Of a price by size: the one of the first size that has one, the default, or the dearest. */

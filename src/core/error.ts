@@ -109,7 +109,7 @@ export const errors = {
     invalid(400, 'image_too_large', `${param}: the image is larger than the ${limit} bytes that are fetched.`, param),
   notAnImage: (detail: string, param: string) =>
     invalid(400, 'not_an_image', `${param}: this URL gives no image: ${detail}. Use a PNG, JPEG, GIF or WebP.`, param),
-  /** A file of a form that is no picture. */
+  /** A file of a form that is no image. */
   fileNotAnImage: (param: string) =>
     invalid(
       400,

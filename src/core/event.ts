@@ -62,7 +62,7 @@ export interface LogprobsEvent {
   tokens: readonly unknown[]
 }
 
-/** What a provider says of the pictures that it makes. */
+/** What a provider says of the images that it makes. */
 export interface ImageDescription {
   readonly background?: string | undefined
   readonly output_format?: string | undefined
@@ -97,7 +97,7 @@ export type Event =
   | { type: 'tier'; tier: string }
   /** Whole answer of a non-chat operation; `bytes` is JSON that need not be made again, a string once it was kept. */
   | { type: 'result'; value?: unknown; bytes?: Buffer | string }
-  /** A preview of a picture of the answer; `index` counts them from 0. */
+  /** A preview of an image of the answer; `index` counts them from 0. */
   | { type: 'partial_image'; index: number; b64: string; description: ImageDescription }
   /** A piece of an answer that is neither text nor JSON. `contentType` stands on the first. */
   | { type: 'bytes'; bytes: Buffer; contentType?: string }

@@ -6,7 +6,7 @@ export interface ImageSize {
   readonly height: number
 }
 
-/** Pixels up to which a picture is of the class. */
+/** Pixels up to which an image is of the class. */
 const CLASS_1K = 1_600_000
 const CLASS_2K = 5_000_000
 

@@ -8,14 +8,14 @@ export interface Media {
   readonly fileTokens: number
 }
 
-/** Of a picture whose provider has no price for each: what Anthropic and OpenAI count for a large one. */
+/** Of an image whose provider has no price for each: what Anthropic and OpenAI count for a large one. */
 export const IMAGE_PROMPT_TOKENS = 1600
 /** Gemini's; OpenAI counts 10. */
 const AUDIO_TOKENS_PER_SECOND = 32
 /** 16 bits at 16 kHz, and 32 kbit/s for all that is compressed: the least that is usual, so that no second is missed. */
 const PLAIN_BYTES_PER_SECOND = 32_000
 const COMPRESSED_BYTES_PER_SECOND = 4_000
-/** A page of 30 kB has about 2,000 tokens: its text, and the picture of it. */
+/** A page of 30 kB has about 2,000 tokens: its text, and the image of it. */
 const FILE_BYTES_PER_TOKEN = 16
 /** Of a file that only its address is known of: a dozen pages. */
 const FILE_TOKENS = 24_000

@@ -99,12 +99,12 @@ export function costOf(usage: Usage, price: Price | undefined, terms: Terms = {}
   const perImage = rateOf(price.perImage, terms)
   if (isUnknown(counted, rates, perSecond, perImage)) return null
 
-  const { prompt, completion, read, readAudio, write5m, write1h, audio, seen, thinking, drawn, spoken } = counted
+  const { prompt, completion, read, readAudio, write5m, write1h, thinking } = counted
   const promptRate = rates.prompt ?? 0n
   const completionRate = rates.completion ?? 0n
   const readRate = rates.input_cache_read ?? promptRate
-  const text = atLeastZero(prompt - read - write5m - write1h - audio - seen)
-  const written = atLeastZero(completion - thinking - drawn - spoken)
+  const text = atLeastZero(prompt - read - write5m - write1h - counted.audioInput - counted.imageInput)
+  const written = atLeastZero(completion - thinking - counted.imageOutput - counted.audioOutput)
 
   const { discount = 0 } = price
   const tierFactor = tierFactorOf(price, terms)
@@ -122,9 +122,10 @@ export function costOf(usage: Usage, price: Price | undefined, terms: Terms = {}
     rounded = total
     return share
   }
-  const imageInput = part(counted.images * (rates.image ?? 0n) * left) + part(seen * (rates.image_input ?? 0n) * tokens)
+  const imageInput =
+    part(counted.images * (rates.image ?? 0n) * left) + part(counted.imageInput * (rates.image_input ?? 0n) * tokens)
   const audioInput =
-    part(audio * (rates.input_audio ?? 0n) * tokens) +
+    part(counted.audioInput * (rates.input_audio ?? 0n) * tokens) +
     part(counted.hours * (rates.input_audio_hour ?? 0n) * (left / HOUR_MS))
   const pages = part(
     (counted.pages * (rates.ocr_page ?? 0n) + counted.annotated * (rates.ocr_page_annotated ?? 0n)) * left,
@@ -134,13 +135,13 @@ export function costOf(usage: Usage, price: Price | undefined, terms: Terms = {}
   const rate1h = rates.input_cache_write_1h ?? rates.input_cache_write ?? 0n
   const cacheWrite = part((write5m * (rates.input_cache_write ?? 0n) + write1h * rate1h) * tokens)
   const imageOutput =
-    part(drawn * (rates.image_output ?? 0n) * (perImage === undefined ? tokens : 0n)) +
-    part(counted.pictures * (perImage ?? 0n) * left)
+    part(counted.imageOutput * (rates.image_output ?? 0n) * (perImage === undefined ? tokens : 0n)) +
+    part(counted.outputImages * (perImage ?? 0n) * left)
   const footage = part(counted.seconds * (perSecond ?? 0n) * (left / MS_PER_SECOND))
   const plainOutput = part(
     (written * completionRate +
       thinking * (rates.internal_reasoning ?? 0n) +
-      spoken * (rates.output_audio ?? completionRate)) *
+      counted.audioOutput * (rates.output_audio ?? completionRate)) *
       tokens,
   )
   const request = part(counted.requests * (rates.request ?? 0n) * left)

@@ -97,7 +97,7 @@ export interface NativeForm<O extends Op = Op> {
   decoder?(mode: 'stream' | 'unary', target: Target): Decoder
 }
 
-/** For wires that also answer with what is neither events nor JSON: audio, pictures, films. */
+/** For wires that also answer with what is neither events nor JSON: audio, images, films. */
 export interface BytesForm<O extends Op = Op> {
   /** What the media types of such answers begin with, in lower case. */
   readonly types: readonly string[]

@@ -104,7 +104,7 @@ function unanswerable({ tool_call_id: id }: Message, at: string): GatewayError {
   return errors.invalidParameters(`${wrong}; it must be the id of one of the assistant's tool_calls.`, param)
 }
 
-/** The media type that the first bytes of a picture prove, whatever its URL declares; undefined for what is none. */
+/** The media type that the first bytes of an image prove, whatever its URL declares; undefined for what is none. */
 export const sniffImage = (base64: string): ImageType | undefined =>
   imageType(Buffer.from(base64.slice(0, HEAD_LENGTH), 'base64'))
 

@@ -15,10 +15,10 @@ export interface Estimate {
 
 /** Tokens of one answer, where nothing is known of its model. */
 const MOST_OUTPUT = 1_000_000
-/** Of the best picture that any model makes (media.md section 1.7). */
-const MOST_PICTURE_TOKENS = 25_000
-/** Of a picture in an answer; Gemini's smallest has so many. */
-const PICTURE_TOKENS = 1290
+/** Of the best image that any model makes (media.md section 1.7). */
+const MOST_IMAGE_TOKENS = 25_000
+/** Of an image in an answer; Gemini's smallest has so many. */
+const IMAGE_TOKENS = 1290
 
 /** Null when something that the request asks for has no known price. */
 export function estimate(ex: Exchange): Estimate | null {
@@ -31,7 +31,7 @@ export function estimate(ex: Exchange): Estimate | null {
   const usage: Usage = ex.promptUsage
   for (const axis in extras) usage[axis as Axis] = extras[axis as Axis]!
   const rates = ratesFor(price, usage.prompt ?? 0)
-  // Pictures that cost by their tokens are a part of the answer's.
+  // Images that cost by their tokens are a part of the answer's.
   const drawn = price.perImage || rates.image_output === undefined ? 0 : (usage.drawn ?? 0)
   if (drawn > 0) usage.drawn = 0
   const mark = operation.cacheMark?.(request)
@@ -48,11 +48,11 @@ export function estimate(ex: Exchange): Estimate | null {
   }
   if (!output) return { base, perMillion: 0n, choices: 1, most: 0 }
   const { choices, limit } = output
-  const pictures = extras?.drawn ?? 0
-  const drawsOnly = pictures > 0 && !mapping.model.output.includes('text')
-  const unknown = drawsOnly ? pictures * MOST_PICTURE_TOKENS : MOST_OUTPUT
+  const images = extras?.drawn ?? 0
+  const drawsOnly = images > 0 && !mapping.model.output.includes('text')
+  const unknown = drawsOnly ? images * MOST_IMAGE_TOKENS : MOST_OUTPUT
   const ceiling = mapping.maxOutput ?? mapping.contextLength ?? unknown
-  const most = Math.max(Math.min(limit ?? ceiling, ceiling), Math.ceil((drawn * PICTURE_TOKENS) / choices))
+  const most = Math.max(Math.min(limit ?? ceiling, ceiling), Math.ceil((drawn * IMAGE_TOKENS) / choices))
   const written = { ...usage, completion: most, ...(drawsOnly && { image_output: most }) }
   // What only has a price for the tokens of an answer cannot be told without it.
   if (rates.completion === undefined && !costOf(written, price, terms)) return null

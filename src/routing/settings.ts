@@ -18,7 +18,7 @@ export const settings = s.object({
   attempts: s.default(s.integer({ minimum: 1, maximum: 10 }), 3),
   /** What the model id `auto` chooses from, best first. */
   auto: s.default(s.array(s.string()), []),
-  /** The same for pictures. */
+  /** The same for images. */
   auto_images: s.default(s.array(s.string()), []),
   /** What counts how much in the score of `routing: auto`. */
   weights: s.default(

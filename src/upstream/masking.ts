@@ -23,7 +23,7 @@ const INDEXES = 1024
 /** Values that nest deeper are not shown. */
 const MAX_DEPTH = 200
 
-/** Masks the events of one answer, in place. Pictures and numbers are not looked at. */
+/** Masks the events of one answer, in place. Images and numbers are not looked at. */
 export class AnswerMask {
   readonly #mask: Mask
   /** The text that came last: most answers have no other. */

@@ -310,7 +310,7 @@ t.test('image writes a picture into a file, and never over one that it was not g
   const rows: [args: string[], code: number, said: RegExp][] = [
     [['a cat'], 1, /^image\.png is there already; name another file as --out$/m],
     [['a cat', '--out', 'no/such/folder.png'], 1, /^cannot write no\/such\/folder\.png: ENOENT$/m],
-    [['nothing'], 1, /^the answer holds no picture$/m],
+    [['nothing'], 1, /^the answer holds no image$/m],
     [['a cat', '--key', 'secret'], 2, /--key takes no secret/],
   ]
   for (const [args, code, said] of rows) {

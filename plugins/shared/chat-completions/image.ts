@@ -1,17 +1,17 @@
-/** Addresses of pictures, for wires that take both URLs and data (edge case R1). */
+/** Addresses of images, for wires that take both URLs and data (edge case R1). */
 import { errors, parseDataUrl, sniffImage } from '../../../src/plugin.ts'
 
-const PICTURES = 'a JPEG, PNG, GIF or WebP image'
+const IMAGES = 'a JPEG, PNG, GIF or WebP image'
 
 /**
  * An http(s) address as it is; a data URL in its plain form, with the media type that its first bytes prove. Throws
- * 400 for any other address and for data that is no picture.
+ * 400 for any other address and for data that is no image.
  */
-export function pictureUrl(url: string, at: string): string {
+export function imageUrl(url: string, at: string): string {
   if (/^https?:\/\//i.test(url)) return url
   const parsed = parseDataUrl(url)
-  if (!parsed) throw errors.invalidParameters(`${at} must be an https URL, or a data URL of ${PICTURES}.`, at)
+  if (!parsed) throw errors.invalidParameters(`${at} must be an https URL, or a data URL of ${IMAGES}.`, at)
   const mime = sniffImage(parsed.base64)
-  if (!mime) throw errors.invalidParameters(`${at} does not hold ${PICTURES}.`, at)
+  if (!mime) throw errors.invalidParameters(`${at} does not hold ${IMAGES}.`, at)
   return `data:${mime};base64,${parsed.base64}`
 }

@@ -1,6 +1,6 @@
 /** Content parts as Mistral's content chunks. */
 import { type ContentPart, errors, type Json, type Message, parseDataUrl, wellFormed } from '../../../src/plugin.ts'
-import { pictureUrl } from './image.ts'
+import { imageUrl } from './image.ts'
 
 type Content = Message['content']
 
@@ -43,7 +43,7 @@ function chunkOf(part: ContentPart, at: string): Json {
       return textChunk(part.refusal)
     case 'image_url': {
       const { url: given, detail } = part.image_url
-      const url = pictureUrl(given, `${at}.image_url.url`)
+      const url = imageUrl(given, `${at}.image_url.url`)
       return { type: 'image_url', image_url: detail === undefined ? { url } : { url, detail } }
     }
     case 'input_audio': {
@@ -65,7 +65,7 @@ function fileChunk(file: Extract<ContentPart, { type: 'file' }>['file'], at: str
   }
   const { mime, base64 } = parsed
   if (mime.startsWith('image/')) {
-    return { type: 'image_url', image_url: { url: pictureUrl(url, `${at}.file_data`) } }
+    return { type: 'image_url', image_url: { url: imageUrl(url, `${at}.file_data`) } }
   }
   if (isText(mime)) return textChunk(titled(filename, textOfBase64(base64)))
   return {

@@ -43,18 +43,18 @@ function partBlock(part: ContentPart, at: string, marks: boolean): Block | undef
   }
 }
 
-const PICTURES = 'a JPEG, PNG, GIF or WebP image'
+const IMAGES = 'a JPEG, PNG, GIF or WebP image'
 
 function imageBlock(url: string, at: string): Block {
   if (/^https?:\/\//i.test(url)) return { type: 'image', source: { type: 'url', url } }
   const parsed = parseDataUrl(url)
-  if (!parsed) throw errors.invalidParameters(`${at} must be an https URL, or a data URL of ${PICTURES}.`, at)
-  return pictureBlock(parsed.base64, at)
+  if (!parsed) throw errors.invalidParameters(`${at} must be an https URL, or a data URL of ${IMAGES}.`, at)
+  return inlineImage(parsed.base64, at)
 }
 
-function pictureBlock(base64: string, at: string): Block {
+function inlineImage(base64: string, at: string): Block {
   const mime = sniffImage(base64)
-  if (!mime) throw errors.invalidParameters(`${at} does not hold ${PICTURES}.`, at)
+  if (!mime) throw errors.invalidParameters(`${at} does not hold ${IMAGES}.`, at)
   return { type: 'image', source: { type: 'base64', media_type: mime, data: base64 } }
 }
 
@@ -75,7 +75,7 @@ function fileBlock(file: FilePart, at: string): Block {
     const data = Buffer.from(base64, 'base64').toString('utf8')
     return { type: 'document', source: { type: 'text', media_type: 'text/plain', data }, ...title }
   }
-  if (mime.startsWith('image/')) return pictureBlock(base64, `${at}.file_data`)
+  if (mime.startsWith('image/')) return inlineImage(base64, `${at}.file_data`)
   const where = `${at}.file_data`
   throw errors.invalidParameters(`${where} is "${mime}"; this provider takes PDF, text and images.`, where)
 }

@@ -1,4 +1,4 @@
-/** Base64 of pictures in answers: cut out of a body without copies where it is plain, cleaned where it is not. */
+/** Base64 of images in answers: cut out of a body without copies where it is plain, cleaned where it is not. */
 import { Base64Slice, errors, isObject, type Json } from '../../../src/plugin.ts'
 
 const QUOTE = 0x22
@@ -6,16 +6,16 @@ const COLON = 0x3a
 const SPACE = 0x20
 /** Shorter ones are parsed with the rest. */
 const LONG = 4096
-/** Of what is left of a body without its pictures. */
+/** Of what is left of a body without its images. */
 const MAX_REST = 1024 * 1024
-/** Stands for a picture that was cut out; no base64 holds it. */
+/** Stands for an image that was cut out; no base64 holds it. */
 const MARK = '@'
 
 /** Which bytes are of the alphabet (RFC 4648 section 4). */
 const ALPHABET = new Uint8Array(256)
 for (const char of 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/') ALPHABET[char.charCodeAt(0)] = 1
 
-/** A body whose long pictures are cut out: each is `@` and its index in `slices`. */
+/** A body whose long images are cut out: each is `@` and its index in `slices`. */
 export interface CutBody {
   readonly rest: Json
   readonly slices: readonly Base64Slice[]
@@ -64,7 +64,7 @@ function isPlain(bytes: Buffer): boolean {
 }
 
 /**
- * The picture that a value of an answer holds: a mark of `slices`, or base64 that may have line breaks or the head of a
+ * The image that a value of an answer holds: a mark of `slices`, or base64 that may have line breaks or the head of a
  * data URL. Throws the error of an answer for what is none.
  */
 export function imageIn(value: string, slices: readonly Base64Slice[] = []): string | Base64Slice {
@@ -73,7 +73,7 @@ export function imageIn(value: string, slices: readonly Base64Slice[] = []): str
     if (slice) return slice
   }
   const bare = value.replace(/^data:[^,]{0,250},/, '').replace(/\s+/g, '')
-  if (bare === '' || !PLAIN.test(bare)) throw errors.invalidAnswer('a picture of it is not base64')
+  if (bare === '' || !PLAIN.test(bare)) throw errors.invalidAnswer('an image of it is not base64')
   return bare
 }
 const PLAIN = /^[A-Za-z0-9+/]+={0,2}$/

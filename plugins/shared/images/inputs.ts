@@ -1,13 +1,13 @@
-/** Pictures of a request as wires send them. */
+/** Images of a request as wires send them. */
 import { errors, type ImageInput, parseDataUrl, type WireRequest } from '../../../src/plugin.ts'
 
 type FilePart = NonNullable<WireRequest['files']>[number]
 
-/** Without its type. Addresses were fetched before: a wire that sends pictures as data says `inlineMedia`. */
+/** Without its type. Addresses were fetched before: a wire that sends images as data says `inlineMedia`. */
 export function base64Of({ file, url = '' }: ImageInput): string {
   if (file) return file.base64()
   const data = parseDataUrl(url)
-  if (!data) throw errors.internal(new Error('a picture was not fetched'))
+  if (!data) throw errors.internal(new Error('an image was not fetched'))
   return data.base64
 }
 

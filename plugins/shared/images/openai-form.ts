@@ -24,7 +24,7 @@ import { errorIn } from '../error.ts'
 import { parsed } from '../whole.ts'
 import { cutBody, imageIn } from './base64.ts'
 
-const FILTERED = 'The provider left out every picture for what it would show.'
+const FILTERED = 'The provider left out every image for what it would show.'
 
 export const openAiImages = (mode: 'stream' | 'unary', target: Target, input: Readonly<ImageRequest>): Decoder =>
   mode === 'stream' ? new EventDecoder(target, input.n) : new ImagesDecoder(input.n, frame => read(frame, target))
@@ -33,7 +33,7 @@ function read(frame: Frame, target: Target): FoundImages {
   const cut = frame.bytes && cutBody(frame.bytes, 'b64_json')
   const answer = cut ? cut.rest : parsed(frame)
   if (!isObject(answer) || !Array.isArray(answer.data)) {
-    throw errorIn(answer, 'list of pictures', target)
+    throw errorIn(answer, 'list of images', target)
   }
   const images: FoundImage[] = []
   let refused: string | undefined
@@ -49,7 +49,7 @@ function read(frame: Frame, target: Target): FoundImages {
   return { created, images, refused, usage: usageIn(answer.usage), ...descriptionOf(answer) }
 }
 
-/** Tokens as reported; all of an answer are those of its pictures, where it does not say how many (media.md 3.3). */
+/** Tokens as reported; all of an answer are those of its images, where it does not say how many (media.md 3.3). */
 function usageIn(usage: unknown): Usage {
   if (!isObject(usage)) return {}
   const { input_tokens_details, output_tokens_details } = usage
@@ -73,7 +73,7 @@ const descriptionOf = ({ background, output_format, quality, size }: Json): Imag
   size: textIn(size),
 })
 
-/** `image_generation.*` or `image_edit.*`; ends by itself when all pictures are there. */
+/** `image_generation.*` or `image_edit.*`; ends by itself when all images are there. */
 class EventDecoder implements Decoder {
   readonly #target: Target
   readonly #wanted: number
@@ -112,19 +112,19 @@ class EventDecoder implements Decoder {
     const { type = '', b64_json: b64, partial_image_index: index, created_at: created } = isObject(event) ? event : {}
     const kind = typeof type === 'string' ? type.split('.')[1] : undefined
     if (!isObject(event) || (kind !== 'partial_image' && kind !== 'completed')) {
-      if (readFault(event)) throw errorIn(event, 'picture', this.#target)
+      if (readFault(event)) throw errorIn(event, 'image', this.#target)
       return []
     }
-    const picture = imageIn(textIn(b64) ?? '') as string
+    const image = imageIn(textIn(b64) ?? '') as string
     const description = descriptionOf(event)
     if (kind === 'partial_image') {
-      // None of it counts as a picture, whatever becomes of the answer.
+      // None of it counts as an image, whatever becomes of the answer.
       return [
         { type: 'usage', usage: { drawn: 0 } },
-        { type: 'partial_image', index: countIn(index) ?? 0, b64: picture, description },
+        { type: 'partial_image', index: countIn(index) ?? 0, b64: image, description },
       ]
     }
-    this.#images.push({ b64: picture })
+    this.#images.push({ b64: image })
     const told = usageIn(event.usage)
     for (const axis of Object.keys(told) as (keyof Usage)[]) {
       this.#usage[axis] = (this.#usage[axis] ?? 0) + told[axis]!

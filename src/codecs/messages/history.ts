@@ -82,7 +82,7 @@ function resultOf(block: ToolResult, at: string): Message {
   return mark ? { ...message, tool_result_cache_control: mark } : message
 }
 
-/** Text alone is one string, which every provider takes; pictures and files stay in their places. */
+/** Text alone is one string, which every provider takes; images and files stay in their places. */
 function toolMessage(id: string, parts: ContentPart[]): Message {
   const texts = parts.flatMap(part => (part.type === 'text' ? [part.text] : []))
   return { role: 'tool', tool_call_id: id, content: texts.length === parts.length ? texts.join('\n') : parts }

@@ -1,7 +1,7 @@
 /** Content blocks of a Messages body as parts of a chat message. */
 import type { ContentPart, Message } from '../../core/ops.ts'
 import { assertImageUrl } from '../url.ts'
-import type { Block, CacheControl, Picture } from './schema.ts'
+import type { Block, CacheControl, ImageSource } from './schema.ts'
 
 /** The mark without what only its own wire knows. */
 export const markOf = (control: CacheControl): { type: 'ephemeral'; ttl?: '5m' | '1h' } | undefined =>
@@ -45,7 +45,7 @@ function textPart(text: string, control?: CacheControl): ContentPart {
   return { type: 'text', text, ...(mark && { cache_control: mark }) }
 }
 
-function imagePart(source: Picture, at: string): ContentPart {
+function imagePart(source: ImageSource, at: string): ContentPart {
   if (source.type === 'file') return { type: 'file', file: { file_id: source.file_id } }
   const url = source.type === 'url' ? source.url : dataUrl(source)
   assertImageUrl(url, source.type === 'url' ? `${at}.url` : `${at}.media_type`)

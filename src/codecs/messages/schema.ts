@@ -10,7 +10,7 @@ const input = s.open({})
 const base64 = s.open({ type: s.enum('base64'), media_type: s.string(), data: s.string() })
 const url = s.open({ type: s.enum('url'), url: s.string({ minLength: 1 }) })
 const file = s.open({ type: s.enum('file'), file_id: s.string({ minLength: 1 }) })
-const picture = s.tagged(base64, url, file)
+const imageSource = s.tagged(base64, url, file)
 const source = s.tagged(
   base64,
   url,
@@ -21,7 +21,7 @@ const source = s.tagged(
 
 const blocks = {
   text: s.open({ type: s.enum('text'), text: s.string(), cache_control: cacheControl }),
-  image: s.open({ type: s.enum('image'), source: picture, cache_control: cacheControl }),
+  image: s.open({ type: s.enum('image'), source: imageSource, cache_control: cacheControl }),
   document: s.open({
     type: s.enum('document'),
     source,
@@ -129,7 +129,7 @@ export const fields = {
 } as const
 
 export type CacheControl = Infer<typeof cacheControl> | undefined
-export type Picture = Infer<typeof picture>
+export type ImageSource = Infer<typeof imageSource>
 export type MessagesTool = Infer<typeof tool> & { input_schema?: Record<string, unknown> }
 /** A turn whose blocks have passed their schemas. */
 export type Turn = Omit<Infer<typeof message>, 'content'> & { content: string | Block[] }

@@ -50,14 +50,14 @@ export const chat: Operation<'chat'> = {
     if (model.output.includes('image')) usage.drawn = (request.image_config?.n ?? 1) * (request.n ?? 1)
     return usage
   },
-  terms({ service_tier: tier, image_config: picture }) {
-    if (!picture) return tier == null || tier === 'auto' ? noTerms : { tier }
-    const { image_quality: quality, image_size: size } = picture
+  terms({ service_tier: tier, image_config: image }) {
+    if (!image) return tier == null || tier === 'auto' ? noTerms : { tier }
+    const { image_quality: quality, image_size: size } = image
     const both = quality && size && `${quality}/${size}`
     const sizes = [both, size, quality].filter(name => name !== undefined)
     return { tier: tier == null || tier === 'auto' ? undefined : tier, sizes }
   },
-  /** What makes pictures alone, or is spoken to by wires for pictures alone, answers with them. */
+  /** What makes images alone, or is spoken to by wires for images alone, answers with them. */
   bridge: (wires, { output, operations }) =>
     !output.includes('image') || (wires.has('chat') && operations?.includes('chat') !== false)
       ? undefined

@@ -1,4 +1,4 @@
-/** Pictures of models that are spoken to as chat, and chat with models that make nothing else (media.md section 1.5). */
+/** Images of models that are spoken to as chat, and chat with models that make nothing else (media.md section 1.5). */
 import { errors } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'
 import type { ChatRequest, ContentPart, Op } from '../../core/ops.ts'
@@ -9,7 +9,7 @@ import { type FoundImage, ImagesDecoder, imageFanOut } from './decoder.ts'
 import type { GeneratedImages, ImageEditRequest, ImageInput, ImageRequest } from './request.ts'
 
 type Wires = ReadonlyMap<Op, Translator>
-/** Pictures that one chat request may want. */
+/** Images that one chat request may want. */
 const MAX_N = 10
 
 /** The wire of a mapping for an operation; undefined for none, and for one that is another's itself. */
@@ -31,7 +31,7 @@ export function imagesOverChat<O extends 'images' | 'image_edits'>(op: O, wires:
     fanOut: imageFanOut(() => 1),
     encode: (request, target) => chat.encode(chatOf(request), target, false),
     decoder: (mode, target, input) =>
-      new ChatPicturesDecoder(chat.decoder(mode, target, chatOf(input!)), (input as ImageRequest).n),
+      new ChatImagesDecoder(chat.decoder(mode, target, chatOf(input!)), (input as ImageRequest).n),
     error: chat.error,
   }
   return translator as unknown as Translator<O>
@@ -39,11 +39,11 @@ export function imagesOverChat<O extends 'images' | 'image_edits'>(op: O, wires:
 
 const LACKS: ReadonlySet<string> = new Set(['mask', 'background', 'output_format'])
 
-/** One message: the pictures, and then the prompt. */
+/** One message: the images, and then the prompt. */
 function chatOf(request: Readonly<ImageRequest | ImageEditRequest>): ChatRequest {
   const { model, prompt, n, size, aspect_ratio, quality, moderation, user, service_tier } = request
-  const pictures = 'images' in request ? request.images : []
-  const parts: ContentPart[] = pictures.map(input => ({ type: 'image_url', image_url: { url: urlOf(input) } }))
+  const images = 'images' in request ? request.images : []
+  const parts: ContentPart[] = images.map(input => ({ type: 'image_url', image_url: { url: urlOf(input) } }))
   const image_quality = quality === 'standard' ? 'medium' : quality === 'hd' ? 'high' : (quality ?? undefined)
   return {
     model,
@@ -62,53 +62,53 @@ function chatOf(request: Readonly<ImageRequest | ImageEditRequest>): ChatRequest
 
 const urlOf = ({ url, file, type }: ImageInput): string => url ?? `data:${type};base64,${file!.base64()}`
 
-/** Pictures among the events of a chat answer; what it says besides is dropped. */
-class ChatPicturesDecoder implements Decoder {
+/** Images among the events of a chat answer; what it says besides is dropped. */
+class ChatImagesDecoder implements Decoder {
   readonly #chat: Decoder
   readonly #images: FoundImage[] = []
-  readonly #pictures: ImagesDecoder
+  readonly #decoder: ImagesDecoder
   readonly #usage: Usage = {}
   #refused: string | undefined
   #ended = false
 
   constructor(chat: Decoder, wanted: number) {
     this.#chat = chat
-    this.#pictures = new ImagesDecoder(wanted, () => {
+    this.#decoder = new ImagesDecoder(wanted, () => {
       throw errors.invalidAnswer('it goes on behind its end')
     })
   }
 
   get done(): boolean {
-    return this.#ended ? this.#pictures.done : this.#chat.done
+    return this.#ended ? this.#decoder.done : this.#chat.done
   }
 
   frame(frame: Frame): Event[] {
-    return this.#ended ? this.#pictures.frame(frame) : this.#told(this.#chat.frame(frame))
+    return this.#ended ? this.#decoder.frame(frame) : this.#told(this.#chat.frame(frame))
   }
 
   end(): Event[] {
-    if (this.#ended) return this.#pictures.end()
+    if (this.#ended) return this.#decoder.end()
     const told = this.#told(this.#chat.end())
     this.#ended = true
     if (told.some(({ type }) => type === 'error')) return told
-    return this.#pictures.found({ images: this.#images, refused: this.#refused, usage: this.#usage })
+    return this.#decoder.found({ images: this.#images, refused: this.#refused, usage: this.#usage })
   }
 
-  /** Only failures are passed on: what was counted is told with the pictures. */
+  /** Only failures are passed on: what was counted is told with the images. */
   #told(events: readonly Event[]): Event[] {
     for (const event of events) {
-      if (event.type === 'image') this.#images.push(pictureOf(event.url))
+      if (event.type === 'image') this.#images.push(imageOf(event.url))
       else if (event.type === 'usage') mergeUsage(this.#usage, event.usage)
       else if (event.type === 'refusal') this.#refused = event.text
       else if (event.type === 'finish' && event.reason === 'content_filter') {
-        this.#refused ??= 'The provider made no picture for what it would show.'
+        this.#refused ??= 'The provider made no image for what it would show.'
       }
     }
     return events.filter(({ type }) => type === 'error')
   }
 }
 
-function pictureOf(url: string): FoundImage {
+function imageOf(url: string): FoundImage {
   const data = parseDataUrl(url)
   return data ? { b64: data.base64 } : { url }
 }
@@ -138,7 +138,7 @@ export function chatOverImages(wires: Wires): Translator<'chat'> | undefined {
     },
     decoder(mode, target, request) {
       const { input, translator } = asked(request!)
-      return new PicturesChatDecoder(translator.decoder(mode, target, input))
+      return new ImagesChatDecoder(translator.decoder(mode, target, input))
     },
     error: (images ?? edits)!.error,
   }
@@ -149,7 +149,7 @@ interface Asked {
   readonly translator: Translator<'image_edits'>
 }
 
-/** What a model that makes pictures alone cannot do. */
+/** What a model that makes images alone cannot do. */
 function refuse({ model, tools, response_format: format }: Readonly<ChatRequest>): void {
   const param = tools?.length ? 'tools' : format && format.type !== 'text' ? 'response_format' : undefined
   if (param) throw errors.unsupported(`"${model}" makes images alone: leave "${param}" out.`, param)
@@ -188,7 +188,7 @@ function imagesOf({
   }
 }
 
-/** By pictures, as the wire itself splits; of the ends of the answers one is enough. */
+/** By images, as the wire itself splits; of the ends of the answers one is enough. */
 const fanOut = (asked: (request: Readonly<ChatRequest>) => Asked): FanOut<'chat'> => ({
   split(request, target: Target) {
     const { input, translator } = asked(request)
@@ -199,8 +199,8 @@ const fanOut = (asked: (request: Readonly<ChatRequest>) => Asked): FanOut<'chat'
 })
 const FINISH: Event = { type: 'finish', choice: 0, reason: 'stop' }
 
-/** Pictures as those of a chat answer. */
-class PicturesChatDecoder implements Decoder {
+/** Images as those of a chat answer. */
+class ImagesChatDecoder implements Decoder {
   readonly #images: Decoder
 
   constructor(images: Decoder) {
@@ -223,10 +223,9 @@ class PicturesChatDecoder implements Decoder {
 function told(event: Event): Event[] {
   if (event.type === 'partial_image') return []
   if (event.type !== 'result') return [event]
-  const { images } = event.value as GeneratedImages
-  const pictures = images.map(({ b64 }): Event => {
+  const images = (event.value as GeneratedImages).images.map(({ b64 }): Event => {
     const base64 = typeof b64 === 'string' ? b64 : b64.text()
     return { type: 'image', choice: 0, url: `data:${sniffImage(base64)};base64,${base64}` }
   })
-  return [...pictures, FINISH]
+  return [...images, FINISH]
 }

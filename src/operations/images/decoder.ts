@@ -1,4 +1,4 @@
-/** Reads answers that hold pictures: at once, once a job has ended, and those that stand at addresses (media.md 3). */
+/** Reads answers that hold images: at once, once a job has ended, and those that stand at addresses (media.md 3). */
 import { errors, GatewayError } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'
 import type { Decoder, Frame, Target } from '../../core/translator.ts'
@@ -6,7 +6,7 @@ import type { Usage } from '../../core/usage.ts'
 import { sniffImage } from '../../core/wire.ts'
 import type { GeneratedImage, GeneratedImages, ImageRequest } from './request.ts'
 
-/** A picture that is here, or where it stands: an address of the provider's, which no client gets to see. */
+/** An image that is here, or where it stands: an address of the provider's, which no client gets to see. */
 export type FoundImage = GeneratedImage | { readonly url: string; readonly revised_prompt?: string | undefined }
 
 /** What a wire finds in an answer. */
@@ -14,7 +14,7 @@ export interface FoundImages extends Omit<GeneratedImages, 'images'> {
   readonly images: readonly FoundImage[]
   /** Why some are missing, where the provider left them out for what they show. */
   readonly refused?: string | undefined
-  /** What was reported; the pictures themselves are counted here. */
+  /** What was reported; the images themselves are counted here. */
   readonly usage?: Usage | undefined
 }
 
@@ -34,7 +34,7 @@ export class ImagesDecoder implements Decoder {
   #waits = false
   #done = false
 
-  /** More pictures than `wanted` are cut. */
+  /** More images than `wanted` are cut. */
   constructor(wanted: number, read: (frame: Frame) => FoundImages | UnfinishedJob) {
     this.#wanted = wanted
     this.#read = read
@@ -63,10 +63,10 @@ export class ImagesDecoder implements Decoder {
     return isRead ? [] : [{ type: 'error', error: errors.invalidAnswer('it is empty') }]
   }
 
-  /** Throws 400 `content_filter` when all pictures were left out, and 502 for none (media.md 3.3). */
+  /** Throws 400 `content_filter` when all images were left out, and 502 for none (media.md 3.3). */
   found({ images, refused, ...about }: FoundImages): Event[] {
     if (images.length === 0) {
-      throw refused === undefined ? errors.invalidAnswer('it holds no picture') : errors.contentFiltered(refused)
+      throw refused === undefined ? errors.invalidAnswer('it holds no image') : errors.contentFiltered(refused)
     }
     this.#found = about
     this.#images = images.slice(0, this.#wanted)
@@ -88,10 +88,10 @@ export class ImagesDecoder implements Decoder {
   }
 }
 
-/** The end of an answer whose pictures are all here. Throws 502 for what is none. */
+/** The end of an answer whose images are all here. Throws 502 for what is none. */
 export function imageEvents({ usage, ...value }: GeneratedImages & { readonly usage?: Usage | undefined }): Event[] {
   const { images } = value
-  if (!images.every(isImage)) throw errors.invalidAnswer('what it holds as a picture is none')
+  if (!images.every(isImage)) throw errors.invalidAnswer('what it holds as an image is none')
   return [
     { type: 'usage', usage: { ...usage, drawn: images.length } },
     { type: 'result', value },
@@ -100,12 +100,12 @@ export function imageEvents({ usage, ...value }: GeneratedImages & { readonly us
 
 const isElsewhere = (image: FoundImage): image is Extract<FoundImage, { url: string }> => 'url' in image
 
-/** By its first bytes: markup in the place of a picture is never passed on. */
+/** By its first bytes: markup in the place of an image is never passed on. */
 const isImage = ({ b64 }: GeneratedImage): boolean =>
   sniffImage(typeof b64 === 'string' ? b64 : b64.text(HEAD_CHARACTERS)) !== undefined
 const HEAD_CHARACTERS = 64
 
-/** For wires that make so many pictures of a model at once, or as many as its mapping says, if that is less. */
+/** For wires that make so many images of a model at once, or as many as its mapping says, if that is less. */
 export const imageFanOut = <R extends ImageRequest>(mostOf: (externalId: string) => number) => ({
   split(input: Readonly<R>, { mapping }: Target): readonly R[] {
     const most = mostOf(mapping.externalId)
@@ -114,7 +114,7 @@ export const imageFanOut = <R extends ImageRequest>(mostOf: (externalId: string)
     for (let left = input.n; left > 0; left -= each) parts.push({ ...input, n: Math.min(left, each) })
     return parts
   },
-  /** What the first one says of its pictures holds for all. */
+  /** What the first one says of its images holds for all. */
   join(answers: readonly (readonly Event[])[]): Event[] {
     const values = answers.flatMap(events =>
       events.flatMap(event => (event.type === 'result' ? [event.value as GeneratedImages] : [])),

@@ -1,4 +1,4 @@
-/** The simulated provider's pictures, in OpenAI's form: a pattern whose colours follow from what was asked for. */
+/** The simulated provider's images, in OpenAI's form: a pattern whose colours follow from what was asked for. */
 import { createHash } from 'node:crypto'
 import type { SimulatedAnswer, SimulatedRequest, Simulation } from '../../core/operation.ts'
 import { png } from './png.ts'
@@ -21,7 +21,7 @@ export const demo: Readonly<Record<string, Simulation>> = {
 function answer(fields: Fields, seed: string, kind: string): SimulatedAnswer {
   const wanted = Number(fields.n ?? 1)
   const prompt = String(fields.prompt)
-  const pictures = Array.from({ length: wanted }, (_, index) => picture(`${index} ${prompt} ${seed}`))
+  const images = Array.from({ length: wanted }, (_, index) => image(`${index} ${prompt} ${seed}`))
   const about = { created_at: 0, background: 'opaque', output_format: 'png', quality: 'low', size: `${SIDE}x${SIDE}` }
   const tokens = Math.ceil(prompt.length / 4)
   const usage = {
@@ -32,22 +32,22 @@ function answer(fields: Fields, seed: string, kind: string): SimulatedAnswer {
   }
   if (String(fields.stream) !== 'true') {
     const { created_at: created, ...rest } = about
-    return { json: { created, data: pictures.map(b64_json => ({ b64_json })), ...rest, usage } }
+    return { json: { created, data: images.map(b64_json => ({ b64_json })), ...rest, usage } }
   }
   const event = (name: string, more: object) => {
     const type = `${kind}.${name}`
     return `event: ${type}\ndata: ${JSON.stringify({ type, ...about, ...more })}\n\n`
   }
   const previews = Array.from({ length: Number(fields.partial_images ?? 0) }, (_, index) =>
-    event('partial_image', { b64_json: picture(`preview ${index}`), partial_image_index: index }),
+    event('partial_image', { b64_json: image(`preview ${index}`), partial_image_index: index }),
   )
-  const last = pictures.length - 1
-  const whole = pictures.map((b64_json, at) => event('completed', { b64_json, ...(at === last && { usage }) }))
+  const last = images.length - 1
+  const whole = images.map((b64_json, at) => event('completed', { b64_json, ...(at === last && { usage }) }))
   return { contentType: 'text/event-stream', chunks: [...previews, ...whole] }
 }
 
 /** The same on both sides of its middle. */
-function picture(seed: string): string {
+function image(seed: string): string {
   const hash = createHash('sha256').update(seed).digest()
   const palette = [hash.subarray(0, 3), hash.subarray(3, 6), hash.subarray(6, 9), Buffer.from([255, 255, 255])]
   const colourAt = (x: number, y: number) => {

@@ -10,7 +10,7 @@ import { demo } from './demo.ts'
 import type { ImageEditRequest, ImageRequest } from './request.ts'
 import { imageEditRequirements, imageRequirements } from './requirements.ts'
 
-/** Tokens that a picture may have, by its quality (media.md section 1.7). */
+/** Tokens that an image may have, by its quality (media.md section 1.7). */
 const QUALITY_TOKENS: Readonly<Record<string, number>> = {
   low: 400,
   medium: 1_600,
@@ -23,13 +23,13 @@ const USUAL_TOKENS = 6_300
 
 const putsOut = ({ output }: Pick<Model, 'output'>) => output.includes('image')
 
-/** Each picture has a price, or its tokens and those of the prompt have. */
+/** Each image has a price, or its tokens and those of the prompt have. */
 function isPriced({ perImage, rates: { prompt, completion, image_output, request } }: Price): boolean {
   if (perImage !== undefined) return true
   return prompt === undefined ? request !== undefined : (image_output ?? completion) !== undefined
 }
 
-/** Pictures, and the tokens that they may have. */
+/** Images, and the tokens that they may have. */
 function drawn({ n, quality }: Readonly<ImageRequest>): Usage {
   const tokens = n * (QUALITY_TOKENS[quality ?? ''] ?? USUAL_TOKENS)
   return { drawn: n, completion: tokens, image_output: tokens }
@@ -81,12 +81,12 @@ export const imageEdits: Operation<'image_edits'> = {
   autoOption: 'auto_images',
   requirements: imageEditRequirements,
   promptCharacters: ({ prompt }) => prompt.length,
-  media: request => ({ images: picturesIn(request), audioTokens: 0, fileTokens: 0 }),
-  extras: request => ({ ...drawn(request), image_input: picturesIn(request) * IMAGE_PROMPT_TOKENS }),
+  media: request => ({ images: imagesIn(request), audioTokens: 0, fileTokens: 0 }),
+  extras: request => ({ ...drawn(request), image_input: imagesIn(request) * IMAGE_PROMPT_TOKENS }),
   terms,
   bridge: (wires, model) => bridge('image_edits', wires, model),
   tuning: { ...tuning, input_fidelity: 'input_fidelity' },
   passesAnswers: true,
 }
 
-const picturesIn = ({ images, mask }: Readonly<ImageEditRequest>): number => images.length + (mask ? 1 : 0)
+const imagesIn = ({ images, mask }: Readonly<ImageEditRequest>): number => images.length + (mask ? 1 : 0)

@@ -54,7 +54,7 @@ export const imageEditBody = s.open({
 })
 export type ImageEditBody = Infer<typeof imageEditBody>
 
-/** The texts of a form. Its pictures are files, or texts in their place. */
+/** The texts of a form. Its images are files, or texts in their place. */
 export const imageEditForm = s.open({
   ...edits,
   image: s.optional(s.array(s.string())),
@@ -83,7 +83,7 @@ export interface ImageRequest {
   readonly user: string | undefined
 }
 
-/** A picture of the request: an address, a data URL, or a file of a form. */
+/** An image of the request: an address, a data URL, or a file of a form. */
 export interface ImageInput {
   readonly url?: string
   readonly file?: Upload
@@ -98,7 +98,7 @@ export interface ImageEditRequest extends ImageRequest {
   readonly input_fidelity: 'high' | 'low' | undefined
 }
 
-/** Base64 as it stands in a provider's answer, so that a large picture is not copied. */
+/** Base64 as it stands in a provider's answer, so that a large image is not copied. */
 export class Base64Slice {
   /** Of the alphabet of RFC 4648 section 4, without line breaks. */
   readonly bytes: Buffer
