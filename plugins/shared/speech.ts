@@ -23,9 +23,9 @@ export function voiceOf({ voice }: Readonly<SpeechRequest>, { voices = {} }: Map
 }
 
 /** What is counted exactly: the characters of a model that is charged for them. */
-export function countedOf({ input }: Readonly<SpeechRequest>, { mapping }: Target): Event[] {
+export function countedOf({ characters }: Readonly<SpeechRequest>, { mapping }: Target): Event[] {
   if (mapping.model.tokenizer !== CHARACTERS) return []
-  const usage: Usage = { prompt: [...input].length, completion: 0 }
+  const usage: Usage = { prompt: characters, completion: 0 }
   return [{ type: 'usage', usage }]
 }
 

@@ -5,6 +5,7 @@ import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { toNumber } from '../core/money.ts'
 import { CHARACTERS } from '../core/usage.ts'
+import { codePoints } from '../lib/code-points.ts'
 import { type SpeechBody, type SpeechRequest, speechBody } from '../operations/speech/request.ts'
 import { EVENT_STREAM, failureEvent, typedEvent, typedHeartbeat } from './event-stream.ts'
 import { validator } from './validate.ts'
@@ -30,6 +31,7 @@ export const speech = {
 const canonical = (body: SpeechBody): SpeechRequest => ({
   model: body.model,
   input: body.input,
+  characters: codePoints(body.input),
   voice: (typeof body.voice === 'object' ? body.voice?.id : body.voice) ?? undefined,
   response_format: body.response_format ?? undefined,
   speed: body.speed ?? undefined,

@@ -1,9 +1,10 @@
 /** The one dialect of JSON Schema that everything is checked with: configuration, requests, arguments of commands. */
-import type { Ajv, KeywordCxt } from 'ajv'
+import type { Ajv, CodeKeywordDefinition, KeywordCxt } from 'ajv'
+import { isLonger, isShorter } from '../lib/code-points.ts'
 import { examples, parseUnit, type Unit } from './units.ts'
 
 /** What compiled code refers to by name; `reach` gives it to code that the build has kept. */
-const OWN = { units: { parseUnit }, formats: { date: isDate } } as const
+const OWN = { units: { parseUnit }, formats: { date: isDate }, lengths: { isLonger, isShorter } } as const
 
 /** `ajv`, which is loaded only for a schema that was not there at the build. */
 type Library = Pick<typeof import('ajv'), 'Ajv' | '_'>
@@ -31,6 +32,10 @@ export function createAjv({ Ajv, _ }: Library, { source = false } = {}): Ajv {
     verbose: true,
   })
   ajv.addFormat('date', isDate)
+  // The library counts every code point, which holds the event loop for large texts.
+  for (const keyword of ['minLength', 'maxLength']) ajv.removeKeyword(keyword)
+  ajv.addKeyword(lengthKeyword({ _ }, 'minLength', isShorter))
+  ajv.addKeyword(lengthKeyword({ _ }, 'maxLength', isLonger))
   return ajv.addKeyword({
     keyword: 'unit',
     schemaType: 'string',
@@ -47,6 +52,28 @@ export function createAjv({ Ajv, _ }: Library, { source = false } = {}): Ajv {
       )
     },
   })
+}
+
+/** A keyword that limits the length of strings, by the function of that name in `lengths`. */
+function lengthKeyword(
+  { _ }: Pick<Library, '_'>,
+  keyword: 'minLength' | 'maxLength',
+  refuses: (text: string, limit: number) => boolean,
+): CodeKeywordDefinition {
+  const code = keyword === 'minLength' ? _`require("lengths").isShorter` : _`require("lengths").isLonger`
+  return {
+    keyword,
+    type: 'string',
+    schemaType: 'number',
+    error: {
+      message: `must be ${keyword === 'minLength' ? 'longer' : 'shorter'}`,
+      params: ({ schema }) => _`{limit: ${schema as number}}`,
+    },
+    code(cxt: KeywordCxt) {
+      const refused = cxt.gen.scopeValue('func', { ref: refuses, code })
+      cxt.fail(_`${refused}(${cxt.data}, ${cxt.schema as number})`)
+    },
+  }
 }
 
 /** A `require` for compiled code: what is ours by its name here, all else by `load`. */

@@ -21,7 +21,7 @@ const perUnit = (axis: string, usd: bigint): Price => ({ rates: { [axis]: usd },
 const PICO = 1_000_000_000_000n
 
 t.test('a hold is what a request will come to, exactly where that can be told (media.md 1.7)', async t => {
-  const say = { model: 'm', input: 'Hi \u{1f44b}', stream: true }
+  const say = { model: 'm', input: 'Hi \u{1f44b}', characters: 4, stream: true }
   const documents = Array.from({ length: 101 }, () => 'abcd')
   const page = { type: 'document_url', document_url: 'https://a.example/a.pdf' }
   const hear = { model: 'm', seconds: 36, response_format: 'json' }
@@ -57,7 +57,11 @@ t.test('sound that no report counts is measured, and marked as estimated', async
     ['audio/wav', 21],
     ['audio/mpeg', 63],
   ] as const) {
-    const ex = exchange({ endpoint: speech, request: { model: 'm', input: 'Hi', stream: true }, target: offer(price) })
+    const ex = exchange({
+      endpoint: speech,
+      request: { model: 'm', input: 'Hi', characters: 2, stream: true },
+      target: offer(price),
+    })
     ex.observe([{ type: 'bytes', bytes: Buffer.alloc(48_000), contentType }])
     ex.completeUsage(true)
     t.match(ex.usage, { completion: tokens, output_audio: tokens }, contentType)
@@ -66,7 +70,7 @@ t.test('sound that no report counts is measured, and marked as estimated', async
   }
   const counted = exchange({
     endpoint: speech,
-    request: { model: 'm', input: 'Hi', stream: true },
+    request: { model: 'm', input: 'Hi', characters: 2, stream: true },
     target: offer(price),
   })
   counted.observe([{ type: 'bytes', bytes: Buffer.alloc(48_000) }])

@@ -18,6 +18,7 @@ const request = (more: Partial<SpeechRequest> = {}): SpeechRequest =>
   deepFreeze({
     model: 'acme-say',
     input: 'Hi 👋',
+    characters: 4,
     voice: undefined,
     response_format: undefined,
     speed: undefined,

@@ -62,3 +62,37 @@ t.test('a schema that was not there at the build is compiled', async t => {
     t.match(check.errors?.at(-1), { instancePath, keyword, parentSchema: Object })
   }
 })
+
+t.test('lengths are those of code points, and large texts are not counted', async t => {
+  const { json } = s.object({ text: s.string({ minLength: 2, maxLength: 3 }) })
+  const check = compile(json)
+  const cases: [text: string, keyword?: string][] = [
+    ['', 'minLength'],
+    ['a', 'minLength'],
+    ['😀', 'minLength'],
+    ['\ud83d\ud83d'],
+    ['ab'],
+    ['a😀'],
+    ['😀😀😀'],
+    ['a\ude00b'],
+    ['abcd', 'maxLength'],
+    ['😀😀😀a', 'maxLength'],
+    ['😀😀😀😀', 'maxLength'],
+  ]
+  for (const [text, keyword] of cases) {
+    t.equal(check({ text }), keyword === undefined, JSON.stringify(text))
+    if (keyword)
+      t.match(check.errors, [{ keyword, instancePath: '/text', params: { limit: keyword[1] === 'i' ? 2 : 3 } }])
+  }
+  let looked = 0
+  const { charCodeAt, codePointAt } = String.prototype
+  const counting = (method: typeof codePointAt) =>
+    function (this: string, at: number) {
+      looked++
+      return method.call(this, at)
+    }
+  Object.assign(String.prototype, { charCodeAt: counting(charCodeAt), codePointAt: counting(codePointAt) })
+  t.teardown(() => Object.assign(String.prototype, { charCodeAt, codePointAt }))
+  t.notOk(check({ text: 'x'.repeat(1e6) }))
+  t.equal(looked, 0)
+})

@@ -36,7 +36,7 @@ const requirements: readonly Requirement<SpeechRequest>[] = [
     what: 'so long a text',
     needed: () => true,
     offers: mostOf,
-    met: (mapping, { input }) => codePoints(input) <= (mostOf(mapping) ?? Infinity),
+    met: (mapping, { characters }) => characters <= (mostOf(mapping) ?? Infinity),
   },
 ]
 
@@ -46,10 +46,10 @@ export const speech: Operation<'speech'> = {
   isPriced: ({ rates: { prompt, completion, output_audio } }, { tokenizer }) =>
     prompt !== undefined && (tokenizer === CHARACTERS || (output_audio ?? completion) !== undefined),
   requirements,
-  promptCharacters: ({ input }) => codePoints(input),
-  extras({ input }, { tokenizer }) {
+  promptCharacters: ({ characters }) => characters,
+  extras({ characters }, { tokenizer }) {
     if (tokenizer === CHARACTERS) return {}
-    const most = codePoints(input) * HELD_PER_CHARACTER
+    const most = characters * HELD_PER_CHARACTER
     return { completion: most, output_audio: most }
   },
   measured(bytes, contentType, { tokenizer }) {
@@ -62,15 +62,4 @@ export const speech: Operation<'speech'> = {
   tuning: { speed: 'speed', instructions: 'instructions' },
   neverReplayed: true,
   demo,
-}
-
-/** Without a copy of the text: a surrogate pair is one. */
-function codePoints(text: string): number {
-  let pairs = 0
-  for (let at = 0; at < text.length; at++) {
-    const code = text.charCodeAt(at)
-    const isPair = code >= 0xd800 && code < 0xdc00 && (text.charCodeAt(at + 1) & 0xfc00) === 0xdc00
-    if (isPair) pairs++
-  }
-  return text.length - pairs
 }
