@@ -8,7 +8,7 @@ import type { Mask } from '../lib/mask.ts'
 import { waitFor } from './auth/wait.ts'
 import { decoded } from './encoding.ts'
 import { MAX_REDIRECTS, REDIRECTS } from './fetch-options.ts'
-import { maskedError } from './masking.ts'
+import { AnswerMask, maskedError } from './masking.ts'
 import { type Fetched, type ProviderFetcher, tooLarge } from './provider-fetcher.ts'
 import { retryAfterMs } from './retry-after.ts'
 import { sign } from './sign.ts'
@@ -49,11 +49,13 @@ export class FollowUps {
   /** All events of an answer that began with `events`. What made the answer is never sent again. */
   async all(events: readonly Event[], attempt: FollowedAttempt): Promise<Event[]> {
     const { decoder, mask } = attempt
+    const masking = mask && new AnswerMask(mask)
     const kept: Event[] = []
     let batch = events
     for (;;) {
       for (const event of batch) {
-        if (event.type === 'error') throw mask ? maskedError(event.error, mask) : event.error
+        masking?.apply(event)
+        if (event.type === 'error') throw event.error
         if (event.type !== 'wait' && event.type !== 'fetch') kept.push(event)
       }
       const next = batch.at(-1)

@@ -58,6 +58,9 @@ export class AnswerMask {
       case 'image':
         if (!event.url.startsWith('data:')) event.url = this.#mask.answer(event.url)
         return
+      case 'result':
+        if (event.value !== undefined) event.value = this.#deep(event.value, 1, true)
+        return
       case 'error':
         event.error = maskedError(event.error, this.#mask)
         return
@@ -97,20 +100,17 @@ export class AnswerMask {
     return this.#next(LOGPROBS, choice, text) === text ? tokens : []
   }
 
-  /** The value itself where nothing in it is masked. */
-  #deep<T>(value: T, depth?: number): T
-  #deep(value: unknown, depth = 0): unknown {
-    if (typeof value === 'string') return this.#mask.answer(value)
-    if (typeof value !== 'object' || value === null) return value
+  /** The value itself where nothing in it is masked. `holdsFiles`: long strings may be base64, which is not looked at. */
+  #deep<T>(value: T, depth?: number, holdsFiles?: boolean): T
+  #deep(value: unknown, depth = 0, holdsFiles = false): unknown {
+    if (typeof value === 'string') return holdsFiles && isData(value) ? value : this.#mask.answer(value)
+    if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return value
     if (depth > MAX_DEPTH) return MASK
-    if (Array.isArray(value)) {
-      const items = value.map(item => this.#deep<unknown>(item, depth + 1))
-      return items.some((item, index) => item !== value[index]) ? items : value
-    }
+    if (Array.isArray(value)) return this.#items(value, depth + 1, holdsFiles)
     let changed: Record<string, unknown> | undefined
     for (const name in value) {
       const member = (value as Record<string, unknown>)[name]
-      const clean = this.#deep<unknown>(member, depth + 1)
+      const clean = this.#deep<unknown>(member, depth + 1, holdsFiles)
       // An event's own members are named by us.
       const key = depth === 0 ? name : this.#mask.answer(name)
       if (clean === member && key === name) continue
@@ -120,4 +120,23 @@ export class AnswerMask {
     }
     return changed ?? value
   }
+
+  /** By a loop: an embedding has thousands of numbers. */
+  #items(list: readonly unknown[], depth: number, holdsFiles: boolean): readonly unknown[] {
+    let changed: unknown[] | undefined
+    for (let index = 0; index < list.length; index++) {
+      const item = list[index]
+      if (typeof item === 'number') continue
+      const clean = this.#deep(item, depth, holdsFiles)
+      if (clean === item) continue
+      changed ??= list.slice()
+      changed[index] = clean
+    }
+    return changed ?? list
+  }
 }
+
+/** Base64 of a file or a vector: large, and nothing that a provider writes a credential into. */
+const isData = (text: string): boolean =>
+  text.startsWith('data:') || (text.length > LONGEST_WORD && !text.includes(' '))
+const LONGEST_WORD = 16 * 1024
