@@ -159,7 +159,7 @@ class EventEncoder implements Encoder {
   readonly contentType = EVENT_STREAM
   readonly #ex: Exchange
   #transcript: Transcript | undefined
-  #text = ''
+  #began = false
 
   constructor(ex: Exchange) {
     this.#ex = ex
@@ -173,7 +173,7 @@ class EventEncoder implements Encoder {
     let out = ''
     for (const event of batch) {
       if (event.type === 'text') {
-        this.#text += event.text
+        this.#began ||= event.text !== ''
         out += typedEvent('transcript.text.delta', { delta: event.text })
       } else if (event.type === 'result') this.#transcript = event.value as Transcript
     }
@@ -182,9 +182,9 @@ class EventEncoder implements Encoder {
 
   end(): string {
     const ex = this.#ex
-    const transcript = this.#transcript ?? { text: this.#text }
+    const transcript = this.#transcript!
     const { response_format: format, known_speaker_names: names } = ex.request as TranscriptionRequest
-    let out = this.#text === '' ? typedEvent('transcript.text.delta', { delta: transcript.text }) : ''
+    let out = this.#began ? '' : typedEvent('transcript.text.delta', { delta: transcript.text })
     if (format === 'diarized_json') {
       for (const segment of diarized(transcript, names)) out += typedEvent('transcript.text.segment', segment)
     }

@@ -69,6 +69,20 @@ t.test('a transcript is written in each format', async t => {
     ],
     usage,
   })
+  const odd = {
+    seek: '5',
+    tokens: ['a'],
+    temperature: {},
+    avg_logprob: null,
+    compression_ratio: [],
+    no_speech_prob: true,
+  }
+  const segments = [{ start: 0, end: 1, text: 'Hi', more: odd }]
+  t.match(
+    JSON.parse(body({ text: 'Hi', segments }, 'verbose_json')),
+    { segments: [unknown] },
+    'what a provider says in another type is not passed on',
+  )
   const told = (names: string[]) =>
     (JSON.parse(body(hello, 'diarized_json', { known_speaker_names: names })) as { segments: { speaker: string }[] })
       .segments

@@ -48,22 +48,24 @@ const srt = (segments: readonly Segment[]): string =>
 const vtt = (segments: readonly Segment[]): string =>
   `WEBVTT\n\n${segments.map(({ start, end, text }) => `${clock(start, '.')} --> ${clock(end, '.')}\n${text.trim()}\n\n`).join('')}`
 
-/** What a provider does not tell is 0, or nothing. */
-const UNKNOWN = { seek: 0, tokens: [], temperature: 0, avg_logprob: 0, compression_ratio: 0, no_speech_prob: 0 }
+/** What a provider does not say in the type that clients expect is 0. */
+const numberIn = (value: unknown): number => (typeof value === 'number' ? value : 0)
+const numbersIn = (value: unknown): number[] =>
+  Array.isArray(value) && value.every(item => typeof item === 'number') ? value : []
 
 function verbose(transcript: Transcript, asked: Asked, usage: object, task: string): object {
   const { text, language = '', duration = 0, words } = transcript
   const segments = segmentsOf(transcript).map(({ start, end, text, more }, id) => ({
     id,
-    seek: more?.seek ?? UNKNOWN.seek,
+    seek: numberIn(more?.seek),
     start: rounded(start),
     end: rounded(end),
     text,
-    tokens: more?.tokens ?? UNKNOWN.tokens,
-    temperature: more?.temperature ?? UNKNOWN.temperature,
-    avg_logprob: more?.avg_logprob ?? UNKNOWN.avg_logprob,
-    compression_ratio: more?.compression_ratio ?? UNKNOWN.compression_ratio,
-    no_speech_prob: more?.no_speech_prob ?? UNKNOWN.no_speech_prob,
+    tokens: numbersIn(more?.tokens),
+    temperature: numberIn(more?.temperature),
+    avg_logprob: numberIn(more?.avg_logprob),
+    compression_ratio: numberIn(more?.compression_ratio),
+    no_speech_prob: numberIn(more?.no_speech_prob),
   }))
   const isWorded = asked.timestamp_granularities.includes('word')
   const timed = words?.map(({ word, start, end }) => ({ word, start: rounded(start), end: rounded(end) }))
