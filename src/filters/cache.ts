@@ -1,5 +1,7 @@
 /** Replays whole earlier answers to the same request of the same project, while the project wants that. */
 import { createHash } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
+import { Upload } from '../core/body.ts'
 import { type Event, isContent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
@@ -18,7 +20,7 @@ export const cache: FilterFactory<Infer<typeof options>> = {
   needs: ['principal'],
   create({ max_entry }, services) {
     const answer = async (ex: Exchange, ttlMs: number, next: () => Promise<Reply>): Promise<Reply> => {
-      await ex.input()
+      await hashUploads(await ex.input())
       const key = keyOf(ex, ttlMs)
       const found = services.cache.get(key)
       const hit = found instanceof Promise ? await found : found
@@ -63,6 +65,16 @@ function keyOf(ex: Exchange, ttlMs: number): string {
     isHealed(ex),
   ]
   return createHash('sha256').update(JSON.stringify(parts)).digest('base64')
+}
+
+/** Files stand in a request by themselves, or as the `file` of an image. */
+async function hashUploads(request: object): Promise<void> {
+  for (const member of Object.values(request)) {
+    for (const item of Array.isArray(member) ? member : [member]) {
+      const file = item instanceof Upload ? item : item?.file
+      if (file instanceof Upload) await file.hash(setImmediate)
+    }
+  }
 }
 
 function sorted(request: object = {}): [string, unknown][] {

@@ -111,6 +111,18 @@ t.test('the demo draws the same picture for the same prompt, for nothing, whole 
   t.match(edited, { output_format: 'png', size: '64x64', usage: { cost: 0 } })
 })
 
+t.test('an edit of the same files is answered from the cache, one of others is not', async t => {
+  const projects = (cache: string) => commandsOf(gateway)('projects.update', { project: 'default', cache })
+  await projects('on')
+  t.teardown(() => projects('off'))
+  const ask = async (byte: number) => {
+    const image = await toFile(pictureOf(64, byte), 'a.png')
+    const { response } = await client.images.edit({ model: 'demo-image', prompt: 'a coat', image }).withResponse()
+    return response.headers.get('x-gateway-cache')
+  }
+  t.strictSame([await ask(1), await ask(1), await ask(2)], ['MISS', 'HIT', 'MISS'])
+})
+
 /** The form that a provider got. */
 const formOf = async ({ body, headers }: Received): Promise<FormData> =>
   (await new Response(new Uint8Array(body), {

@@ -129,6 +129,10 @@ t.test('a file is held once, and until no target is tried again', async t => {
   const own = upload!.pieces.filter(piece => piece.buffer === chunk.buffer)
   t.ok(own.length >= 31, 'its pieces are those of the socket')
   t.strictSame(upload!.head(4), Buffer.alloc(4, 1))
+  t.throws(() => JSON.stringify(upload), /before it is hashed/)
+  let turns = 0
+  await upload!.hash(async () => void turns++)
+  t.equal(turns, 2, 'others have a turn after each MiB')
   t.match(JSON.parse(JSON.stringify(upload)), { size: upload!.size, sha256: /^[\w+/]{43}=$/ }, 'a key holds no bytes')
   release!()
   t.strictSame(upload!.pieces, [])
