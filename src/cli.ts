@@ -11,7 +11,8 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 process.exitCode = await run(process.argv.slice(2), {
   env: process.env,
   cwd: process.cwd(),
-  out: text => process.stdout.write(text),
+  out: content => process.stdout.write(content),
+  isTerminal: process.stdout.isTTY,
   err: text => process.stderr.write(text),
   in: async () => {
     if (process.stdin.isTTY) process.stderr.write('reading standard input; end it with Ctrl-D\n')

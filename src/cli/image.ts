@@ -4,12 +4,11 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { imageType } from '../lib/image-type.ts'
 import { readText } from './http.ts'
-import { errorCode, Failure, type Io, printable } from './io.ts'
+import { errorCode, Failure, printable } from './io.ts'
 import { addPublicOptions, type PublicOptions, post } from './public.ts'
+import { remarkWhile } from './remarks.ts'
 import type { Open } from './session.ts'
 
-/** Between two remarks that the image is still to come. */
-const REMARK_MS = 10_000
 const PATH = '/v1/images/generations'
 
 interface ImageOptions extends PublicOptions {
@@ -38,16 +37,10 @@ export function addImage(program: Command, open: Open): void {
       const session = open(command)
       const { io, json } = session
       const { model, size, quality } = options
-      const waiting = remarks(json ? undefined : io)
-      let text: string
-      let provider: string | string[] | undefined
-      try {
+      const { text, provider } = await remarkWhile('image', json ? undefined : io, async () => {
         const response = await post('image', PATH, { body: { model, prompt, size, quality } }, options, session)
-        provider = response.headers['x-gateway-provider']
-        text = await readText(response)
-      } finally {
-        clearInterval(waiting)
-      }
+        return { text: await readText(response), provider: response.headers['x-gateway-provider'] }
+      })
       const answer = parsed(text)
       const [first] = answer.data ?? []
       if (first?.b64_json === undefined) throw new Failure('the answer holds no image')
@@ -61,16 +54,6 @@ export function addImage(program: Command, open: Open): void {
       else if (provider !== undefined) io.err(`[${String(provider)}, ${costOf(answer)}]\n`)
     })
   addPublicOptions(image)
-}
-
-/** Images take up to minutes. */
-function remarks(io: Io | undefined): NodeJS.Timeout | undefined {
-  if (!io) return undefined
-  let seconds = 0
-  return setInterval(() => {
-    seconds += REMARK_MS / 1000
-    io.err(`the image is being made: ${seconds} s\n`)
-  }, REMARK_MS)
 }
 
 function parsed(text: string): Answer {

@@ -5,7 +5,9 @@ export interface Io {
   readonly env: Readonly<Record<string, string | undefined>>
   readonly cwd: string
   /** Standard output: results only. */
-  out(text: string): void
+  out(content: string | Buffer): void
+  /** Whether standard output is a terminal; false by default. */
+  readonly isTerminal?: boolean
   /** Standard error: why something failed, and remarks. */
   err(text: string): void
   /** All of standard input. */

@@ -18,6 +18,7 @@ import { addProviderKeys } from './provider-keys.ts'
 import { addRoute } from './route.ts'
 import { refuseKeys, refuseSecret } from './secrets.ts'
 import { openSession } from './session.ts'
+import { addSpeak } from './speak.ts'
 import { addTranscribe } from './transcribe.ts'
 import { addUsage } from './usage.ts'
 
@@ -57,6 +58,7 @@ function build(io: Io): Command {
   addAudit(program, open)
   addChat(program, open)
   addImage(program, open)
+  addSpeak(program, open)
   addTranscribe(program, open)
   return program
 }

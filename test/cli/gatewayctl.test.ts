@@ -27,8 +27,8 @@ interface Shell {
   admin: string
   /** An empty folder, where the commands run. */
   dir: string
-  /** Runs in this process; the token is in the environment unless `env` is given. */
-  ctl(args: string[], env?: Record<string, string>, input?: string): Promise<Ran>
+  /** Runs in this process; the token is in the environment unless `env` is given. Bytes in the output are latin1 text. */
+  ctl(args: string[], env?: Record<string, string>, input?: string, isTerminal?: boolean): Promise<Ran>
 }
 
 const log: Log = { debug() {}, info() {}, warn() {}, error() {} }
@@ -39,14 +39,20 @@ async function shell(t: Test): Promise<Shell> {
   t.teardown(() => listener.close())
   const admin = `http://${listener.address}`
   const dir = t.testdir({})
-  const ctl: Shell['ctl'] = async (args, env = { GATEWAY_ADMIN: admin, GATEWAY_ADMIN_TOKEN: TOKEN }, input = '') => {
+  const ctl: Shell['ctl'] = async (
+    args,
+    env = { GATEWAY_ADMIN: admin, GATEWAY_ADMIN_TOKEN: TOKEN },
+    input = '',
+    isTerminal = false,
+  ) => {
     const output = { stdout: '', stderr: '' }
     const code = await run(args, {
       env,
       cwd: dir,
-      out: text => {
-        output.stdout += text
+      out: content => {
+        output.stdout += content.toString('latin1')
       },
+      isTerminal,
       err: text => {
         output.stderr += text
       },
@@ -318,6 +324,69 @@ t.test('image writes a picture into a file, and never over one that it was not g
     t.equal(ran.code, code, args.join(' '))
     t.match(ran.stderr, said, args.join(' '))
   }
+})
+
+t.test('speak writes audio into a file or a pipe, and never to a terminal', async t => {
+  const { ctl, admin, dir } = await shell(t)
+  const got: unknown[] = []
+  const sound = Buffer.from([0xff, 0xfb, 0x90, 0x00, 0x80])
+  const serve = async (request: IncomingMessage, response: ServerResponse) => {
+    const asked = JSON.parse(await readAll(request)) as { model: string; input: string }
+    got.push([request.url, asked])
+    const type = asked.model === 'page' ? 'text/html' : 'audio/mpeg'
+    const served = { 'content-type': type, 'x-gateway-provider': 'acme', 'x-gateway-model': asked.model }
+    if (asked.model === 'gone') {
+      const message = 'The model "gone" does not exist.'
+      response.writeHead(404).end(JSON.stringify({ error: { message, type: 'x', param: 'model', code: 'y' } }))
+    } else if (asked.model === 'cut') {
+      response.writeHead(200, served)
+      response.write(sound, () => response.destroy())
+    } else response.writeHead(200, asked.model === 'say' ? { ...served, 'x-gateway-cost': '0.001' } : served).end(sound)
+  }
+  const server = createServer(serve).listen(0, '127.0.0.1')
+  t.teardown(() => server.close())
+  await new Promise(resolve => server.once('listening', resolve))
+  const url = `127.0.0.1:${(server.address() as AddressInfo).port}`
+  const env = { GATEWAY_ADMIN: admin, GATEWAY_ADMIN_TOKEN: TOKEN, GATEWAY_API_KEY: 'mgw_env' }
+  const say = (...args: string[]) => ctl(['speak', 'Hi', ...args, '--url', url], env)
+
+  writeFileSync(join(dir, 'hi.MP3'), 'old and longer than what is written')
+  const first = await say('--out', 'hi.MP3', '--model', 'say', '--voice', 'alloy')
+  t.match(first, { code: 0, stdout: 'hi.MP3\n', stderr: '[acme/say, $0.001]\n' })
+  const body = { model: 'say', input: 'Hi', voice: 'alloy', response_format: 'mp3' }
+  t.strictSame(got.pop(), ['/v1/audio/speech', body], 'the format is what the name ends with')
+  t.ok(readFileSync(join(dir, 'hi.MP3')).equals(sound))
+  await say('--out', 'hi.mp3', '--model', 'say', '--format', 'wav')
+  t.match(got.pop(), ['/v1/audio/speech', { response_format: 'wav' }], '--format comes first')
+
+  const piped = await say()
+  t.match(piped, { code: 0, stderr: '[acme/demo-speech, its price is in the usage]\n' })
+  t.equal(piped.stdout, sound.toString('latin1'), 'byte for byte')
+  t.strictSame(got.pop(), ['/v1/audio/speech', { model: 'demo-speech', input: 'Hi' }])
+  const json = await say('--json', '--model', 'say')
+  const head = { content_type: 'audio/mpeg', provider: 'acme', model: 'say', cost: '0.001', bytes: 5 }
+  t.strictSame([json.code, json.json(), json.stderr], [0, { ...head, audio: sound.toString('base64') }, ''])
+  const saved = await say('--json', '--model', 'say', '--out', 'other.wav')
+  t.strictSame([saved.code, saved.json(), saved.stderr], [0, { ...head, file: 'other.wav' }, ''])
+
+  got.splice(0)
+  t.match(await ctl(['speak', 'Hi', '--url', url], env, '', true), { code: 1, stdout: '', stderr: /terminal.* --out/ })
+  t.strictSame(got, [], 'nothing is paid for what cannot be heard')
+  t.equal((await ctl(['speak', 'Hi', '--out', 'a.mp3', '--url', url], env, '', true)).code, 0)
+  const rows: [args: string[], code: number, said: RegExp][] = [
+    [['--out', 'no/such/folder.mp3'], 1, /^cannot write no\/such\/folder\.mp3: ENOENT$/m],
+    [['--model', 'gone', '--out', 'hi.MP3'], 1, /^The model "gone" does not exist\.$/m],
+    [['--model', 'cut', '--out', 'cut.mp3'], 1, /^the audio broke off after \d bytes$/m],
+    [['--model', 'page'], 1, /^the answer is no audio; pass the gateway's public listener as --url$/m],
+    [['--format', 'ogg'], 2, /Allowed choices are mp3, opus/],
+    [['--key', 'secret'], 2, /--key takes no secret/],
+  ]
+  for (const [args, code, said] of rows) {
+    const ran = await say(...args)
+    t.equal(ran.code, code, args.join(' '))
+    t.match(ran.stderr, said, args.join(' '))
+  }
+  t.ok(readFileSync(join(dir, 'hi.MP3')).equals(sound), 'a refusal leaves the file as it was')
 })
 
 t.test('chat asks the public listener as any client would', async t => {

@@ -8,6 +8,7 @@ import { pipeline } from 'node:stream/promises'
 import OpenAI from 'openai'
 import t from 'tap'
 import { openBooks } from '../helpers/books.ts'
+import { Child } from '../helpers/child.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { startGateway } from '../helpers/gateway.ts'
 import { scripted } from '../helpers/scripted.ts'
@@ -215,6 +216,27 @@ t.test('the demo hums the longer the longer the text is, for nothing', async t =
   t.equal(short.toString('latin1', 0, 4), 'RIFF')
   t.ok(long.length > short.length)
   t.equal((await lengthOf('Hi', { response_format: 'pcm' })).length, short.length - 44)
+})
+
+t.test('gatewayctl speak, as it is shipped, writes what the demo hums', async t => {
+  const out = join(t.testdir({}), 'hello.wav')
+  const bin = join(import.meta.dirname, '../../bin/gatewayctl.js')
+  const run = async (...args: string[]) => {
+    const child = new Child(bin, ['speak', 'Hello', ...args, '--url', gateway.url], {
+      env: { GATEWAY_API_KEY: gateway.key },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    t.equal(await child.exited, 0, child.stderr)
+    return child
+  }
+  const [saved, told] = await Promise.all([run('--out', out), run('--json', '--format', 'pcm')])
+  t.match([saved.stdout, saved.stderr], [`${out}\n`, '[demo/demo-speech, $0]\n'])
+  const wav = readFileSync(out)
+  t.equal(wav.toString('latin1', 0, 4), 'RIFF')
+  const { audio, ...rest } = JSON.parse(told.stdout) as { audio: string }
+  const bytes = wav.length - 44
+  t.strictSame(rest, { content_type: 'audio/pcm', provider: 'demo', model: 'demo-speech', cost: '0', bytes })
+  t.ok(Buffer.from(audio, 'base64').equals(wav.subarray(44)))
 })
 
 t.test('the books are sound', async t => {

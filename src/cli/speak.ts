@@ -1,0 +1,125 @@
+/** `gatewayctl speak`: text as audio, into a file or a pipe, through the public listener. */
+import { type FileHandle, open as openFile } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
+import { extname, resolve } from 'node:path'
+import { type Command, Option } from 'commander'
+import { speechFormats } from '../operations/speech/request.ts'
+import { errorCode, Failure, type Io, printable } from './io.ts'
+import { addPublicOptions, type PublicOptions, post } from './public.ts'
+import { remarkWhile } from './remarks.ts'
+import type { Open } from './session.ts'
+
+const formats = Object.keys(speechFormats)
+
+interface SpeakOptions extends PublicOptions {
+  readonly out?: string
+  readonly model: string
+  readonly voice?: string
+  readonly format?: string
+}
+
+/** Takes audio as it comes. Rejects with a Failure that says why it cannot. */
+type Sink = (piece: Buffer) => void | Promise<void>
+
+export function addSpeak(program: Command, open: Open): void {
+  const speak = program
+    .command('speak')
+    .description('say a text; with --json and without --out the audio is printed as base64')
+    .argument('<text>', 'what is said')
+    .option('--out <file>', 'where the audio is written, in place of what stands there (default: standard output)')
+    .option('--model <model>', 'model, or provider/model', 'demo-speech')
+    .option('--voice <voice>', 'such as alloy')
+    .addOption(new Option('--format <format>', 'of the audio (default: what --out ends with)').choices(formats))
+    .action(async (text: string, options: SpeakOptions, command: Command) => {
+      const session = open(command)
+      const { io, json } = session
+      const { out, model, voice } = options
+      if (out === undefined && !json && io.isTerminal) {
+        throw new Failure('audio is not written to a terminal; name a file as --out, or redirect the output')
+      }
+      const response_format =
+        options.format ?? formats.find(format => `.${format}` === extname(out ?? '').toLowerCase())
+      const body = { model, input: text, voice, response_format }
+      const pieces: Buffer[] = []
+      const { head, bytes } = await remarkWhile('audio', json ? undefined : io, async () => {
+        const response = await post('speak', '/v1/audio/speech', { body }, options, session)
+        const take: Sink = json ? piece => void pieces.push(piece) : piece => io.out(piece)
+        const length =
+          out === undefined ? await receive(response, take) : await save(response, resolve(io.cwd, out), out)
+        return { head: headOf(response), bytes: length }
+      })
+      if (json) {
+        const where = out === undefined ? { audio: Buffer.concat(pieces).toString('base64') } : { file: out }
+        session.print({ ...head, bytes, ...where }, () => '')
+        return
+      }
+      if (out !== undefined) io.out(`${printable(out)}\n`)
+      showRemark(head, io)
+    })
+  addPublicOptions(speak)
+}
+
+/** Resolves with how many bytes came; a Failure for audio that breaks off, or an answer that is none. */
+async function receive(response: IncomingMessage, take: Sink): Promise<number> {
+  const type = response.headers['content-type'] ?? ''
+  if (!/^(?:audio\/|application\/octet-stream)/.test(type)) {
+    response.destroy()
+    throw new Failure("the answer is no audio; pass the gateway's public listener as --url")
+  }
+  let bytes = 0
+  try {
+    for await (const piece of response as AsyncIterable<Buffer>) {
+      await take(piece)
+      bytes += piece.length
+    }
+  } catch (thrown) {
+    if (thrown instanceof Failure) throw thrown
+    throw new Failure(`the audio broke off after ${bytes} bytes`)
+  }
+  return bytes
+}
+
+/** Writes the audio as it comes. A Failure names the file. */
+async function save(response: IncomingMessage, path: string, name: string): Promise<number> {
+  const unwritable = (thrown: unknown) =>
+    new Failure(`cannot write ${printable(name)}: ${errorCode(thrown) ?? 'it cannot be opened'}`)
+  let file: FileHandle
+  try {
+    file = await openFile(path, 'w')
+  } catch (thrown) {
+    response.destroy()
+    throw unwritable(thrown)
+  }
+  try {
+    return await receive(response, async piece => {
+      await file.writeFile(piece).catch((thrown: unknown) => {
+        throw unwritable(thrown)
+      })
+    })
+  } finally {
+    await file.close()
+  }
+}
+
+/** What the head of the answer says; the cost is absent where it is known only at the end. */
+interface Head {
+  readonly content_type: string | undefined
+  readonly provider: string | undefined
+  readonly model: string | undefined
+  readonly cost: string | undefined
+}
+
+function headOf({ headers }: IncomingMessage): Head {
+  const text = (name: string) => headers[name]?.toString()
+  return {
+    content_type: text('content-type'),
+    provider: text('x-gateway-provider'),
+    model: text('x-gateway-model'),
+    cost: text('x-gateway-cost'),
+  }
+}
+
+function showRemark({ provider, model, cost }: Head, io: Io): void {
+  if (provider === undefined) return
+  io.err(`[${provider}/${model}, ${cost === undefined ? 'its price is in the usage' : `$${cost}`}]\n`)
+}
