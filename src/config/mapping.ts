@@ -29,7 +29,7 @@ export function* linkMappings(
     if (mapped.has(model.id)) throw fail(`the model "${model.id}" is mapped twice by this provider`, ['model'])
     mapped.add(model.id)
     const own = linkWires(source, entry.wires, registries, ['models', index, 'wires'])
-    yield linkMapping(entry, model, provider, own, registries, fail)
+    yield linkMapping(dated(entry, value), model, provider, own, registries, fail)
   }
 }
 
@@ -53,7 +53,7 @@ export function linkOpen(
   }
   const fail = (message: string, path: Path) => source.error(message, ['open', ...path])
   const own = linkWires(source, entry.wires, registries, ['open', 'wires'])
-  const template = linkMapping(entry, unnamed(provider, entry), provider, own, registries, fail)
+  const template = linkMapping(dated(entry, value), unnamed(provider, entry), provider, own, registries, fail)
   const mapped = new Set(mappingsIn(value).map(({ id, model }) => id ?? model))
   return new OpenCatalog(template, mapped, value.discover ? () => found(provider.baseUrl) : undefined)
 }
@@ -92,6 +92,11 @@ function unnamed({ id: family }: Provider, { supports }: OpenEntry): Model {
   }
 }
 
+const dated = <T extends OfferEntry>(entry: T, { priced_at }: ProviderFile): T => ({
+  ...entry,
+  priced_at: entry.priced_at ?? priced_at,
+})
+
 function linkMapping(
   entry: OfferEntry,
   model: Model,
@@ -112,6 +117,7 @@ function linkMapping(
     wires,
     ...linkPricing(entry, isPriced, fail),
     unpriced: entry.unpriced,
+    pricedAt: entry.priced_at,
     supports: new Set(entry.supports),
     reasoningEfforts: entry.reasoning_efforts,
     reasoningModes: entry.reasoning_modes,

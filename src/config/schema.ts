@@ -175,6 +175,8 @@ const offer = {
   wires: s.default(s.record(s.string()), {}),
   pricing: s.optional(pricing),
   pricing_tiers: s.default(s.array(tier), []),
+  /** The day that the prices are of; that of the file where an offer names none. `gatewayctl models check` reads it. */
+  priced_at: s.optional(date),
   unpriced: s.default(s.enum('allow', 'refuse'), 'refuse'),
   supports: s.default(s.array(s.enum(...capabilities)), []),
   reasoning_efforts: s.default(s.array(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')), []),
@@ -266,6 +268,8 @@ export const providerFile = s.object({
   inline_media: s.default(s.boolean(), false),
   reasoning_replay: s.optional(s.enum('reasoning', 'reasoning_content', 'reasoning_details')),
   priority: s.default(s.number({ minimum: 0 }), 1),
+  /** The day that the prices of its models are of. */
+  priced_at: s.optional(date),
   data_policy: s.optional(
     s.object({
       trains_on_data: s.optional(s.boolean()),

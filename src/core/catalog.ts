@@ -190,6 +190,8 @@ export interface Mapping {
   readonly aspectRatios?: readonly string[] | undefined
   /** Images that an edit may have; undefined for as many as the wire takes. */
   readonly maxImages?: number | undefined
+  /** The day that its prices are of. */
+  readonly pricedAt?: string | undefined
   readonly stability: string | undefined
   readonly deprecatedAt: string | undefined
   readonly deactivatedAt: string | undefined

@@ -103,6 +103,15 @@ t.test('every file is named after its provider and says of which day its prices 
   }
 })
 
+t.test('every price has its day, which the head of its file says', async t => {
+  const paid = offers.filter(({ price }) => price && Object.values(price.rates).some(rate => rate > 0n))
+  const head = ({ provider: { id } }: Mapping) => texts[`${id}.yaml`]!.split('provider:')[0]!
+  // A source that says a month alone has the first day of it.
+  const isSaid = (offer: Mapping, day: string) => head(offer).includes(day.replace(/-01$/, ''))
+  const undated = paid.filter(offer => !offer.pricedAt || !isSaid(offer, offer.pricedAt))
+  t.strictSame(undated.map(nameOf), [])
+})
+
 t.test('every model is offered, and every offer has a wire for what the model is for', async t => {
   const lone = models.filter(model => model.mappings.length === 0)
   t.strictSame(
