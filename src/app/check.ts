@@ -4,6 +4,7 @@ import { link } from '../config/link.ts'
 import { loadFiles, loadGateway } from '../config/load.ts'
 import { offerOf } from '../core/offer.ts'
 import type { Services } from '../core/ports.ts'
+import type { Snapshot } from '../core/snapshot.ts'
 import { DEMO_URL } from '../demo/address.ts'
 import { Registry } from './registry.ts'
 
@@ -16,8 +17,22 @@ export interface CheckSummary {
   readonly unpriced: string[]
 }
 
-/** Throws a ConfigError whose text starts with `file:line:column`. */
+/** Throws as readCatalog does. */
 export async function checkConfig(path: string): Promise<CheckSummary> {
+  const { version, catalog } = await readCatalog(path)
+  const mappings = [...catalog.models.values()].flatMap(model => model.mappings)
+  const unpriced = mappings.filter(mapping => !mapping.price && mapping.unpriced !== 'allow')
+  return {
+    version,
+    models: catalog.models.size,
+    providers: catalog.providers.size,
+    mappings: mappings.length,
+    unpriced: unpriced.map(offerOf),
+  }
+}
+
+/** What the files make, and nothing that serves. Throws a ConfigError whose text starts with `file:line:column`. */
+export async function readCatalog(path: string): Promise<Pick<Snapshot, 'version' | 'catalog'>> {
   // The demo's address is known only to a running gateway.
   const options = { env: { [DEMO_URL]: 'http://127.0.0.1:9', ...process.env }, own: new Set([DEMO_URL]) }
   const registry = new Registry()
@@ -29,7 +44,7 @@ export async function checkConfig(path: string): Promise<CheckSummary> {
   }
   const { wires, filters, endpoints, operations } = registry
   const terminal = () => Promise.reject(new Error('nothing is served while configuration is checked'))
-  const { version, catalog } = link(await loadFiles(path, options), {
+  return link(await loadFiles(path, options), {
     wires,
     filters,
     endpoints,
@@ -37,15 +52,6 @@ export async function checkConfig(path: string): Promise<CheckSummary> {
     services,
     terminal,
   })
-  const mappings = [...catalog.models.values()].flatMap(model => model.mappings)
-  const unpriced = mappings.filter(mapping => !mapping.price && mapping.unpriced !== 'allow')
-  return {
-    version,
-    models: catalog.models.size,
-    providers: catalog.providers.size,
-    mappings: mappings.length,
-    unpriced: unpriced.map(offerOf),
-  }
 }
 
 /** Filters take their ports when they are made, and use them when they serve, which a check never does: all are inert. */

@@ -1,8 +1,12 @@
-/** `gatewayctl providers`, `models` and `explain`: what the running configuration holds. */
-import type { Command } from 'commander'
+/** `gatewayctl providers`, `models` and `explain`: what the configuration holds. */
+import { resolve } from 'node:path'
+import { type Command, InvalidArgumentError } from 'commander'
 import type { ExplainedChain } from '../admin/commands/explain.ts'
 import type { ListedModel } from '../admin/commands/models.ts'
 import type { ListedProvider } from '../admin/commands/providers.ts'
+import type { ModelsCheck } from '../app/check-models.ts'
+import { locateConfig } from '../config/locate.ts'
+import { CheckFailed } from './io.ts'
 import type { Open } from './session.ts'
 import { table } from './table.ts'
 
@@ -55,6 +59,24 @@ function showChain({ endpoint, method, path, compat, chain, filters, end }: Expl
   )}\nthen ${last}\n`
 }
 
+interface CheckOptions {
+  readonly olderThan: number
+  readonly strict?: boolean
+}
+
+/** Up to a century. */
+function wholeDays(text: string): number {
+  if (/^\d{1,5}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError(`"${text}" is no whole number of days`)
+}
+
+function showCheck({ models, providers, offers, warnings }: ModelsCheck): string {
+  const counts = `${offers} offers of ${models} models by ${providers} providers`
+  if (warnings.length === 0) return `no warnings: ${counts}\n`
+  const rows = warnings.map(({ model, provider, problem, since }) => [model, provider, problem, since])
+  return `${table(['model', 'provider', 'warning', 'since'], rows)}\n${warnings.length} warnings: ${counts}\n`
+}
+
 export function addCatalogue(program: Command, open: Open): void {
   program
     .command('providers')
@@ -66,15 +88,35 @@ export function addCatalogue(program: Command, open: Open): void {
       print(await admin.command<ListedProvider[]>('providers.list'), showProviders)
     })
 
-  program
-    .command('models')
-    .description('models')
+  const models = program.command('models').description('models')
+
+  models
     .command('list')
     .description('who offers them, at which price')
     .argument('[query]', 'part of a name, alias, family or provider')
     .action(async (query, _, command) => {
       const { admin, print } = open(command)
       print(await admin.command<ListedModel[]>('models.list', { query }), showModels)
+    })
+
+  models
+    .command('check')
+    .description(
+      'which prices of the configuration files are old or missing, and which models have ended; needs no gateway',
+    )
+    .option('--older-than <days>', 'of which age a price is old', wholeDays, 90)
+    .option('--strict', 'exit with status 1 when there is a warning')
+    .action(async (options: CheckOptions, command: Command) => {
+      const { io, config, print } = open(command)
+      const [{ readCatalog }, { checkModels }] = await Promise.all([
+        import('../app/check.ts'),
+        import('../app/check-models.ts'),
+      ])
+      const { path } = locateConfig(config, io.env, io.cwd)
+      const { catalog } = await readCatalog(resolve(io.cwd, path))
+      const checked = checkModels(catalog, options.olderThan, new Date().toISOString().slice(0, 10))
+      print(checked, showCheck)
+      if (options.strict && checked.warnings.length > 0) throw new CheckFailed()
     })
 
   program

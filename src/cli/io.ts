@@ -25,6 +25,9 @@ export class Failure extends Error {
   }
 }
 
+/** Ends a command whose result is printed with exit code 1, and says nothing more. */
+export class CheckFailed extends Error {}
+
 /** Names come from databases, files and servers: nothing in them may steer the terminal or break its line. */
 export const printable = (text: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it removes

@@ -9,7 +9,7 @@ import { addCredits, addPlans } from './credits.ts'
 import { addCustomModels } from './custom-models.ts'
 import { addIam } from './iam.ts'
 import { addImage } from './image.ts'
-import { Failure, type Io, oneLine } from './io.ts'
+import { CheckFailed, Failure, type Io, oneLine } from './io.ts'
 import { addKeys } from './keys.ts'
 import { addMembers } from './members.ts'
 import { addOperation } from './operation.ts'
@@ -72,6 +72,7 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
     return 0
   } catch (thrown) {
     if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2
+    if (thrown instanceof CheckFailed) return 1
     const message = oneLine(thrown)
     if (program.opts().json) {
       const error = (thrown instanceof Failure && thrown.body) || { message }

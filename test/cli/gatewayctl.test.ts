@@ -511,6 +511,81 @@ t.test('transcribe sends a file as it is, says how far it is, and prints the tra
   }
 })
 
+t.test('models check warns of prices and models, and fails on them under --strict alone', async t => {
+  const { ctl, dir } = await shell(t)
+  const write = (path: string, lines: readonly string[]) => {
+    mkdirSync(resolve(dir, path, '..'), { recursive: true })
+    writeFileSync(join(dir, path), `${lines.join('\n')}\n`)
+  }
+  const names = ['old', 'fresh', 'undated', 'unpriced', 'allowed', 'free', 'gone', 'dropped']
+  const end: Record<string, string> = { gone: ', deactivated_at: 2020-01-01', fresh: ', deactivated_at: 2999-01-01' }
+  const model = (id: string) =>
+    `  - { id: ${id}, name: A, family: acme, input: [text], output: [text]${end[id] ?? ''} }`
+  const manifest = (id: string, head: readonly string[], offers: readonly string[]) => [
+    `provider: ${id}`,
+    'name: Acme',
+    'base_url: http://127.0.0.1:1/v1',
+    'auth: { scheme: none }',
+    'wires: { chat: openai.chat }',
+    ...head,
+    'models:',
+    ...offers.map(offer => `  - { model: ${offer} }`),
+  ]
+  const today = new Date().toISOString().slice(0, 10)
+  const price = 'pricing: { prompt: "1", completion: "2" }'
+  write('config/gateway.yaml', [
+    'server: {}',
+    'stores: { sqlite: ../data/gateway.db }',
+    'catalog: { models: ./models.d, providers: ../providers.d }',
+    'chains:',
+    '  inference: [auth, ratelimit, route, translate, billing]',
+    '  local: [auth: { optional: true }]',
+  ])
+  write('config/models.d/acme.yaml', ['models:', ...names.map(model)])
+  write(
+    'providers.d/acme.yaml',
+    manifest(
+      'acme',
+      ['priced_at: 2020-02-29'],
+      [
+        `old, ${price}`,
+        `fresh, ${price}, priced_at: ${today}`,
+        'unpriced',
+        'allowed, unpriced: allow',
+        'free, pricing: { prompt: "0", completion: "0" }',
+        `gone, ${price}`,
+        `dropped, ${price}, deactivated_at: 2020-01-01`,
+      ],
+    ),
+  )
+  write('providers.d/other.yaml', manifest('other', [], [`undated, ${price}`, `fresh, ${price}, priced_at: ${today}`]))
+  const warnings = [
+    { model: 'old', provider: 'acme', problem: 'old price', since: '2020-02-29' },
+    { model: 'undated', provider: 'other', problem: 'undated price' },
+    { model: 'unpriced', provider: 'acme', problem: 'no price' },
+    { model: 'gone', problem: 'deactivated', since: '2020-01-01' },
+    { model: 'dropped', provider: 'acme', problem: 'deactivated', since: '2020-01-01' },
+  ]
+  const machine = await ctl(['models', 'check', '--json'], {})
+  t.match([machine.code, machine.stderr], [0, ''])
+  t.strictSame(machine.json(), { today, models: 8, providers: 2, offers: 9, warnings })
+  const human = await ctl(['models', 'check'], {})
+  const rows = /^model +provider +warning +since\nold +acme +old price +2020-02-29\n[\s\S]*\n5 warnings: 9 offers of 8/
+  t.match([human.code, human.stdout, human.stderr], [0, rows, ''])
+  const strict = await ctl(['models', 'check', '--strict', '--json'], {})
+  t.match([strict.code, strict.json<{ warnings: object }>().warnings, strict.stderr], [1, warnings, ''])
+  const patient = await ctl(['models', 'check', '--older-than', '99999', '--json'], {})
+  t.strictSame(patient.json<{ warnings: object }>().warnings, warnings.slice(1))
+  t.match(await ctl(['models', 'check', '--older-than', 'old'], {}), { code: 2, stderr: /whole number of days/ })
+  write('config/models.d/acme.yaml', ['models:', model('fresh')])
+  write('providers.d/acme.yaml', manifest('acme', [], [`fresh, ${price}, priced_at: ${today}`]))
+  write('providers.d/other.yaml', manifest('other', [], [`fresh, ${price}, priced_at: ${today}`]))
+  t.match(await ctl(['models', 'check', '--strict'], {}), {
+    code: 0,
+    stdout: 'no warnings: 2 offers of 1 models by 2 providers\n',
+  })
+})
+
 t.test('check needs no gateway', async t => {
   const { ctl, dir } = await shell(t)
   const manifest = (model: string) =>

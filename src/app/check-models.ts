@@ -1,0 +1,62 @@
+/** What an operator should look at in the catalogue: old prices, missing ones, and models whose end has passed. */
+import type { Catalog, Mapping, Model } from '../core/catalog.ts'
+
+const DAY_MS = 86_400_000
+
+export interface ModelWarning {
+  readonly model: string
+  /** Absent where the model itself is meant. */
+  readonly provider?: string
+  /** `undated`: it has a price, and neither the offer nor its file says of which day. */
+  readonly problem: 'old price' | 'undated price' | 'no price' | 'deactivated'
+  /** The day of the price or of the end. */
+  readonly since?: string
+}
+
+export interface ModelsCheck {
+  /** The day that ages are counted to. */
+  readonly today: string
+  readonly models: number
+  readonly providers: number
+  readonly offers: number
+  readonly warnings: readonly ModelWarning[]
+}
+
+/**
+ * Prices are old when they are of more than `days` days before `today`. An offer that is free, or that may be used
+ * without a price, needs no price and no day of it; one that has ended neither.
+ */
+export function checkModels({ models, providers }: Catalog, days: number, today: string): ModelsCheck {
+  const oldest = dayBefore(today, days)
+  const warnings = [...models.values()].flatMap(model => warningsOf(model, oldest, today))
+  let offers = 0
+  for (const { mappings } of models.values()) offers += mappings.length
+  return { today, models: models.size, providers: providers.size, offers, warnings }
+}
+
+function warningsOf({ id, deactivatedAt, mappings }: Model, oldest: string, today: string): ModelWarning[] {
+  if (hasEnded(deactivatedAt, today)) return [{ model: id, problem: 'deactivated', since: deactivatedAt! }]
+  return mappings.flatMap(mapping => {
+    const found = problemOf(mapping, oldest, today)
+    return found ? [{ model: id, provider: mapping.provider.id, ...found }] : []
+  })
+}
+
+function problemOf(
+  { price, unpriced, pricedAt, deactivatedAt }: Mapping,
+  oldest: string,
+  today: string,
+): Pick<ModelWarning, 'problem' | 'since'> | undefined {
+  if (hasEnded(deactivatedAt, today)) return { problem: 'deactivated', since: deactivatedAt! }
+  if (!price) return unpriced === 'allow' ? undefined : { problem: 'no price' }
+  const { rates, perImage = {}, perSecond = {} } = price
+  if (![rates, perImage, perSecond].some(list => Object.values(list).some(rate => rate > 0n))) return undefined
+  if (pricedAt === undefined) return { problem: 'undated price' }
+  return pricedAt < oldest ? { problem: 'old price', since: pricedAt } : undefined
+}
+
+/** From its day on. */
+const hasEnded = (day: string | undefined, today: string): boolean => day !== undefined && day <= today
+
+const dayBefore = (day: string, days: number): string =>
+  new Date(Date.parse(day) - days * DAY_MS).toISOString().slice(0, 10)
