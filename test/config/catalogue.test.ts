@@ -21,32 +21,49 @@ import { queryOf } from '../routing/kit.ts'
 /** Offers without a price, and why. A request to one is refused until the operator allows it. */
 const UNPRICED: Readonly<Record<string, string>> = {
   'aws-bedrock-rerank/rerank-v3.5': 'no source names a price',
+  'black-forest-labs/flux-2-flex': 'no source names a price',
+  'black-forest-labs/flux-2-pro': 'no source names a price',
   'black-forest-labs/flux-kontext-max': 'no source names a price',
   'black-forest-labs/flux-kontext-pro': 'no source names a price',
   'black-forest-labs/flux-pro-1.0-fill': 'no source names a price',
   'black-forest-labs/flux-pro-1.1': 'no source names a price',
   'black-forest-labs/flux-pro-1.1-ultra': 'no source names a price',
+  'bytedance/seedream-4-0-250828': 'no source names a price',
+  'bytedance/seedream-4-5-251128': 'no source names a price',
+  'bytedance/seedream-5-0-260128': 'no source names a price',
   'cohere/rerank-v3.5': 'no source names a price',
+  'cohere/rerank-v4.0-fast': 'no source names a price',
+  'cohere/rerank-v4.0-pro': 'no source names a price',
   'deepgram/aura-2-thalia-en': 'no source names a price',
   'deepgram/nova-3': 'no source names a price',
-  'elevenlabs/scribe_v1': 'depends on the plan',
-  'elevenlabs/scribe_v2': 'depends on the plan',
   'elevenlabs/eleven_flash_v2_5': 'depends on the plan',
   'elevenlabs/eleven_multilingual_v2': 'depends on the plan',
+  'elevenlabs/eleven_turbo_v2_5': 'depends on the plan',
   'elevenlabs/eleven_v3': 'depends on the plan',
+  'elevenlabs/scribe_v1': 'depends on the plan',
+  'elevenlabs/scribe_v2': 'depends on the plan',
+  'google-ai-studio/gemini-2.5-pro-preview-tts': 'no source names a price',
   'google-ai-studio/gemma-4-31b-it': 'no source names a price',
   'groq/compound': 'billed by what its tools and models use',
+  'jina/jina-clip-v2': 'no source names a price',
   'jina/jina-embeddings-v3': 'no source names a price',
   'jina/jina-embeddings-v4': 'no source names a price',
+  'jina/jina-reranker-m0': 'no source names a price',
   'jina/jina-reranker-v2-base-multilingual': 'no source names a price',
   'jina/jina-reranker-v3': 'no source names a price',
+  'mistral/mistral-moderation-latest': 'no source names a price',
   'ollama-cloud/deepseek-v4-pro': 'a subscription',
   'ollama-cloud/gemma-4-31b-it': 'a subscription',
   'ollama-cloud/glm-5.2': 'a subscription',
   'ollama-cloud/gpt-oss-120b': 'a subscription',
+  'openai/gpt-4o-transcribe-diarize': 'no source names a price',
+  'openai/tts-1': 'no source names a price',
+  'openai/tts-1-hd': 'no source names a price',
   'perplexity/sonar-deep-research': 'citation tokens are billed too, which no price key holds',
   'typesafe/jev-1.13.0': 'no source names a price',
   'voyage/rerank-2.5': 'no source names a price',
+  'voyage/rerank-2.5-lite': 'no source names a price',
+  'voyage/voyage-3.5': 'no source names a price',
   'xai/grok-imagine-image': 'no source names a price',
 }
 
@@ -91,6 +108,19 @@ t.test('the shipped catalogue loads without any variable set', async t => {
   const { providers } = linkCatalog(bare, registry)
   t.equal(providers.size, files.providers.filter(file => file.value.enabled).length)
   for (const { id, credentials } of providers.values()) t.strictSame(credentials, [], id)
+})
+
+t.test('the shipped catalogue does not shrink, and each operation has offers of at least two providers', async t => {
+  t.ok(models.length >= 209, `${models.length} models`)
+  t.ok(catalog.providers.size >= 38, `${catalog.providers.size} providers`)
+  const providersOf = (op: string) =>
+    new Set(
+      offers
+        .filter(({ wires, model }) => model.operations!.includes(op) && new Map<string, unknown>(wires).has(op))
+        .map(({ provider }) => provider.id),
+    )
+  const alone = Object.keys(registry.operations).filter(op => providersOf(op).size < 2)
+  t.strictSame(alone, [])
 })
 
 t.test('every file is named after its provider and says of which day its prices are', async t => {
