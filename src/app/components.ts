@@ -20,9 +20,9 @@ import { openStores } from '../stores/open.ts'
 import { Lag } from '../telemetry/lag.ts'
 import { Memory } from '../telemetry/memory.ts'
 import { PrometheusMetrics } from '../telemetry/metrics.ts'
+import { ClientFetcher } from '../upstream/client-fetcher.ts'
 import { FoundModels } from '../upstream/discovery.ts'
 import { dispatch } from '../upstream/dispatch.ts'
-import { ImageFetcher } from '../upstream/image.ts'
 import { ProviderFetcher } from '../upstream/provider-fetcher.ts'
 import { Transport } from '../upstream/transport.ts'
 import { OrganizationPolicies, type PolicyContext } from './policies.ts'
@@ -138,7 +138,7 @@ export async function createComponents(
   const policies = new OrganizationPolicies(policyContext)
   const memory = new MemoryBudget(file.server.buffer, load)
   const fetcher = new ProviderFetcher(file.server.fetch_from ?? [])
-  const media = new ImageFetcher({ allowed: file.server.fetch_from ?? [] })
+  const media = new ClientFetcher({ allowed: file.server.fetch_from ?? [] })
   const services = { ...servicesOf(stores, policies, { metrics, load, log, memory, media }), ...shared }
   const reloads = new Reloads(metrics, log)
   const found = new FoundModels()

@@ -13,7 +13,7 @@ const MAX_BYTES = 20 * 1024 * 1024
 /** At the same time, for all requests together, so that no one is flooded through this gateway; shared by tenants. */
 const MAX_FETCHES = 64
 
-export interface ImageFetcherOptions {
+export interface ClientFetcherOptions {
   /** Origins that are fetched from though they are not public, not https or on another port. */
   readonly allowed: readonly string[]
   readonly resolve?: Resolve
@@ -27,14 +27,14 @@ interface Fetch {
   readonly signal: AbortSignal
 }
 
-export class ImageFetcher implements MediaFetcher {
+export class ClientFetcher implements MediaFetcher {
   readonly #allowed: ReadonlySet<string>
   readonly #resolve: Resolve
   readonly #totalMs: number
   readonly #maxBytes: number
   readonly #slots = new FairSlots(MAX_FETCHES)
 
-  constructor({ allowed, resolve = nameServers(), totalMs = TOTAL_MS, maxBytes = MAX_BYTES }: ImageFetcherOptions) {
+  constructor({ allowed, resolve = nameServers(), totalMs = TOTAL_MS, maxBytes = MAX_BYTES }: ClientFetcherOptions) {
     this.#allowed = new Set(allowed.map(origin => new URL(origin).origin))
     this.#resolve = resolve
     this.#totalMs = totalMs

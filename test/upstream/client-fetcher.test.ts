@@ -8,8 +8,8 @@ import { gzipSync } from 'node:zlib'
 import t from 'tap'
 import { type buildConnector, Client } from 'undici'
 import { errors, GatewayError } from '../../src/core/error.ts'
+import { ClientFetcher } from '../../src/upstream/client-fetcher.ts'
 import { guardedConnector, isPublicAddress, type Resolve } from '../../src/upstream/guard.ts'
-import { ImageFetcher } from '../../src/upstream/image.ts'
 import { insideHosts } from './addresses.ts'
 
 const png = Buffer.from(
@@ -57,7 +57,7 @@ interface Attempt {
 async function fetched(url: string, given: Attempt = {}): Promise<string> {
   const { signal = new AbortController().signal, take = () => {}, ...options } = given
   try {
-    return await new ImageFetcher({ allowed: [origin], resolve: never, totalMs: 600_000, ...options }).image(
+    return await new ClientFetcher({ allowed: [origin], resolve: never, totalMs: 600_000, ...options }).image(
       url,
       PARAM,
       take,
@@ -298,7 +298,7 @@ t.test('SI-06 nobody learns from a refusal what there is inside', async t => {
   t.teardown(() => unsubscribe('net.client.socket', count))
   const told = new Set<string>()
   for (const [says, url, resolve] of blocked) {
-    const refusal = new ImageFetcher({ allowed: [], resolve })
+    const refusal = new ClientFetcher({ allowed: [], resolve })
       .image(url, PARAM, () => {}, new AbortController().signal, 'org')
       .catch((error: GatewayError) => error)
     const error = await Promise.race([refusal, setImmediate('it waits')])
@@ -332,7 +332,7 @@ t.test('a fetch ends with its request, or when there is no room; a crowd waits i
   t.equal(await fetched(`${origin}/image`, { take: full }), '529 overloaded')
 
   held.length = 0
-  const fetcher = new ImageFetcher({ allowed: [origin], totalMs: 600_000 })
+  const fetcher = new ClientFetcher({ allowed: [origin], totalMs: 600_000 })
   const crowd = Array.from({ length: 100 }, () =>
     fetcher.image(`${origin}/held`, PARAM, () => {}, new AbortController().signal, 'org'),
   )
@@ -348,7 +348,7 @@ t.test('one tenant does not keep the pictures of another one waiting, and tenant
   const held: [path: string, res: ServerResponse][] = []
   const hold: Handler = (req, res) => held.push([req.url!, res])
   for (const path of ['/a', '/b', '/c']) routes[path] = hold
-  const fetcher = new ImageFetcher({ allowed: [origin], totalMs: 600_000 })
+  const fetcher = new ClientFetcher({ allowed: [origin], totalMs: 600_000 })
   const stop = new AbortController()
   setMaxListeners(0, stop.signal)
   t.teardown(() => stop.abort())
