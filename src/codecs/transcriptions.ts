@@ -17,7 +17,7 @@ import {
 import { EVENT_STREAM, failureEvent, typedEvent, typedHeartbeat } from './event-stream.ts'
 import { formBody } from './form.ts'
 import { diarized, written } from './transcript/formats.ts'
-import { assertDocumentUrl } from './url.ts'
+import { assertAudioUrl } from './url.ts'
 import { validator } from './validate.ts'
 import { costHeaders, targetHeaders } from './whole.ts'
 
@@ -72,10 +72,7 @@ function canonical(body: TranscriptionBody, file: Upload | undefined): Transcrip
     throw errors.invalidParameters('file: exactly one of a file and a url is needed', 'file')
   }
   if (file?.size === 0) throw errors.invalidParameters('file: it is empty', 'file')
-  if (url != null) {
-    if (/^data:/i.test(url)) throw errors.urlNotAllowed('url')
-    assertDocumentUrl(url, 'url')
-  }
+  if (url != null) assertAudioUrl(url, 'url')
   const format = body.response_format ?? 'json'
   if (body.stream && !STREAMED.includes(format)) {
     throw errors.invalidParameters(`stream: only ${STREAMED.join(', ')} can be streamed`, 'stream')

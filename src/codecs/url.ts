@@ -30,6 +30,11 @@ export function assertImageUrl(url: string, param: string): void {
   if (url.length > MAX_URL || !isPublic(url)) throw errors.urlNotAllowed(param)
 }
 
+/** Throws unless `url` is http(s) to a public host without credentials. No provider is sent one that is not https. */
+export function assertAudioUrl(url: string, param: string): void {
+  if (url.length > MAX_URL || !isPublic(url)) throw errors.urlNotAllowed(param)
+}
+
 /** Throws unless `url` is base64 data, or https to a public host without credentials: a provider fetches it. */
 export function assertDocumentUrl(url: string, param: string): void {
   if (/^data:/i.test(url)) {

@@ -125,7 +125,7 @@ export interface Translator<O extends Op = Op> {
   readonly outputFormats?: readonly string[]
   /** Its transcripts have times, whatever the mapping says. */
   readonly alwaysTimed?: true
-  /** The provider fetches audio from addresses. */
+  /** The provider fetches audio from https addresses; for others it is fetched, and `encode` gets a file. */
   readonly takesUrls?: true
   /** Unicode code points that a text to speak may have. */
   readonly maxInputCharacters?: number

@@ -5,6 +5,7 @@ import type { FilterFactory } from '../core/filter.ts'
 import type { Op, Ops } from '../core/ops.ts'
 import { s } from '../core/schema.ts'
 import { nativeFormOf, type Target, type WireRequest } from '../core/translator.ts'
+import { Audio } from './audio.ts'
 import { Images } from './images.ts'
 import { applyQuirks } from './quirks.ts'
 
@@ -15,13 +16,21 @@ export const translate: FilterFactory<object> = {
   gives: ['outbound'],
   create(_options, services) {
     const images = new Images(services)
+    const audio = new Audio(services)
     return {
       handle(ex, next) {
         const target = ex.target!
         refuseForeign(ex, target)
+        ex.encoding = undefined
+        const fetched = audio.fetched(ex, target)
+        if (fetched) {
+          return fetched.then(() => {
+            begin(ex, accepted(ex, target), target)
+            return next()
+          })
+        }
         const input = accepted(ex, target)
         const inlined = target.translator.inlineMedia || target.provider.inlineMedia
-        ex.encoding = undefined
         const plain = inlined ? images.inlined(ex, input) : input
         if (plain instanceof Promise) {
           return plain.then(inlined => {
@@ -34,6 +43,7 @@ export const translate: FilterFactory<object> = {
       },
       finish(ex) {
         images.release(ex)
+        audio.release(ex)
       },
     }
   },

@@ -10,9 +10,9 @@ export function errorType(error: GatewayError): Attempt['errorType'] {
   return error.upstreamStatus === 0 ? 'network_error' : 'upstream_error'
 }
 
-/** Its wire cannot carry the request, which was not sent. */
+/** Its wire cannot carry the request, or its mapping so large a file: the request was not sent. */
 export const isBeyondWire = ({ status, upstreamStatus, failover }: GatewayError): boolean =>
-  failover && status === 400 && upstreamStatus === undefined
+  failover && (status === 400 || status === 413) && upstreamStatus === undefined
 
 /** All places for calls to its provider are taken, so that it was not asked. */
 export const isFull = ({ code, upstreamStatus }: GatewayError): boolean =>

@@ -1,15 +1,18 @@
-/** Fetches images from addresses that clients gave, for wires that take none. */
+/** Fetches images and audio from addresses that clients gave, for wires that take none (media.md section 1.6). */
 import { Client, type Dispatcher } from 'undici'
 import { errors, GatewayError } from '../core/error.ts'
 import { FairSlots } from '../core/fair-slots.ts'
-import type { MediaFetcher } from '../core/ports.ts'
+import type { FetchedFile, MediaFetcher } from '../core/ports.ts'
 import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
 import { Deadline } from '../lib/timer.ts'
 import { fetchOptions, MAX_REDIRECTS, REDIRECTS } from './fetch-options.ts'
 import { nameServers, type Resolve } from './guard.ts'
 
-const TOTAL_MS = 10_000
-const MAX_BYTES = 20 * 1024 * 1024
+const IMAGE_MS = 10_000
+const MAX_IMAGE_BYTES = 20 * 1024 * 1024
+const AUDIO_MS = 60_000
+/** As large as a form with the file may be. */
+const MAX_AUDIO_BYTES = 64 * 1024 * 1024
 /** At the same time, for all requests together, so that no one is flooded through this gateway; shared by tenants. */
 const MAX_FETCHES = 64
 
@@ -17,24 +20,39 @@ export interface ClientFetcherOptions {
   /** Origins that are fetched from though they are not public, not https or on another port. */
   readonly allowed: readonly string[]
   readonly resolve?: Resolve
+  /** Bounds of each fetch in place of those of its kind. */
   readonly totalMs?: number
   readonly maxBytes?: number
 }
 
-interface Fetch {
+type Answer = Dispatcher.ResponseData
+
+/** What is fetched: how long that may take, what the server is told, and what becomes of its answer. */
+interface Fetch<T> {
+  readonly totalMs: number
+  readonly accept: string
   readonly param: string
-  readonly take: (bytes: number) => void
   readonly signal: AbortSignal
+  readonly tenant: string
+  /** The answer's content; throws a GatewayError for what is none. */
+  readonly read: (answer: Answer) => Promise<T>
+}
+
+/** Chunks as they come. Throws `tooLarge` beyond `maxBytes`, and what `take` throws. */
+interface Reading {
+  readonly maxBytes: number
+  readonly tooLarge: () => GatewayError
+  readonly take: (bytes: number) => void
 }
 
 export class ClientFetcher implements MediaFetcher {
   readonly #allowed: ReadonlySet<string>
   readonly #resolve: Resolve
-  readonly #totalMs: number
-  readonly #maxBytes: number
+  readonly #totalMs: number | undefined
+  readonly #maxBytes: number | undefined
   readonly #slots = new FairSlots(MAX_FETCHES)
 
-  constructor({ allowed, resolve = nameServers(), totalMs = TOTAL_MS, maxBytes = MAX_BYTES }: ClientFetcherOptions) {
+  constructor({ allowed, resolve = nameServers(), totalMs, maxBytes }: ClientFetcherOptions) {
     this.#allowed = new Set(allowed.map(origin => new URL(origin).origin))
     this.#resolve = resolve
     this.#totalMs = totalMs
@@ -45,18 +63,51 @@ export class ClientFetcher implements MediaFetcher {
    * All that keeps us from an address looks the same: a 400 `url_not_allowed`. What a public server gives that is no
    * image is `not_an_image` or `image_too_large`.
    */
-  async image(
+  image(
     url: string,
     param: string,
     take: (bytes: number) => void,
     signal: AbortSignal,
     tenant: string,
   ): Promise<string> {
-    const deadline = new Deadline(this.#totalMs, signal)
+    const maxBytes = this.#maxBytes ?? MAX_IMAGE_BYTES
+    return this.#fetch(url, {
+      totalMs: this.#totalMs ?? IMAGE_MS,
+      accept: 'image/png, image/jpeg, image/gif, image/webp',
+      param,
+      signal,
+      tenant,
+      read: answer =>
+        readImage(answer, param, { maxBytes, tooLarge: () => errors.imageTooLarge(maxBytes, param), take }),
+    })
+  }
+
+  /** The same of audio, by which any file is meant: providers know more formats than we. Too large is a 413. */
+  audio(
+    url: string,
+    param: string,
+    take: (bytes: number) => void,
+    signal: AbortSignal,
+    tenant: string,
+  ): Promise<FetchedFile> {
+    const maxBytes = this.#maxBytes ?? MAX_AUDIO_BYTES
+    return this.#fetch(url, {
+      totalMs: this.#totalMs ?? AUDIO_MS,
+      accept: 'audio/*, video/*, application/octet-stream',
+      param,
+      signal,
+      tenant,
+      read: answer => readFile(answer, param, { maxBytes, tooLarge: () => errors.fileTooLarge(maxBytes, param), take }),
+    })
+  }
+
+  async #fetch<T>(url: string, fetch: Fetch<T>): Promise<T> {
+    const { totalMs, param, signal, tenant } = fetch
+    const deadline = new Deadline(totalMs, signal)
     try {
       await this.#enter(tenant, deadline.signal)
       try {
-        return await this.#follow(url, { param, take, signal: deadline.signal })
+        return await this.#follow(url, fetch, deadline.signal)
       } finally {
         this.#slots.leave(tenant)
       }
@@ -67,55 +118,36 @@ export class ClientFetcher implements MediaFetcher {
     }
   }
 
-  async #follow(url: string, fetch: Fetch): Promise<string> {
+  async #follow<T>(url: string, fetch: Fetch<T>, signal: AbortSignal): Promise<T> {
     let address = new URL(url)
     for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
-      const got = await this.#get(address, fetch)
-      if (typeof got === 'string') return got
+      const got = await this.#get(address, fetch, signal)
+      if (!(got instanceof URL)) return got
       address = got
     }
     throw errors.urlNotFetched(fetch.param)
   }
 
-  /** The image, or where it is said to be. A client for each: addresses that others choose are not kept. */
-  async #get(url: URL, fetch: Fetch): Promise<string | URL> {
-    const options = fetchOptions(url, this.#allowed, this.#resolve, this.#totalMs)
-    if (!options) throw errors.urlNotFetched(fetch.param)
+  /** What is there, or where it is said to be. A client for each: addresses that others choose are not kept. */
+  async #get<T>(url: URL, { totalMs, accept, param, read }: Fetch<T>, signal: AbortSignal): Promise<T | URL> {
+    const options = fetchOptions(url, this.#allowed, this.#resolve, totalMs)
+    if (!options) throw errors.urlNotFetched(param)
     const client = new Client(url.origin, options)
     try {
       const answer = await client.request({
         method: 'GET',
         path: url.pathname + url.search,
-        headers: { accept: 'image/png, image/jpeg, image/gif, image/webp', 'accept-encoding': 'identity' },
-        signal: fetch.signal,
+        headers: { accept, 'accept-encoding': 'identity' },
+        signal,
       })
       const { location } = answer.headers
       if (REDIRECTS.has(answer.statusCode) && typeof location === 'string') return new URL(location, url)
-      return await this.#read(answer, fetch)
+      answer.body.on('error', () => undefined)
+      return await read(answer)
     } finally {
       // What was left unread fails, and nothing awaits it.
       client.destroy().catch(() => undefined)
     }
-  }
-
-  async #read({ statusCode, headers, body }: Dispatcher.ResponseData, { param, take }: Fetch): Promise<string> {
-    body.on('error', () => undefined)
-    if (statusCode !== 200) throw errors.notAnImage(`its server answers ${statusCode}`, param)
-    const coding = headers['content-encoding']
-    if (coding !== undefined && coding !== 'identity') throw errors.notAnImage('it is compressed', param)
-    if (Number(headers['content-length'] ?? 0) > this.#maxBytes) throw errors.imageTooLarge(this.#maxBytes, param)
-    const chunks: Buffer[] = []
-    let size = 0
-    let type: string | undefined
-    for await (const chunk of body as AsyncIterable<Buffer>) {
-      size += chunk.length
-      if (size > this.#maxBytes) throw errors.imageTooLarge(this.#maxBytes, param)
-      take(chunk.length)
-      chunks.push(chunk)
-      if (type === undefined && size >= IMAGE_HEAD) type = typeOf(Buffer.concat(chunks), param)
-    }
-    const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
-    return `data:${type ?? typeOf(bytes, param)};base64,${bytes.toString('base64')}`
   }
 
   /** Resolves when the tenant has a slot; rejects when time is over. */
@@ -135,6 +167,49 @@ export class ClientFetcher implements MediaFetcher {
       this.#slots.wait(tenant, go)
     })
   }
+}
+
+async function readImage(answer: Answer, param: string, reading: Reading): Promise<string> {
+  const { statusCode, headers } = answer
+  if (statusCode !== 200) throw errors.notAnImage(`its server answers ${statusCode}`, param)
+  if (isCompressed(headers)) throw errors.notAnImage('it is compressed', param)
+  let type: string | undefined
+  const chunks = await readAll(answer, reading, (chunks, size) => {
+    if (type === undefined && size >= IMAGE_HEAD) type = typeOf(Buffer.concat(chunks), param)
+  })
+  const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
+  return `data:${type ?? typeOf(bytes, param)};base64,${bytes.toString('base64')}`
+}
+
+/** An empty file, a compressed one and a refusal of the server are nothing that could be fetched. */
+async function readFile(answer: Answer, param: string, reading: Reading): Promise<FetchedFile> {
+  const { statusCode, headers } = answer
+  if (statusCode !== 200 || isCompressed(headers)) throw errors.urlNotFetched(param)
+  const pieces = await readAll(answer, reading)
+  if (pieces.length === 0) throw errors.urlNotFetched(param)
+  const { 'content-type': type } = headers
+  return { pieces, contentType: typeof type === 'string' ? type : '' }
+}
+
+const isCompressed = ({ 'content-encoding': coding }: Answer['headers']): boolean =>
+  coding !== undefined && coding !== 'identity'
+
+async function readAll(
+  { headers, body }: Answer,
+  { maxBytes, tooLarge, take }: Reading,
+  seen?: (chunks: readonly Buffer[], size: number) => void,
+): Promise<Buffer[]> {
+  if (Number(headers['content-length'] ?? 0) > maxBytes) throw tooLarge()
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of body as AsyncIterable<Buffer>) {
+    size += chunk.length
+    if (size > maxBytes) throw tooLarge()
+    take(chunk.length)
+    chunks.push(chunk)
+    seen?.(chunks, size)
+  }
+  return chunks
 }
 
 function typeOf(bytes: Buffer, param: string): string {

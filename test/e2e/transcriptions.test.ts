@@ -201,7 +201,6 @@ t.test('an address goes to wires that take one', async t => {
   t.match(await answer.json(), { text: 'Hi', usage: { cost: 0.00036 } })
   t.strictSame(spare.last().json, { url: 'https://a.example/a.mp3' })
   for (const [body, code, param] of [
-    [{ model: 'tell', url: 'https://a.example/a.mp3' }, 'model_not_supported', 'url'],
     [{ model: 'listen', url: 'http://a.example/a.mp3' }, 'url_not_allowed', 'url'],
     [{ model: 'listen', url: 'https://10.0.0.1/a.mp3' }, 'url_not_allowed', 'url'],
     [{ model: 'listen', url: 'data:audio/wav;base64,AAAA' }, 'url_not_allowed', 'url'],

@@ -19,6 +19,7 @@ const png = Buffer.from(
 const MIB = 1024 * 1024
 const PARAM = 'messages[0].content[0].image_url.url'
 const REFUSED = '400 url_not_allowed'
+const TOO_LARGE = '413 request_too_large'
 
 /** Counts who comes. */
 let visits = 0
@@ -53,17 +54,20 @@ interface Attempt {
   signal?: AbortSignal
   take?: (bytes: number) => void
 }
-/** The data URL, or status and code of the refusal. */
+/** The data URL, or status and code of the refusal. Audio is refused with every address that images are refused with. */
 async function fetched(url: string, given: Attempt = {}): Promise<string> {
+  const outcome = await fetchedAs('image', url, given)
+  if (outcome === REFUSED) t.equal(await fetchedAs('audio', url, given), REFUSED, `audio at ${url}`)
+  return outcome
+}
+
+async function fetchedAs(kind: 'image' | 'audio', url: string, given: Attempt = {}): Promise<string> {
   const { signal = new AbortController().signal, take = () => {}, ...options } = given
+  const fetcher = new ClientFetcher({ allowed: [origin], resolve: never, totalMs: 600_000, ...options })
   try {
-    return await new ClientFetcher({ allowed: [origin], resolve: never, totalMs: 600_000, ...options }).image(
-      url,
-      PARAM,
-      take,
-      signal,
-      'org',
-    )
+    if (kind === 'image') return await fetcher.image(url, PARAM, take, signal, 'org')
+    const { pieces, contentType } = await fetcher.audio(url, PARAM, take, signal, 'org')
+    return `${contentType} of ${Buffer.concat(pieces).length}`
   } catch (thrown) {
     const { status, code, param, message } = thrown as GatewayError
     t.equal(status === 400 ? param : PARAM, PARAM)
@@ -283,6 +287,28 @@ t.test('SI-05 what is no image is refused, and what is too much or too slow is c
     const grown = (process.memoryUsage().rss - before) / MIB
     t.ok(grown < 32, `${says}: ${Math.round(grown)} MiB`)
   }
+})
+
+t.test('SI-05 any file is audio, but no refusal, nothing and none that is too large', async t => {
+  const rows: [says: string, handler: Handler, outcome: string][] = [
+    ['audio', (_, res) => res.writeHead(200, { 'content-type': 'audio/mpeg' }).end('ID3'), 'audio/mpeg of 3'],
+    ['what says no type', (_, res) => res.end('ID3'), ' of 3'],
+    ['a refusal', (_, res) => res.writeHead(404).end('ID3'), REFUSED],
+    ['nothing', (_, res) => res.end(), REFUSED],
+    ['what is compressed', (_, res) => res.writeHead(200, { 'content-encoding': 'gzip' }).end('x'), REFUSED],
+    ['a length that is too large', (_, res) => res.writeHead(200, { 'content-length': 9 }).end('123456789'), TOO_LARGE],
+    ['more than there may be', (_, res) => res.write('12345') && res.end('6789'), TOO_LARGE],
+    ['what breaks off', (_, res) => void res.write('1', () => res.destroy()), REFUSED],
+  ]
+  for (const [says, handler, outcome] of rows) {
+    routes['/audio'] = handler
+    t.equal(await fetchedAs('audio', `${origin}/audio`, { maxBytes: 8 }), outcome, says)
+  }
+  routes['/audio'] = (_, res) => res.end('ID3')
+  const full = () => {
+    throw errors.overloaded()
+  }
+  t.equal(await fetchedAs('audio', `${origin}/audio`, { take: full }), '529 overloaded')
 })
 
 t.test('SI-06 nobody learns from a refusal what there is inside', async t => {

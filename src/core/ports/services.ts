@@ -87,6 +87,13 @@ export interface Load {
   memory(): number
 }
 
+/** A file in the pieces in which it came. */
+export interface FetchedFile {
+  readonly pieces: readonly Buffer[]
+  /** As its server says; '' where it says nothing. */
+  readonly contentType: string
+}
+
 /** Reads what stands at an address that a client gave; nothing inside the operator's network is ever asked. */
 export interface MediaFetcher {
   /**
@@ -95,6 +102,14 @@ export interface MediaFetcher {
    * what `take` throws.
    */
   image(url: string, param: string, take: (bytes: number) => void, signal: AbortSignal, tenant: string): Promise<string>
+  /** The file there, of any type, likewise. */
+  audio(
+    url: string,
+    param: string,
+    take: (bytes: number) => void,
+    signal: AbortSignal,
+    tenant: string,
+  ): Promise<FetchedFile>
 }
 
 /** Whether a store works. Rejects, with the reason as message, when it does not. */

@@ -34,12 +34,6 @@ const requirements = (name: Name): readonly Requirement<TranscriptionRequest>[] 
       met: mapping => mapping.supports.has('diarization'),
     },
     {
-      param: 'url',
-      what: 'audio at an address',
-      needed: ({ url }) => url !== undefined,
-      met: ({ wires }) => wires.get(name)?.takesUrls === true,
-    },
-    {
       param: 'file',
       what: 'so large a file',
       code: 'request_too_large',

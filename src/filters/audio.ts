@@ -1,0 +1,77 @@
+/** Audio of a request that stands at an address, for targets that take it as a file only (media.md section 1.6). */
+import { Upload } from '../core/body.ts'
+import { errors } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { MemoryLease } from '../core/memory-budget.ts'
+import type { Ops } from '../core/ops.ts'
+import type { Services } from '../core/ports.ts'
+import type { Target } from '../core/translator.ts'
+import { AUDIO_HEAD, audioSeconds, fileTypeOf } from '../lib/audio-type.ts'
+
+const PARAM = 'url'
+
+type Request = Ops['transcriptions']
+
+/** Fetches an address once for all attempts of a request, and keeps the file until the request ends. */
+export class Audio {
+  readonly #services: Pick<Services, 'media' | 'memory'>
+  readonly #leases = new WeakMap<Exchange, MemoryLease>()
+
+  constructor(services: Pick<Services, 'media' | 'memory'>) {
+    this.#services = services
+  }
+
+  /**
+   * Undefined when `target` takes the request as it is. Else the exchange's request gets the file in the place of its
+   * address, for this attempt and those after it. Rejects with the 400 or 413 that names the address.
+   */
+  fetched(ex: Exchange, target: Target): Promise<void> | undefined {
+    const request = ex.request!
+    if (!('file' in request)) return undefined
+    if (request.url === undefined) {
+      if (this.#leases.has(ex)) assertFits(request, target)
+      return undefined
+    }
+    if (target.translator.takesUrls && /^https:/i.test(request.url)) return undefined
+    return this.#fetch(ex, request, target)
+  }
+
+  /** The request has ended. */
+  release(ex: Exchange): void {
+    this.#leases.get(ex)?.release()
+  }
+
+  async #fetch(ex: Exchange, request: Request, target: Target): Promise<void> {
+    const { media, memory } = this.#services
+    const tenant = ex.principal?.orgId ?? ''
+    const lease = memory.lease(tenant)
+    this.#leases.set(ex, lease)
+    const stop = new AbortController()
+    const gone = () => stop.abort()
+    ex.signal.listen(gone)
+    try {
+      const take = (bytes: number) => {
+        if (stop.signal.aborted || !lease.grow(bytes)) throw errors.overloaded()
+      }
+      const { pieces, contentType } = await media.audio(request.url!, PARAM, take, stop.signal, tenant)
+      const file = new Upload(pieces, mediaType(contentType), extensionOf(request.url!))
+      const head = file.head(AUDIO_HEAD)
+      const fileType = fileTypeOf(head, file.extension, file.contentType)
+      const whole = { ...request, url: undefined, file, fileType, seconds: audioSeconds(head, file.size) }
+      ex.request = whole
+      assertFits(whole, target)
+    } finally {
+      ex.signal.ignore(gone)
+    }
+  }
+}
+
+function assertFits({ file }: Request, { mapping: { maxFile = Infinity } }: Target): void {
+  if (file!.size > maxFile) throw errors.fileTooLarge(maxFile, PARAM).with({ failover: true })
+}
+
+/** Without parameters; '' for what is none. */
+const mediaType = (contentType: string): string =>
+  /^\s*([a-z0-9.+-]{1,64}\/[a-z0-9.+-]{1,64})\s*(?:;|$)/i.exec(contentType)?.[1]?.toLowerCase() ?? ''
+/** Of the last part of its path. */
+const extensionOf = (url: string): string => /\.([a-z0-9]{1,8})$/i.exec(new URL(url).pathname)?.[1]?.toLowerCase() ?? ''
