@@ -62,8 +62,8 @@ function queryOf(
   operation: Operation,
   { model, routing, stream, prompt = 0, session }: RouteQuestion,
 ): RoutingQuery {
-  type Read = Ops['chat'] & Ops['embeddings'] & Pick<Ops['image_edits'], 'images'>
-  const request: Read = { model, routing, stream, messages: [], input: '', images: [] }
+  type Read = Ops['chat'] & Ops['embeddings'] & Pick<Ops['image_edits'], 'images'> & Pick<Ops['speech'], 'characters'>
+  const request: Read = { model, routing, stream, messages: [], input: '', characters: 0, images: [] }
   return {
     operation,
     request,
