@@ -1,6 +1,6 @@
 /** What the answer of an exchange has used so far, as its provider reports it or as an estimate, and what that costs. */
 
-import { isPaidByUnit } from './counted.ts'
+import { isPaidByTokens } from './counted.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import { IMAGE_PROMPT_TOKENS } from './media.ts'
@@ -121,6 +121,7 @@ export class AnswerUsage {
       return false
     }
     if (this.#images > 0) usage.drawn ??= this.#images
+    let assumed = false
     if (!operation.output) {
       const isCounted = usage.completion !== undefined || this.#bytes === 0
       const measured = isCounted
@@ -131,20 +132,23 @@ export class AnswerUsage {
         usage.prompt ??= this.prompt.prompt!
         return true
       }
-      // Its client has left before anything was there: what the request wants is what it may have cost.
-      if (isOwed && timings.firstToken === 0 && usage.completion === undefined) {
-        mergeUsage(usage, operation.extras?.(request!, target!.mapping.model) ?? {})
-      }
+      // Its client has left before anything was reported: what the request wants is what it may have cost.
+      const isSilent = timings.firstToken === 0 ? usage.completion === undefined : Object.keys(usage).length === 0
+      assumed = isOwed && isSilent
+      if (assumed) mergeUsage(usage, operation.extras?.(request!, target!.mapping.model) ?? {})
       usage.completion ??= 0
       // Nothing is made up of what was not reported where something else has the price.
-      if (target?.price && isPaidByUnit(usage, target.price)) usage.prompt ??= 0
+      if (target?.price && !isPaidByTokens(usage, target.price)) {
+        usage.prompt ??= 0
+        return assumed
+      }
     }
     const { prompt, completion } = usage
     const written = this.#told + estimateTokens(this.#unreported) + (isOwed ? this.#unseen : 0)
     const complete = prompt !== undefined && completion !== undefined && !(cut && written > completion)
     const sent = complete && target?.price?.rates.image === undefined ? usage : this.prompt
     if (sent.image !== undefined) usage.image ??= sent.image
-    if (complete) return false
+    if (complete) return assumed
     if (prompt === undefined && sent.input_audio !== undefined) usage.input_audio ??= sent.input_audio
     usage.prompt ??= sent.prompt!
     usage.completion = cut ? Math.max(completion ?? 0, written) : (completion ?? written)

@@ -111,8 +111,11 @@ export function rateOf(rates: RatesBySize | undefined, { sizes = [] }: Terms): b
   return Object.values(rates).reduce((most, rate) => (rate > most ? rate : most), 0n)
 }
 
-/** Whether something of `usage` that is no token has a price. */
-export const isPaidByUnit = (usage: Usage, { rates, perSecond, perImage }: Price): boolean =>
+/** Whether the tokens of `usage` are what it costs: some have a price, and nothing of it that is no token has one. */
+export const isPaidByTokens = (usage: Usage, price: Price): boolean =>
+  (price.rates.prompt !== undefined || price.rates.completion !== undefined) && !isPaidByUnit(usage, price)
+
+const isPaidByUnit = (usage: Usage, { rates, perSecond, perImage }: Price): boolean =>
   unitAxes.some(axis => rates[axis] !== undefined && (usage[axis] ?? 0) > 0) ||
   (perSecond !== undefined && (usage.second ?? 0) > 0) ||
   (perImage !== undefined && usage.drawn !== undefined)

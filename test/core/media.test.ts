@@ -92,3 +92,24 @@ t.test('pictures of a prompt and annotated pages have prices of their own', asyn
   t.equal(cost(pages, { ocr_page: 2, ocr_page_annotated: 3 }), 8_000_000n + 15_000_000n)
   t.equal(cost(perUnit('ocr_page', PICO / 250n), { ocr_page_annotated: 3 }), 12_000_000n, 'as plain ones without')
 })
+
+t.test('a transcription by the hour that is cut costs what is known of it, never nothing known', async t => {
+  const request = { model: 'm', seconds: 1800, stream: true }
+  const begun = () => {
+    const ex = exchange({
+      endpoint: transcriptions[0]!,
+      request,
+      target: offer(perUnit('input_audio_hour', PICO / 2n)),
+    })
+    ex.observe([{ type: 'text', choice: 0, text: 'Hello' }])
+    return ex
+  }
+  const byProvider = begun()
+  byProvider.completeUsage(true)
+  t.strictSame([byProvider.usage, byProvider.cost?.total], [{ prompt: 0, completion: 0 }, 0n])
+  const byClient = begun()
+  byClient.isCut = true
+  byClient.completeUsage(true)
+  t.match(byClient.usage, { input_audio_hour: 0.5 })
+  t.strictSame([byClient.estimated, byClient.cost?.total], [true, 250_000_000n])
+})
