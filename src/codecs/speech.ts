@@ -55,14 +55,14 @@ class AudioEncoder implements Encoder {
     return target?.mapping.model.tokenizer === CHARACTERS ? costHeaders(this.#ex) : targetHeaders(this.#ex)
   }
 
-  write(batch: readonly Event[]): Buffer | undefined {
+  write(batch: readonly Event[]): readonly Buffer[] | undefined {
     const pieces: Buffer[] = []
     for (const event of batch) {
       if (event.type !== 'bytes') continue
       if (event.contentType !== undefined) this.contentType = event.contentType
       pieces.push(event.bytes)
     }
-    return pieces.length > 1 ? Buffer.concat(pieces) : pieces[0]
+    return pieces.length > 0 ? pieces : undefined
   }
 
   end(): string {

@@ -41,7 +41,8 @@ export interface Encoder {
   /** Read when the first bytes are sent, as are `headers`: names and values in turn. */
   readonly contentType: string
   headers?(): readonly string[]
-  write(batch: readonly Event[]): string | Buffer | undefined
+  /** Bytes may come in pieces, which spares a copy. */
+  write(batch: readonly Event[]): string | Buffer | readonly Buffer[] | undefined
   /** What is left; a whole answer may come in pieces, which spares a copy of a large one. */
   end(): string | Buffer | readonly Buffer[]
   /** What a stream still says when it fails after its first byte; undefined when nothing can be said in band. */

@@ -11,7 +11,7 @@ export interface Sink {
   readonly begun?: boolean
   /** `headers`: names and values in turn, besides the content type. */
   head(status: number, contentType: string, headers: readonly string[]): void
-  write(chunk: string | Buffer): Promise<void> | undefined
+  write(chunk: string | Buffer | readonly Buffer[]): Promise<void> | undefined
   /** In pieces only when nothing was written before. Returns a promise where that takes several turns of the loop. */
   end(chunk?: string | Buffer | readonly Buffer[]): Promise<void> | undefined
   /** Breaks the connection: what was sent cannot be completed. */

@@ -101,9 +101,10 @@ export class HttpSink implements Sink {
     if (!destroyed && !writableEnded && !writableNeedDrain && !this.#wake) this.#say(text)
   }
 
-  write(chunk: string | Buffer): Promise<void> | undefined {
+  write(chunk: string | Buffer | readonly Buffer[]): Promise<void> | undefined {
     this.#silence = 0
-    if (chunk.length === 0) return undefined
+    // A chunk of nothing would end the answer.
+    if ((isList(chunk) ? sizeOf(chunk) : chunk.length) === 0) return undefined
     if (!this.#res.headersSent) this.#begin()
     if (this.#say(chunk) || this.#res.destroyed || this.#released) return undefined
     return new Promise(resolve => {
@@ -201,9 +202,23 @@ export class HttpSink implements Sink {
   }
 
   /** False when the client has to take what was said before. */
-  #say(chunk: string | Buffer): boolean {
+  #say(chunk: string | Buffer | readonly Buffer[]): boolean {
+    if (isList(chunk)) return this.#sayPieces(chunk)
+    if (typeof chunk !== 'string' && chunk.length > LARGE) return this.#sayPieces([chunk])
     const framed = this.#chunked ? asChunk(chunk) : chunk
     return this.#res.write(typeof framed === 'string' && framed.length > LARGE ? Buffer.from(framed) : framed)
+  }
+
+  /** As one chunk in one write, without a copy of them. */
+  #sayPieces(pieces: readonly Buffer[]): boolean {
+    const res = this.#res
+    res.cork()
+    if (this.#chunked) res.write(`${sizeOf(pieces).toString(16)}\r\n`, 'latin1')
+    let taken = true
+    for (const piece of pieces) taken = res.write(piece)
+    if (this.#chunked) taken = res.write(CRLF)
+    res.uncork()
+    return taken
   }
 
   #drainable(): boolean {
