@@ -13,6 +13,9 @@ const bounds = [
     ['100 kB prompt', 1.3],
     ['1 MB prompt', 1.3],
     ['embeddings, 3 MB', 1.3],
+    ['image of 4 MB', 1.3],
+    ['upload of 10 MB', 1.2],
+    ['speech of 1 MB', 1.1],
   ].map(([name, limit]) => ({
     name: `${name}, CPU`,
     limit,

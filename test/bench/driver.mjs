@@ -19,6 +19,7 @@ const OPENING = 50
  * @typedef {object} Shot
  * @property {string} path
  * @property {Buffer} body
+ * @property {string} [contentType] of the body; JSON where nothing is said
  * @property {(answer: string) => void} check throws for an answer that is not complete and correct
  * @property {() => void} [onData] called with every piece of the answer
  *
@@ -77,13 +78,18 @@ export class Client {
   }
 
   /** With `onFirst`, the rest of a good answer is dropped. */
-  #dispatch({ path, body, onData }, onEnd, onError, onFirst) {
+  #dispatch({ path, body, contentType, onData }, onEnd, onError, onFirst) {
     const chunks = []
     const start = performance.now()
     let status = 0
     let firstMs = 0
     this.#pool.dispatch(
-      { method: 'POST', path, headers: this.#headers, body },
+      {
+        method: 'POST',
+        path,
+        headers: contentType ? { ...this.#headers, 'content-type': contentType } : this.#headers,
+        body,
+      },
       {
         onRequestStart() {},
         onResponseStart(_controller, code) {

@@ -11,7 +11,14 @@ const command = join(root, 'bin/gateway.js')
 const UNLIMITED = 100_000_000
 
 /** By the wire of their provider. */
-export const models = { chat: 'bench', messages: 'bench-messages', embeddings: 'bench-embeddings' }
+export const models = {
+  chat: 'bench',
+  messages: 'bench-messages',
+  embeddings: 'bench-embeddings',
+  images: 'bench-images',
+  speech: 'bench-speech',
+  transcriptions: 'bench-transcriptions',
+}
 
 /**
  * A folder with a copy of the shipped configuration: all filters but those in `without`, all models, all providers.
@@ -118,15 +125,34 @@ const manifests = upstream => [
     wires: { embeddings: 'openai.embeddings' },
     models: [{ model: models.embeddings, pricing: { prompt: '1.00' } }],
   }),
+  manifest(upstream, models.images, {
+    wires: { images: 'openai.images' },
+    models: [{ model: models.images, id: 'gpt-image-1', pricing: { prompt: '5.00', image_output: '40.00' } }],
+  }),
+  manifest(upstream, models.speech, {
+    wires: { speech: 'openai.speech' },
+    models: [{ model: models.speech, pricing: { prompt: '15.00' } }],
+  }),
+  manifest(upstream, models.transcriptions, {
+    wires: { transcriptions: 'openai.transcriptions' },
+    models: [{ model: models.transcriptions, pricing: { input_audio_hour: '0.36' } }],
+  }),
 ]
+
+/** What models that answer no chats put out. */
+const forms = {
+  [models.embeddings]: { output: ['embedding'] },
+  [models.images]: { output: ['image'] },
+  [models.speech]: { output: ['audio'], tokenizer: 'characters' },
+  [models.transcriptions]: { input: ['audio'], output: ['text'], operations: ['transcriptions'] },
+}
 
 const model = id => ({
   id,
   name: id,
   family: 'bench',
   input: ['text'],
-  output: [id === models.embeddings ? 'embedding' : 'text'],
+  ...(forms[id] ?? { output: ['text'], max_output: 4096 }),
   context_length: 1_000_000,
-  ...(id !== models.embeddings && { max_output: 4096 }),
   stability: 'stable',
 })

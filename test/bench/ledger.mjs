@@ -41,7 +41,7 @@ const priced = { estimated: false, cost: COST, storage: 0n, discount: 0, tier: n
 const pool = new Pool(upstream, { connections: 8192, pipelining: 1 })
 let count = 0
 
-async function serve(req, res, text) {
+async function serve(req, res, given) {
   try {
     const at = Date.now()
     const id = `${at.toString(36)}${String(++count).padStart(12, '0')}`
@@ -52,7 +52,7 @@ async function serve(req, res, text) {
       method: 'POST',
       path: req.url,
       headers: { 'content-type': 'application/json', authorization: 'Bearer sk-bench' },
-      body: JSON.stringify(JSON.parse(text)),
+      body: JSON.stringify(JSON.parse(given.toString())),
     })
     const answer = await body.text()
     const { usage } = JSON.parse(answer)

@@ -1,13 +1,14 @@
 /** The kinds of request that are measured, and how much of each. */
 import { checkStream, checkWhole, PACED, request } from './sample.mjs'
 import * as embeddings from './sample-embeddings.mjs'
+import { images, speech, transcriptions } from './sample-media.mjs'
 import { checkMessages } from './sample-messages.mjs'
 
 /**
  * @typedef {object} Load
  * @property {string} name
  * @property {string} group what `--only` takes
- * @property {'chat' | 'messages' | 'embeddings'} wire of the provider; clients speak OpenAI's
+ * @property {'chat' | 'messages' | 'embeddings' | 'images' | 'speech' | 'transcriptions'} wire of the provider; clients speak OpenAI's
  * @property {number} slice requests of one slice under saturation
  * @property {number} concurrency requests at a time
  * @property {number} rate requests per second of a run's paced part
@@ -80,6 +81,24 @@ export const loads = [
     wire: 'embeddings',
     ...{ slice: 8, concurrency: 4, rate: 10, seconds: 1 },
   },
+  {
+    name: 'image of 4 MB',
+    group: 'media',
+    wire: 'images',
+    ...{ slice: 8, concurrency: 4, rate: 10, seconds: 0 },
+  },
+  {
+    name: 'upload of 10 MB',
+    group: 'media',
+    wire: 'transcriptions',
+    ...{ slice: 8, concurrency: 4, rate: 10, seconds: 0 },
+  },
+  {
+    name: 'speech of 1 MB',
+    group: 'media',
+    wire: 'speech',
+    ...{ slice: 32, concurrency: 8, rate: 10, seconds: 0 },
+  },
 ]
 
 /** The floor pipes what the provider says, so it is asked where the provider says it, and its answers are in that wire. */
@@ -87,11 +106,20 @@ const shapes = {
   chat: { path: '/v1/chat/completions' },
   messages: { path: '/v1/chat/completions', piped: { path: '/v1/messages', check: checkMessages } },
   embeddings: { path: '/v1/embeddings', check: embeddings.checkEmbeddings, request: embeddings.request },
+  images: { path: '/v1/images/generations', ...images },
+  speech: { path: '/v1/audio/speech', ...speech },
+  transcriptions: { path: '/v1/audio/transcriptions', ...transcriptions },
 }
 
 /** What a load sends to a target. @returns {import('./driver.mjs').Shot} */
 export function shotOf({ wire, stream, prompt }, { models, pipes }) {
-  const { path, check = stream ? checkStream : checkWhole, request: compose = request, piped } = shapes[wire]
+  const {
+    path,
+    check = stream ? checkStream : checkWhole,
+    request: compose = request,
+    contentType,
+    piped,
+  } = shapes[wire]
   const body = Buffer.from(compose({ model: models[wire], stream, prompt }))
-  return { path, body, check, ...(pipes && piped) }
+  return { path, body, check, contentType, ...(pipes && piped) }
 }

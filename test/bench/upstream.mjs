@@ -6,6 +6,7 @@
 import { createServer } from 'node:http'
 import { BURST, frames, PACED, pieces, SLOW, STEPPED, whole } from './sample.mjs'
 import { answer as vectors } from './sample-embeddings.mjs'
+import { audioPiece, images, speech, transcriptions } from './sample-media.mjs'
 import { frames as messageFrames } from './sample-messages.mjs'
 
 /** All slow streams have one more chunk in this time, a part of them at every tick. */
@@ -18,9 +19,12 @@ const server = createServer((req, res) => {
   const body = []
   req.on('data', chunk => body.push(chunk))
   req.on('end', () => {
-    const path = /\/(chat\/completions|messages|embeddings)$/.exec(req.url)?.[1]
+    const path = /\/(chat\/completions|messages|embeddings|generations|speech|transcriptions)$/.exec(req.url)?.[1]
     if (req.method !== 'POST' || !path) return res.writeHead(404).end()
     if (path === 'embeddings') return send(res, vectors)
+    if (path === 'generations') return send(res, images.answer)
+    if (path === 'transcriptions') return send(res, transcriptions.answer)
+    if (path === 'speech') return say(res)
     const request = Buffer.concat(body)
     if (!request.includes('"stream":true')) return send(res, whole)
     const asks = prompt => request.includes(`"${prompt}"`)
@@ -35,6 +39,16 @@ const server = createServer((req, res) => {
 
 const send = (res, body) =>
   res.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }).end(body)
+
+/** A piece of audio per turn of the event loop. */
+function say(res) {
+  res.writeHead(200, { 'content-type': 'audio/mpeg' })
+  play(
+    res,
+    Array.from({ length: speech.pieces }, () => audioPiece),
+    setImmediate,
+  )
+}
 
 /** One event per turn of the event loop or millisecond, depending on `after`: `setImmediate` or `setTimeout`. */
 function play(res, all, after) {
