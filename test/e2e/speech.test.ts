@@ -177,14 +177,14 @@ t.test('sound that is cut breaks the connection, and is charged for its characte
 
 t.test('a slow listener stalls itself alone, and one that leaves ends the stream of its provider', async t => {
   const sound = Buffer.alloc(64 * 1024, 7)
-  let left: (() => void) | undefined
+  let gone: (() => void) | undefined
   const ended = new Promise<void>(resolve => {
-    left = resolve
+    gone = resolve
   })
   let sent = 0
   provider.answers((res: ServerResponse) => {
     res.writeHead(200, { 'content-type': 'audio/mpeg' })
-    res.once('close', () => left!())
+    res.once('close', () => gone!())
     const more = () => {
       while (!res.destroyed && res.write(sound)) sent += sound.length
       if (!res.destroyed) res.once('drain', more)
@@ -204,6 +204,14 @@ t.test('a slow listener stalls itself alone, and one that leaves ends the stream
   t.equal(await quick.text(), 'quick', 'others are served meanwhile')
   slow.destroy()
   await ended
+  // The row is kept after that.
+  const left = books.prepare("SELECT cost FROM requests WHERE outcome = 'aborted'")
+  while (left.all().length === 0) await new Promise(resolve => setTimeout(resolve, 5))
+  t.strictSame(
+    left.all().map(row => Number((row as Tree).cost)),
+    [75_000],
+    'its characters are charged in full',
+  )
 })
 
 t.test('the demo hums the longer the longer the text is, for nothing', async t => {
