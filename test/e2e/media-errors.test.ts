@@ -1,4 +1,7 @@
 /** The official client's error classes at the endpoints of media: what is refused, limited or failed surfaces as its own. */
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { text } from 'node:stream/consumers'
 import OpenAI, { toFile } from 'openai'
 import t from 'tap'
 import { startGateway } from '../helpers/gateway.ts'
@@ -75,4 +78,26 @@ t.test('each refusal has the class of its status, and our code', async t => {
     t.match(error, { status, code, headers: Headers })
     t.match((error as InstanceType<typeof OpenAI.APIError>).headers!.get('x-request-id'), /./)
   }
+})
+
+t.test('14.9: a form whose length is wrong is cut, and one that is compressed is not read', async t => {
+  const part = '--b\r\ncontent-disposition: form-data; name="model"\r\n\r\nhear\r\n'
+  const body = Buffer.from(`${part}${part.replace('"model"', '"file"; filename="a.mp3"')}--b--\r\n`)
+  const send = async (headers: Record<string, string | number>) => {
+    const sending = request(`${gateway.url}/v1/audio/transcriptions`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${gateway.key}`,
+        'content-type': 'multipart/form-data; boundary=b',
+        connection: 'close',
+        ...headers,
+      },
+    })
+    sending.end(body)
+    const [answer] = (await once(sending, 'response')) as [IncomingMessage]
+    const { error } = JSON.parse(await text(answer)) as { error: { code: string } }
+    return [answer.statusCode, error.code]
+  }
+  t.strictSame(await send({ 'content-length': body.length - 30 }), [400, 'invalid_form_data'])
+  t.strictSame(await send({ 'content-length': body.length, 'content-encoding': 'gzip' }), [415, 'unsupported_encoding'])
 })

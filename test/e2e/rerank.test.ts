@@ -51,36 +51,39 @@ const rerank = (body: Tree, path = '/v1/rerank') =>
   gateway.post(path, { query: 'cats', documents: ['a', 'b', 'c'], ...body })
 const bodyOf = async (answer: Response) => (await answer.json()) as Tree
 
-t.test('an answer is sorted, cut and priced, and its documents are those of the caller', async t => {
-  units.answers({
-    json: { results: ranked([1, 0.2], [0, 0.9], [2, 0.2]), meta: { billed_units: { search_units: 2 } } },
-  })
-  const answer = await rerank({
-    model: 'by-unit',
-    top_n: 2,
-    return_documents: true,
-    documents: ['a', { text: 'b' }, 'c'],
-  })
-  t.equal(answer.status, 200)
-  const id = answer.headers.get('x-request-id')
-  t.strictSame(await bodyOf(answer), {
-    id,
-    object: 'list',
-    model: 'by-unit',
-    results: [
-      { index: 0, relevance_score: 0.9, document: { text: 'a' } },
-      { index: 1, relevance_score: 0.2, document: { text: 'b' } },
-    ],
-    meta: { api_version: { version: '1' }, billed_units: { search_units: 2 } },
-    usage: { cost: 0.004 },
-  })
-  const headers = ['x-gateway-provider', 'x-gateway-model', 'x-gateway-cost'].map(name => answer.headers.get(name))
-  t.strictSame(headers, ['units', 'by-unit', '0.004'])
-  t.match(answer.headers.get('x-gateway-log-id'), /./)
-  t.strictSame(units.last().json, { model: 'unit-1', query: 'cats', documents: ['a', 'b', 'c'], top_n: 2 })
-})
+t.test(
+  '14.15: an answer is sorted, cut and priced, and its documents, plain or in objects, are those of the caller',
+  async t => {
+    units.answers({
+      json: { results: ranked([1, 0.2], [0, 0.9], [2, 0.2]), meta: { billed_units: { search_units: 2 } } },
+    })
+    const answer = await rerank({
+      model: 'by-unit',
+      top_n: 2,
+      return_documents: true,
+      documents: ['a', { text: 'b' }, 'c'],
+    })
+    t.equal(answer.status, 200)
+    const id = answer.headers.get('x-request-id')
+    t.strictSame(await bodyOf(answer), {
+      id,
+      object: 'list',
+      model: 'by-unit',
+      results: [
+        { index: 0, relevance_score: 0.9, document: { text: 'a' } },
+        { index: 1, relevance_score: 0.2, document: { text: 'b' } },
+      ],
+      meta: { api_version: { version: '1' }, billed_units: { search_units: 2 } },
+      usage: { cost: 0.004 },
+    })
+    const headers = ['x-gateway-provider', 'x-gateway-model', 'x-gateway-cost'].map(name => answer.headers.get(name))
+    t.strictSame(headers, ['units', 'by-unit', '0.004'])
+    t.match(answer.headers.get('x-gateway-log-id'), /./)
+    t.strictSame(units.last().json, { model: 'unit-1', query: 'cats', documents: ['a', 'b', 'c'], top_n: 2 })
+  },
+)
 
-t.test('tokens are charged as reported, and more than there are documents is all of them', async t => {
+t.test('14.15: tokens are charged as reported, and more than there are documents is all of them', async t => {
   tokens.answers({ json: { data: ranked([1, 0.2], [0, 0.9], [2, 0.1]), usage: { total_tokens: 40 } } })
   const answer = await bodyOf(await rerank({ model: 'by-token', top_n: 9 }))
   t.match(answer, {

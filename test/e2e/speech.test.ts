@@ -110,7 +110,7 @@ t.test('typed events carry sound and what it cost, and no [DONE]', async t => {
   t.equal(Number(lastRow().cost), 4_087_200)
 })
 
-t.test('what is no sound fails over, and a refusal before the first byte is JSON', async t => {
+t.test('14.2: what is no sound fails over, and a refusal before the first byte is JSON', async t => {
   for (const answer of [
     { json: { error: { message: 'oops', code: 500 } } },
     { status: 500, json: {} },
