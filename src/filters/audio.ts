@@ -1,6 +1,6 @@
 /** Audio of a request that stands at an address, for targets that take it as a file only (media.md section 1.6). */
 import { Upload } from '../core/body.ts'
-import { errors } from '../core/error.ts'
+import { errors, GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { MemoryLease } from '../core/memory-budget.ts'
 import type { Ops } from '../core/ops.ts'
@@ -45,7 +45,6 @@ export class Audio {
     const { media, memory } = this.#services
     const tenant = ex.principal?.orgId ?? ''
     const lease = memory.lease(tenant)
-    this.#leases.set(ex, lease)
     const stop = new AbortController()
     const gone = () => stop.abort()
     ex.signal.listen(gone)
@@ -57,12 +56,16 @@ export class Audio {
       const file = new Upload(pieces, mediaType(contentType), extensionOf(request.url!))
       const head = file.head(AUDIO_HEAD)
       const fileType = fileTypeOf(head, file.extension, file.contentType)
-      const whole = { ...request, url: undefined, file, fileType, seconds: audioSeconds(head, file.size) }
-      ex.request = whole
-      assertFits(whole, target)
+      ex.request = { ...request, url: undefined, file, fileType, seconds: audioSeconds(head, file.size) }
+      this.#leases.set(ex, lease)
+    } catch (thrown) {
+      lease.release()
+      // No other target changes what stands there, and nothing is fetched twice.
+      throw thrown instanceof GatewayError ? thrown.with({ failover: false }) : thrown
     } finally {
       ex.signal.ignore(gone)
     }
+    assertFits(ex.request as Request, target)
   }
 }
 
