@@ -6,7 +6,8 @@ const IMAGE_CHARACTERS = 4 * MIB
 const UPLOAD_BYTES = 10 * MIB
 const AUDIO_PIECE = 16 * 1024
 const AUDIO_PIECES = 64
-const BOUNDARY = 'bench-boundary'
+/** As long as that of the official clients: the longer, the sooner it is not found. */
+const BOUNDARY = '----formdata-undici-047264926355'
 
 /** Begins as a PNG does. */
 const image = `iVBORw0KGgo${'AbCdEfGhIjKlMnOp'.repeat(IMAGE_CHARACTERS / 16)}`.slice(0, IMAGE_CHARACTERS)
