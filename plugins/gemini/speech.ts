@@ -12,7 +12,7 @@ import {
   type WireRequest,
   wavHead,
 } from '../../src/plugin.ts'
-import { voiceOf } from '../shared/speech.ts'
+import { countedOf, voiceOf } from '../shared/speech.ts'
 import { parsed } from '../shared/whole.ts'
 import { faultOf } from './fault.ts'
 import type { Surface } from './surface.ts'
@@ -48,12 +48,16 @@ class PartDecoder implements Decoder {
   readonly #target: Target
   readonly #isWav: boolean
   readonly #isWhole: boolean
+  /** Of a model that is charged for characters: the tokens that the provider reports are none of them. */
+  readonly #characters: readonly Event[]
   readonly #meter = new UsageMeter()
   #began = false
 
-  constructor(mode: 'stream' | 'unary', target: Target, { response_format: format = 'wav' }: Readonly<SpeechRequest>) {
+  constructor(mode: 'stream' | 'unary', target: Target, request: Readonly<SpeechRequest>) {
+    const { response_format: format = 'wav' } = request
     this.#target = target
     this.#isWav = format === 'wav'
+    this.#characters = countedOf(request, target)
     this.#isWhole = mode === 'unary'
   }
 
@@ -62,16 +66,22 @@ class PartDecoder implements Decoder {
     const fault = faultOf(answer, this.#target)
     if (fault) return [{ type: 'error', error: fault }]
     if (!isObject(answer)) return [{ type: 'error', error: errors.invalidAnswer('it is no object') }]
-    const usage = this.#meter.add(answer.usageMetadata)
-    return [...(usage ? [{ type: 'usage' as const, usage }] : []), ...this.#soundIn(listIn(answer.candidates)[0])]
+    return [...this.#counted(answer.usageMetadata), ...this.#soundIn(listIn(answer.candidates)[0])]
   }
 
   end(): Event[] {
     if (!this.#began) return [{ type: 'error', error: errors.invalidAnswer('it holds no audio') }]
+    if (this.#characters.length > 0) return []
     const { total } = this.#meter
     return total
       ? [{ type: 'usage', usage: { ...total, output_audio: total.output_audio ?? total.completion ?? 0 } }]
       : []
+  }
+
+  #counted(report: unknown): readonly Event[] {
+    if (this.#characters.length > 0) return this.#began ? [] : this.#characters
+    const usage = this.#meter.add(report)
+    return usage ? [{ type: 'usage', usage }] : []
   }
 
   #soundIn(candidate: unknown): Event[] {

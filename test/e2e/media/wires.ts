@@ -14,8 +14,8 @@ export interface MediaWire {
   /** The model's id at the provider. */
   readonly id?: string
   readonly mapping?: Tree
-  /** What tokens cost by it, where it reports them: a price, and the charge. `only`: it is priced by nothing else. */
-  readonly tokens?: { readonly pricing: Tree; readonly cost: string; readonly only?: true }
+  /** What tokens cost by it, where it reports them: a price, and the charge. */
+  readonly tokens?: { readonly pricing: Tree; readonly cost: string }
   /** Bytes are answered as what `type` says, else as JSON. */
   play(got: Received, origin: string): Played
   readonly type?: string
@@ -45,7 +45,7 @@ const inline = (mimeType: string, bytes: Buffer, modality: string): Tree => ({
   },
 })
 const drawnTokens = { pricing: { prompt: '5', image_output: '40' }, cost: '0.00405' }
-const spokenTokens = { pricing: { prompt: '5', output_audio: '10' }, cost: '0.00105', only: true } as const
+const spokenTokens = { pricing: { prompt: '5', output_audio: '10' }, cost: '0.00105' }
 const usage = {
   input_tokens: 10,
   output_tokens: 100,
