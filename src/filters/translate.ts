@@ -82,32 +82,38 @@ class Encoding implements RequestEncoding {
   encode(): void {
     const ex = this.#ex
     const target = this.#target
-    const { outputLimit, native: given } = ex
+    const { outputLimit } = ex
     const input = outputLimit ? ex.operation.bounded!(this.#input, outputLimit.tokens) : this.#input
     const stream = ex.streaming && target.mapping.supports.has('streaming')
-    const { translator } = target
-    const native = given && nativeFormOf(translator, given)
-    const encode = (part: Ops[Op], stream: boolean): WireRequest => {
-      const request = native
-        ? native.encode(given.body, part, target, stream, given.headers)
-        : translator.encode(ex.showsReasoning ? part : withoutReasoning(part), target, stream)
-      applyQuirks(target.provider, request.body)
-      return request
-    }
     try {
-      const parts = translator.fanOut?.split(input, target) ?? ALONE
+      const parts = target.translator.fanOut?.split(input, target)
       // Answers that are put together come whole.
-      ex.outboundParts =
-        parts.length > 1 ? parts.map(part => ({ request: encode(part, false), input: part })) : undefined
-      ex.outbound = ex.outboundParts?.[0]?.request ?? encode(input, stream)
+      if (parts && parts.length > 1) {
+        ex.outboundParts = parts.map(part => ({ request: this.#request(part, false), input: part }))
+        ex.outbound = ex.outboundParts[0]!.request
+      } else {
+        ex.outboundParts = undefined
+        ex.outbound = this.#request(input, stream)
+      }
     } catch (thrown) {
       // What this wire cannot carry another one may.
       throw thrown instanceof GatewayError && thrown.status === 400 ? thrown.with({ failover: true }) : thrown
     }
   }
-}
 
-const ALONE: readonly Ops[Op][] = []
+  #request(input: Ops[Op], stream: boolean): WireRequest {
+    const ex = this.#ex
+    const target = this.#target
+    const { translator, provider } = target
+    const { native: given } = ex
+    const native = given && nativeFormOf(translator, given)
+    const request = native
+      ? native.encode(given!.body, input, target, stream, given!.headers)
+      : translator.encode(ex.showsReasoning ? input : withoutReasoning(input), target, stream)
+    applyQuirks(provider, request.body)
+    return request
+  }
+}
 
 /** Of a chat request: other operations show none. */
 const withoutReasoning = (input: Ops[Op]): Ops[Op] => ({ include_reasoning: false, ...(input as Ops['chat']) })
