@@ -218,11 +218,11 @@ t.test('a request that ends while it waits for a token ends at once, and the tok
   }
   const signal = new Cancellation()
   const gone = call(signal, 10_000)
-  const slow = call(new Cancellation(), 10)
+  const slow = failure(call(new Cancellation(), 10))
   const answer = await asked
   signal.abort(errors.aborted())
   await t.rejects(gone, { code: 'request_cancelled' })
-  t.match(await failure(slow), { status: 504, failover: true })
+  t.match(await slow, { status: 504, failover: true })
   clock.at = Date.now()
   t.equal(now(), 'waits')
   answer()
