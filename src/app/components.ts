@@ -2,7 +2,7 @@
 import { dirname, resolve } from 'node:path'
 import { DEFAULT_LISTEN } from '../config/environment.ts'
 import { ConfigManager, type ReloadResult } from '../config/manager.ts'
-import type { GatewayFile } from '../config/schema.ts'
+import type { GatewayFile } from '../config/schemas/gateway.ts'
 import { MemoryBudget } from '../core/memory-budget.ts'
 import type { Policies } from '../core/policy.ts'
 import type { Log, Services, Stores } from '../core/ports.ts'

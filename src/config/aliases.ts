@@ -2,7 +2,8 @@
 import type { Catalog, Mapping, Model } from '../core/catalog.ts'
 import { unknownName } from '../lib/nearest.ts'
 import type { ConfigFile } from './file.ts'
-import { MODEL_ID, type ModelsFile } from './schema.ts'
+import type { ModelsFile } from './schemas/models.ts'
+import { MODEL_ID } from './schemas/terms.ts'
 import type { Path, Source } from './source.ts'
 
 type Files = readonly ConfigFile<ModelsFile>[]

@@ -2,7 +2,7 @@
 import type { Auth, Credential } from '../core/catalog.ts'
 import { awsKeys, type Parsed, serviceAccount } from '../core/secret.ts'
 import { type ConfigFile, fingerprint } from './file.ts'
-import type { AuthEntry, ProviderFile } from './schema.ts'
+import type { AuthEntry, ProviderFile } from './schemas/provider.ts'
 
 type File = ConfigFile<ProviderFile>
 type Key = Exclude<keyof AuthEntry, 'scheme'>

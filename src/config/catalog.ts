@@ -7,7 +7,7 @@ import type { Registries } from './link.ts'
 import type { ConfigFiles } from './load.ts'
 import { linkMappings, linkOpen } from './mapping.ts'
 import { linkProvider, type WireRegistries } from './provider.ts'
-import type { ModelEntry } from './schema.ts'
+import type { ModelEntry } from './schemas/models.ts'
 
 /** Throws a ConfigError. Providers that are turned off are left out wholly. */
 export function linkCatalog(files: ConfigFiles, registries: WireRegistries & Pick<Registries, 'found'>): Catalog {

@@ -2,7 +2,7 @@
 import type { CustomCaps, Provider } from '../core/catalog.ts'
 import { isObject } from '../core/json.ts'
 import { type Infer, s } from '../core/schema.ts'
-import type { ProviderFile } from './schema.ts'
+import type { ProviderFile } from './schemas/provider.ts'
 import type { Path, Source } from './source.ts'
 
 /** The `custom_providers` of `gateway.yaml`. */

@@ -4,7 +4,9 @@ import type { FilterFactory } from '../core/filter.ts'
 import type { JsonSchema } from '../core/schema.ts'
 import { examples, type Unit, units } from '../validation/units.ts'
 import type { Registries } from './link.ts'
-import { gatewayFile, modelsFile, providerFile } from './schema.ts'
+import { gatewayFile } from './schemas/gateway.ts'
+import { modelsFile } from './schemas/models.ts'
+import { providerFile } from './schemas/provider.ts'
 
 /** What stands for a text may be a reference: `${NAME}`, `${file:path}`. */
 const REFERENCE = '\\$\\{'

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { type ConfigFile, masked } from './file.ts'
 import type { ConfigFiles } from './load.ts'
-import type { GatewayFile } from './schema.ts'
+import type { GatewayFile } from './schemas/gateway.ts'
 
 /** All values with defaults, times in milliseconds and sizes in bytes; every secret as `***`. */
 export function effectiveConfig(files: ConfigFiles): Record<string, unknown> {

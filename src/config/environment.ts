@@ -2,7 +2,7 @@
 import { basename, resolve } from 'node:path'
 import { parseAddress } from '../core/address.ts'
 import type { Env } from './reference.ts'
-import type { GatewayFile } from './schema.ts'
+import type { GatewayFile } from './schemas/gateway.ts'
 
 export const DEFAULT_LISTEN = '127.0.0.1:8080'
 

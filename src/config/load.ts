@@ -6,14 +6,9 @@ import { withEnvironment } from './environment.ts'
 import { ConfigError } from './error.ts'
 import { type ConfigFile, FileReader, type LoadOptions, sha256 } from './file.ts'
 import { systemProblem } from './reference.ts'
-import {
-  type GatewayFile,
-  gatewayFile,
-  type ModelsFile,
-  modelsFile,
-  type ProviderFile,
-  providerFile,
-} from './schema.ts'
+import { type GatewayFile, gatewayFile } from './schemas/gateway.ts'
+import { type ModelsFile, modelsFile } from './schemas/models.ts'
+import { type ProviderFile, providerFile } from './schemas/provider.ts'
 import { Source } from './source.ts'
 
 export interface ConfigFiles {

@@ -2,7 +2,8 @@
 import type { Mapping } from '../core/catalog.ts'
 import { formatDecimal, type Price, parseDecimal } from '../core/money.ts'
 import type { ConfigError } from './error.ts'
-import { type OfferEntry, tokenPriceKeys, unitPriceKeys } from './schema.ts'
+import type { OfferEntry } from './schemas/offer.ts'
+import { tokenPriceKeys, unitPriceKeys } from './schemas/pricing.ts'
 import type { Path } from './source.ts'
 
 /** USD per million tokens with 6 places is pico-USD per token; USD per unit with 12 is pico-USD per unit. */

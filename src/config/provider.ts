@@ -6,7 +6,7 @@ import { unknownName } from '../lib/nearest.ts'
 import { HEADER_VALUE, linkAuth, linkCredentials, travelsSafely } from './auth.ts'
 import type { ConfigFile } from './file.ts'
 import type { Registries } from './link.ts'
-import type { ProviderFile } from './schema.ts'
+import type { ProviderFile } from './schemas/provider.ts'
 import type { Path, Source } from './source.ts'
 
 /** What the files of providers may name. */

@@ -7,7 +7,7 @@ import type { Route } from '../core/snapshot.ts'
 import { nearest, suggestion, unknownName } from '../lib/nearest.ts'
 import type { ConfigFile } from './file.ts'
 import type { Registries } from './link.ts'
-import type { ChainEntry, GatewayFile } from './schema.ts'
+import type { ChainEntry, GatewayFile } from './schemas/gateway.ts'
 import { type Path, samePath } from './source.ts'
 import { check } from './validate.ts'
 

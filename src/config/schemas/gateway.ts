@@ -1,0 +1,66 @@
+/** `config/gateway.yaml` as a schema. Unknown keys are refused, as in every file. */
+import { type Infer, s } from '../../core/schema.ts'
+import { customProvidersEntry } from '../custom-caps.ts'
+import { plansEntry } from '../plans.ts'
+import { called, text, url } from './terms.ts'
+
+const port = '(?:\\d{1,4}|[1-5]\\d{4}|6[0-4]\\d{3}|65[0-4]\\d{2}|655[0-2]\\d|6553[0-5])'
+const address = s.string({
+  pattern: `^(\\[[0-9a-fA-F:]+\\]|[^:\\s]+):${port}$`,
+  description: 'a host and a port of up to 65535, such as "127.0.0.1:8080"',
+})
+const origin = s.string({
+  pattern: '^https?://[^\\s/?#@]+$',
+  description: 'a scheme, a host and perhaps a port, such as "http://images.internal:9000"',
+})
+/** As browsers write it: without a path, and without the port that its scheme has anyway. */
+const webOrigin = s.string({
+  pattern: '^(?:\\*|null|[A-Za-z][A-Za-z0-9+.-]*://[^\\s/?#@,*]+)$',
+  description: 'an origin such as "https://app.example.com", or "*" for all',
+})
+
+/** A filter's options are checked against the filter's own schema. */
+const options = called('options such as "{ rpm: 600 }"', s.record(s.unknown()))
+const filterEntry = called(
+  'a filter such as "auth", or with options "auth: { optional: true }"',
+  s.either(s.string(), s.record(options)),
+)
+const chain = s.array(filterEntry, { minItems: 1 })
+export type ChainEntry = Infer<typeof filterEntry>
+
+const someWorkers = 'a number of processes from 1 to 256, or "auto"'
+/** Processes that serve; `auto` is one for each core. */
+const workers = s.either(
+  called(someWorkers, s.integer({ minimum: 1, maximum: 256 })),
+  called(someWorkers, s.enum('auto')),
+)
+
+/** `config/gateway.yaml`. `server` and `stores` are read at start, the rest on every reload. */
+export const gatewayFile = s.object({
+  server: s.object({
+    listen: s.optional(address),
+    admin: s.optional(address),
+    public_url: s.optional(url),
+    drain: s.optional(s.duration()),
+    drain_delay: s.default(s.duration(), '0s'),
+    header_timeout: s.default(s.duration(), '15s'),
+    request_timeout: s.default(s.duration(), '120s'),
+    write_stall: s.default(s.duration(), '60s'),
+    heartbeat: s.default(s.duration(), '15s'),
+    hold: s.default(s.duration(), '10s'),
+    gather: s.default(s.duration(), '10ms'),
+    max_connections: s.default(s.integer({ minimum: 1 }), 10_000),
+    buffer: s.default(s.size(), '256MiB'),
+    fetch_from: s.optional(s.array(origin)),
+    cors: s.default(s.object({ origins: s.default(s.array(webOrigin), ['*']) }), {}),
+    workers: s.default(workers, 1),
+  }),
+  /** `keep_requests`: how long request rows are kept; for ever when it is not set. */
+  stores: s.object({ sqlite: text, keep_requests: s.optional(s.duration()) }),
+  catalog: s.object({ models: text, providers: text, plugins: s.optional(text) }),
+  chains: s.record(chain),
+  endpoints: s.default(s.record(s.record(options)), {}),
+  plans: plansEntry,
+  custom_providers: customProvidersEntry,
+})
+export type GatewayFile = Infer<typeof gatewayFile>

@@ -1,0 +1,32 @@
+/** `config/models.d/<family>.yaml` as a schema. Unknown keys are refused. */
+import { type Infer, s } from '../../core/schema.ts'
+import { called, count, date, lifecycle, modelId, text } from './terms.ts'
+
+const modality = s.enum('text', 'image', 'audio', 'video', 'file', 'embedding', 'rerank', 'moderation', 'decision')
+const model = s.object({
+  id: modelId,
+  name: text,
+  description: s.optional(s.string()),
+  family: text,
+  aliases: s.default(s.array(modelId), []),
+  created: s.optional(date),
+  tokenizer: s.optional(s.string()),
+  /** What it can be asked for; by default what its modalities say. */
+  operations: s.optional(s.array(text, { minItems: 1 })),
+  input: s.array(modality, { minItems: 1 }),
+  output: s.array(modality, { minItems: 1 }),
+  context_length: count,
+  max_output: count,
+  ...lifecycle,
+})
+
+/**
+ * `config/models.d/<family>.yaml`. `aliases` are further names of models or of one provider's offers, a line each:
+ * `fast: gpt-5.4-mini`, `local: ollama/qwen3:4b`.
+ */
+export const modelsFile = s.object({
+  models: s.default(s.array(model), []),
+  aliases: s.default(s.record(called('the id of a model, or "<provider>/<model>"', text)), {}),
+})
+export type ModelsFile = Infer<typeof modelsFile>
+export type ModelEntry = ModelsFile['models'][number]

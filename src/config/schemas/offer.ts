@@ -1,0 +1,79 @@
+/** What a provider offers of a model, as a schema. */
+import { capabilities } from '../../core/catalog.ts'
+import { type Infer, s } from '../../core/schema.ts'
+import { pricing, tier } from './pricing.ts'
+import { called, count, date, lifecycle, modelId, text } from './terms.ts'
+
+const state = called('true, false or a word', s.either(s.boolean(), text))
+/**
+ * The provider's own field that turns reasoning on and off. An effort turns it on, `none` and a tool that is forced turn
+ * it off. The effort itself is sent too where `reasoning_efforts` names any but `none`.
+ */
+const reasoningSwitch = s.object({
+  field: s.string({
+    pattern: '^[A-Za-z_]\\w{0,63}(\\.[A-Za-z_]\\w{0,63})?$',
+    description: 'a field such as "enable_thinking" or "thinking.type"',
+  }),
+  on: state,
+  off: s.optional(state),
+  /** The field that takes a budget of tokens. */
+  budget: s.optional(text),
+})
+
+/** What a service tier multiplies the prices of tokens by. */
+const factor = s.decimal({
+  pattern: '^\\d{1,3}(\\.\\d{1,6})?$',
+  description: 'a factor in quotes, such as "0.5"',
+})
+
+/** What a provider offers of a model. */
+const offer = {
+  wires: s.default(s.record(s.string()), {}),
+  pricing: s.optional(pricing),
+  pricing_tiers: s.default(s.array(tier), []),
+  /** The day that the prices are of; that of the file where an offer names none. `gatewayctl models check` reads it. */
+  priced_at: s.optional(date),
+  unpriced: s.default(s.enum('allow', 'refuse'), 'refuse'),
+  supports: s.default(s.array(s.enum(...capabilities)), []),
+  reasoning_efforts: s.default(s.array(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')), []),
+  reasoning_modes: s.default(s.array(s.enum('standard', 'pro')), []),
+  reasoning_switch: s.optional(reasoningSwitch),
+  service_tiers: s.default(s.array(s.enum('flex', 'priority')), []),
+  tier_factors: s.optional(s.object({ flex: s.optional(factor), priority: s.optional(factor) })),
+  regions: s.default(s.array(text), []),
+  parameters: s.optional(s.array(text)),
+  context_length: count,
+  max_output: count,
+  min_cacheable_tokens: count,
+  /** Of choices, 1 where nothing is said; of images, as many as the wire has. */
+  max_n: s.optional(s.integer({ minimum: 1, maximum: 128 })),
+  /** What clients may call a voice, and what the provider calls it. */
+  voices: s.optional(s.record(text)),
+  max_input_characters: count,
+  max_file: s.optional(s.size()),
+  /** Of images. */
+  sizes: s.optional(s.array(text, { minItems: 1 })),
+  aspect_ratios: s.optional(s.array(text, { minItems: 1 })),
+  max_images: s.optional(s.integer({ minimum: 1, maximum: 16 })),
+  ...lifecycle,
+}
+export const mapping = s.object({ model: modelId, id: s.optional(text), ...offer })
+
+/** What an operator need not say of models that nobody knows: the provider refuses what it cannot do. */
+const openSupports = [
+  'streaming',
+  'tools',
+  'parallel_tool_calls',
+  'vision',
+  'reasoning',
+  'json_output',
+  'structured_outputs',
+  'audio_input',
+  'file_input',
+]
+export const openEntry = s.object({ ...offer, supports: s.default(s.array(s.enum(...capabilities)), openSupports) })
+export type OpenEntry = Infer<typeof openEntry>
+
+export type MappingEntry = Infer<typeof mapping>
+/** What an offer is, whatever its model is called. */
+export type OfferEntry = Omit<MappingEntry, 'model'>

@@ -1,0 +1,44 @@
+/** Prices of an offer as a schema: what they are for, and how they are written (interface 2.9). */
+import { type Schema, s } from '../../core/schema.ts'
+
+/** Price keys of interface 2.9 that are written as USD per million tokens. */
+export const tokenPriceKeys = [
+  'prompt',
+  'completion',
+  'image_input',
+  'image_output',
+  'input_audio',
+  'input_audio_cache_read',
+  'output_audio',
+  'input_cache_read',
+  'input_cache_write',
+  'input_cache_write_1h',
+  'internal_reasoning',
+] as const
+/** Those that are written as USD per unit. */
+export const unitPriceKeys = [
+  'request',
+  'web_search',
+  'image',
+  'ocr_page',
+  'ocr_page_annotated',
+  'input_audio_hour',
+] as const
+
+/** How many decimals there may be depends on the unit: see `pricing.ts`. */
+const decimal = s.decimal({
+  pattern: '^\\d{1,9}(\\.\\d{1,30})?$',
+  description: 'a decimal number in quotes, such as "2.5"',
+})
+const prices = <K extends string>(keys: readonly K[]) =>
+  Object.fromEntries(keys.map(key => [key, s.optional(decimal)])) as Record<
+    K,
+    Schema<string> & { readonly optional: true }
+  >
+export const pricing = s.object({
+  ...prices(tokenPriceKeys),
+  ...prices(unitPriceKeys),
+  per_second: s.optional(s.record(decimal)),
+  per_image: s.optional(s.record(decimal)),
+})
+export const tier = s.object({ above_prompt_tokens: s.integer({ minimum: 1 }), ...prices(tokenPriceKeys) })

@@ -1,0 +1,105 @@
+/** `providers.d/<id>.yaml` as a schema. Unknown keys are refused. */
+import { type Infer, s } from '../../core/schema.ts'
+import { type MappingEntry, mapping, openEntry } from './offer.ts'
+import { date, text, url } from './terms.ts'
+
+const id = s.string({
+  pattern: '^[a-z0-9][a-z0-9-]{0,63}$',
+  description: 'a provider id of lower-case letters, digits and "-", such as "acme"',
+})
+
+/** How the gateway shows its credential to the provider. */
+const auth = s.object({
+  scheme: s.enum('bearer', 'header', 'query', 'aws-sigv4', 'gcp-oauth', 'none'),
+  secret: s.optional(s.string()),
+  header: s.optional(s.string({ pattern: '^[A-Za-z0-9-]{1,64}$', description: 'a header name such as "x-api-key"' })),
+  /** What stands before the secret, such as "Token ". */
+  prefix: s.optional(s.string({ pattern: '^[A-Za-z]{1,32} $', description: 'a word and a space, such as "Token "' })),
+  parameter: s.optional(text),
+  region: s.optional(s.string({ pattern: '^[a-z0-9-]{1,64}$', description: 'a region such as "us-east-1"' })),
+  service: s.optional(s.string({ pattern: '^[a-z0-9-]{1,64}$', description: 'a service such as "bedrock"' })),
+  scope: s.optional(text),
+  /** In place of a secret: what the vendor's own tools would find in the environment, in files, or of the machine. */
+  source: s.optional(s.enum('default')),
+  profile: s.optional(text),
+})
+export type AuthEntry = Infer<typeof auth>
+
+const passed = s.string({
+  pattern: '^[A-Za-z0-9._-]{0,64}\\*?$',
+  minLength: 1,
+  description: 'a token such as "context-1m-2025-08-07", or the beginning of some and "*"',
+})
+
+const nativeName = s.string({
+  pattern: '^[A-Za-z0-9._-]{0,64}\\*?$',
+  minLength: 1,
+  description: 'a name such as "inference_geo", or the beginning of some and "*"',
+})
+
+/** `providers.d/<id>.yaml`. */
+export const providerFile = s.object({
+  provider: id,
+  name: text,
+  enabled: s.default(s.boolean(), true),
+  base_url: url,
+  /** Plain http to other places than this machine: for what stands in a network of the operator's. */
+  allow_http: s.default(s.boolean(), false),
+  auth,
+  headers: s.default(s.record(s.string()), {}),
+  pass_headers: s.default(s.record(s.array(passed, { minItems: 1 })), {}),
+  /** What clients of the provider's own wire may use at the operator's expense, besides what costs nothing. */
+  native_fields: s.optional(s.array(nativeName, { minItems: 1 })),
+  native_tools: s.optional(s.array(nativeName, { minItems: 1 })),
+  wires: s.record(s.string()),
+  quirks: s.default(
+    s.object({
+      drop: s.default(s.array(text), []),
+      rename: s.default(s.record(text), {}),
+      default: s.default(s.record(s.unknown()), {}),
+      clamp: s.default(s.record(s.array(s.number(), { minItems: 2, maxItems: 2 })), {}),
+    }),
+    {},
+  ),
+  timeouts: s.default(
+    s.object({
+      connect: s.default(s.duration(), '5s'),
+      first_event: s.optional(s.duration()),
+      idle: s.default(s.duration(), '120s'),
+      total: s.default(s.duration(), '900s'),
+    }),
+    {},
+  ),
+  concurrency: s.default(s.integer({ minimum: 1, maximum: 100_000 }), 256),
+  /** Images at addresses are fetched for it, for a provider that takes them as data only. */
+  inline_media: s.default(s.boolean(), false),
+  reasoning_replay: s.optional(s.enum('reasoning', 'reasoning_content', 'reasoning_details')),
+  priority: s.default(s.number({ minimum: 0 }), 1),
+  /** The day that the prices of its models are of. */
+  priced_at: s.optional(date),
+  data_policy: s.optional(
+    s.object({
+      trains_on_data: s.optional(s.boolean()),
+      logs_prompts: s.optional(s.boolean()),
+      retention: s.optional(s.string()),
+      headquarters: s.optional(s.string()),
+      soc2: s.optional(s.enum('1', '2')),
+      iso27001: s.optional(s.boolean()),
+      gdpr: s.optional(s.boolean()),
+    }),
+  ),
+  /** The models of the catalogue that it serves; `open`: none of them, but whatever a caller names. */
+  models: s.arrayOr('open', mapping, { description: 'a list of models, or "open"' }),
+  /**
+   * What is said of models that stand in no file: `<provider>/<name>` is sent as it is. `models: open` is the same as
+   * this, with nothing in it, beside an empty list.
+   */
+  open: s.optional(openEntry),
+  /** Its list of models is read now and then, and stands in the catalogue: for engines that come and go. */
+  discover: s.default(s.boolean(), false),
+})
+export type ProviderFile = Infer<typeof providerFile>
+
+/** The models of the catalogue that a provider serves. */
+export const mappingsIn = ({ models }: Pick<ProviderFile, 'models'>): readonly MappingEntry[] =>
+  models === 'open' ? [] : models

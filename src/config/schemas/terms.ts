@@ -1,0 +1,23 @@
+/** What several of the files that an operator edits are written in. */
+import { type Schema, s } from '../../core/schema.ts'
+
+/** What may be the id of a model, or another name of it. */
+export const MODEL_ID = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/
+export const modelId = s.string({
+  pattern: MODEL_ID.source,
+  description: 'a model id of letters, digits and ".", "_", ":", "-", such as "acme-large"',
+})
+export const date = s.string({ format: 'date', description: 'a date such as "2026-01-31"' })
+export const url = s.string({ pattern: '^https?://[^\\s]+$', description: 'an address that starts with "https://"' })
+export const text = s.string({ minLength: 1 })
+
+/** What messages call it. */
+export const called = <T>(description: string, { json }: Schema<T>): Schema<T> => ({ json: { ...json, description } })
+
+const stability = s.enum('stable', 'beta', 'experimental', 'unstable')
+export const count = s.optional(s.integer({ minimum: 1 }))
+export const lifecycle = {
+  stability: s.optional(stability),
+  deprecated_at: s.optional(date),
+  deactivated_at: s.optional(date),
+}
