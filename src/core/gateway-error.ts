@@ -1,0 +1,62 @@
+/** The one error class. */
+
+export interface ErrorInit {
+  status: number
+  type: string
+  code: string | null
+  message: string
+  param?: string | null | undefined
+  headers?: Record<string, string> | undefined
+  /** What client programs act on, for client wires whose errors have a place for it. */
+  details?: Readonly<Record<string, unknown>> | undefined
+  /** Whether another candidate may still answer: true for faults of a provider, false for faults of the caller. */
+  failover?: boolean
+  /** What the upstream answered; 0 when no answer came. Unset for errors of our own. */
+  upstreamStatus?: number
+  /** Milliseconds of the upstream's `Retry-After`. */
+  retryAfterMs?: number | undefined
+  /** The connection had served before and broke before any byte of an answer: a fresh one may do. */
+  stale?: boolean | undefined
+  cause?: unknown
+}
+
+/** The status of a request whose client has left. */
+export const CLIENT_CLOSED = 499
+
+/** Every refusal and failure. `status`, `type`, `code` and `param` are what a client sees (interface 2.1, 7). */
+export class GatewayError extends Error {
+  readonly status: number
+  readonly type: string
+  readonly code: string | null
+  readonly param: string | null
+  readonly headers: Readonly<Record<string, string>>
+  readonly details: Readonly<Record<string, unknown>> | undefined
+  readonly failover: boolean
+  readonly upstreamStatus: number | undefined
+  readonly retryAfterMs: number | undefined
+  readonly stale: boolean
+
+  constructor(init: ErrorInit) {
+    // A refusal is an answer, not a defect: taking its stack would cost more than all else that it does.
+    const { stackTraceLimit } = Error
+    Error.stackTraceLimit = 0
+    super(init.message, init.cause === undefined ? undefined : { cause: init.cause })
+    Error.stackTraceLimit = stackTraceLimit
+    this.name = 'GatewayError'
+    this.status = init.status
+    this.type = init.type
+    this.code = init.code
+    this.param = init.param ?? null
+    this.headers = init.headers ?? {}
+    this.details = init.details
+    this.failover = init.failover ?? false
+    this.upstreamStatus = init.upstreamStatus
+    this.retryAfterMs = init.retryAfterMs
+    this.stale = init.stale ?? false
+  }
+
+  /** The same error with some of its facts changed. */
+  with(changes: Partial<ErrorInit>): GatewayError {
+    return new GatewayError({ ...this, message: this.message, cause: this.cause, ...changes } as ErrorInit)
+  }
+}
