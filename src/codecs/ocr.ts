@@ -21,9 +21,7 @@ export const ocr = {
       throw errors.invalidParameters('pages: must be a list of page numbers or ranges such as "0-4,7"', 'pages')
     }
     const given = Object.entries(request).filter(([name, value]) => KNOWN.has(name) && value != null)
-    return Object.fromEntries(
-      given.map(([name, value]) => [name, name === 'document' ? known(document) : value]),
-    ) as unknown as OcrRequest
+    return { ...Object.fromEntries(given), model: request.model, document: known(document) }
   },
   encoder: ex => new WholeEncoder<OcrResult>(ex, written),
   error: errorBody,

@@ -1,4 +1,4 @@
-/** Encoder the canonical request to the target's wire. Only prepares: the terminal sends and decodes. */
+/** Encodes the canonical request to the target's wire. Only prepares: the terminal sends and decodes. */
 import { errors, GatewayError } from '../core/error.ts'
 import type { Exchange, RequestEncoding } from '../core/exchange.ts'
 import type { FilterFactory } from '../core/filter.ts'
@@ -123,12 +123,11 @@ function accepted(ex: Exchange, { mapping: { parameters } }: Target): Ops[Op] {
   const request = ex.request!
   if (!parameters) return request
   const { tuning }: { tuning: Readonly<Record<string, string>> } = ex.operation
-  const whole = request as unknown as Record<string, unknown>
-  let rest = whole
+  let rest = request
   for (const field in tuning) {
-    if (rest[field] == null || parameters.has(tuning[field]!)) continue
-    if (rest === whole) rest = { ...whole }
-    delete rest[field]
+    if (Reflect.get(rest, field) == null || parameters.has(tuning[field]!)) continue
+    if (rest === request) rest = { ...request }
+    Reflect.deleteProperty(rest, field)
   }
-  return rest as unknown as Ops[Op]
+  return rest
 }

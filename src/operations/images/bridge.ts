@@ -19,28 +19,30 @@ const ownWire = <O extends Op>(wires: Wires, op: O): Translator<O> | undefined =
 }
 
 /** Images or edits by the mapping's chat wire; undefined where it has none. */
-export function imagesOverChat<O extends 'images' | 'image_edits'>(op: O, wires: Wires): Translator<O> | undefined {
+export function imagesOverChat(
+  op: 'images' | 'image_edits',
+  wires: Wires,
+): Translator<'images' | 'image_edits'> | undefined {
   const chat = ownWire(wires, 'chat')
   if (!chat) return undefined
-  const translator: Translator<'images' | 'image_edits'> = {
+  return {
     op,
     wire: chat.wire,
     bridged: true,
     ...(chat.inlineMedia && { inlineMedia: true }),
     lacks: LACKS,
     fanOut: imageFanOut(() => 1),
-    encode: (request, target) => chat.encode(chatOf(request), target, false),
+    encode: (request, target) => chat.encode(chatRequestOf(request), target, false),
     decoder: (mode, target, input) =>
-      new ChatImagesDecoder(chat.decoder(mode, target, chatOf(input!)), (input as ImageRequest).n),
+      new ChatImagesDecoder(chat.decoder(mode, target, chatRequestOf(input!)), (input as ImageRequest).n),
     error: chat.error,
   }
-  return translator as unknown as Translator<O>
 }
 
 const LACKS: ReadonlySet<string> = new Set(['mask', 'background', 'output_format'])
 
 /** One message: the images, and then the prompt. */
-function chatOf(request: Readonly<ImageRequest | ImageEditRequest>): ChatRequest {
+function chatRequestOf(request: Readonly<ImageRequest | ImageEditRequest>): ChatRequest {
   const { model, prompt, n, size, aspect_ratio, quality, moderation, user, service_tier } = request
   const images = 'images' in request ? request.images : []
   const parts: ContentPart[] = images.map(input => ({ type: 'image_url', image_url: { url: urlOf(input) } }))
@@ -83,19 +85,19 @@ class ChatImagesDecoder implements Decoder {
   }
 
   frame(frame: Frame): Event[] {
-    return this.#ended ? this.#decoder.frame(frame) : this.#told(this.#chat.frame(frame))
+    return this.#ended ? this.#decoder.frame(frame) : this.#collect(this.#chat.frame(frame))
   }
 
   end(): Event[] {
     if (this.#ended) return this.#decoder.end()
-    const told = this.#told(this.#chat.end())
+    const failures = this.#collect(this.#chat.end())
     this.#ended = true
-    if (told.some(({ type }) => type === 'error')) return told
+    if (failures.length > 0) return failures
     return this.#decoder.found({ images: this.#images, refused: this.#refused, usage: this.#usage })
   }
 
-  /** Only failures are passed on: what was counted is told with the images. */
-  #told(events: readonly Event[]): Event[] {
+  /** Keeps images and usage for the end; only failures are passed on. */
+  #collect(events: readonly Event[]): Event[] {
     for (const event of events) {
       if (event.type === 'image') this.#images.push(imageOf(event.url))
       else if (event.type === 'usage') mergeUsage(this.#usage, event.usage)
@@ -118,10 +120,10 @@ export function chatOverImages(wires: Wires): Translator<'chat'> | undefined {
   const images = ownWire(wires, 'images')
   const edits = ownWire(wires, 'image_edits')
   if (!images && !edits) return undefined
-  const asked = (request: Readonly<ChatRequest>): Asked => {
-    const input = imagesOf(request)
+  const callOf = (request: Readonly<ChatRequest>): ImageCall => {
+    const input = imageRequestOf(request)
     const translator = input.images.length > 0 ? edits : images
-    if (translator) return { input, translator: translator as unknown as Asked['translator'] }
+    if (translator) return { input, translator }
     const what = input.images.length > 0 ? 'takes no images' : 'needs an image to work on'
     throw errors.unsupported(`"${request.model}" ${what} here.`, 'messages')
   }
@@ -130,23 +132,24 @@ export function chatOverImages(wires: Wires): Translator<'chat'> | undefined {
     wire: (images ?? edits)!.wire,
     bridged: true,
     ...((images?.inlineMedia || edits?.inlineMedia) && { inlineMedia: true }),
-    fanOut: fanOut(asked),
+    fanOut: fanOut(callOf),
     encode(request, target) {
       refuse(request)
-      const { input, translator } = asked(request)
+      const { input, translator } = callOf(request)
       return translator.encode(input, target, false)
     },
     decoder(mode, target, request) {
-      const { input, translator } = asked(request!)
+      const { input, translator } = callOf(request!)
       return new ImagesChatDecoder(translator.decoder(mode, target, input))
     },
     error: (images ?? edits)!.error,
   }
 }
 
-interface Asked {
+/** What a chat request comes to, and the wire that carries it. */
+interface ImageCall {
   readonly input: ImageEditRequest
-  readonly translator: Translator<'image_edits'>
+  readonly translator: Translator<'images' | 'image_edits'>
 }
 
 /** What a model that makes images alone cannot do. */
@@ -156,7 +159,7 @@ function refuse({ model, tools, response_format: format }: Readonly<ChatRequest>
 }
 
 /** The last user message: its text is the prompt. */
-function imagesOf({
+function imageRequestOf({
   model,
   messages,
   image_config: config,
@@ -189,9 +192,9 @@ function imagesOf({
 }
 
 /** By images, as the wire itself splits; of the ends of the answers one is enough. */
-const fanOut = (asked: (request: Readonly<ChatRequest>) => Asked): FanOut<'chat'> => ({
+const fanOut = (callOf: (request: Readonly<ChatRequest>) => ImageCall): FanOut<'chat'> => ({
   split(request, target: Target) {
-    const { input, translator } = asked(request)
+    const { input, translator } = callOf(request)
     const parts = translator.fanOut?.split(input, target) ?? [input]
     return parts.map(({ n }) => ({ ...request, image_config: { ...request.image_config, n } }))
   },
@@ -212,15 +215,16 @@ class ImagesChatDecoder implements Decoder {
   }
 
   frame(frame: Frame): Event[] {
-    return this.#images.frame(frame).flatMap(told)
+    return this.#images.frame(frame).flatMap(chatEvents)
   }
 
   end(): Event[] {
-    return this.#images.end().flatMap(told)
+    return this.#images.end().flatMap(chatEvents)
   }
 }
 
-function told(event: Event): Event[] {
+/** One event of an images answer, in the terms of chat. */
+function chatEvents(event: Event): Event[] {
   if (event.type === 'partial_image') return []
   if (event.type !== 'result') return [event]
   const images = (event.value as GeneratedImages).images.map(({ b64 }): Event => {

@@ -1,7 +1,7 @@
 /** The canonical request and answer of `POST /v1/ocr` (media.md section 7). */
 import { type Infer, type Schema, s } from '../../core/schema.ts'
 
-/** Its form is checked by `assertDocumentUrl`: a `minLength` would count every character of a data URL. */
+/** Its form is checked by `assertDocumentUrl`. */
 const url = s.string()
 const flag = s.optional(s.nullable(s.boolean()))
 const count = s.optional(s.nullable(s.integer({ minimum: 0 })))
