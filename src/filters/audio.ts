@@ -2,11 +2,11 @@
 import { Upload } from '../core/body.ts'
 import { errors, GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { MemoryLease } from '../core/memory-budget.ts'
 import type { Ops } from '../core/ops.ts'
 import type { Services } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
 import { AUDIO_HEAD, audioSeconds, fileTypeOf } from '../lib/audio-type.ts'
+import { MediaLease } from './media-lease.ts'
 
 const PARAM = 'url'
 
@@ -15,7 +15,7 @@ type Request = Ops['transcriptions']
 /** Fetches an address once for all attempts of a request, and keeps the file until the request ends. */
 export class Audio {
   readonly #services: Pick<Services, 'media' | 'memory'>
-  readonly #leases = new WeakMap<Exchange, MemoryLease>()
+  readonly #leases = new WeakMap<Exchange, MediaLease>()
 
   constructor(services: Pick<Services, 'media' | 'memory'>) {
     this.#services = services
@@ -43,27 +43,20 @@ export class Audio {
 
   async #fetch(ex: Exchange, request: Request, target: Target): Promise<void> {
     const { media, memory } = this.#services
-    const tenant = ex.principal?.orgId ?? ''
-    const lease = memory.lease(tenant)
-    const stop = new AbortController()
-    const gone = () => stop.abort()
-    ex.signal.listen(gone)
+    const lease = new MediaLease(ex, memory)
+    this.#leases.set(ex, lease)
+    const { tenant, signal } = lease
+    const fetch = { url: request.url!, param: PARAM, tenant, signal, take: (bytes: number) => lease.take(bytes) }
     try {
-      const take = (bytes: number) => {
-        if (stop.signal.aborted || !lease.grow(bytes)) throw errors.overloaded()
-      }
-      const { pieces, contentType } = await media.audio(request.url!, PARAM, take, stop.signal, tenant)
-      const file = new Upload(pieces, mediaType(contentType), extensionOf(request.url!))
+      const { pieces, contentType } = await lease.during(ex, () => media.audio(fetch))
+      const file = new Upload(pieces, mediaType(contentType), extensionOf(fetch.url))
       const head = file.head(AUDIO_HEAD)
       const fileType = fileTypeOf(head, file.extension, file.contentType)
       ex.request = { ...request, url: undefined, file, fileType, seconds: audioSeconds(head, file.size) }
-      this.#leases.set(ex, lease)
     } catch (thrown) {
       lease.release()
       // No other target changes what stands there, and nothing is fetched twice.
       throw thrown instanceof GatewayError ? thrown.with({ failover: false }) : thrown
-    } finally {
-      ex.signal.ignore(gone)
     }
     assertFits(ex.request as Request, target)
   }

@@ -1,10 +1,9 @@
 /** Images of a request that stand at addresses, for targets that take them as data only. */
-import { setMaxListeners } from 'node:events'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { MemoryLease } from '../core/memory-budget.ts'
 import type { ChatRequest, ContentPart, Message, Op, Ops } from '../core/ops.ts'
-import type { Services } from '../core/ports.ts'
+import type { Services as AllServices, MediaFetcher } from '../core/ports.ts'
+import { MediaLease } from './media-lease.ts'
 
 /** Different addresses in one request. */
 const MAX_ADDRESSES = 20
@@ -14,13 +13,14 @@ const EXPANSION = 4 / 3
 
 type ImagePart = Extract<ContentPart, { type: 'image_url' }>
 type Edit = Ops['image_edits']
+type Services = Pick<AllServices, 'media' | 'memory'>
 
 /** Fetches every address once for all attempts of a request, and keeps what is there until the request ends. */
 export class Images {
-  readonly #services: Pick<Services, 'media' | 'memory'>
+  readonly #services: Services
   readonly #fetched = new WeakMap<Exchange, Fetched>()
 
-  constructor(services: Pick<Services, 'media' | 'memory'>) {
+  constructor(services: Services) {
     this.#services = services
   }
 
@@ -52,48 +52,36 @@ export class Images {
 class Fetched {
   /** Data URLs by address. */
   readonly images: Promise<ReadonlyMap<string, string>>
-  readonly #services: Pick<Services, 'media' | 'memory'>
-  readonly #stop = new AbortController()
-  readonly #lease: MemoryLease
+  readonly #lease: MediaLease
   #bytes = 0
 
-  constructor(ex: Exchange, addresses: ReadonlyMap<string, string>, services: Pick<Services, 'media' | 'memory'>) {
-    this.#services = services
-    // Each fetch listens.
-    setMaxListeners(MAX_ADDRESSES, this.#stop.signal)
-    this.#lease = services.memory.lease(ex.principal?.orgId ?? '')
-    this.images = this.#all(ex, addresses)
+  constructor(ex: Exchange, addresses: ReadonlyMap<string, string>, { media, memory }: Services) {
+    this.#lease = new MediaLease(ex, memory)
+    this.images = this.#lease.during(ex, () => this.#all(addresses, media))
   }
 
   release(): void {
-    this.#stop.abort()
     this.#lease.release()
   }
 
-  async #all(ex: Exchange, addresses: ReadonlyMap<string, string>): Promise<ReadonlyMap<string, string>> {
+  /** One that fails ends the others. */
+  async #all(addresses: ReadonlyMap<string, string>, media: MediaFetcher): Promise<ReadonlyMap<string, string>> {
     const [, last] = [...addresses].at(-1)!
     if (addresses.size > MAX_ADDRESSES) {
       throw errors.invalidParameters(`${last}: at most ${MAX_ADDRESSES} images of a request are fetched.`, last)
     }
-    const gone = () => this.#stop.abort()
-    ex.signal.listen(gone)
-    try {
-      const { media } = this.#services
-      const tenant = ex.principal?.orgId ?? ''
-      const one = async ([url, param]: [string, string]) =>
-        [url, await media.image(url, param, bytes => this.#take(bytes, param), this.#stop.signal, tenant)] as const
-      return new Map(await Promise.all([...addresses].map(one)))
-    } finally {
-      // One that failed is enough to end the others.
-      this.#stop.abort()
-      ex.signal.ignore(gone)
+    const { tenant, signal } = this.#lease
+    const one = async ([url, param]: [string, string]) => {
+      const take = (bytes: number) => this.#take(bytes, param)
+      return [url, await media.image({ url, param, tenant, signal, take })] as const
     }
+    return new Map(await Promise.all([...addresses].map(one)))
   }
 
   #take(bytes: number, param: string): void {
     this.#bytes += bytes
     if (this.#bytes > MAX_BYTES) throw errors.imageTooLarge(MAX_BYTES, param)
-    if (this.#stop.signal.aborted || !this.#lease.grow(Math.ceil(bytes * EXPANSION))) throw errors.overloaded()
+    this.#lease.take(Math.ceil(bytes * EXPANSION))
   }
 }
 

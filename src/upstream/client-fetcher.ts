@@ -2,7 +2,7 @@
 import { Client, type Dispatcher } from 'undici'
 import { errors, GatewayError } from '../core/error.ts'
 import { FairSlots } from '../core/fair-slots.ts'
-import type { FetchedFile, MediaFetcher } from '../core/ports.ts'
+import type { FetchedFile, MediaFetch, MediaFetcher } from '../core/ports.ts'
 import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
 import { Deadline } from '../lib/timer.ts'
 import { fetchOptions, MAX_REDIRECTS, REDIRECTS } from './fetch-options.ts'
@@ -27,13 +27,10 @@ export interface ClientFetcherOptions {
 
 type Answer = Dispatcher.ResponseData
 
-/** What is fetched: how long that may take, what the server is told, and what becomes of its answer. */
-interface Fetch<T> {
+/** What images and audio differ in. */
+interface Kind<T> {
   readonly totalMs: number
   readonly accept: string
-  readonly param: string
-  readonly signal: AbortSignal
-  readonly tenant: string
   /** The answer's content; throws a GatewayError for what is none. */
   readonly read: (answer: Answer) => Promise<T>
 }
@@ -63,51 +60,35 @@ export class ClientFetcher implements MediaFetcher {
    * All that keeps us from an address looks the same: a 400 `url_not_allowed`. What a public server gives that is no
    * image is `not_an_image` or `image_too_large`.
    */
-  image(
-    url: string,
-    param: string,
-    take: (bytes: number) => void,
-    signal: AbortSignal,
-    tenant: string,
-  ): Promise<string> {
+  image(fetch: MediaFetch): Promise<string> {
+    const { param, take } = fetch
     const maxBytes = this.#maxBytes ?? MAX_IMAGE_BYTES
-    return this.#fetch(url, {
+    const tooLarge = () => errors.imageTooLarge(maxBytes, param)
+    return this.#fetch(fetch, {
       totalMs: this.#totalMs ?? IMAGE_MS,
       accept: 'image/png, image/jpeg, image/gif, image/webp',
-      param,
-      signal,
-      tenant,
-      read: answer =>
-        readImage(answer, param, { maxBytes, tooLarge: () => errors.imageTooLarge(maxBytes, param), take }),
+      read: answer => readImage(answer, param, { maxBytes, tooLarge, take }),
     })
   }
 
   /** The same of audio, by which any file is meant: providers know more formats than we. Too large is a 413. */
-  audio(
-    url: string,
-    param: string,
-    take: (bytes: number) => void,
-    signal: AbortSignal,
-    tenant: string,
-  ): Promise<FetchedFile> {
+  audio(fetch: MediaFetch): Promise<FetchedFile> {
+    const { param, take } = fetch
     const maxBytes = this.#maxBytes ?? MAX_AUDIO_BYTES
-    return this.#fetch(url, {
+    const tooLarge = () => errors.fileTooLarge(maxBytes, param)
+    return this.#fetch(fetch, {
       totalMs: this.#totalMs ?? AUDIO_MS,
       accept: 'audio/*, video/*, application/octet-stream',
-      param,
-      signal,
-      tenant,
-      read: answer => readFile(answer, param, { maxBytes, tooLarge: () => errors.fileTooLarge(maxBytes, param), take }),
+      read: answer => readFile(answer, param, { maxBytes, tooLarge, take }),
     })
   }
 
-  async #fetch<T>(url: string, fetch: Fetch<T>): Promise<T> {
-    const { totalMs, param, signal, tenant } = fetch
-    const deadline = new Deadline(totalMs, signal)
+  async #fetch<T>({ url, param, signal, tenant }: MediaFetch, kind: Kind<T>): Promise<T> {
+    const deadline = new Deadline(kind.totalMs, signal)
     try {
       await this.#enter(tenant, deadline.signal)
       try {
-        return await this.#follow(url, fetch, deadline.signal)
+        return await this.#follow(url, param, kind, deadline.signal)
       } finally {
         this.#slots.leave(tenant)
       }
@@ -118,18 +99,18 @@ export class ClientFetcher implements MediaFetcher {
     }
   }
 
-  async #follow<T>(url: string, fetch: Fetch<T>, signal: AbortSignal): Promise<T> {
+  async #follow<T>(url: string, param: string, kind: Kind<T>, signal: AbortSignal): Promise<T> {
     let address = new URL(url)
     for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
-      const got = await this.#get(address, fetch, signal)
+      const got = await this.#get(address, param, kind, signal)
       if (!(got instanceof URL)) return got
       address = got
     }
-    throw errors.urlNotFetched(fetch.param)
+    throw errors.urlNotFetched(param)
   }
 
   /** What is there, or where it is said to be. A client for each: addresses that others choose are not kept. */
-  async #get<T>(url: URL, { totalMs, accept, param, read }: Fetch<T>, signal: AbortSignal): Promise<T | URL> {
+  async #get<T>(url: URL, param: string, { totalMs, accept, read }: Kind<T>, signal: AbortSignal): Promise<T | URL> {
     const options = fetchOptions(url, this.#allowed, this.#resolve, totalMs)
     if (!options) throw errors.urlNotFetched(param)
     const client = new Client(url.origin, options)

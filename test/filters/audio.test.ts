@@ -27,7 +27,7 @@ function fetching({ memory = budgetOf(1024 * 1024), audio }: Fetching) {
 
 t.test('a file counts against memory until its request ends, and has the type that is known of it', async t => {
   const { ex, memory, filter } = fetching({
-    async audio(_url, _param, take) {
+    async audio({ take }) {
       take(5)
       return { pieces: [Buffer.from('ab'), Buffer.from('cde')], contentType: 'Text/HTML; charset="x"' }
     },
@@ -56,7 +56,7 @@ t.test('a fetch that fails gives its memory back, and ends the request', async t
   for (const [says, bytes, size, fault, status] of rows) {
     const { ex, memory, filter } = fetching({
       memory: budgetOf(size),
-      async audio(_url, _param, take) {
+      async audio({ take }) {
         take(bytes)
         throw fault
       },

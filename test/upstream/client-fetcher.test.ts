@@ -54,6 +54,9 @@ interface Attempt {
   signal?: AbortSignal
   take?: (bytes: number) => void
 }
+/** All of a fetch but its address. */
+const plain = () => ({ param: PARAM, tenant: 'org', signal: new AbortController().signal, take: () => {} })
+
 /** The data URL, or status and code of the refusal. Audio is refused with every address that images are refused with. */
 async function fetched(url: string, given: Attempt = {}): Promise<string> {
   const outcome = await fetchedAs('image', url, given)
@@ -65,8 +68,9 @@ async function fetchedAs(kind: 'image' | 'audio', url: string, given: Attempt = 
   const { signal = new AbortController().signal, take = () => {}, ...options } = given
   const fetcher = new ClientFetcher({ allowed: [origin], resolve: never, totalMs: 600_000, ...options })
   try {
-    if (kind === 'image') return await fetcher.image(url, PARAM, take, signal, 'org')
-    const { pieces, contentType } = await fetcher.audio(url, PARAM, take, signal, 'org')
+    const fetch = { url, param: PARAM, tenant: 'org', signal, take }
+    if (kind === 'image') return await fetcher.image(fetch)
+    const { pieces, contentType } = await fetcher.audio(fetch)
     return `${contentType} of ${Buffer.concat(pieces).length}`
   } catch (thrown) {
     const { status, code, param, message } = thrown as GatewayError
@@ -325,7 +329,7 @@ t.test('SI-06 nobody learns from a refusal what there is inside', async t => {
   const told = new Set<string>()
   for (const [says, url, resolve] of blocked) {
     const refusal = new ClientFetcher({ allowed: [], resolve })
-      .image(url, PARAM, () => {}, new AbortController().signal, 'org')
+      .image({ url, ...plain() })
       .catch((error: GatewayError) => error)
     const error = await Promise.race([refusal, setImmediate('it waits')])
     t.ok(error instanceof GatewayError, `${says} is refused in the same turn`)
@@ -359,9 +363,7 @@ t.test('a fetch ends with its request, or when there is no room; a crowd waits i
 
   held.length = 0
   const fetcher = new ClientFetcher({ allowed: [origin], totalMs: 600_000 })
-  const crowd = Array.from({ length: 100 }, () =>
-    fetcher.image(`${origin}/held`, PARAM, () => {}, new AbortController().signal, 'org'),
-  )
+  const crowd = Array.from({ length: 100 }, () => fetcher.image({ url: `${origin}/held`, ...plain() }))
   for (let answered = 0; answered < crowd.length; answered++) {
     while (held.length === 0) await setImmediate()
     held.shift()!.end(png)
@@ -378,7 +380,7 @@ t.test('one tenant does not keep the pictures of another one waiting, and tenant
   const stop = new AbortController()
   setMaxListeners(0, stop.signal)
   t.teardown(() => stop.abort())
-  const get = (tenant: string) => fetcher.image(`${origin}/${tenant}`, PARAM, () => {}, stop.signal, tenant)
+  const get = (tenant: string) => fetcher.image({ ...plain(), url: `${origin}/${tenant}`, tenant, signal: stop.signal })
   const settled = (all: Promise<string>[]) => Promise.allSettled(all)
   const arrived = async (count: number) => {
     while (held.length < count) await setImmediate()

@@ -94,22 +94,27 @@ export interface FetchedFile {
   readonly contentType: string
 }
 
-/** Reads what stands at an address that a client gave; nothing inside the operator's network is ever asked. */
+/** One address that a client gave. */
+export interface MediaFetch {
+  readonly url: string
+  /** The field that holds it, which refusals name. */
+  readonly param: string
+  /** Whose share of the fetches it takes. */
+  readonly tenant: string
+  readonly signal: AbortSignal
+  /** Gets bytes before they are kept; what it throws ends the fetch. */
+  readonly take: (bytes: number) => void
+}
+
+/**
+ * Reads what stands at addresses that clients gave, never inside the operator's network. Rejects with the GatewayError
+ * that the caller gets, or with what `take` throws.
+ */
 export interface MediaFetcher {
-  /**
-   * The image there as a data URL, of the media type that its first bytes prove. `take` is told of bytes before they
-   * are kept, and may throw. `tenant` is whose share of the fetches it takes. Rejects with the GatewayError that the caller gets, a 400 that names `param`, or with
-   * what `take` throws.
-   */
-  image(url: string, param: string, take: (bytes: number) => void, signal: AbortSignal, tenant: string): Promise<string>
-  /** The file there, of any type, likewise. */
-  audio(
-    url: string,
-    param: string,
-    take: (bytes: number) => void,
-    signal: AbortSignal,
-    tenant: string,
-  ): Promise<FetchedFile>
+  /** The image there as a data URL, of the media type that its first bytes prove. */
+  image(fetch: MediaFetch): Promise<string>
+  /** The file there, of any type. */
+  audio(fetch: MediaFetch): Promise<FetchedFile>
 }
 
 /** Whether a store works. Rejects, with the reason as message, when it does not. */

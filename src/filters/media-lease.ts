@@ -1,0 +1,49 @@
+/** What the files that are fetched for one request take, and until when they are fetched. */
+import { setMaxListeners } from 'node:events'
+import { errors } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
+
+/** At the same time for one request; each fetch listens to the signal. */
+const MAX_FETCHES = 20
+
+export class MediaLease {
+  /** Whose share of memory and of fetches it is. */
+  readonly tenant: string
+  readonly #stop = new AbortController()
+  readonly #lease: MemoryLease
+
+  constructor({ principal }: Exchange, memory: Pick<MemoryBudget, 'lease'>) {
+    this.tenant = principal?.orgId ?? ''
+    this.#lease = memory.lease(this.tenant)
+    setMaxListeners(MAX_FETCHES, this.#stop.signal)
+  }
+
+  /** Ends what is fetched. */
+  get signal(): AbortSignal {
+    return this.#stop.signal
+  }
+
+  /** Throws 529 where there is no memory for so many bytes more, and once fetching has ended. */
+  take(bytes: number): void {
+    if (this.#stop.signal.aborted || !this.#lease.grow(bytes)) throw errors.overloaded()
+  }
+
+  /** What `work` resolves with; its fetches end with it, and when the client leaves. */
+  async during<T>({ signal }: Exchange, work: () => Promise<T>): Promise<T> {
+    const stop = () => this.#stop.abort()
+    signal.listen(stop)
+    try {
+      return await work()
+    } finally {
+      stop()
+      signal.ignore(stop)
+    }
+  }
+
+  /** The files are not needed any more. */
+  release(): void {
+    this.#stop.abort()
+    this.#lease.release()
+  }
+}
