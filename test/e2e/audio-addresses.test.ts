@@ -1,13 +1,12 @@
 /** Audio at addresses, for wires that take files only: fetched through the guard, and nothing else (media.md 1.6, 5.1). */
-import { once } from 'node:events'
-import { createServer, type ServerResponse } from 'node:http'
-import { createServer as createListener } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'
 import { wavHead } from '../../src/lib/wav.ts'
 import { openBooks } from '../helpers/books.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { startGateway } from '../helpers/gateway.ts'
+import { canary, fileServer } from '../helpers/listeners.ts'
 import { type Received, scripted } from '../helpers/scripted.ts'
 import { insideHosts } from '../upstream/addresses.ts'
 
@@ -22,7 +21,8 @@ let gone: (() => void) | undefined
 const leaving = new Promise<void>(resolve => {
   gone = resolve
 })
-const files = createServer((req, res) => {
+const inside = await canary(t)
+const port = await fileServer(t, (req, res) => {
   asked.push(req.url!)
   if (req.url === '/a.wav?x=1') res.writeHead(200, { 'content-type': 'text/html; charset=x' }).end(sound)
   else if (req.url === '/large') {
@@ -34,23 +34,10 @@ const files = createServer((req, res) => {
   } else if (req.url === '/held') {
     res.once('close', gone!)
     held.push(res)
-  } else if (req.url === '/away') res.writeHead(302, { location: `https://inside.example:${canaryPort}/` }).end()
+  } else if (req.url === '/away') res.writeHead(302, { location: `https://inside.example:${inside.port}/` }).end()
   else res.writeHead(404).end()
-}).listen(0, '127.0.0.1')
-await once(files, 'listening')
-const origin = `http://audio.example:${(files.address() as { port: number }).port}`
-let visits = 0
-const canary = createListener(socket => {
-  visits++
-  socket.destroy()
-}).listen(0, '127.0.0.1')
-await once(canary, 'listening')
-const canaryPort = (canary.address() as { port: number }).port
-t.teardown(() => {
-  files.close()
-  files.closeAllConnections()
-  canary.close()
 })
+const origin = `http://audio.example:${port}`
 
 const [first, second] = await Promise.all([scripted(t), scripted(t)])
 const timeouts = { connect: '500ms', first_event: '5s', idle: '5s', total: '20s' }
@@ -131,7 +118,7 @@ t.test('SI-01 to SI-04, SI-06 nothing inside is fetched, and every refusal is th
   const names = ['inside', 'loopback', 'mixed', 'rebind', 'unknown'].map(name => `${name}.example`)
   const urls = [...insideHosts, ...names].flatMap(host => [
     `https://${host}/x.mp3`,
-    `http://${host}:${canaryPort}/x.mp3`,
+    `http://${host}:${inside.port}/x.mp3`,
   ])
   urls.push(
     'http://93.184.216.34/x',
@@ -148,7 +135,7 @@ t.test('SI-01 to SI-04, SI-06 nothing inside is fetched, and every refusal is th
     told.add(error.message)
   }
   t.ok(told.size <= 2, 'what is told does not tell why')
-  t.strictSame([visits, first.got.length], [0, before])
+  t.strictSame([inside.visits, first.got.length], [0, before])
 })
 
 t.test('SI-05 what is larger than a form may be is cut, and so is what the provider takes at most', async t => {

@@ -1,13 +1,12 @@
 /** Images at addresses, for providers that take them as data: fetched once, from the public only, or refused by name. */
-import { once } from 'node:events'
-import { createServer, type ServerResponse } from 'node:http'
-import { createServer as createListener } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { groupsOf, openBooks } from '../helpers/books.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { isErrorBody } from '../helpers/invariants.ts'
+import { canary, fileServer } from '../helpers/listeners.ts'
 import { type Entry, startUpstream } from '../helpers/upstream.ts'
 import { insideHosts } from '../upstream/addresses.ts'
 
@@ -24,33 +23,20 @@ const MIB = 2 ** 20
 const asked: string[] = []
 const held: ServerResponse[] = []
 let gone = 0
-const images = createServer((req, res) => {
+const inside = await canary(t)
+const port = await fileServer(t, (req, res) => {
   asked.push(req.url!)
   if (req.url === '/cat.png') res.end(png)
   else if (req.url === '/dog.jpg') res.writeHead(200, { 'content-type': 'text/plain' }).end(jpeg)
   else if (req.url === '/page') res.end('<html><body>Sign in</body></html>')
   else if (req.url === '/large') res.end(Buffer.concat([png, Buffer.alloc(21 * MIB)]))
-  else if (req.url === '/away') res.writeHead(302, { location: `http://127.0.0.1:${canaryPort}/` }).end()
+  else if (req.url === '/away') res.writeHead(302, { location: `http://127.0.0.1:${inside.port}/` }).end()
   else if (req.url === '/held') {
     res.once('close', () => gone++)
     held.push(res)
   } else res.writeHead(404).end()
-}).listen(0, '127.0.0.1')
-await once(images, 'listening')
-const origin = `http://images.example:${(images.address() as { port: number }).port}`
-
-let visits = 0
-const canary = createListener(socket => {
-  visits++
-  socket.destroy()
-}).listen(0, '127.0.0.1')
-await once(canary, 'listening')
-const canaryPort = (canary.address() as { port: number }).port
-t.teardown(() => {
-  images.close()
-  images.closeAllConnections()
-  canary.close()
 })
+const origin = `http://images.example:${port}`
 
 const upstream = await startUpstream(t)
 const gemini = (id: string, model: string, priority: number) => ({
@@ -95,7 +81,7 @@ const group = groupsOf(t, {
   upstream,
   books,
   before: () => asked.splice(0),
-  after: t => t.equal(visits, 0, 'nobody connected to the canary'),
+  after: t => t.equal(inside.visits, 0, 'nobody connected to the canary'),
 })
 
 const image = (url: string) => ({ type: 'image_url', image_url: { url } })
@@ -183,7 +169,7 @@ group('SI-01, SI-02, SI-03 nothing inside is fetched, whatever it is called and 
   const names = ['inside', 'loopback', 'mixed', 'six', 'rebind', 'unknown'].map(name => `${name}.example`)
   const urls = [...insideHosts, ...names].flatMap(host => [
     `https://${host}/x.png`,
-    `http://${host}:${canaryPort}/x.png`,
+    `http://${host}:${inside.port}/x.png`,
   ])
   urls.push(`http://93.184.216.34/x.png`, `https://public.example:8443/x.png`, `https://u:p@images.example/x.png`)
   const told = new Set<string>()
