@@ -8,7 +8,7 @@ export interface ModelWarning {
   /** Absent where the model itself is meant. */
   readonly provider?: string
   /** `undated`: it has a price, and neither the offer nor its file says of which day. */
-  readonly problem: 'old price' | 'undated price' | 'no price' | 'deactivated'
+  readonly warning: 'old price' | 'undated price' | 'no price' | 'deactivated'
   /** The day of the price or of the end. */
   readonly since?: string
 }
@@ -35,24 +35,24 @@ export function checkModels({ models, providers }: Catalog, days: number, today:
 }
 
 function warningsOf({ id, deactivatedAt, mappings }: Model, oldest: string, today: string): ModelWarning[] {
-  if (hasEnded(deactivatedAt, today)) return [{ model: id, problem: 'deactivated', since: deactivatedAt! }]
+  if (hasEnded(deactivatedAt, today)) return [{ model: id, warning: 'deactivated', since: deactivatedAt! }]
   return mappings.flatMap(mapping => {
-    const found = problemOf(mapping, oldest, today)
+    const found = warningOf(mapping, oldest, today)
     return found ? [{ model: id, provider: mapping.provider.id, ...found }] : []
   })
 }
 
-function problemOf(
+function warningOf(
   { price, unpriced, pricedAt, deactivatedAt }: Mapping,
   oldest: string,
   today: string,
-): Pick<ModelWarning, 'problem' | 'since'> | undefined {
-  if (hasEnded(deactivatedAt, today)) return { problem: 'deactivated', since: deactivatedAt! }
-  if (!price) return unpriced === 'allow' ? undefined : { problem: 'no price' }
+): Pick<ModelWarning, 'warning' | 'since'> | undefined {
+  if (hasEnded(deactivatedAt, today)) return { warning: 'deactivated', since: deactivatedAt! }
+  if (!price) return unpriced === 'allow' ? undefined : { warning: 'no price' }
   const { rates, perImage = {}, perSecond = {} } = price
   if (![rates, perImage, perSecond].some(list => Object.values(list).some(rate => rate > 0n))) return undefined
-  if (pricedAt === undefined) return { problem: 'undated price' }
-  return pricedAt < oldest ? { problem: 'old price', since: pricedAt } : undefined
+  if (pricedAt === undefined) return { warning: 'undated price' }
+  return pricedAt < oldest ? { warning: 'old price', since: pricedAt } : undefined
 }
 
 /** From its day on. */

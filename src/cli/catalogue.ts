@@ -73,7 +73,7 @@ function wholeDays(text: string): number {
 function showCheck({ models, providers, offers, warnings }: ModelsCheck): string {
   const counts = `${offers} offers of ${models} models by ${providers} providers`
   if (warnings.length === 0) return `no warnings: ${counts}\n`
-  const rows = warnings.map(({ model, provider, problem, since }) => [model, provider, problem, since])
+  const rows = warnings.map(({ model, provider, warning, since }) => [model, provider, warning, since])
   return `${table(['model', 'provider', 'warning', 'since'], rows)}\n${warnings.length} warnings: ${counts}\n`
 }
 

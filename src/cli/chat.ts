@@ -1,4 +1,4 @@
-/** `gatewayctl chat`: one question through the public listener, as any client would ask it. */
+/** `gatewayctl chat`: one question through the public listener, with the rights and limits of a client. */
 import type { IncomingMessage } from 'node:http'
 import type { Command } from 'commander'
 import { readText } from './http.ts'

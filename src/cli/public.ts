@@ -1,4 +1,4 @@
-/** Requests of commands to the public listener, as any client would send them. */
+/** Requests of commands to the public listener, with the rights and limits of a client. */
 import type { IncomingMessage } from 'node:http'
 import type { Command } from 'commander'
 import type { Status } from '../admin/commands/status.ts'

@@ -1,4 +1,5 @@
-/** Remarks on standard error that an answer is still to come. */
+/** Remarks on standard error beside an answer: that it is still to come, and who served it. */
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Io } from './io.ts'
 
 const REMARK_MS = 10_000
@@ -15,4 +16,21 @@ export async function remarkWhile<T>(what: string, io: Io | undefined, work: () 
   } finally {
     clearInterval(waiting)
   }
+}
+
+/** What the head of an answer says of who served it; the cost is absent where it is known only at the end. */
+export interface Served {
+  readonly provider: string | undefined
+  readonly model: string | undefined
+  readonly cost: string | undefined
+}
+
+export function servedOf(headers: IncomingHttpHeaders): Served {
+  const text = (name: string) => headers[name]?.toString()
+  return { provider: text('x-gateway-provider'), model: text('x-gateway-model'), cost: text('x-gateway-cost') }
+}
+
+/** `[openai/gpt-4o-transcribe, $0.006]`, with `otherwise` in the place of a cost that is absent. */
+export function showServed({ provider, model, cost }: Served, io: Io, otherwise: string): void {
+  if (provider !== undefined) io.err(`[${provider}/${model}, ${cost === undefined ? otherwise : `$${cost}`}]\n`)
 }

@@ -4,9 +4,9 @@ import type { IncomingMessage } from 'node:http'
 import { extname, resolve } from 'node:path'
 import { type Command, Option } from 'commander'
 import { speechFormats } from '../operations/speech/request.ts'
-import { errorCode, Failure, type Io, printable } from './io.ts'
+import { errorCode, Failure, printable } from './io.ts'
 import { addPublicOptions, type PublicOptions, post } from './public.ts'
-import { remarkWhile } from './remarks.ts'
+import { remarkWhile, servedOf, showServed } from './remarks.ts'
 import type { Open } from './session.ts'
 
 const formats = Object.keys(speechFormats)
@@ -46,7 +46,8 @@ export function addSpeak(program: Command, open: Open): void {
         const take: Sink = json ? piece => void pieces.push(piece) : piece => io.out(piece)
         const length =
           out === undefined ? await receive(response, take) : await save(response, resolve(io.cwd, out), out)
-        return { head: headOf(response), bytes: length }
+        const { 'content-type': content_type } = response.headers
+        return { head: { content_type, ...servedOf(response.headers) }, bytes: length }
       })
       if (json) {
         const where = out === undefined ? { audio: Buffer.concat(pieces).toString('base64') } : { file: out }
@@ -54,7 +55,7 @@ export function addSpeak(program: Command, open: Open): void {
         return
       }
       if (out !== undefined) io.out(`${printable(out)}\n`)
-      showRemark(head, io)
+      showServed(head, io, 'its price is in the usage')
     })
   addPublicOptions(speak)
 }
@@ -99,27 +100,4 @@ async function save(response: IncomingMessage, path: string, name: string): Prom
   } finally {
     await file.close()
   }
-}
-
-/** What the head of the answer says; the cost is absent where it is known only at the end. */
-interface Head {
-  readonly content_type: string | undefined
-  readonly provider: string | undefined
-  readonly model: string | undefined
-  readonly cost: string | undefined
-}
-
-function headOf({ headers }: IncomingMessage): Head {
-  const text = (name: string) => headers[name]?.toString()
-  return {
-    content_type: text('content-type'),
-    provider: text('x-gateway-provider'),
-    model: text('x-gateway-model'),
-    cost: text('x-gateway-cost'),
-  }
-}
-
-function showRemark({ provider, model, cost }: Head, io: Io): void {
-  if (provider === undefined) return
-  io.err(`[${provider}/${model}, ${cost === undefined ? 'its price is in the usage' : `$${cost}`}]\n`)
 }

@@ -7,6 +7,7 @@ import { transcriptFormats } from '../operations/transcriptions/request.ts'
 import { type FormContent, readText } from './http.ts'
 import { errorCode, Failure, type Io, printable } from './io.ts'
 import { addPublicOptions, type PublicOptions, post } from './public.ts'
+import { servedOf, showServed } from './remarks.ts'
 import type { Open } from './session.ts'
 
 const MIB = 1024 * 1024
@@ -38,7 +39,7 @@ export function addTranscribe(program: Command, open: Open): void {
         const response = await post('transcribe', '/v1/audio/transcriptions', { form }, options, session)
         const text = await readText(response)
         io.out(text.endsWith('\n') ? text : `${text}\n`)
-        if (!json) showRemark(response.headers, io)
+        if (!json) showServed(servedOf(response.headers), io, 'price unknown')
       } finally {
         await handle.close()
       }
@@ -58,7 +59,7 @@ async function opened(path: string, name: string): Promise<FileHandle> {
   throw new Failure(`cannot read ${printable(name)}: it is no file`)
 }
 
-/** The file is read as it is sent; `io` is told how far a large one is. */
+/** The file is read as it is sent; `io` gets how far a large one is. */
 function formOf(
   fields: Readonly<Record<string, string>>,
   file: FileHandle,
@@ -93,10 +94,4 @@ function formOf(
       if (size >= REMARK_EVERY) io?.err('all is sent; the transcript takes a while\n')
     },
   }
-}
-
-/** Who answered, at which cost: a remark beside the answer, so it goes to standard error. */
-function showRemark(headers: NodeJS.Dict<string | string[]>, io: Io): void {
-  const { 'x-gateway-provider': provider, 'x-gateway-model': model, 'x-gateway-cost': cost } = headers
-  if (provider !== undefined) io.err(`[${provider}/${model}, ${cost === undefined ? 'price unknown' : `$${cost}`}]\n`)
 }

@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 /** Beside the bundle; absent when the code runs from its sources. */
 const BUILT = new URL('./parsed.json', import.meta.url)
 
-/** What a text is known by: a file that an operator changed is parsed as any other. */
+/** The key of a text: a file that an operator changed has no value here, and is parsed. */
 export const keyOf = (text: string): string => createHash('sha256').update(text).digest('base64')
 
 let known: Record<string, string> | undefined

@@ -33,6 +33,16 @@ interface Shell {
 
 const log: Log = { debug() {}, info() {}, warn() {}, error() {} }
 
+type Refusals = readonly (readonly [args: string[], code: number, said: RegExp])[]
+
+async function refuses(t: Test, command: (args: string[]) => Promise<Ran>, rows: Refusals): Promise<void> {
+  for (const [args, code, said] of rows) {
+    const ran = await command(args)
+    t.equal(ran.code, code, args.join(' '))
+    t.match(ran.stderr, said, args.join(' '))
+  }
+}
+
 async function shell(t: Test): Promise<Shell> {
   const context = fakeContext()
   const listener = await adminListener({ context, token: TOKEN, listen: '127.0.0.1:0', log })
@@ -319,11 +329,7 @@ t.test('image writes a picture into a file, and never over one that it was not g
     [['nothing'], 1, /^the answer holds no image$/m],
     [['a cat', '--key', 'secret'], 2, /--key takes no secret/],
   ]
-  for (const [args, code, said] of rows) {
-    const ran = await ctl(['image', ...args, '--url', url], env)
-    t.equal(ran.code, code, args.join(' '))
-    t.match(ran.stderr, said, args.join(' '))
-  }
+  await refuses(t, args => ctl(['image', ...args, '--url', url], env), rows)
 })
 
 t.test('speak writes audio into a file or a pipe, and never to a terminal', async t => {
@@ -381,11 +387,7 @@ t.test('speak writes audio into a file or a pipe, and never to a terminal', asyn
     [['--format', 'ogg'], 2, /Allowed choices are mp3, opus/],
     [['--key', 'secret'], 2, /--key takes no secret/],
   ]
-  for (const [args, code, said] of rows) {
-    const ran = await say(...args)
-    t.equal(ran.code, code, args.join(' '))
-    t.match(ran.stderr, said, args.join(' '))
-  }
+  await refuses(t, args => say(...args), rows)
   t.ok(readFileSync(join(dir, 'hi.MP3')).equals(sound), 'a refusal leaves the file as it was')
 })
 
@@ -504,11 +506,7 @@ t.test('transcribe sends a file as it is, says how far it is, and prints the tra
     [['small', '--format', 'xml'], 2, /Allowed choices are json, text, srt/],
     [['small', '--key', 'secret'], 2, /--key takes no secret/],
   ]
-  for (const [args, code, said] of rows) {
-    const ran = await ctl(['transcribe', ...args, '--url', url], env)
-    t.equal(ran.code, code, args.join(' '))
-    t.match(ran.stderr, said, args.join(' '))
-  }
+  await refuses(t, args => ctl(['transcribe', ...args, '--url', url], env), rows)
 })
 
 t.test('models check warns of prices and models, and fails on them under --strict alone', async t => {
@@ -560,11 +558,11 @@ t.test('models check warns of prices and models, and fails on them under --stric
   )
   write('providers.d/other.yaml', manifest('other', [], [`undated, ${price}`, `fresh, ${price}, priced_at: ${today}`]))
   const warnings = [
-    { model: 'old', provider: 'acme', problem: 'old price', since: '2020-02-29' },
-    { model: 'undated', provider: 'other', problem: 'undated price' },
-    { model: 'unpriced', provider: 'acme', problem: 'no price' },
-    { model: 'gone', problem: 'deactivated', since: '2020-01-01' },
-    { model: 'dropped', provider: 'acme', problem: 'deactivated', since: '2020-01-01' },
+    { model: 'old', provider: 'acme', warning: 'old price', since: '2020-02-29' },
+    { model: 'undated', provider: 'other', warning: 'undated price' },
+    { model: 'unpriced', provider: 'acme', warning: 'no price' },
+    { model: 'gone', warning: 'deactivated', since: '2020-01-01' },
+    { model: 'dropped', provider: 'acme', warning: 'deactivated', since: '2020-01-01' },
   ]
   const machine = await ctl(['models', 'check', '--json'], {})
   t.match([machine.code, machine.stderr], [0, ''])
