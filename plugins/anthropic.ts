@@ -2,7 +2,7 @@
  * The Anthropic Messages wire, `anthropic.messages`, and the same at Google, `anthropic.vertex`. The API version is a
  * header, which the provider's manifest may set, or a field of the body.
  */
-import { type Plugin, refusals, type Target, type Translator, type WireRequest } from '../src/plugin.ts'
+import { countIn, type Plugin, refusals, type Target, type Translator, type WireRequest } from '../src/plugin.ts'
 import { MessagesDecoder } from './anthropic/decode.ts'
 import { encode, headerOf } from './anthropic/encode.ts'
 import { faultOf } from './anthropic/fault.ts'
@@ -10,6 +10,7 @@ import { native } from './anthropic/native.ts'
 import { BETA_HEADER } from './anthropic/passed-betas.ts'
 import { answersByTool } from './anthropic/tools.ts'
 import { encode as encodeVertex, native as nativeVertex, plainOf } from './anthropic/vertex.ts'
+import { counter, only } from './shared/count.ts'
 
 const error = refusals(faultOf)
 
@@ -21,6 +22,18 @@ function versioned(made: WireRequest, { provider }: Target): WireRequest {
   if (headerOf(provider.headers, VERSION)) return made
   return { path: made.path, body: made.body, headers: { [VERSION]: DEFAULT_VERSION, ...made.headers } }
 }
+
+/** What `/messages/count_tokens` takes (wire/anthropic.md section 7). */
+const COUNTED = ['model', 'messages', 'system', 'tools', 'tool_choice', 'thinking', 'output_config']
+
+const count = counter(
+  ({ path, body, headers }) => ({
+    path: `${path}/count_tokens`,
+    body: only(body, COUNTED),
+    ...(headers && { headers }),
+  }),
+  answer => countIn(answer.input_tokens),
+)
 
 const messages: Translator<'chat'> = {
   op: 'chat',
@@ -34,6 +47,7 @@ const messages: Translator<'chat'> = {
     decoder: (mode, target) => new MessagesDecoder(mode, target),
   },
   decoder: (mode, target, input) => new MessagesDecoder(mode, target, answersByTool(input, target)),
+  count,
   error,
 }
 

@@ -4,7 +4,7 @@
  * `gemini.speech` and `gemini.vertex-speech`; and images: `gemini.images`, `gemini.image-edits`, the same of Vertex
  * AI, and `vertex.imagen`.
  */
-import { type Plugin, refusals, type Translator } from '../src/plugin.ts'
+import { countIn, type Plugin, refusals, type Translator } from '../src/plugin.ts'
 import { GenerateDecoder } from './gemini/decode.ts'
 import { decoder, type Method, methods } from './gemini/embeddings.ts'
 import { encode } from './gemini/encode.ts'
@@ -14,8 +14,24 @@ import { imagesOf } from './gemini/images.ts'
 import { speech } from './gemini/speech.ts'
 import { type Surface, studio, vertex } from './gemini/surface.ts'
 import { asksForSearch } from './gemini/tools.ts'
+import { counter, only } from './shared/count.ts'
 
 const error = refusals(faultOf)
+
+const METHOD = /:(?:streamGenerateContent\?alt=sse|generateContent)$/
+
+/** AI Studio counts a whole request only within a wrapper that names the model again; Vertex AI takes it as it is. */
+const countOf = (surface: Surface) =>
+  counter(
+    ({ path, body }, { mapping }) => ({
+      path: path.replace(METHOD, ':countTokens'),
+      body:
+        surface === studio
+          ? { generateContentRequest: { model: `models/${mapping.externalId}`, ...body } }
+          : only(body, ['contents', 'systemInstruction', 'tools', 'generationConfig']),
+    }),
+    answer => countIn(answer.totalTokens),
+  )
 
 const translator = (surface: Surface): Translator<'chat'> => ({
   op: 'chat',
@@ -23,6 +39,7 @@ const translator = (surface: Surface): Translator<'chat'> => ({
   ...(surface === studio && { inlineMedia: true }),
   encode: (request, target, stream) => encode(request, target, stream, surface),
   decoder: (mode, target, input) => new GenerateDecoder(mode, target, !input || asksForSearch(input)),
+  count: countOf(surface),
   error,
 })
 

@@ -9,7 +9,7 @@ const isCount = (value: unknown, from: number): value is number => Number.isSafe
 const isWord = (value: unknown): value is string => typeof value === 'string' && value !== ''
 
 /** Those that are well-formed; any other is ignored. */
-export function passedParameters(body: ChatBody): PassedParameters {
+export function passedParameters(body: Pick<ChatBody, keyof PassedParameters>): PassedParameters {
   const { seed, logprobs, top_logprobs: top, logit_bias: bias, top_k: k } = body
   const passed: PassedParameters = {}
   const stop = stopsOf(body.stop)

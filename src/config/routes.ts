@@ -75,11 +75,11 @@ class RouteLinker {
 
   #chainOf(endpoint: Endpoint): Chain {
     const entries = this.#entriesOf(endpoint)
-    const { serve } = endpoint
+    const { serve, instead } = endpoint
     this.#checkOrder(endpoint.chain, entries, serve === 'upstream')
     const links = entries.map((entry, index) => this.#link(entry, `${endpoint.chain}.${index}`, endpoint.name))
     const { terminal, services } = this.#registries
-    return compile(links, serve === 'upstream' ? terminal : ex => serve(ex, services))
+    return compile(links, serve === 'upstream' ? terminal : ex => serve(ex, services), instead)
   }
 
   /** Refuses options of endpoints that do not exist, and of filters that an endpoint's chain does not have. */

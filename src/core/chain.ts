@@ -1,4 +1,6 @@
 /** Folds a list of filters and a terminal into one function, once per snapshot. */
+import type { Endpoint } from './endpoint.ts'
+import { asError } from './error.ts'
 import type { Exchange } from './exchange.ts'
 import type { Facet, Filter, FilterFactory, Reply } from './filter.ts'
 
@@ -44,7 +46,12 @@ export function checkOrder(
 const needs = (who: string, facet: Facet, givers: string[]) =>
   `${who} needs "${facet}", which no filter above it gives; put ${givers.map(name => `"${name}"`).join(' or ')} above it`
 
-export function compile(links: readonly Link[], terminal: (ex: Exchange) => Promise<Reply>): Chain {
+/** `instead` stands around the first filter that repeats: it answers when all attempts have failed. */
+export function compile(
+  links: readonly Link[],
+  terminal: (ex: Exchange) => Promise<Reply>,
+  instead?: Endpoint['instead'],
+): Chain {
   let handle = (ex: Exchange) => {
     ex.currentFilter = 'upstream'
     return terminal(ex)
@@ -64,6 +71,7 @@ export function compile(links: readonly Link[], terminal: (ex: Exchange) => Prom
         return inner(ex)
       })
     }
+    if (repeats && instead) handle = rescued(handle, instead)
   }
   const finishers = [...links.entries()].filter(([, link]) => link.filter.finish).reverse()
   return {
@@ -81,3 +89,15 @@ export function compile(links: readonly Link[], terminal: (ex: Exchange) => Prom
     },
   }
 }
+
+const rescued =
+  (run: Chain['handle'], instead: NonNullable<Endpoint['instead']>): Chain['handle'] =>
+  async ex => {
+    try {
+      return await run(ex)
+    } catch (thrown) {
+      const reply = ex.signal.aborted ? undefined : instead(ex, asError(thrown))
+      if (!reply) throw thrown
+      return reply
+    }
+  }

@@ -23,6 +23,8 @@ export interface Codec<O extends Op = Op> {
   prepare?(): void
   /** What `compat` of the endpoint in gateway.yaml may say; undefined for a codec without choices. */
   readonly compat?: Compat<O>
+  /** Credentials that clients of the wire send elsewhere than in the headers that every endpoint reads. */
+  credentials?(headers: Headers, query: string): readonly string[]
   /** The header in which a client looks for the request's id, besides `x-request-id`. */
   idHeader?(headers: Headers): string | undefined
   /** The body of an error answer, to a client that sent `headers`. */

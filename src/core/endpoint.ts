@@ -1,6 +1,7 @@
 /** An endpoint is a row: where it is, which codec speaks there, and what serves it. */
 import type { BodyType } from './body.ts'
 import type { Codec } from './codec.ts'
+import type { GatewayError } from './error.ts'
 import type { Exchange } from './exchange.ts'
 import type { Reply } from './filter.ts'
 import type { Operation } from './operation.ts'
@@ -23,6 +24,10 @@ export interface Endpoint {
   readonly open?: true
   /** `upstream`, or what answers locally at the end of the chain. */
   readonly serve: 'upstream' | ((ex: Exchange, services: Services) => Promise<Reply>)
+  /** Only the tokens of the prompt are counted, at no cost, by providers whose wire has a `CountForm`. */
+  readonly counts?: true
+  /** What answers where no target did, if anything; may throw another error. */
+  readonly instead?: (ex: Exchange, error: GatewayError) => Reply | undefined
   /** What bodies it takes; JSON where nothing is said. Which of several a request has, its content type says. */
   readonly body?: BodyType | readonly BodyType[]
   /** Bytes of request body that are accepted. */

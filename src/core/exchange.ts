@@ -17,7 +17,7 @@ import type { Body, RawStrings } from './raw-strings.ts'
 import type { Params } from './router.ts'
 import type { Snapshot } from './snapshot.ts'
 import type { Timings } from './timings.ts'
-import type { NativeRequest, RequestPart, Target, WireRequest } from './translator.ts'
+import type { FanOut, NativeRequest, RequestPart, Target, WireRequest } from './translator.ts'
 import { CHARACTERS, estimateTokens, type Usage } from './usage.ts'
 
 /** The limit on each choice that is sent in place of the caller's, in tokens, and what it comes from. */
@@ -87,6 +87,8 @@ export class Exchange {
   outbound: WireRequest | undefined = undefined
   /** All of several requests that are sent in the place of one, `outbound` first; undefined for one alone. */
   outboundParts: readonly RequestPart[] | undefined = undefined
+  /** What puts their answers together. */
+  fanOut: FanOut | undefined = undefined
   /** Of the attempt that runs; undefined when it has what the caller has set. */
   outputLimit: OutputLimit | undefined = undefined
   /** Makes `outbound` anew, with the output limit. Set by the filter that encodes. */

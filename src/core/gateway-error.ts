@@ -22,6 +22,8 @@ export interface ErrorInit {
 
 /** The status of a request whose client has left. */
 export const CLIENT_CLOSED = 499
+/** The status of all that money keeps from an answer. */
+export const PAYMENT_REQUIRED = 402
 
 /** Every refusal and failure. `status`, `type`, `code` and `param` are what a client sees (interface 2.1, 7). */
 export class GatewayError extends Error {

@@ -3,7 +3,7 @@ import type { Mapping, Model } from './catalog.ts'
 import type { Media } from './media.ts'
 import type { Price, Terms } from './money.ts'
 import type { Op, Ops } from './ops.ts'
-import type { Translator } from './translator.ts'
+import type { FanOut, Translator } from './translator.ts'
 import type { Usage } from './usage.ts'
 
 export interface Operation<O extends Op = Op> {
@@ -33,6 +33,8 @@ export interface Operation<O extends Op = Op> {
   terms?(request: Readonly<Ops[O]>): Terms
   /** What serves the operation of a mapping that has no wire for it: its wires for another one (media.md section 1.5). */
   bridge?(wires: ReadonlyMap<Op, Translator>, model: Pick<Model, 'output' | 'operations'>): Translator | undefined
+  /** Requests that stand for several, whatever wire they go by. */
+  readonly fanOut?: FanOut<O>
   /** The option of the `route` filter that lists what `auto` means here; `auto` where nothing is said. */
   readonly autoOption?: string
   /** Fields that only tune an answer, with the parameter that a mapping must list to be sent them. */

@@ -105,12 +105,26 @@ export interface BytesForm<O extends Op = Op> {
   decoder(contentType: string, target: Target, input?: Readonly<Ops[O]>): Decoder
 }
 
+/** For providers that count the tokens of a prompt by themselves, for nothing. */
+export interface CountForm {
+  /** What counts the prompt of `request`, which would ask for an answer. Mutates nothing. */
+  encode(request: WireRequest, target: Target): WireRequest
+  /** Gives one `result`, a `TokenCount`. */
+  decoder(target: Target): Decoder
+}
+
+export interface TokenCount {
+  readonly tokens: number
+}
+
 /** For wires that answer less at once than a request may want: several requests to the same target, and one answer. */
 export interface FanOut<O extends Op = Op> {
   /** The requests that stand for one; itself alone where one is enough. */
   split(input: Readonly<Ops[O]>, target: Target): readonly Ops[O][]
   /** One answer of the events of each, without usage and in order. */
   join(answers: readonly (readonly Event[])[]): Event[]
+  /** Each answer has its place: what a provider refuses to make for one request, it refuses for all. */
+  readonly ordered?: true
 }
 
 export interface Translator<O extends Op = Op> {
@@ -138,6 +152,7 @@ export interface Translator<O extends Op = Op> {
   readonly native?: NativeForm<O>
   readonly bytes?: BytesForm<O>
   readonly fanOut?: FanOut<O>
+  readonly count?: CountForm
   /** It serves its operation by another operation's wire (see `Operation.bridge`). */
   readonly bridged?: true
   /** `input` is the request, for wires whose answers are measured by it. */

@@ -43,14 +43,21 @@ export const auth: FilterFactory<Infer<typeof options>> = {
 
 const BEARER = /^Bearer +(.+)$/i
 
-/** The bearer token, else `x-api-key`; throws when the two differ. */
+const NONE: readonly string[] = []
+
+/** The bearer token, else `x-api-key`, else where clients of the wire have it; throws when two differ. */
 function credential(ex: Exchange): string | undefined {
   const authorization = ex.header('authorization')
   const bearer = authorization === undefined ? undefined : BEARER.exec(authorization)?.[1]
   const apiKey = ex.header('x-api-key')?.trim() || undefined
-  if (bearer !== undefined && apiKey !== undefined && bearer !== apiKey) throw errors.ambiguousCredentials()
-  if (bearer === undefined && apiKey === undefined && authorization) throw errors.noCredentials()
-  return bearer ?? apiKey
+  let secret = bearer ?? apiKey
+  for (const one of [apiKey, ...(ex.endpoint.codec.credentials?.(ex.headers, ex.query) ?? NONE)]) {
+    if (one === undefined) continue
+    if (secret !== undefined && secret !== one) throw errors.ambiguousCredentials()
+    secret = one
+  }
+  if (secret === undefined && authorization) throw errors.noCredentials()
+  return secret
 }
 
 type Found = Principal | undefined

@@ -13,7 +13,7 @@ import { type Infer, s } from '../core/schema.ts'
 import { isByok } from '../routing/policy.ts'
 import { Charged, endOf } from './charged.ts'
 import { costWith, type Estimate, estimate, tokensWithin } from './estimate.ts'
-import { allowanceOf, discounted, payerOf, refusal, storageOf } from './funding.ts'
+import { allowanceOf, discounted, payerOf, refusal, storageOf, uncharged } from './funding.ts'
 import { Meter, Meters, stoppedBy } from './meter.ts'
 import { identityOf, rowOf } from './row.ts'
 
@@ -46,7 +46,7 @@ export const billing: FilterFactory<Options> = {
     const recorded = new WeakSet<Exchange>()
     return {
       async handle(ex, next) {
-        const target = discounted(ex.target!, ex.principal!)
+        const target = ex.endpoint.counts ? uncharged(ex.target!) : discounted(ex.target!, ex.principal!)
         ex.target = target
         const { mapping, provider } = target
         const expected = estimate(ex) ?? undefined

@@ -38,7 +38,7 @@ export const cache: FilterFactory<Infer<typeof options>> = {
     }
     return {
       handle(ex, next) {
-        const isKept = ex.policy?.keepsReplies !== false && !ex.operation.neverReplayed
+        const isKept = ex.policy?.keepsReplies !== false && !ex.operation.neverReplayed && !ex.endpoint.counts
         const ttlMs = isKept ? ex.principal?.cacheTtlMs : undefined
         return ttlMs === undefined || ex.header('x-no-cache') === 'true' ? next() : answer(ex, ttlMs, next)
       },

@@ -1,7 +1,7 @@
 /** Who pays for an attempt, whether that may be, and what it may come to. */
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
-import type { Money } from '../core/money.ts'
+import type { Money, Price } from '../core/money.ts'
 import { namesOf } from '../core/offer.ts'
 import { isPremium, type Plan } from '../core/plan.ts'
 import type { Allowance, Exhausted, Principal } from '../core/ports.ts'
@@ -56,6 +56,14 @@ export function discounted(target: Target, { discounts }: Principal): Target {
   )
   return found ? { ...target, price: { ...target.price, discount: found.millionths } } : target
 }
+
+const NOTHING: Price = { rates: { prompt: 0n, completion: 0n }, tiers: [] }
+
+/** The same target for what its provider does for nothing. */
+export const uncharged = ({ mapping, provider, credential, translator, region, baseUrl }: Target): Target =>
+  region === undefined
+    ? { mapping, provider, credential, translator, price: NOTHING }
+    : { mapping, provider, credential, translator, price: NOTHING, region, baseUrl }
 
 /** For what was read and written, at `rate` in pico-USD per token; rounded to nano-USD. */
 export const storageOf = ({ prompt = 0, completion = 0 }: Usage, rate: bigint): Money =>

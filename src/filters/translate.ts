@@ -86,9 +86,10 @@ class Encoding implements RequestEncoding {
     const input = outputLimit ? ex.operation.bounded!(this.#input, outputLimit.tokens) : this.#input
     const stream = ex.streaming && target.mapping.supports.has('streaming')
     try {
-      const parts = target.translator.fanOut?.split(input, target)
+      const { fanOut, parts } = partsOf(ex, input, target)
       // Answers that are put together come whole.
-      if (parts && parts.length > 1) {
+      if (parts.length > 1) {
+        ex.fanOut = fanOut
         ex.outboundParts = parts.map(part => ({ request: this.#request(part, false), input: part }))
         ex.outbound = ex.outboundParts[0]!.request
       } else {
@@ -104,15 +105,34 @@ class Encoding implements RequestEncoding {
   #request(input: Ops[Op], stream: boolean): WireRequest {
     const ex = this.#ex
     const target = this.#target
-    const { translator, provider } = target
+    const { translator, provider, mapping } = target
     const { native: given } = ex
+    const count =
+      ex.endpoint.counts && (translator.count ?? none(`${provider.id}/${mapping.model.id} counts no tokens.`))
     const native = given && nativeFormOf(translator, given)
-    const request = native
+    const asking = native
       ? native.encode(given!.body, input, target, stream, given!.headers)
       : translator.encode(ex.showsReasoning ? input : withoutReasoning(input), target, stream)
+    const request = count ? count.encode(asking, target) : asking
     applyQuirks(provider, request.body)
     return request
   }
+}
+
+/** Throws the 400 of a wire that cannot do what is asked. */
+function none(message: string): never {
+  throw errors.unsupported(message, 'model')
+}
+
+const ONE: readonly Ops[Op][] = []
+
+/** What is sent in the place of one request, where that is several: by the operation's own rule, or else by the wire's. */
+function partsOf(ex: Exchange, input: Ops[Op], target: Target) {
+  for (const fanOut of [ex.operation.fanOut, target.translator.fanOut]) {
+    const parts = fanOut?.split(input, target)
+    if (parts && parts.length > 1) return { fanOut, parts }
+  }
+  return { fanOut: undefined, parts: ONE }
 }
 
 /** Of a chat request: other operations show none. */

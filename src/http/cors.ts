@@ -1,7 +1,9 @@
 /** Which web pages may read the answers of `/v1/*` (Fetch standard, section 3.3). Never with cookies. */
 import type { IncomingMessage } from 'node:http'
 
-const PREFIX = '/v1/'
+/** What pages may call. */
+const PREFIXES = ['/v1/', '/v1beta/'] as const
+const isOpen = (path: string): boolean => PREFIXES.some(prefix => path.startsWith(prefix))
 const ANY = '*'
 /** Seconds for which a browser may keep what a preflight was told. */
 const MAX_AGE = '86400'
@@ -63,7 +65,7 @@ export class Cors {
 
   /** What every answer at `path` says, errors among them. */
   headers(path: string, { headers: { origin } }: IncomingMessage): HeaderList {
-    if (!path.startsWith(PREFIX)) return none
+    if (!isOpen(path)) return none
     const allowed = this.#permissionOf(origin)
     if (!allowed) return this.#refused
     return origin === undefined ? allowed.plain : allowed.page
@@ -76,12 +78,7 @@ export class Cors {
 
   /** Whether a browser asks what a page may send to `path`. */
   isPreflight(path: string, { method, headers }: IncomingMessage): boolean {
-    return (
-      method === 'OPTIONS' &&
-      this.#on &&
-      headers['access-control-request-method'] !== undefined &&
-      path.startsWith(PREFIX)
-    )
+    return method === 'OPTIONS' && this.#on && headers['access-control-request-method'] !== undefined && isOpen(path)
   }
 
   /** What the answer to a preflight says; `methods` are those of the path. */

@@ -13,7 +13,7 @@ export function refuse(
   error: GatewayError,
   { snapshot, last, cors }: { snapshot: Snapshot; last: boolean; cors: readonly string[] },
 ): void {
-  const codec = codecOf(pathOf(req), snapshot)
+  const codec = codecOf({ method: req.method, path: pathOf(req) }, snapshot)
   const body = JSON.stringify(codec?.error(error, req.headers) ?? errorBody(error))
   const id = idOf(req)
   const idHeader = codec?.idHeader?.(req.headers)
@@ -49,7 +49,12 @@ function idOf({ headers }: IncomingMessage): string {
 }
 
 /** What clients of the path read, whatever they did wrong; also below an endpoint's path, where their others may be. */
-function codecOf(path: string, snapshot: Snapshot): Codec | undefined {
+function codecOf(
+  { method = '', path }: { method?: string | undefined; path: string },
+  snapshot: Snapshot,
+): Codec | undefined {
+  const match = snapshot.match(method, path)
+  if (match && 'value' in match) return match.value.endpoint.codec
   const isHere = ({ endpoint }: Route) => {
     const literal = endpoint.path.replace(/\/?\{.*/, '')
     return path === literal || path.startsWith(`${literal}/`)

@@ -136,7 +136,7 @@ export function dispatch(
         const call = { ex, target, request, input, signal, isWhole: true }
         return followed(call, await open(call, lease))
       }
-      return held(ex, lease, fannedOut(parts, target.translator.fanOut!, signal, one))
+      return held(ex, lease, fannedOut(parts, ex.fanOut!, signal, one))
     }
     const call = { ex, target, request: ex.outbound!, input: ex.request!, signal, isWhole: !ex.streaming }
     const opened = await open(call)
@@ -184,6 +184,7 @@ function readingOf(incoming: UpstreamResponse, { ex, input, isWhole }: Call, tar
     }
   }
   const { framing, mode } = framingFor(contentType, !isWhole)
+  if (ex.endpoint.counts) return { kind: mode, framing, decoder: translator.count!.decoder(target) }
   const native = nativeFormOf(translator, ex.native)
   const decoder = native?.decoder?.(mode, target) ?? translator.decoder(mode, target, input)
   return { kind: mode, framing, decoder }

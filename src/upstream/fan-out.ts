@@ -14,7 +14,7 @@ const MAX_AT_ONCE = 4
  */
 export async function fannedOut<P>(
   parts: readonly P[],
-  { join }: FanOut,
+  { join, ordered }: FanOut,
   signal: Cancellation,
   send: (part: P, signal: Cancellation) => Promise<readonly Event[]>,
 ): Promise<Event[]> {
@@ -51,7 +51,7 @@ export async function fannedOut<P>(
   }
   if (signal.reason ?? failed) throw signal.reason ?? failed
   const there = answers.filter(answer => answer !== undefined)
-  if (there.length === 0) throw refused!
+  if (there.length === 0 || (ordered && refused)) throw refused!
   return [{ type: 'usage', usage: usageOf(there) }, ...join(there.map(withoutUsage))]
 }
 

@@ -7,6 +7,7 @@ import type { Usage } from '../../core/usage.ts'
 import { chatOverImages } from '../images/bridge.ts'
 import { hasTokenRates } from '../rates.ts'
 import { demo } from './demo.ts'
+import { promptFanOut } from './prompts.ts'
 import { requirements } from './requirements.ts'
 
 export const chat: Operation<'chat'> = {
@@ -28,7 +29,10 @@ export const chat: Operation<'chat'> = {
     }
     return sum + (tools?.length ? JSON.stringify(tools).length : 0)
   },
-  output: ({ max_tokens: limit, n }) => ({ choices: n ?? 1, limit: limit ?? undefined }),
+  output: ({ max_tokens: limit, n, messages, prompts }) => ({
+    choices: (n ?? 1) * (prompts ? messages.length : 1),
+    limit: limit ?? undefined,
+  }),
   bounded: (request, tokens) => ({ ...request, max_tokens: tokens }),
   media: ({ messages }) => mediaOf(messages),
   cacheMark({ messages, tools }) {
@@ -62,6 +66,7 @@ export const chat: Operation<'chat'> = {
     !output.includes('image') || (wires.has('chat') && operations?.includes('chat') !== false)
       ? undefined
       : chatOverImages(wires),
+  fanOut: promptFanOut,
   demo,
   tuning: {
     temperature: 'temperature',
