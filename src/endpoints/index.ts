@@ -1,11 +1,14 @@
 /** Every endpoint, a row each. */
 import type { Endpoint } from '../core/endpoint.ts'
 import { chat } from './chat.ts'
+import { completions } from './completions.ts'
+import { countTokens } from './count-tokens.ts'
 import { embeddings } from './embeddings.ts'
 import { health } from './health.ts'
 import { images } from './images.ts'
 import { key } from './key.ts'
 import { messages } from './messages.ts'
+import { model } from './model.ts'
 import { models } from './models.ts'
 import { moderations } from './moderations.ts'
 import { ocr } from './ocr.ts'
@@ -18,10 +21,13 @@ import { transcriptions } from './transcriptions.ts'
 export const endpoints: readonly Endpoint[] = [
   health,
   models,
+  model,
   key,
   sessions,
   chat,
   messages,
+  countTokens,
+  completions,
   embeddings,
   moderations,
   ocr,

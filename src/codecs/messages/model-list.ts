@@ -1,34 +1,13 @@
 /** The catalogue as Messages clients read it: newest first, a page at a time. */
-import type { Codec } from '../../core/codec.ts'
 import { errors } from '../../core/error.ts'
 import type { Headers } from '../../core/exchange.ts'
-import { json } from '../json.ts'
-import { messagesError } from './error.ts'
-import { ID_HEADER } from './sink.ts'
+import type { CatalogEntry } from '../model-forms.ts'
 
 const DEFAULT_LIMIT = 20
 const MAX_LIMIT = 1000
 
 /** Requests of Messages clients name the version of the API that they speak. */
 export const isMessagesClient = (headers: Headers): boolean => Boolean(headers['anthropic-version'])
-
-/** Errors of the catalogue in the form that the client reads. */
-export const modelList: Codec<never> = {
-  ...json,
-  idHeader: headers => (isMessagesClient(headers) ? ID_HEADER : undefined),
-  error: (error, headers) => (headers && isMessagesClient(headers) ? messagesError(error) : json.error(error)),
-}
-
-/** What is read of an entry of the catalogue (interface 2.9). */
-interface Entry {
-  readonly id: string
-  readonly display_name: string
-  readonly created: number
-  readonly context_length?: number
-  readonly max_output?: number
-  readonly deprecated_at?: string
-  readonly deactivated_at?: string
-}
 
 interface ModelInfo {
   readonly type: 'model'
@@ -52,8 +31,8 @@ const infos = new WeakMap<Buffer, readonly ModelInfo[]>()
 export function modelPage(listing: Buffer, query: URLSearchParams, today: string): object {
   let all = infos.get(listing)
   if (!all) {
-    const { data } = JSON.parse(listing.toString('utf8')) as { data: Entry[] }
-    all = data.sort((a, b) => b.created - a.created).map(entry => infoOf(entry, today))
+    const { data } = JSON.parse(listing.toString('utf8')) as { data: CatalogEntry[] }
+    all = data.sort((a, b) => b.created - a.created).map(entry => modelInfo(entry, today))
     infos.set(listing, all)
   }
   const stages = ['lifecycle', 'lifecycle[]'].flatMap(name => query.getAll(name)).flatMap(text => text.split(','))
@@ -62,7 +41,7 @@ export function modelPage(listing: Buffer, query: URLSearchParams, today: string
   return { data, has_more, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null }
 }
 
-function infoOf(entry: Entry, today: string): ModelInfo {
+export function modelInfo(entry: CatalogEntry, today: string): ModelInfo {
   const { id, display_name, created, context_length, max_output, deprecated_at: old, deactivated_at: gone } = entry
   const isOver = (date: string | undefined) => date !== undefined && date <= today
   const lifecycle = isOver(gone) ? 'retired' : isOver(old) ? 'deprecated' : 'active'

@@ -64,6 +64,8 @@ async function serve(req, res) {
   const { wire, prefix, given } = spoken(pathname)
   const violations = violationsOf(req.headers)
   const arrival = { prefix, path: req.url, wire: wire?.name ?? null, rawHeaders: req.rawHeaders, violations }
+  const counted = req.method === 'POST' && counters.find(({ path }) => path.test(pathname))
+  if (counted) return count(req, res, counted, pathname, arrival)
   if (!wire || req.method !== 'POST') {
     const refused = { status: 404, message: `No ${req.method} ${pathname} here.` }
     return finish(res, record.begin({ ...arrival, refused }), 404, { error: refused })
@@ -83,6 +85,34 @@ async function serve(req, res) {
     return finish(res, record.begin({ ...arrival, text, body, refused }), refusal.status, refusal.body)
   }
   await answer(res, gone.signal, record.begin({ ...arrival, text, body }), wire, body, script.next(prefix))
+}
+
+/** What counts the tokens of a prompt, and refuses what only an answer has. */
+const counters = [
+  {
+    path: /\/v1\/messages\/count_tokens$/,
+    not: ['max_tokens', 'stream'],
+    answer: tokens => ({ input_tokens: tokens }),
+  },
+  { path: /\/v1beta\/models\/[^/]+:countTokens$/, not: ['contents'], answer: tokens => ({ totalTokens: tokens }) },
+  {
+    path: /\/v1\/projects\/[^:]+:countTokens$/,
+    not: ['generateContentRequest', 'safetySettings'],
+    answer: tokens => ({ totalTokens: tokens }),
+  },
+]
+
+async function count(req, res, { path, not, answer }, pathname, arrival) {
+  const prefix = pathname.replace(path, '')
+  const text = await textOf(req)
+  const body = parsed(text)
+  const step = script.next(prefix)
+  const wrong = not.find(name => body[name] !== undefined)
+  const status = wrong ? 400 : (step.status ?? 200)
+  const message = wrong ? `${wrong} is not counted` : `Simulated failure ${status}.`
+  const refused = wrong ? { status, message } : undefined
+  const entry = record.begin({ ...arrival, prefix, text, body, ...(refused && { refused }) })
+  return finish(res, entry, status, status === 200 ? answer(step.usage?.prompt ?? 42) : { error: { message } })
 }
 
 /** Plays the step's program; the entry ends before the last byte leaves, or when the caller does. */

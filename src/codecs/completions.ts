@@ -1,0 +1,96 @@
+/** Client wire of `POST /v1/completions`: prompts as chats of one message each (media.md 12.4, client-wires.md section 5). */
+import type { Codec } from '../core/codec.ts'
+import { errorBody, errors } from '../core/error.ts'
+import type { ChatRequest } from '../core/ops.ts'
+import { type Infer, type Schema, s } from '../core/schema.ts'
+import { StreamEncoder, WholeEncoder } from './completions-encoder.ts'
+import { EVENT_STREAM } from './event-stream.ts'
+import { passedParameters } from './passed-parameters.ts'
+import { validator } from './validate.ts'
+
+const DEFAULT_TOKENS = 16
+/** Each is a call of a provider. */
+const MAX_PROMPTS = 20
+
+const number = s.optional(s.nullable(s.number()))
+const unlisted = s.optional(s.unknown())
+/** What lists hold is a rule of `promptsOf`, which can say what is wrong. */
+const prompt: Schema<string | unknown[]> = { json: { type: ['string', 'array'] } }
+
+const request = s.open({
+  model: s.string({ minLength: 1, maxLength: 256 }),
+  prompt,
+  max_tokens: s.optional(s.nullable(s.integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }))),
+  temperature: number,
+  top_p: number,
+  frequency_penalty: number,
+  presence_penalty: number,
+  n: s.optional(s.nullable(s.integer({ minimum: 1, maximum: 128 }))),
+  stream: s.optional(s.nullable(s.boolean())),
+  echo: s.optional(s.nullable(s.boolean())),
+  user: s.optional(s.nullable(s.string())),
+  stop: unlisted,
+  seed: unlisted,
+  logit_bias: unlisted,
+  suffix: unlisted,
+  best_of: unlisted,
+  logprobs: unlisted,
+})
+type CompletionBody = Infer<typeof request>
+const validate = validator(request)
+
+/** What chat models have no way to do. */
+const REFUSED = ['suffix', 'best_of', 'logprobs'] as const
+
+export const completions = {
+  wire: 'openai.completions',
+  decode(body, ex) {
+    ex.showsReasoning = false
+    return canonical(validate(body))
+  },
+  encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
+  heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
+  error: errorBody,
+  prepare: validate.prepare,
+} satisfies Codec<'chat'>
+
+function canonical(body: CompletionBody): ChatRequest {
+  const refused = REFUSED.find(name => body[name] != null)
+  if (refused) throw errors.unsupported(`${refused}: chat models cannot do that; leave it out.`, refused)
+  const prompts = promptsOf(body.prompt)
+  const chat: ChatRequest = {
+    model: body.model,
+    messages: prompts.map(content => ({ role: 'user', content })),
+    max_tokens: body.max_tokens ?? DEFAULT_TOKENS,
+    ...passedParameters(body),
+  }
+  for (const name of [
+    'temperature',
+    'top_p',
+    'frequency_penalty',
+    'presence_penalty',
+    'n',
+    'stream',
+    'user',
+  ] as const) {
+    if (body[name] != null) Object.assign(chat, { [name]: body[name] })
+  }
+  if (body.echo) chat.echo = true
+  if (prompts.length > 1) chat.prompts = true
+  return chat
+}
+
+function promptsOf(prompt: CompletionBody['prompt']): string[] {
+  const prompts = typeof prompt === 'string' ? [prompt] : prompt
+  if (prompts.length === 0) throw wrong('prompt', 'must not be empty')
+  if (prompts.length > MAX_PROMPTS)
+    throw wrong('prompt', `must hold at most ${MAX_PROMPTS} texts, got ${prompts.length}`)
+  return prompts.map((text, index) => {
+    const at = typeof prompt === 'string' ? 'prompt' : `prompt[${index}]`
+    if (typeof text !== 'string') throw wrong('prompt', 'must be text: chat models take no token ids')
+    if (text === '') throw wrong(at, 'must not be empty')
+    return text
+  })
+}
+
+const wrong = (at: string, rule: string) => errors.invalidParameters(`${at}: ${rule}`, at)

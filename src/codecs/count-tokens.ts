@@ -1,0 +1,18 @@
+/** Client wire of `POST /v1/messages/count_tokens`: a Messages body whose prompt is counted (client-wires.md section 5). */
+import type { Codec } from '../core/codec.ts'
+import { isObject } from '../core/json.ts'
+import type { TokenCount } from '../core/translator.ts'
+import { anthropicMessages } from './anthropic-messages.ts'
+import { WholeEncoder } from './whole.ts'
+
+export const countTokens = {
+  wire: anthropicMessages.wire,
+  parse: anthropicMessages.parse,
+  // What concerns an answer alone is neither needed nor sent on.
+  decode: (body, ex) =>
+    anthropicMessages.decode(isObject(body) ? Object.assign({}, body, { max_tokens: 1, stream: false }) : body, ex),
+  encoder: ex => new WholeEncoder<TokenCount>(ex, ({ tokens }) => ({ input_tokens: tokens })),
+  idHeader: anthropicMessages.idHeader,
+  error: anthropicMessages.error,
+  prepare: anthropicMessages.prepare,
+} satisfies Codec<'chat'>

@@ -1,0 +1,31 @@
+/** Errors as Google's API tells them: `google.rpc.Status` (wire/google.md section 5, client-wires.md section 4). */
+import type { GatewayError } from '../../core/error.ts'
+
+const STATUSES: Readonly<Record<number, string>> = {
+  401: 'UNAUTHENTICATED',
+  402: 'RESOURCE_EXHAUSTED',
+  403: 'PERMISSION_DENIED',
+  404: 'NOT_FOUND',
+  405: 'NOT_FOUND',
+  408: 'DEADLINE_EXCEEDED',
+  429: 'RESOURCE_EXHAUSTED',
+  499: 'CANCELLED',
+  502: 'UNAVAILABLE',
+  503: 'UNAVAILABLE',
+  504: 'DEADLINE_EXCEEDED',
+  529: 'UNAVAILABLE',
+}
+const statusOf = (status: number): string => STATUSES[status] ?? (status < 500 ? 'INVALID_ARGUMENT' : 'INTERNAL')
+const TYPE = 'type.googleapis.com/google.rpc.'
+
+/** `details` name what programs act on: our code, the field that is wrong, and when to come back. */
+export function geminiError({ status, code, message, param, headers }: GatewayError): object {
+  const details: object[] = []
+  if (code !== null) details.push({ '@type': `${TYPE}ErrorInfo`, reason: code, domain: 'model-gateway' })
+  if (param !== null && status === 400) {
+    details.push({ '@type': `${TYPE}BadRequest`, fieldViolations: [{ field: param, description: message }] })
+  }
+  const delay = headers['retry-after']
+  if (delay !== undefined) details.push({ '@type': `${TYPE}RetryInfo`, retryDelay: `${delay}s` })
+  return { error: { code: status, message, status: statusOf(status), ...(details.length > 0 && { details }) } }
+}

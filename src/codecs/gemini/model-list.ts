@@ -1,0 +1,78 @@
+/** The catalogue as clients of Google's API read it (client-wires.md section 4). */
+import { errors } from '../../core/error.ts'
+import type { CatalogEntry } from '../model-forms.ts'
+
+const DEFAULT_SIZE = 50
+const MAX_SIZE = 1000
+
+interface ModelInfo {
+  readonly name: string
+  readonly baseModelId: string
+  readonly version: string
+  readonly displayName: string
+  readonly description: string
+  readonly inputTokenLimit?: number
+  readonly outputTokenLimit?: number
+  readonly supportedGenerationMethods: readonly string[]
+  readonly thinking: boolean
+}
+
+/** By operation. */
+const METHODS: Readonly<Record<string, readonly string[]>> = {
+  chat: ['generateContent', 'streamGenerateContent', 'countTokens'],
+  embeddings: ['embedContent', 'batchEmbedContents'],
+}
+
+export const modelInfo = (entry: CatalogEntry): ModelInfo => ({
+  name: `models/${entry.id}`,
+  baseModelId: entry.id,
+  version: '001',
+  displayName: entry.display_name,
+  description: entry.description,
+  ...(entry.context_length !== undefined && { inputTokenLimit: entry.context_length }),
+  ...(entry.max_output !== undefined && { outputTokenLimit: entry.max_output }),
+  supportedGenerationMethods: methodsOf(entry),
+  thinking: entry.supported_parameters.includes('reasoning'),
+})
+
+/** `operations` are those of its provider where its own are not listed: then what it puts out tells. */
+function methodsOf({ operations, architecture: { output_modalities: output } }: CatalogEntry): readonly string[] {
+  const fits = (operation: string) => output.includes('embedding') === (operation === 'embeddings')
+  return operations.filter(fits).flatMap(operation => METHODS[operation] ?? [])
+}
+
+/** Made once for each listing, which itself is made once for all that see the same. */
+const infos = new WeakMap<Buffer, readonly ModelInfo[]>()
+
+/** The page of `listing`, the catalogue as JSON, that `query` wants. Throws a 400 for a size or token that is none. */
+export function modelPage(listing: Buffer, query: URLSearchParams): object {
+  let all = infos.get(listing)
+  if (!all) {
+    const { data } = JSON.parse(listing.toString('utf8')) as { data: CatalogEntry[] }
+    all = data.map(modelInfo)
+    infos.set(listing, all)
+  }
+  const size = sizeOf(query.get('pageSize') ?? query.get('page_size'))
+  const start = placeOf(all, query.get('pageToken') ?? query.get('page_token'))
+  const models = all.slice(start, start + size)
+  const hasMore = start + size < all.length
+  return { models, ...(hasMore && { nextPageToken: tokenOf(models.at(-1)!) }) }
+}
+
+/** More than the most is the most; nothing, or 0, is the usual size. */
+function sizeOf(text: string | null): number {
+  const size = text === null || text === '' ? 0 : Number(text)
+  if (Number.isInteger(size) && size >= 0) return Math.min(size || DEFAULT_SIZE, MAX_SIZE)
+  throw errors.invalidParameters('pageSize: must be an integer of 0 or more.', 'pageSize')
+}
+
+/** It names the last model of its page. */
+const tokenOf = ({ name }: ModelInfo): string => Buffer.from(name, 'utf8').toString('base64url')
+
+function placeOf(all: readonly ModelInfo[], token: string | null): number {
+  if (token === null || token === '') return 0
+  const name = Buffer.from(token, 'base64url').toString('utf8')
+  const place = all.findIndex(model => model.name === name)
+  if (place >= 0) return place + 1
+  throw errors.invalidParameters('pageToken: is not of this list; begin anew without it.', 'pageToken')
+}

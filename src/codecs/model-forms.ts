@@ -1,0 +1,54 @@
+/** The catalogue in the form that a client reads: OpenAI's, that of the Messages wire, or Google's. */
+import type { Codec } from '../core/codec.ts'
+import type { Exchange, Headers } from '../core/exchange.ts'
+import { credentials, isGeminiClient } from './gemini/credentials.ts'
+import { geminiError } from './gemini/error.ts'
+import { modelInfo as geminiModel, modelPage as geminiPage } from './gemini/model-list.ts'
+import { json } from './json.ts'
+import { messagesError } from './messages/error.ts'
+import { isMessagesClient, modelInfo as messagesModel, modelPage as messagesPage } from './messages/model-list.ts'
+import { ID_HEADER } from './messages/sink.ts'
+
+/** What is read of an entry of the catalogue (interface 2.9). */
+export interface CatalogEntry {
+  readonly id: string
+  readonly display_name: string
+  readonly description: string
+  readonly created: number
+  readonly architecture: { readonly output_modalities: readonly string[] }
+  readonly operations: readonly string[]
+  readonly supported_parameters: readonly string[]
+  readonly context_length?: number | undefined
+  readonly max_output?: number | undefined
+  readonly deprecated_at?: string | undefined
+  readonly deactivated_at?: string | undefined
+}
+
+/** Errors in the form that the client reads. */
+export const modelForms: Codec<never> = {
+  ...json,
+  credentials,
+  idHeader: headers => (isMessagesClient(headers) ? ID_HEADER : undefined),
+  error: (error, headers = {}) => {
+    if (isGeminiClient(headers)) return geminiError(error)
+    return isMessagesClient(headers) ? messagesError(error) : json.error(error)
+  },
+}
+
+/** The same for paths that only Google's API has. */
+export const geminiModels: Codec<never> = { ...json, credentials, error: geminiError }
+
+type Asked = Pick<Exchange, 'endpoint'> & { readonly headers: Headers }
+
+const isGemini = ({ endpoint, headers }: Asked): boolean => endpoint.codec === geminiModels || isGeminiClient(headers)
+
+/** The page that `query` wants of `listing`, the catalogue as JSON; undefined where the client reads it as it is. */
+export function pageOf(ex: Asked, listing: Buffer, query: URLSearchParams, today: string): object | undefined {
+  if (isGemini(ex)) return geminiPage(listing, query)
+  return isMessagesClient(ex.headers) ? messagesPage(listing, query, today) : undefined
+}
+
+export function entryIn(ex: Asked, entry: CatalogEntry, today: string): object {
+  if (isGemini(ex)) return geminiModel(entry)
+  return isMessagesClient(ex.headers) ? messagesModel(entry, today) : entry
+}

@@ -1,0 +1,50 @@
+/** `GET /v1/models/{id}`: one entry of the catalogue, by any name that a request may have for it. */
+import { entryIn, modelForms } from '../codecs/model-forms.ts'
+import { type Endpoint, value } from '../core/endpoint.ts'
+import { errors, GatewayError } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { Reply } from '../core/filter.ts'
+import { offerOf } from '../core/offer.ts'
+import { resolve, type Wanted } from '../routing/resolve.ts'
+import { entryOf, nameOf } from './model-entry.ts'
+import { shownMappings, today, viewOf, wantedOf } from './model-view.ts'
+
+export const model: Endpoint = {
+  name: 'models',
+  method: 'GET',
+  path: '/v1/models/{+model}',
+  chain: 'local',
+  codec: modelForms,
+  bodyLimit: 0,
+  serve: async ex => found(ex, ex.params.model!),
+}
+
+/** An alias gives the model that it stands for; a name with its provider what that provider offers. Throws a 404. */
+export function found(ex: Exchange, name: string): Reply {
+  const wanted = wantedOf(new URLSearchParams(ex.query))
+  const view = viewOf(ex, wanted)
+  const day = today(ex.at)
+  const meant = meantBy(name, view.catalog)
+  const mappings = shownMappings(meant.model, view, wanted, day)
+  const { provider, model } = meant
+  const offer = provider && mappings.find(mapping => mapping.provider === provider)
+  if (mappings.length === 0 || (provider && !offer)) throw errors.modelNotFound(name)
+  const entry = offer
+    ? entryOf(model, offerOf(offer), [offer], offer.stability ?? model.stability)
+    : entryOf(model, nameOf(model), mappings, model.stability)
+  const reply = value(entryIn(ex, entry, day))
+  reply.headers.push('vary', 'authorization, x-api-key, x-goog-api-key, anthropic-version')
+  if (ex.principal) reply.headers.push('cache-control', 'private')
+  return reply
+}
+
+function meantBy(name: string, catalog: Exchange['catalog']): Extract<Wanted, { kind: 'model' }> {
+  try {
+    const meant = resolve(catalog, name)
+    if (meant.kind === 'model') return meant
+  } catch (thrown) {
+    // A name that only needs its provider is told so, as what is unknown.
+    throw thrown instanceof GatewayError ? thrown.with({ status: 404 }) : thrown
+  }
+  throw errors.modelNotFound(name)
+}
