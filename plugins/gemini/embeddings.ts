@@ -29,6 +29,11 @@ export interface Method {
   tokens(answer: Json): number | undefined
 }
 
+/** What the vectors are for, as a client of this wire says. */
+const taskOf = ({ task_type: taskType, title }: Readonly<EmbeddingRequest>): Json => ({
+  ...(taskType !== undefined && { taskType }),
+  ...(title !== undefined && { title }),
+})
 const contentOf = (text: string): Json => ({ parts: [{ text }] })
 const objectsIn = (value: unknown): Json[] => listIn(value).filter(isObject)
 const within = (value: unknown): Json => (isObject(value) ? value : {})
@@ -44,12 +49,18 @@ const batch: Method = {
     const { dimensions } = request
     const size = dimensions == null ? {} : { outputDimensionality: dimensions }
     const model = `models/${target.mapping.externalId}`
-    const requests = textsOf(request).map(text => ({ model, content: contentOf(text), ...size }))
+    const requests = textsOf(request).map(text => ({ model, content: contentOf(text), ...taskOf(request), ...size }))
     return wireRequest(studio.models, target, 'batchEmbedContents', { requests })
   },
   vectors: answer => objectsIn(answer.embeddings).map(({ values }) => values),
   tokens: answer => countIn(within(answer.usageMetadata).promptTokenCount),
 }
+
+const instanceOf = (content: string, { task_type, title }: Readonly<EmbeddingRequest>): Json => ({
+  content,
+  ...(task_type !== undefined && { task_type }),
+  ...(title !== undefined && { title }),
+})
 
 /** Vertex AI, for the older models. A text that is too long is refused, not cut. */
 const predict: Method = {
@@ -57,7 +68,7 @@ const predict: Method = {
   encode(request, target) {
     const { dimensions } = request
     return wireRequest(vertex.models, target, 'predict', {
-      instances: textsOf(request).map(content => ({ content })),
+      instances: textsOf(request).map(content => instanceOf(content, request)),
       parameters: { autoTruncate: false, ...(dimensions != null && { outputDimensionality: dimensions }) },
     })
   },
@@ -79,7 +90,11 @@ const embedContent: Method = {
     const [text] = textsOf(request)
     return wireRequest(vertex.models, target, 'embedContent', {
       content: contentOf(text!),
-      embedContentConfig: { autoTruncate: false, ...(dimensions != null && { outputDimensionality: dimensions }) },
+      embedContentConfig: {
+        autoTruncate: false,
+        ...taskOf(request),
+        ...(dimensions != null && { outputDimensionality: dimensions }),
+      },
     })
   },
   vectors: ({ embedding }) => [within(embedding).values],

@@ -7,6 +7,7 @@ import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { EmbeddingRequest, Embeddings } from '../operations/embeddings/request.ts'
 import { answerIdOf, answerModelOf } from './accounting.ts'
+import { givenVectors } from './embedding-vectors.ts'
 import { toBase64, toNumbers } from './vectors.ts'
 
 type Result = Extract<Event, { type: 'result' }>
@@ -41,11 +42,13 @@ export class EmbeddingsEncoder implements Encoder {
 }
 
 /** The JSON of `data`: as it came if that is what was asked for. */
-function dataOf({ value, bytes }: Result, asked: Embeddings['encoding']): string | Buffer {
-  const { encoding, vectors } = value as Embeddings
+function dataOf(result: Result, asked: Embeddings['encoding']): string | Buffer {
+  const { value, bytes } = result
+  const { encoding } = value as Embeddings
   if (bytes !== undefined && encoding === asked) return bytes
-  const all = vectors ?? (JSON.parse(bytes!.toString()) as { embedding: number[] | string }[]).map(one => one.embedding)
-  return JSON.stringify(all.map((vector, index) => ({ object: 'embedding', index, embedding: written(vector, asked) })))
+  return JSON.stringify(
+    givenVectors(result).map((vector, index) => ({ object: 'embedding', index, embedding: written(vector, asked) })),
+  )
 }
 
 function written(vector: readonly number[] | string, asked: Embeddings['encoding']): readonly number[] | string {

@@ -268,6 +268,8 @@ export type ChatRequest = Omit<ChatBody, 'tool_choice' | 'function_call' | keyof
     tool_choice?: Exclude<ChatBody['tool_choice'], { type: 'allowed_tools' }>
     /** False where the client sees no reasoning, so that no summary of it need be made. No field of a chat body. */
     include_reasoning?: false
+    /** How it is to reason is a wish: a mapping that cannot do so reasons as nearly so as it can. No field of a chat body. */
+    lenient_reasoning?: true
     /** Each message is a prompt of its own, with answers of its own. No field of a chat body. */
     prompts?: true
     /** The answer repeats its prompt. No field of a chat body. */

@@ -139,8 +139,9 @@ function partsOf(ex: Exchange, input: Ops[Op], target: Target) {
 const withoutReasoning = (input: Ops[Op]): Ops[Op] => ({ include_reasoning: false, ...(input as Ops['chat']) })
 
 /** The request without what only tunes an answer and is not among the parameters that the mapping lists, if it does. */
-function accepted(ex: Exchange, { mapping: { parameters } }: Target): Ops[Op] {
-  const request = ex.request!
+function accepted(ex: Exchange, { mapping }: Target): Ops[Op] {
+  const { parameters } = mapping
+  const request = ex.operation.adapted?.(ex.request!, mapping) ?? ex.request!
   if (!parameters) return request
   const { tuning }: { tuning: Readonly<Record<string, string>> } = ex.operation
   let rest = request

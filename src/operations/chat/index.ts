@@ -8,6 +8,7 @@ import { chatOverImages } from '../images/bridge.ts'
 import { hasTokenRates } from '../rates.ts'
 import { demo } from './demo.ts'
 import { promptFanOut } from './prompts.ts'
+import { adapted } from './reasoning.ts'
 import { requirements } from './requirements.ts'
 
 export const chat: Operation<'chat'> = {
@@ -66,6 +67,7 @@ export const chat: Operation<'chat'> = {
     !output.includes('image') || (wires.has('chat') && operations?.includes('chat') !== false)
       ? undefined
       : chatOverImages(wires),
+  adapted,
   fanOut: promptFanOut,
   demo,
   tuning: {

@@ -8,6 +8,9 @@ const holds = (type: ContentPart['type']) => (request: ChatRequest) =>
 
 const effortOf = (request: ChatRequest) => request.reasoning?.effort ?? request.reasoning_effort
 
+const asksReasoning = (request: ChatRequest) =>
+  (effortOf(request) ?? 'none') !== 'none' || request.reasoning?.max_tokens != null
+
 export const requirements: readonly Requirement<ChatRequest>[] = [
   {
     param: 'messages',
@@ -55,7 +58,14 @@ export const requirements: readonly Requirement<ChatRequest>[] = [
   {
     param: 'reasoning_effort',
     what: 'reasoning',
-    needed: request => (effortOf(request) ?? 'none') !== 'none' || request.reasoning?.max_tokens != null,
+    needed: request => !request.lenient_reasoning && asksReasoning(request),
+    met: mapping => mapping.supports.has('reasoning'),
+  },
+  {
+    param: 'reasoning_effort',
+    what: 'reasoning',
+    soft: true,
+    needed: request => request.lenient_reasoning === true && asksReasoning(request),
     met: mapping => mapping.supports.has('reasoning'),
   },
   {

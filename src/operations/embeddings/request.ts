@@ -13,7 +13,8 @@ export const embeddingRequest = s.open({
   user: s.optional(s.nullable(s.string())),
 })
 
-export type EmbeddingRequest = Infer<typeof embeddingRequest>
+/** `task_type` and `title` are Google's, for wires that have them; no fields of an OpenAI body. */
+export type EmbeddingRequest = Infer<typeof embeddingRequest> & { task_type?: string; title?: string }
 
 /** The value of an embeddings `result`. */
 export interface Embeddings {
