@@ -4,6 +4,7 @@ import { chat } from './chat.ts'
 import { completions } from './completions.ts'
 import { countTokens } from './count-tokens.ts'
 import { embeddings } from './embeddings.ts'
+import { gemini } from './gemini.ts'
 import { health } from './health.ts'
 import { images } from './images.ts'
 import { key } from './key.ts'
@@ -36,4 +37,5 @@ export const endpoints: readonly Endpoint[] = [
   speech,
   ...transcriptions,
   ...images,
+  ...gemini,
 ]

@@ -12,9 +12,11 @@ import {
   type Agent,
   anthropicAgent,
   contentOf,
+  geminiAgent,
   openAiAgent,
   openAiHelper,
   openAiRunner,
+  thoughtlessAgent,
   typedAgent,
 } from './agents/loops.ts'
 import { everyWire, nextOf } from './matrix/gateway.ts'
@@ -26,6 +28,8 @@ const agents: Record<string, (model: string) => Agent> = {
   openai: model => openAiAgent(gateway, model),
   '@anthropic-ai/sdk': model => anthropicAgent(gateway, model),
   '@anthropic-ai/sdk, by its types alone': model => typedAgent(gateway, model),
+  '@google/genai': model => geminiAgent(gateway, model),
+  '@google/genai, without thoughts and ids': model => thoughtlessAgent(gateway, model),
 }
 
 const city = (name: string) => ({ name: 'weather', args: { city: name } })

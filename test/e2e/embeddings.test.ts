@@ -1,6 +1,7 @@
 /** `POST /v1/embeddings` with the official OpenAI client: forms, sizes, money, failover, the cache and large answers. */
 import { readFileSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
 import t from 'tap'
 import { cachingKey, groupsOf, openBooks } from '../helpers/books.ts'
@@ -131,6 +132,27 @@ group('the official client gets numbers, by its own default as base64', async t 
   const tokens = await client.embeddings.create({ model: 'vector', input: [[1, 2], [3]], encoding_format: 'float' })
   t.equal(tokens.data.length, 2)
   t.strictSame((await sent('first')).input, [[1, 2], [3]])
+})
+
+group("Google's client gets the same vectors", async t => {
+  const google = new GoogleGenAI({ apiKey: gateway.key, httpOptions: { baseUrl: gateway.url } })
+  const plain = await client.embeddings.create({ model: 'vector', input: texts, encoding_format: 'float' })
+  const { embeddings } = await google.models.embedContent({ model: 'vector', contents: texts })
+  t.strictSame(
+    embeddings?.map(({ values }) => values),
+    plain.data.map(({ embedding }) => embedding),
+  )
+  const content = { parts: [{ text: texts[0] }] }
+  const one = await gateway.post('/v1beta/models/vector:embedContent', { content, output_dimensionality: 4 })
+  const { embedding, usageMetadata } = (await one.json()) as { embedding: { values: number[] }; usageMetadata: Tree }
+  t.equal(embedding.values.length, 4)
+  t.match(usageMetadata, { promptTokenCount: 3, cost: 6e-8 })
+  const config = { taskType: 'RETRIEVAL_QUERY', title: 'A title' }
+  await google.models.embedContent({ model: 'uncounted', contents: texts, config })
+  t.match((await sent('google')).requests, [config, config])
+  const requests = [{ model: 'models/other', content }]
+  const other = await gateway.post('/v1beta/models/vector:batchEmbedContents', { requests })
+  t.match(await other.json(), { error: { code: 400, status: 'INVALID_ARGUMENT' } })
 })
 
 group('the answer has the documented fields and no others', async t => {

@@ -1,5 +1,6 @@
 /** Two agents, each on an official client as it is: they keep what they get and send it back, as agents do. */
 import Anthropic from '@anthropic-ai/sdk'
+import { type Content as GoogleContent, GoogleGenAI, type Part, ThinkingLevel } from '@google/genai'
 import OpenAI from 'openai'
 import { type Delta, grow, type Message } from '../../helpers/chat.ts'
 import type { Gateway } from '../../helpers/gateway.ts'
@@ -144,3 +145,44 @@ export const typedAgent = messagesAgent(contentOf, false, content => {
     }
   })
 })
+
+export const googleClient = ({ url, key }: Gateway) => new GoogleGenAI({ apiKey: key, httpOptions: { baseUrl: url } })
+
+/** `generateContentStream()` of the `@google/genai` client; `kept` is what it sends back of an answer. */
+function googleAgent(kept: (parts: Part[]) => Part[]) {
+  return (gateway: Gateway, model: string): Agent => {
+    const client = googleClient(gateway)
+    const contents: GoogleContent[] = [{ role: 'user', parts: [{ text: question }] }]
+    const config = {
+      tools: [{ functionDeclarations: [{ name: 'weather', description, parametersJsonSchema: schema }] }],
+      thinkingConfig: { includeThoughts: true, thinkingLevel: ThinkingLevel.HIGH },
+    }
+    return {
+      async turn() {
+        const parts: Part[] = []
+        for await (const chunk of await client.models.generateContentStream({ model, contents, config })) {
+          parts.push(...(chunk.candidates?.[0]?.content?.parts ?? []))
+        }
+        contents.push({ role: 'model', parts: kept(parts) })
+        const calls = parts.flatMap(({ functionCall: call }) => call ?? [])
+        if (calls.length > 0) {
+          const results = calls.map(({ name }) => ({ functionResponse: { name: name!, response: { output: 'cold' } } }))
+          contents.push({ role: 'user', parts: results })
+        }
+        const said = (thought: boolean) =>
+          parts.flatMap(part => (part.text && (part.thought === true) === thought ? [part.text] : [])).join('')
+        return { thought: said(true), text: said(false), calls: calls.map(({ args }) => args) }
+      },
+    }
+  }
+}
+
+export const geminiAgent = googleAgent(parts => parts)
+/** It drops thoughts and ids, as clients do that show no thinking. */
+export const thoughtlessAgent = googleAgent(parts =>
+  parts
+    .filter(({ thought }) => !thought)
+    .map(({ functionCall: call, ...part }) =>
+      call ? { ...part, functionCall: { name: call.name!, args: call.args! } } : part,
+    ),
+)

@@ -1,0 +1,134 @@
+/** Client wires of Google's embeddings: `embedContent` and `batchEmbedContents` (wire/google.md section 6). */
+import type { Codec, Encoder } from '../core/codec.ts'
+import { errors } from '../core/error.ts'
+import type { Event } from '../core/event.ts'
+import type { Exchange } from '../core/exchange.ts'
+import { type Infer, s } from '../core/schema.ts'
+import type { EmbeddingRequest } from '../operations/embeddings/request.ts'
+import { metadataOf } from './accounting.ts'
+import { vectorsOf } from './embedding-vectors.ts'
+import { credentials } from './gemini/credentials.ts'
+import { geminiError } from './gemini/error.ts'
+import { normalized } from './gemini/names.ts'
+import { usageOf } from './gemini/usage.ts'
+import { validator } from './validate.ts'
+
+/** As many as OpenAI takes in one request. */
+const MAX_REQUESTS = 2048
+
+const maybe = <T extends Parameters<typeof s.nullable>[0]>(schema: T) => s.optional(s.nullable(schema))
+const text = s.optional(s.nullable(s.string()))
+const size = s.optional(s.nullable(s.integer({ minimum: 1, maximum: 1_000_000 })))
+const options = { taskType: text, title: text, outputDimensionality: size }
+const one = s.open({
+  model: text,
+  content: s.open({ parts: s.array(s.open({ text }), { minItems: 1 }) }),
+  embedContentConfig: maybe(s.open(options)),
+  ...options,
+})
+const validateOne = validator(one)
+const validateBatch = validator(s.open({ requests: s.array(one, { minItems: 1 }) }))
+type Given = Infer<typeof one>
+
+interface Wanted {
+  readonly text: string
+  readonly dimensions: number | undefined
+  readonly task: string | undefined
+  readonly title: string | undefined
+}
+
+/** `at` is the path of the request, with its dot. Throws a 400 for a content that is no text. */
+function wantedOf(given: Given, at: string): Wanted {
+  const { outputDimensionality: own, taskType, title } = given
+  const config = given.embedContentConfig as Partial<Given> | null | undefined
+  const texts = given.content.parts.map(part => part.text ?? '')
+  const empty = texts.indexOf('')
+  if (empty >= 0) {
+    const path = `${at}content.parts[${empty}].text`
+    throw errors.invalidParameters(`${path}: must be a text that is not empty: nothing else is embedded here`, path)
+  }
+  return {
+    text: texts.join('\n'),
+    dimensions: own ?? config?.outputDimensionality ?? undefined,
+    task: taskType ?? config?.taskType ?? undefined,
+    title: title ?? config?.title ?? undefined,
+  }
+}
+
+function canonical(all: readonly Wanted[], ex: Exchange): EmbeddingRequest {
+  const [first] = all
+  const differs = (['dimensions', 'task', 'title'] as const).find(name => all.some(one => one[name] !== first![name]))
+  if (differs) {
+    const field = { dimensions: 'outputDimensionality', task: 'taskType', title: 'title' }[differs]
+    throw errors.invalidParameters(`requests: must all have the same ${field}`, 'requests')
+  }
+  const { dimensions, task, title } = first!
+  const request: EmbeddingRequest = { model: ex.params.model!, input: all.map(({ text }) => text) }
+  if (dimensions !== undefined) request.dimensions = dimensions
+  if (task !== undefined) request.task_type = task
+  if (title !== undefined) request.title = title
+  if (ex.principal) request.user = ex.principal.orgId
+  return request
+}
+
+function batchOf(body: unknown, ex: Exchange): EmbeddingRequest {
+  const { requests } = validateBatch(normalized(body))
+  if (requests.length > MAX_REQUESTS) {
+    throw errors.invalidParameters(`requests: must hold at most ${MAX_REQUESTS}, got ${requests.length}`, 'requests')
+  }
+  const other = requests.findIndex(({ model }) => model && model.replace(/^models\//, '') !== ex.params.model)
+  if (other >= 0) {
+    const at = `requests[${other}].model`
+    throw errors.invalidParameters(`${at}: must be the model of the path, "models/${ex.params.model}"`, at)
+  }
+  return canonical(
+    requests.map((request, i) => wantedOf(request, `requests[${i}].`)),
+    ex,
+  )
+}
+
+class VectorsEncoder implements Encoder {
+  readonly contentType = 'application/json; charset=UTF-8'
+  readonly #ex: Exchange
+  readonly #isBatch: boolean
+  #result: Extract<Event, { type: 'result' }> | undefined
+
+  constructor(ex: Exchange, isBatch: boolean) {
+    this.#ex = ex
+    this.#isBatch = isBatch
+  }
+
+  write(batch: readonly Event[]): undefined {
+    for (const event of batch) if (event.type === 'result') this.#result = event
+  }
+
+  end(): string {
+    const ex = this.#ex
+    ex.completeUsage(false)
+    const embeddings = vectorsOf(this.#result!).map(values => ({ values }))
+    const made = this.#isBatch ? { embeddings } : { embedding: embeddings[0] }
+    return JSON.stringify({ ...made, usageMetadata: usageOf(ex), gateway: metadataOf(ex) })
+  }
+
+  fail(): undefined {}
+}
+
+const codec = (wire: string, decode: (body: unknown, ex: Exchange) => EmbeddingRequest, isBatch: boolean) =>
+  ({
+    wire,
+    decode,
+    encoder: ex => new VectorsEncoder(ex, isBatch),
+    credentials,
+    error: geminiError,
+    prepare: () => {
+      validateOne.prepare()
+      validateBatch.prepare()
+    },
+  }) satisfies Codec<'embeddings'>
+
+export const embedContent = codec(
+  'gemini.embed',
+  (body, ex) => canonical([wantedOf(validateOne(normalized(body)), '')], ex),
+  false,
+)
+export const batchEmbedContents = codec('gemini.batch-embed', batchOf, true)

@@ -1,0 +1,61 @@
+/** Client wires of Google's API: `generateContent`, `streamGenerateContent` and `countTokens`. */
+import type { Codec, Encoder } from '../core/codec.ts'
+import type { Exchange } from '../core/exchange.ts'
+import { isObject } from '../core/json.ts'
+import { parseBody } from '../core/lossless-json.ts'
+import type { ChatRequest } from '../core/ops.ts'
+import type { TokenCount } from '../core/translator.ts'
+import { EVENT_STREAM } from './event-stream.ts'
+import { credentials } from './gemini/credentials.ts'
+import { decode, validate } from './gemini/decode.ts'
+import { EVENTS, LIST, StreamEncoder, WholeEncoder } from './gemini/encoder.ts'
+import { geminiError } from './gemini/error.ts'
+import { checkResults } from './inner-json.ts'
+import { unsealed } from './unsealed.ts'
+import { WholeEncoder as ValueEncoder } from './whole.ts'
+
+/** Members whose numbers are for tools, by the name of what holds them. */
+const FOR_TOOLS: Readonly<Record<string, string>> = {
+  functionCall: 'args',
+  function_call: 'args',
+  functionResponse: 'response',
+  function_response: 'response',
+}
+
+function read(body: unknown, ex: Exchange, stream: boolean): ChatRequest {
+  const { request, showsThoughts } = decode(body, ex.params.model!, stream, ex.values)
+  // What calls were made with is no text here, and was counted with the body.
+  checkResults(request, ex.values)
+  ex.showsReasoning = showsThoughts
+  return ex.policy ? unsealed(request, ex.policy.seals.check()) : request
+}
+
+const codec = (wire: string, stream: boolean, encoder: (ex: Exchange) => Encoder) =>
+  ({
+    wire,
+    parse: json => parseBody(json, (_, name) => FOR_TOOLS[name]),
+    decode: (body: unknown, ex: Exchange) => read(body, ex, stream),
+    encoder,
+    credentials,
+    error: geminiError,
+    prepare: validate.prepare,
+  }) satisfies Codec<'chat'>
+
+export const generateContent = codec('gemini.generate', false, ex => new WholeEncoder(ex))
+
+const isEvents = ({ query }: Exchange): boolean => new URLSearchParams(query).get('alt') === 'sse'
+
+export const streamGenerateContent: Codec<'chat'> = {
+  ...codec('gemini.stream', true, ex => new StreamEncoder(ex, isEvents(ex) ? EVENTS : LIST)),
+  // No comment: a client takes every line that is not empty for data.
+  heartbeat: { contentType: EVENT_STREAM, text: '\r\n\r\n', isFor: isEvents },
+}
+
+/** `contents`, or a whole request in a wrapper. */
+const counted = (body: unknown): unknown =>
+  isObject(body) ? (body.generateContentRequest ?? body.generate_content_request ?? body) : body
+
+export const countTokens: Codec<'chat'> = {
+  ...codec('gemini.count', false, ex => new ValueEncoder<TokenCount>(ex, ({ tokens }) => ({ totalTokens: tokens }))),
+  decode: (body, ex) => read(counted(body), ex, false),
+}

@@ -1,0 +1,226 @@
+/** One candidate of an answer: events in, parts out. Calls come whole, as clients of this wire expect them. */
+import type { Event, FinishReason, ToolEvent } from '../../core/event.ts'
+import { addDetail, type ReasoningDetail } from '../../core/fold.ts'
+import { isObject, type Json } from '../../core/json.ts'
+import { parseLossless } from '../../core/lossless-json.ts'
+import { Shape } from '../../core/shape.ts'
+import { parseDataUrl } from '../../core/wire.ts'
+import { carry } from './carried.ts'
+import { Grounding } from './grounding.ts'
+
+export interface AnswerPart {
+  text?: string
+  thought?: true
+  thoughtSignature?: string
+  functionCall?: { id: string; name: string; args: Json }
+  inlineData?: { mimeType: string; data: string }
+  fileData?: { mimeType: string; fileUri: string }
+  [field: string]: unknown
+}
+
+type ChoiceEvent = Extract<Event, { choice: number }>
+
+/** Of reasoning that waits for a part to carry it, in characters. */
+const MAX_WAITING = 4 * 1024 * 1024
+/** Members of parts that this wire has itself; what else a provider says by itself is carried, and not shown. */
+const OWN = ['executableCode', 'codeExecutionResult']
+
+const REASONS: Readonly<Record<FinishReason, string>> = {
+  stop: 'STOP',
+  tool_calls: 'STOP',
+  length: 'MAX_TOKENS',
+  content_filter: 'SAFETY',
+}
+
+class Call {
+  id = ''
+  name = ''
+  args = ''
+  signature: string | undefined
+  readonly #shape = new Shape({ values: Number.POSITIVE_INFINITY })
+
+  add({ id, name, args, signature }: ToolEvent): void {
+    this.id ||= id ?? ''
+    this.name ||= name ?? ''
+    this.signature ??= signature
+    if (!args) return
+    this.args += args
+    this.#shape.add(args)
+  }
+
+  /** Nothing can follow: the object is closed. */
+  get isComplete(): boolean {
+    return this.#shape.closed
+  }
+}
+
+export class Candidate {
+  readonly #showsThoughts: boolean
+  readonly #makesId: (index: number) => string
+  readonly #grounding = new Grounding()
+  /** Since they were taken. */
+  #parts: AnswerPart[] = []
+  #saidAny = false
+  /** Calls in their order, from the first one that is not told. */
+  readonly #calls: Call[] = []
+  #told = 0
+  /** Reasoning since it was carried. */
+  #thoughts = ''
+  #details: ReasoningDetail[] = []
+  #native: Json[] = []
+  #waiting = 0
+  #finish: FinishReason | undefined
+  #refused = false
+  #malformed = false
+
+  /** `makesId` is for calls that come without an id. */
+  constructor(showsThoughts: boolean, makesId: (index: number) => string) {
+    this.#showsThoughts = showsThoughts
+    this.#makesId = makesId
+  }
+
+  add(event: ChoiceEvent): void {
+    switch (event.type) {
+      case 'refusal':
+        this.#refused = true
+        this.#text(event.text)
+        break
+      case 'text':
+        this.#text(event.text)
+        break
+      case 'reasoning':
+        if (this.#showsThoughts && event.text !== '') this.#say(event.text, true)
+        if (!this.#keeps(event.text.length + (event.data?.length ?? 0))) break
+        this.#thoughts += event.text
+        addDetail(this.#details, event)
+        break
+      case 'tool':
+        this.#calls[event.index] ??= new Call()
+        this.#calls[event.index]!.add(event)
+        this.#tellCalls(false)
+        break
+      case 'image':
+        this.#push(imagePart(event.url))
+        break
+      case 'source':
+        this.#grounding.add(event)
+        break
+      case 'native': {
+        const own = OWN.find(name => isObject(event.block[name]))
+        if (own) this.#push({ [own]: event.block[own] })
+        const block: Json = Object.assign({}, event.block, { provider: event.provider })
+        if (this.#keeps(JSON.stringify(block).length)) this.#native.push(block)
+        break
+      }
+      case 'finish':
+        this.#finish ??= event.reason
+        break
+    }
+  }
+
+  /** The parts since the last time; undefined for none. */
+  take(): AnswerPart[] | undefined {
+    if (this.#parts.length === 0) return undefined
+    const parts = this.#parts
+    this.#parts = []
+    return parts
+  }
+
+  /** Call it once, after the last event: adds what no part has carried, to an empty text as Google does. */
+  end(): void {
+    this.#tellCalls(true)
+    const isSealed = this.#native.length > 0 || this.#details.some(({ signature, data }) => signature ?? data)
+    if (isSealed) this.#parts.push({ text: '', thoughtSignature: this.#carry(undefined) })
+    else if (!this.#saidAny) this.#parts.push({ text: '' })
+  }
+
+  get finishReason(): string {
+    if (this.#malformed) return 'MALFORMED_FUNCTION_CALL'
+    return this.#refused ? 'SAFETY' : REASONS[this.#finish ?? 'stop']
+  }
+
+  get groundingMetadata(): object | undefined {
+    return this.#grounding.metadata()
+  }
+
+  #text(text: string): void {
+    if (text === '') return
+    this.#grounding.say(text)
+    this.#say(text, false)
+  }
+
+  #say(text: string, thought: boolean): void {
+    const last = this.#parts.at(-1)
+    if (last?.text !== undefined && (last.thought === true) === thought) last.text += text
+    else this.#push(thought ? { text, thought } : { text })
+  }
+
+  #push(part: AnswerPart): void {
+    this.#saidAny = true
+    this.#parts.push(part)
+  }
+
+  #keeps(size: number): boolean {
+    this.#waiting += size
+    return this.#waiting <= MAX_WAITING
+  }
+
+  /** Those whose arguments are complete, in order; at the end all that are JSON: none is told in part. */
+  #tellCalls(isEnd: boolean): void {
+    for (; this.#told < this.#calls.length; this.#told++) {
+      const call = this.#calls[this.#told]
+      if (!call) {
+        if (!isEnd) return
+        continue
+      }
+      if (!isEnd && !call.isComplete) return
+      const args = argumentsOf(call.args)
+      if (args) this.#tell(call, args)
+      else if (this.#finish !== 'length') this.#malformed = true
+    }
+  }
+
+  #tell({ id, name, signature }: Call, args: Json): void {
+    const part: AnswerPart = { functionCall: { id: id || this.#makesId(this.#told), name, args } }
+    if (signature !== undefined || this.#thoughts !== '' || this.#details.length > 0 || this.#native.length > 0) {
+      part.thoughtSignature = this.#carry(signature)
+    }
+    this.#push(part)
+  }
+
+  #carry(signature: string | undefined): string {
+    const details = this.#details
+    const native = this.#native
+    // Words that the details have are not carried twice.
+    const isKnown = this.#thoughts === details.map(({ text }) => text ?? '').join('')
+    const text = isKnown ? undefined : this.#thoughts
+    this.#thoughts = ''
+    this.#details = []
+    this.#native = []
+    this.#waiting = 0
+    return carry({
+      text,
+      details: details.length > 0 ? details : undefined,
+      native: native.length > 0 ? native : undefined,
+      signature,
+    })
+  }
+}
+
+/** Undefined for text that is no object. */
+function argumentsOf(text: string): Json | undefined {
+  if (text.trim() === '') return {}
+  try {
+    const args = parseLossless(text)
+    return isObject(args) ? args : undefined
+  } catch {
+    return undefined
+  }
+}
+
+function imagePart(url: string): AnswerPart {
+  const data = parseDataUrl(url)
+  return data
+    ? { inlineData: { mimeType: data.mime, data: data.base64 } }
+    : { fileData: { mimeType: 'image/png', fileUri: url } }
+}

@@ -1,0 +1,158 @@
+/** Writes answers as GenerateContentResponses: one body, or a chunk for each batch (wire/google.md sections 3 and 4). */
+import type { Encoder } from '../../core/codec.ts'
+import type { GatewayError } from '../../core/error.ts'
+import type { Event } from '../../core/event.ts'
+import type { Exchange } from '../../core/exchange.ts'
+import { stringifyLossless } from '../../core/lossless-json.ts'
+import { answerIdOf, answerModelOf, costDetails, metadataOf } from '../accounting.ts'
+import { EVENT_STREAM } from '../event-stream.ts'
+import { Candidate } from './candidate.ts'
+import { geminiError } from './error.ts'
+import { usageOf } from './usage.ts'
+
+/** The candidates of one answer, by index; sparse. */
+class Candidates {
+  readonly #ex: Exchange
+  readonly #all: Candidate[] = []
+
+  constructor(ex: Exchange) {
+    this.#ex = ex
+  }
+
+  add(batch: readonly Event[]): void {
+    for (const event of batch) if ('choice' in event) this.#at(event.choice).add(event)
+  }
+
+  /** Those that have said something since the last time. */
+  taken(): object[] {
+    return this.#all.flatMap((candidate, index) => {
+      const parts = candidate.take()
+      return parts ? [{ content: { role: 'model', parts }, index }] : []
+    })
+  }
+
+  /** All of them, each with what it has not said yet and why it ended. */
+  ended(): object[] {
+    if (this.#all.length === 0) this.#at(0)
+    return this.#all.flatMap((candidate, index) => {
+      candidate.end()
+      const parts = candidate.take() ?? [{ text: '' }]
+      const grounding = candidate.groundingMetadata
+      const content = { role: 'model', parts }
+      return [
+        { content, finishReason: candidate.finishReason, index, ...(grounding && { groundingMetadata: grounding }) },
+      ]
+    })
+  }
+
+  #at(index: number): Candidate {
+    const { showsReasoning } = this.#ex
+    this.#all[index] ??= new Candidate(showsReasoning, call => `call_${answerIdOf(this.#ex)}_${index}_${call}`)
+    return this.#all[index]
+  }
+}
+
+/** What every piece of an answer says of it. */
+const headOf = (ex: Exchange) => ({ modelVersion: answerModelOf(ex), responseId: answerIdOf(ex) })
+
+/** What is known when it ends. `gateway` is no field of the wire: clients that do not know it leave it out. */
+const endingOf = (ex: Exchange, candidates: object[]) => ({
+  candidates,
+  usageMetadata: usageOf(ex),
+  ...headOf(ex),
+  gateway: { ...metadataOf(ex), cost_details: costDetails(ex.cost, ex) },
+})
+
+const written = (value: object): string => stringifyLossless(JSON.stringify(value))
+
+export class WholeEncoder implements Encoder {
+  readonly contentType = 'application/json; charset=UTF-8'
+  readonly #ex: Exchange
+  readonly #candidates: Candidates
+
+  constructor(ex: Exchange) {
+    this.#ex = ex
+    this.#candidates = new Candidates(ex)
+  }
+
+  write(batch: readonly Event[]): undefined {
+    this.#candidates.add(batch)
+  }
+
+  end(): string {
+    this.#ex.completeUsage(false)
+    return written(endingOf(this.#ex, this.#candidates.ended()))
+  }
+
+  fail(): undefined {}
+}
+
+/** How the chunks of a stream are told apart. */
+interface Framing {
+  readonly contentType: string
+  /** Before the first chunk, and before each other. */
+  readonly first: string
+  readonly next: string
+  readonly behind: string
+  readonly end: string
+}
+
+export const EVENTS: Framing = {
+  contentType: EVENT_STREAM,
+  first: 'data: ',
+  next: 'data: ',
+  behind: '\r\n\r\n',
+  end: '',
+}
+/** One JSON array, an element for each chunk. */
+export const LIST: Framing = {
+  contentType: 'application/json; charset=UTF-8',
+  first: '[',
+  next: ',\r\n',
+  behind: '',
+  end: ']',
+}
+
+export class StreamEncoder implements Encoder {
+  readonly contentType: string
+  readonly #ex: Exchange
+  readonly #framing: Framing
+  readonly #candidates: Candidates
+  /** Members of every chunk; empty until the first one. */
+  #tail = ''
+
+  constructor(ex: Exchange, framing: Framing) {
+    this.contentType = framing.contentType
+    this.#ex = ex
+    this.#framing = framing
+    this.#candidates = new Candidates(ex)
+  }
+
+  write(batch: readonly Event[]): string | undefined {
+    this.#candidates.add(batch)
+    const said = this.#candidates.taken()
+    if (said.length === 0) return undefined
+    const before = this.#before()
+    if (this.#tail === '') this.#tail = `,${JSON.stringify(headOf(this.#ex)).slice(1)}`
+    return `${before}{"candidates":${stringifyLossless(JSON.stringify(said))}${this.#tail}${this.#framing.behind}`
+  }
+
+  end(): string {
+    this.#ex.completeUsage(false)
+    return this.#last(endingOf(this.#ex, this.#candidates.ended()))
+  }
+
+  /** The error ends the stream: without a finish reason no client takes it for a whole answer. */
+  fail(error: GatewayError): string {
+    this.#ex.completeUsage(true)
+    return this.#last(geminiError(error))
+  }
+
+  #last(value: object): string {
+    return `${this.#before()}${written(value)}${this.#framing.behind}${this.#framing.end}`
+  }
+
+  #before(): string {
+    return this.#tail === '' ? this.#framing.first : this.#framing.next
+  }
+}

@@ -1,0 +1,60 @@
+/** Cited sources of an answer as grounding metadata, whose places are counted in bytes of UTF-8. */
+import type { SourceEvent } from '../../core/event.ts'
+
+/** Sources of one answer that are told. */
+const MAX_SOURCES = 1000
+
+export class Grounding {
+  readonly #sources: SourceEvent[] = []
+  #text = ''
+
+  /** `text` of the answer, in order. */
+  say(text: string): void {
+    this.#text += text
+  }
+
+  add(source: SourceEvent): void {
+    if (this.#sources.length < MAX_SOURCES) this.#sources.push(source)
+  }
+
+  /** Undefined where nothing was cited. */
+  metadata(): object | undefined {
+    if (this.#sources.length === 0) return undefined
+    const places = new Map<string, number>()
+    const chunks: object[] = []
+    const supports: object[] = []
+    const bytes = bytesAt(
+      this.#text,
+      this.#sources.flatMap(({ start, end }) => (start === undefined || end === undefined ? [] : [start, end])),
+    )
+    for (const { url, title, start, end } of this.#sources) {
+      let index = places.get(url)
+      if (index === undefined) {
+        index = chunks.length
+        places.set(url, index)
+        chunks.push({ web: { uri: url, title: title ?? url } })
+      }
+      if (start === undefined || end === undefined) continue
+      const segment = {
+        ...(start > 0 && { startIndex: bytes.get(start) }),
+        endIndex: bytes.get(end),
+        text: this.#text.slice(start, end),
+      }
+      supports.push({ segment, groundingChunkIndices: [index] })
+    }
+    return { groundingChunks: chunks, ...(supports.length > 0 && { groundingSupports: supports }) }
+  }
+}
+
+/** Offsets in UTF-16 units as offsets in UTF-8 bytes, in one pass over the text. */
+function bytesAt(text: string, offsets: readonly number[]): ReadonlyMap<number, number> {
+  const found = new Map<number, number>()
+  let at = 0
+  let bytes = 0
+  for (const offset of [...new Set(offsets)].sort((a, b) => a - b)) {
+    bytes += Buffer.byteLength(text.slice(at, offset))
+    at = offset
+    found.set(offset, bytes)
+  }
+  return found
+}

@@ -1,0 +1,139 @@
+/** The contents of a generateContent body as chat messages. */
+import { errors } from '../../core/error.ts'
+import { stringifyLossless } from '../../core/lossless-json.ts'
+import type { ContentPart, Message, ToolCall } from '../../core/ops.ts'
+import type { Count } from '../../core/shape.ts'
+import { carried, restore } from './carried.ts'
+import { compact, partOf } from './parts.ts'
+import type { Content, GenerateRequest, Part } from './schema.ts'
+import { UnansweredCalls } from './unanswered-calls.ts'
+
+export function systemOf(system: GenerateRequest['systemInstruction']): Message[] {
+  const parts = typeof system === 'string' ? [{ text: system }] : (system?.parts ?? [])
+  const text = parts.flatMap(part => (part.text ? [part.text] : [])).join('\n\n')
+  return text === '' ? [] : [{ role: 'system', content: text }]
+}
+
+/** Turns of one role may come in pieces: a client keeps the chunks of a stream as they came. */
+export function historyOf(contents: readonly Content[], count: Count): Message[] {
+  const history = new History(count)
+  contents.forEach(({ role, parts }, i) => {
+    const at = `contents[${i}].parts`
+    if (role === 'model') history.model(parts ?? [], i)
+    else history.user(parts ?? [], at, role === 'system' ? 'system' : 'user')
+  })
+  return history.messages()
+}
+
+class History {
+  readonly #count: Count
+  readonly #messages: Message[] = []
+  /** The model's turn that goes on while no other begins, and what it has said. */
+  #turn: Message | undefined
+  #said: ContentPart[] = []
+  #calls = new UnansweredCalls()
+
+  constructor(count: Count) {
+    this.#count = count
+  }
+
+  /** Turns of which nothing is left are left out. */
+  messages(): Message[] {
+    this.#close()
+    return this.#messages.filter(
+      ({ role, content, tool_calls: calls, provider_native_blocks: blocks }) =>
+        role !== 'assistant' || calls || blocks || (content !== '' && content !== null),
+    )
+  }
+
+  model(parts: readonly Part[], turn: number): void {
+    const message = this.#turn ?? this.#begin()
+    let thoughts = ''
+    for (const [j, part] of parts.entries()) {
+      const { thought, thoughtSignature: signature, functionCall: called } = part
+      const kept = signature ? carried(signature, this.#count) : undefined
+      if (kept) restore(message, kept)
+      if (called) {
+        message.tool_calls ??= []
+        if (message.tool_calls.length === 0 && this.#said.length > 0) message.content_before_tool_calls = true
+        message.tool_calls.push(this.#call(called, `call_${turn}_${j}`, kept?.signature))
+      } else if (thought) thoughts += part.text ?? ''
+      else {
+        const own = partOf(part, `contents[${turn}].parts[${j}]`)
+        if (own) say(this.#said, own)
+      }
+    }
+    // A thought that came with its signature is known already.
+    if (message.reasoning === undefined && thoughts !== '') message.reasoning = thoughts
+  }
+
+  /** What a user says beside results stands behind them: other wires take nothing between calls and results. */
+  user(parts: readonly Part[], at: string, role: 'user' | 'system'): void {
+    this.#close()
+    const own: ContentPart[] = []
+    for (const [j, part] of parts.entries()) {
+      if (part.functionResponse)
+        this.#messages.push(this.#result(part.functionResponse, `${at}[${j}].functionResponse`))
+      else {
+        const said = partOf(part, `${at}[${j}]`)
+        if (said) own.push(said)
+      }
+    }
+    if (own.length > 0) this.#messages.push({ role, content: compact(own) })
+  }
+
+  #begin(): Message {
+    const message: Message = { role: 'assistant', content: '' }
+    this.#messages.push(message)
+    this.#turn = message
+    this.#said = []
+    this.#calls = new UnansweredCalls()
+    return message
+  }
+
+  #close(): void {
+    const message = this.#turn
+    if (!message) return
+    this.#turn = undefined
+    message.content = this.#said.length === 0 && message.tool_calls ? null : compact(this.#said)
+  }
+
+  #call({ id, name, args }: NonNullable<Part['functionCall']>, made: string, signature: string | undefined): ToolCall {
+    const text = stringifyLossless(JSON.stringify(args ?? {}))
+    const call: ToolCall = { id: id || made, type: 'function', function: { name, arguments: text } }
+    if (signature !== undefined) call.extra_content = { vendor: { thought_signature: signature } }
+    this.#calls.add(call.id, name)
+    return call
+  }
+
+  /** Throws a 400 for one that nothing called for. */
+  #result({ id, name, response, parts }: NonNullable<Part['functionResponse']>, at: string): Message {
+    const called = this.#calls.answer(id ?? undefined, name ?? undefined)
+    if (called === undefined) {
+      const given = id ? `the id "${id.slice(0, 100)}"` : `the name "${(name ?? '').slice(0, 100)}"`
+      throw errors.invalidParameters(`${at}: no call of the turn before it without a response has ${given}`, at)
+    }
+    const { text, failed } = said(response ?? {})
+    const media = (parts ?? []).flatMap((part, k) => partOf(part, `${at}.parts[${k}]`) ?? [])
+    const content: ContentPart[] | string = media.length === 0 ? text : [{ type: 'text', text }, ...media]
+    const message: Message = { role: 'tool', tool_call_id: called, content }
+    if (failed) message.is_error = true
+    return message
+  }
+}
+
+/** Adjacent texts become one: the pieces of a stream. */
+function say(parts: ContentPart[], part: ContentPart): void {
+  const last = parts.at(-1)
+  if (part.type === 'text' && last?.type === 'text') last.text += part.text
+  else parts.push(part)
+}
+
+/** A response that holds nothing but its output, or an error, in words is those words; any other is JSON. */
+function said(response: object): { text: string; failed: boolean } {
+  const [first, second] = Object.entries(response)
+  const [name, value] = first ?? []
+  const isWords = second === undefined && typeof value === 'string'
+  if (isWords && (name === 'output' || name === 'error')) return { text: value, failed: name === 'error' }
+  return { text: stringifyLossless(JSON.stringify(response)), failed: false }
+}

@@ -1,0 +1,47 @@
+/** Google's clients may write names in camelCase or snake_case, and a list of one without its brackets. */
+import { isObject, type Json } from '../../core/json.ts'
+
+/** What callers name themselves, or what is passed on as it is. */
+const OPAQUE: ReadonlySet<string> = new Set([
+  'args',
+  'response',
+  'parameters',
+  'parametersJsonSchema',
+  'responseSchema',
+  'responseJsonSchema',
+  'labels',
+])
+const LISTS: ReadonlySet<string> = new Set([
+  'contents',
+  'parts',
+  'tools',
+  'functionDeclarations',
+  'stopSequences',
+  'allowedFunctionNames',
+  'requests',
+])
+
+const camelCase = (name: string): string => name.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+
+/** The same value in one form. Shares what does not change; of a name in both forms the camelCase one counts. */
+export function normalized(value: unknown): unknown {
+  if (Array.isArray(value)) {
+    const items = value.map(normalized)
+    return items.some((item, index) => item !== value[index]) ? items : value
+  }
+  if (!isObject(value)) return value
+  let isSame = true
+  const entries: [string, unknown][] = []
+  for (const [given, member] of Object.entries(value)) {
+    const name = given.includes('_') ? camelCase(given) : given
+    if (name !== given && Object.hasOwn(value, name)) {
+      isSame = false
+      continue
+    }
+    const listed = LISTS.has(name) && isObject(member) ? [member] : member
+    const inner = OPAQUE.has(name) ? listed : normalized(listed)
+    if (name !== given || inner !== member) isSame = false
+    entries.push([name, inner])
+  }
+  return isSame ? value : (Object.fromEntries(entries) as Json)
+}

@@ -1,0 +1,75 @@
+/** Tools of a generateContent body, and which of them the model may or must use. */
+import { errors } from '../../core/error.ts'
+import { isObject, type Json } from '../../core/json.ts'
+import type { ChatRequest, Tool } from '../../core/ops.ts'
+import { jsonSchemaOf } from './json-schema.ts'
+import type { GenerateRequest } from './schema.ts'
+
+type GivenTool = NonNullable<GenerateRequest['tools']>[number]
+type Declaration = NonNullable<GivenTool['functionDeclarations']>[number]
+
+/** A search by the provider, by each of its names. */
+const SEARCHES: ReadonlySet<string> = new Set(['googleSearch', 'googleSearchRetrieval'])
+
+/** Throws a 400 that names a tool which only Google runs. */
+export function toolsOf({ tools: given, toolConfig }: GenerateRequest): Pick<ChatRequest, 'tools' | 'tool_choice'> {
+  const tools: Tool[] = []
+  let searches = false
+  for (const [i, tool] of (given ?? []).entries()) {
+    for (const name of Object.keys(tool)) {
+      if (name === 'functionDeclarations' || !isObject((tool as Json)[name])) continue
+      if (!SEARCHES.has(name)) {
+        const at = `tools[${i}].${name}`
+        throw errors.unsupported(`${at}: not available here; use functionDeclarations or googleSearch.`, at)
+      }
+      searches = true
+    }
+    for (const declaration of tool.functionDeclarations ?? []) tools.push(toolOf(declaration))
+  }
+  const chosen = choiceOf(tools, toolConfig?.functionCallingConfig)
+  if (searches) chosen.tools.push({ type: 'web_search' })
+  if (chosen.tools.length === 0) return {}
+  return chosen.choice === undefined || tools.length === 0
+    ? { tools: chosen.tools }
+    : { tools: chosen.tools, tool_choice: chosen.choice }
+}
+
+function toolOf({ name, description, parameters, parametersJsonSchema: schema }: Declaration): Tool {
+  const shape = schema ?? (parameters ? jsonSchemaOf(parameters as Json) : undefined)
+  return {
+    type: 'function',
+    function: { name, ...(description && { description }), ...(shape && { parameters: shape }) },
+  }
+}
+
+type Config = NonNullable<NonNullable<GenerateRequest['toolConfig']>['functionCallingConfig']>
+
+/** Of several names that a call is demanded of, or allowed to, only those tools are left. */
+function choiceOf(
+  tools: Tool[],
+  config: Config | null | undefined,
+): { tools: Tool[]; choice?: ChatRequest['tool_choice'] } {
+  const names = config?.allowedFunctionNames ?? []
+  const offered = new Set(tools.map(tool => (tool.type === 'function' ? tool.function.name : '')))
+  for (const [i, name] of names.entries()) {
+    if (offered.has(name)) continue
+    const at = `toolConfig.functionCallingConfig.allowedFunctionNames[${i}]`
+    throw errors.invalidParameters(`${at}: must name a declared function, got "${name.slice(0, 100)}"`, at)
+  }
+  const left =
+    names.length === 0 ? tools : tools.filter(tool => tool.type === 'function' && names.includes(tool.function.name))
+  switch (config?.mode) {
+    case 'NONE':
+      return { tools, choice: 'none' }
+    case 'ANY': {
+      const [only, second] = names
+      if (only === undefined || second !== undefined) return { tools: left, choice: 'required' }
+      return { tools, choice: { type: 'function', function: { name: only } } }
+    }
+    case 'AUTO':
+    case 'VALIDATED':
+      return { tools: left, choice: 'auto' }
+    default:
+      return { tools: left }
+  }
+}

@@ -1,0 +1,47 @@
+/** The calls of one turn whose results may come: clients of this wire tell which one by an id, or by name and order. */
+
+interface Call {
+  readonly id: string
+  isAnswered: boolean
+}
+
+/** Answered from its beginning, so that no call is looked at twice. */
+class Queue {
+  readonly #calls: Call[] = []
+  #next = 0
+
+  add(call: Call): void {
+    this.#calls.push(call)
+  }
+
+  first(): Call | undefined {
+    while (this.#calls[this.#next]?.isAnswered) this.#next++
+    return this.#calls[this.#next]
+  }
+}
+
+export class UnansweredCalls {
+  readonly #byId = new Map<string, Call>()
+  readonly #byName = new Map<string, Queue>()
+  readonly #all = new Queue()
+
+  add(id: string, name: string): void {
+    const call: Call = { id, isAnswered: false }
+    this.#byId.set(id, call)
+    this.#all.add(call)
+    let same = this.#byName.get(name)
+    if (!same) {
+      same = new Queue()
+      this.#byName.set(name, same)
+    }
+    same.add(call)
+  }
+
+  /** The id of the call that is answered; undefined where there is none left. */
+  answer(id: string | undefined, name: string | undefined): string | undefined {
+    const byId = id ? this.#byId.get(id) : undefined
+    const call = byId && !byId.isAnswered ? byId : (name ? this.#byName.get(name) : this.#all)?.first()
+    if (call) call.isAnswered = true
+    return call?.id
+  }
+}

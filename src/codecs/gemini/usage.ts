@@ -1,0 +1,25 @@
+/** What an answer consumed, in the words of this wire: thoughts stand apart from the answer (wire/google.md section 3). */
+import type { Exchange } from '../../core/exchange.ts'
+import { toNumber } from '../../core/money.ts'
+
+/** With its cost in USD; null while the price is unknown. Call it after the last event. */
+export function usageOf({ usage, cost }: Exchange): object {
+  const { prompt = 0, completion = 0, internal_reasoning: thoughts = 0, input_cache_read: cached = 0 } = usage
+  const heard = usage.input_audio ?? 0
+  const drawn = usage.image_output ?? 0
+  return {
+    promptTokenCount: prompt,
+    ...(cached > 0 && { cachedContentTokenCount: cached }),
+    candidatesTokenCount: Math.max(0, completion - thoughts),
+    ...(thoughts > 0 && { thoughtsTokenCount: thoughts }),
+    totalTokenCount: prompt + completion,
+    promptTokensDetails: [
+      counted('TEXT', Math.max(0, prompt - heard)),
+      ...(heard > 0 ? [counted('AUDIO', heard)] : []),
+    ],
+    ...(drawn > 0 && { candidatesTokensDetails: [counted('IMAGE', drawn)] }),
+    cost: cost && toNumber(cost.total),
+  }
+}
+
+const counted = (modality: string, tokenCount: number) => ({ modality, tokenCount })

@@ -1,0 +1,69 @@
+/** Google's API below `/v1beta`, and its methods below `/v1` (client-wires.md section 4). */
+import { batchEmbedContents, embedContent } from '../codecs/gemini-embeddings.ts'
+import { countTokens, generateContent, streamGenerateContent } from '../codecs/gemini-generate.ts'
+import { geminiModels, pageOf } from '../codecs/model-forms.ts'
+import { type Endpoint, type Method, value } from '../core/endpoint.ts'
+import { errors } from '../core/error.ts'
+import { chat } from '../operations/chat/index.ts'
+import { embeddings as embeddingsOperation } from '../operations/embeddings/index.ts'
+import { found } from './model.ts'
+import { today, viewOf, wantedOf } from './model-view.ts'
+import { list } from './models.ts'
+import { estimated } from './token-estimate.ts'
+
+const generate = { name: 'gemini', operation: chat } as const
+const embed = { name: 'embeddings', operation: embeddingsOperation } as const
+
+const METHODS = [
+  { ...generate, call: 'generateContent', codec: generateContent },
+  { ...generate, call: 'streamGenerateContent', codec: streamGenerateContent },
+  { name: 'count_tokens', operation: chat, call: 'countTokens', codec: countTokens, counts: true, instead: estimated },
+  { ...embed, call: 'embedContent', codec: embedContent },
+  { ...embed, call: 'batchEmbedContents', codec: batchEmbedContents },
+] as const
+
+const methods = ['/v1beta/models', '/v1/models'].flatMap(base =>
+  METHODS.map(
+    ({ call, ...row }): Endpoint => ({
+      method: 'POST',
+      path: `${base}/{+model}:${call}`,
+      chain: 'inference',
+      serve: 'upstream',
+      bodyLimit: 32 * 1024 * 1024,
+      ...row,
+    }),
+  ),
+)
+
+const local = { name: 'models', method: 'GET', chain: 'local', codec: geminiModels, bodyLimit: 0 } as const
+
+const catalogue: readonly Endpoint[] = [
+  {
+    ...local,
+    path: '/v1beta/models',
+    async serve(ex) {
+      const query = new URLSearchParams(ex.query)
+      const wanted = wantedOf(query)
+      const day = today(ex.at)
+      return value(pageOf(ex, list(viewOf(ex, wanted), wanted, day), query, day))
+    },
+  },
+  { ...local, path: '/v1beta/models/{+model}', serve: async ex => found(ex, ex.params.model!) },
+]
+
+/** Whatever else is asked for: clients of this wire read no other form of a refusal. */
+const nothing = (method: Method, path: string): Endpoint => ({
+  ...local,
+  method,
+  path,
+  open: true,
+  serve: () => Promise.reject(errors.notFound(`There is nothing at ${method} of this path.`)),
+})
+
+export const gemini: readonly Endpoint[] = [
+  ...methods,
+  ...catalogue,
+  nothing('POST', '/v1/models/{+path}'),
+  ...(['POST', 'PUT', 'PATCH', 'DELETE'] as const).map(method => nothing(method, '/v1beta/models')),
+  ...(['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const).map(method => nothing(method, '/v1beta/{+path}')),
+]

@@ -1,0 +1,201 @@
+/**
+ * The client wire of Google's API: what becomes of a body, and of an answer's events. `test/golden/gemini-client` holds a
+ * body with the chat request that it becomes, and events with what is written of them.
+ */
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { carry } from '../../src/codecs/gemini/carried.ts'
+import { normalized } from '../../src/codecs/gemini/names.ts'
+import { generateContent, streamGenerateContent } from '../../src/codecs/gemini-generate.ts'
+import { Cancellation } from '../../src/core/cancel.ts'
+import type { Codec } from '../../src/core/codec.ts'
+import { errors, type GatewayError } from '../../src/core/error.ts'
+import type { Event } from '../../src/core/event.ts'
+import { Exchange } from '../../src/core/exchange.ts'
+import type { ChatRequest } from '../../src/core/ops.ts'
+import type { Snapshot } from '../../src/core/snapshot.ts'
+import { gemini } from '../../src/endpoints/gemini.ts'
+import { thrown } from '../core/kit.ts'
+import { deepFreeze } from '../plugins/wire-kit.ts'
+
+type Json = Record<string, unknown>
+const golden = (name: string) =>
+  JSON.parse(readFileSync(new URL(`../golden/gemini-client/${name}.json`, import.meta.url), 'utf8'))
+
+function exchange(codec: Codec<'chat'>, query = ''): Exchange {
+  const endpoint = gemini.find(row => row.codec === codec)!
+  const snapshot = {} as Snapshot
+  const body = () => Promise.reject(new Error('is not read here'))
+  const params = { model: 'm' }
+  return new Exchange({ snapshot, endpoint, headers: {}, query, params, signal: new Cancellation(), body })
+}
+const decode = (body: unknown): ChatRequest => generateContent.decode(deepFreeze(body), exchange(generateContent))
+const hi = [{ parts: [{ text: 'Hi' }] }]
+const asked = { model: 'm', messages: [{ role: 'user', content: 'Hi' }] }
+
+t.test('a golden body becomes its chat request', async t => {
+  t.strictSame(decode(golden('agent.body')), golden('agent.request'))
+})
+
+/** Fields of a body, and what they become beside the message. */
+const fields: [given: Json, becomes: Json][] = [
+  [{ systemInstruction: 'Be brief' }, { messages: [{ role: 'system', content: 'Be brief' }, ...asked.messages] }],
+  [
+    { system_instruction: { parts: [{ text: 'a' }, { text: 'b' }] } },
+    { messages: [{ role: 'system', content: 'a\n\nb' }, ...asked.messages] },
+  ],
+  [
+    {
+      generationConfig: { temperature: 0, topP: 0.5, topK: 40, maxOutputTokens: 9, stopSequences: ['x', ''], seed: 7 },
+    },
+    { temperature: 0, top_p: 0.5, top_k: 40, max_tokens: 9, stop: ['x'], seed: 7 },
+  ],
+  [{ generation_config: { candidate_count: 2, presence_penalty: 1 } }, { n: 2, presence_penalty: 1 }],
+  [{ generationConfig: { responseMimeType: 'application/json' } }, { response_format: { type: 'json_object' } }],
+  [{ generationConfig: { thinkingConfig: { thinkingBudget: -1 } } }, {}],
+  [
+    { generationConfig: { thinkingConfig: { thinkingBudget: 0 } } },
+    { reasoning_effort: 'none', lenient_reasoning: true },
+  ],
+  [
+    { generationConfig: { thinkingConfig: { thinkingBudget: 99 } } },
+    { reasoning: { max_tokens: 99 }, lenient_reasoning: true },
+  ],
+  [
+    { generationConfig: { thinkingConfig: { thinkingLevel: 'HIGH' } } },
+    { reasoning_effort: 'high', lenient_reasoning: true },
+  ],
+  [{ serviceTier: 'FLEX' }, { service_tier: 'flex' }],
+  [{ safetySettings: [{ category: 'X' }], labels: { a: 'b' }, unknown: 1 }, {}],
+  [{ tools: [{ googleSearch: {} }] }, { tools: [{ type: 'web_search' }] }],
+  [{ tools: { function_declarations: { name: 'f' } } }, { tools: [{ type: 'function', function: { name: 'f' } }] }],
+]
+
+t.test('each field has its chat form', async t => {
+  for (const [given, becomes] of fields) {
+    t.strictSame(decode({ contents: hi, ...given }), { ...asked, ...becomes }, JSON.stringify(given))
+  }
+})
+
+t.test('a choice among tools', async t => {
+  const tools = [{ functionDeclarations: [{ name: 'a' }, { name: 'b' }] }]
+  const choice = (functionCallingConfig: Json) => {
+    const { tools: left, tool_choice } = decode({ contents: hi, tools, toolConfig: { functionCallingConfig } })
+    return [left?.map(tool => (tool.type === 'function' ? tool.function.name : tool.type)), tool_choice]
+  }
+  t.strictSame(choice({ mode: 'AUTO' }), [['a', 'b'], 'auto'])
+  t.strictSame(choice({ mode: 'NONE' }), [['a', 'b'], 'none'])
+  t.strictSame(choice({ mode: 'ANY' }), [['a', 'b'], 'required'])
+  t.strictSame(choice({ mode: 'ANY', allowedFunctionNames: ['b'] }), [
+    ['a', 'b'],
+    { type: 'function', function: { name: 'b' } },
+  ])
+  t.strictSame(choice({ mode: 'VALIDATED', allowedFunctionNames: ['b'] }), [['b'], 'auto'])
+  const unknown = thrown(() => choice({ mode: 'ANY', allowedFunctionNames: ['c'] })) as GatewayError
+  t.equal(unknown.param, 'toolConfig.functionCallingConfig.allowedFunctionNames[0]')
+})
+
+t.test('responses find their calls by id, or by name and order', async t => {
+  const call = (name: string, id?: string) => ({ functionCall: { name, args: {}, ...(id && { id }) } })
+  const response = (name: string, output: string, id?: string) => ({
+    functionResponse: { name, response: { output }, ...(id && { id }) },
+  })
+  const { messages } = decode({
+    contents: [
+      ...hi,
+      { role: 'model', parts: [call('a', 'x'), call('b'), call('b'), call('a')] },
+      { parts: [response('b', '1'), response('a', '2'), response('b', '3'), response('a', '0', 'x'), { text: 'so?' }] },
+    ],
+  })
+  const results = messages.filter(({ role }) => role === 'tool')
+  t.strictSame(
+    results.map(({ tool_call_id, content }) => [tool_call_id, content]),
+    [
+      ['call_1_1', '1'],
+      ['x', '2'],
+      ['call_1_2', '3'],
+      ['call_1_3', '0'],
+    ],
+  )
+  t.equal(messages.at(-1)?.content, 'so?', 'behind the results')
+})
+
+t.test('names are read in either form, and what callers name stays', async t => {
+  const schema = { my_prop: { any_of: [] } }
+  t.strictSame(normalized({ function_declarations: [{ parameters: schema }], a_b: 1, aB: 2 }), {
+    functionDeclarations: [{ parameters: schema }],
+    aB: 2,
+  })
+  const same = { contents: hi }
+  t.equal(normalized(same), same)
+})
+
+t.test('a signature that was not made here says nothing, and one that is no JSON neither', async t => {
+  const forged = [
+    carry({}).slice(0, 12),
+    carry({ text: 'a' }).replace(/.{8}$/, ''),
+    'skip_thought_signature_validator',
+    'CiQB',
+  ]
+  for (const thoughtSignature of forged) {
+    const parts = [{ functionCall: { name: 'f' }, thoughtSignature }]
+    const { messages } = decode({ contents: [...hi, { role: 'model', parts }] })
+    t.strictSame(Object.keys(messages[1]!), ['role', 'content', 'tool_calls'], thoughtSignature)
+  }
+})
+
+/** Batches of events with the chunks that become of them, without what only the gateway's own fields say. */
+const written = (
+  codec: Codec<'chat'>,
+  batches: Event[][],
+  { query = '', shows = true, fails = false } = {},
+): string[] => {
+  const ex = exchange(codec, query)
+  ex.request = { ...asked, stream: codec === streamGenerateContent } as ChatRequest
+  ex.showsReasoning = shows
+  const encoder = codec.encoder(ex)
+  const out = batches.map(batch => String(encoder.write(batch) ?? ''))
+  return [...out, String(fails ? encoder.fail(errors.truncated()) : encoder.end())]
+}
+const bare = (text: string): unknown => {
+  const { usageMetadata: _u, modelVersion: _m, responseId: _r, gateway: _g, ...rest } = JSON.parse(text)
+  return rest
+}
+
+t.test('golden events become their answer, whole and streamed', async t => {
+  for (const { says, batches, shows, whole, chunks } of golden('answers')) {
+    t.strictSame(bare(written(generateContent, batches, { shows })[batches.length]!), whole, `${says}, whole`)
+    const streamed = written(streamGenerateContent, batches, { query: 'alt=sse', shows })
+    const seen = streamed.filter(Boolean).map(chunk => {
+      t.match(chunk, /^data: .*\r\n\r\n$/s)
+      return bare(chunk.slice('data: '.length))
+    })
+    t.strictSame(seen, chunks, `${says}, streamed`)
+    const list = JSON.parse(written(streamGenerateContent, batches, { shows }).join(''))
+    t.strictSame(
+      list.map((chunk: unknown) => bare(JSON.stringify(chunk))),
+      chunks,
+      `${says}, as a list`,
+    )
+  }
+})
+
+t.test('a stream that breaks ends with its error, as an event and in a list', async t => {
+  const batches: Event[][] = [[{ type: 'text', choice: 0, text: 'a' }]]
+  const error = { error: { code: 502, status: 'UNAVAILABLE' } }
+  const event = written(streamGenerateContent, batches, { query: 'alt=sse', fails: true }).at(-1)!
+  t.match(JSON.parse(event.slice('data: '.length)), error)
+  t.match(JSON.parse(written(streamGenerateContent, batches, { fails: true }).join('')).at(-1), error)
+  t.match(JSON.parse(written(streamGenerateContent, [], { fails: true }).join('')), [error])
+})
+
+t.test('numbers of any length go to tools and back as they are', async t => {
+  const text =
+    '{"contents":[{"parts":[{"text":"Hi"}]},{"role":"model","parts":[{"functionCall":{"name":"f","args":{"id":12345678901234567890}}}]}]}'
+  const { messages } = generateContent.decode(generateContent.parse(text), exchange(generateContent))
+  const [call] = messages[1]!.tool_calls!
+  t.equal(call!.type === 'function' && call!.function.arguments, '{"id":12345678901234567890}')
+  const args = '{"id":12345678901234567890}'
+  const events: Event[] = [{ type: 'tool', choice: 0, index: 0, id: 'c', name: 'f', args }]
+  t.match(written(generateContent, [events])[1], args)
+})

@@ -1,0 +1,24 @@
+/** The wires that clients speak, as the cases of the matrix use them. */
+import { chat, type Mode, type Turn } from '../../helpers/chat.ts'
+import type { Gateway } from '../../helpers/gateway.ts'
+import { geminiChat } from '../../helpers/gemini-chat.ts'
+
+type Json = Record<string, unknown>
+
+export interface ClientWire {
+  readonly name: string
+  ask(gateway: Gateway, mode: Mode, body: Json): Promise<Turn>
+  /** What a client of this wire sees, where another one sees `expected`. */
+  sees(expected: Json): Json
+}
+
+/** No usage of the wire tells what was written to a cache; its cost is told all the same. */
+const withoutWrites = (expected: Json): Json => {
+  const usage = expected.usage as Json | null | undefined
+  return usage?.written ? { ...expected, usage: { ...usage, written: 0 } } : expected
+}
+
+export const clients: readonly ClientWire[] = [
+  { name: 'chat completions', ask: chat, sees: expected => expected },
+  { name: 'generateContent', ask: geminiChat, sees: withoutWrites },
+]
