@@ -1,4 +1,4 @@
-/** The official Python clients, unmodified, over three provider wires: `openai`, `anthropic` and `litellm` both ways. */
+/** The official Python clients, unmodified, over three provider wires: `openai`, `anthropic`, `google-genai` and `litellm`. */
 import { spawnSync } from 'node:child_process'
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
@@ -35,7 +35,7 @@ interface Client {
   readonly prefix?: string
   /** The class that a program catches, by status; `broken` is a stream that ends with an error. */
   readonly classes: Classes
-  readonly finish: 'stop' | 'end_turn'
+  readonly finish: 'stop' | 'end_turn' | 'STOP'
 }
 
 const openai: Classes = {
@@ -54,6 +54,17 @@ const anthropic: Classes = {
   503: 'ServiceUnavailableError',
   broken: 'APIStatusError',
 }
+/** It has a class for each side. */
+const google: Classes = {
+  400: 'ClientError',
+  401: 'ClientError',
+  402: 'ClientError',
+  404: 'ClientError',
+  429: 'ClientError',
+  502: 'ServerError',
+  503: 'ServerError',
+  broken: 'ServerError',
+}
 const litellm: Classes = {
   ...anthropic,
   502: 'BadGatewayError',
@@ -64,6 +75,7 @@ const litellmOpenai: Classes = { ...litellm, 402: 'BadRequestError', 503: 'RateL
 const clients: Client[] = [
   { name: 'openai', client: 'openai', classes: openai, finish: 'stop' },
   { name: 'anthropic', client: 'anthropic', classes: anthropic, finish: 'end_turn' },
+  { name: 'google-genai', client: 'google-genai', classes: google, finish: 'STOP' },
   { name: 'litellm openai/', client: 'litellm', prefix: 'openai/', classes: litellmOpenai, finish: 'stop' },
   { name: 'litellm anthropic/', client: 'litellm', prefix: 'anthropic/', classes: litellm, finish: 'stop' },
 ]
@@ -145,7 +157,10 @@ for (const { name, client, prefix = '', classes, finish } of clients) {
 t.test('each client raises its class of a rate limit', async t => {
   const settings = parse(await readFile(gateway.configPath, 'utf8'))
   const rpm1 = { ratelimit: { rpm: 1 } }
-  await gateway.writeFile('config/gateway.yaml', stringify({ ...settings, endpoints: { chat: rpm1, messages: rpm1 } }))
+  await gateway.writeFile(
+    'config/gateway.yaml',
+    stringify({ ...settings, endpoints: { chat: rpm1, messages: rpm1, gemini: rpm1 } }),
+  )
   await gateway.admin('POST', '/reload')
   for (const { name, client, prefix = '', classes } of clients) {
     const job = { client, run: 'chat', origin: gateway.url, key: gateway.key, model: `${prefix}chat` }

@@ -99,6 +99,66 @@ class Anthropic:
         return answer.parsed_output.model_dump()
 
 
+class GoogleGenAi:
+    """`google-genai`: Google's own API."""
+
+    def __init__(self, job):
+        self.model = job["model"]
+        self.models = self.client(job["origin"], job["key"]).models
+
+    @staticmethod
+    @cache
+    def client(origin, key):
+        from google import genai
+
+        return genai.Client(api_key=key, http_options={"base_url": origin})
+
+    def chat(self):
+        return generated(self.models.generate_content(model=self.model, contents=QUESTION["content"]))
+
+    def stream(self):
+        chunks = list(self.models.generate_content_stream(model=self.model, contents=QUESTION["content"]))
+        text = "".join(chunk.text or "" for chunk in chunks)
+        return {**generated(chunks[-1]), "text": text, "pieces": len(chunks)}
+
+    def tools(self):
+        """Two turns, the first whole and the second streamed; thoughts are asked for, and dropped."""
+        contents = [{"role": "user", "parts": [{"text": QUESTION["content"]}]}]
+        declaration = {"name": "weather", "description": "Weather of a city", "parameters_json_schema": PARAMETERS}
+        thinking = {"include_thoughts": True, "thinking_budget": 2000}
+        config = {"tools": [{"function_declarations": [declaration]}], "thinking_config": thinking}
+        config["automatic_function_calling"] = {"disable": True}
+        common = {"model": self.model, "config": config}
+        turns = []
+        for streams in [False, True]:
+            if streams:
+                answers = self.models.generate_content_stream(contents=contents, **common)
+            else:
+                answers = [self.models.generate_content(contents=contents, **common)]
+            parts = [part for answer in answers for part in answer.candidates[0].content.parts or []]
+            calls = [part.function_call for part in parts if part.function_call]
+            turns.append([[call.name, call.args] for call in calls])
+            results = [{"function_response": {"name": call.name, "response": {"result": RESULT}}} for call in calls]
+            contents += [{"role": "model", "parts": [part for part in parts if not part.thought]}]
+            contents += [{"role": "user", "parts": results}]
+        return {"turns": turns, "text": self.models.generate_content(contents=contents, **common).text}
+
+    def structured(self):
+        config = {"response_mime_type": "application/json", "response_schema": Person}
+        answer = self.models.generate_content(model=self.model, contents=QUESTION["content"], config=config)
+        return answer.parsed.model_dump()
+
+
+def generated(answer):
+    usage = answer.usage_metadata
+    return {
+        "text": answer.text,
+        "finish": answer.candidates[0].finish_reason.value,
+        "prompt": usage.prompt_token_count,
+        "completion": usage.candidates_token_count,
+    }
+
+
 class LiteLlm:
     """`litellm`: one call for every provider; the model's prefix chooses the endpoint."""
 
@@ -188,12 +248,12 @@ def told(error):
     """The class by which a program tells this error from others, and what it carries."""
     return {
         "class": type(error).__name__,
-        "status": getattr(error, "status_code", None),
+        "status": getattr(error, "status_code", None) or getattr(error, "code", None),
         "message": str(error),
     }
 
 
-CLIENTS = {"openai": OpenAi, "anthropic": Anthropic, "litellm": LiteLlm}
+CLIENTS = {"openai": OpenAi, "anthropic": Anthropic, "litellm": LiteLlm, "google-genai": GoogleGenAi}
 
 for line in sys.stdin:
     job = json.loads(line)

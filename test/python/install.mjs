@@ -17,7 +17,7 @@ const steps = [
   ['python3', '-m', 'venv', '--clear', folder],
   // Only the modules that the imports below need are compiled, which takes half the time.
   [python, '-m', 'pip', 'install', '--quiet', '--no-input', '--no-compile', '--retries', '1', '-r', requirements],
-  [python, '-c', 'import openai, anthropic, litellm'],
+  [python, '-c', 'import openai, anthropic, litellm, google.genai'],
 ]
 
 function install() {

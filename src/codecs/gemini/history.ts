@@ -129,11 +129,13 @@ function say(parts: ContentPart[], part: ContentPart): void {
   else parts.push(part)
 }
 
+const WORDS: ReadonlySet<string> = new Set(['output', 'result', 'error'])
+
 /** A response that holds nothing but its output, or an error, in words is those words; any other is JSON. */
 function said(response: object): { text: string; failed: boolean } {
   const [first, second] = Object.entries(response)
   const [name, value] = first ?? []
   const isWords = second === undefined && typeof value === 'string'
-  if (isWords && (name === 'output' || name === 'error')) return { text: value, failed: name === 'error' }
+  if (isWords && name && WORDS.has(name)) return { text: value, failed: name === 'error' }
   return { text: stringifyLossless(JSON.stringify(response)), failed: false }
 }
