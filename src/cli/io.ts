@@ -10,6 +10,11 @@ export interface Io {
   readonly isTerminal?: boolean
   /** Standard error: why something failed, and remarks. */
   err(text: string): void
+  /**
+   * Runs a command on this terminal to its end; resolves with its exit code. Rejects with the system's error when it cannot
+   * be started.
+   */
+  run?(command: string, args: readonly string[], env: Io['env']): Promise<number>
   /** All of standard input. */
   in?(): Promise<string>
 }
@@ -27,6 +32,16 @@ export class Failure extends Error {
 
 /** Ends a command whose result is printed with exit code 1, and says nothing more. */
 export class CheckFailed extends Error {}
+
+/** A command that was run has ended with `code`, and has said why itself. */
+export class Exited extends Error {
+  readonly code: number
+
+  constructor(code: number) {
+    super(`it ended with ${code}`)
+    this.code = code
+  }
+}
 
 /** Names come from databases, files and servers: nothing in them may steer the terminal or break its line. */
 export const printable = (text: string): string =>

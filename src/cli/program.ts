@@ -9,8 +9,9 @@ import { addCredits, addPlans } from './credits.ts'
 import { addCustomModels } from './custom-models.ts'
 import { addIam } from './iam.ts'
 import { addImage } from './image.ts'
-import { CheckFailed, Failure, type Io, oneLine } from './io.ts'
+import { CheckFailed, Exited, Failure, type Io, oneLine } from './io.ts'
 import { addKeys } from './keys.ts'
+import { addLaunch } from './launch.ts'
 import { addMembers } from './members.ts'
 import { addOperation } from './operation.ts'
 import { addOrganizations, addProjects } from './organizations.ts'
@@ -57,6 +58,7 @@ function build(io: Io): Command {
   addUsage(program, open)
   addAudit(program, open)
   addChat(program, open)
+  addLaunch(program, open)
   addImage(program, open)
   addSpeak(program, open)
   addTranscribe(program, open)
@@ -73,6 +75,7 @@ export async function run(args: readonly string[], io: Io): Promise<number> {
   } catch (thrown) {
     if (thrown instanceof CommanderError) return thrown.exitCode === 0 ? 0 : 2
     if (thrown instanceof CheckFailed) return 1
+    if (thrown instanceof Exited) return thrown.code
     const message = oneLine(thrown)
     if (program.opts().json) {
       const error = (thrown instanceof Failure && thrown.body) || { message }

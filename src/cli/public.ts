@@ -65,8 +65,7 @@ async function send(
   session: Session,
   key: string,
 ): Promise<IncomingMessage> {
-  const base = options.url === undefined ? await publicUrl(session) : parseUrl(options.url, PUBLIC_EXAMPLE)
-  const url = new URL(`${base.pathname.replace(/\/(?:v1\/?)?$/, '')}${path}`, base)
+  const url = new URL(`${await publicBase(options.url, session)}${path}`)
   try {
     const headers = { authorization: `Bearer ${key}`, 'x-source': 'gatewayctl' }
     const response = await call(url, { method: 'POST', headers, ...content, silenceMs: SILENCE_MS })
@@ -77,6 +76,12 @@ async function send(
     if (!unreachable(thrown)) throw thrown
     throw new Failure(`cannot reach the gateway at ${url.origin}; start it with \`npx model-gateway\` or pass --url`)
   }
+}
+
+/** The address of the public listener, without `/v1` and without a slash at its end. */
+export async function publicBase(given: string | undefined, session: Session): Promise<string> {
+  const base = given === undefined ? await publicUrl(session) : parseUrl(given, PUBLIC_EXAMPLE)
+  return `${base.origin}${base.pathname.replace(/\/(?:v1\/?)?$/, '')}`
 }
 
 /** A gateway that listens on every address is reached where its admin listener is. */

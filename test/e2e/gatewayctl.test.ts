@@ -1,4 +1,5 @@
 /** `gatewayctl` as it is shipped, from a folder that knows nothing of the gateway: what a bundle loads late is there. */
+import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
 import { Child } from '../helpers/child.ts'
@@ -26,4 +27,48 @@ t.test('the shipped command does what each of its commands loads code for', asyn
     t.equal(await ctl.exited, 0, `${args.join(' ')}: ${ctl.stderr}`)
     t.match(ctl.stdout, said, args.join(' '))
   }
+})
+
+/** Says what it was told, and whether its key is good; ends with 3. */
+const tool = (key: string) => `#!${process.execPath}
+const { env, argv } = process
+fetch(${JSON.stringify(`${gateway.url}/v1/key`)}, { headers: { authorization: 'Bearer ' + env.${key} } }).then(({ status }) => {
+  console.log(JSON.stringify({ key: env.${key}, args: argv.slice(2), status, env }))
+  process.exitCode = 3
+})
+`
+const KEYS: Record<string, string> = {
+  claude: 'ANTHROPIC_AUTH_TOKEN',
+  gemini: 'GEMINI_API_KEY',
+  codex: 'MODEL_GATEWAY_API_KEY',
+  opencode: 'MODEL_GATEWAY_API_KEY',
+}
+
+t.test('launch starts a tool with a key of its own, which is gone when the tool has ended', async t => {
+  const dir = t.testdir()
+  const place = ['--admin', gateway.adminUrl, '--config', gateway.configPath]
+  const launch = async (name: string, ...args: string[]) => {
+    const env = { PATH: dir }
+    const ctl = new Child(bin, [...place, 'launch', name, '--url', `${gateway.url}/v1`, ...args], {
+      env,
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    return { code: await ctl.exited, stdout: ctl.stdout, stderr: ctl.stderr }
+  }
+  for (const [name, variable] of Object.entries(KEYS)) {
+    writeFileSync(join(dir, name), tool(variable), { mode: 0o755 })
+    const { code, stdout, stderr } = await launch(name, '--model', 'test', '--', '-p', 'do it')
+    t.equal(code, 3, `${name}: ${stderr}`)
+    const { key, args, status, env } = JSON.parse(stdout)
+    t.strictSame([args.slice(-2), status], [['-p', 'do it'], 200], name)
+    t.match(JSON.stringify([env, args]), gateway.url, `${name} knows the address`)
+    t.match(JSON.stringify([env, args]), 'test', `${name} knows the model`)
+    t.equal((await gateway.get('/v1/key', { authorization: `Bearer ${key}` })).status, 401, `${name}: the key is gone`)
+    const shown = await launch(name, '--print')
+    t.match(shown, { code: 0, stdout: /^export [A-Z_]+=/ }, name)
+    t.match(shown.stdout, 'mgw_YOUR_KEY')
+  }
+  rmSync(join(dir, 'claude'))
+  t.match(await launch('claude'), { code: 1, stderr: /install it: npm install -g @anthropic-ai\/claude-code/ })
+  t.match(await launch('vim'), { code: 2 })
 })

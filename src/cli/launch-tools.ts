@@ -1,0 +1,87 @@
+/** The tools that `gatewayctl launch` starts, and what each must be told to use the gateway. */
+
+export interface Place {
+  /** Address of the public listener, without a slash at its end. */
+  readonly url: string
+  readonly key: string
+  readonly model: string | undefined
+}
+
+export interface Launch {
+  readonly command: string
+  /** Before the caller's own. */
+  readonly args: readonly string[]
+  readonly env: Readonly<Record<string, string>>
+}
+
+interface Tool {
+  /** How it is installed, for who does not have it. */
+  readonly npm: string
+  launch(place: Place): Launch
+}
+
+/** Where codex and opencode find the key. */
+const KEY = 'MODEL_GATEWAY_API_KEY'
+
+export const tools = {
+  codex: {
+    npm: '@openai/codex',
+    launch({ url, key, model }) {
+      const settings = {
+        'model_providers.gateway.name': 'Model Gateway',
+        'model_providers.gateway.base_url': `${url}/v1`,
+        'model_providers.gateway.env_key': KEY,
+        'model_providers.gateway.wire_api': 'responses',
+        model_provider: 'gateway',
+        ...(model !== undefined && { model }),
+      }
+      const args = Object.entries(settings).flatMap(([name, value]) => ['-c', `${name}=${JSON.stringify(value)}`])
+      return { command: 'codex', args, env: { [KEY]: key } }
+    },
+  },
+  claude: {
+    npm: '@anthropic-ai/claude-code',
+    launch: ({ url, key, model }) => ({
+      command: 'claude',
+      args: [],
+      env: {
+        ANTHROPIC_BASE_URL: url,
+        ANTHROPIC_AUTH_TOKEN: key,
+        // A key of another account would be sent beside it.
+        ANTHROPIC_API_KEY: '',
+        CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+        // Also for what it asks in the background.
+        ...(model !== undefined && { ANTHROPIC_MODEL: model, ANTHROPIC_DEFAULT_HAIKU_MODEL: model }),
+      },
+    }),
+  },
+  opencode: {
+    npm: 'opencode-ai',
+    launch({ url, key, model = 'auto' }) {
+      const gateway = {
+        npm: '@ai-sdk/openai-compatible',
+        name: 'Model Gateway',
+        options: { baseURL: `${url}/v1`, apiKey: `{env:${KEY}}` },
+        models: { [model]: { name: model } },
+      }
+      const name = `gateway/${model}`
+      const config = { provider: { gateway }, model: name, small_model: name }
+      return { command: 'opencode', args: [], env: { OPENCODE_CONFIG_CONTENT: JSON.stringify(config), [KEY]: key } }
+    },
+  },
+  gemini: {
+    npm: '@google/gemini-cli',
+    launch: ({ url, key, model }) => ({
+      command: 'gemini',
+      args: [],
+      env: {
+        GOOGLE_GEMINI_BASE_URL: url,
+        GEMINI_API_KEY: key,
+        GEMINI_DEFAULT_AUTH_TYPE: 'gemini-api-key',
+        ...(model !== undefined && { GEMINI_MODEL: model }),
+      },
+    }),
+  },
+} as const satisfies Record<string, Tool>
+
+export type ToolName = keyof typeof tools
