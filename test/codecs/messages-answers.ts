@@ -180,6 +180,11 @@ export const answers: (readonly [says: string, events: Event[], content: Json[]]
     ],
   ],
   [
+    'a seal behind the last text, which would be the block that clients print',
+    [text('a'), think('', { format: 'x-v1', block: 1, signature: 'acme:s' })],
+    [said('a')],
+  ],
+  [
     'seals of names that are half a character',
     [
       think('a', { format: 'x\ud800', block: 1, signature: 'acme:s' }),

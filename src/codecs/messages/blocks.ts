@@ -31,6 +31,11 @@ export class Blocks {
   readonly #web: WebResults
   /** Unset where reasoning is shown. */
   readonly #hidden: HiddenReasoning | undefined
+  /**
+   * Seals that came behind a text. They are told before what follows it, and left out at the end: clients that print an
+   * answer take its last block for it.
+   */
+  #late: ReasoningEvent[] = []
   #finish: FinishReason = 'stop'
   #ending: Readonly<Record<string, unknown>> | undefined
   /** What the model said in refusing, if it refused. */
@@ -86,6 +91,7 @@ export class Blocks {
         break
       case 'reasoning':
         if (this.#hidden) this.#hidden.add(event)
+        else if (this.#isLate(event)) this.#late.push(event)
         else this.#reasoning(event)
         break
       case 'phase':
@@ -151,7 +157,13 @@ export class Blocks {
     this.#sink.text(text)
   }
 
+  /** Behind a text, with nothing to show, and nothing that the wire has a block for. */
+  #isLate({ text, format }: ReasoningEvent): boolean {
+    return text === '' && format !== NATIVE_FORMAT && this.#open?.type === 'text'
+  }
+
   #reasoning({ text, format, block, signature, data }: ReasoningEvent): void {
+    this.#tellLate()
     if (text !== '') {
       this.#thinking(block, format)
       this.#sink.thinking(text)
@@ -224,8 +236,16 @@ export class Blocks {
     if (tool.args !== '') this.#sink.json(tool.args)
   }
 
+  #tellLate(): void {
+    const late = this.#late
+    if (late.length === 0) return
+    this.#late = []
+    for (const seal of late) this.#reasoning(seal)
+  }
+
   /** Writes the seals of reasoning that is not shown, beside a call. */
   #unseal(): void {
+    this.#tellLate()
     for (const seal of this.#hidden?.take() ?? []) this.#reasoning(seal)
   }
 
