@@ -12,6 +12,8 @@ export interface Launch {
   /** Before the caller's own. */
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
+  /** A file of settings that the tool reads where a variable says it is. */
+  readonly settings?: { readonly variable: string; readonly content: object }
 }
 
 interface Tool {
@@ -77,8 +79,12 @@ export const tools = {
       env: {
         GOOGLE_GEMINI_BASE_URL: url,
         GEMINI_API_KEY: key,
-        GEMINI_DEFAULT_AUTH_TYPE: 'gemini-api-key',
         ...(model !== undefined && { GEMINI_MODEL: model }),
+      },
+      // Without it, the tool refuses to run unattended at any address but Google's.
+      settings: {
+        variable: 'GEMINI_CLI_SYSTEM_SETTINGS_PATH',
+        content: { security: { auth: { selectedType: 'gemini-api-key' } } },
       },
     }),
   },

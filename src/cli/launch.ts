@@ -1,4 +1,7 @@
 /** `gatewayctl launch`: an agent's command line on this gateway, with a key of its own for as long as it runs. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
 import { Argument, type Command } from 'commander'
 import type { ShownKey } from '../admin/commands/keys.ts'
 import { Exited, errorCode, Failure, oneLine } from './io.ts'
@@ -44,8 +47,9 @@ export function addLaunch(program: Command, open: Open): void {
       const { id, key } = await admin.command<NewKey>('keys.create', { project, expires, name: `launch ${name}` })
       let code: number
       try {
-        const { command, args: own, env } = launchWith(key)
-        code = await io.run(command, [...own, ...args], { ...io.env, ...env })
+        const { command, args: own, env, settings } = launchWith(key)
+        const start = io.run
+        code = await withSettings(settings, more => start(command, [...own, ...args], { ...io.env, ...env, ...more }))
       } catch (thrown) {
         if (errorCode(thrown) !== 'ENOENT') throw thrown
         throw new Failure(`there is no command "${name}"; install it: npm install -g ${tools[name].npm}`)
@@ -54,6 +58,22 @@ export function addLaunch(program: Command, open: Open): void {
       }
       if (code !== 0) throw new Exited(code)
     })
+}
+
+/** The file stands in a folder of the user's home, because a tool may not trust one that others can write to. */
+async function withSettings<T>(
+  settings: Launch['settings'],
+  run: (env: Readonly<Record<string, string>>) => Promise<T>,
+): Promise<T> {
+  if (!settings) return run({})
+  const folder = await mkdtemp(join(homedir(), '.model-gateway-'))
+  try {
+    const path = join(folder, 'settings.json')
+    await writeFile(path, JSON.stringify(settings.content), { mode: 0o600 })
+    return await run({ [settings.variable]: path })
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
 }
 
 async function remove(id: string, expires: string, { admin, io }: Session): Promise<void> {
@@ -65,9 +85,16 @@ async function remove(id: string, expires: string, { admin, io }: Session): Prom
 }
 
 /** Lines for a shell. */
-const shell = ({ command, args, env }: Launch): string =>
-  `${Object.entries(env)
-    .map(([name, value]) => `export ${name}=${quoted(value)}\n`)
-    .join('')}${[command, ...args].map(quoted).join(' ')}\n`
+function shell({ command, args, env, settings }: Launch): string {
+  const lines = Object.entries(env).map(([name, value]) => `export ${name}=${quoted(value)}`)
+  if (settings) {
+    const { variable, content } = settings
+    lines.push(
+      `export ${variable}="$HOME/.model-gateway.json"`,
+      `echo ${quoted(JSON.stringify(content))} > "$${variable}"`,
+    )
+  }
+  return `${[...lines, [command, ...args].map(quoted).join(' ')].join('\n')}\n`
+}
 
 const quoted = (text: string): string => (/^[\w./:@=-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)

@@ -48,7 +48,7 @@ t.test('launch starts a tool with a key of its own, which is gone when the tool 
   const dir = t.testdir()
   const place = ['--admin', gateway.adminUrl, '--config', gateway.configPath]
   const launch = async (name: string, ...args: string[]) => {
-    const env = { PATH: dir }
+    const env = { PATH: dir, HOME: dir }
     const ctl = new Child(bin, [...place, 'launch', name, '--url', `${gateway.url}/v1`, ...args], {
       env,
       stdio: ['ignore', 'pipe', 'pipe'],
