@@ -38,6 +38,7 @@ const count = counter(
 const messages: Translator<'chat'> = {
   op: 'chat',
   wire: 'anthropic.messages',
+  cacheMarks: true,
   encode: (request, target, stream) => versioned(encode(request, target, stream), target),
   // Its answers never come by tool: a client's own body goes without the tool that `encode` offers for them.
   native: {
@@ -54,6 +55,7 @@ const messages: Translator<'chat'> = {
 const vertex: Translator<'chat'> = {
   op: 'chat',
   wire: 'anthropic.vertex',
+  cacheMarks: true,
   encode: encodeVertex,
   native: { wire: 'anthropic.messages', encode: nativeVertex },
   decoder: (mode, target, input) => new MessagesDecoder(mode, target, answersByTool(input, plainOf(target))),

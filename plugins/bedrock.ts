@@ -11,6 +11,7 @@ const error = refusals((body, target, status) => faultOf(body, target, { status 
 const converse: Translator<'chat'> = {
   op: 'chat',
   wire: 'bedrock.converse',
+  cacheMarks: true,
   inlineMedia: true,
   encode,
   decoder: (_mode, target) => new ConverseDecoder(target),

@@ -12,6 +12,9 @@ export function checkBreakpoints(...lists: readonly unknown[]): void {
   throw errors.invalidParameters(`This request sets ${count} cache_control breakpoints; ${allowed}.`, 'cache_control')
 }
 
+/** Whether any block has one. */
+export const hasBreakpoints = (...lists: readonly unknown[]): boolean => lists.some(list => marksIn(list) > 0)
+
 /** Counts the marked blocks of a list, and of the lists that they hold. Native blocks may hold anything. */
 function marksIn(list: unknown): number {
   if (!Array.isArray(list)) return 0

@@ -2,13 +2,15 @@
  * A client's own Messages body, for a provider of the same wire: only what must change is changed, so that nothing of
  * it is lost (field notes 1.3).
  */
+
 import { type ChatRequest, errors, type Target, type WireRequest } from '../../src/plugin.ts'
 import type { Block } from '../shared/claude/blocks.ts'
 import { beganWithoutThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
 import { MIN_BUDGET } from '../shared/claude/thinking.ts'
 import { toWireName } from '../shared/tool-name.ts'
+import { markPrefix } from './auto-cache.ts'
 import { betasOf } from './betas.ts'
-import { checkBreakpoints } from './breakpoints.ts'
+import { checkBreakpoints, hasBreakpoints } from './breakpoints.ts'
 import { acceptsSampling, betaHeader } from './encode.ts'
 import { nativeTurns, type Turn } from './native-turns.ts'
 import { checkTurns, onOperator, paysItself } from './operator-pays.ts'
@@ -74,7 +76,9 @@ export function native(
   const tier = tierOf(sent.service_tier, target)
   if (tier === undefined) delete sent.service_tier
   else sent.service_tier = tier
-  checkBreakpoints(sent.tools, sent.system, messages)
+  const isMarked = sent.cache_control != null || hasBreakpoints(sent.tools, sent.system, messages)
+  if (input.auto_cached && !isMarked) markPrefix(sent)
+  else checkBreakpoints(sent.tools, sent.system, messages)
   if (stream) sent.stream = true
   else delete sent.stream
   const headers = betaHeader(target, betasOf(sent, target, clientHeaders?.[BETA_HEADER]))

@@ -1,7 +1,7 @@
 /** What an answer says of itself: usage, cost and routing, as interface 2.4 has them. */
 import type { Attempt } from '../core/attempt.ts'
 import type { Exchange } from '../core/exchange.ts'
-import { type Cost, toNumber } from '../core/money.ts'
+import { type Cost, costOf, toNumber } from '../core/money.ts'
 import type { Target } from '../core/translator.ts'
 import type { Usage } from '../core/usage.ts'
 
@@ -55,7 +55,15 @@ function promptDetails(usage: Usage): object {
   }
 }
 
-export function costDetails(cost: Cost | null, { cached, storage }: Exchange): object {
+/** Less than what the same would have cost without a cache; below zero where more was written than read. */
+function savingOf({ usage, target, terms }: Exchange, cost: Cost): bigint {
+  const plain = { ...usage }
+  for (const axis of ['input_cache_read', 'input_cache_write', 'input_cache_write_1h'] as const) delete plain[axis]
+  return (costOf(plain, target?.price, terms)?.total ?? cost.total) - cost.total
+}
+
+export function costDetails(cost: Cost | null, ex: Exchange): object {
+  const { cached, storage, autoCached } = ex
   const usd = (amount: bigint | undefined) => (amount === undefined ? 0 : toNumber(amount))
   const prompt = cost ? cost.input + cost.cachedInput + cost.cacheWrite : 0n
   const nullable = (amount: bigint | undefined) => (cost ? usd(amount) : null)
@@ -74,6 +82,7 @@ export function costDetails(cost: Cost | null, { cached, storage }: Exchange): o
     image_output_cost: nullable(cost?.imageOutput),
     audio_input_cost: nullable(cost?.audioInput),
     data_storage_cost: cached ? 0 : storage === undefined ? null : usd(storage),
+    cache_saving: autoCached && cost ? usd(savingOf(ex, cost)) : undefined,
   }
 }
 

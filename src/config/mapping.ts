@@ -129,6 +129,7 @@ function linkMapping(
     contextLength: entry.context_length ?? model.contextLength,
     maxOutput: entry.max_output ?? model.maxOutput,
     minCacheableTokens: entry.min_cacheable_tokens,
+    autoCache: entry.cache === 'auto',
     maxN: entry.max_n ?? 1,
     voices: entry.voices,
     maxInputCharacters: entry.max_input_characters,

@@ -176,6 +176,8 @@ export interface Mapping {
   readonly contextLength: number | undefined
   readonly maxOutput: number | undefined
   readonly minCacheableTokens: number | undefined
+  /** Prompts of clients that mark nothing are marked for the provider's cache, where that saves money. */
+  readonly autoCache: boolean
   readonly maxN: number
   /** The provider's voices by what clients may say; `default` where they say nothing, `*` where any other is passed on. */
   readonly voices?: Readonly<Record<string, string>> | undefined

@@ -101,6 +101,8 @@ export class Exchange {
   stoppedBy: StoppedBy | undefined = undefined
   /** Why JSON was not repaired although the request wants it; undefined when it was checked. */
   healingSkipped: HealingSkipped | undefined = undefined
+  /** The prompt of the attempt that runs was marked for the provider's cache by the gateway. */
+  autoCached = false
   /** Tokens per second that the target of the attempt usually writes. */
   usualSpeed: () => number = unknownSpeed
   /** JSON values that the body holds. */

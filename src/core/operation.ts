@@ -33,8 +33,8 @@ export interface Operation<O extends Op = Op> {
   terms?(request: Readonly<Ops[O]>): Terms
   /** What serves the operation of a mapping that has no wire for it: its wires for another one (media.md section 1.5). */
   bridge?(wires: ReadonlyMap<Op, Translator>, model: Pick<Model, 'output' | 'operations'>): Translator | undefined
-  /** The request as a mapping can take it, where the request leaves that open. */
-  adapted?(request: Readonly<Ops[O]>, mapping: Mapping): Readonly<Ops[O]>
+  /** The request as a mapping is to get it, where the request leaves that open; `caches`: see `Mapping.autoCache`. */
+  adapted?(request: Readonly<Ops[O]>, mapping: Mapping, caches: boolean): Readonly<Ops[O]>
   /** Requests that stand for several, whatever wire they go by. */
   readonly fanOut?: FanOut<O>
   /** The option of the `route` filter that lists what `auto` means here; `auto` where nothing is said. */

@@ -270,6 +270,8 @@ export type ChatRequest = Omit<ChatBody, 'tool_choice' | 'function_call' | keyof
     include_reasoning?: false
     /** How it is to reason is a wish: a mapping that cannot do so reasons as nearly so as it can. No field of a chat body. */
     lenient_reasoning?: true
+    /** The marks of where its prompt may be cached are the gateway's own. No field of a chat body. */
+    auto_cached?: true
     /** Each message is a prompt of its own, with answers of its own. No field of a chat body. */
     prompts?: true
     /** The answer repeats its prompt. No field of a chat body. */

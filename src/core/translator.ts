@@ -153,6 +153,8 @@ export interface Translator<O extends Op = Op> {
   readonly bytes?: BytesForm<O>
   readonly fanOut?: FanOut<O>
   readonly count?: CountForm
+  /** The provider caches only what a request marks, and charges for writing it. */
+  readonly cacheMarks?: true
   /** It serves its operation by another operation's wire (see `Operation.bridge`). */
   readonly bridged?: true
   /** `input` is the request, for wires whose answers are measured by it. */

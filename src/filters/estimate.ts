@@ -34,7 +34,7 @@ export function estimate(ex: Exchange): Estimate | null {
   // Images that cost by their tokens are a part of the answer's.
   const drawn = price.perImage || rates.image_output === undefined ? 0 : (usage.drawn ?? 0)
   if (drawn > 0) usage.drawn = 0
-  const mark = operation.cacheMark?.(request)
+  const mark = operation.cacheMark?.(request) ?? (ex.autoCached ? '5m' : undefined)
   if (mark) usage[mark === '1h' ? 'input_cache_write_1h' : 'input_cache_write'] = usage.prompt!
   const terms = operation.terms?.(request)
   const asked = costOf(usage, price, terms)

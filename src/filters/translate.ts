@@ -141,7 +141,9 @@ const withoutReasoning = (input: Ops[Op]): Ops[Op] => ({ include_reasoning: fals
 /** The request without what only tunes an answer and is not among the parameters that the mapping lists, if it does. */
 function accepted(ex: Exchange, { mapping }: Target): Ops[Op] {
   const { parameters } = mapping
-  const request = ex.operation.adapted?.(ex.request!, mapping) ?? ex.request!
+  const caches = mapping.autoCache || ex.principal?.cachesPrompts === true
+  const request = ex.operation.adapted?.(ex.request!, mapping, caches) ?? ex.request!
+  ex.autoCached = 'auto_cached' in request
   if (!parameters) return request
   const { tuning }: { tuning: Readonly<Record<string, string>> } = ex.operation
   let rest = request

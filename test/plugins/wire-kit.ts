@@ -76,6 +76,7 @@ export function target(overrides: TargetOverrides = {}): Target {
     contextLength: undefined,
     maxOutput: undefined,
     minCacheableTokens: undefined,
+    autoCache: false,
     maxN: 128,
     stability: undefined,
     deprecatedAt: undefined,

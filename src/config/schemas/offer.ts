@@ -45,6 +45,8 @@ const offer = {
   context_length: count,
   max_output: count,
   min_cacheable_tokens: count,
+  /** `auto`: prompts of clients that mark nothing are marked for the provider's cache, where that saves money. */
+  cache: s.optional(s.enum('auto')),
   /** Of choices, 1 where nothing is said; of images, as many as the wire has. */
   max_n: s.optional(s.integer({ minimum: 1, maximum: 128 })),
   /** What clients may call a voice, and what the provider calls it. */

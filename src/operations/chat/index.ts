@@ -6,9 +6,10 @@ import type { ChatRequest } from '../../core/ops.ts'
 import type { Usage } from '../../core/usage.ts'
 import { chatOverImages } from '../images/bridge.ts'
 import { hasTokenRates } from '../rates.ts'
+import { autoCached } from './auto-cache.ts'
 import { demo } from './demo.ts'
 import { promptFanOut } from './prompts.ts'
-import { adapted } from './reasoning.ts'
+import { adaptedReasoning } from './reasoning.ts'
 import { requirements } from './requirements.ts'
 
 export const chat: Operation<'chat'> = {
@@ -67,7 +68,10 @@ export const chat: Operation<'chat'> = {
     !output.includes('image') || (wires.has('chat') && operations?.includes('chat') !== false)
       ? undefined
       : chatOverImages(wires),
-  adapted,
+  adapted(request, mapping, caches) {
+    const reasoning = adaptedReasoning(request, mapping)
+    return caches ? autoCached(reasoning, mapping) : reasoning
+  },
   fanOut: promptFanOut,
   demo,
   tuning: {

@@ -7,7 +7,7 @@ import type { ChatRequest, ReasoningEffort } from '../../core/ops.ts'
 const EFFORTS: readonly ReasoningEffort[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 
 /** Where a mapping lists its efforts, the nearest of them; where it does not reason at all, nothing. */
-export function adapted(request: Readonly<ChatRequest>, mapping: Mapping): Readonly<ChatRequest> {
+export function adaptedReasoning(request: Readonly<ChatRequest>, mapping: Mapping): Readonly<ChatRequest> {
   if (!request.lenient_reasoning) return request
   const { lenient_reasoning: _, reasoning, reasoning_effort: effort, ...rest } = request
   if (!mapping.supports.has('reasoning')) return rest

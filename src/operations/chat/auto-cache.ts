@@ -1,0 +1,85 @@
+/** Marks of where a prompt may be cached, for clients that set none, where a provider caches only what is marked. */
+import type { Mapping } from '../../core/catalog.ts'
+import { type Price, ratesFor } from '../../core/money.ts'
+import type { ChatRequest, ContentPart, Message, Tool } from '../../core/ops.ts'
+import { estimateTokens } from '../../core/usage.ts'
+
+/** The least prefix that is cached, where a mapping names none (wire/anthropic.md section 2.2). */
+const LEAST_TOKENS = 1024
+const MARK = { type: 'ephemeral' } as const
+
+/**
+ * The request with up to four marks: behind its tools, its system messages, the turn before the last and the last. As it
+ * is where it has marks, where it will hardly be continued, where it is too short, or where the cache costs more than
+ * what it saves when it is written once and read once.
+ */
+export function autoCached(request: Readonly<ChatRequest>, mapping: Mapping): Readonly<ChatRequest> {
+  const { messages, tools } = request
+  const { wires, supports, price } = mapping
+  if (!wires.get('chat')?.cacheMarks || !supports.has('prompt_cache') || !price) return request
+  const goesOn = Boolean(tools?.length) || messages.some(({ role }) => role === 'assistant')
+  if (!goesOn || isMarked(request)) return request
+  const sizes = sizesOf(request)
+  if (!pays(price, estimateTokens(sizes.at(-1)!))) return request
+  const least = mapping.minCacheableTokens ?? LEAST_TOKENS
+  const isWorth = (place: number) => place >= 0 && estimateTokens(sizes[place + 1]!) >= least
+  const places = new Set(placesIn(messages).filter(isWorth))
+  const tool = estimateTokens(sizes[0]!) >= least ? tools!.findLastIndex(({ type }) => type === 'function') : -1
+  if (places.size === 0 && tool < 0) return request
+  const marked: ChatRequest = Object.assign({}, request, {
+    messages: messages.map((message, place) => (places.has(place) ? markedMessage(message) : message)),
+    auto_cached: true,
+  })
+  if (tool >= 0) marked.tools = tools!.map((given, place) => (place === tool ? markedTool(given) : given))
+  return marked
+}
+
+/** Of all that is read twice, a plain price is the most that may be paid. */
+function pays(price: Price, tokens: number): boolean {
+  const { prompt, input_cache_read: read, input_cache_write: write } = ratesFor(price, tokens)
+  return prompt !== undefined && read !== undefined && write !== undefined && read + write < 2n * prompt
+}
+
+function isMarked({ messages, tools }: Readonly<ChatRequest>): boolean {
+  const inParts = ({ content }: Message) =>
+    Array.isArray(content) && content.some(part => 'cache_control' in part && part.cache_control)
+  return (
+    messages.some(message => message.tool_result_cache_control || inParts(message)) ||
+    tools?.some(tool => tool.type === 'function' && tool.cache_control) === true
+  )
+}
+
+/** Characters up to the end of the tools, and of each message behind them. */
+function sizesOf({ tools, messages }: Readonly<ChatRequest>): number[] {
+  let sum = tools?.length ? JSON.stringify(tools).length : 0
+  const sizes = [sum]
+  for (const { content, tool_calls: calls } of messages) {
+    if (typeof content === 'string') sum += content.length
+    else for (const part of content ?? []) sum += part.type === 'text' ? part.text.length : 0
+    for (const call of calls ?? []) sum += call.type === 'function' ? call.function.arguments.length : 0
+    sizes.push(sum)
+  }
+  return sizes
+}
+
+/** The last leading system message, the end of the turn before the last answer, and the last message. */
+function placesIn(messages: readonly Message[]): number[] {
+  const isSystem = ({ role }: Message) => role === 'system' || role === 'developer'
+  const first = messages.findIndex(message => !isSystem(message))
+  const last = messages.findLastIndex(({ role }) => role === 'user' || role === 'tool')
+  const answer = messages.slice(0, Math.max(last, 0)).findLastIndex(({ role }) => role === 'assistant')
+  const before = messages.slice(0, Math.max(answer, 0)).findLastIndex(({ role }) => role === 'user' || role === 'tool')
+  return [first - 1, before, last]
+}
+
+function markedMessage(message: Message): Message {
+  if (message.role === 'tool') return Object.assign({}, message, { tool_result_cache_control: MARK })
+  const { content } = message
+  const parts: ContentPart[] = typeof content === 'string' ? [{ type: 'text', text: content }] : [...(content ?? [])]
+  const place = parts.findLastIndex(part => part.type === 'text' && part.text !== '')
+  if (place < 0) return message
+  parts[place] = Object.assign({}, parts[place], { cache_control: MARK })
+  return Object.assign({}, message, { content: parts })
+}
+
+const markedTool = (tool: Tool): Tool => Object.assign({}, tool, { cache_control: MARK })
