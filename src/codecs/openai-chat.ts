@@ -21,6 +21,7 @@ const known = new Set(Object.keys((chatRequest.json as { properties: object }).p
 const codecFor = (compat: ChatCompat) =>
   ({
     wire: 'openai.chat',
+    dropsReasoning: true,
     decode(body: unknown, ex?: Exchange): ChatRequest {
       const request = canonical(validate(body), ex?.principal?.passesParameters)
       checkTexts(request, ex?.values)

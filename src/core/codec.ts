@@ -25,6 +25,8 @@ export interface Codec<O extends Op = Op> {
   readonly compat?: Compat<O>
   /** Credentials that clients of the wire send elsewhere than in the headers that every endpoint reads. */
   credentials?(headers: Headers, query: string): readonly string[]
+  /** Many of its clients drop what they do not know of an answer, which is what providers want back of their reasoning. */
+  readonly dropsReasoning?: true
   /** The header in which a client looks for the request's id, besides `x-request-id`. */
   idHeader?(headers: Headers): string | undefined
   /** The body of an error answer, to a client that sent `headers`. */

@@ -50,14 +50,14 @@ function credential(ex: Exchange): string | undefined {
   const authorization = ex.header('authorization')
   const bearer = authorization === undefined ? undefined : BEARER.exec(authorization)?.[1]
   const apiKey = ex.header('x-api-key')?.trim() || undefined
-  let secret = bearer ?? apiKey
-  for (const one of [apiKey, ...(ex.endpoint.codec.credentials?.(ex.headers, ex.query) ?? NONE)]) {
-    if (one === undefined) continue
-    if (secret !== undefined && secret !== one) throw errors.ambiguousCredentials()
-    secret = one
-  }
-  if (secret === undefined && authorization) throw errors.noCredentials()
-  return secret
+  if (bearer !== undefined && apiKey !== undefined && bearer !== apiKey) throw errors.ambiguousCredentials()
+  const own = ex.endpoint.codec.credentials?.(ex.headers, ex.query) ?? NONE
+  const usual = bearer ?? apiKey
+  if (own.length > 0) {
+    const all = new Set(usual === undefined ? own : [usual, ...own])
+    if (all.size > 1) throw errors.ambiguousCredentials()
+  } else if (usual === undefined && authorization) throw errors.noCredentials()
+  return usual ?? own[0]
 }
 
 type Found = Principal | undefined

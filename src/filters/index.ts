@@ -6,6 +6,7 @@ import { billing } from './billing.ts'
 import { cache } from './cache.ts'
 import { healing } from './healing.ts'
 import { ratelimit } from './ratelimit.ts'
+import { reasoning } from './reasoning.ts'
 import { route } from './route.ts'
 import { telemetry } from './telemetry.ts'
 import { translate } from './translate.ts'
@@ -16,6 +17,7 @@ export const filters = [
   ratelimit,
   cache,
   healing,
+  reasoning,
   route,
   translate,
   billing,

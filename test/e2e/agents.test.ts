@@ -130,6 +130,10 @@ for (const [name, run] of [
       wires.map(async wire => {
         await script(wire.id, first, second, third)
         t.equal(await run(gateway, wire.id), third.text, wire.wire)
+        const last = await newest(wire.id)
+        for (const thought of [oslo, rome]) {
+          t.equal(returns(wire, last?.body, thought), wire.replays !== 'nothing', `${wire.wire}: the gateway kept it`)
+        }
       }),
     )
     t.same(await refusals(), [], 'no provider refuses what comes back')

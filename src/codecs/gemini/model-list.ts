@@ -69,9 +69,9 @@ function sizeOf(text: string | null): number {
 /** It names the last model of its page. */
 const tokenOf = ({ name }: ModelInfo): string => Buffer.from(name, 'utf8').toString('base64url')
 
-function placeOf(all: readonly ModelInfo[], token: string | null): number {
-  if (token === null || token === '') return 0
-  const name = Buffer.from(token, 'base64url').toString('utf8')
+function placeOf(all: readonly ModelInfo[], mark: string | null): number {
+  if (mark === null || mark === '') return 0
+  const name = Buffer.from(mark, 'base64url').toString('utf8')
   const place = all.findIndex(model => model.name === name)
   if (place >= 0) return place + 1
   throw errors.invalidParameters('pageToken: is not of this list; begin anew without it.', 'pageToken')

@@ -32,15 +32,15 @@ export function normalized(value: unknown): unknown {
   if (!isObject(value)) return value
   let isSame = true
   const entries: [string, unknown][] = []
-  for (const [given, member] of Object.entries(value)) {
-    const name = given.includes('_') ? camelCase(given) : given
-    if (name !== given && Object.hasOwn(value, name)) {
+  for (const [written, member] of Object.entries(value)) {
+    const name = written.includes('_') ? camelCase(written) : written
+    if (name !== written && Object.hasOwn(value, name)) {
       isSame = false
       continue
     }
     const listed = LISTS.has(name) && isObject(member) ? [member] : member
     const inner = OPAQUE.has(name) ? listed : normalized(listed)
-    if (name !== given || inner !== member) isSame = false
+    if (name !== written || inner !== member) isSame = false
     entries.push([name, inner])
   }
   return isSame ? value : (Object.fromEntries(entries) as Json)

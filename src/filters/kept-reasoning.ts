@@ -1,0 +1,72 @@
+/** The events of an answer, of which the reasoning before its calls is kept. */
+import type { Event, ReasoningEvent, ToolEvent } from '../core/event.ts'
+import type { Reply } from '../core/filter.ts'
+import type { KeptCall } from './reasoning.ts'
+
+type Batch = IteratorResult<readonly Event[]>
+
+/** Of one answer, in characters; more is not kept. */
+const MAX_KEPT = 1024 * 1024
+
+/** Of its first choice: clients that run loops ask for one. Written by hand, as all that each batch passes. */
+export class KeptReasoning implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
+  readonly #inner: AsyncIterator<readonly Event[]>
+  readonly #set: (call: KeptCall, events: readonly Event[], bytes: number) => void
+  readonly #reasoning: ReasoningEvent[] = []
+  readonly #signed: ToolEvent[] = []
+  #size = 0
+  /** The first call; `args` grows. */
+  #call: { id: string; name: string; args: string } | undefined
+
+  /** `set` is called once, before the end of an answer with calls passes. */
+  constructor(events: Reply['events'], set: (call: KeptCall, events: readonly Event[], bytes: number) => void) {
+    this.#inner = events[Symbol.asyncIterator]()
+    this.#set = set
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this
+  }
+
+  next(): Promise<Batch> {
+    return this.#inner.next().then(this.#pass)
+  }
+
+  async return(): Promise<Batch> {
+    await this.#inner.return?.()
+    return { done: true, value: undefined }
+  }
+
+  readonly #pass = (result: Batch): Batch => {
+    if (!result.done) for (const event of result.value) this.#see(event)
+    return result
+  }
+
+  #see(event: Event): void {
+    if (!('choice' in event) || event.choice !== 0) return
+    if (event.type === 'reasoning') {
+      this.#size += event.text.length + (event.signature?.length ?? 0) + (event.data?.length ?? 0)
+      if (this.#size <= MAX_KEPT) this.#reasoning.push(event)
+    } else if (event.type === 'tool') this.#seeCall(event)
+    else if (event.type === 'finish') this.#finish()
+  }
+
+  #seeCall({ index, id, name, args = '', signature }: ToolEvent): void {
+    if (index === 0) {
+      this.#call ??= { id: id ?? '', name: name ?? '', args: '' }
+      if (this.#call.args.length <= MAX_KEPT) this.#call.args += args
+    }
+    if (signature === undefined || id === undefined) return
+    this.#size += signature.length
+    if (this.#size <= MAX_KEPT) this.#signed.push({ type: 'tool', choice: 0, index, id, signature })
+  }
+
+  #finish(): void {
+    const isSealed = this.#signed.length > 0 || this.#reasoning.length > 0
+    if (!this.#call || !isSealed || this.#size > MAX_KEPT || this.#call.args.length > MAX_KEPT) return
+    const events = [...this.#reasoning, ...this.#signed]
+    const { id, name, args } = this.#call
+    this.#call = undefined
+    this.#set({ id, name, args: args === '' ? '{}' : args }, events, JSON.stringify(events).length)
+  }
+}

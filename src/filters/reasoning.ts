@@ -1,0 +1,123 @@
+/**
+ * Keeps what a provider wants back of its reasoning beside the calls of tools, for clients that do not: many drop every
+ * field that they do not know. A turn that comes back without it gets it again.
+ */
+import { createHash } from 'node:crypto'
+import type { Event } from '../core/event.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { FilterFactory, Reply } from '../core/filter.ts'
+import { addDetail, type ReasoningDetail } from '../core/fold.ts'
+import type { Message, ToolCall } from '../core/ops.ts'
+import type { ReplyCache } from '../core/ports.ts'
+import { type Infer, s } from '../core/schema.ts'
+import type { SealCheck } from '../core/seals.ts'
+import { KeptReasoning } from './kept-reasoning.ts'
+
+const options = s.object({
+  /** How long it is kept, in the memory of the response cache. */
+  keep: s.default(s.duration(), '1h'),
+})
+
+export const reasoning: FilterFactory<Infer<typeof options>> = {
+  name: 'reasoning',
+  options,
+  needs: ['principal', 'target'],
+  create({ keep }, { cache }) {
+    return {
+      handle(ex, next) {
+        const { tools } = ex.chat
+        const keeps = ex.endpoint.codec.dropsReasoning && ex.policy?.keepsReplies !== false
+        return keeps && tools?.length ? kept(ex, next, cache, keep) : next()
+      },
+    }
+  },
+}
+
+async function kept(ex: Exchange, next: () => Promise<Reply>, cache: ReplyCache, keepMs: number): Promise<Reply> {
+  await recall(ex, cache)
+  const { status, headers, events } = await next()
+  const tenant = ex.principal!.orgId
+  const set = (call: KeptCall, told: readonly Event[], bytes: number) => {
+    const { provider, model, externalId } = ex.target!.mapping
+    const { requestedModel, requestedProvider, logId, at } = ex
+    const answer = { provider: provider.id, model: model.id, externalId, logId, at }
+    const entry = { events: told, ...answer }
+    const key = keyOf(tenant, call.id, call.name, call.args)
+    void cache.set(key, Object.assign(entry, { requestedModel, requestedProvider }), bytes, keepMs, tenant)
+  }
+  return { status, headers, events: new KeptReasoning(events, set) }
+}
+
+/** The first call of a turn. */
+export interface KeptCall {
+  readonly id: string
+  readonly name: string
+  readonly args: string
+}
+
+/** Ids may come again: what is called with, and how, tells calls of one id apart. */
+function keyOf(tenant: string, id: string, name: string, args: string): string {
+  const parts = ['reasoning', tenant, id, name, sameArguments(args)]
+  return createHash('sha256').update(JSON.stringify(parts)).digest('base64')
+}
+
+/** Clients may write them anew: without white space between tokens, most of them are alike. */
+const sameArguments = (args: string): string => args.replace(/\s+/g, '')
+
+async function recall(ex: Exchange, cache: ReplyCache): Promise<void> {
+  const { messages, reasoning, reasoning_effort: effort } = ex.chat
+  // Some providers refuse thoughts where none are asked for; signatures of calls they want back all the same.
+  const thinks = reasoning != null || (effort != null && effort !== 'none')
+  const tenant = ex.principal!.orgId
+  const seals = ex.policy?.seals.check()
+  let changed: Message[] | undefined
+  for (const [place, message] of messages.entries()) {
+    const [call] = message.tool_calls ?? []
+    if (call?.type !== 'function' || isWhole(message)) continue
+    const looked = cache.get(keyOf(tenant, call.id, call.function.name, call.function.arguments))
+    const found = looked instanceof Promise ? await looked : looked
+    if (!found) continue
+    changed ??= [...messages]
+    changed[place] = restored(
+      message,
+      thinks ? found.events : found.events.filter(({ type }) => type === 'tool'),
+      seals,
+    )
+  }
+  if (changed) ex.request = Object.assign({}, ex.chat, { messages: changed })
+}
+
+/** It brings something of its reasoning back, or the client has changed that. */
+const isWhole = ({ reasoning_details: details, tool_calls: calls }: Message): boolean =>
+  details != null || calls!.some(call => call.extra_content !== undefined)
+
+function restored(message: Message, events: readonly Event[], seals: SealCheck | undefined): Message {
+  const open = (value: string | undefined) => (value === undefined ? undefined : seals ? seals.value(value) : value)
+  const details: ReasoningDetail[] = []
+  const signatures = new Map<string, string>()
+  let said = ''
+  for (const event of events) {
+    if (event.type === 'reasoning') {
+      const { signature, data, ...rest } = event
+      const [own, hidden] = [open(signature), open(data)]
+      said += event.text
+      addDetail(
+        details,
+        Object.assign(rest, own !== undefined && { signature: own }, hidden !== undefined && { data: hidden }),
+      )
+    } else if (event.type === 'tool' && event.id !== undefined) {
+      const signature = open(event.signature)
+      if (signature !== undefined) signatures.set(event.id, signature)
+    }
+  }
+  const whole: Message = Object.assign({}, message)
+  if (details.length > 0) whole.reasoning_details = details
+  if (said !== '' && message.reasoning == null) whole.reasoning = said
+  whole.tool_calls = message.tool_calls!.map((call): ToolCall => {
+    const signature = signatures.get(call.id)
+    return signature === undefined
+      ? call
+      : Object.assign({}, call, { extra_content: { vendor: { thought_signature: signature } } })
+  })
+  return whole
+}
