@@ -46,6 +46,14 @@ const addProjectOptions = (command: Command): Command =>
     .addOption(choice('--cache <on|off>', 'whether whole answers are replayed', 'on', 'off'))
     .option('--cache-ttl <time>', 'for how long: 60s, 10m, 12h; turns the cache on')
     .addOption(choice('--pass-parameters <on|off>', 'whether stop, seed, logprobs and the like go on', 'on', 'off'))
+    .addOption(
+      choice(
+        '--prompt-cache <auto|off>',
+        'whether prompts are marked for providers that cache what is marked',
+        'auto',
+        'off',
+      ),
+    )
 
 export function addOrganizations(program: Command, open: Open): void {
   const organizations = program.command('orgs').description('organizations')

@@ -15,6 +15,7 @@ export const principalOf = (changes: Partial<Principal> = {}): Principal => ({
   expiresAt: undefined,
   cacheTtlMs: undefined,
   passesParameters: false,
+  cachesPrompts: false,
   member: undefined,
   access: true,
   budgets: [],

@@ -56,9 +56,19 @@ export function organizationContract(t: Test, make: MakeSubject): void {
     const { key } = await accounts.createKey({ project: id, name: 'x' })
     const principal = async () => (await subject.keys.find(sha256(key))) as Principal
     t.match(await principal(), { orgName: 'a', mode: 'credits', cacheTtlMs: 5000, archived: false, since: NOON })
-    t.match(await principal(), { passesParameters: false })
-    await projects.update(id, { archived: true, mode: 'hybrid', cacheTtlMs: 9000, passesParameters: true }, ADA)
-    t.match(await principal(), { mode: 'hybrid', cacheTtlMs: 9000, passesParameters: true, archived: true })
+    t.match(await principal(), { passesParameters: false, cachesPrompts: false })
+    await projects.update(
+      id,
+      { archived: true, mode: 'hybrid', cacheTtlMs: 9000, passesParameters: true, cachesPrompts: true },
+      ADA,
+    )
+    t.match(await principal(), {
+      mode: 'hybrid',
+      cacheTtlMs: 9000,
+      passesParameters: true,
+      cachesPrompts: true,
+      archived: true,
+    })
     const archived = await projects.update(id, { name: 'site' }, ADA)
     t.match(archived, { name: 'site', status: 'archived', passesParameters: true })
     t.match(await projects.update(id, { archived: false }, ADA), { status: 'active' })

@@ -24,6 +24,7 @@ const projectArguments = {
   cache: s.optional(onOff),
   cacheTtl: s.optional(cacheTtl),
   passParameters: s.optional(onOff),
+  promptCache: s.optional(s.enum('auto', 'off')),
 }
 
 export const organizationCommands: CommandTable = {
@@ -45,9 +46,10 @@ export const organizationCommands: CommandTable = {
 
   'projects.create': command(
     s.object({ organization, name, ...projectArguments }),
-    ({ organization, name, mode, passParameters, ...cache }, { projects }, actor) => {
-      const passesParameters = passParameters === 'on'
-      return projects.create({ organization, name, mode, cacheTtlMs: ttlOf(cache) ?? null, passesParameters }, actor)
+    ({ organization, name, mode, passParameters, promptCache, ...cache }, { projects }, actor) => {
+      const cacheTtlMs = ttlOf(cache) ?? null
+      const settings = { passesParameters: passParameters === 'on', cachesPrompts: promptCache === 'auto' }
+      return projects.create({ organization, name, mode, cacheTtlMs, ...settings }, actor)
     },
   ),
   'projects.list': command(
@@ -57,9 +59,10 @@ export const organizationCommands: CommandTable = {
   /** What is not named stays as it is → the record. */
   'projects.update': command(
     s.object({ project, name: s.optional(name), ...projectArguments }),
-    ({ project, name, mode, passParameters, ...cache }, { projects }, actor) => {
+    ({ project, name, mode, passParameters, promptCache, ...cache }, { projects }, actor) => {
       const passesParameters = passParameters === undefined ? undefined : passParameters === 'on'
-      return projects.update(project, { name, mode, cacheTtlMs: ttlOf(cache), passesParameters }, actor)
+      const cachesPrompts = promptCache === undefined ? undefined : promptCache === 'auto'
+      return projects.update(project, { name, mode, cacheTtlMs: ttlOf(cache), passesParameters, cachesPrompts }, actor)
     },
   ),
   /** Its keys get 410 from then on. */

@@ -52,6 +52,8 @@ export interface ProjectRecord {
   readonly cacheTtlMs: number | null
   /** Chat parameters that the interface does not list go to wires that have them. */
   readonly passesParameters: boolean
+  /** Prompts are marked for the caches of providers, where that saves money. */
+  readonly cachesPrompts: boolean
   readonly status: 'active' | 'archived'
   readonly createdAt: string
 }
@@ -61,6 +63,7 @@ export interface ProjectChanges {
   /** `on` turns the cache on for as long as it was, else for a minute; null turns it off. */
   readonly cacheTtlMs?: number | 'on' | null | undefined
   readonly passesParameters?: boolean | undefined
+  readonly cachesPrompts?: boolean | undefined
   readonly archived?: boolean | undefined
 }
 export interface ProjectStore {

@@ -55,7 +55,7 @@ export interface Principal {
   /** The project's chat parameters that the interface does not list go to wires that have them. */
   readonly passesParameters: boolean
   /** Prompts are marked for the caches of providers, where that saves money (see `Mapping.autoCache`). */
-  readonly cachesPrompts?: boolean
+  readonly cachesPrompts: boolean
   /** Who made the key; undefined for one that the operator made. */
   readonly member: { readonly id: string; readonly role: Role } | undefined
   /** False when that member has left, or lost access to the project. */

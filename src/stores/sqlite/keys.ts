@@ -37,6 +37,7 @@ type ProjectRow = [
   cacheTtlMs: number | null,
   mode: ProjectMode,
   passParameters: number,
+  cachePrompts: number,
   orgName: string,
   account: Principal['account'],
   retains: number,
@@ -55,6 +56,7 @@ type ProjectFacts = Pick<
   | 'archived'
   | 'cacheTtlMs'
   | 'passesParameters'
+  | 'cachesPrompts'
   | 'plan'
   | 'discounts'
   | 'retains'
@@ -94,7 +96,7 @@ const KEY = `
 
 const PROJECT = `
   SELECT projects.org_id, projects.archived_at, projects.cache_ttl_ms, projects.mode,
-    projects.pass_parameters,
+    projects.pass_parameters, projects.cache_prompts,
     organizations.name, organizations.account, organizations.retains, organizations.created_at,
     subscriptions.plan, subscriptions.since, subscriptions.overflow
   FROM projects
@@ -202,6 +204,7 @@ export class SqliteKeys implements KeyStore {
       archived: project.archived,
       cacheTtlMs: project.cacheTtlMs,
       passesParameters: project.passesParameters,
+      cachesPrompts: project.cachesPrompts,
       plan: project.plan,
       discounts: project.discounts,
       retains: project.retains,
@@ -236,6 +239,7 @@ const factsOf = (row: ProjectRow, discounts: readonly Discount[]): ProjectFacts 
     cacheTtlMs,
     mode,
     passParameters,
+    cachePrompts,
     orgName,
     account,
     retains,
@@ -252,6 +256,7 @@ const factsOf = (row: ProjectRow, discounts: readonly Discount[]): ProjectFacts 
     archived: archivedAt !== null,
     cacheTtlMs: cacheTtl(cacheTtlMs, plan !== null),
     passesParameters: passParameters !== 0,
+    cachesPrompts: cachePrompts !== 0,
     plan: plan === null ? undefined : { plan, since: planSince, overflow: overflow !== 0 },
     discounts,
     retains: retains !== 0,

@@ -11,5 +11,16 @@ import { step as narrowing } from './migrations/5-narrowing.ts'
 import { step as checks } from './migrations/6-checks.ts'
 import { step as successors } from './migrations/7-successors.ts'
 import { step as parameters } from './migrations/8-parameters.ts'
+import { step as promptCache } from './migrations/9-prompt-cache.ts'
 
-export const migrations: readonly string[] = [start, trees, accounts, policy, narrowing, checks, successors, parameters]
+export const migrations: readonly string[] = [
+  start,
+  trees,
+  accounts,
+  policy,
+  narrowing,
+  checks,
+  successors,
+  parameters,
+  promptCache,
+]

@@ -15,13 +15,14 @@ interface ProjectRow {
   mode: ProjectMode
   cache_ttl_ms: number | null
   pass_parameters: number
+  cache_prompts: number
   archived_at: number | null
   created_at: number
 }
 
 const ROWS = `
   SELECT projects.id, org_id, projects.name, organizations.name AS organization, mode, cache_ttl_ms, pass_parameters,
-    archived_at, projects.created_at
+    cache_prompts, archived_at, projects.created_at
   FROM projects JOIN organizations ON organizations.id = projects.org_id`
 
 export class SqliteProjects implements ProjectStore {
@@ -35,10 +36,10 @@ export class SqliteProjects implements ProjectStore {
   constructor(db: Sqlite, changes: AuditedTransaction) {
     this.#changes = changes
     this.#add = db.prepare(`
-      INSERT INTO projects (id, org_id, name, mode, cache_ttl_ms, pass_parameters, archived_at, created_at)
-      VALUES (@id, @org, @name, @mode, @cacheTtlMs, @passParameters, @archivedAt, @now)`)
+      INSERT INTO projects (id, org_id, name, mode, cache_ttl_ms, pass_parameters, cache_prompts, archived_at, created_at)
+      VALUES (@id, @org, @name, @mode, @cacheTtlMs, @passParameters, @cachePrompts, @archivedAt, @now)`)
     this.#update = db.prepare(`
-      UPDATE projects SET name = @name, mode = @mode, cache_ttl_ms = @cacheTtlMs, pass_parameters = @passParameters,
+      UPDATE projects SET name = @name, mode = @mode, cache_ttl_ms = @cacheTtlMs, pass_parameters = @passParameters, cache_prompts = @cachePrompts,
         archived_at = @archivedAt
       WHERE id = @id`)
     this.#named = db
@@ -56,13 +57,14 @@ export class SqliteProjects implements ProjectStore {
     return this.#changes.run(() => {
       const { now, directory } = this.#changes
       const org = directory.organization(input.organization).id
-      const { name, mode = 'credits', archived = false, passesParameters = false } = input
+      const { name, mode = 'credits', archived = false, passesParameters = false, cachesPrompts = false } = input
       const cacheTtlMs = ttlOf(input.cacheTtlMs, null)
       const passParameters = Number(passesParameters)
+      const cachePrompts = Number(cachesPrompts)
       this.#refuseTaken(org, name)
       const id = shortId()
       const archivedAt = archived ? now() : null
-      this.#add.run({ id, org, name, mode, cacheTtlMs, passParameters, archivedAt, now: now() })
+      this.#add.run({ id, org, name, mode, cacheTtlMs, passParameters, cachePrompts, archivedAt, now: now() })
       const became = recordOf(this.#byId.get(id)!)
       this.#changes.note({ actor, action: 'projects.create', organization: org, subject: id, was: null, became })
       return became
@@ -79,11 +81,13 @@ export class SqliteProjects implements ProjectStore {
       const { id } = this.#changes.directory.project(project)
       const row = this.#byId.get(id)!
       const { name = row.name, mode = row.mode, archived, passesParameters = row.pass_parameters !== 0 } = changes
+      const cachePrompts = Number(changes.cachesPrompts ?? row.cache_prompts !== 0)
       const cacheTtlMs = ttlOf(changes.cacheTtlMs, row.cache_ttl_ms)
       if (name !== row.name) this.#refuseTaken(row.org_id, name)
       const since = row.archived_at ?? this.#changes.now()
       const archivedAt = archived === undefined ? row.archived_at : archived ? since : null
-      this.#update.run({ id, name, mode, cacheTtlMs, passParameters: Number(passesParameters), archivedAt })
+      const passParameters = Number(passesParameters)
+      this.#update.run({ id, name, mode, cacheTtlMs, passParameters, cachePrompts, archivedAt })
       const [was, became] = [recordOf(row), recordOf(this.#byId.get(id)!)]
       this.#changes.note({ actor, action: 'projects.update', organization: row.org_id, subject: id, was, became })
       return became
@@ -102,6 +106,7 @@ const recordOf = (row: ProjectRow): ProjectRecord => ({
   mode: row.mode,
   cacheTtlMs: row.cache_ttl_ms,
   passesParameters: row.pass_parameters !== 0,
+  cachesPrompts: row.cache_prompts !== 0,
   status: row.archived_at === null ? 'active' : 'archived',
   createdAt: new Date(row.created_at).toISOString(),
 })

@@ -74,7 +74,13 @@ export function accountStore(
         const at = { createdAt: now() }
         const name = 'default'
         tables.organizations.set(org, { id: org, name, account: 'open', retains: false, ...at })
-        const settings = { mode: 'credits', cacheTtlMs: null, passesParameters: false, archivedAt: null } as const
+        const settings = {
+          mode: 'credits',
+          cacheTtlMs: null,
+          passesParameters: false,
+          cachesPrompts: false,
+          archivedAt: null,
+        } as const
         tables.projects.set(project, { id: project, orgId: org, name, ...settings, ...at })
         const owner = { email: 'owner@localhost', role: 'owner', projects: null, removedAt: null } as const
         tables.members.set(member, { id: member, orgId: org, ...owner, ...at })

@@ -60,6 +60,7 @@ function principalOf(tables: Tables, limits: Limits, key: Key, parent: Key | und
     expiresAt: ends.length > 0 ? Math.min(...ends) : undefined,
     cacheTtlMs: cacheTtl(project.cacheTtlMs, (plan?.plan ?? null) !== null),
     passesParameters: project.passesParameters,
+    cachesPrompts: project.cachesPrompts,
     member: member && { id: member.id, role: member.role },
     access: isMember,
     session: key.parentId === null ? undefined : { id: key.id, models: key.models ?? undefined },

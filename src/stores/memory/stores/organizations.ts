@@ -55,11 +55,21 @@ export function projectStore(tables: Tables, names: Names): ProjectStore {
     create: (input, actor) =>
       tables.run(() => {
         const orgId = names.findOrganization(input.organization).id
-        const { name, mode = 'credits', archived = false, passesParameters = false } = input
+        const { name, mode = 'credits', archived = false, passesParameters = false, cachesPrompts = false } = input
         refuseTaken(orgId, name)
         const id = shortId()
         const [cacheTtlMs, archivedAt] = [ttlOf(input.cacheTtlMs, null), archived ? now() : null]
-        const made: Project = { id, orgId, name, mode, cacheTtlMs, passesParameters, archivedAt, createdAt: now() }
+        const made: Project = {
+          id,
+          orgId,
+          name,
+          mode,
+          cacheTtlMs,
+          passesParameters,
+          cachesPrompts,
+          archivedAt,
+          createdAt: now(),
+        }
         projects.set(id, made)
         const became = record(made)
         tables.note({ actor, action: 'projects.create', organization: orgId, subject: id, was: null, became })
@@ -75,11 +85,12 @@ export function projectStore(tables: Tables, names: Names): ProjectStore {
         const old = projects.get(names.findProject(project).id)!
         const { id, orgId } = old
         const { name = old.name, mode = old.mode, archived, passesParameters = old.passesParameters } = changes
+        const { cachesPrompts = old.cachesPrompts } = changes
         if (name !== old.name) refuseTaken(orgId, name)
         const cacheTtlMs = ttlOf(changes.cacheTtlMs, old.cacheTtlMs)
         const since = old.archivedAt ?? now()
         const archivedAt = archived === undefined ? old.archivedAt : archived ? since : null
-        const changed: Project = { ...old, name, mode, cacheTtlMs, passesParameters, archivedAt }
+        const changed: Project = { ...old, name, mode, cacheTtlMs, passesParameters, cachesPrompts, archivedAt }
         projects.set(id, changed)
         const [was, became] = [record(old), record(changed)]
         tables.note({ actor, action: 'projects.update', organization: orgId, subject: id, was, became })

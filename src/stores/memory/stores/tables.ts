@@ -33,6 +33,7 @@ export interface Project extends Row {
   readonly mode: ProjectMode
   readonly cacheTtlMs: number | null
   readonly passesParameters: boolean
+  readonly cachesPrompts: boolean
   readonly archivedAt: number | null
 }
 export interface Member extends Row {
