@@ -54,7 +54,7 @@ t.test('the id of a request stands where the client looks for it, on refusals an
     ['a model that is not there', () => client.messages.create(asked('nope')), 404],
     ['a wrong field', () => client.messages.create({ ...asked('plain'), max_tokens: 0 }), 400],
     ['a wrong key', () => client.withOptions({ apiKey: 'x' }).messages.create(asked('plain')), 401],
-    ['an endpoint that is not there', () => client.messages.countTokens(asked('plain')), 404],
+    ['an endpoint that is not there', () => client.messages.batches.list(), 404],
     ['a wrong method', () => client.get('/v1/messages'), 405],
   ]
   for (const [says, run, status] of refused) {
@@ -73,7 +73,7 @@ t.test('the id of a request stands where the client looks for it, on refusals an
 
 t.test('unknown paths below the endpoint, and wrong methods, are refused in its form', async t => {
   const rows: [method: 'get' | 'post' | 'delete', path: string, status: number, type: string][] = [
-    ['post', '/v1/messages/count_tokens?beta=true', 404, 'not_found_error'],
+    ['get', '/v1/messages/count_tokens?beta=true', 405, 'invalid_request_error'],
     ['get', '/v1/messages/batches', 404, 'not_found_error'],
     ['post', '/v1/messages/batches/b_1/cancel', 404, 'not_found_error'],
     ['post', '/v1/messages/', 404, 'not_found_error'],

@@ -60,12 +60,13 @@ export async function checkInvariants(
 /** What of the inside an error may not show: stack frames, source files, statements. */
 const inside = /\n\s+at |node:internal|node_modules|\.[jt]s:\d+|SQLITE_|\bSELECT\b.*\bFROM\b/
 
-/** Whether a body is an error object of interface 2.1 or 2.2 that shows nothing of the inside (INV-7). */
+/** Whether a body is an error object of interface 2.1 or 2.2, or of Google's wire, that shows nothing of the inside (INV-7). */
 export function isErrorBody(json: unknown): boolean {
   const { type, error } = (json ?? {}) as { type?: unknown; error?: Record<string, unknown> }
   const isTextOrNull = (value: unknown) => value === null || typeof value === 'string'
-  if (typeof error?.message !== 'string' || error.message === '' || typeof error.type !== 'string') return false
-  if (inside.test(error.message)) return false
+  if (typeof error?.message !== 'string' || error.message === '' || inside.test(error.message)) return false
+  if (typeof error.code === 'number') return typeof error.status === 'string'
+  if (typeof error.type !== 'string') return false
   return type === 'error' || (type === undefined && isTextOrNull(error.param) && isTextOrNull(error.code))
 }
 
