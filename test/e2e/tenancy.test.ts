@@ -153,15 +153,20 @@ group('AT-06 no route shows a tenant anything of another one', async t => {
   const ids = { organization_id: b.org, org_id: b.org, project_id: b.project, key_id: b.keyId, log_id: metadata.log_id }
   const names = Object.fromEntries(Object.entries(ids).map(([name, id]) => [`x-${name.replace('_', '-')}`, id]))
   const asked = { model: 'test', max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }] }
+  const said = [{ parts: [{ text: 'Hi' }] }]
   const body = { ...asked, input: 'Hi', customer: 'Hi', user: b.keyId, metadata: ids, ...ids }
 
   // Every route there is; those of MCP, jobs and custom models are asked in the same way when they come.
   for (const { method, path, operation } of endpoints) {
     const isChat = operation === undefined || operation.name === 'chat'
     await t.test(`${method} ${path}`, async t => {
-      const target = `${path}?${new URLSearchParams(ids)}`
+      const target = `${path.replace(/\{.*?\}/, 'test')}?${new URLSearchParams(ids)}`
+      // Each wire has its own name for what is asked.
+      const own = { ...(path === '/v1/completions' && { prompt: 'Hi' }), ...(path.includes(':') && { contents: said }) }
       const response =
-        method === 'GET' ? await gateway.get(target, as(a, names)) : await gateway.post(target, body, as(a, names))
+        method === 'GET'
+          ? await gateway.get(target, as(a, names))
+          : await gateway.post(target, { ...body, ...own }, as(a, names))
       t.ok(
         // Of a chat model, other operations are refused to everybody alike.
         [200, 404, ...(isChat ? [] : [400])].includes(response.status),
