@@ -25,3 +25,18 @@ export function resealed(
     return undefined
   }
 }
+
+/** A secret as text for a column, bound to the row that it stands in. */
+export function sealText(keyring: Keyring, text: string, place: string): string {
+  const { version, nonce, ciphertext } = keyring.seal(text, place)
+  return `${version}.${Buffer.from(nonce).toString('base64url')}.${Buffer.from(ciphertext).toString('base64url')}`
+}
+
+/** Throws a KeyringError: the key is not there, or the text was changed or moved. */
+export function openText(keyring: Keyring, sealed: string, place: string): string {
+  const [version = '', nonce = '', ciphertext = ''] = sealed.split('.')
+  return keyring.open(
+    { version, nonce: Buffer.from(nonce, 'base64url'), ciphertext: Buffer.from(ciphertext, 'base64url') },
+    place,
+  )
+}

@@ -32,7 +32,7 @@ t.test('opening makes folder and file for their owner only, durable and with the
   t.same(
     db.prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name").pluck().all(),
     (
-      'audit balances budgets discounts holds keys ledger manifests member_projects members organizations owners ' +
+      'audit balances budgets discounts holds job_events jobs keys ledger manifests member_projects members organizations owners ' +
       'policies projects provider_keys pruned requests rules subscriptions usage_hourly'
     ).split(' '),
   )

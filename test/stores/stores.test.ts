@@ -14,6 +14,7 @@ import {
   usageStoreContract,
 } from './contract.ts'
 import { auditContract, creditContract, memberContract, organizationContract } from './contract-accounts.ts'
+import { jobStoreContract } from './contract-jobs.ts'
 import { limitContract, planContract } from './contract-limits.ts'
 import { placesContract } from './contract-memory.ts'
 import { storesContract } from './contract-stores.ts'
@@ -23,6 +24,7 @@ const contracts: readonly (readonly [what: string, contract: (t: Test, make: Mak
   ['accounts', accountStoreContract],
   ['keys', keyStoreContract],
   ['ledger', ledgerContract],
+  ['jobs', jobStoreContract],
   ['limits', limitContract],
   ['plans', planContract],
   ['organizations', organizationContract],

@@ -1,6 +1,7 @@
 /** All stores of a node, as whatever keeps them opens them: `src/stores/open.ts` chooses which that is. */
 import type { Money } from '../money.ts'
 import type { AccountStores } from './accounts.ts'
+import type { JobStore } from './jobs.ts'
 import type { KeyStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'
 import type { PolicyStores } from './policies.ts'
@@ -23,6 +24,7 @@ export interface Stores extends Probe, AccountStores {
   readonly keys: KeyStore
   readonly sessions: SessionStore
   readonly ledger: Ledger
+  readonly jobs: JobStore
   readonly usage: UsageStore
   readonly retention: RetentionStore
   /**

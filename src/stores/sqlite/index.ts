@@ -6,6 +6,7 @@ import { Keyring, keyFile } from '../keyring.ts'
 import { SqliteAccounts } from './accounts.ts'
 import { AuditedTransaction, SqliteAudit } from './audited-transaction.ts'
 import { SqliteCredits } from './credits.ts'
+import { SqliteJobs } from './jobs.ts'
 import { SqliteKeys } from './keys.ts'
 import { SqliteLedger } from './ledger.ts'
 import { SqliteMembers } from './members.ts'
@@ -65,6 +66,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
     keys,
     sessions: new SqliteSessions(db, writer, now, hash => keys.forget(hash)),
     ledger,
+    jobs: new SqliteJobs(db, writer, ledger, keyring),
     accounts: new SqliteAccounts(db, changes),
     operatorSessions: new SqliteOperatorSessions(db, changes),
     organizations: new SqliteOrganizations(db, changes),

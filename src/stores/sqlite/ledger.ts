@@ -3,6 +3,7 @@ import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import type { Money } from '../../core/money.ts'
 import type { Exhausted, Hold, HoldRequest, Ledger, Progress, RequestRow } from '../../core/ports.ts'
+import { JOBS_OWNER, type LedgerTransaction } from '../rules/jobs.ts'
 import { gone, nothingLeft, type OpenHold, Reservations } from '../rules/reservations.ts'
 import { type Bill, billOf, chargedBy, GRACE_MS, NOTHING, orphanRow, ownHold, restOf } from '../rules/settlement.ts'
 import { Balances } from './balances.ts'
@@ -25,7 +26,7 @@ export interface LedgerOptions extends InstanceOptions {
 }
 
 /** A hold knows the id of the row that will settle it, so that an orphan gets that very row. */
-export class SqliteLedger implements Ledger {
+export class SqliteLedger implements Ledger, LedgerTransaction {
   readonly #writer: Writer
   readonly #log: RequestLog
   readonly #reservations: Reservations
@@ -34,6 +35,7 @@ export class SqliteLedger implements Ledger {
   readonly #spool: Spool
   readonly #insertHold: Statement
   readonly #grow: Statement<[Money, string], { budgets: string | null }>
+  readonly #handOver: Statement
   readonly #progress: Statement
   readonly #closeAsLeft: Statement
   readonly #closeHold: Statement<[string], HoldRow>
@@ -53,6 +55,7 @@ export class SqliteLedger implements Ledger {
         provider, amount, owner, created_at, expires_at, funds, budgets)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
     this.#grow = db.prepare('UPDATE holds SET amount = amount + ? WHERE id = ? RETURNING budgets')
+    this.#handOver = db.prepare('UPDATE holds SET owner = ? WHERE id = ?')
     this.#progress = db.prepare('UPDATE holds SET progress = ? WHERE id = ?')
     this.#closeAsLeft = db.prepare('DELETE FROM holds WHERE id = ? AND amount = ? AND budgets IS ?')
     const closed = 'RETURNING org_id, amount, funds, budgets'
@@ -63,7 +66,8 @@ export class SqliteLedger implements Ledger {
     this.#orphan = db
       .prepare<{ living: string; before: number }, Orphan>(`
         DELETE FROM holds
-        WHERE owner NOT IN (SELECT value FROM json_each(@living)) OR expires_at < @before
+        WHERE owner <> '${JOBS_OWNER}'
+          AND (owner NOT IN (SELECT value FROM json_each(@living)) OR expires_at < @before)
         RETURNING *`)
       .safeIntegers()
     this.#charge = db.prepare(`
@@ -79,35 +83,41 @@ export class SqliteLedger implements Ledger {
   }
 
   hold(asked: HoldRequest): Promise<Hold | Exhausted> {
+    return this.#write('committed', () => this.holdWithin(asked))
+  }
+
+  holdWithin(asked: HoldRequest): Hold | Exhausted {
     const { id, request, principal, expiresAt } = asked
     const { orgId, projectId, keyId, budgets } = principal
     const { requestId, endpoint, requestedModel, model, provider } = request
-    return this.#write('committed', () => {
-      const now = this.#options.now()
-      const reserved = this.#reservations.reserve(asked, now)
-      if ('exhausted' in reserved) return reserved
-      const { amount, funds, refused } = reserved
-      const counted = budgets.length > 0 ? JSON.stringify(budgets.map(budget => budget.id)) : null
-      this.#insertHold.run(
-        id,
-        orgId,
-        projectId,
-        keyId,
-        request.id,
-        requestId,
-        endpoint,
-        requestedModel,
-        model,
-        provider,
-        amount,
-        this.#owners.id,
-        now,
-        Math.ceil(expiresAt),
-        funds,
-        counted,
-      )
-      return { id, orgId, amount, funds, budgets: counted, refused }
-    })
+    const now = this.#options.now()
+    const reserved = this.#reservations.reserve(asked, now)
+    if ('exhausted' in reserved) return reserved
+    const { amount, funds, refused } = reserved
+    const counted = budgets.length > 0 ? JSON.stringify(budgets.map(budget => budget.id)) : null
+    this.#insertHold.run(
+      id,
+      orgId,
+      projectId,
+      keyId,
+      request.id,
+      requestId,
+      endpoint,
+      requestedModel,
+      model,
+      provider,
+      amount,
+      this.#owners.id,
+      now,
+      Math.ceil(expiresAt),
+      funds,
+      counted,
+    )
+    return { id, orgId, amount, funds, budgets: counted, refused }
+  }
+
+  handOver(holdId: string): void {
+    this.#handOver.run(JOBS_OWNER, holdId)
   }
 
   extend(hold: Hold, wanted: Pick<HoldRequest, 'principal' | 'amount' | 'allowance'>): Promise<Hold> {
@@ -125,19 +135,23 @@ export class SqliteLedger implements Ledger {
   }
 
   settle(hold: Hold, row: RequestRow): Promise<void> {
-    return this.#write('durable', () => {
-      const open = this.#close(hold)
-      if (open) this.#settle(open, row)
-      // Recovery took the request for lost, which it was not.
-      else if (this.#log.outcomeOf(row.id) === 'orphaned') this.#settle(gone(hold), row)
-    })
+    return this.#write('durable', () => this.settleWithin(hold, row))
+  }
+
+  settleWithin(hold: Hold, row: RequestRow): void {
+    const open = this.#close(hold)
+    if (open) this.#settle(open, row)
+    // Recovery took the request for lost, which it was not.
+    else if (this.#log.outcomeOf(row.id) === 'orphaned') this.#settle(gone(hold), row)
   }
 
   void(hold: Hold): Promise<void> {
-    return this.#write('committed', () => {
-      const open = this.#close(hold)
-      if (open) this.#reservations.release(open, NOTHING, this.#options.now())
-    })
+    return this.#write('committed', () => this.voidWithin(hold))
+  }
+
+  voidWithin(hold: Hold): void {
+    const open = this.#close(hold)
+    if (open) this.#reservations.release(open, NOTHING, this.#options.now())
   }
 
   checkpoint(hold: Hold, progress: Progress): Promise<void> {

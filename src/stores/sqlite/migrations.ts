@@ -12,6 +12,7 @@ import { step as checks } from './migrations/6-checks.ts'
 import { step as successors } from './migrations/7-successors.ts'
 import { step as parameters } from './migrations/8-parameters.ts'
 import { step as promptCache } from './migrations/9-prompt-cache.ts'
+import { step as jobs } from './migrations/10-jobs.ts'
 
 export const migrations: readonly string[] = [
   start,
@@ -23,4 +24,5 @@ export const migrations: readonly string[] = [
   successors,
   parameters,
   promptCache,
+  jobs,
 ]

@@ -3,6 +3,7 @@ import { setImmediate as turn } from 'node:timers/promises'
 import type { Statement } from 'better-sqlite3'
 import type { UsageGroup, UsageQuery, UsageStore, UsageTotals } from '../../core/ports.ts'
 import { hourOf } from '../rules/hours.ts'
+import { JOBS_OWNER } from '../rules/jobs.ts'
 import { differences, limitDifference } from '../rules/usage.ts'
 import { Database, type Sqlite } from './driver.ts'
 import { ALL } from './page.ts'
@@ -89,6 +90,17 @@ interface LimitRow {
   open: bigint
 }
 
+/** A job that runs has one hold of its amount, one that has ended has none, and is charged what it cost at most once. */
+const JOBS = `
+  SELECT 'job ' || jobs.id || ': ' || iif(completed_at IS NULL, 'no hold of its amount', 'a hold though it has ended')
+  FROM jobs LEFT JOIN holds ON holds.id = hold_id
+  WHERE iif(completed_at IS NULL,
+    holds.amount IS NOT jobs.amount OR (state <> 'creating' AND holds.owner <> '${JOBS_OWNER}'), holds.id IS NOT NULL)
+  UNION ALL
+  SELECT 'job ' || jobs.id || ': charged ' || -ledger.amount || ', though it cost ' || coalesce(cost, 0)
+  FROM jobs JOIN ledger ON ledger.request_id = log_id AND ledger.kind = 'charge'
+  WHERE jobs.funds = 'credits' AND -ledger.amount < coalesce(cost, 0)`
+
 export class SqliteUsage implements UsageStore {
   readonly #db: Sqlite
   readonly #totals: Statement<Scope, SumRow>
@@ -149,6 +161,7 @@ async function differencesIn(db: Sqlite): Promise<string[]> {
   for (const { id, held, open } of db.prepare<[], LimitRow>(LIMITS).safeIntegers().iterate()) {
     found.push(limitDifference(id, held, open))
   }
+  found.push(...db.prepare<[], string>(JOBS).pluck().all())
   return found
 }
 

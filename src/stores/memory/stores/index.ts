@@ -8,6 +8,7 @@ import { warn as emitWarning } from '../../../lib/warn.ts'
 import { Keyring } from '../../keyring.ts'
 import { accountStore } from './accounts.ts'
 import { auditStore, creditStore, planStore } from './credits.ts'
+import { jobStore } from './jobs.ts'
 import { keyStore, operatorSessionStore, sessionStore } from './keys.ts'
 import { MemoryLedger } from './ledger.ts'
 import { Limits } from './limits.ts'
@@ -39,11 +40,13 @@ export function openMemory({ now = Date.now, warn = emitWarning, keyring }: Memo
   const names = new Names(tables)
   const limits = new Limits(tables)
   const rules = ruleStore(tables, names)
+  const ledger = new MemoryLedger(tables, warn)
   return {
     identity: undefined,
     keys: keyStore(tables, limits),
     sessions: sessionStore(tables, limits),
-    ledger: new MemoryLedger(tables, warn),
+    ledger,
+    jobs: jobStore(tables, ledger),
     accounts: accountStore(tables, names, limits, rules.move),
     operatorSessions: operatorSessionStore(tables, names),
     organizations: organizationStore(tables, names),

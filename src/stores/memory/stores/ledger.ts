@@ -2,6 +2,7 @@
 import { errors } from '../../../core/error.ts'
 import type { Money } from '../../../core/money.ts'
 import type { Exhausted, Hold, HoldRequest, Ledger, Progress, RequestRow } from '../../../core/ports.ts'
+import type { LedgerTransaction } from '../../rules/jobs.ts'
 import { gone, nothingLeft, type OpenHold, Reservations } from '../../rules/reservations.ts'
 import {
   type Bill,
@@ -27,7 +28,7 @@ interface Spooled {
   readonly ends: Ends | undefined
 }
 
-export class MemoryLedger implements Ledger {
+export class MemoryLedger implements Ledger, LedgerTransaction {
   /** There is nothing that could keep it from being written. */
   readonly canSpool = true
   readonly #tables: Tables
@@ -45,20 +46,28 @@ export class MemoryLedger implements Ledger {
   }
 
   hold(wanted: HoldRequest): Promise<Hold | Exhausted> {
+    return this.#write(() => this.holdWithin(wanted))
+  }
+
+  holdWithin(wanted: HoldRequest): Hold | Exhausted {
     const { id, request, principal, expiresAt } = wanted
-    return this.#write(() => {
-      const { holds, now } = this.#tables
-      if (wanted.amount < 0n || wanted.amount >= TOO_MUCH) throw new RangeError('An amount is from 0 to below 2^63.')
-      if (holds.get(id)) throw new Error(`There is a hold ${id} already.`)
-      const reserved = this.#reservations.reserve(wanted, now())
-      if ('exhausted' in reserved) return reserved
-      const { amount, funds, refused } = reserved
-      const counted = principal.budgets.length > 0 ? JSON.stringify(principal.budgets.map(budget => budget.id)) : null
-      const hold: Hold = { id, orgId: principal.orgId, amount, funds, budgets: counted, refused }
-      const facts = { request, principal, expiresAt, provider: request.provider, createdAt: now() }
-      holds.set(id, { id, orgId: hold.orgId, amount, funds, budgets: counted, ...facts, progress: undefined })
-      return hold
-    })
+    const { holds, now } = this.#tables
+    if (wanted.amount < 0n || wanted.amount >= TOO_MUCH) throw new RangeError('An amount is from 0 to below 2^63.')
+    if (holds.get(id)) throw new Error(`There is a hold ${id} already.`)
+    const reserved = this.#reservations.reserve(wanted, now())
+    if ('exhausted' in reserved) return reserved
+    const { amount, funds, refused } = reserved
+    const counted = principal.budgets.length > 0 ? JSON.stringify(principal.budgets.map(budget => budget.id)) : null
+    const hold: Hold = { id, orgId: principal.orgId, amount, funds, budgets: counted, refused }
+    const facts = { request, principal, expiresAt, provider: request.provider, createdAt: now() }
+    holds.set(id, { id, orgId: hold.orgId, amount, funds, budgets: counted, ...facts, progress: undefined })
+    return hold
+  }
+
+  /** What never expires is no orphan here. */
+  handOver(holdId: string): void {
+    const open = this.#tables.holds.get(holdId)
+    if (open) this.#tables.holds.set(holdId, { ...open, expiresAt: Number.POSITIVE_INFINITY })
   }
 
   extend(hold: Hold, wanted: Pick<HoldRequest, 'principal' | 'amount' | 'allowance'>): Promise<Hold> {
@@ -75,19 +84,23 @@ export class MemoryLedger implements Ledger {
   }
 
   settle(hold: Hold, row: RequestRow): Promise<void> {
-    return this.#write(() => {
-      const open = this.#tables.holds.delete(hold.id)
-      if (open) this.#settle(open, row)
-      // Recovery took the request for lost, which it was not.
-      else if (this.#log.outcomeOf(row.id) === 'orphaned') this.#settle(gone(hold), row)
-    })
+    return this.#write(() => this.settleWithin(hold, row))
+  }
+
+  settleWithin(hold: Hold, row: RequestRow): void {
+    const open = this.#tables.holds.delete(hold.id)
+    if (open) this.#settle(open, row)
+    // Recovery took the request for lost, which it was not.
+    else if (this.#log.outcomeOf(row.id) === 'orphaned') this.#settle(gone(hold), row)
   }
 
   void(hold: Hold): Promise<void> {
-    return this.#write(() => {
-      const open = this.#tables.holds.delete(hold.id)
-      if (open) this.#reservations.release(open, NOTHING, this.#tables.now())
-    })
+    return this.#write(() => this.voidWithin(hold))
+  }
+
+  voidWithin(hold: Hold): void {
+    const open = this.#tables.holds.delete(hold.id)
+    if (open) this.#reservations.release(open, NOTHING, this.#tables.now())
   }
 
   checkpoint(hold: Hold, progress: Progress): Promise<void> {

@@ -4,7 +4,9 @@ import type { Money } from '../../../core/money.ts'
 import type { Compliance, RuleType, RuleValue, Sealed } from '../../../core/policy.ts'
 import type {
   AuditEntry,
+  Delivery,
   HoldRequest,
+  Job,
   KeyKind,
   OrganizationRecord,
   Page,
@@ -113,6 +115,14 @@ export interface ManifestRow {
   readonly createdAt: number
 }
 
+interface Leased {
+  readonly leaseOwner: string | null
+  /** 0 for none. */
+  readonly leaseUntil: number
+}
+export interface JobRow extends Job, Leased {}
+export interface DeliveryRow extends Delivery, Leased {}
+
 interface Placed<R> {
   readonly place: number
   readonly row: R
@@ -173,6 +183,8 @@ export class Tables {
   /** How many sessions a key has, and when the first of them ends, at the earliest. */
   readonly sessions = new Table<{ readonly count: number; readonly ends: number }>(this.#undoable)
   readonly holds = new Table<HeldRow>(this.#undoable)
+  readonly jobs = new Table<JobRow>(this.#undoable)
+  readonly events = new Table<DeliveryRow>(this.#undoable)
   readonly requests = new Table<Paid>(this.#undoable)
   /** What dropped rows came to, by organization. */
   readonly pruned = new Table<{ orgId: string; requests: number; cost: Money; charged: Money }>(this.#undoable)

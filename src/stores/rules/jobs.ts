@@ -1,0 +1,27 @@
+/** What jobs have in common wherever they are kept. */
+import type { Exhausted, Hold, HoldRequest, Job, JobState, MovedJob, RequestRow } from '../../core/ports.ts'
+
+/** The owner of what jobs hold: it lives as long as the stores do, so that no crash makes an orphan of it. */
+export const JOBS_OWNER = 'jobs'
+
+/** How long a job keeps its idempotency key to itself, milliseconds. */
+export const IDEMPOTENT_MS = 86_400_000
+
+/** The ledger within a transaction that is open already. */
+export interface LedgerTransaction {
+  holdWithin(asked: HoldRequest): Hold | Exhausted
+  voidWithin(hold: Hold): void
+  settleWithin(hold: Hold, row: RequestRow): void
+  /** What is held belongs to jobs from now on. */
+  handOver(holdId: string): void
+}
+
+const STEPS: readonly JobState[] = ['creating', 'queued', 'in_progress']
+export const isRunning = (state: JobState): boolean => state === 'queued' || state === 'in_progress'
+
+/** State and progress after a poll: neither goes back. */
+export function moved(job: Pick<Job, 'state' | 'progress'>, { state, progress }: MovedJob) {
+  const next = state !== undefined && STEPS.indexOf(state) > STEPS.indexOf(job.state) ? state : job.state
+  const most = Math.max(job.progress ?? -1, progress ?? -1)
+  return { state: next, progress: most < 0 ? null : Math.min(99, Math.round(most)) }
+}

@@ -1,0 +1,101 @@
+/** Who is told of the end of a job: each attempt is a row, claimed as jobs are. */
+import type { Delivered, Delivery, EndedJob, Lease } from '../../core/ports.ts'
+import { deliveryOf, type EventRow } from './job-rows.ts'
+import type { Sqlite } from './open.ts'
+
+const NO_SECRET = 'callback_url = NULL, callback_secret = NULL'
+
+export class JobEvents {
+  readonly #db: Sqlite
+  readonly #write: <T>(work: () => T) => Promise<T>
+
+  constructor(db: Sqlite, write: <T>(work: () => T) => Promise<T>) {
+    this.#db = db
+    this.#write = write
+  }
+
+  /** Within a transaction: the first attempt is due. */
+  protected announce(jobId: string, { id, type }: EndedJob['event'], at: number): void {
+    this.#add(id, jobId, type, 1, at)
+  }
+
+  /** Within a transaction. */
+  protected releaseEvents(owner: string, now: number): void {
+    this.#db
+      .prepare('UPDATE job_events SET lease_until = ? WHERE lease_owner = ? AND lease_until > ?')
+      .run(now, owner, now)
+  }
+
+  claimDeliveries(lease: Lease): Promise<Delivery[]> {
+    const due = "state = 'pending' AND next_at <= @now AND (lease_until IS NULL OR lease_until <= @now)"
+    return this.#write(() =>
+      this.#db
+        .prepare<Lease, EventRow>(`
+          UPDATE job_events SET lease_owner = @owner, lease_until = @until, fence = fence + 1
+          WHERE rowid IN (SELECT rowid FROM job_events WHERE ${due} ORDER BY next_at LIMIT @limit)
+          RETURNING *`)
+        .all(lease)
+        .map(deliveryOf),
+    )
+  }
+
+  deliver({ eventId, jobId, type, attempt, fence }: Delivery, delivered: Delivered): Promise<boolean> {
+    const { state, triedAt, status, response, error, headers, bodySha256, nextAt } = delivered
+    return this.#write(() => {
+      const { changes } = this.#db
+        .prepare(`
+          UPDATE job_events SET state = @state, tried_at = @triedAt, status = @status, response_body = @response,
+            error = @error, request_headers = @headers, body_sha256 = @bodySha256,
+            delivered_at = iif(@state = 'delivered', @triedAt, NULL), lease_owner = NULL, lease_until = NULL
+          WHERE event_id = @eventId AND attempt = @attempt AND fence = @fence AND state = 'pending'`)
+        .run({ state, triedAt, status, response, error, headers, bodySha256, eventId, attempt, fence })
+      if (changes === 0) return false
+      if (state === 'retrying') this.#add(eventId, jobId, type, attempt + 1, nextAt)
+      else this.#told(jobId, state, triedAt)
+      return true
+    })
+  }
+
+  async deliveries(jobId: string): Promise<Delivery[]> {
+    return this.#db
+      .prepare<[string], EventRow>('SELECT * FROM job_events WHERE job_id = ? ORDER BY type, attempt')
+      .all(jobId)
+      .map(deliveryOf)
+  }
+
+  redeliver(eventId: string, now: number): Promise<boolean> {
+    return this.#write(() => {
+      const last = this.#db
+        .prepare<[string], EventRow>(`
+          SELECT job_events.* FROM job_events JOIN jobs ON jobs.id = job_id
+          WHERE event_id = ? AND callback_secret IS NOT NULL ORDER BY attempt DESC LIMIT 1`)
+        .get(eventId)
+      if (!last) return false
+      if (last.state === 'pending') {
+        this.#db
+          .prepare('UPDATE job_events SET next_at = ? WHERE event_id = ? AND attempt = ?')
+          .run(now, eventId, last.attempt)
+      } else {
+        this.#add(eventId, last.job_id, last.type, last.attempt + 1, now)
+        this.#db.prepare("UPDATE jobs SET callback_state = 'pending' WHERE id = ?").run(last.job_id)
+      }
+      return true
+    })
+  }
+
+  #add(eventId: string, jobId: string, type: string, attempt: number, at: number): void {
+    this.#db
+      .prepare(
+        "INSERT INTO job_events (event_id, job_id, type, attempt, state, next_at) VALUES (?, ?, ?, ?, 'pending', ?)",
+      )
+      .run(eventId, jobId, type, attempt, at)
+  }
+
+  /** The secret is not needed any more. */
+  #told(jobId: string, state: 'delivered' | 'failed', at: number): void {
+    this.#db
+      .prepare(`UPDATE jobs SET callback_state = @state, callback_delivered_at = iif(@state = 'delivered', @at, NULL),
+        ${NO_SECRET} WHERE id = @id`)
+      .run({ state, at, id: jobId })
+  }
+}

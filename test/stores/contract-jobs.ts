@@ -1,0 +1,230 @@
+/** What every store of jobs promises: leases with fences, and state and money in one transaction. */
+import type { Test } from 'tap'
+import type { EndedJob, Hold, Job, JobTarget, NewJob, Principal, RequestRow } from '../../src/core/ports.ts'
+import { HOUR, identity, type MakeSubject, NOON, rowOf, type Subject } from './subject.ts'
+
+const target: JobTarget = {
+  mapping: 'film-1',
+  region: null,
+  credential: 'platform:abc',
+  wire: 'openai.videos',
+  price: '{}',
+  discount: 0,
+}
+const jobOf = (id: string, changes: Partial<NewJob> = {}): NewJob => ({
+  id,
+  kind: 'video',
+  source: null,
+  params: '{}',
+  idempotency: null,
+  requestHash: null,
+  callback: null,
+  createdAt: NOON,
+  deadlineAt: NOON + HOUR,
+  ...changes,
+})
+const begin = ({ jobs }: Subject, principal: Principal, job: NewJob, attempt = 0, amount = 100n) => {
+  const request = identity(`log-${job.id}`)
+  const hold = { id: `${job.id}:${attempt}`, request, principal, amount, expiresAt: NOON + HOUR }
+  return jobs.begin(job, target, hold)
+}
+async function running(subject: Subject, principal: Principal, job: NewJob): Promise<Job> {
+  await begin(subject, principal, job)
+  const started = { upstreamId: `up-${job.id}`, state: 'queued', progress: null, nextAt: NOON } as const
+  return (await subject.jobs.start(job.id, started))!
+}
+const lease = (owner: string, now = NOON, limit = 25) => ({ owner, now, until: now + 30_000, limit })
+const ended = (id: string, changes: Partial<EndedJob> = {}): EndedJob => ({
+  state: 'completed',
+  error: null,
+  result: { kind: 'url', url: 'https://films.example/secret' },
+  completedAt: NOON + 1000,
+  expiresAt: NOON + HOUR,
+  event: { id: `evt_${id}`, type: 'video.completed' },
+  ...changes,
+})
+const rowFor = (principal: Principal, id: string, cost: bigint): RequestRow =>
+  rowOf(principal, `log-${id}`, { endpoint: 'videos', cost, usage: { second: 4 } })
+const callback = { url: 'https://hook.example/in', secret: 'whsec_c2VjcmV0' }
+
+export function jobStoreContract(t: Test, make: MakeSubject): void {
+  t.test('SI-07 a job is held for from its creation, and charged once at its end', async t => {
+    const subject = await make(t)
+    const { jobs, ledger, usage } = subject
+    const principal = await subject.organization('prepaid', 1000n)
+    await running(subject, principal, jobOf('a'))
+    t.same(await ledger.balance(principal.orgId), { balance: 1000n, held: 100n, used: 0n })
+    const [claimed] = await jobs.claim(lease('one'))
+    t.match(claimed, { id: 'a', upstreamId: 'up-a', fence: 1 })
+    t.same(await jobs.claim(lease('two')), [], 'it is claimed by one at a time')
+    t.equal(await jobs.end('a', 1, ended('a'), rowFor(principal, 'a', 70n)), true)
+    t.equal(await jobs.end('a', 1, ended('a'), rowFor(principal, 'a', 70n)), false, 'once')
+    t.match(await jobs.get('a'), { state: 'completed', progress: 100, cost: 70n, result: ended('a').result })
+    t.same(await ledger.balance(principal.orgId), { balance: 930n, held: 0n, used: 70n })
+    t.same(await usage.check(), [])
+  })
+
+  t.test('who has lost the lease changes nothing', async t => {
+    const subject = await make(t)
+    const { jobs, ledger } = subject
+    const principal = await subject.organization('prepaid', 1000n)
+    await running(subject, principal, jobOf('a'))
+    await jobs.claim(lease('one'))
+    const later = NOON + 30_000
+    const [taken] = await jobs.claim(lease('two', later))
+    t.equal(taken?.fence, 2, 'the lease was over')
+    t.equal(await jobs.move('a', 1, { state: 'in_progress', nextAt: NOON, failures: 0, at: NOON }), false)
+    t.equal(await jobs.renew('a', 1, later), false)
+    t.equal(await jobs.end('a', 1, ended('a'), rowFor(principal, 'a', 70n)), false)
+    t.equal((await ledger.balance(principal.orgId)).held, 100n)
+    t.equal(
+      await jobs.move('a', 2, { state: 'in_progress', progress: 40, nextAt: later, failures: 0, at: later }),
+      true,
+    )
+    t.match(await jobs.get('a'), { state: 'in_progress', progress: 40, attempts: 1 })
+  })
+
+  t.test('neither state nor progress goes back', async t => {
+    const subject = await make(t)
+    const { jobs } = subject
+    const principal = await subject.organization('prepaid', 1000n)
+    await running(subject, principal, jobOf('a'))
+    for (const [state, progress] of [
+      ['in_progress', 60],
+      ['queued', 10],
+      [undefined, undefined],
+    ] as const) {
+      const [one] = await jobs.claim(lease('one'))
+      await jobs.move('a', one!.fence, { state, progress, nextAt: NOON, failures: 0, at: NOON })
+      t.match(await jobs.get('a'), { state: 'in_progress', progress: 60 })
+    }
+  })
+
+  t.test('another attempt to create it takes the place of the hold, and no attempt leaves nothing', async t => {
+    const subject = await make(t)
+    const { jobs, ledger, usage } = subject
+    const principal = await subject.organization('prepaid', 1000n)
+    await begin(subject, principal, jobOf('a'))
+    t.same(await jobs.list({}, 'video', {}), [], 'one that is being created is seen by nobody')
+    await begin(subject, principal, jobOf('a'), 1, 300n)
+    t.equal((await ledger.balance(principal.orgId)).held, 300n)
+    t.match(await begin(subject, principal, jobOf('b'), 0, 5000n), { exhausted: 'credits' })
+    t.equal(await jobs.get('b'), undefined)
+    await jobs.drop('a')
+    t.equal(await jobs.get('a'), undefined)
+    t.equal((await ledger.balance(principal.orgId)).held, 0n)
+    t.same(await usage.check(), [])
+  })
+
+  t.test('a create whose end nobody knows fails, and what it held is given back', async t => {
+    const subject = await make(t)
+    const { jobs, ledger, usage } = subject
+    const principal = await subject.organization('prepaid', 1000n)
+    const error = { code: 'interrupted', message: 'nobody knows' }
+    await begin(subject, principal, jobOf('a', { callback }))
+    await jobs.interrupt('a', error, { id: 'evt_a', type: 'video.failed' }, NOON)
+    t.match(await jobs.get('a'), { state: 'failed', error, cost: 0n, completedAt: NOON })
+    t.match(await jobs.deliveries('a'), [{ eventId: 'evt_a', attempt: 1, state: 'pending' }])
+    t.equal(await jobs.start('a', { upstreamId: 'x', state: 'queued', progress: null, nextAt: NOON }), undefined)
+    const hold = (await begin(subject, principal, jobOf('b'))) as Hold
+    await ledger.void(hold)
+    t.equal(await jobs.interruptLost(error, id => ({ id: `evt_${id}`, type: 'video.failed' }), NOON), 1)
+    t.match(await jobs.get('b'), { state: 'failed', error })
+    t.equal((await ledger.balance(principal.orgId)).held, 0n)
+    t.same(await usage.check(), [])
+  })
+
+  t.test('no crash makes an orphan of what a job holds', async t => {
+    const subject = await make(t)
+    const { ledger, clock } = subject
+    const principal = await subject.organization('prepaid', 1000n)
+    await running(subject, principal, jobOf('a'))
+    clock.now += 48 * HOUR
+    t.equal(await ledger.recover(), 0)
+    t.equal((await ledger.balance(principal.orgId)).held, 100n)
+  })
+
+  t.test('one idempotency key is one job of its project, for a day', async t => {
+    const subject = await make(t)
+    const principal = await subject.organization('prepaid', 1000n)
+    const other = await subject.organization('prepaid', 1000n)
+    const job = (id: string, at = NOON) => jobOf(id, { idempotency: 'k', requestHash: 'h', createdAt: at })
+    t.match(await begin(subject, principal, job('a')), { amount: 100n })
+    t.match(await begin(subject, principal, job('b')), { existing: { id: 'a', requestHash: 'h' } })
+    t.match(await begin(subject, other, job('c')), { amount: 100n })
+    t.match(await begin(subject, principal, job('d', NOON + 25 * HOUR)), { amount: 100n })
+  })
+
+  t.test('jobs of one organization do not keep those of others waiting', async t => {
+    const subject = await make(t)
+    const busy = await subject.organization('open', 0n)
+    const calm = await subject.organization('open', 0n)
+    for (const id of ['a', 'b', 'c', 'd']) await running(subject, busy, jobOf(id))
+    await running(subject, calm, jobOf('z'))
+    const claimed = await subject.jobs.claim(lease('one', NOON, 2))
+    t.same(claimed.map(({ id }) => id).sort(), ['a', 'z'])
+  })
+
+  t.test('a list is of one project, from either end, and goes on behind a job', async t => {
+    const subject = await make(t)
+    const principal = await subject.organization('open', 0n)
+    const other = await subject.organization('open', 0n)
+    for (const [at, id] of ['a', 'b', 'c'].entries())
+      await running(subject, principal, jobOf(id, { createdAt: NOON + at }))
+    await running(subject, other, jobOf('z'))
+    const ids = async (page: { after?: string; limit?: number; ascending?: boolean }) =>
+      (await subject.jobs.list({ projectId: principal.projectId }, 'video', page)).map(({ id }) => id)
+    t.same(await ids({}), ['c', 'b', 'a'])
+    t.same(await ids({ after: 'c', limit: 1 }), ['b'])
+    t.same(await ids({ ascending: true, after: 'a' }), ['b', 'c'])
+  })
+
+  t.test(
+    'what is deleted stays as a tombstone; what has expired has no result; both are dropped in the end',
+    async t => {
+      const subject = await make(t)
+      const { jobs } = subject
+      const principal = await subject.organization('open', 0n)
+      for (const id of ['a', 'b']) {
+        await running(subject, principal, jobOf(id))
+        t.equal(await jobs.remove(id, NOON), undefined, 'it runs')
+        const claimed = await jobs.claimOne(id, lease('one'))
+        await jobs.end(id, claimed!.fence, ended(id), rowFor(principal, id, 0n))
+      }
+      t.match(await jobs.remove('a', NOON), { result: { kind: 'url' } })
+      t.match(await jobs.get('a'), { deletedAt: NOON, result: null })
+      t.equal(await jobs.nextAt(), NOON + HOUR, 'when the result of the other one goes')
+      t.match(await jobs.expireDue(NOON + HOUR, 10), [{ id: 'b' }])
+      t.match(await jobs.get('b'), { state: 'completed', result: null })
+      t.equal(await jobs.prune(NOON + 1001, 10), 2)
+      t.equal(await jobs.get('b'), undefined)
+    },
+  )
+
+  t.test('an end is told until it was heard, by one at a time', async t => {
+    const subject = await make(t)
+    const { jobs } = subject
+    const principal = await subject.organization('open', 0n)
+    await running(subject, principal, jobOf('a', { callback }))
+    const claimed = await jobs.claimOne('a', lease('one'))
+    await jobs.end('a', claimed!.fence, ended('a', { result: null }), rowFor(principal, 'a', 0n))
+    const said = { triedAt: NOON, status: 500, response: 'no', error: null, headers: '{}', bodySha256: 'x' }
+    const later = NOON + 1000
+    const [first] = await jobs.claimDeliveries(lease('one', later))
+    t.match(first, { eventId: 'evt_a', jobId: 'a', attempt: 1 })
+    t.same(await jobs.claimDeliveries(lease('two', later)), [])
+    t.equal(await jobs.deliver({ ...first!, fence: 9 }, { ...said, state: 'delivered', nextAt: 0 }), false)
+    t.equal(await jobs.deliver(first!, { ...said, state: 'retrying', nextAt: later + 5 }), true)
+    t.same((await jobs.get('a'))?.callback, callback)
+    const [second] = await jobs.claimDeliveries(lease('one', later + 5))
+    t.match(second, { eventId: 'evt_a', attempt: 2 })
+    await jobs.deliver(second!, { ...said, state: 'delivered', status: 204, nextAt: 0 })
+    t.equal((await jobs.get('a'))?.callback, null, 'the secret is erased')
+    t.match(await jobs.deliveries('a'), [
+      { state: 'retrying', status: 500 },
+      { state: 'delivered', status: 204 },
+    ])
+    t.equal(await jobs.redeliver('evt_a', NOON), false, 'nothing can sign it any more')
+    t.equal((await jobs.status(NOON)).callbacks, 0)
+  })
+}
