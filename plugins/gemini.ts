@@ -15,6 +15,7 @@ import { speech } from './gemini/speech.ts'
 import { type Surface, studio, vertex } from './gemini/surface.ts'
 import { asksForSearch } from './gemini/tools.ts'
 import { counter, only } from './shared/count.ts'
+import { videos } from './gemini/videos.ts'
 
 const error = refusals(faultOf)
 
@@ -56,6 +57,15 @@ const speeches = [speech('gemini.speech', studio, error), speech('gemini.vertex-
 
 const images = [...imagesOf('', studio, error), ...imagesOf('vertex-', vertex, error), imagen(error)] as const
 
+const films = [videos('gemini.videos', studio, error), videos('gemini.vertex-videos', vertex, error)]
+
 export const plugin = {
-  wires: [translator(studio), translator(vertex), ...methods.map(embeddings), ...speeches, ...images] as const,
+  wires: [
+    translator(studio),
+    translator(vertex),
+    ...methods.map(embeddings),
+    ...speeches,
+    ...images,
+    ...films,
+  ] as const,
 } satisfies Plugin

@@ -9,6 +9,7 @@ import { imageEdits, images } from './openai/images.ts'
 import { moderations } from './openai/moderations.ts'
 import { speech } from './openai/speech.ts'
 import { transcriptions, translations } from './openai/transcriptions.ts'
+import { videos } from './openai/videos.ts'
 import { ChatDecoder } from './shared/chat-completions/decoder.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
 import { plainError } from './shared/error.ts'
@@ -28,6 +29,7 @@ export const plugin = {
     openAiFormWire('openai.embeddings', encodeEmbeddings),
     images,
     imageEdits,
+    videos,
     moderations,
     speech,
     transcriptions,

@@ -27,6 +27,7 @@ export type {
 } from './core/event.ts'
 export type { Filter, FilterFactory, Reply } from './core/filter.ts'
 export { aspectOf, imageClassOf, imageSizeOf, nearestAspect } from './core/image-size.ts'
+export type { JobForm, JobReport, UpstreamJob } from './core/job.ts'
 export { countIn, indexIn, isObject, type Json, listIn, textIn, wellFormed } from './core/json.ts'
 export { parseCalls } from './core/lossless-json.ts'
 export type {
@@ -97,3 +98,4 @@ export {
   type TranscriptionRequest,
   type Word,
 } from './operations/transcriptions/request.ts'
+export { secondsFor, type VideoRequest, videoClassOf, videoRatioOf } from './operations/videos/request.ts'

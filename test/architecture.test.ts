@@ -22,6 +22,7 @@ const rules: Record<string, readonly string[]> = {
   demo: ['core'],
   workers: ['core', 'stores'],
   filters: ['core', 'routing'],
+  jobs: ['core'],
   endpoints: ['core', 'codecs', 'operations', 'routing'],
 }
 

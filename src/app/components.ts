@@ -9,6 +9,7 @@ import type { Log, Services, Stores } from '../core/ports.ts'
 import { DEMO_URL } from '../demo/address.ts'
 import { connectionsWithin, openFiles } from '../http/descriptors.ts'
 import { Listener } from '../http/server.ts'
+import type { Jobs } from '../jobs/runner.ts'
 import { warn } from '../lib/warn.ts'
 import { Keyring, keyFile } from '../stores/keyring.ts'
 import { MemoryAffinity } from '../stores/memory/affinity.ts'
@@ -25,6 +26,7 @@ import { FoundModels } from '../upstream/discovery.ts'
 import { dispatch } from '../upstream/dispatch.ts'
 import { ProviderFetcher } from '../upstream/provider-fetcher.ts'
 import { Transport } from '../upstream/transport.ts'
+import { createJobs } from './jobs.ts'
 import { OrganizationPolicies, type PolicyContext } from './policies.ts'
 import { Registry } from './registry.ts'
 import { version } from './version.ts'
@@ -90,6 +92,7 @@ export interface Components {
   readonly database: string
   readonly stores: Stores
   readonly services: Services
+  readonly jobs: Jobs
   readonly metrics: PrometheusMetrics
   readonly lag: Lag
   readonly policies: OrganizationPolicies
@@ -139,10 +142,15 @@ export async function createComponents(
   const memory = new MemoryBudget(file.server.buffer, load)
   const fetcher = new ProviderFetcher(file.server.fetch_from ?? [])
   const media = new ClientFetcher({ allowed: file.server.fetch_from ?? [] })
-  const services = { ...servicesOf(stores, policies, { metrics, load, log, memory, media }), ...shared }
+  const jobs = createJobs({
+    ...{ file, config, stores, policies, transport, registry, metrics, log },
+    keyring: () => keyring,
+    manager: () => manager,
+  })
+  const services = { ...servicesOf(stores, policies, jobs, { metrics, load, log, memory, media }), ...shared }
   const reloads = new Reloads(metrics, log)
   const found = new FoundModels()
-  const manager = new ConfigManager({
+  const manager: ConfigManager = new ConfigManager({
     path: config,
     env,
     own: new Set([DEMO_URL]),
@@ -154,13 +162,13 @@ export async function createComponents(
     loadPlugins: folder => registry.load(folder),
     onResult: result => reloads.note(result),
   })
-  const own = { file, log, database, stores, services, metrics, lag, found }
+  const own = { file, log, database, stores, services, jobs, metrics, lag, found }
   return { ...own, policies, policyContext, registry, manager, reloads }
 }
 
 type ProcessServices = Pick<Services, 'metrics' | 'load' | 'log' | 'memory' | 'media'>
 
-const servicesOf = (stores: Stores, policies: Policies, process: ProcessServices): Services => ({
+const servicesOf = (stores: Stores, policies: Policies, jobRunner: Jobs, process: ProcessServices): Services => ({
   version,
   database: stores,
   redis: undefined,
@@ -168,6 +176,8 @@ const servicesOf = (stores: Stores, policies: Policies, process: ProcessServices
   sessions: stores.sessions,
   policies,
   ledger: stores.ledger,
+  jobs: stores.jobs,
+  jobRunner,
   counters: new MemoryCounters(),
   cache: new MemoryCache(),
   ...process,

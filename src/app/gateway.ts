@@ -13,13 +13,23 @@ import { DEMO_URL } from '../demo/address.ts'
 import { startDemo } from '../demo/server.ts'
 import { operations } from '../operations/index.ts'
 import { Discovery } from '../upstream/discovery.ts'
-import { type CleanupStack, type Components, createComponents, sweepRegularly, withCleanup } from './components.ts'
+import {
+  type CleanupStack,
+  type Components,
+  createComponents,
+  drainTimes,
+  sweepRegularly,
+  withCleanup,
+} from './components.ts'
+import { runJobs } from './jobs.ts'
 import { policyAdmin } from './policies.ts'
 import type { PrimaryOptions } from './primary.ts'
 import { type ServingMode, singleProcess } from './serving.ts'
 
 const DEFAULT_ADMIN = '127.0.0.1:9901'
 const PRUNE_MS = 600_000
+/** What polls of jobs get to end in, before what clients wait for is drained. */
+const POLL_GRACE_MS = 2_000
 
 export interface Gateway {
   /** `host:port`, as they came to be. */
@@ -111,6 +121,12 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
     unwatched = unwatch()
   })
   sweepRegularly(components, cleanup)
+  runJobs(
+    components.jobs,
+    { file, config, stores, log },
+    Math.min(drainTimes(components).drain / 2, POLL_GRACE_MS),
+    cleanup,
+  )
   const { keep_requests: keep } = file.stores
   if (keep !== undefined) cleanup.add(pruneRegularly(stores, keep, log))
   const { catalog } = manager.current

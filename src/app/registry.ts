@@ -8,6 +8,7 @@ import { pathToFileURL } from 'node:url'
 import { plugin as anthropic } from '../../plugins/anthropic.ts'
 import { plugin as bedrock } from '../../plugins/bedrock.ts'
 import { plugin as bfl } from '../../plugins/bfl.ts'
+import { plugin as bytedance } from '../../plugins/bytedance.ts'
 import { plugin as cohere } from '../../plugins/cohere.ts'
 import { plugin as deepgram } from '../../plugins/deepgram.ts'
 import { plugin as elevenlabs } from '../../plugins/elevenlabs.ts'
@@ -42,6 +43,7 @@ const OWN_PLUGINS: Record<string, Plugin> = {
   deepgram,
   xai,
   bfl,
+  bytedance,
 }
 /** A module may do something when it is loaded, but not for ever: nothing else is reloaded meanwhile. */
 const LOAD_MS = 5_000

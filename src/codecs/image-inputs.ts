@@ -28,34 +28,40 @@ export function editFrom(given: unknown, validate: Validator<ImageEditBody>): Ed
 }
 
 function ofJson(body: ImageEditBody): Edit {
-  const images = body.images.map(({ image_url: url }, index) => ofUrl(url, `images[${index}].image_url`))
-  return { body, images, mask: body.mask ? ofUrl(body.mask.image_url, 'mask.image_url') : undefined }
+  const images = body.images.map(({ image_url: url }, index) => imageFromUrl(url, `images[${index}].image_url`))
+  return { body, images, mask: body.mask ? imageFromUrl(body.mask.image_url, 'mask.image_url') : undefined }
 }
 
 function ofForm(form: Form): Edit {
   const { fields, files } = formBody(form, imageEditForm)
   const body = validateForm(fields)
   const images = ['image', 'images'].flatMap(name => [
-    ...(files.get(name) ?? []).map(file => ofFile(file, name)),
-    ...(body[name as 'image' | 'images'] ?? []).map(url => ofUrl(url, name)),
+    ...(files.get(name) ?? []).map(file => imageFromFile(file, name)),
+    ...(body[name as 'image' | 'images'] ?? []).map(url => imageFromUrl(url, name)),
   ])
   if (images.length === 0) throw errors.invalidParameters('image: is required', 'image')
   if (images.length > MAX_IMAGES) throw errors.invalidParameters(`image: at most ${MAX_IMAGES} are taken`, 'image')
   const [file, second] = files.get('mask') ?? []
   if (second || (file && body.mask !== undefined))
     throw errors.invalidFormData('"mask" takes one value, and stands twice')
-  const mask = file ? ofFile(file, 'mask') : body.mask === undefined ? undefined : ofUrl(body.mask, 'mask')
+  const mask = file
+    ? imageFromFile(file, 'mask')
+    : body.mask === undefined
+      ? undefined
+      : imageFromUrl(body.mask, 'mask')
   return { body, images, mask }
 }
 
-function ofFile(file: Upload, param: string): ImageInput {
+/** Throws a GatewayError for a file that is too large, or no image. */
+export function imageFromFile(file: Upload, param: string): ImageInput {
   if (file.size > MAX_FILE_BYTES) throw errors.fileTooLarge(MAX_FILE_BYTES, param)
   const type = imageType(file.head(IMAGE_HEAD))
   if (type === undefined) throw errors.fileNotAnImage(param)
   return { file, type }
 }
 
-function ofUrl(url: string, param: string): ImageInput {
+/** Throws a GatewayError for an address that is not public, and for data that is no image. */
+export function imageFromUrl(url: string, param: string): ImageInput {
   assertImageUrl(url, param)
   if (!/^data:/i.test(url)) return { url }
   const type = imageType(headOf(url, HEADER_CHARACTERS))

@@ -24,6 +24,13 @@ export const capabilities = [
   'effort',
   'timestamps',
   'diarization',
+  'video_audio',
+  'video_without_audio',
+  'image_to_video',
+  'last_frame',
+  'reference_images',
+  'reference_videos',
+  'reference_audios',
 ] as const
 export type Capability = (typeof capabilities)[number]
 
@@ -192,6 +199,10 @@ export interface Mapping {
   readonly aspectRatios?: readonly string[] | undefined
   /** Images that an edit may have; undefined for as many as the wire takes. */
   readonly maxImages?: number | undefined
+  /** Sizes and lengths of videos that it takes; undefined for all. */
+  readonly videoSizes?: readonly string[] | undefined
+  readonly videoSeconds?: readonly number[] | undefined
+  readonly maxReferenceImages?: number | undefined
   /** The day that its prices are of. */
   readonly pricedAt?: string | undefined
   readonly stability: string | undefined

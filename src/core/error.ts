@@ -39,6 +39,13 @@ export const errors = {
   combination: (message: string, param: string) => invalid(400, 'unsupported_parameter_combination', message, param),
   urlNotAllowed: (param: string) =>
     invalid(400, 'url_not_allowed', 'This URL is not allowed: use a public http(s) address or a data URL.', param),
+  callbackNotAllowed: () =>
+    invalid(
+      400,
+      'url_not_allowed',
+      'callback_url: this URL is not allowed: use an https address of a public server.',
+      'callback_url',
+    ),
   /** One answer for all that keeps us from an address, so that it does not show what is inside. */
   urlNotFetched: (param: string) =>
     invalid(
@@ -160,6 +167,37 @@ export const errors = {
   archived: () => invalid(410, null, 'This project is archived and no longer available.'),
   tooLarge: (limit: number) =>
     invalid(413, 'request_too_large', `The request body is larger than the ${limit} bytes that are accepted here.`),
+  idempotencyKeyReused: () =>
+    invalid(
+      400,
+      'idempotency_key_reused',
+      'This idempotency-key was sent with another request. Send the same request, or another key.',
+    ),
+  idempotencyKeyInUse: () =>
+    invalid(
+      400,
+      'idempotency_key_in_use',
+      'A request with this idempotency-key is still being worked on. Please retry.',
+    ).with({ headers: retryAfter(1) }),
+  /** `what` is a kind of job: `video`. */
+  jobNotReady: (what: string) =>
+    invalid(400, `${what}_not_ready`, `The ${what} is not ready yet: wait until its status is "completed".`),
+  jobFailed: (what: string, state: string) =>
+    invalid(400, `${what}_failed`, `The ${what} has no content: its status is "${state}".`),
+  jobNotCancelable: (what: string) =>
+    invalid(400, `${what}_not_cancelable`, `The provider of this ${what} cannot cancel it: wait until it has ended.`),
+  jobBusy: () => unavailable('job_busy', 'The job is being polled.').with({ headers: retryAfter(1) }),
+  rangeNotSatisfiable: (size: number) =>
+    invalid(416, 'range_not_satisfiable', `The range lies outside of the ${size} bytes that there are.`).with({
+      headers: { 'content-range': `bytes */${size}` },
+    }),
+  contentToken: () =>
+    new GatewayError({
+      status: 401,
+      type: 'invalid_request_error',
+      code: 'invalid_token',
+      message: 'The token is invalid or has expired.',
+    }),
   /** `taken`: what the endpoint takes. */
   unsupportedMediaType: (got: string | undefined, taken: readonly string[] = ['application/json']) =>
     invalid(

@@ -107,6 +107,8 @@ export type Event =
    */
   | { type: 'wait'; url: string; afterMs: number }
   | { type: 'fetch'; url: string }
+  /** The provider has begun work that outlives the request. */
+  | { type: 'job'; upstreamId: string; state: 'queued' | 'in_progress'; progress?: number }
   | { type: 'error'; error: GatewayError }
 
 /** True for events that a client can see: from the first of them on, nothing may be repeated by another provider. */

@@ -39,6 +39,8 @@ export type Outcome = 'ok' | 'error' | 'aborted'
 export interface ExchangeInit {
   snapshot: Snapshot
   endpoint: Endpoint
+  /** Of the request; GET where nothing is said. */
+  method?: string
   headers: Headers
   /** What stands behind the `?`, undecoded. */
   query: string
@@ -61,6 +63,7 @@ export class Exchange {
   readonly logId: string = shortId()
   readonly snapshot: Snapshot
   readonly endpoint: Endpoint
+  readonly method: string
   readonly headers: Headers
   readonly query: string
   readonly params: Params
@@ -143,6 +146,7 @@ export class Exchange {
     this.id = requestId(typeof given === 'string' ? given : undefined)
     this.snapshot = init.snapshot
     this.endpoint = init.endpoint
+    this.method = init.method ?? 'GET'
     this.headers = init.headers
     this.query = init.query
     this.params = init.params ?? NO_PARAMS

@@ -17,6 +17,8 @@ export interface ErrorInit {
   retryAfterMs?: number | undefined
   /** The connection had served before and broke before any byte of an answer: a fresh one may do. */
   stale?: boolean | undefined
+  /** No whole answer came, and the provider may have the request. */
+  sent?: boolean | undefined
   cause?: unknown
 }
 
@@ -37,6 +39,7 @@ export class GatewayError extends Error {
   readonly upstreamStatus: number | undefined
   readonly retryAfterMs: number | undefined
   readonly stale: boolean
+  readonly sent: boolean
 
   constructor(init: ErrorInit) {
     // A refusal is an answer, not a defect: taking its stack would cost more than all else that it does.
@@ -55,6 +58,7 @@ export class GatewayError extends Error {
     this.upstreamStatus = init.upstreamStatus
     this.retryAfterMs = init.retryAfterMs
     this.stale = init.stale ?? false
+    this.sent = init.sent ?? false
   }
 
   /** The same error with some of its facts changed. */

@@ -1,5 +1,6 @@
 /** What the kernel must know of each operation, so that no part of it tests which one it is. Rows: `src/operations`. */
 import type { Mapping, Model } from './catalog.ts'
+import type { JobOperation } from './job.ts'
 import type { Media } from './media.ts'
 import type { Price, Terms } from './money.ts'
 import type { Op, Ops } from './ops.ts'
@@ -45,9 +46,11 @@ export interface Operation<O extends Op = Op> {
   readonly passesAnswers?: true
   /** An organization's rules of models and prices do not apply: those of providers and addresses do. */
   readonly ignoresModelRules?: true
+  /** Its answers come after its requests have ended. */
+  readonly job?: JobOperation<Ops[O]>
   /** Answers are never kept for the same request: audio, which is not held. */
   readonly neverReplayed?: true
-  /** What the simulated provider answers, by path behind its base address. */
+  /** What the simulated provider answers, by path behind its base address, which may have parameters. */
   readonly demo?: Readonly<Record<string, Simulation>>
 }
 
@@ -87,6 +90,9 @@ export interface SimulatedRequest {
   readonly json: unknown
   readonly body: Buffer
   readonly contentType: string
+  readonly method: string
+  /** Of its path. */
+  readonly params: Readonly<Record<string, string>>
 }
 
 /** An object is sent as JSON, `chunks` one by one. */

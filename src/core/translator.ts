@@ -2,6 +2,7 @@
 import type { Credential, Mapping, Provider } from './catalog.ts'
 import type { GatewayError } from './error.ts'
 import type { Event } from './event.ts'
+import type { JobForm } from './job.ts'
 import type { Parsed } from './lossless-json.ts'
 import type { Price } from './money.ts'
 import type { Op, Ops } from './ops.ts'
@@ -151,6 +152,8 @@ export interface Translator<O extends Op = Op> {
   encode(input: Readonly<Ops[O]>, target: Target, stream: boolean): WireRequest
   readonly native?: NativeForm<O>
   readonly bytes?: BytesForm<O>
+  /** For operations whose answers come after their requests have ended. */
+  readonly job?: JobForm
   readonly fanOut?: FanOut<O>
   readonly count?: CountForm
   /** The provider caches only what a request marks, and charges for writing it. */

@@ -2,8 +2,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { type Operation, type SimulatedAnswer, SimulatedRefusal, type Simulation } from '../core/operation.ts'
+import { Router } from '../core/router.ts'
 
 const BASE = '/v1'
+/** Simulations tell methods apart themselves. */
+const ANY = 'ANY'
 
 export interface Demo {
   /** Base address for the demo manifest. */
@@ -13,10 +16,10 @@ export interface Demo {
 
 /** Serves what the operations simulate. */
 export function startDemo(operations: Iterable<Operation>): Promise<Demo> {
-  const simulations = new Map<string, Simulation>()
-  for (const { demo = {} } of operations) {
-    for (const [path, simulate] of Object.entries(demo)) simulations.set(BASE + path, simulate)
-  }
+  // Operations may share what they simulate.
+  const byPath = new Map([...operations].flatMap(({ demo = {} }) => Object.entries(demo)))
+  const simulations = new Router<Simulation>()
+  for (const [path, simulate] of byPath) simulations.add(ANY, BASE + path, simulate)
   const server: Server = createServer((req, res) => void serve(simulations, req, res))
   return new Promise((resolve, reject) => {
     server.once('error', reject)
@@ -32,20 +35,17 @@ export function startDemo(operations: Iterable<Operation>): Promise<Demo> {
   })
 }
 
-async function serve(
-  simulations: ReadonlyMap<string, Simulation>,
-  req: IncomingMessage,
-  res: ServerResponse,
-): Promise<void> {
+async function serve(simulations: Router<Simulation>, req: IncomingMessage, res: ServerResponse): Promise<void> {
   try {
-    const simulate = simulations.get(pathOf(req))
+    const match = simulations.match(ANY, pathOf(req))
     const chunks: Buffer[] = []
     for await (const chunk of req) chunks.push(chunk as Buffer)
-    if (!simulate) return refuse(res, 404, `the demo has no ${req.url}`)
+    if (!match || 'allow' in match) return refuse(res, 404, `the demo has no ${req.url}`)
     const body = Buffer.concat(chunks)
     const contentType = req.headers['content-type'] ?? ''
     const json: unknown = contentType.startsWith('application/json') ? JSON.parse(body.toString('utf8')) : undefined
-    send(res, simulate({ json, body, contentType }))
+    const { method = '' } = req
+    send(res, match.value({ json, body, contentType, method, params: match.params }))
   } catch (thrown) {
     const message = thrown instanceof Error ? thrown.message : 'unreadable request'
     refuse(res, 400, message, thrown instanceof SimulatedRefusal ? thrown : undefined)

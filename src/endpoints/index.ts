@@ -18,6 +18,7 @@ import { sessions } from './sessions.ts'
 import { speech } from './speech.ts'
 import { systemone } from './systemone.ts'
 import { transcriptions } from './transcriptions.ts'
+import { videos } from './videos.ts'
 
 export const endpoints: readonly Endpoint[] = [
   health,
@@ -38,4 +39,5 @@ export const endpoints: readonly Endpoint[] = [
   ...transcriptions,
   ...images,
   ...gemini,
+  ...videos,
 ]

@@ -60,9 +60,9 @@ function mappingOf(mapping: Mapping): object {
   return clean({
     providerId: mapping.provider.id,
     externalId: mapping.externalId,
-    supportedVideoSizes: [],
-    supportsVideoAudio: false,
-    supportsVideoWithoutAudio: false,
+    supportedVideoSizes: mapping.videoSizes ?? [],
+    supportsVideoAudio: supports.has('video_audio'),
+    supportsVideoWithoutAudio: supports.has('video_without_audio'),
     streaming: supports.has('streaming'),
     vision: supports.has('vision'),
     realtime: supports.has('realtime'),

@@ -14,6 +14,7 @@ import { isByok } from '../routing/policy.ts'
 import { Charged, endOf } from './charged.ts'
 import { costWith, type Estimate, estimate, tokensWithin } from './estimate.ts'
 import { allowanceOf, discounted, payerOf, refusal, storageOf, uncharged } from './funding.ts'
+import { JobAdmission } from './jobs.ts'
 import { Meter, Meters, stoppedBy } from './meter.ts'
 import { identityOf, rowOf } from './row.ts'
 
@@ -42,6 +43,7 @@ export const billing: FilterFactory<Options> = {
     const { ledger, now } = services
     const storageRate = parseDecimal(given.storage, TOKEN_PLACES)
     const meters = new Meters()
+    const jobs = new JobAdmission(services)
     /** Exchanges with a row. */
     const recorded = new WeakSet<Exchange>()
     return {
@@ -58,6 +60,7 @@ export const billing: FilterFactory<Options> = {
         const streamed = ex.streaming && mapping.supports.has('streaming')
         const { amount, least } = expected ? sizes(expected, streamed, given) : { amount: 0n, least: 0n }
         const wanted = holdFor(ex, amount, least, now())
+        if (ex.operation.job) return jobs.handle(ex, wanted, next)
         const hold = await reserve(wanted, expected, services)
         const limited = !streamed && expected && hold && hold.amount < amount
         setLimit(ex, limited ? { expected, hold } : undefined)
@@ -94,7 +97,7 @@ export const billing: FilterFactory<Options> = {
       },
       finish(ex) {
         meters.end(ex)
-        if (!ex.principal || !ex.request || recorded.has(ex)) return
+        if (!ex.principal || !ex.request || recorded.has(ex) || jobs.has(ex)) return
         return ledger.record(rowOf(ex, ex.outcome ?? 'error', 0n, now()))
       },
     }

@@ -238,6 +238,7 @@ export class Listener {
     const ex = new Exchange({
       snapshot,
       endpoint,
+      method: req.method ?? '',
       headers: req.headers,
       query: (req.url ?? '').slice(path.length + 1),
       params,

@@ -1,5 +1,5 @@
 /** Identifiers: 20 characters that are safe in URLs, labels and logs. */
-import { randomFillSync } from 'node:crypto'
+import { randomFillSync, randomInt } from 'node:crypto'
 
 /** In the order of their codes, so that ids sort as their times do. */
 const ALPHABET = '234567abcdefghijklmnopqrstuvwxyz'
@@ -49,3 +49,8 @@ const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/
 /** The caller's own request id when it is harmless, else a new one. */
 export const requestId = (given: string | undefined): string =>
   given !== undefined && REQUEST_ID.test(given) ? given : shortId()
+
+const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
+/** So many random letters and digits. */
+export const base62 = (length: number): string =>
+  Array.from({ length }, () => BASE62[randomInt(BASE62.length)]).join('')

@@ -11,6 +11,7 @@ import { ocr } from './ocr/index.ts'
 import { rerank } from './rerank/index.ts'
 import { speech } from './speech/index.ts'
 import { transcriptions, translations } from './transcriptions/index.ts'
+import { videos } from './videos/index.ts'
 
 export const operations: { readonly [O in Op]: Operation<O> } = {
   chat,
@@ -24,4 +25,5 @@ export const operations: { readonly [O in Op]: Operation<O> } = {
   translations,
   images,
   image_edits: imageEdits,
+  videos,
 }

@@ -18,6 +18,7 @@ export interface PlanOptions {
   readonly auto: readonly string[]
   /** The same for operations with a list of their own, by their `autoOption`. */
   readonly auto_images?: readonly string[]
+  readonly auto_videos?: readonly string[]
   /** Also what others offer, although the model string names a provider. */
   readonly unpinned?: boolean
 }

@@ -20,6 +20,7 @@ export const settings = s.object({
   auto: s.default(s.array(s.string()), []),
   /** The same for images. */
   auto_images: s.default(s.array(s.string()), []),
+  auto_videos: s.default(s.array(s.string()), []),
   /** What counts how much in the score of `routing: auto`. */
   weights: s.default(
     s.object({

@@ -49,6 +49,7 @@ interface MasterKey {
   readonly key: Buffer
   /** Derived for the seals of what clients hold. */
   readonly seals: KeyObject
+  derive(purpose: string): Buffer
 }
 
 /** A version that is not known may be of a key that another process has made; made-up ones must not cost much. */
@@ -81,6 +82,11 @@ export class Keyring {
   /** Those that can be opened, the newest first. */
   get versions(): readonly string[] {
     return this.#keys.map(({ version }) => version)
+  }
+
+  /** Keys for a purpose of its own, of all master keys, the newest first. */
+  derived(purpose: string): Buffer[] {
+    return this.#keys.map(({ derive }) => derive(purpose))
   }
 
   /** `place` must be told again to open it: a sealed secret that was moved elsewhere stays closed. */
@@ -189,7 +195,8 @@ function masterKey(text: string): MasterKey {
   const key = Buffer.from(hkdfSync('sha256', text, '', 'model-gateway provider keys', KEY_BYTES))
   const version = createHmac('sha256', key).update('version').digest('hex').slice(0, 8)
   const seals = createSecretKey(Buffer.from(hkdfSync('sha256', text, '', 'model-gateway seals', KEY_BYTES)))
-  return { version, key, seals }
+  const derive = (purpose: string) => Buffer.from(hkdfSync('sha256', text, '', purpose, KEY_BYTES))
+  return { version, key, seals, derive }
 }
 
 function readLines(file: string): string[] {

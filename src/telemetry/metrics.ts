@@ -18,6 +18,8 @@ const reloadResults = ['changed', 'unchanged', 'failed'] as const
 export type ReloadResult = (typeof reloadResults)[number]
 
 /** Each metric is bounded to some 2,000 lines (`Series`): models beyond that are counted as `other`. */
+const JOB_BUCKETS = [10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200]
+
 export class PrometheusMetrics implements Metrics {
   readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE
   readonly #registry = new Registry()
@@ -50,6 +52,37 @@ export class PrometheusMetrics implements Metrics {
     closed: ['endpoint'],
     buckets: OVERHEAD_BUCKETS,
   })
+  readonly #jobPolls = counter(this.#registry, {
+    name: 'gateway_job_polls_total',
+    help: 'Questions to providers how jobs are, by what came of them.',
+    closed: ['outcome'],
+    open: ['provider'],
+  })
+  readonly #jobSeconds = histogram(this.#registry, {
+    name: 'gateway_job_seconds',
+    help: 'Life of jobs by how they ended.',
+    closed: ['state'],
+    open: ['provider', 'model'],
+    buckets: JOB_BUCKETS,
+  })
+  readonly #jobClaimsLost = counter(this.#registry, {
+    name: 'gateway_job_claims_lost_total',
+    help: 'Writes to jobs that somebody else had claimed since.',
+    closed: [],
+  })
+  readonly #callbacks = counter(this.#registry, {
+    name: 'gateway_callbacks_total',
+    help: 'Attempts to tell the end of a job, by what came of them.',
+    closed: ['outcome'],
+  })
+  /** Of the engine of jobs. */
+  readonly jobs = {
+    poll: (provider: string, outcome: string): void => this.#jobPolls.of(outcome, provider).add(1),
+    ended: ({ provider, model, state }: Record<'provider' | 'model' | 'state', string>, seconds: number): void =>
+      this.#jobSeconds.of(state, provider, model).observe(seconds),
+    claimLost: (): void => this.#jobClaimsLost.of().add(1),
+    callback: (outcome: string): void => this.#callbacks.of(outcome).add(1),
+  }
   readonly #tokens = counter(this.#registry, {
     name: 'gateway_tokens_total',
     help: 'Tokens by kind.',

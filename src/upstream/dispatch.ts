@@ -1,5 +1,5 @@
 /** The end of every inference chain: send, classify, decode, commit. Nothing above it ever sees provider bytes. */
-import type { Cancellation } from '../core/cancel.ts'
+import { Cancellation } from '../core/cancel.ts'
 import { firstEventMs } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
@@ -28,6 +28,8 @@ import { Turns } from './turns.ts'
 import type { UpstreamResponse } from './upstream-response.ts'
 
 const MAX_ERROR_BYTES = 64 * 1024
+/** A job is begun within this time. */
+const CREATE_MS = 120_000
 
 /** One request on its way: the exchange's own, or one of several that stand for it. */
 interface Call extends RequestPart {
@@ -138,7 +140,10 @@ export function dispatch(
       }
       return held(ex, lease, fannedOut(parts, ex.fanOut!, signal, one))
     }
-    const call = { ex, target, request: ex.outbound!, input: ex.request!, signal, isWhole: !ex.streaming }
+    const isJob = ex.operation.job !== undefined
+    // What has begun at a provider goes on, whoever waits for it.
+    const own = isJob ? new Cancellation() : signal
+    const call = { ex, target, request: ex.outbound!, input: ex.request!, signal: own, isWhole: !ex.streaming }
     const opened = await open(call)
     const { answer, incoming, reading, lease } = opened
     if (goesOn(answer.pending)) return held(ex, lease, followed(call, opened))
@@ -200,12 +205,15 @@ interface Sent {
 function send(transport: Transport, { ex, target, request, signal }: Call, sent: Sent): Promise<UpstreamResponse> {
   const { provider } = target
   const { timeouts } = provider
-  const fresh = isAgain(ex, target)
+  const isJob = ex.operation.job !== undefined
+  // A job is never created twice: no socket is used that may have gone stale.
+  const fresh = isJob || isAgain(ex, target)
   const tenant = tenantOf(ex)
   const call = (signed: SignedRequest) => {
     const { method, baseUrl, path, headers, body } = signed
     sent.mask = maskOfSent(signed, provider)
-    const first = firstEventMs(target.mapping, ex.streaming)
+    const usual = firstEventMs(target.mapping, ex.streaming)
+    const first = isJob ? Math.min(usual, CREATE_MS) : usual
     return transport.send({
       provider,
       method,

@@ -238,10 +238,11 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   #fail(error: GatewayError): void {
     if (this.#failed || this.#ended) return
     this.#failed = true
+    const told = this.#heard || this.#isSent ? error.with({ sent: true }) : error
     this.#settle()
     this.#controller?.abort(error)
-    this.#rejectHead(error)
-    this.#chunks.fail(error)
+    this.#rejectHead(told)
+    this.#chunks.fail(told)
   }
 
   #settle(): void {

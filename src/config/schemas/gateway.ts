@@ -2,6 +2,7 @@
 import { type Infer, s } from '../../core/schema.ts'
 import { customProvidersEntry } from '../custom-caps.ts'
 import { plansEntry } from '../plans.ts'
+import { jobsEntry } from './jobs.ts'
 import { called, text, url } from './terms.ts'
 
 const port = '(?:\\d{1,4}|[1-5]\\d{4}|6[0-4]\\d{3}|65[0-4]\\d{2}|655[0-2]\\d|6553[0-5])'
@@ -62,5 +63,6 @@ export const gatewayFile = s.object({
   endpoints: s.default(s.record(s.record(options)), {}),
   plans: plansEntry,
   custom_providers: customProvidersEntry,
+  jobs: s.default(jobsEntry, {}),
 })
 export type GatewayFile = Infer<typeof gatewayFile>

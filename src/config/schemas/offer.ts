@@ -57,6 +57,9 @@ const offer = {
   sizes: s.optional(s.array(text, { minItems: 1 })),
   aspect_ratios: s.optional(s.array(text, { minItems: 1 })),
   max_images: s.optional(s.integer({ minimum: 1, maximum: 16 })),
+  video_sizes: s.optional(s.array(text, { minItems: 1 })),
+  video_seconds: s.optional(s.array(s.integer({ minimum: 1, maximum: 3600 }), { minItems: 1 })),
+  max_reference_images: s.optional(s.integer({ minimum: 1, maximum: 9 })),
   ...lifecycle,
 }
 export const mapping = s.object({ model: modelId, id: s.optional(text), ...offer })

@@ -1,7 +1,9 @@
 /** What filters and endpoints are given besides the stores of money and keys. */
+import type { Cancellation } from '../cancel.ts'
 import type { Event } from '../event.ts'
 import type { MemoryBudget } from '../memory-budget.ts'
 import type { Policies } from '../policy.ts'
+import type { Job, JobStore } from './jobs.ts'
 import type { KeyStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'
 import type { AffinityStore, Circuits, Measurements } from './routing.ts'
@@ -117,6 +119,45 @@ export interface MediaFetcher {
   audio(fetch: MediaFetch): Promise<FetchedFile>
 }
 
+/** What a client wants of the result of a job. */
+export interface ContentRequest {
+  /** As the client wrote them. */
+  readonly range: string | undefined
+  readonly ifRange: string | undefined
+  /** The head alone. */
+  readonly isHead: boolean
+  readonly signal: Cancellation
+}
+export interface ContentAnswer {
+  readonly status: 200 | 206
+  readonly type: string
+  /** Names and values in turn. */
+  readonly headers: string[]
+  readonly chunks: AsyncIterable<Buffer>
+}
+
+/** Moves jobs on until they end. */
+export interface JobRunner {
+  /** Milliseconds that a job may take. */
+  readonly timeoutMs: number
+  /** When a job that was begun is polled first, Unix milliseconds. */
+  firstPoll(now: number): number
+  /** Throws a 400 for an address that callbacks do not go to. */
+  checkCallback(url: string): void
+  /** A job is due, or a callback. */
+  wake(): void
+  /** As clients get it. */
+  show(job: Job): object
+  /** The job whose result this token reads, or throws a 401. */
+  byToken(token: string, logId: string): Promise<Job | undefined>
+  /** Ends a job that runs, or throws what keeps it from that. */
+  cancel(job: Job): Promise<Job>
+  /** Removes a job that has ended, with its result. */
+  remove(job: Job): Promise<void>
+  /** Throws a GatewayError for a job that has no result. */
+  content(job: Job, request: ContentRequest): Promise<ContentAnswer>
+}
+
 /** Whether a store works. Rejects, with the reason as message, when it does not. */
 export interface Probe {
   ping(): Promise<void>
@@ -132,6 +173,8 @@ export interface Services {
   readonly sessions: SessionStore
   readonly policies: Policies
   readonly ledger: Ledger
+  readonly jobs: JobStore
+  readonly jobRunner: JobRunner
   readonly counters: Counters
   readonly cache: ReplyCache
   readonly metrics: Metrics

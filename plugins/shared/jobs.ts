@@ -1,0 +1,71 @@
+/** What wires of jobs have in common: the words of their states, and the decoder of the answer to a create. */
+import {
+  type Decoder,
+  type Frame,
+  isObject,
+  type JobReport,
+  type Json,
+  parseAnswer,
+  type Target,
+  textIn,
+} from '../../src/plugin.ts'
+import { errorIn } from './error.ts'
+import { parsed, WholeDecoder } from './whole.ts'
+
+type State = NonNullable<JobReport['state']>
+
+/** wire/media.md section 3. Words are compared without case, `-` and `_`. */
+const STATES: Readonly<Record<State, readonly string[]>> = {
+  queued: ['queued', 'pending', 'throttled', 'submitted', 'starting', 'inqueue', 'created', 'preparing', 'queueing'],
+  in_progress: ['inprogress', 'running', 'processing', 'dreaming'],
+  completed: ['completed', 'succeeded', 'succeed', 'success', 'ready', 'done'],
+  failed: ['failed', 'fail', 'error'],
+  canceled: ['canceled', 'cancelled'],
+  expired: ['expired'],
+}
+const words = new Map(
+  Object.entries(STATES).flatMap(([state, all]) => all.map(word => [word, state as State] as const)),
+)
+
+/** Undefined for a word that is not known. */
+export const jobState = (word: unknown): State | undefined =>
+  typeof word === 'string' ? words.get(word.toLowerCase().replace(/[-_ ]/g, '')) : undefined
+
+/** Reads the answer to a create: the id of the job in the field `name`. */
+export function jobDecoder(name: string, target: Target): Decoder {
+  return new WholeDecoder(frame => {
+    const answer = objectIn(frame)
+    const id = textIn(answer[name])
+    if (id === undefined || isObject(answer.error)) throw errorIn(answer, name, target)
+    const state = jobState(answer.status) === 'in_progress' ? 'in_progress' : 'queued'
+    const { progress } = answer
+    return [{ type: 'job', upstreamId: id, state, ...(typeof progress === 'number' && { progress }) }]
+  })
+}
+
+function objectIn(frame: Frame): Json {
+  const answer = parsed(frame)
+  return isObject(answer) ? answer : {}
+}
+
+/** The answer to a poll. Throws a GatewayError for what is no JSON object. */
+export function stateAnswer(body: string, target: Target): Json {
+  let answer: unknown
+  try {
+    answer = parseAnswer(body)
+  } catch {
+    throw errorIn(undefined, 'JSON', target)
+  }
+  if (!isObject(answer)) throw errorIn(answer, 'state', target)
+  return answer
+}
+
+const MODERATED = /content.?filter|content.?policy|moderat|safety|sensitive|prohibited|responsible.?ai|\brai\b/i
+
+/** What a job failed with; refusals of the content have the code `content_filter`. */
+export function jobError(error: unknown): NonNullable<JobReport['error']> | undefined {
+  if (!isObject(error)) return undefined
+  const code = textIn(error.code) ?? String(error.code ?? '')
+  const message = textIn(error.message) ?? (code || 'The provider says nothing of why it failed.')
+  return { code: MODERATED.test(`${code} ${message}`) ? 'content_filter' : code, message }
+}

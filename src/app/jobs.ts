@@ -1,0 +1,74 @@
+/** Puts the engine of jobs together. */
+import { dirname, resolve } from 'node:path'
+import type { ConfigManager } from '../config/manager.ts'
+import type { GatewayFile } from '../config/schemas/gateway.ts'
+import type { Policies } from '../core/policy.ts'
+import type { Log, Stores } from '../core/ports.ts'
+import type { JobsContext } from '../jobs/context.ts'
+import { Jobs } from '../jobs/runner.ts'
+import { FileBlobs } from '../stores/blobs.ts'
+import type { Keyring } from '../stores/keyring.ts'
+import type { PrometheusMetrics } from '../telemetry/metrics.ts'
+import { HttpCallbackPoster } from '../upstream/callback-poster.ts'
+import { UpstreamJobCaller } from '../upstream/job-caller.ts'
+import type { Transport } from '../upstream/transport.ts'
+import type { CleanupStack } from './components.ts'
+import type { Registry } from './registry.ts'
+
+const TOKEN_PURPOSE = 'video-content/v1'
+const SWEEP_MS = 3_600_000
+
+export interface JobParts {
+  readonly file: GatewayFile
+  /** Path of `gateway.yaml`. */
+  readonly config: string
+  readonly stores: Stores
+  readonly policies: Policies
+  readonly transport: Transport
+  readonly registry: Registry
+  readonly metrics: PrometheusMetrics
+  readonly log: Log
+  readonly keyring: () => Keyring
+  readonly manager: () => ConfigManager
+}
+
+/** The engine does not run yet. */
+export function createJobs(parts: JobParts): Jobs {
+  const { file, stores, policies, transport, registry, metrics, log, keyring, manager } = parts
+  const { server, jobs } = file
+  const kinds = new Map<string, NonNullable<ReturnType<JobsContext['kinds']['get']>>>()
+  for (const { job } of Object.values(registry.operations)) if (job) kinds.set(job.kind, job)
+  return new Jobs({
+    ...{ store: stores.jobs, policies, kinds, log, wires: registry.wires, metrics: metrics.jobs },
+    catalog: () => manager().current.catalog,
+    options: () => manager().current.files.gateway.value.jobs,
+    caller: new UpstreamJobCaller(transport, server.fetch_from ?? []),
+    poster: new HttpCallbackPoster(),
+    blobs: new FileBlobs(resolve(dirname(resolve(parts.config)), jobs.blobs)),
+    tokenKeys: () => keyring().derived(TOKEN_PURPOSE),
+    publicUrl: () => (server.public_url ?? `http://${server.listen ?? '127.0.0.1:8080'}`).replace(/\/$/, ''),
+    now: Date.now,
+    random: Math.random,
+  })
+}
+
+/** Runs the engine until `cleanup` closes; polls have so long to end then. */
+export function runJobs(
+  jobs: Jobs,
+  parts: Pick<JobParts, 'file' | 'config' | 'stores' | 'log'>,
+  graceMs: number,
+  cleanup: CleanupStack,
+): void {
+  const blobs = new FileBlobs(resolve(dirname(resolve(parts.config)), parts.file.jobs.blobs))
+  const sweep = () =>
+    void blobs
+      .sweep(names => parts.stores.jobs.blobs(names), Date.now())
+      .catch((err: unknown) => parts.log.warn({ err }, 'results that no job names could not be removed'))
+  const timer = setInterval(sweep, SWEEP_MS)
+  timer.unref()
+  jobs.engine.start()
+  cleanup.add(async () => {
+    clearInterval(timer)
+    await jobs.engine.stop(graceMs)
+  })
+}

@@ -1,0 +1,78 @@
+/** Work that outlives its request, as operations and wires describe it. */
+import type { Credential } from './catalog.ts'
+import type { Terms } from './money.ts'
+import type { Job, JobCallback, JobError, JobState } from './ports/jobs.ts'
+import type { Target, WireRequest } from './translator.ts'
+import type { Usage } from './usage.ts'
+
+/** A job as its wire is asked about it. `params`: see `JobOperation.params`. */
+export interface UpstreamJob {
+  readonly upstreamId: string
+  readonly params: unknown
+}
+
+/** Where the provider has a result: at an address, behind a request of its wire, or in the answer itself. */
+export type FoundResult =
+  | { readonly kind: 'url'; readonly url: string }
+  | { readonly kind: 'own' }
+  | { readonly kind: 'bytes'; readonly bytes: Buffer }
+
+/** What a provider says of a job. */
+export interface JobReport {
+  /** Undefined for a word that is not known: nothing changes. */
+  readonly state?: Exclude<JobState, 'creating'> | undefined
+  /** 0 to 100. */
+  readonly progress?: number | undefined
+  readonly error?: Pick<JobError, 'code' | 'message'> | undefined
+  readonly result?: FoundResult | undefined
+  readonly usage?: Usage | undefined
+  /** When the provider drops the result, Unix milliseconds. */
+  readonly expiresAt?: number | undefined
+  /** How long to wait before the next question. */
+  readonly afterMs?: number | undefined
+}
+
+/** How a wire speaks of jobs that it has created. Its decoder gives one `job` event for the create. */
+export interface JobForm {
+  poll(job: UpstreamJob, target: Target): WireRequest
+  /** Reads a 200. Throws a GatewayError for what cannot be read. */
+  read(body: string, target: Target): JobReport
+  /** Where results are behind a request of the wire. */
+  result?(job: UpstreamJob, target: Target): WireRequest
+  cancel?(job: UpstreamJob, target: Target): WireRequest
+  /** Origins besides the provider's own that its credential is for. */
+  readonly sharesCredentialWith?: readonly string[]
+  /** How long the provider keeps results; undefined where that is not known. */
+  readonly lifeMs?: number
+  /** Results stand in answers, which are as large then. */
+  readonly inlineResults?: true
+}
+
+/** What an operation says of its jobs, so that no part of the engine tests which one it is. */
+export interface JobOperation<R> {
+  readonly kind: string
+  /** What ids begin with. */
+  readonly prefix: string
+  /** JSON: what the job shows of its request, and what its price depends on; nothing of a prompt. */
+  params(request: Readonly<R>, target: Target): unknown
+  callback(request: Readonly<R>): JobCallback | null
+  terms(params: unknown): Terms
+  /** What a job that is completed is charged for. */
+  usage(params: unknown, reported: Usage): Usage
+  /** The media type of a result, by its first bytes; undefined for what is none. */
+  resultType(head: Buffer): string | undefined
+  /** The type of the event that tells an end. */
+  event(state: JobState): string
+  /** As clients get it. `address`: where its result is read without a key. */
+  show(job: Job, address: string | undefined): object
+}
+
+/** The states that nothing follows. */
+export const isFinal = (state: JobState): boolean =>
+  state === 'completed' || state === 'failed' || state === 'canceled' || state === 'expired'
+
+/** `platform:<fingerprint>` or `byok:<id>`; what a job is asked about with again. */
+export function credentialName(credential: Credential | undefined): string {
+  if (credential === undefined) return 'none'
+  return credential.source === 'byok' ? `byok:${credential.id}` : `platform:${credential.fingerprint}`
+}

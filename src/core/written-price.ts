@@ -1,0 +1,10 @@
+/** Prices as a row keeps them: JSON has no bigints. */
+import type { Price } from './money.ts'
+
+export const writtenPrice = (price: Price | undefined): string =>
+  JSON.stringify(price ?? null, (_key, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value))
+
+export const readPrice = (text: string): Price | undefined =>
+  (JSON.parse(text, (_key, value: unknown) =>
+    typeof value === 'string' && /^\d+n$/.test(value) ? BigInt(value.slice(0, -1)) : value,
+  ) as Price | null) ?? undefined

@@ -1,0 +1,157 @@
+/** `POST /v1/videos`, and what reads, ends and plays the jobs that it makes (media.md section 10). */
+import { json } from '../codecs/json.ts'
+import { videos as codec } from '../codecs/videos.ts'
+import type { Codec, Encoder } from '../core/codec.ts'
+import { type Endpoint, value } from '../core/endpoint.ts'
+import { errorBody, errors } from '../core/error.ts'
+import type { Event } from '../core/event.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { Reply } from '../core/filter.ts'
+import type { Job, Principal, Services } from '../core/ports.ts'
+import { videos as operation } from '../operations/videos/index.ts'
+
+const KIND = 'video'
+const LIST = { usual: 20, most: 100 }
+
+const reads = { name: 'video-reads', chain: 'local', codec: json, bodyLimit: 0, body: 'none' } as const
+
+function callerOf({ principal }: Exchange): Principal {
+  if (!principal) throw errors.noCredentials()
+  return principal
+}
+
+const unknown = () => errors.notFound('There is no such video.')
+
+const isSeenBy = (job: Job | undefined, projectId: string): job is Job =>
+  job !== undefined && job.kind === KIND && job.projectId === projectId && !isHidden(job)
+const isHidden = ({ deletedAt, state }: Job): boolean => deletedAt !== null || state === 'creating'
+
+async function own(ex: Exchange, { jobs }: Services): Promise<Job> {
+  const { projectId } = callerOf(ex)
+  const job = await jobs.get(ex.params.id ?? '')
+  if (!isSeenBy(job, projectId)) throw unknown()
+  return job
+}
+
+async function list(ex: Exchange, { jobs, jobRunner }: Services): Promise<Reply> {
+  const { projectId } = callerOf(ex)
+  const query = new URLSearchParams(ex.query)
+  const limit = Number(query.get('limit') ?? LIST.usual)
+  const order = query.get('order') ?? 'desc'
+  if (!Number.isInteger(limit) || limit < 1 || limit > LIST.most) {
+    throw errors.invalidParameters(`limit: expected a number from 1 to ${LIST.most}`, 'limit')
+  }
+  if (order !== 'asc' && order !== 'desc') throw errors.invalidParameters('order: expected asc or desc', 'order')
+  const after = query.get('after') ?? undefined
+  if (after !== undefined && !isSeenBy(await jobs.get(after), projectId)) {
+    throw errors.invalidParameters('after: expected the id of a video of this project', 'after')
+  }
+  const found = await jobs.list({ projectId }, KIND, { after, limit: limit + 1, ascending: order === 'asc' })
+  const shown = found.slice(0, limit)
+  return value({
+    object: 'list',
+    data: shown.map(job => jobRunner.show(job)),
+    has_more: found.length > limit,
+    first_id: shown[0]?.id ?? null,
+    last_id: shown.at(-1)?.id ?? null,
+  })
+}
+
+async function remove(ex: Exchange, services: Services): Promise<Reply> {
+  const job = await own(ex, services)
+  const { jobRunner } = services
+  if (job.completedAt === null) return value(jobRunner.show(await jobRunner.cancel(job)))
+  await jobRunner.remove(job)
+  return value({ id: job.id, object: 'video.deleted', deleted: true })
+}
+
+async function content(ex: Exchange, job: Job, { jobRunner }: Services): Promise<Reply> {
+  const variant = new URLSearchParams(ex.query).get('variant') ?? 'video'
+  if (variant !== 'video') throw errors.invalidParameters('variant: only "video" is kept', 'variant')
+  const isHead = ex.method === 'HEAD'
+  const range = { range: ex.header('range'), ifRange: ex.header('if-range') }
+  const { status, type, headers, chunks } = await jobRunner.content(job, { ...range, isHead, signal: ex.signal })
+  return { status, headers, events: bytesOf(chunks, type, isHead) }
+}
+
+/** By its token, without a key; or by a key of its project. */
+async function byLogId(ex: Exchange, services: Services): Promise<Job> {
+  const logId = ex.params.log_id ?? ''
+  const token = new URLSearchParams(ex.query).get('token')
+  if (token === '') throw errors.invalidParameters('token: is empty', 'token')
+  if (token !== null) {
+    const job = await services.jobRunner.byToken(token, logId)
+    if (!job || isHidden(job)) throw unknown()
+    return job
+  }
+  const { projectId } = callerOf(ex)
+  const job = await services.jobs.byLogId(logId)
+  if (!isSeenBy(job, projectId)) throw unknown()
+  return job
+}
+
+/** Of a HEAD the first bytes, which are not sent: they send the head, with the length that it names. */
+async function* bytesOf(chunks: AsyncIterable<Buffer>, contentType: string, isHead: boolean): AsyncGenerator<Event[]> {
+  for await (const bytes of chunks) {
+    yield [{ type: 'bytes', bytes, contentType }]
+    if (isHead) return
+  }
+}
+
+const film: Codec<never> = { wire: 'video', decode: json.decode, encoder: () => new FilmEncoder(), error: errorBody }
+
+class FilmEncoder implements Encoder {
+  contentType = 'video/mp4'
+
+  write(batch: readonly Event[]): Buffer[] | undefined {
+    const pieces: Buffer[] = []
+    for (const event of batch) {
+      if (event.type !== 'bytes') continue
+      if (event.contentType !== undefined) this.contentType = event.contentType
+      pieces.push(event.bytes)
+    }
+    return pieces.length > 0 ? pieces : undefined
+  }
+
+  end(): string {
+    return ''
+  }
+
+  fail(): undefined {}
+}
+
+export const videos: readonly Endpoint[] = [
+  {
+    name: 'videos',
+    method: 'POST',
+    path: '/v1/videos',
+    chain: 'inference',
+    operation,
+    codec,
+    body: ['json', 'multipart'],
+    bodyLimit: 64 * 1024 * 1024,
+    serve: 'upstream',
+  },
+  { ...reads, method: 'GET', path: '/v1/videos', serve: list },
+  {
+    ...reads,
+    method: 'GET',
+    path: '/v1/videos/{id}',
+    serve: async (ex, services) => value(services.jobRunner.show(await own(ex, services))),
+  },
+  { ...reads, method: 'DELETE', path: '/v1/videos/{id}', serve: remove },
+  {
+    ...reads,
+    method: 'GET',
+    path: '/v1/videos/{id}/content',
+    codec: film,
+    serve: async (ex, services) => content(ex, await own(ex, services), services),
+  },
+  {
+    ...reads,
+    method: 'GET',
+    path: '/v1/videos/logs/{log_id}/content',
+    codec: film,
+    serve: async (ex, services) => content(ex, await byLogId(ex, services), services),
+  },
+]

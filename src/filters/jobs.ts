@@ -1,0 +1,141 @@
+/** Admits work that outlives its request: a row and a hold before the provider is called, its id there after that. */
+import { createHash } from 'node:crypto'
+import { Upload } from '../core/body.ts'
+import { asError, errors, type GatewayError } from '../core/error.ts'
+import type { Event } from '../core/event.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { Reply } from '../core/filter.ts'
+import { credentialName, type JobOperation } from '../core/job.ts'
+import type { Op, Ops } from '../core/ops.ts'
+import type { HoldRequest, Job, JobTarget, NewJob, Services } from '../core/ports.ts'
+import { writtenPrice } from '../core/written-price.ts'
+import { base62, shortId } from '../lib/id.ts'
+import { refusal } from './funding.ts'
+import { sourceOf } from './source.ts'
+
+const ID_LENGTH = 24
+const IDEMPOTENCY = /^[\x21-\x7e]{1,128}$/
+const INTERRUPTED = { code: 'interrupted', message: 'The provider was lost while the job was being created.' }
+
+/** Jobs by their exchanges: all attempts of one make one job. */
+export class JobAdmission {
+  readonly #services: Services
+  readonly #ids = new WeakMap<Exchange, string>()
+  readonly #accepted = new WeakSet<Exchange>()
+
+  constructor(services: Services) {
+    this.#services = services
+  }
+
+  /** Whether the request of this exchange has become a job, so that the row of it comes with the end of that. */
+  has(ex: Exchange): boolean {
+    return this.#accepted.has(ex)
+  }
+
+  async handle(ex: Exchange, asked: HoldRequest, next: () => Promise<Reply>): Promise<Reply> {
+    const { jobs, jobRunner } = this.#services
+    const operation = ex.operation.job!
+    const job = await this.#jobFor(ex, operation)
+    const begun = await jobs.begin(job, targetOf(ex), { ...asked, least: undefined })
+    if ('existing' in begun) return this.#replay(ex, begun.existing, job)
+    if ('exhausted' in begun) throw refusal(begun, 0)
+    let started: Job
+    try {
+      started = await this.#started(job.id, await next())
+    } catch (thrown) {
+      throw await this.#failed(job.id, operation, asError(thrown))
+    }
+    this.#accepted.add(ex)
+    jobRunner.wake()
+    return { status: 200, headers: [], events: only({ type: 'result', value: jobRunner.show(started) }) }
+  }
+
+  async #jobFor(ex: Exchange, operation: JobOperation<Ops[Op]>): Promise<NewJob> {
+    const { jobRunner, now } = this.#services
+    const request = ex.request!
+    const callback = operation.callback(request)
+    if (callback) jobRunner.checkCallback(callback.url)
+    const id = this.#ids.get(ex) ?? operation.prefix + base62(ID_LENGTH)
+    this.#ids.set(ex, id)
+    const idempotency = ex.header('idempotency-key') ?? null
+    if (idempotency !== null && !IDEMPOTENCY.test(idempotency)) {
+      throw errors.invalidParameters('idempotency-key: expected 1 to 128 visible ASCII characters', 'idempotency-key')
+    }
+    const createdAt = now()
+    return {
+      id,
+      kind: operation.kind,
+      source: sourceOf(ex),
+      params: JSON.stringify(operation.params(request, ex.target!)),
+      idempotency,
+      requestHash: idempotency === null ? null : await hashOf(request),
+      callback,
+      createdAt,
+      deadlineAt: createdAt + jobRunner.timeoutMs,
+    }
+  }
+
+  #replay(ex: Exchange, existing: Job, { requestHash }: NewJob): Reply {
+    if (existing.requestHash !== requestHash) throw errors.idempotencyKeyReused()
+    if (existing.state === 'creating') throw errors.idempotencyKeyInUse()
+    this.#accepted.add(ex)
+    const events = only({ type: 'result' as const, value: this.#services.jobRunner.show(existing) })
+    return { status: 200, headers: ['x-gateway-replayed', 'true'], events }
+  }
+
+  async #started(id: string, reply: Reply): Promise<Job> {
+    const { jobs, jobRunner, now } = this.#services
+    let told: Extract<Event, { type: 'job' }> | undefined
+    for await (const batch of reply.events) {
+      for (const event of batch) {
+        if (event.type === 'error') throw event.error
+        if (event.type === 'job') told = event
+      }
+    }
+    if (!told) throw errors.invalidAnswer('it names no job')
+    const { upstreamId, state, progress = null } = told
+    const started = await jobs.start(id, { upstreamId, state, progress, nextAt: jobRunner.firstPoll(now()) })
+    if (!started) throw errors.internal(new Error(`the job ${id} was taken for lost while it was created`))
+    return started
+  }
+
+  /** Where the provider may have begun, nobody else is called. */
+  async #failed(id: string, operation: JobOperation<Ops[Op]>, error: GatewayError): Promise<GatewayError> {
+    const { jobs, now } = this.#services
+    if (!error.sent) {
+      await jobs.drop(id)
+      return error
+    }
+    await jobs.interrupt(id, INTERRUPTED, { id: `evt_${shortId()}`, type: operation.event('failed') }, now())
+    return error.with({ failover: false, stale: false })
+  }
+}
+
+function targetOf({ target }: Exchange): JobTarget {
+  const { mapping, credential, translator, price, region } = target!
+  return {
+    mapping: mapping.externalId,
+    region: region ?? null,
+    credential: credentialName(credential),
+    wire: translator.wire,
+    price: writtenPrice(price),
+    discount: price?.discount ?? 0,
+  }
+}
+
+/** SHA-256 of the canonical request; files count by theirs. */
+async function hashOf(request: Readonly<Ops[Op]>): Promise<string> {
+  const turn = () => new Promise<void>(resolve => setImmediate(resolve))
+  for (const upload of uploadsIn(request)) await upload.hash(turn)
+  return createHash('sha256').update(JSON.stringify(request)).digest('hex')
+}
+
+function uploadsIn(value: unknown): Upload[] {
+  if (value instanceof Upload) return [value]
+  if (typeof value !== 'object' || value === null) return []
+  return Object.values(value).flatMap(uploadsIn)
+}
+
+async function* only(event: Event): AsyncGenerator<readonly Event[]> {
+  yield [event]
+}

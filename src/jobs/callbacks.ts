@@ -1,0 +1,115 @@
+/** Tells the ends of jobs, after the Standard Webhooks convention (jobs.md section 9). */
+import { createHash, createHmac } from 'node:crypto'
+import type { Delivered, Delivery, Job } from '../core/ports.ts'
+import { callbackGap } from './back-off.ts'
+import type { JobsContext } from './context.ts'
+import { shown } from './view.ts'
+
+/** Claimed and not told yet. */
+const AT_ONCE = 100
+const AT_ONE_HOST = 4
+const GONE = 410
+const MARGIN_MS = 30_000
+
+/** Keys by which a secret may be understood: of `whsec_` what stands behind it as base64 first, then the text itself. */
+export function signaturesOf(secret: string, id: string, timestamp: number, body: string): string {
+  const keys = [Buffer.from(secret, 'utf8')]
+  if (secret.startsWith('whsec_')) keys.unshift(Buffer.from(secret.slice('whsec_'.length), 'base64'))
+  const signed = `${id}.${timestamp}.${body}`
+  return keys.map(key => `v1,${createHmac('sha256', key).update(signed).digest('base64')}`).join(' ')
+}
+
+export class Callbacks {
+  readonly #context: JobsContext
+  readonly #owner: string
+  readonly #open = new Map<Promise<void>, string>()
+
+  constructor(context: JobsContext, owner: string) {
+    this.#context = context
+    this.#owner = owner
+  }
+
+  /** Begins what is due. */
+  async run(): Promise<void> {
+    const { store, now, options } = this.#context
+    const limit = AT_ONCE - this.#open.size
+    if (limit <= 0) return
+    const until = now() + options().callback_timeout + MARGIN_MS
+    for (const delivery of await store.claimDeliveries({ owner: this.#owner, now: now(), until, limit })) {
+      const job = await store.get(delivery.jobId)
+      // Not awaited: a host that is slow keeps only its own waiting.
+      const run = this.#placeAt(hostOf(job))
+        .then(() => this.#deliver(delivery, job))
+        .catch((err: unknown) =>
+          this.#context.log.warn({ err, job: delivery.jobId }, 'a callback could not be noted; it is tried again'),
+        )
+        .finally(() => this.#open.delete(run))
+      this.#open.set(run, hostOf(job))
+    }
+  }
+
+  async stop(graceMs: number): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<void>(resolve => {
+      timer = setTimeout(resolve, graceMs)
+    })
+    await Promise.race([Promise.all(this.#open.keys()), late])
+    clearTimeout(timer)
+  }
+
+  /** Resolves when fewer than `AT_ONE_HOST` of those before it still run. */
+  async #placeAt(host: string): Promise<void> {
+    const before = [...this.#open].filter(([, other]) => other === host).map(([run]) => run)
+    const wanted = before.length - AT_ONE_HOST + 1
+    if (wanted <= 0) return
+    await new Promise<void>(resolve => {
+      let left = wanted
+      for (const run of before) void run.then(() => --left === 0 && resolve())
+    })
+  }
+
+  async #deliver(delivery: Delivery, job: Job | undefined): Promise<void> {
+    const { store, now, metrics, random } = this.#context
+    const { callback_attempts, callback_retry } = this.#context.options()
+    const triedAt = now()
+    const sent = await this.#attempt(delivery, job, triedAt)
+    const { status } = sent
+    const isHeard = status !== null && status >= 200 && status < 300
+    const isOver = status === GONE || delivery.attempt >= callback_attempts || !job?.callback
+    const state = isHeard ? 'delivered' : isOver ? 'failed' : 'retrying'
+    metrics.callback(state)
+    const nextAt = now() + callbackGap(callback_retry, delivery.attempt, random())
+    await store.deliver(delivery, { ...sent, state, triedAt, nextAt })
+  }
+
+  async #attempt(
+    { eventId, type }: Delivery,
+    job: Job | undefined,
+    at: number,
+  ): Promise<Pick<Delivered, 'status' | 'response' | 'error' | 'headers' | 'bodySha256'>> {
+    const none = { status: null, response: null, headers: '{}', bodySha256: '' }
+    if (!job?.callback) return { ...none, error: 'there is nobody to tell any more' }
+    const { url, secret } = job.callback
+    const { poster, options } = this.#context
+    const { callback_to: allowed, callback_timeout: ms } = options()
+    const timestamp = Math.floor(at / 1000)
+    const data = shown(job, this.#context)
+    const body = JSON.stringify({ object: 'event', id: eventId, type, created_at: timestamp, data })
+    const headers = {
+      'content-type': 'application/json',
+      'user-agent': 'model-gateway',
+      'webhook-id': eventId,
+      'webhook-timestamp': String(timestamp),
+      'webhook-signature': signaturesOf(secret, eventId, timestamp, body),
+    }
+    const sent = { headers: JSON.stringify(headers), bodySha256: createHash('sha256').update(body).digest('hex') }
+    try {
+      const { status, text } = await poster.post(url, allowed, headers, body, ms)
+      return { ...sent, status, response: text, error: null }
+    } catch (thrown) {
+      return { ...sent, status: null, response: null, error: thrown instanceof Error ? thrown.message : 'it failed' }
+    }
+  }
+}
+
+const hostOf = (job: Job | undefined): string => (job?.callback ? new URL(job.callback.url).host : '')

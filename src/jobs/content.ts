@@ -1,0 +1,147 @@
+/** Results as clients read them: kept ones from here, others from their provider, with the client's ranges (media.md 10.3). */
+import { errors } from '../core/error.ts'
+import type { ContentAnswer, ContentRequest, Job, JobResult } from '../core/ports.ts'
+import type { Target } from '../core/translator.ts'
+import type { JobsContext, OpenAnswer } from './context.ts'
+import { openResult, type Poller } from './poller.ts'
+import { cut, spanOf } from './range.ts'
+import { targetsOf } from './targets.ts'
+
+const FIXED = [
+  'accept-ranges',
+  'bytes',
+  'cache-control',
+  'private, max-age=3600',
+  'content-disposition',
+  'inline',
+  'x-content-type-options',
+  'nosniff',
+  'referrer-policy',
+  'no-referrer',
+]
+/** A provider's word for a result that is not there any more, or an address that has expired. */
+const GONE: readonly number[] = [401, 403, 404, 410]
+
+type Blob = Extract<JobResult, { kind: 'blob' }>
+type Remote = Exclude<JobResult, { kind: 'blob' }>
+
+/** Throws a GatewayError for a job that has no result. */
+export async function contentOf(
+  job: Job,
+  request: ContentRequest,
+  context: JobsContext,
+  poller: Poller,
+): Promise<ContentAnswer> {
+  const { state, result, kind } = job
+  if (job.completedAt === null) throw errors.jobNotReady(kind)
+  if (state === 'failed' || state === 'canceled') throw errors.jobFailed(kind, state)
+  if (!result || (job.expiresAt !== null && job.expiresAt <= context.now())) throw gone(kind)
+  return result.kind === 'blob' ? kept(result, request, job, context) : proxied(job, result, request, context, poller)
+}
+
+const gone = (kind: string) => errors.notFound(`The content of this ${kind} is gone: it was kept for some time only.`)
+
+async function kept({ blob, bytes, etag, type }: Blob, request: ContentRequest, job: Job, { blobs }: JobsContext) {
+  const modified = job.completedAt === null ? undefined : new Date(job.completedAt).toUTCString()
+  const span = spanOf(request, bytes, [etag, modified])
+  const { start, end } = span ?? { start: 0, end: bytes - 1 }
+  const chunks = await blobs.read(blob, start, end)
+  if (!chunks) throw gone(job.kind)
+  const headers = [...FIXED, 'etag', etag, ...(modified ? ['last-modified', modified] : [])]
+  headers.push('content-length', String(end - start + 1))
+  if (span) headers.push('content-range', `bytes ${start}-${end}/${bytes}`)
+  return { status: span ? (206 as const) : (200 as const), type, headers, chunks }
+}
+
+async function proxied(job: Job, result: Remote, request: ContentRequest, context: JobsContext, poller: Poller) {
+  const [target] = await targetsOf(job, context)
+  if (!target) throw errors.unreachable('the provider of the video is not configured any more')
+  let answer = await open(job, target, result, request, context)
+  if (GONE.includes(answer.status)) {
+    answer.destroy()
+    const again = await found(job, request, poller)
+    if (!again) {
+      await context.store.expire(job.id, context.now())
+      throw gone(job.kind)
+    }
+    answer = await open(job, target, again, request, context)
+  }
+  if (answer.status === 416) {
+    answer.destroy()
+    throw errors.rangeNotSatisfiable(Number(/\/(\d+)$/.exec(answer.header('content-range') ?? '')?.[1] ?? 0))
+  }
+  if (answer.status !== 200 && answer.status !== 206) {
+    answer.destroy()
+    if (GONE.includes(answer.status)) {
+      await context.store.expire(job.id, context.now())
+      throw gone(job.kind)
+    }
+    throw errors.invalidAnswer(`its result answers with status ${answer.status}`, answer.status)
+  }
+  return passed(answer, request)
+}
+
+/** A fresh poll may name a new address. */
+async function found(job: Job, { signal }: ContentRequest, poller: Poller): Promise<Remote | undefined> {
+  try {
+    const { report } = await poller.ask(job, signal)
+    if (report.state !== 'completed' || report.result?.kind === 'bytes') return undefined
+    return report.result ?? { kind: 'own' }
+  } catch {
+    return undefined
+  }
+}
+
+function open(job: Job, target: Target, result: Remote, request: ContentRequest, context: JobsContext) {
+  const { range, ifRange, signal } = request
+  const wanted = isOneRange(range) ? range : undefined
+  const headers: Record<string, string> = {}
+  if (wanted !== undefined) headers.range = wanted
+  if (wanted !== undefined && ifRange !== undefined) headers['if-range'] = ifRange
+  return openResult(job, target, result, context, signal, headers)
+}
+
+/** What lies outside is for the provider to refuse; what is no range at all is not passed on. */
+function isOneRange(range: string | undefined): range is string {
+  const [, first, last] = /^bytes=(\d*)-(\d*)$/.exec(range?.trim() ?? '') ?? []
+  if (first === undefined || (first === '' && last === '')) return false
+  return first === '' || last === '' || Number(first) <= Number(last)
+}
+
+/** Where the provider ignores ranges, they are cut while they pass, if the length is known. */
+function passed(answer: OpenAnswer, request: ContentRequest): ContentAnswer {
+  const [etag, modified] = [answer.header('etag'), answer.header('last-modified')]
+  const said = answer.header('content-type')?.toLowerCase() ?? ''
+  const type = said.startsWith('video/') ? said : 'video/mp4'
+  const length = answer.header('content-length')
+  const headers = [...FIXED, ...(etag ? ['etag', etag] : []), ...(modified ? ['last-modified', modified] : [])]
+  const chunks = closing(answer)
+  const range = answer.header('content-range')
+  if (answer.status === 206 && range !== undefined) {
+    headers.push('content-range', range, ...(length === undefined ? [] : ['content-length', length]))
+    return { status: 206, type, headers, chunks }
+  }
+  const size = length === undefined ? undefined : Number(length)
+  let span: ReturnType<typeof spanOf>
+  try {
+    span = size === undefined ? undefined : spanOf(request, size, [etag, modified])
+  } catch (thrown) {
+    answer.destroy()
+    throw thrown
+  }
+  if (!span) {
+    if (length !== undefined) headers.push('content-length', length)
+    return { status: 200, type, headers, chunks }
+  }
+  const { start, end } = span
+  headers.push('content-range', `bytes ${start}-${end}/${size}`, 'content-length', String(end - start + 1))
+  return { status: 206, type, headers, chunks: cut(chunks, span) }
+}
+
+async function* closing(answer: OpenAnswer): AsyncGenerator<Buffer> {
+  try {
+    yield* answer.chunks
+  } finally {
+    answer.destroy()
+  }
+}

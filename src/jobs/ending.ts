@@ -1,0 +1,89 @@
+/** The end of a job: what it cost, the row of its request, and who is told. */
+import type { JobOperation } from '../core/job.ts'
+import { costOf } from '../core/money.ts'
+import type { EndedJob, FinalState, Job, JobError, JobResult, RequestRow } from '../core/ports.ts'
+import type { Usage } from '../core/usage.ts'
+import { readPrice } from '../core/written-price.ts'
+import { shortId } from '../lib/id.ts'
+import type { JobsContext } from './context.ts'
+
+export interface Ending {
+  readonly state: FinalState
+  readonly error?: JobError | undefined
+  readonly result?: JobResult | undefined
+  /** As the provider reported it. */
+  readonly usage?: Usage | undefined
+  /** When the provider drops the result. */
+  readonly expiresAt?: number | undefined
+}
+
+export const eventFor = (operation: JobOperation<never>, state: FinalState) => ({
+  id: `evt_${shortId()}`,
+  type: operation.event(state),
+})
+
+export const INTERRUPTED: JobError = {
+  code: 'interrupted',
+  message: 'The job was cut off while it was being created. Create it again.',
+}
+
+/** Ends a job that is claimed. False where somebody else has it by now, or has ended it. */
+export async function endJob(job: Job, ending: Ending, context: JobsContext): Promise<boolean> {
+  const operation = context.kinds.get(job.kind)!
+  const now = context.now()
+  const kept = now + context.options().keep
+  const isDone = ending.state === 'completed'
+  const ended: EndedJob = {
+    state: ending.state,
+    error: ending.error ?? null,
+    result: ending.result ?? null,
+    completedAt: now,
+    expiresAt: isDone ? Math.min(kept, ending.expiresAt ?? kept) : null,
+    event: eventFor(operation, ending.state),
+  }
+  const done = await context.store.end(job.id, job.fence, ended, rowOf(job, ending, operation, now))
+  if (done) {
+    const { provider, model } = job
+    context.metrics.ended({ provider, model, state: ending.state }, (now - job.createdAt) / 1000)
+  } else context.metrics.claimLost()
+  return done
+}
+
+function rowOf(
+  job: Job,
+  { state, error, usage: reported = {} }: Ending,
+  operation: JobOperation<never>,
+  now: number,
+): RequestRow {
+  const params: unknown = JSON.parse(job.params)
+  const isDone = state === 'completed'
+  const usage = isDone ? operation.usage(params, reported) : {}
+  const cost = isDone ? costOf(usage, readPrice(job.price), operation.terms(params)) : undefined
+  return {
+    id: job.logId,
+    requestId: job.requestId,
+    at: job.createdAt,
+    orgId: job.orgId,
+    projectId: job.projectId,
+    keyId: job.keyId,
+    endpoint: job.endpoint,
+    requestedModel: job.requestedModel,
+    model: job.model,
+    provider: job.provider,
+    source: job.source,
+    status: isDone ? 200 : 502,
+    outcome: isDone ? 'ok' : 'error',
+    errorCode: isDone ? null : (error?.code ?? state),
+    streamed: false,
+    cached: false,
+    attempts: 1,
+    durationMs: Math.max(0, now - job.createdAt),
+    ttftMs: null,
+    usage,
+    estimated: false,
+    cost: isDone ? (cost?.total ?? null) : 0n,
+    storage: 0n,
+    discount: job.discount,
+    tier: null,
+  }
+}

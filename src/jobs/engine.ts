@@ -1,0 +1,168 @@
+/** Moves jobs on: claims what is due, polls it, tells ends, and removes results. One for each process. */
+import { Cancellation } from '../core/cancel.ts'
+import { errors } from '../core/error.ts'
+import type { Job, Lease } from '../core/ports.ts'
+import { shortId } from '../lib/id.ts'
+import { Callbacks } from './callbacks.ts'
+import type { JobsContext } from './context.ts'
+import { eventFor, INTERRUPTED } from './ending.ts'
+import { Poller } from './poller.ts'
+
+/** No sleep is longer: other processes create jobs, too. */
+const MOST_SLEEP_MS = 1_000
+const CLAIMED = 25
+const LOST_MS = 30_000
+const SWEPT_MS = 600_000
+const SWEPT = 100
+
+export class Engine {
+  readonly #context: JobsContext
+  readonly #owner = shortId()
+  readonly #poller: Poller
+  readonly #callbacks: Callbacks
+  /** Claimed jobs, by id. */
+  readonly #running = new Map<
+    string,
+    { readonly signal: Cancellation; readonly provider: string; readonly done: Promise<void> }
+  >()
+  #timer: NodeJS.Timeout | undefined
+  #turn: Promise<void> | undefined
+  #woken = false
+  #stopped = true
+  #lostAt = 0
+  #sweptAt = 0
+  /** The wall clock at the last turn, and the monotonic one. */
+  #clock: readonly [wall: number, steady: number] | undefined
+
+  constructor(context: JobsContext) {
+    this.#context = context
+    this.#poller = new Poller(context)
+    this.#callbacks = new Callbacks(context, this.#owner)
+  }
+
+  get poller(): Poller {
+    return this.#poller
+  }
+
+  start(): void {
+    this.#stopped = false
+    this.wake()
+  }
+
+  /** Something is due. A hint: what it misses is found within a second. */
+  wake(): void {
+    this.#woken = true
+    if (this.#stopped || this.#turn) return
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#turn = this.#run()
+  }
+
+  /** A lease of this process. */
+  lease(limit = CLAIMED): Lease {
+    const now = this.#context.now()
+    return { owner: this.#owner, now, until: now + this.#context.options().lease, limit }
+  }
+
+  /** Takes nothing new, lets polls end for so long, and gives leases back. */
+  async stop(graceMs: number): Promise<void> {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+    await this.#turn
+    const polls = [...this.#running.values()]
+    const timer = setTimeout(() => {
+      for (const { signal } of polls) signal.abort(errors.shuttingDown())
+    }, graceMs)
+    await Promise.all([...polls.map(({ done }) => done), this.#callbacks.stop(graceMs)])
+    clearTimeout(timer)
+    await this.#context.store.release(this.#owner, this.#context.now()).catch(this.#report)
+  }
+
+  async #run(): Promise<void> {
+    let sleep = MOST_SLEEP_MS
+    try {
+      this.#woken = false
+      this.#dropAfterJump()
+      await this.#lost()
+      await this.#claim()
+      await this.#callbacks.run()
+      await this.#sweep()
+      sleep = await this.#untilNext()
+    } catch (err) {
+      this.#report(err)
+    }
+    this.#turn = undefined
+    if (this.#stopped) return
+    if (this.#woken) {
+      this.#turn = this.#run()
+      return
+    }
+    this.#timer = setTimeout(() => this.wake(), sleep)
+    this.#timer.unref()
+  }
+
+  /** Leases are long against steps of the clock, but not against any. */
+  #dropAfterJump(): void {
+    const now = [this.#context.now(), performance.now()] as const
+    const jump = this.#clock ? now[0] - this.#clock[0] - (now[1] - this.#clock[1]) : 0
+    this.#clock = now
+    if (Math.abs(jump) <= this.#context.options().lease) return
+    for (const { signal } of this.#running.values()) signal.abort(errors.aborted())
+  }
+
+  async #lost(): Promise<void> {
+    const now = this.#context.now()
+    if (now - this.#lostAt < LOST_MS && now >= this.#lostAt) return
+    this.#lostAt = now
+    const [operation] = this.#context.kinds.values()
+    if (!operation) return
+    const lost = await this.#context.store.interruptLost(INTERRUPTED, () => eventFor(operation, 'failed'), now)
+    if (lost > 0) this.#context.log.warn({ jobs: lost }, 'jobs were cut off while they were being created')
+  }
+
+  async #claim(): Promise<void> {
+    const { concurrency } = this.#context.options()
+    const free = concurrency - this.#running.size
+    if (free <= 0) return
+    const claimed = await this.#context.store.claim(this.lease(Math.min(CLAIMED, free)))
+    const now = this.#context.now()
+    for (const job of claimed) {
+      const isFull = this.#pollsAt(job.provider) >= Math.max(1, Math.floor(concurrency / 2))
+      // It stands behind others of its provider, so that one that is slow does not take all polls.
+      if (isFull)
+        await this.#context.store.move(job.id, job.fence, { nextAt: now + 250, failures: job.failures, at: now })
+      else this.#begin(job)
+    }
+  }
+
+  #pollsAt = (provider: string): number =>
+    [...this.#running.values()].reduce((sum, one) => sum + Number(one.provider === provider), 0)
+
+  #begin(job: Job): void {
+    const signal = new Cancellation()
+    const done = this.#poller.poll(job, signal).finally(() => {
+      this.#running.delete(job.id)
+      this.wake()
+    })
+    this.#running.set(job.id, { signal, provider: job.provider, done })
+  }
+
+  async #sweep(): Promise<void> {
+    const { store, blobs, options, now } = this.#context
+    const due = await store.expireDue(now(), SWEPT)
+    for (const { result } of due) if (result?.kind === 'blob') await blobs.remove(result.blob)
+    if (now() - this.#sweptAt < SWEPT_MS) return
+    this.#sweptAt = now()
+    await store.prune(now() - options().keep, SWEPT)
+  }
+
+  async #untilNext(): Promise<number> {
+    const next = await this.#context.store.nextAt()
+    const isBusy = this.#running.size >= this.#context.options().concurrency
+    if (next === undefined || isBusy) return MOST_SLEEP_MS
+    return Math.max(10, Math.min(MOST_SLEEP_MS, next - this.#context.now()))
+  }
+
+  readonly #report = (err: unknown): void =>
+    this.#context.log.warn({ err }, 'jobs could not be looked at; they are tried again')
+}

@@ -1,0 +1,116 @@
+/**
+ * The smallest film that players take: MP4 (ISO 14496-12) with one H.264 frame (ITU-T H.264) of raw samples, which lasts as long
+ * as is wanted.
+ */
+const SIDE = 32
+const BLOCKS = (SIDE / 16) ** 2
+const LUMA = 256
+const SAMPLES = 384
+const TIMESCALE = 1000
+
+/** Writes bits from the highest down, with the Exp-Golomb codes of H.264 section 9.1. */
+class Bits {
+  readonly #bits: number[] = []
+
+  fixed(value: number, length: number): this {
+    for (let at = length - 1; at >= 0; at--) this.#bits.push((value >> at) & 1)
+    return this
+  }
+
+  ue(...values: number[]): this {
+    for (const value of values) {
+      const length = 32 - Math.clz32(value + 1)
+      this.fixed(0, length - 1).fixed(value + 1, length)
+    }
+    return this
+  }
+
+  align(): this {
+    while (this.#bits.length % 8 > 0) this.#bits.push(0)
+    return this
+  }
+
+  bytes(samples: Buffer): this {
+    for (const sample of samples) this.fixed(sample, 8)
+    return this
+  }
+
+  /** With the stop bit of a raw byte sequence payload. */
+  end(): Buffer {
+    this.fixed(1, 1).align()
+    const bytes = Buffer.alloc(this.#bits.length / 8)
+    for (const [at, bit] of this.#bits.entries()) bytes[at >> 3]! |= bit << (7 - (at & 7))
+    return bytes
+  }
+}
+
+/** Baseline, level 1; no picture order, no cropping. */
+const sps = Buffer.concat([
+  Buffer.from([0x67, 66, 0xc0, 10]),
+  new Bits()
+    .ue(0, 0, 2, 1)
+    .fixed(0, 1)
+    .ue(SIDE / 16 - 1, SIDE / 16 - 1)
+    .fixed(0b1100, 4)
+    .end(),
+])
+const pps = Buffer.concat([
+  Buffer.from([0x68]),
+  new Bits().ue(0, 0).fixed(0, 2).ue(0, 0, 0).fixed(0, 3).ue(0, 0, 0).fixed(0b100, 3).end(),
+])
+
+/** An IDR slice of I_PCM macroblocks: a grey that grows lighter. No run of zeros needs escaping. */
+function frame(): Buffer {
+  const slice = new Bits().ue(0, 7, 0).fixed(0, 4).ue(0).fixed(0, 2).ue(0).ue(1)
+  for (let block = 0; block < BLOCKS; block++) {
+    const samples = Buffer.alloc(SAMPLES, 128)
+    samples.fill(64 + block * 32, 0, LUMA)
+    slice.ue(25).align().bytes(samples)
+  }
+  return Buffer.concat([Buffer.from([0x65]), slice.end()])
+}
+
+const u16 = (...values: number[]): Buffer => Buffer.concat(values.map(value => Buffer.from([value >> 8, value & 255])))
+function u32(...values: number[]): Buffer {
+  const bytes = Buffer.alloc(values.length * 4)
+  for (const [at, value] of values.entries()) bytes.writeUInt32BE(value, at * 4)
+  return bytes
+}
+const box = (type: string, ...parts: Buffer[]): Buffer => {
+  const content = Buffer.concat(parts)
+  return Buffer.concat([u32(content.length + 8), Buffer.from(type, 'latin1'), content])
+}
+const full = (type: string, flags: number, ...parts: Buffer[]) => box(type, u32(flags), ...parts)
+const MATRIX = u32(0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000)
+
+/** The bytes of a film of so many seconds. */
+export function film(seconds: number): Buffer {
+  const sample = frame()
+  const duration = seconds * TIMESCALE
+  const ftyp = box('ftyp', Buffer.from('isom'), u32(512), Buffer.from('isomavc1mp41'))
+  const media = Buffer.concat([u32(sample.length), sample])
+  const mdat = box('mdat', media)
+  const avcC = box(
+    'avcC',
+    Buffer.from([1, 66, 0xc0, 10, 0xff, 0xe1]),
+    ...[u16(sps.length), sps, Buffer.from([1]), u16(pps.length), pps],
+  )
+  const look = Buffer.concat([Buffer.alloc(16), u16(SIDE, SIDE), u32(0x480000, 0x480000, 0), u16(1), Buffer.alloc(32)])
+  const avc1 = box('avc1', Buffer.alloc(6), u16(1), look, u16(24, 0xffff), avcC)
+  const stbl = box(
+    'stbl',
+    full('stsd', 0, u32(1), avc1),
+    full('stts', 0, u32(1, 1, duration)),
+    full('stsc', 0, u32(1, 1, 1, 1)),
+    full('stsz', 0, u32(0, 1, media.length)),
+    full('stco', 0, u32(1, ftyp.length + 8)),
+  )
+  const dinf = box('dinf', full('dref', 0, u32(1), full('url ', 1)))
+  const minf = box('minf', full('vmhd', 1, u16(0, 0, 0, 0)), dinf, stbl)
+  const hdlr = full('hdlr', 0, u32(0), Buffer.from('vide'), Buffer.alloc(12), Buffer.from('film\0'))
+  const mdia = box('mdia', full('mdhd', 0, u32(0, 0, TIMESCALE, duration), u16(0x55c4, 0)), hdlr, minf)
+  const tkhd = full('tkhd', 3, u32(0, 0, 1, 0, duration, 0, 0, 0, 0), MATRIX, u32(SIDE << 16, SIDE << 16))
+  const times = Buffer.concat([u32(0, 0, TIMESCALE, duration, 0x10000), u16(0x100, 0), u32(0, 0)])
+  const mvhd = full('mvhd', 0, times, MATRIX, Buffer.alloc(24), u32(2))
+  return Buffer.concat([ftyp, mdat, box('moov', mvhd, box('trak', tkhd, mdia))])
+}

@@ -1,0 +1,37 @@
+/** Videos: `POST /v1/videos` (media.md section 10). */
+import type { Operation } from '../../core/operation.ts'
+import { demo } from './demo.ts'
+import { imagesIn, videoJob, videoTerms, videoUsage } from './job.ts'
+import { secondsFor, type VideoRequest } from './request.ts'
+import { videoRequirements } from './requirements.ts'
+
+/** What a second may come to where tokens are what is priced (media.md section 1.7). */
+const TOKENS_PER_SECOND = 25_000
+
+export const videos: Operation<'videos'> = {
+  name: 'videos',
+  impliedBy: ({ output }) => output.includes('video'),
+  isPriced: ({ perSecond, rates: { completion } }) => perSecond !== undefined || completion !== undefined,
+  autoOption: 'auto_videos',
+  requirements: videoRequirements,
+  // Nothing of a prompt is charged for.
+  promptCharacters: () => 0,
+  extras(request, model) {
+    const seconds = Math.max(request.seconds ?? 0, ...lengthsOf(request, model.mappings))
+    return videoUsage(
+      { seconds, size: request.size, audio: request.audio !== false, images: imagesIn(request) },
+      { completion: seconds * TOKENS_PER_SECOND },
+    )
+  },
+  terms: ({ size, audio }) => videoTerms({ size, audio: audio !== false }),
+  tuning: { seed: 'seed', negative_prompt: 'negative_prompt' },
+  neverReplayed: true,
+  job: videoJob,
+  demo,
+}
+
+/** Where a request names no length, that of the mapping that takes the most for it. */
+const lengthsOf = (
+  request: Readonly<VideoRequest>,
+  mappings: readonly { videoSeconds?: readonly number[] | undefined }[],
+) => (mappings.length === 0 ? [secondsFor(request, {})] : mappings.map(mapping => secondsFor(request, mapping)))

@@ -1,0 +1,109 @@
+/** The canonical request of videos (media.md section 10.1). */
+import { type Infer, s } from '../../core/schema.ts'
+import type { ImageInput } from '../images/request.ts'
+
+export const videoSizes = [
+  '848x480',
+  '854x480',
+  '480x854',
+  '1280x720',
+  '720x1280',
+  '1366x768',
+  '768x1366',
+  '1696x960',
+  '1920x1080',
+  '1080x1920',
+  '1792x1024',
+  '1024x1792',
+  '3840x2160',
+  '2160x3840',
+] as const
+export type VideoSize = (typeof videoSizes)[number]
+
+const url = s.string({ minLength: 1 })
+const optional = <S extends Parameters<typeof s.nullable>[0]>(schema: S) => s.optional(s.nullable(schema))
+const image = s.either(url, s.open({ image_url: s.optional(s.nullable(url)) }))
+const referred = <const K extends string>(key: K) =>
+  s.array(s.either(url, s.open({ [key]: s.string({ minLength: 1 }) } as Record<K, ReturnType<typeof s.string>>)), {
+    minItems: 1,
+    maxItems: 3,
+  })
+
+/** A JSON body, or the fields of a form. */
+export const videoBody = s.open({
+  model: s.string({ minLength: 1, maxLength: 256 }),
+  prompt: s.string({ minLength: 1, maxLength: 32_000 }),
+  seconds: optional(s.either(s.integer({ minimum: 1, maximum: 3600 }), s.string({ pattern: '^[1-9]\\d{0,3}$' }))),
+  size: optional(s.enum(...videoSizes)),
+  audio: optional(s.boolean()),
+  image: optional(image),
+  last_frame: optional(image),
+  input_reference: optional(s.either(url, s.open({}), s.array(image, { minItems: 1, maxItems: 9 }))),
+  reference_images: optional(s.array(image, { minItems: 1, maxItems: 9 })),
+  reference_videos: optional(referred('video_url')),
+  reference_audios: optional(referred('audio_url')),
+  callback_url: optional(s.string({ minLength: 1, maxLength: 2048 })),
+  callback_secret: optional(s.string({ minLength: 1, maxLength: 256 })),
+  n: optional(s.integer({ minimum: 1, maximum: 1 })),
+  seed: optional(s.integer()),
+  negative_prompt: optional(s.string()),
+})
+export type VideoBody = Infer<typeof videoBody>
+
+export interface VideoRequest {
+  readonly model: string
+  readonly prompt: string
+  /** Undefined for what is usual: see `secondsFor`. */
+  readonly seconds: number | undefined
+  readonly size: VideoSize
+  /** Undefined for what the mapping has. */
+  readonly audio: boolean | undefined
+  /** The first frame, the last one, and images to go by. */
+  readonly image: ImageInput | undefined
+  readonly last_frame: ImageInput | undefined
+  readonly reference_images: readonly ImageInput[]
+  /** Addresses. */
+  readonly reference_videos: readonly string[]
+  readonly reference_audios: readonly string[]
+  readonly callback: { readonly url: string; readonly secret: string } | undefined
+  readonly seed?: number | undefined
+  readonly negative_prompt?: string | undefined
+}
+
+/** What is kept of a request: what its job shows, and what its price depends on. */
+export interface VideoParams {
+  readonly seconds: number
+  readonly size: VideoSize
+  readonly audio: boolean
+  /** Input images. */
+  readonly images: number
+}
+
+const USUAL_SECONDS = 4
+
+/** Of a mapping that takes these lengths; any where it lists none. */
+export const secondsFor = (
+  { seconds }: Pick<VideoRequest, 'seconds'>,
+  { videoSeconds }: { readonly videoSeconds?: readonly number[] | undefined },
+): number =>
+  seconds ?? (videoSeconds && !videoSeconds.includes(USUAL_SECONDS) ? Math.min(...videoSeconds) : USUAL_SECONDS)
+
+/** By which providers price and name sizes: from the shorter side (media.md section 1.7). */
+export function videoClassOf(size: VideoSize): string {
+  if (size === '1792x1024' || size === '1024x1792') return 'hd'
+  const side = Math.min(...size.split('x').map(Number))
+  return side === 2160 ? '4k' : `${side}p`
+}
+
+/** Width and height, reduced; sizes that are nearly 16:9 count as that. */
+export function videoRatioOf(size: VideoSize): string {
+  const [width = 0, height = 0] = size.split('x').map(Number)
+  if (videoClassOf(size) === 'hd') return width > height ? '7:4' : '4:7'
+  return width > height ? '16:9' : '9:16'
+}
+
+declare module '../../core/ops.ts' {
+  interface Ops {
+    videos: VideoRequest
+  }
+}

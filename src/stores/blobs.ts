@@ -1,0 +1,76 @@
+/** Results of jobs as files: there whole or not at all, and named by chance. Several nodes may share the folder. */
+import { createHash, randomBytes } from 'node:crypto'
+import { createReadStream } from 'node:fs'
+import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+
+const HEAD_BYTES = 64
+const CHUNK_BYTES = 64 * 1024
+/** A file that no row names is left from a crash after this time. */
+const ABANDONED_MS = 86_400_000
+
+export class FileBlobs {
+  readonly #folder: string
+
+  constructor(folder: string) {
+    this.#folder = folder
+  }
+
+  /** Rejects with `tooLarge()` beyond `maxBytes`; then nothing is left. */
+  async write(chunks: AsyncIterable<Buffer>, maxBytes: number, tooLarge: () => Error) {
+    const blob = randomBytes(16).toString('hex')
+    const path = this.#pathOf(blob)
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    const file = await open(`${path}.new`, 'wx', 0o600)
+    const hash = createHash('sha256')
+    let bytes = 0
+    let head = Buffer.alloc(0)
+    try {
+      for await (const chunk of chunks) {
+        bytes += chunk.length
+        if (bytes > maxBytes) throw tooLarge()
+        if (head.length < HEAD_BYTES) head = Buffer.concat([head, chunk.subarray(0, HEAD_BYTES)])
+        hash.update(chunk)
+        await file.write(chunk)
+      }
+      await file.sync()
+      await file.close()
+      await rename(`${path}.new`, path)
+    } catch (thrown) {
+      await file.close().catch(() => undefined)
+      await rm(`${path}.new`, { force: true })
+      throw thrown
+    }
+    return { blob, bytes, etag: `"${hash.digest('hex')}"`, head: head.subarray(0, HEAD_BYTES) }
+  }
+
+  /** From `start` to `end`, both of it; undefined where it is not there. */
+  async read(blob: string, start: number, end: number): Promise<AsyncIterable<Buffer> | undefined> {
+    const file = await open(this.#pathOf(blob)).catch(() => undefined)
+    if (!file) return undefined
+    return createReadStream('', { fd: file, start, end: Math.max(start, end), highWaterMark: CHUNK_BYTES })
+  }
+
+  async remove(blob: string): Promise<void> {
+    await rm(this.#pathOf(blob), { force: true })
+  }
+
+  /** Removes files that no row names, of a day ago or earlier. `named` tells which of some are. */
+  async sweep(named: (blobs: readonly string[]) => Promise<Set<string>>, now: number): Promise<void> {
+    for (const part of await readdir(this.#folder).catch(() => [])) {
+      const names = await readdir(join(this.#folder, part)).catch(() => [])
+      const old: string[] = []
+      for (const name of names) {
+        const { mtimeMs } = await stat(join(this.#folder, part, name)).catch(() => ({ mtimeMs: now }))
+        if (mtimeMs < now - ABANDONED_MS) old.push(name)
+      }
+      if (old.length === 0) continue
+      const kept = await named(old)
+      for (const name of old) if (!kept.has(name)) await rm(join(this.#folder, part, name), { force: true })
+    }
+  }
+
+  #pathOf(blob: string): string {
+    return join(this.#folder, blob.slice(0, 2), blob)
+  }
+}

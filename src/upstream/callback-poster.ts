@@ -1,0 +1,88 @@
+/** Posts to addresses that clients gave: public ones, over https, each resolved once and connected to as it was checked. */
+import { Client } from 'undici'
+import { isPublicHost } from '../core/address.ts'
+import { errors } from '../core/error.ts'
+import { Deadline } from '../lib/timer.ts'
+import { guardedConnector, nameServers, type Resolve } from './guard.ts'
+
+const CONNECT_MS = 5_000
+const MAX_HEADER_BYTES = 16 * 1024
+const MAX_URL = 2048
+const MAX_CHARACTERS = 4_000
+/** UTF-8 has up to four bytes for a character. */
+const MAX_BYTES = 4 * MAX_CHARACTERS
+const HTTPS = 443
+const FIRST_FREE_PORT = 1024
+const INTERNAL = /(?:^|\.)(?:localhost|local|internal)\.?$/i
+
+export class HttpCallbackPoster {
+  readonly #resolve: Resolve
+
+  constructor(resolve: Resolve = nameServers()) {
+    this.#resolve = resolve
+  }
+
+  /** Throws a 400 `url_not_allowed`, which looks the same for every cause. */
+  check(url: string, allowed: readonly string[]): void {
+    if (!isAllowed(url, allowed) && !isPublicTarget(url)) throw errors.callbackNotAllowed()
+  }
+
+  /** Rejects with an Error whose message shows nothing of what is inside. Redirects are not followed. */
+  async post(given: string, allowed: readonly string[], headers: Record<string, string>, body: string, ms: number) {
+    this.check(given, allowed)
+    const url = new URL(given)
+    const client = new Client(url.origin, {
+      connect: isAllowed(given, allowed) ? { timeout: CONNECT_MS } : guardedConnector(CONNECT_MS, this.#resolve),
+      pipelining: 0,
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: ms,
+      bodyTimeout: ms,
+    })
+    const deadline = new Deadline(ms)
+    try {
+      const answer = await client.request({
+        method: 'POST',
+        path: url.pathname + url.search,
+        headers,
+        body,
+        signal: deadline.signal,
+      })
+      answer.body.on('error', () => undefined)
+      return { status: answer.statusCode, text: await beginningOf(answer.body as AsyncIterable<Buffer>) }
+    } catch (cause) {
+      throw new Error(deadline.signal.aborted ? 'it did not answer in time' : 'it could not be reached', { cause })
+    } finally {
+      deadline.end()
+      client.destroy().catch(() => undefined)
+    }
+  }
+}
+
+function isAllowed(given: string, allowed: readonly string[]): boolean {
+  if (given.length > MAX_URL || !URL.canParse(given)) return false
+  const { origin, username, password, hash } = new URL(given)
+  return username === '' && password === '' && hash === '' && allowed.some(one => new URL(one).origin === origin)
+}
+
+function isPublicTarget(given: string): boolean {
+  if (given.length > MAX_URL || !URL.canParse(given)) return false
+  const { protocol, username, password, hash, hostname, port } = new URL(given)
+  const isPortFree = port === '' || Number(port) === HTTPS || Number(port) >= FIRST_FREE_PORT
+  const isPlain = username === '' && password === '' && hash === '' && !given.endsWith('#')
+  return protocol === 'https:' && isPlain && isPortFree && !INTERNAL.test(hostname) && isPublicHost(hostname)
+}
+
+async function beginningOf(body: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = []
+  let size = 0
+  try {
+    for await (const chunk of body) {
+      chunks.push(chunk)
+      size += chunk.length
+      if (size >= MAX_BYTES) break
+    }
+  } catch {
+    // What was read before it broke says what there is to say.
+  }
+  return Buffer.concat(chunks).subarray(0, MAX_BYTES).toString('utf8').slice(0, MAX_CHARACTERS)
+}

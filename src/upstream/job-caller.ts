@@ -1,0 +1,158 @@
+/** Requests about jobs to their providers: answers are read as they come, and no length of time bounds the whole. */
+import { Client, type Dispatcher } from 'undici'
+import type { Cancellation } from '../core/cancel.ts'
+import { errors, GatewayError } from '../core/error.ts'
+import type { Target, WireRequest } from '../core/translator.ts'
+import { waitFor } from './auth/wait.ts'
+import { bodyOf } from './content.ts'
+import { fetchOptions, MAX_REDIRECTS, REDIRECTS } from './fetch-options.ts'
+import { nameServers, type Resolve } from './guard.ts'
+import { sign } from './sign.ts'
+import type { Transport } from './transport.ts'
+import type { UpstreamResponse } from './upstream-response.ts'
+
+export interface JobCall {
+  readonly requestId: string
+  readonly tenant: string
+  readonly signal: Cancellation
+  readonly headers?: Readonly<Record<string, string>>
+  /** Until the head is here, and between two chunks. */
+  readonly headMs: number
+  readonly idleMs: number
+}
+
+export interface JobAnswer {
+  readonly status: number
+  header(name: string): string | undefined
+  readonly chunks: AsyncIterable<Buffer>
+  destroy(): void
+}
+
+export class UpstreamJobCaller {
+  readonly #transport: Transport
+  readonly #allowed: ReadonlySet<string>
+  readonly #resolve: Resolve
+
+  /** `allowed`: origins that results are fetched from though they are not public, or not https. */
+  constructor(transport: Transport, allowed: readonly string[], resolve: Resolve = nameServers()) {
+    this.#transport = transport
+    this.#allowed = new Set(allowed.map(origin => new URL(origin).origin))
+    this.#resolve = resolve
+  }
+
+  async own(target: Target, request: WireRequest, call: JobCall): Promise<JobAnswer> {
+    const { provider } = target
+    const { signal, headMs, idleMs } = call
+    const wired = call.headers ? { ...request, headers: { ...request.headers, ...call.headers } } : request
+    const isEmpty = request.method === 'GET' || request.method === 'DELETE'
+    const content = isEmpty ? { type: undefined, body: undefined } : bodyOf(wired, undefined)
+    const signing = sign(target, wired, call.requestId, content)
+    const signed = signing instanceof Promise ? await waitFor(signing, headMs, signal) : signing
+    const { method, baseUrl, path, headers, body } = signed
+    const incoming = await this.#transport.send({
+      provider,
+      ...{ method, baseUrl, path, headers, body },
+      timeouts: { connect: provider.timeouts.connect, idle: idleMs },
+      firstEventMs: headMs,
+      remainingMs: Number.POSITIVE_INFINITY,
+      signal,
+      receipt: { atProvider: false },
+      tenant: call.tenant,
+    })
+    // From now on only silence is timed.
+    incoming.committed(false)
+    return new OwnAnswer(incoming)
+  }
+
+  /** The credential goes to the provider's own origin alone; every place is checked anew. */
+  async at(target: Target, given: string, call: JobCall): Promise<JobAnswer> {
+    const { baseUrl = target.provider.baseUrl } = target
+    const { sharesCredentialWith: shared = [] } = target.translator.job ?? {}
+    if (!URL.canParse(given)) throw errors.invalidAnswer('an address in it is none')
+    let url = new URL(given)
+    for (let hops = 0; hops <= MAX_REDIRECTS; hops++) {
+      const isKnown = url.origin === new URL(baseUrl).origin || shared.includes(url.origin)
+      const isOwn = isKnown && url.username === '' && url.password === ''
+      const there = { ...target, baseUrl: url.origin }
+      const request = { method: 'GET', path: url.pathname + url.search, body: {} } as const
+      const answer = await (isOwn ? this.own(there, request, call) : this.#foreign(url, call))
+      const location = answer.header('location')
+      if (!REDIRECTS.has(answer.status) || location === undefined) return answer
+      answer.destroy()
+      if (!URL.canParse(location, url.href)) throw errors.invalidAnswer('an address in it leads nowhere')
+      url = new URL(location, url)
+    }
+    throw errors.invalidAnswer('an address in it redirects too often')
+  }
+
+  async #foreign(url: URL, { signal, headers, headMs, idleMs }: JobCall): Promise<JobAnswer> {
+    const options = fetchOptions(url, this.#allowed, this.#resolve, headMs)
+    if (!options) throw errors.invalidAnswer('an address in it is none that is fetched from')
+    const client = new Client(url.origin, { ...options, bodyTimeout: idleMs })
+    const controller = new AbortController()
+    const abort = () => controller.abort()
+    signal.listen(abort)
+    try {
+      const answer = await client.request({
+        method: 'GET',
+        path: url.pathname + url.search,
+        headers: { accept: '*/*', 'accept-encoding': 'identity', ...headers },
+        signal: controller.signal,
+      })
+      return foreignAnswer(answer, client, () => signal.ignore(abort))
+    } catch (thrown) {
+      signal.ignore(abort)
+      client.destroy().catch(() => undefined)
+      if (signal.reason) throw signal.reason
+      throw thrown instanceof GatewayError ? thrown : errors.unreachable('an address in its answer gives nothing')
+    }
+  }
+}
+
+class OwnAnswer implements JobAnswer {
+  readonly #incoming: UpstreamResponse
+
+  constructor(incoming: UpstreamResponse) {
+    this.#incoming = incoming
+  }
+
+  get status(): number {
+    return this.#incoming.status
+  }
+
+  header(name: string): string | undefined {
+    return this.#incoming.header(name)
+  }
+
+  get chunks(): AsyncIterable<Buffer> {
+    return chunksOf(this.#incoming)
+  }
+
+  destroy(): void {
+    this.#incoming.destroy()
+  }
+}
+
+async function* chunksOf(incoming: UpstreamResponse): AsyncGenerator<Buffer> {
+  for (let batch = await incoming.take(); batch; batch = await incoming.take()) yield* batch
+}
+
+function foreignAnswer(
+  { statusCode, headers, body }: Dispatcher.ResponseData,
+  client: Client,
+  end: () => void,
+): JobAnswer {
+  body.on('error', () => undefined)
+  return {
+    status: statusCode,
+    header(name) {
+      const value = headers[name]
+      return Array.isArray(value) ? value[0] : value
+    },
+    chunks: body as AsyncIterable<Buffer>,
+    destroy() {
+      end()
+      client.destroy().catch(() => undefined)
+    },
+  }
+}

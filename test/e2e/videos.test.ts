@@ -1,0 +1,281 @@
+/** Videos over the whole gateway: jobs that outlive their requests, their money, their results, and who is told. */
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import OpenAI from 'openai'
+import { Webhook } from 'standardwebhooks'
+import t from 'tap'
+import { FILM, type FilmStudio, filmStudio } from '../helpers/film-studio.ts'
+import { type Gateway, startGateway } from '../helpers/gateway.ts'
+
+const SECRET = `whsec_${Buffer.from('a secret of thirty-two bytes....').toString('base64')}`
+
+interface Heard {
+  readonly headers: Record<string, string>
+  readonly body: string
+}
+/** Answers with these statuses one after another, then 204. */
+async function listener(statuses: number[]) {
+  const heard: Heard[] = []
+  let wake = (): void => undefined
+  const server = createServer((req, res) => {
+    const chunks: Buffer[] = []
+    req.on('data', (chunk: Buffer) => chunks.push(chunk))
+    req.on('end', () => {
+      heard.push({ headers: req.headers as Record<string, string>, body: Buffer.concat(chunks).toString('utf8') })
+      res.writeHead(statuses.shift() ?? 204)
+      res.end()
+      wake()
+    })
+  })
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const until = async (count: number) => {
+    while (heard.length < count)
+      await new Promise<void>(resolve => {
+        wake = resolve
+      })
+  }
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, heard, until }
+}
+
+const film = (studio: FilmStudio, extra: object = {}) => ({
+  base_url: studio.url,
+  wires: { videos: 'openai.videos' },
+  models: [
+    {
+      model: 'film',
+      id: 'film-1',
+      pricing: { per_second: { '720p': '0.10', '720p/silent': '0.05', default: '0.50' } },
+      video_sizes: ['1280x720', '720x1280'],
+      video_seconds: [4, 8],
+      supports: ['video_audio', 'video_without_audio', 'image_to_video', 'reference_images'],
+      ...extra,
+    },
+  ],
+})
+const model = {
+  id: 'film',
+  name: 'film',
+  family: 'test',
+  input: ['text', 'image'],
+  output: ['video'],
+  stability: 'stable',
+}
+
+let studio: FilmStudio
+let gateway: Gateway
+let hook: Awaited<ReturnType<typeof listener>>
+t.before(async () => {
+  studio = await filmStudio(t)
+  hook = await listener([500, 500])
+  gateway = await startGateway(t, {
+    providers: { acme: film(studio) },
+    models: [model],
+    config: {
+      jobs: { poll: '20ms', poll_max: '40ms', lease: '2s', callback_retry: '20ms', callback_to: [hook.url] },
+    },
+  })
+})
+t.beforeEach(() => {
+  Object.assign(studio, { script: ['queued', 'in_progress', 'completed'], create: 'ok', error: null })
+  studio.creates.length = 0
+})
+
+interface Video {
+  id: string
+  status: string
+  progress: number | null
+  error: { code: string; details?: object } | null
+  content?: { url: string }[]
+  usage?: { cost: number }
+}
+const create = (body: object = {}, headers: Record<string, string> = {}) =>
+  gateway.post('/v1/videos', { model: 'film', prompt: 'a cat', ...body }, headers)
+const jobOf = async (answer: Response) => (await answer.json()) as Video
+const read = async (id: string) => jobOf(await gateway.get(`/v1/videos/${id}`))
+/** Asks until the job has ended. */
+async function ended(id: string): Promise<Video> {
+  for (;;) {
+    const job = await read(id)
+    if (!['queued', 'in_progress'].includes(job.status)) return job
+    await new Promise(resolve => setImmediate(resolve))
+  }
+}
+const credits = async () => {
+  const answer = await gateway.admin('POST', '/commands/credits.show', { organization: 'default' })
+  return (await answer.json()) as { held: string; used: string }
+}
+const differences = async () => (await gateway.admin('POST', '/commands/usage.check', {})).json()
+
+t.test(
+  'J1 J2 a job is held for, polled to its end, charged once, and its content is what the provider has',
+  async t => {
+    const before = await credits()
+    const made = await jobOf(await create())
+    t.match(made, { object: 'video', status: 'queued', seconds: '4', size: '1280x720', prompt: null, model: 'film' })
+    const job = await ended(made.id)
+    t.match(job, { status: 'completed', progress: 100, usage: { cost: 0.4 } })
+    t.match(await credits(), { held: '0', used: String(Number(before.used) + 0.4) })
+    const whole = await gateway.get(`/v1/videos/${made.id}/content`)
+    t.same(Buffer.from(await whole.arrayBuffer()), FILM)
+    t.match(whole.headers.get('content-type'), 'video/mp4')
+    t.same(await differences(), { differences: [] })
+  },
+)
+
+t.test('J10 J11 a signed address plays without a key, in ranges, and no other token does', async t => {
+  const job = await ended((await jobOf(await create())).id)
+  const url = new URL(job.content![0]!.url)
+  const get = (range?: string, token = url.searchParams.get('token')!, method = 'GET') =>
+    fetch(`${gateway.url}${url.pathname}?token=${token}`, { method, ...(range && { headers: { range } }) })
+  const [, claims = ''] = url.searchParams.get('token')!.split('.')
+  for (const [range, status, span] of [
+    ['bytes=0-0', 206, [0, 1]],
+    ['bytes=-1', 206, [FILM.length - 1, FILM.length]],
+    ['bytes=5-', 206, [5, FILM.length]],
+    ['bytes=9-1', 200, [0, FILM.length]],
+    ['bytes=0-1,4-5', 200, [0, FILM.length]],
+    ['lines=1', 200, [0, FILM.length]],
+  ] as const) {
+    const answer = await get(range)
+    t.equal(answer.status, status, range)
+    t.same(Buffer.from(await answer.arrayBuffer()), FILM.subarray(...span), range)
+  }
+  const head = await get(undefined, undefined, 'HEAD')
+  t.equal(head.headers.get('content-length'), String(FILM.length))
+  const none = Buffer.from('{"alg":"none"}').toString('base64url')
+  const token = url.searchParams.get('token')!
+  for (const wrong of [`${none}.${claims}.`, `${token}x`, `${token}.x`, 'x', `${token.slice(0, -1)}`]) {
+    const answer = await get(undefined, wrong)
+    t.equal(answer.status, 401, wrong)
+    t.match(await answer.json(), { error: { code: 'invalid_token' } })
+  }
+  t.equal((await get(undefined, '')).status, 400)
+  t.equal((await fetch(`${gateway.url}${url.pathname}`)).status, 401)
+  t.equal((await gateway.get(`/v1/videos/${job.id}/content?variant=thumbnail`)).status, 400)
+  const deleted = await fetch(`${gateway.url}/v1/videos/${job.id}`, {
+    method: 'DELETE',
+    headers: { authorization: `Bearer ${gateway.key}` },
+  })
+  t.match(await deleted.json(), { id: job.id, object: 'video.deleted', deleted: true })
+  t.equal((await get()).status, 404)
+  t.equal((await gateway.get(`/v1/videos/${job.id}`)).status, 404)
+})
+
+t.test('J12 an end is told until it was heard, and every attempt verifies', async t => {
+  const { id } = await jobOf(await create({ callback_url: `${hook.url}/in`, callback_secret: SECRET }))
+  await hook.until(3)
+  const ids = new Set(hook.heard.map(({ headers }) => headers['webhook-id']))
+  t.equal(ids.size, 1)
+  for (const { headers, body } of hook.heard) {
+    t.match(new Webhook(SECRET).verify(body, headers), { type: 'video.completed', data: { id, status: 'completed' } })
+  }
+  const client = new OpenAI({ apiKey: 'x', webhookSecret: SECRET })
+  t.match(await client.webhooks.unwrap(hook.heard[0]!.body, hook.heard[0]!.headers), { object: 'event' })
+  for (const url of [
+    'https://127.0.0.1/',
+    'https://localhost/',
+    'https://0x7f000001/',
+    'https://[::1]/',
+    'http://a.example/',
+  ])
+    t.match(await (await create({ callback_url: url, callback_secret: 's' })).json(), {
+      error: { code: 'url_not_allowed' },
+    })
+})
+
+t.test('J7 a create that was cut is not repeated, and one that was refused costs nothing', async t => {
+  for (const [how, status] of [
+    ['cut', 502],
+    [500, 502],
+  ] as const) {
+    studio.create = how
+    studio.creates.length = 0
+    t.equal((await create()).status, status, String(how))
+    t.equal(studio.creates.length, 1)
+    t.equal((await credits()).held, '0')
+  }
+  t.same(await differences(), { differences: [] })
+})
+
+t.test('J14 one idempotency key is one job', async t => {
+  const answers = await Promise.all(Array.from({ length: 10 }, () => create({}, { 'idempotency-key': 'k1' })))
+  const bodies = await Promise.all(answers.map(async answer => ({ status: answer.status, body: await answer.json() })))
+  const ids = new Set(bodies.filter(({ status }) => status === 200).map(({ body }) => (body as Video).id))
+  t.equal(ids.size, 1)
+  t.equal(studio.creates.length, 1)
+  const again = await create({}, { 'idempotency-key': 'k1' })
+  t.equal(again.headers.get('x-gateway-replayed'), 'true')
+  t.match(await (await create({ prompt: 'a dog' }, { 'idempotency-key': 'k1' })).json(), {
+    error: { code: 'idempotency_key_reused' },
+  })
+})
+
+t.test('a job that fails costs nothing and says why; one that runs can be canceled', async t => {
+  Object.assign(studio, { script: ['failed'], error: { code: 'content_policy_violation', message: 'no cats' } })
+  const failed = await ended((await jobOf(await create())).id)
+  t.match(failed, { status: 'failed', error: { code: 'content_filter' }, usage: { cost: 0 } })
+  t.match(await (await gateway.get(`/v1/videos/${failed.id}/content`)).json(), { error: { code: 'video_failed' } })
+  Object.assign(studio, { script: ['in_progress'], error: null })
+  const { id } = await jobOf(await create())
+  t.match(await (await gateway.get(`/v1/videos/${id}/content`)).json(), { error: { code: 'video_not_ready' } })
+  const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key })
+  await client.videos.delete(id)
+  t.match(await read(id), { status: 'canceled', error: { code: 'canceled' } })
+  t.equal((await credits()).held, '0')
+})
+
+t.test('the official client makes, finds, lists and downloads videos', async t => {
+  const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key })
+  const png = Buffer.from(
+    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+    'base64',
+  )
+  const made = await client.videos.create({
+    model: 'film' as 'sora-2',
+    prompt: 'a cat',
+    seconds: '8',
+    size: '720x1280',
+    input_reference: new File([png], 'a.png', { type: 'image/png' }),
+  })
+  t.match(studio.creates[0], /name="input_reference"; filename="image-0.png"/)
+  t.match(await ended(made.id), { status: 'completed', seconds: '8' })
+  t.match(await client.videos.retrieve(made.id), { id: made.id, size: '720x1280' })
+  const page = await client.videos.list({ limit: 2 })
+  t.match(page.data, [{ id: made.id }, {}])
+  t.same(Buffer.from(await (await client.videos.downloadContent(made.id)).arrayBuffer()), FILM)
+})
+
+t.test('what a request may say is checked', async t => {
+  for (const [body, param] of [
+    [{ seconds: 8.5 }, 'seconds'],
+    [{ seconds: 'eight' }, 'seconds'],
+    [{ seconds: 5 }, 'seconds'],
+    [{ size: '1920x1080' }, 'size'],
+    [{ n: 2 }, 'n'],
+    [{ last_frame: 'data:image/png;base64,iVBORw0KGgo=' }, 'last_frame'],
+    [{ callback_url: 'https://a.example/' }, 'callback_secret'],
+  ] as const) {
+    const answer = await create(body)
+    t.equal(answer.status, 400, JSON.stringify(body))
+    t.match(await answer.json(), { error: { param } })
+  }
+  t.equal((await create({ seconds: '8' })).status, 200)
+})
+
+t.test('SI-14 CS-09 jobs go on after a kill at any point, once each', async t => {
+  const before = new Set(studio.polls.keys())
+  studio.script = ['queued', 'queued', 'in_progress', 'in_progress', 'completed']
+  const made = await Promise.all(Array.from({ length: 4 }, async () => (await jobOf(await create())).id))
+  const mine = () => [...studio.polls].filter(([id]) => !before.has(id))
+  for (const polls of [1, 3]) {
+    await studio.until(() => mine().some(([, count]) => count >= polls))
+    await gateway.kill('SIGKILL')
+    await gateway.restart()
+  }
+  for (const id of made) t.match(await ended(id), { status: 'completed', usage: { cost: 0.4 } })
+  t.equal(studio.creates.length, 4)
+  t.equal(studio.overlap, 1, 'a job is asked about by one at a time')
+  t.match(await credits(), { held: '0' })
+  t.same(await differences(), { differences: [] })
+})
