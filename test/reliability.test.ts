@@ -11,10 +11,7 @@ const own = new Set(['reliability.ts', 'reliability.test.ts'])
 
 /** Checks that no test here can make, and why. */
 const missing: Readonly<Record<string, string>> = {
-  'SI-07': 'no callback is sent yet: it comes with the video jobs',
   'SI-13': 'no tool writes a file yet: it comes with the MCP server',
-  'SI-14': 'no video is stored or served yet: it comes with the video jobs',
-  'UF-20': 'there are no video jobs yet',
   'CS-09': 'there are no video jobs yet',
   'ST-03': 'to mount a file system takes rights that tests do not have; ST-02 limits the file instead',
   'ST-06':

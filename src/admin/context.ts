@@ -1,5 +1,13 @@
 /** What the operator's side may see and do; `gateway.ts` provides it. */
-import type { AccountStores, ExplainedRoute, PolicyAdmin, RouteQuestion, UsageStore } from '../core/ports.ts'
+import type {
+  AccountStores,
+  ExplainedRoute,
+  JobRunner,
+  JobStore,
+  PolicyAdmin,
+  RouteQuestion,
+  UsageStore,
+} from '../core/ports.ts'
 import type { Snapshot } from '../core/snapshot.ts'
 
 export interface GatewayState {
@@ -38,6 +46,8 @@ export interface AdminContext extends AccountStores {
   config(): unknown
   readonly policies: PolicyAdmin
   readonly usage: UsageStore
+  readonly jobs: JobStore
+  readonly jobRunner: JobRunner
   readonly metrics: { text(): Promise<string>; readonly contentType: string }
   state(): GatewayState | Promise<GatewayState>
   /** Throws what such a request would be told. */

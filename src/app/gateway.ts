@@ -92,6 +92,8 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
   }
   const context: AdminContext = {
     ...portsOf(stores),
+    jobs: stores.jobs,
+    jobRunner: components.jobs,
     ...{ metrics, state, reload, explainRoute },
     policies: policyAdmin(policyContext, policies, () => manager.current.catalog),
     snapshot: () => manager.current,

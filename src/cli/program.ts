@@ -10,6 +10,7 @@ import { addCustomModels } from './custom-models.ts'
 import { addIam } from './iam.ts'
 import { addImage } from './image.ts'
 import { CheckFailed, Exited, Failure, type Io, oneLine } from './io.ts'
+import { addJobs } from './jobs.ts'
 import { addKeys } from './keys.ts'
 import { addLaunch } from './launch.ts'
 import { addMembers } from './members.ts'
@@ -22,6 +23,7 @@ import { openSession } from './session.ts'
 import { addSpeak } from './speak.ts'
 import { addTranscribe } from './transcribe.ts'
 import { addUsage } from './usage.ts'
+import { addVideo } from './video.ts'
 
 function build(io: Io): Command {
   const program = new Command('gatewayctl')
@@ -55,6 +57,7 @@ function build(io: Io): Command {
   addCompliance(program, open)
   addCustomModels(program, open)
   addRoute(program, open)
+  addJobs(program, open)
   addUsage(program, open)
   addAudit(program, open)
   addChat(program, open)
@@ -62,6 +65,7 @@ function build(io: Io): Command {
   addImage(program, open)
   addSpeak(program, open)
   addTranscribe(program, open)
+  addVideo(program, open)
   return program
 }
 

@@ -10,6 +10,8 @@ import type {
   CreditStore,
   ExplainedCandidate,
   ExplainedRoute,
+  JobRunner,
+  JobStore,
   KeyRecord,
   MemberStore,
   OrganizationStore,
@@ -252,6 +254,8 @@ export function fakeContext(): Fake {
       key: async wanted => named('key', wanted),
     },
     policies: {} as PolicyAdmin,
+    jobs: {} as JobStore,
+    jobRunner: {} as JobRunner,
     usage: {
       async totals(query) {
         fake.queries.push(query)

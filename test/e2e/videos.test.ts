@@ -107,23 +107,20 @@ const credits = async () => {
 }
 const differences = async () => (await gateway.admin('POST', '/commands/usage.check', {})).json()
 
-t.test(
-  'J1 J2 a job is held for, polled to its end, charged once, and its content is what the provider has',
-  async t => {
-    const before = await credits()
-    const made = await jobOf(await create())
-    t.match(made, { object: 'video', status: 'queued', seconds: '4', size: '1280x720', prompt: null, model: 'film' })
-    const job = await ended(made.id)
-    t.match(job, { status: 'completed', progress: 100, usage: { cost: 0.4 } })
-    t.match(await credits(), { held: '0', used: String(Number(before.used) + 0.4) })
-    const whole = await gateway.get(`/v1/videos/${made.id}/content`)
-    t.same(Buffer.from(await whole.arrayBuffer()), FILM)
-    t.match(whole.headers.get('content-type'), 'video/mp4')
-    t.same(await differences(), { differences: [] })
-  },
-)
+t.test('a job is held for, polled to its end, charged once, and its content is what the provider has', async t => {
+  const before = await credits()
+  const made = await jobOf(await create())
+  t.match(made, { object: 'video', status: 'queued', seconds: '4', size: '1280x720', prompt: null, model: 'film' })
+  const job = await ended(made.id)
+  t.match(job, { status: 'completed', progress: 100, usage: { cost: 0.4 } })
+  t.match(await credits(), { held: '0', used: String(Number(before.used) + 0.4) })
+  const whole = await gateway.get(`/v1/videos/${made.id}/content`)
+  t.same(Buffer.from(await whole.arrayBuffer()), FILM)
+  t.match(whole.headers.get('content-type'), 'video/mp4')
+  t.same(await differences(), { differences: [] })
+})
 
-t.test('J10 J11 a signed address plays without a key, in ranges, and no other token does', async t => {
+t.test('SI-14 a signed address plays without a key, in ranges, and no other token does', async t => {
   const job = await ended((await jobOf(await create())).id)
   const url = new URL(job.content![0]!.url)
   const get = (range?: string, token = url.searchParams.get('token')!, method = 'GET') =>
@@ -162,7 +159,7 @@ t.test('J10 J11 a signed address plays without a key, in ranges, and no other to
   t.equal((await gateway.get(`/v1/videos/${job.id}`)).status, 404)
 })
 
-t.test('J12 an end is told until it was heard, and every attempt verifies', async t => {
+t.test('SI-07 an end is told until it was heard, and every attempt verifies', async t => {
   const { id } = await jobOf(await create({ callback_url: `${hook.url}/in`, callback_secret: SECRET }))
   await hook.until(3)
   const ids = new Set(hook.heard.map(({ headers }) => headers['webhook-id']))
@@ -184,7 +181,7 @@ t.test('J12 an end is told until it was heard, and every attempt verifies', asyn
     })
 })
 
-t.test('J7 a create that was cut is not repeated, and one that was refused costs nothing', async t => {
+t.test('a create that was cut is not repeated, and one that was refused costs nothing', async t => {
   for (const [how, status] of [
     ['cut', 502],
     [500, 502],
@@ -198,7 +195,7 @@ t.test('J7 a create that was cut is not repeated, and one that was refused costs
   t.same(await differences(), { differences: [] })
 })
 
-t.test('J14 one idempotency key is one job', async t => {
+t.test('one idempotency key is one job', async t => {
   const answers = await Promise.all(Array.from({ length: 10 }, () => create({}, { 'idempotency-key': 'k1' })))
   const bodies = await Promise.all(answers.map(async answer => ({ status: answer.status, body: await answer.json() })))
   const ids = new Set(bodies.filter(({ status }) => status === 200).map(({ body }) => (body as Video).id))
@@ -263,7 +260,7 @@ t.test('what a request may say is checked', async t => {
   t.equal((await create({ seconds: '8' })).status, 200)
 })
 
-t.test('SI-14 CS-09 jobs go on after a kill at any point, once each', async t => {
+t.test('jobs go on after a kill at any point, once each', async t => {
   const before = new Set(studio.polls.keys())
   studio.script = ['queued', 'queued', 'in_progress', 'in_progress', 'completed']
   const made = await Promise.all(Array.from({ length: 4 }, async () => (await jobOf(await create())).id))
@@ -278,4 +275,22 @@ t.test('SI-14 CS-09 jobs go on after a kill at any point, once each', async t =>
   t.equal(studio.overlap, 1, 'a job is asked about by one at a time')
   t.match(await credits(), { held: '0' })
   t.same(await differences(), { differences: [] })
+})
+
+t.test('UF-20 a job that never ends fails in time, is canceled at its provider, and costs nothing', async t => {
+  const endless = await filmStudio(t)
+  endless.script = ['in_progress']
+  const other = await startGateway(t, {
+    providers: { acme: film(endless) },
+    models: [model],
+    config: { jobs: { poll: '10ms', poll_max: '20ms', timeout: '50ms' } },
+  })
+  const { id } = await jobOf(await other.post('/v1/videos', { model: 'film', prompt: 'a cat' }))
+  await endless.until(() => endless.deleted.length > 0)
+  for (;;) {
+    const job = await jobOf(await other.get(`/v1/videos/${id}`))
+    if (job.status !== 'failed') continue
+    t.match(job, { status: 'failed', error: { code: 'timeout' }, usage: { cost: 0 } })
+    break
+  }
 })

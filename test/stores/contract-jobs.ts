@@ -48,7 +48,7 @@ const rowFor = (principal: Principal, id: string, cost: bigint): RequestRow =>
 const callback = { url: 'https://hook.example/in', secret: 'whsec_c2VjcmV0' }
 
 export function jobStoreContract(t: Test, make: MakeSubject): void {
-  t.test('SI-07 a job is held for from its creation, and charged once at its end', async t => {
+  t.test('a job is held for from its creation, and charged once at its end', async t => {
     const subject = await make(t)
     const { jobs, ledger, usage } = subject
     const principal = await subject.organization('prepaid', 1000n)

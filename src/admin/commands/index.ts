@@ -6,6 +6,7 @@ import { creditCommands } from './credits.ts'
 import { customModelCommands } from './custom-models.ts'
 import { explainCommands } from './explain.ts'
 import { iamCommands } from './iam.ts'
+import { jobCommands } from './jobs.ts'
 import { keyCommands } from './keys.ts'
 import { memberCommands } from './members.ts'
 import { modelCommands } from './models.ts'
@@ -33,6 +34,7 @@ export const commands: CommandTable = {
   ...modelCommands,
   ...explainCommands,
   ...routeCommands,
+  ...jobCommands,
   ...usageCommands,
   ...auditCommands,
   ...statusCommands,

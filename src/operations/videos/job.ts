@@ -11,10 +11,10 @@ const FTYP = 'ftyp'
 const EBML = 0x1a45dfa3
 
 export const imagesIn = ({ image, last_frame, reference_images }: Readonly<VideoRequest>): number =>
-  Number(image !== undefined) + Number(last_frame !== undefined) + reference_images.length
+  Number(image !== undefined) + Number(last_frame !== undefined) + (reference_images?.length ?? 0)
 
 /** The keys of prices by size, the narrowest first. */
-export function videoTerms({ size, audio }: Pick<VideoParams, 'size' | 'audio'>): Terms {
+export function videoTerms({ size = '1280x720', audio }: Pick<VideoParams, 'size' | 'audio'>): Terms {
   const class_ = videoClassOf(size)
   return { sizes: [...(audio ? [] : [`${size}/silent`, `${class_}/silent`]), size, class_] }
 }

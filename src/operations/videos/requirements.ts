@@ -10,6 +10,9 @@ const supports = (
   needed: (request: VideoRequest) => boolean,
 ): Requirement<VideoRequest> => ({ param, what, needed, met: mapping => mapping.supports.has(capability) })
 
+/** A route is explained for requests that hold nothing but a model. */
+const has = (list: readonly unknown[] | undefined): boolean => list !== undefined && list.length > 0
+
 const MAX_REFERENCE_IMAGES = 3
 const mostImages = ({ maxReferenceImages = MAX_REFERENCE_IMAGES }: Mapping): number => maxReferenceImages
 
@@ -32,14 +35,14 @@ export const videoRequirements: readonly Requirement<VideoRequest>[] = [
   supports('audio', 'videos without sound', 'video_without_audio', ({ audio }) => audio === false),
   supports('image', 'a first frame', 'image_to_video', ({ image }) => image !== undefined),
   supports('last_frame', 'a last frame', 'last_frame', ({ last_frame: last }) => last !== undefined),
-  supports('reference_images', 'reference images', 'reference_images', one => one.reference_images.length > 0),
+  supports('reference_images', 'reference images', 'reference_images', one => has(one.reference_images)),
   {
     param: 'reference_images',
     what: 'so many reference images',
     offers: mostImages,
-    needed: ({ reference_images: images }) => images.length > 0,
+    needed: ({ reference_images: images }) => has(images),
     met: (mapping, { reference_images: images }) => images.length <= mostImages(mapping),
   },
-  supports('reference_videos', 'reference videos', 'reference_videos', one => one.reference_videos.length > 0),
-  supports('reference_audios', 'reference audio', 'reference_audios', one => one.reference_audios.length > 0),
+  supports('reference_videos', 'reference videos', 'reference_videos', one => has(one.reference_videos)),
+  supports('reference_audios', 'reference audio', 'reference_audios', one => has(one.reference_audios)),
 ]

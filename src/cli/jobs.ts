@@ -1,0 +1,99 @@
+/** `gatewayctl videos` and `jobs`. */
+import type { Command } from 'commander'
+import type { ShownJob } from '../admin/commands/jobs.ts'
+import type { Open } from './session.ts'
+import { facts, table } from './table.ts'
+
+interface Status {
+  readonly running: Readonly<Record<string, number>>
+  readonly due: number
+  readonly leased: Readonly<Record<string, number>>
+  readonly oldest: string | null
+  readonly callbacks: number
+}
+interface Told {
+  readonly event: string
+  readonly attempt: number
+  readonly state: string
+  readonly status: number | null
+  readonly error: string | null
+}
+
+const showJobs = (jobs: readonly ShownJob[]): string =>
+  table(
+    ['id', 'status', 'progress', 'model', 'provider', 'created', 'cost USD'],
+    jobs.map(one => [one.id, one.status, one.progress, one.model, one.provider, one.createdAt.slice(0, 19), one.cost]),
+  )
+const counts = (all: Readonly<Record<string, number>>): string =>
+  Object.entries(all)
+    .map(([name, count]) => `${count} ${name}`)
+    .join(', ') || 'none'
+
+export function addJobs(program: Command, open: Open): void {
+  const videos = program.command('videos').description('videos that are made, or were')
+  videos
+    .command('list')
+    .description('the newest first')
+    .option('--org <org>', 'only those of this organization')
+    .option('--project <project>', 'only those of this project')
+    .action(async ({ org: organization, project }, command) => {
+      const { admin, print } = open(command)
+      print(await admin.command<ShownJob[]>('videos.list', { organization, project }), showJobs)
+    })
+  for (const [name, says] of [
+    ['show', 'how a video is'],
+    ['cancel', 'end a video that is being made'],
+  ] as const) {
+    videos
+      .command(name)
+      .description(says)
+      .argument('<id>', 'its id: video_…')
+      .action(async (id: string, _, command) => {
+        const { admin, print } = open(command)
+        print(await admin.command<ShownJob>(`videos.${name}`, { id }), one => showJobs([one]))
+      })
+  }
+
+  const jobs = program.command('jobs').description('work that outlives its requests')
+  jobs
+    .command('status')
+    .description('what runs, what is due, and who has it')
+    .action(async (_, command) => {
+      const { admin, print } = open(command)
+      print(await admin.command<Status>('jobs.status'), ({ running, due, leased, oldest, callbacks }) =>
+        facts([
+          ['running', counts(running)],
+          ['due', due],
+          ['leased', counts(leased)],
+          ['oldest', oldest ?? 'none'],
+          ['callbacks pending', callbacks],
+        ]),
+      )
+    })
+  jobs
+    .command('events')
+    .description('who was told of the end of a job, and what they answered')
+    .argument('<id>', 'id of the job')
+    .action(async (id: string, _, command) => {
+      const { admin, print } = open(command)
+      print(await admin.command<Told[]>('jobs.events', { id }), all =>
+        table(
+          ['event', 'attempt', 'state', 'status', 'error'],
+          all.map(({ event, attempt, state, status, error }) => [event, attempt, state, status, error]),
+        ),
+      )
+    })
+  for (const [parent, name] of [
+    [jobs, 'retry-callback'],
+    [videos, 'redeliver'],
+  ] as const) {
+    parent
+      .command(name)
+      .description('tell the end of a job now')
+      .argument('<event>', 'id of the event: evt_…')
+      .action(async (event: string, _, command) => {
+        const { admin, print } = open(command)
+        print(await admin.command<{ event: string }>('jobs.retry-callback', { event }), one => `${one.event}\n`)
+      })
+  }
+}

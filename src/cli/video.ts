@@ -1,0 +1,68 @@
+/** `gatewayctl video`: a video of a prompt, into a file; shows how far it is. */
+import { createWriteStream } from 'node:fs'
+import { resolve } from 'node:path'
+import { pipeline } from 'node:stream/promises'
+import type { Command } from 'commander'
+import type { ShownVideo } from '../admin/commands/jobs.ts'
+import { call, readText } from './http.ts'
+import { Failure, printable } from './io.ts'
+import { addPublicOptions, type PublicOptions, post, publicUrl } from './public.ts'
+import type { Open, Session } from './session.ts'
+
+const POLL_MS = 1_000
+
+interface VideoOptions extends PublicOptions {
+  readonly model: string
+  readonly out: string
+  readonly size?: string
+  readonly seconds?: string
+}
+
+export function addVideo(program: Command, open: Open): void {
+  const video = program
+    .command('video')
+    .description('make a video of a prompt, and wait for it')
+    .argument('<prompt>', 'what the video shows')
+    .option('--out <file>', 'where it is written, in place of what stands there', 'video.mp4')
+    .option('--model <model>', 'model, or provider/model', 'demo-video')
+    .option('--size <size>', 'such as 1280x720')
+    .option('--seconds <seconds>', 'such as 4')
+    .action(async (prompt: string, options: VideoOptions, command: Command) => {
+      const session = open(command)
+      const { model, size, seconds } = options
+      const answer = await post('video', '/v1/videos', { body: { model, prompt, size, seconds } }, options, session)
+      const { id } = JSON.parse(await readText(answer)) as { id: string }
+      const done = await ended(id, session)
+      if (done.status !== 'completed' || done.address === null) {
+        throw new Failure(`${id} is ${done.status}${done.error ? `: ${done.error.message}` : ''}`)
+      }
+      await save(done.address, options, session)
+      if (session.json) session.io.out(`${JSON.stringify({ id, file: options.out, cost: done.cost })}\n`)
+      else session.io.out(`${printable(options.out)}\n`)
+    })
+  addPublicOptions(video)
+}
+
+async function ended(id: string, { admin, io, json }: Session): Promise<ShownVideo> {
+  for (;;) {
+    const job = await admin.command<ShownVideo>('videos.show', { id })
+    if (!json) io.err(`\r${bar(job.progress ?? 0)} ${job.status}${job.completedAt === null ? '' : '\n'}`)
+    if (job.completedAt !== null) return job
+    await new Promise(resolve => setTimeout(resolve, POLL_MS))
+  }
+}
+
+const WIDTH = 20
+function bar(progress: number): string {
+  const full = Math.round((progress / 100) * WIDTH)
+  return `[${'#'.repeat(full)}${'-'.repeat(WIDTH - full)}] ${String(progress).padStart(3)}%`
+}
+
+/** The signed address is read where this command reaches the gateway. */
+async function save(address: string, options: VideoOptions, session: Session): Promise<void> {
+  const { pathname, search } = new URL(address)
+  const url = new URL(pathname + search, await publicUrl(options, session))
+  const response = await call(url, { method: 'GET' })
+  if (response.statusCode !== 200) throw new Failure(`the video cannot be read: status ${response.statusCode}`)
+  await pipeline(response, createWriteStream(resolve(session.io.cwd, options.out)))
+}
