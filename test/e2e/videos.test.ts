@@ -294,3 +294,34 @@ t.test('UF-20 a job that never ends fails in time, is canceled at its provider, 
     break
   }
 })
+
+t.test('two gateways on one store share jobs, and one goes on when the other ends', async t => {
+  const shared = await filmStudio(t)
+  shared.script = ['queued', 'in_progress', 'in_progress', 'completed']
+  const start = (stores: object) =>
+    startGateway(t, {
+      providers: { acme: film(shared) },
+      models: [model],
+      config: { ...stores, jobs: { poll: '20ms', poll_max: '40ms', lease: '1s' } },
+    })
+  const one = await start({})
+  const two = await start({ stores: { sqlite: `${one.dir}/data/gateway.db` } })
+  const key = { authorization: `Bearer ${one.key}` }
+  const make = async (at: Gateway) =>
+    (await jobOf(await at.post('/v1/videos', { model: 'film', prompt: 'a cat' }, key))).id
+  const ids = await Promise.all(Array.from({ length: 16 }, (_, n) => make(n % 2 ? one : two)))
+  await shared.until(() => shared.polls.size > 8)
+  await one.kill('SIGKILL')
+  for (const id of ids) {
+    for (;;) {
+      const job = await jobOf(await two.get(`/v1/videos/${id}`, key))
+      if (job.status === 'completed') break
+      t.match(job.status, /queued|in_progress/)
+      await new Promise(resolve => setImmediate(resolve))
+    }
+  }
+  t.equal(shared.creates.length, 16)
+  t.equal(shared.overlap, 1, 'no job is asked about by two at once')
+  const check = await (await two.admin('POST', '/commands/usage.check', {})).json()
+  t.same(check, { differences: [] })
+})
