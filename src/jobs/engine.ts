@@ -84,9 +84,13 @@ export class Engine {
       this.#woken = false
       this.#dropAfterJump()
       await this.#lost()
-      await this.#claim()
-      await this.#callbacks.run()
-      await this.#sweep()
+      // One query, and no write, while nothing is due.
+      const next = await this.#context.store.nextAt()
+      if (next !== undefined && next <= this.#context.now()) {
+        await this.#claim()
+        await this.#callbacks.run()
+      }
+      await this.#sweep(next)
       sleep = await this.#untilNext()
     } catch (err) {
       this.#report(err)
@@ -147,9 +151,9 @@ export class Engine {
     this.#running.set(job.id, { signal, provider: job.provider, done })
   }
 
-  async #sweep(): Promise<void> {
+  async #sweep(next: number | undefined): Promise<void> {
     const { store, blobs, options, now } = this.#context
-    const due = await store.expireDue(now(), SWEPT)
+    const due = next !== undefined && next <= now() ? await store.expireDue(now(), SWEPT) : []
     for (const { result } of due) if (result?.kind === 'blob') await blobs.remove(result.blob)
     if (now() - this.#sweptAt < SWEPT_MS) return
     this.#sweptAt = now()

@@ -45,6 +45,7 @@ export class SqliteJobs extends JobEvents implements JobStore {
   readonly #ledger: LedgerTransaction
   readonly #keyring: () => Keyring
   readonly #get: Statement<[string], JobRow>
+  readonly #nextAt: Statement<[], number | null>
   readonly #claim: Statement<Claim, JobRow>
   readonly #claimOne: Statement<Claim, JobRow>
 
@@ -55,6 +56,16 @@ export class SqliteJobs extends JobEvents implements JobStore {
     this.#ledger = ledger
     this.#keyring = keyring
     this.#get = db.prepare<[string], JobRow>('SELECT * FROM jobs WHERE id = ?').safeIntegers()
+    // What somebody has claimed is due when the lease is over.
+    this.#nextAt = db
+      .prepare<[], number | null>(`
+        SELECT min(at) FROM (
+          SELECT min(max(next_at, coalesce(lease_until, 0))) AS at FROM jobs
+          WHERE state IN ('creating', 'queued', 'in_progress')
+          UNION ALL SELECT min(max(next_at, coalesce(lease_until, 0))) FROM job_events WHERE state = 'pending'
+          UNION ALL SELECT min(expires_at) FROM jobs WHERE result_kind IS NOT NULL
+        )`)
+      .pluck()
     const take = 'UPDATE jobs SET lease_owner = @owner, lease_until = @until, fence = fence + 1 WHERE'
     // Of each organization one after another, so that one with many jobs does not keep those of others waiting.
     this.#claim = db
@@ -236,16 +247,7 @@ export class SqliteJobs extends JobEvents implements JobStore {
   }
 
   async nextAt(): Promise<number | undefined> {
-    const next = this.#db
-      .prepare<[], number | null>(`
-        SELECT min(at) FROM (
-          SELECT min(next_at) AS at FROM jobs WHERE state IN ('creating', 'queued', 'in_progress')
-          UNION ALL SELECT min(next_at) FROM job_events WHERE state = 'pending'
-          UNION ALL SELECT min(expires_at) FROM jobs WHERE result_kind IS NOT NULL
-        )`)
-      .pluck()
-      .get()
-    return next ?? undefined
+    return this.#nextAt.get() ?? undefined
   }
 
   expire(id: string, now: number): Promise<Job | undefined> {

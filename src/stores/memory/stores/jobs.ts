@@ -35,6 +35,7 @@ export function jobStore(tables: Tables, ledger: LedgerTransaction): JobStore {
     for (const { eventId, attempt } of events.filter(({ jobId }) => jobId === id))
       events.delete(`${eventId} ${attempt}`)
   }
+  const dueAt = ({ nextAt, leaseUntil }: { nextAt: number; leaseUntil: number }) => Math.max(nextAt, leaseUntil)
   const isPending = ({ state }: Delivery) => state === 'pending'
 
   return {
@@ -152,8 +153,8 @@ export function jobStore(tables: Tables, ledger: LedgerTransaction): JobStore {
         }
       }),
     async nextAt() {
-      const running = jobs.filter(({ state }) => state === 'creating' || isRunning(state)).map(({ nextAt }) => nextAt)
-      const told = events.filter(isPending).map(({ nextAt }) => nextAt)
+      const running = jobs.filter(({ state }) => state === 'creating' || isRunning(state)).map(dueAt)
+      const told = events.filter(isPending).map(dueAt)
       const kept = jobs.filter(({ result }) => result !== null).map(({ expiresAt }) => expiresAt ?? Infinity)
       const next = Math.min(...running, ...told, ...kept)
       return Number.isFinite(next) ? next : undefined
