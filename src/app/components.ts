@@ -93,6 +93,8 @@ export interface Components {
   readonly stores: Stores
   readonly services: Services
   readonly jobs: Jobs
+  /** Where the public listener is; set once it listens. */
+  readonly served: { at: string }
   readonly metrics: PrometheusMetrics
   readonly lag: Lag
   readonly policies: OrganizationPolicies
@@ -142,8 +144,10 @@ export async function createComponents(
   const memory = new MemoryBudget(file.server.buffer, load)
   const fetcher = new ProviderFetcher(file.server.fetch_from ?? [])
   const media = new ClientFetcher({ allowed: file.server.fetch_from ?? [] })
+  const served = { at: file.server.listen ?? DEFAULT_LISTEN }
   const jobs = createJobs({
     ...{ file, config, stores, policies, transport, registry, metrics, log },
+    served,
     keyring: () => keyring,
     manager: () => manager,
   })
@@ -162,7 +166,7 @@ export async function createComponents(
     loadPlugins: folder => registry.load(folder),
     onResult: result => reloads.note(result),
   })
-  const own = { file, log, database, stores, services, jobs, metrics, lag, found }
+  const own = { file, log, database, stores, services, jobs, served, metrics, lag, found }
   return { ...own, policies, policyContext, registry, manager, reloads }
 }
 

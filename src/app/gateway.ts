@@ -106,6 +106,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
   let unwatched: Promise<void> | undefined
   cleanup.add(() => unwatched)
   await serving.listen()
+  components.served.at = serving.address
   cleanup.add(() => serving.drain())
   void discovery.look()
   cleanup.add(() => discovery.close())

@@ -28,6 +28,8 @@ export interface JobParts {
   readonly registry: Registry
   readonly metrics: PrometheusMetrics
   readonly log: Log
+  /** `host:port` of the public listener, once it listens. */
+  readonly served: { at: string }
   readonly keyring: () => Keyring
   readonly manager: () => ConfigManager
 }
@@ -46,7 +48,7 @@ export function createJobs(parts: JobParts): Jobs {
     poster: new HttpCallbackPoster(),
     blobs: new FileBlobs(resolve(dirname(resolve(parts.config)), jobs.blobs)),
     tokenKeys: () => keyring().derived(TOKEN_PURPOSE),
-    publicUrl: () => (server.public_url ?? `http://${server.listen ?? '127.0.0.1:8080'}`).replace(/\/$/, ''),
+    publicUrl: () => (server.public_url ?? `http://${parts.served.at}`).replace(/\/$/, ''),
     now: Date.now,
     random: Math.random,
   })

@@ -123,6 +123,7 @@ async function start(cleanup: CleanupStack, log: Log): Promise<Worker> {
   reloads.started(manager.current.version)
   const listener = listenerOf(components)
   await listener.listen()
+  components.served.at = listener.address
   cleanup.add(() => listener.drain(drainTimes(components)))
   warmUp(components)
   sweepRegularly(components, cleanup)

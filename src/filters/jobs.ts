@@ -35,6 +35,10 @@ export class JobAdmission {
   async handle(ex: Exchange, asked: HoldRequest, next: () => Promise<Reply>): Promise<Reply> {
     const { jobs, jobRunner } = this.#services
     const operation = ex.operation.job!
+    // A job, and what it makes, is kept until it is read.
+    if (ex.policy?.keepsReplies === false) {
+      throw errors.forbidden('The organization keeps no data (zero data retention): what this endpoint makes is kept.')
+    }
     const job = await this.#jobFor(ex, operation)
     const begun = await jobs.begin(job, targetOf(ex), { ...asked, least: undefined })
     if ('existing' in begun) return this.#replay(ex, begun.existing, job)
