@@ -7,7 +7,15 @@ import type { Reply } from './filter.ts'
 import type { Operation } from './operation.ts'
 import type { Services } from './ports.ts'
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'OPTIONS'
+
+/** A refusal as one endpoint says it, where the form of its codec is not all. */
+export interface Refusal {
+  readonly contentType: string
+  /** Names and values in turn. */
+  readonly headers: readonly string[]
+  readonly body: string
+}
 
 export interface Endpoint {
   /** Also the group whose rate limit it counts against. */
@@ -21,7 +29,11 @@ export interface Endpoint {
   readonly operation?: Operation
   readonly codec: Codec
   /** No credential is looked at, whatever comes: probes send what they were set up with. */
-  readonly open?: true
+  readonly open?: true | ((ex: Exchange) => boolean)
+  /** What a request must be before its chain sees it. Throws the GatewayError of the refusal. */
+  check?(ex: Exchange): void
+  /** How refusals are said, with the status of the error; without it by the codec. */
+  refusal?(error: GatewayError, ex: Exchange): Refusal
   /** `upstream`, or what answers locally at the end of the chain. */
   readonly serve: 'upstream' | ((ex: Exchange, services: Services) => Promise<Reply>)
   /** Only the tokens of the prompt are counted, at no cost, by providers whose wire has a `CountForm`. */

@@ -49,6 +49,8 @@ export interface ExchangeInit {
   signal: Cancellation
   /** Of the other end of the connection; '' when it is not known. */
   peer?: string
+  /** Of this end of it, by which clients on this machine reach the listener; 0 when it is not known. */
+  port?: number
   /** Reads, bounds and parses the body; called at most once. */
   body: () => Promise<Body>
 }
@@ -69,6 +71,7 @@ export class Exchange {
   readonly params: Params
   readonly signal: Cancellation
   readonly peer: string
+  readonly port: number
   /** Unix milliseconds of arrival. */
   readonly at: number = Date.now()
   readonly timings: Timings
@@ -152,6 +155,7 @@ export class Exchange {
     this.params = init.params ?? NO_PARAMS
     this.signal = init.signal
     this.peer = init.peer ?? ''
+    this.port = init.port ?? 0
     this.#body = init.body
     const start = performance.now()
     this.timings = { start, read: start, sent: 0, answered: 0, firstToken: 0, end: 0, stalled: 0 }

@@ -24,6 +24,7 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
   let started = false
   let encoder: Encoder | undefined
   try {
+    route.endpoint.check?.(ex)
     const reply = await route.chain.handle(ex)
     const writer = codec.encoder(ex)
     encoder = writer
@@ -84,9 +85,13 @@ async function fail(said: string | undefined, sink: Sink): Promise<void> {
   else await sink.end(said)
 }
 
-function refuse(route: Route, ex: Exchange, error: GatewayError, sink: Sink): void {
+function refuse({ endpoint }: Route, ex: Exchange, error: GatewayError, sink: Sink): void {
   ex.status = error.status
-  const body = JSON.stringify(route.endpoint.codec.error(error, ex.headers))
-  sink.head(error.status, 'application/json', Object.entries(error.headers).flat())
+  const { contentType, headers, body } = endpoint.refusal?.(error, ex) ?? {
+    contentType: 'application/json',
+    headers: Object.entries(error.headers).flat(),
+    body: JSON.stringify(endpoint.codec.error(error, ex.headers)),
+  }
+  sink.head(error.status, contentType, headers)
   sink.end(body)
 }

@@ -27,7 +27,8 @@ export const auth: FilterFactory<Infer<typeof options>> = {
     const trusted = trusted_proxies.map(rangeOf)
     return {
       handle(ex, next) {
-        if (ex.endpoint.open) return next()
+        const { open } = ex.endpoint
+        if (open === true || open?.(ex)) return next()
         const secret = credential(ex)
         if (secret === undefined) {
           if (!optional) throw errors.noCredentials()

@@ -244,6 +244,7 @@ export class Listener {
       params,
       signal,
       peer: req.socket.remoteAddress ?? '',
+      port: req.socket.localPort ?? 0,
       body: () => readBody(req, res, endpoint, guard),
     })
     res.on('close', () => {

@@ -342,3 +342,28 @@ t.test('filters that were never reached finish too, and see how the request ende
   )
   t.equal(ex.currentFilter, 'auth')
 })
+
+t.test('an endpoint checks a request before its chain sees it, and says refusals in its own form', async t => {
+  const seen: string[] = []
+  const route = routeOf(eventsOf([text('a')]), false, [around('auth', seen)])
+  const own: Route = {
+    ...route,
+    endpoint: {
+      ...route.endpoint,
+      check(ex) {
+        if (ex.header('host') !== 'here') throw errors.forbidden('not here')
+      },
+      refusal: (error, ex) => ({ contentType: 'text/html', headers: ['x-id', ex.id], body: `<p>${error.message}</p>` }),
+    },
+  }
+  const away = exchange({ headers: { host: 'there' } })
+  const refused = recorder()
+  await pump(own, away, refused)
+  t.strictSame(refused.log, ['head 403 text/html', 'end <p>not here</p>'])
+  t.strictSame([away.outcome, away.status, seen], ['error', 403, []])
+
+  const served = recorder()
+  await pump(own, exchange({ headers: { host: 'here' } }), served)
+  t.strictSame(served.log, ['head 200 whole', 'end a'])
+  t.strictSame(seen, ['> auth', '< auth'])
+})
