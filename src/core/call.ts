@@ -1,0 +1,89 @@
+/** Calls another endpoint in process, as the caller of an exchange: the same chain decides, serves and charges. */
+
+import { errors, type GatewayError } from './error.ts'
+import { Exchange, type Headers } from './exchange.ts'
+import type { MemoryLease } from './memory-budget.ts'
+import { pump, type Sink } from './pump.ts'
+
+/** Of the caller's headers, those that say which program asks, and how. Never a credential. */
+const PASSED = [
+  'x-source',
+  'user-agent',
+  'referer',
+  'http-referer',
+  'x-title',
+  'x-openrouter-title',
+  'x-session-id',
+  'x-no-cache',
+  'x-no-fallback',
+  'x-request-id',
+]
+/** Of an answer: its pieces, one buffer of them, its text, and what is made of that. */
+const COPIES = 4
+
+export interface Call {
+  /** Of an endpoint that takes JSON by POST. */
+  readonly path: string
+  readonly body: unknown
+  /** Takes memory for the answer, which the caller releases once it has passed it on. */
+  readonly lease: MemoryLease
+  /** Gets what a filter throws when the call is over. */
+  report(filter: string, thrown: unknown): void
+}
+
+/** The answer: the body of a 200 as its client gets it, or the refusal. */
+export type Called = { readonly ex: Exchange; readonly body: Buffer } | { readonly failure: GatewayError }
+
+/** For exchanges whose principal is known. Ends when the caller's exchange does. Never rejects. */
+export async function call(parent: Exchange, { path, body, lease, report }: Call): Promise<Called> {
+  const match = parent.snapshot.match('POST', path)
+  if (!match || 'allow' in match) return { failure: errors.notFound(`There is no endpoint ${path}.`) }
+  const { value: route, params } = match
+  const ex = new Exchange({
+    snapshot: parent.snapshot,
+    endpoint: route.endpoint,
+    headers: { ...headersOf(parent), 'content-type': 'application/json' },
+    query: '',
+    params,
+    signal: parent.signal,
+    peer: parent.peer,
+    port: parent.port,
+    body: async () => ({ value: body }),
+  })
+  ex.principal = parent.principal
+  ex.policy = parent.policy
+  ex.access = parent.access
+  const sink = new Collected(lease)
+  await pump(route, ex, sink)
+  await route.chain.finish(ex, report)
+  if (ex.failure) return { failure: ex.failure }
+  return sink.body ? { ex, body: sink.body } : { failure: errors.overloaded() }
+}
+
+function headersOf({ headers, id }: Exchange): Headers {
+  const passed = PASSED.flatMap(name => (headers[name] === undefined ? [] : [[name, headers[name]] as const]))
+  return { ...Object.fromEntries(passed), 'x-request-id': id }
+}
+
+/** Keeps a whole answer. */
+class Collected implements Sink {
+  /** Undefined until all of it is here, and where there is no memory for it. */
+  body: Buffer | undefined
+  readonly #lease: MemoryLease
+
+  constructor(lease: MemoryLease) {
+    this.#lease = lease
+  }
+
+  head(): void {}
+
+  write(): undefined {}
+
+  end(last: string | Buffer | readonly Buffer[] = ''): undefined {
+    const pieces = typeof last === 'string' ? [Buffer.from(last)] : Buffer.isBuffer(last) ? [last] : last
+    const size = pieces.reduce((sum, { length }) => sum + length, 0)
+    if (this.#lease.grow(size * COPIES)) this.body = pieces.length === 1 ? pieces[0] : Buffer.concat(pieces)
+  }
+
+  destroy(): void {}
+}

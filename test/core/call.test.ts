@@ -1,0 +1,72 @@
+/** A call of another endpoint within the process. */
+import t from 'tap'
+import { type Called, call } from '../../src/core/call.ts'
+import { Cancellation } from '../../src/core/cancel.ts'
+import { compile } from '../../src/core/chain.ts'
+import { errors } from '../../src/core/error.ts'
+import type { Exchange } from '../../src/core/exchange.ts'
+import type { Filter } from '../../src/core/filter.ts'
+import type { Access } from '../../src/core/policy.ts'
+import type { Snapshot } from '../../src/core/snapshot.ts'
+import { chat } from '../../src/endpoints/chat.ts'
+import { eventsOf, exchange, principal, text } from './kit.ts'
+
+const path = '/v1/chat/completions'
+const body = { model: 'test', messages: [{ role: 'user', content: 'hi' }] }
+const lease = (room = true) => ({ grow: () => room, release: () => undefined })
+
+/** An exchange of a gateway with the chat endpoint alone, whose chain is `handle` around an answer. */
+function caller(handle: Filter['handle'], finished: string[] = []): Exchange {
+  const filter = { handle: handle!, finish: (ex: Exchange) => void finished.push(`${ex.outcome} ${ex.status}`) }
+  const factory = { name: 'own', options: { json: {} }, create: () => filter }
+  const chain = compile([{ factory, options: {}, filter }], async ex => {
+    await ex.input()
+    return {
+      status: 200,
+      headers: [],
+      events: eventsOf([text('hello'), { type: 'finish', choice: 0, reason: 'stop' }]),
+    }
+  })
+  const snapshot: Partial<Snapshot> = {
+    match: (method, at) =>
+      method === 'POST' && at === path ? { value: { endpoint: chat, chain }, params: {} } : undefined,
+  }
+  const headers = { 'x-source': 'app', authorization: 'Bearer secret', 'x-api-key': 'secret', cookie: 'a=b' }
+  const ex = exchange({ snapshot, headers, principal, signal: new Cancellation() })
+  ex.access = {} as Access
+  return ex
+}
+const report = () => t.fail('no filter throws')
+const said = (called: Called) => ('failure' in called ? called.failure.message : JSON.parse(called.body.toString()))
+
+t.test('a call has its caller, its attribution and no credential, and answers as the endpoint does', async t => {
+  const finished: string[] = []
+  let seen: Exchange | undefined
+  const parent = caller((ex, next) => {
+    seen = ex
+    return next()
+  }, finished)
+  const called = await call(parent, { path, body, lease: lease(), report })
+  t.equal(said(called).choices[0].message.content, 'hello')
+  t.equal(seen?.principal, parent.principal)
+  t.equal(seen?.signal, parent.signal)
+  t.equal(seen?.id, parent.id, 'both stand under one request id')
+  t.not(seen?.logId, parent.logId)
+  t.strictSame(Object.keys(seen?.headers ?? {}).sort(), ['content-type', 'x-request-id', 'x-source'])
+  t.strictSame(finished, ['ok 200'])
+})
+
+t.test('a refusal, a wrong body and an unknown path come back as errors', async t => {
+  const finished: string[] = []
+  const refusing = caller(() => Promise.reject(errors.insufficientCredits(0)), finished)
+  t.match(said(await call(refusing, { path, body, lease: lease(), report })), /insufficient credits/)
+  const serving = caller((_ex, next) => next(), finished)
+  t.match(said(await call(serving, { path, body: {}, lease: lease(), report })), /model: is required/)
+  t.strictSame(finished, ['error 402', 'error 400'], 'filters finish all the same')
+  t.match(said(await call(serving, { path: '/v1/none', body, lease: lease(), report })), /no endpoint \/v1\/none/)
+})
+
+t.test('an answer that memory has no room for is refused', async t => {
+  const parent = caller((_ex, next) => next())
+  t.match(said(await call(parent, { path, body, lease: lease(false), report })), /overloaded/)
+})
