@@ -8,6 +8,7 @@ import type { Services } from '../core/ports.ts'
 import type { Translator } from '../core/translator.ts'
 import { linkCatalog } from './catalog.ts'
 import type { ConfigFiles } from './load.ts'
+import { linkMcp } from './mcp.ts'
 import { linkPlans } from './plans.ts'
 import { linkRoutes } from './routes.ts'
 import { ConfigSnapshot } from './snapshot.ts'
@@ -31,5 +32,6 @@ export function link(files: ConfigFiles, registries: Registries): ConfigSnapshot
   const catalog = linkCatalog(files, registries)
   const { routes, filters } = linkRoutes(files.gateway, registries)
   const plans = linkPlans(files.gateway.value.plans)
-  return new ConfigSnapshot(files, { catalog, plans }, routes, filters, registries.services.log)
+  const mcp = linkMcp(files.gateway)
+  return new ConfigSnapshot(files, { catalog, plans, mcp }, routes, filters, registries.services.log)
 }

@@ -1,6 +1,7 @@
 /** The routes and the catalogue of one configuration, alive until its last exchange is gone. */
 import type { Catalog } from '../core/catalog.ts'
 import type { Filter } from '../core/filter.ts'
+import type { McpOptions } from '../core/mcp.ts'
 import type { Plans } from '../core/plan.ts'
 import type { Log } from '../core/ports.ts'
 import { Router } from '../core/router.ts'
@@ -11,6 +12,7 @@ export class ConfigSnapshot implements Snapshot {
   readonly version: string
   readonly catalog: Catalog
   readonly plans: Plans
+  readonly mcp: McpOptions
   /** What it was made from, for `effectiveConfig`. */
   readonly files: ConfigFiles
   readonly #routes: readonly Route[]
@@ -23,7 +25,7 @@ export class ConfigSnapshot implements Snapshot {
 
   constructor(
     files: ConfigFiles,
-    { catalog, plans }: Pick<Snapshot, 'catalog' | 'plans'>,
+    { catalog, plans, mcp }: Pick<Snapshot, 'catalog' | 'plans' | 'mcp'>,
     routes: readonly Route[],
     filters: readonly Filter[],
     log: Log,
@@ -32,6 +34,7 @@ export class ConfigSnapshot implements Snapshot {
     this.files = files
     this.catalog = catalog
     this.plans = plans
+    this.mcp = mcp
     this.#routes = routes
     this.#filters = filters
     this.#log = log

@@ -2,6 +2,7 @@
 import type { Catalog } from './catalog.ts'
 import type { Chain } from './chain.ts'
 import type { Endpoint } from './endpoint.ts'
+import type { McpOptions } from './mcp.ts'
 import type { Plans } from './plan.ts'
 import type { Router } from './router.ts'
 
@@ -17,6 +18,7 @@ export interface Snapshot {
   readonly version: string
   readonly catalog: Catalog
   readonly plans: Plans
+  readonly mcp: McpOptions
   /** See `Router.match`. */
   match(method: string, path: string): ReturnType<Router<Route>['match']>
   routes(): readonly Route[]

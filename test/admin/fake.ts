@@ -211,6 +211,7 @@ export function fakeContext(): Fake {
       version: 'abc123',
       catalog: catalogue(),
       plans: new Map(),
+      mcp: { site: { publicUrl: undefined, hosts: new Set(), origins: new Set() }, nanoBanana: '' },
       match: () => undefined,
       routes: () => routes,
       retain() {},

@@ -1,6 +1,7 @@
 /** `config/gateway.yaml` as a schema. Unknown keys are refused, as in every file. */
 import { type Infer, s } from '../../core/schema.ts'
 import { customProvidersEntry } from '../custom-caps.ts'
+import { mcpEntry } from '../mcp.ts'
 import { plansEntry } from '../plans.ts'
 import { jobsEntry } from './jobs.ts'
 import { called, text, url } from './terms.ts'
@@ -64,5 +65,6 @@ export const gatewayFile = s.object({
   plans: plansEntry,
   custom_providers: customProvidersEntry,
   jobs: s.default(jobsEntry, {}),
+  mcp: mcpEntry,
 })
 export type GatewayFile = Infer<typeof gatewayFile>

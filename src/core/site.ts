@@ -1,0 +1,36 @@
+/** By which names clients reach this server, and which web pages may call what is more than an API of models. */
+
+export interface Site {
+  /** Where clients reach it as its operator says; undefined where nothing is said. */
+  readonly publicUrl: URL | undefined
+  /** Further names, `host[:port]` in lower case. */
+  readonly hosts: ReadonlySet<string>
+  /** Further web origins that may call it. */
+  readonly origins: ReadonlySet<string>
+}
+
+const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]']
+
+/**
+ * Scheme and host that a request has reached us by, for links: `https://gateway.example.com`. Undefined for a `Host` that
+ * is no name of ours. `port` is that of the listener: a server without a public name has those of the loopback.
+ */
+export function baseOf({ publicUrl, hosts }: Site, host: string | undefined, port: number): string | undefined {
+  const given = host?.toLowerCase()
+  if (!given) return undefined
+  const scheme = publicUrl?.protocol ?? 'http:'
+  const isOurs =
+    given === publicUrl?.host ||
+    hosts.has(given) ||
+    (isLocal(publicUrl) && LOOPBACK.some(name => given === `${name}:${port}` || (port === 80 && given === name)))
+  return isOurs ? `${scheme}//${given}` : undefined
+}
+
+const isLocal = (publicUrl: URL | undefined): boolean => !publicUrl || LOOPBACK.includes(publicUrl.hostname)
+
+/** Whether a page of this origin may call: one of ours, or one that the operator lists. */
+export function isOwnOrigin(site: Site, origin: string, port: number): boolean {
+  if (site.origins.has(origin.toLowerCase())) return true
+  const [, host] = /^https?:\/\/([^/]+)$/i.exec(origin) ?? []
+  return baseOf(site, host, port) === origin.toLowerCase()
+}
