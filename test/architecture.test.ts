@@ -23,7 +23,9 @@ const rules: Record<string, readonly string[]> = {
   workers: ['core', 'stores'],
   filters: ['core', 'routing'],
   jobs: ['core'],
-  endpoints: ['core', 'codecs', 'operations', 'routing'],
+  jobs: ['core'],
+  mcp: ['core', 'codecs'],
+  endpoints: ['core', 'codecs', 'operations', 'routing', 'mcp'],
 }
 
 const folderOf = (file: string): string => {

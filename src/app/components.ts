@@ -11,6 +11,7 @@ import { connectionsWithin, openFiles } from '../http/descriptors.ts'
 import { Listener } from '../http/server.ts'
 import type { Jobs } from '../jobs/runner.ts'
 import { warn } from '../lib/warn.ts'
+import { uploadFolder } from '../mcp/tools/upload.ts'
 import { Keyring, keyFile } from '../stores/keyring.ts'
 import { MemoryAffinity } from '../stores/memory/affinity.ts'
 import { MemoryCache } from '../stores/memory/cache.ts'
@@ -151,7 +152,8 @@ export async function createComponents(
     keyring: () => keyring,
     manager: () => manager,
   })
-  const services = { ...servicesOf(stores, policies, jobs, { metrics, load, log, memory, media }), ...shared }
+  const uploads = await uploadFolder(env.UPLOAD_DIR)
+  const services = { ...servicesOf(stores, policies, jobs, { metrics, load, log, memory, media, uploads }), ...shared }
   const reloads = new Reloads(metrics, log)
   const found = new FoundModels()
   const manager: ConfigManager = new ConfigManager({
@@ -170,7 +172,7 @@ export async function createComponents(
   return { ...own, policies, policyContext, registry, manager, reloads }
 }
 
-type ProcessServices = Pick<Services, 'metrics' | 'load' | 'log' | 'memory' | 'media'>
+type ProcessServices = Pick<Services, 'metrics' | 'load' | 'log' | 'memory' | 'media' | 'uploads'>
 
 const servicesOf = (stores: Stores, policies: Policies, jobRunner: Jobs, process: ProcessServices): Services => ({
   version,

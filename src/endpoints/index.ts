@@ -8,6 +8,7 @@ import { gemini } from './gemini.ts'
 import { health } from './health.ts'
 import { images } from './images.ts'
 import { key } from './key.ts'
+import { mcp } from './mcp.ts'
 import { messages } from './messages.ts'
 import { model } from './model.ts'
 import { models } from './models.ts'
@@ -40,4 +41,5 @@ export const endpoints: readonly Endpoint[] = [
   ...images,
   ...gemini,
   ...videos,
+  ...mcp,
 ]

@@ -1,10 +1,13 @@
 /** `GET /v1/models`: the catalogue as interface 2.9 shows it, or in the form that clients of another wire read. */
 import { modelForms, pageOf } from '../codecs/model-forms.ts'
-import type { Catalog, Mapping } from '../core/catalog.ts'
+import type { Catalog, Mapping, Model } from '../core/catalog.ts'
 import { type Endpoint, value, written } from '../core/endpoint.ts'
+import type { Exchange } from '../core/exchange.ts'
 import { foundOffers, offerOf } from '../core/offer.ts'
 import { entryOf, nameOf } from './model-entry.ts'
 import { type Flags, flags, shownMappings, today, type View, viewOf, wantedOf } from './model-view.ts'
+
+const none = Object.fromEntries(flags.map(flag => [flag, false])) as Flags
 
 export const models: Endpoint = {
   name: 'models',
@@ -60,18 +63,33 @@ export function list(view: View, wanted: Flags, day: string): Buffer {
   return listing
 }
 
-function entries(view: View, wanted: Flags, day: string): object[] {
-  const all: object[] = []
+/** A model under the name by which it can be requested, and its offers that a listing shows. */
+interface Listed {
+  readonly id: string
+  readonly model: Model
+  readonly mappings: readonly Mapping[]
+}
+
+/** What the catalogue shows its caller, by some of its flags. */
+export function listedModels(ex: Exchange, wanted: Partial<Flags>): Listed[] {
+  const all = { ...none, ...wanted }
+  return shownModels(viewOf(ex, all), all, today(ex.at))
+}
+
+function shownModels(view: View, wanted: Flags, day: string): Listed[] {
+  const all: Listed[] = []
   const { catalog } = view
   for (const model of [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)]) {
     const mappings = shownMappings(model, view, wanted, day)
-    if (mappings.length === 0) continue
-    if (!wanted.mapped) all.push(entryOf(model, nameOf(model), mappings, model.stability))
-    else {
-      for (const mapping of mappings) {
-        all.push(entryOf(model, offerOf(mapping), [mapping], mapping.stability ?? model.stability))
-      }
-    }
+    if (mappings.length > 0) all.push({ id: nameOf(model), model, mappings })
   }
   return all
+}
+
+function entries(view: View, wanted: Flags, day: string): object[] {
+  return shownModels(view, wanted, day).flatMap(({ id, model, mappings }) =>
+    wanted.mapped
+      ? mappings.map(mapping => entryOf(model, offerOf(mapping), [mapping], mapping.stability ?? model.stability))
+      : entryOf(model, id, mappings, model.stability),
+  )
 }

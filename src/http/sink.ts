@@ -12,6 +12,7 @@ const LARGE = 4096
 /** Characters from which a whole answer takes several turns of the loop. */
 const LARGE_ANSWER = 1024 * 1024
 const REQUEST_TIMEOUT = 408
+const NO_CONTENT = 204
 const EVENT_STREAM = 'text/event-stream'
 
 export class HttpSink implements Sink {
@@ -144,7 +145,10 @@ export class HttpSink implements Sink {
 
   #end(last: string | Buffer | readonly Buffer[]): void {
     if (!this.#res.headersSent) {
-      this.#headers.push('content-length', isList(last) ? sizeOf(last) : Buffer.byteLength(last))
+      // RFC 9110 section 8.6.
+      if (this.#status !== NO_CONTENT) {
+        this.#headers.push('content-length', isList(last) ? sizeOf(last) : Buffer.byteLength(last))
+      }
       this.#res.writeHead(this.#status, this.#headers)
     }
     const chunk = isList(last) ? this.#allButLast(last) : last

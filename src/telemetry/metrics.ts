@@ -118,6 +118,11 @@ export class PrometheusMetrics implements Metrics {
     help: 'Answers passed on as they came though the repair of their JSON was asked for, by the reason.',
     closed: ['reason'],
   })
+  readonly #mcpCalls = counter(this.#registry, {
+    name: 'gateway_mcp_calls_total',
+    help: 'Calls of tools of the MCP server.',
+    closed: ['tool', 'outcome'],
+  })
   readonly #reloads = counter(this.#registry, {
     name: 'gateway_config_reloads_total',
     help: 'Loads of the configuration by result.',
@@ -187,6 +192,10 @@ export class PrometheusMetrics implements Metrics {
 
   unhealed(reason: HealingSkipped): void {
     this.#unhealed.of(reason).add(1)
+  }
+
+  mcpCall(tool: string, outcome: 'ok' | 'error'): void {
+    this.#mcpCalls.of(tool, outcome).add(1)
   }
 
   /** After every load, the first included. `version` is that of the snapshot in force, `at` Unix milliseconds. */

@@ -72,6 +72,8 @@ export interface Metrics {
   unpriced(provider: string, model: string): void
   /** An answer was passed on as it came, though the request wanted its JSON repaired. */
   unhealed(reason: HealingSkipped): void
+  /** A tool of the MCP server was called. */
+  mcpCall(tool: string, outcome: 'ok' | 'error'): void
 }
 
 export interface Log {
@@ -185,6 +187,8 @@ export interface Services {
   readonly measurements: Measurements
   readonly circuits: Circuits
   readonly affinity: AffinityStore
+  /** Absolute path of the folder that generated images may be saved to; undefined for none. */
+  readonly uploads: string | undefined
   /** Chance: uniform, from 0 to below 1. */
   random(): number
   /** Wall clock, Unix milliseconds. */

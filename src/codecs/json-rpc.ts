@@ -1,0 +1,56 @@
+/** Client wire of the MCP endpoint: a JSON value, a text of another type, or a stream of events; errors are JSON-RPC. */
+import type { Codec, Encoder } from '../core/codec.ts'
+import { errors, type GatewayError } from '../core/error.ts'
+import type { Event } from '../core/event.ts'
+
+const PARSE = -32_700
+const INVALID_REQUEST = -32_600
+const SERVER = -32_000
+const UNAUTHORIZED = -32_001
+const INTERNAL = -32_603
+
+export const jsonRpc: Codec<never> = {
+  wire: 'json-rpc',
+  decode() {
+    throw errors.internal(new Error('this endpoint has no operation'))
+  },
+  encoder: () => new RpcEncoder(),
+  error: rpcBody,
+}
+
+/** `details` are the code, the id and the data of an error, where they are known. */
+export function rpcBody({ status, code, message, details }: GatewayError): object {
+  const { code: said, id = null, data } = details ?? {}
+  return { jsonrpc: '2.0', id, error: { code: said ?? codeOf(status, code), message, data } }
+}
+
+function codeOf(status: number, code: string | null): number {
+  if (code === 'invalid_json') return PARSE
+  if (status === 400) return code === 'ambiguous_credentials' ? UNAUTHORIZED : INVALID_REQUEST
+  if (status === 401 || status === 403 || status === 410) return UNAUTHORIZED
+  return status === 500 || status === 503 ? INTERNAL : SERVER
+}
+
+class RpcEncoder implements Encoder {
+  contentType = 'application/json'
+  #out = ''
+
+  write(batch: readonly Event[]): string | undefined {
+    let said = ''
+    for (const event of batch) {
+      if (event.type === 'result') this.#out = event.value === undefined ? '' : JSON.stringify(event.value)
+      if (event.type !== 'bytes') continue
+      this.contentType = event.contentType ?? this.contentType
+      said += event.bytes.toString()
+    }
+    return said || undefined
+  }
+
+  end(): string {
+    return this.#out
+  }
+
+  fail(): string {
+    return ''
+  }
+}

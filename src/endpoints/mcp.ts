@@ -1,0 +1,191 @@
+/** `/mcp`: the Model Context Protocol over Streamable HTTP, without sessions, and for browsers a page that says how. */
+import { jsonRpc, rpcBody } from '../codecs/json-rpc.ts'
+import { type Endpoint, type Method, type Refusal, value } from '../core/endpoint.ts'
+import { errors, type GatewayError } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { Reply } from '../core/filter.ts'
+import type { Services } from '../core/ports.ts'
+import { baseOf, isOwnOrigin } from '../core/site.ts'
+import { infoOf, LEGACY, VERSIONS } from '../mcp/eras.ts'
+import { codes, rpcError } from '../mcp/message.ts'
+import { setupPage } from '../mcp/page.ts'
+import { allScopes, answer, NEEDED_SCOPE, prepare } from '../mcp/server.ts'
+import { listedModels } from './models.ts'
+
+const PATH = '/mcp'
+const BODY_LIMIT = 4 * 1024 * 1024
+const METHODS = 'GET, POST, OPTIONS'
+const ALLOWED_HEADERS =
+  'Authorization, Content-Type, Accept, x-api-key, x-source, x-session-id, mcp-protocol-version, mcp-session-id, ' +
+  'mcp-method, mcp-name'
+const EXPOSED_HEADERS =
+  'WWW-Authenticate, x-request-id, Retry-After, RateLimit-Policy, RateLimit, RateLimit-Limit, RateLimit-Remaining, ' +
+  'RateLimit-Reset, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset'
+
+const row = { name: 'mcp', path: PATH, chain: 'local', codec: { ...jsonRpc, prepare }, check, refusal } as const
+
+export const mcp: readonly Endpoint[] = [
+  { ...row, method: 'GET', bodyLimit: 0, body: 'none', open: ex => viewOf(ex) !== 'bridge', serve: show },
+  { ...row, method: 'POST', bodyLimit: BODY_LIMIT, serve: post },
+  { ...row, method: 'OPTIONS', bodyLimit: 0, body: 'none', open: true, serve: preflight },
+  ...(['DELETE', 'PUT', 'PATCH'] as const).map(
+    (method: Method): Endpoint => ({
+      ...row,
+      method,
+      bodyLimit: 0,
+      body: 'none',
+      check: refuseMethod,
+      serve: preflight,
+    }),
+  ),
+]
+
+const siteBase = (ex: Exchange): string | undefined => baseOf(ex.snapshot.mcp.site, ex.header('host'), ex.port)
+
+/** Throws 403 for a host that is no name of ours, and for pages of other origins: a name may be made to lead here. */
+function check(ex: Exchange): void {
+  const origin = ex.header('origin')
+  const hint = 'Operators add it to mcp'
+  if (siteBase(ex) === undefined) {
+    throw rpcError(403, `The host is no name of this server. ${hint}.hosts, or set server.public_url.`, {
+      code: codes.server,
+      id: null,
+    })
+  }
+  if (origin !== undefined && !isOwnOrigin(ex.snapshot.mcp.site, origin, ex.port)) {
+    throw rpcError(403, `Pages of this origin may not call the MCP server. ${hint}.origins.`, {
+      code: codes.server,
+      id: null,
+    })
+  }
+}
+
+function refuseMethod(ex: Exchange): never {
+  check(ex)
+  const message = `Use ${METHODS}: there are no sessions to delete.`
+  throw rpcError(405, message, { code: codes.server, id: null }, { allow: METHODS })
+}
+
+/** As JSON-RPC, with the challenge that leads to who grants access, and for pages of ours readable. */
+function refusal(error: GatewayError, ex: Exchange): Refusal {
+  const { [NEEDED_SCOPE]: needed, ...headers } = error.headers
+  const given = { ...headers, ...challenge(error, ex, needed) }
+  return {
+    contentType: 'application/json',
+    headers: [...Object.entries(given).flat(), ...limitHeaders(error, ex), ...corsHeaders(ex)],
+    body: JSON.stringify(rpcBody(error)),
+  }
+}
+
+/** A refusal by the rate limit has them already. */
+const limitHeaders = (error: GatewayError, ex: Exchange): readonly string[] =>
+  'ratelimit' in error.headers ? [] : ex.replyHeaders
+
+function challenge({ status, headers, message }: GatewayError, ex: Exchange, needed?: string): Record<string, string> {
+  if (status !== 401 && needed === undefined) return {}
+  const base = siteBase(ex) ?? ''
+  const parts = [
+    `resource_metadata="${base}/.well-known/oauth-protected-resource${PATH}"`,
+    `scope="${needed ?? allScopes}"`,
+  ]
+  const isInvalid = headers['www-authenticate']?.includes('invalid_token') ?? false
+  if (needed) parts.unshift('error="insufficient_scope"')
+  else if (isInvalid) parts.unshift('error="invalid_token"', `error_description="${message.replace(/["\\]/g, '')}"`)
+  return { 'www-authenticate': `Bearer ${parts.join(', ')}`, 'cache-control': 'no-store' }
+}
+
+function corsHeaders(ex: Exchange): string[] {
+  const origin = ex.header('origin')
+  if (origin === undefined || !isOwnOrigin(ex.snapshot.mcp.site, origin, ex.port)) return []
+  return ['access-control-allow-origin', origin, 'vary', 'Origin', 'access-control-expose-headers', EXPOSED_HEADERS]
+}
+
+function withCors(reply: Reply, ex: Exchange): Reply {
+  reply.headers.push(...corsHeaders(ex))
+  if (reply.status !== 200) reply.headers.push(...ex.replyHeaders)
+  return reply
+}
+
+const nothing = (status: number, ex: Exchange): Reply => withCors(value(undefined, status), ex)
+
+async function preflight(ex: Exchange): Promise<Reply> {
+  const reply = nothing(204, ex)
+  if (ex.header('origin') !== undefined) {
+    reply.headers.push('access-control-allow-methods', METHODS, 'access-control-allow-headers', ALLOWED_HEADERS)
+  }
+  return reply
+}
+
+/** What a GET asks for: the stream of the current transport, the old bridge, a page, or plain information. */
+function viewOf(ex: Exchange): 'stream' | 'bridge' | 'page' | 'facts' {
+  const accept = ex.header('accept')?.toLowerCase() ?? ''
+  if (accept.includes('text/event-stream')) {
+    const isCurrent =
+      accept.includes('application/json') ||
+      ['mcp-protocol-version', 'mcp-session-id', 'last-event-id'].some(name => ex.header(name) !== undefined)
+    return isCurrent ? 'stream' : 'bridge'
+  }
+  return accept.includes('text/html') || ex.header('sec-fetch-mode') === 'navigate' ? 'page' : 'facts'
+}
+
+async function show(ex: Exchange, services: Services): Promise<Reply> {
+  const base = siteBase(ex)!
+  switch (viewOf(ex)) {
+    case 'stream':
+    case 'bridge':
+      throw rpcError(
+        405,
+        'There is no standalone stream: answers are JSON.',
+        { code: codes.server, id: null },
+        {
+          allow: 'POST',
+        },
+      )
+    case 'page': {
+      const { html, headers } = setupPage(base)
+      const bytes = Buffer.from(html)
+      const events = one({ type: 'bytes', bytes, contentType: 'text/html; charset=utf-8' } as const)
+      return withCors({ status: 200, headers: [...headers, 'vary', 'Accept, Sec-Fetch-Mode'], events }, ex)
+    }
+    case 'facts': {
+      const address = `${base}${PATH}`
+      const reply = value({
+        ...infoOf(services.version),
+        description: 'Calls models as tools, and shows what they cost.',
+        protocolVersion: LEGACY[0],
+        protocolVersions: VERSIONS,
+        transport: 'streamable-http',
+        endpoint: address,
+        documentation: address,
+        capabilities: { tools: {} },
+      })
+      reply.headers.push('vary', 'Accept, Sec-Fetch-Mode')
+      return withCors(reply, ex)
+    }
+  }
+}
+
+async function* one<T>(event: T): AsyncGenerator<readonly T[]> {
+  yield [event]
+}
+
+const JSON_BODY = /^application\/json\b/i
+
+async function post(ex: Exchange, services: Services): Promise<Reply> {
+  const { principal } = ex
+  if (!principal) throw errors.noCredentials()
+  if (principal.kind === 'publishable') throw errors.forbidden('Publishable keys cannot call the MCP server.')
+  const accept = ex.header('accept')
+  const isWanted = accept === undefined || /application\/(?:json|\*)|\*\/\*/i.test(accept)
+  if (!isWanted && JSON_BODY.test(ex.header('content-type') ?? '')) {
+    throw rpcError(406, 'Accept must hold application/json.', { code: codes.server, id: null })
+  }
+  const lease = services.memory.lease(principal.orgId)
+  const models = (wanted: Parameters<typeof listedModels>[1]) => listedModels(ex, wanted)
+  try {
+    const made = await answer(await ex.body(), { ex, services, catalog: ex.catalog, lease, models })
+    return made ? withCors(value(made.answer, made.status), ex) : nothing(202, ex)
+  } finally {
+    lease.release()
+  }
+}

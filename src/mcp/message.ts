@@ -1,0 +1,78 @@
+/** JSON-RPC 2.0 as MCP uses it: what a message must be before anything looks at what it wants. */
+import { GatewayError } from '../core/error.ts'
+
+export type Id = string | number
+export type Params = Readonly<Record<string, unknown>>
+
+export interface RpcRequest {
+  readonly jsonrpc: '2.0'
+  readonly id: Id
+  readonly method: string
+  readonly params?: Params | undefined
+}
+export interface RpcError {
+  readonly code: number
+  readonly message: string
+  readonly data?: unknown
+}
+export type RpcAnswer = { readonly jsonrpc: '2.0'; readonly id: Id | null } & (
+  | { readonly result: Params }
+  | { readonly error: RpcError }
+)
+
+export const codes = {
+  parse: -32_700,
+  invalidRequest: -32_600,
+  methodNotFound: -32_601,
+  invalidParams: -32_602,
+  internal: -32_603,
+  server: -32_000,
+  unauthorized: -32_001,
+  headerMismatch: -32_020,
+  unsupportedVersion: -32_022,
+} as const
+
+/** What the answer to a message that is refused by an HTTP status says in its body. */
+export interface RpcDetails {
+  readonly code: number
+  readonly id: Id | null
+  readonly data?: unknown
+}
+
+export const rpcError = (
+  status: number,
+  message: string,
+  details: RpcDetails,
+  headers?: Record<string, string>,
+): GatewayError =>
+  new GatewayError({
+    status,
+    type: 'invalid_request_error',
+    code: status === 403 ? 'permission_denied' : 'invalid_message',
+    message,
+    headers,
+    details: { ...details },
+  })
+
+/** What the SDK answers with this code and text. */
+export const failure = (code: number, message: string): Error => Object.assign(new Error(message), { code })
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const invalid = (message: string, id: Id | null = null) => rpcError(400, message, { code: codes.invalidRequest, id })
+
+/** The request; undefined for a notification or a response, of which nothing is wanted. Throws the 400 of the envelope. */
+export function requestOf(message: unknown): RpcRequest | undefined {
+  if (Array.isArray(message)) throw invalid('Batches are not supported: send one message per request.')
+  if (!isObject(message)) throw invalid('The message must be a JSON object.')
+  const { jsonrpc, id, method, params } = message
+  if (id !== undefined && !isId(id)) throw invalid('id must be a string or an integer.')
+  if (jsonrpc !== '2.0') throw invalid('jsonrpc must be "2.0".', id)
+  if (method === undefined && id !== undefined && ('result' in message || 'error' in message)) return undefined
+  if (typeof method !== 'string') throw invalid('method must be a string.', id)
+  if (params !== undefined && !isObject(params)) throw invalid('params must be an object.', id)
+  return id === undefined ? undefined : { jsonrpc, id, method, params }
+}
+
+const isId = (id: unknown): id is Id => typeof id === 'string' || Number.isSafeInteger(id)

@@ -1,0 +1,47 @@
+/** `chat`: a question to a model. */
+import { formatMoney } from '../../core/money.ts'
+import { type Infer, s } from '../../core/schema.ts'
+import { type Tool, textBlock } from '../tool.ts'
+import { generate } from './generate.ts'
+
+const input = s.object({
+  model: s.string({ minLength: 1, description: 'An id from list-models, <provider>/<id>, or auto.' }),
+  messages: s.array(s.object({ role: s.enum('user', 'assistant', 'system'), content: s.string() }), { minItems: 1 }),
+  temperature: s.optional(s.number({ minimum: 0, maximum: 2 })),
+  max_tokens: s.optional(s.integer({ minimum: 1 })),
+})
+
+/** What is read of a chat answer. */
+interface Answer {
+  readonly choices: readonly {
+    readonly message: { readonly content: string | null; readonly refusal?: string | null }
+    readonly finish_reason: string | null
+  }[]
+  readonly usage: { readonly prompt_tokens: number; readonly completion_tokens: number; readonly total_tokens: number }
+  readonly metadata?: { readonly used_provider?: string; readonly used_model?: string }
+}
+
+export const chat: Tool<Infer<typeof input>> = {
+  name: 'chat',
+  title: 'Chat',
+  description: 'Sends messages to a model and returns its reply. Spends money, within the limits of the API key.',
+  scope: 'mcp:tools',
+  input,
+  async run(args, context) {
+    const { told, ...made } = await generate(context, '/v1/chat/completions', args)
+    if (told || !('ex' in made)) return told!
+    const { choices, usage, metadata } = made.answer as Answer
+    const { message, finish_reason } = choices[0]!
+    const { cost } = made.ex
+    const facts = [
+      `Model: ${metadata?.used_provider ?? ''}/${metadata?.used_model ?? ''}`,
+      `Tokens: ${usage.prompt_tokens} prompt, ${usage.completion_tokens} completion, ${usage.total_tokens} total`,
+      `Cost: ${cost ? formatMoney(cost.total) : 'unknown'} USD`,
+    ]
+    if (finish_reason === 'content_filter' || finish_reason === 'length') facts.push(`Finish: ${finish_reason}`)
+    return {
+      content: [textBlock(message.content || message.refusal || ''), textBlock(facts.join(' · '))],
+      _meta: { 'model-gateway/requestId': made.ex.id },
+    }
+  },
+}

@@ -1,0 +1,98 @@
+/** `generate-image` and `generate-nano-banana`: pictures, inline, and in a folder where the operator has given one. */
+
+import { type Infer, s } from '../../core/schema.ts'
+import { imageType } from '../../lib/image-type.ts'
+import { type Block, type Tool, type ToolContext, type ToolResult, textBlock, toolError } from '../tool.ts'
+import { generate } from './generate.ts'
+import { type Names, namesFor, save } from './upload.ts'
+
+const PATH = '/v1/images/generations'
+/** Characters of base64 that hold the first bytes. */
+const HEAD = 24
+
+const prompt = s.string({ minLength: 1 })
+
+const imageInput = s.object({
+  prompt,
+  model: s.default(s.string({ minLength: 1, description: 'An id from list-image-models, or auto.' }), 'auto'),
+  size: s.default(s.string({ minLength: 1 }), '1024x1024'),
+  n: s.default(s.integer({ minimum: 1, maximum: 4 }), 1),
+})
+
+export const generateImage: Tool<Infer<typeof imageInput>> = {
+  name: 'generate-image',
+  title: 'Generate an image',
+  description: 'Makes images from a description. Spends money, within the limits of the API key.',
+  scope: 'mcp:tools',
+  input: imageInput,
+  run: async (args, context) => {
+    const made = await draw(context, args)
+    return 'told' in made ? made.told : { content: made.blocks }
+  },
+}
+
+const bananaInput = s.object({
+  prompt,
+  filename: s.optional(
+    s.string({
+      minLength: 1,
+      maxLength: 200,
+      description: 'Without path separators. Default: nano-banana-{timestamp}.png',
+    }),
+  ),
+  aspect_ratio: s.optional(s.enum('1:1', '16:9', '4:3', '5:4')),
+})
+
+export const generateNanoBanana: Tool<Infer<typeof bananaInput>> = {
+  name: 'generate-nano-banana',
+  title: 'Generate an image with Nano Banana',
+  description:
+    'Makes an image with the Nano Banana model, and saves it where the server has a folder for that. Spends money, ' +
+    'within the limits of the API key.',
+  scope: 'mcp:tools',
+  input: bananaInput,
+  async run({ prompt, filename, aspect_ratio }, context) {
+    const { ex, services } = context
+    const folder = ex.policy?.keepsReplies === false ? undefined : services.uploads
+    let names: Names | undefined
+    if (folder !== undefined || filename !== undefined) {
+      const found = await namesFor(folder, filename, services.now())
+      if (typeof found === 'string') return toolError(`Invalid arguments for generate-nano-banana: filename ${found}`)
+      names = found
+    }
+    const made = await draw(context, { model: ex.snapshot.mcp.nanoBanana, prompt, aspect_ratio, n: 1 })
+    if ('told' in made) return made.told
+    if (folder === undefined || !names) return { content: made.blocks }
+    const images = made.blocks.filter(block => block.type === 'image')
+    try {
+      const paths = await save(folder, names, images)
+      return { content: [textBlock(`Saved: ${paths.join(', ')}`), ...made.blocks] }
+    } catch (err) {
+      // The image is paid for, and is passed on all the same.
+      services.log.error({ err, request_id: ex.id }, 'an image could not be saved')
+      return { content: [textBlock('The image could not be saved on the server.'), ...made.blocks] }
+    }
+  },
+}
+
+/** What is read of an images answer. */
+interface Answer {
+  readonly data: readonly { readonly b64_json: string; readonly revised_prompt?: string }[]
+}
+
+async function draw(
+  context: ToolContext,
+  body: object,
+): Promise<{ readonly told: ToolResult } | { readonly blocks: readonly Block[] }> {
+  const made = await generate(context, PATH, body)
+  if (made.told) return { told: made.told }
+  const { data } = made.answer as Answer
+  const blocks = data.flatMap(({ b64_json: image, revised_prompt }): Block[] => {
+    const mimeType = imageType(Buffer.from(image.slice(0, HEAD), 'base64'))
+    const block: Block[] = mimeType ? [{ type: 'image', data: image, mimeType }] : []
+    return revised_prompt ? [textBlock(revised_prompt), ...block] : block
+  })
+  if (!blocks.some(({ type }) => type === 'image'))
+    return { told: toolError('Error: 502 - The answer holds no image.') }
+  return { blocks }
+}
