@@ -23,7 +23,6 @@ const rules: Record<string, readonly string[]> = {
   workers: ['core', 'stores'],
   filters: ['core', 'routing'],
   jobs: ['core'],
-  jobs: ['core'],
   mcp: ['core', 'codecs'],
   endpoints: ['core', 'codecs', 'operations', 'routing', 'mcp'],
 }

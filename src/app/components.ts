@@ -184,6 +184,7 @@ const servicesOf = (stores: Stores, policies: Policies, jobRunner: Jobs, process
   ledger: stores.ledger,
   jobs: stores.jobs,
   jobRunner,
+  reports: stores.reports,
   counters: new MemoryCounters(),
   cache: new MemoryCache(),
   ...process,

@@ -2,6 +2,7 @@
 import { json } from '../codecs/json.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
 import { errors } from '../core/error.ts'
+import { keyUsage } from '../core/key-usage.ts'
 import { formatMoney, type Money } from '../core/money.ts'
 import type { Plans } from '../core/plan.ts'
 import type { KeyStatus, PlanState } from '../core/ports.ts'
@@ -19,18 +20,15 @@ export const key: Endpoint = {
     const { principal, snapshot } = ex
     if (!principal) throw errors.noCredentials()
     if (principal.kind !== 'key') throw errors.forbidden('Only regular gateway API keys may read their status.')
-    const { spent, budgets, plan } = await keys.status(principal)
-    const own = budgets.filter(({ of }) => of === 'key')
-    const total = own.find(({ period }) => period === 'total')
-    const recurring = own.find(({ period }) => period !== 'total')
+    const status = await keys.status(principal)
+    const { usage, total, recurring } = keyUsage(status)
     return value({
       data: {
         label: principal.keyName,
-        // A key that succeeds another one has its limit, with what was spent of it.
-        usage: formatMoney(total && total.spent > spent ? total.spent : spent),
+        usage: formatMoney(usage),
         limit: total ? formatMoney(total.limit) : null,
         ...(recurring && periodOf(recurring)),
-        ...planOf(plan, snapshot.plans),
+        ...planOf(status.plan, snapshot.plans),
       },
     })
   },

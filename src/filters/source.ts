@@ -1,20 +1,9 @@
 /** Which app a request comes from: what it says of itself, or what its headers give away (field notes section 9). */
+import { appAliases } from '../core/apps.ts'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 
 const CLAUDE_CODE = 'claude.com/claude-code'
-
-/** Other names of known apps. */
-const aliases: ReadonlyMap<string, string> = new Map([
-  ['open-code', 'opencode'],
-  ['roo-cline', 'roo-code'],
-  ['kilo', 'kilo-code'],
-  ['codeium', 'windsurf'],
-  ['copilot', 'github-copilot'],
-  ['hermes', 'hermes-agent'],
-  ['claude-cli', CLAUDE_CODE],
-  ['claude-code', CLAUDE_CODE],
-])
 
 /** What `User-Agent` or a title say, for apps that send no `x-source`; the first that fits counts. */
 const agents: readonly (readonly [pattern: RegExp, app: string])[] = [
@@ -42,7 +31,7 @@ const agents: readonly (readonly [pattern: RegExp, app: string])[] = [
 
 const NAME = /^[A-Za-z0-9./-]{1,128}$/
 const bare = (text: string): string => text.replace(/^https?:\/\//, '').replace(/^www\./, '')
-const known = (name: string): string => aliases.get(name.toLowerCase()) ?? name
+const known = (name: string): string => appAliases.get(name.toLowerCase()) ?? name
 
 /** Throws the 400 for an `x-source` that cannot be kept. */
 export function checkSource(ex: Exchange): void {

@@ -216,6 +216,11 @@ t.test('the SDK of the first era calls a tool, and its own schemas accept all an
     total: 2,
     hasMore: true,
   })
+  for (const name of ['get-account', 'get-usage', 'list-image-models']) {
+    t.ok((await client.callTool({ name, arguments: {} })).structuredContent, name)
+  }
+  const ranked = await client.callTool({ name: 'get-usage-breakdown', arguments: { group_by: 'app' } })
+  t.match(ranked.structuredContent, { groupBy: 'app', sortBy: 'requests' })
   const said = await client.callTool({
     name: 'chat',
     arguments: { model: 'test', messages: [{ role: 'user', content: 'hi' }] },

@@ -124,7 +124,7 @@ export function keyStoreContract(t: Test, make: MakeSubject): void {
 const ask = ({ ledger, clock }: Subject, principal: Principal, id: string, amount: bigint) =>
   ledger.hold({ id: `${id}:0`, request: identity(id), principal, amount, expiresAt: clock.now + HOUR })
 
-async function granted(subject: Subject, principal: Principal, id: string, amount: bigint): Promise<Hold> {
+export async function granted(subject: Subject, principal: Principal, id: string, amount: bigint): Promise<Hold> {
   const hold = await ask(subject, principal, id, amount)
   if ('exhausted' in hold) throw new Error(`the hold ${id} was refused`)
   return hold

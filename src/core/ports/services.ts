@@ -6,6 +6,7 @@ import type { Policies } from '../policy.ts'
 import type { Job, JobStore } from './jobs.ts'
 import type { KeyStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'
+import type { ReportStore } from './reports.ts'
 import type { AffinityStore, Circuits, Measurements } from './routing.ts'
 
 /**
@@ -177,6 +178,7 @@ export interface Services {
   readonly ledger: Ledger
   readonly jobs: JobStore
   readonly jobRunner: JobRunner
+  readonly reports: ReportStore
   readonly counters: Counters
   readonly cache: ReplyCache
   readonly metrics: Metrics

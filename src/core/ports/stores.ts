@@ -5,6 +5,7 @@ import type { JobStore } from './jobs.ts'
 import type { KeyStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'
 import type { PolicyStores } from './policies.ts'
+import type { ReportStore } from './reports.ts'
 import type { Probe } from './services.ts'
 import type { UsageStore } from './usage.ts'
 
@@ -26,6 +27,7 @@ export interface Stores extends Probe, AccountStores {
   readonly ledger: Ledger
   readonly jobs: JobStore
   readonly usage: UsageStore
+  readonly reports: ReportStore
   readonly retention: RetentionStore
   /**
    * Which stores these are: the same in every process that works on them, another one where an empty copy has taken

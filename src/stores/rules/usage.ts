@@ -6,7 +6,7 @@ import type { Payment } from './settlement.ts'
 
 type Dimension = 'at' | 'orgId' | 'projectId' | 'keyId' | 'provider' | 'model' | 'source'
 /** What of a row its hourly sum depends on. */
-export type Counted = Pick<RequestRow, Dimension | 'outcome' | 'cached' | 'usage' | 'storage'>
+export type Counted = Pick<RequestRow, Dimension | 'outcome' | 'cached' | 'usage' | 'storage' | 'discount'>
 
 /** What the requests of one hour came to that have the same dimensions. */
 export interface HourSum {
@@ -30,6 +30,8 @@ export interface HourSum {
   credits: Money
   byok: Money
   storage: Money
+  /** What discounts have taken off the list price. */
+  savings: Money
 }
 
 export type Dimensions = HourSum['dimensions']
@@ -66,6 +68,7 @@ export const emptySum = (dimensions: Dimensions): HourSum => ({
   credits: 0n,
   byok: 0n,
   storage: 0n,
+  savings: 0n,
 })
 
 /** Adds a row to its sum, or takes it away. */
@@ -82,7 +85,19 @@ export function addRow(sum: HourSum, row: Counted, { cost, funds }: Payment, tim
   if (funds === 'credits') sum.credits += amount
   if (funds === 'byok') sum.byok += amount
   sum.storage += BigInt(times) * row.storage
+  sum.savings += BigInt(times) * savedBy(cost ?? 0n, row.discount)
 }
+
+/** What a discount, in millionths of the list price, has taken off a price that is now `cost`; rounded to the nearest. */
+export function savedBy(cost: Money, discount: number): Money {
+  const taken = BigInt(discount)
+  const left = WHOLE - taken
+  const saved = left > 0n ? (cost * taken + left / 2n) / left : 0n
+  return saved < MOST_SAVED ? saved : MOST_SAVED
+}
+const WHOLE = 1_000_000n
+/** A million USD: a charge must not fail on what a sum cannot hold. */
+const MOST_SAVED = 10n ** 15n
 
 /** A count that can be kept: a charge must not fail on a provider's odd number. */
 export const wholeNumber = (value: number | undefined): number | null =>

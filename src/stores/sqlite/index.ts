@@ -20,6 +20,7 @@ import { SqliteCompliance, SqliteManifests } from './policy-demands.ts'
 import { SqliteRules } from './policy-rules.ts'
 import { SqliteProjects } from './projects.ts'
 import { SqliteProviderKeys } from './provider-keys.ts'
+import { SqliteReports } from './reports.ts'
 import { SqliteRetention } from './retention.ts'
 import { SqliteSessions } from './sessions.ts'
 import { SqliteUsage } from './usage.ts'
@@ -85,6 +86,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
       manifests: new SqliteManifests(db, changes),
     },
     usage: new SqliteUsage(db),
+    reports: new SqliteReports(db),
     retention: new SqliteRetention(db, writer),
     overdraft: async () => overdraft.get()!,
     async ping() {

@@ -46,7 +46,7 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
 
   constructor(db: Sqlite, writer: Writer, options: LedgerOptions) {
     this.#writer = writer
-    this.#log = new RequestLog(db, writer)
+    this.#log = new RequestLog(db, writer, options.now)
     const [balances, budgets] = [new Balances(db, writer), new Budgets(db, writer)]
     this.#reservations = new Reservations(balances, budgets, new Subscriptions(db, writer))
     this.#options = options

@@ -13,6 +13,7 @@ import { step as successors } from './migrations/7-successors.ts'
 import { step as parameters } from './migrations/8-parameters.ts'
 import { step as promptCache } from './migrations/9-prompt-cache.ts'
 import { step as jobs } from './migrations/10-jobs.ts'
+import { step as reports } from './migrations/11-reports.ts'
 
 export const migrations: readonly string[] = [
   start,
@@ -25,4 +26,5 @@ export const migrations: readonly string[] = [
   parameters,
   promptCache,
   jobs,
+  reports,
 ]

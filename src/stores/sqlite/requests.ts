@@ -38,6 +38,7 @@ interface OrphanRow {
   funds: Funds
   charged: bigint
   storage: bigint
+  discount: bigint
 }
 
 export class RequestLog implements Participant {
@@ -45,10 +46,12 @@ export class RequestLog implements Participant {
   readonly #outcome: Statement<[string], RequestRow['outcome']>
   readonly #takeOrphan: Statement<[string], OrphanRow>
   readonly #upsert: Statement
+  readonly #now: () => number
   /** What one transaction adds to rows of `usage_hourly`, by their dimensions; a busy hour has few of them. */
   readonly #sums = new Map<string, HourSum>()
 
-  constructor(db: Sqlite, writer: Writer) {
+  constructor(db: Sqlite, writer: Writer, now: () => number) {
+    this.#now = now
     const marks = names.replace(/\w+/g, '?')
     this.#insert = db.prepare(`INSERT INTO requests (${names}) VALUES (${marks}) ON CONFLICT (id) DO NOTHING`)
     this.#outcome = db.prepare<[string], RequestRow['outcome']>('SELECT outcome FROM requests WHERE id = ?').pluck()
@@ -59,8 +62,8 @@ export class RequestLog implements Participant {
       INSERT INTO usage_hourly (
         hour, org_id, project_id, key_id, provider, model, source,
         requests, errors, cached, input_tokens, output_tokens, cached_tokens, reasoning_tokens,
-        cost, credits_cost, byok_cost, storage_cost
-      ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        cost, credits_cost, byok_cost, storage_cost, savings, updated_at
+      ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
       ON CONFLICT DO UPDATE SET
         requests = requests + excluded.requests,
         errors = errors + excluded.errors,
@@ -72,7 +75,9 @@ export class RequestLog implements Participant {
         cost = cost + excluded.cost,
         credits_cost = credits_cost + excluded.credits_cost,
         byok_cost = byok_cost + excluded.byok_cost,
-        storage_cost = storage_cost + excluded.storage_cost`)
+        storage_cost = storage_cost + excluded.storage_cost,
+        savings = savings + excluded.savings,
+        updated_at = max(updated_at, excluded.updated_at)`)
     writer.join(this)
   }
 
@@ -94,6 +99,7 @@ export class RequestLog implements Participant {
     if (!row) return undefined
     const { org_id: orgId, project_id: projectId, key_id: keyId, provider, model, source } = row
     const { storage, funds, charged } = row
+    const discount = Number(row.discount)
     const usage: Usage = {
       prompt: Number(row.prompt_tokens ?? 0n),
       completion: Number(row.completion_tokens ?? 0n),
@@ -102,17 +108,19 @@ export class RequestLog implements Participant {
     }
     const taken = { cost: row.cost ?? 0n, funds, charged }
     const dimensions = { at: Number(row.at), orgId, projectId, keyId, provider, model, source }
-    const counted: Counted = { ...dimensions, outcome: 'orphaned', cached: row.cached !== 0n, usage, storage }
+    const counted: Counted = { ...dimensions, outcome: 'orphaned', cached: row.cached !== 0n, usage, storage, discount }
     addRow(this.#sumOf(counted), counted, taken, -1)
     return taken
   }
 
   beforeCommit(): void {
+    if (this.#sums.size === 0) return
+    const now = this.#now()
     for (const sum of this.#sums.values()) {
       const { dimensions, requests, errors, cached, input, output, cacheRead, reasoning } = sum
-      const { cost, credits, byok, storage } = sum
+      const { cost, credits, byok, storage, savings } = sum
       const counts = [requests, errors, cached, input, output, cacheRead, reasoning]
-      this.#upsert.run(...dimensions, ...counts, cost, credits, byok, storage)
+      this.#upsert.run(...dimensions, ...counts, cost, credits, byok, storage, savings, now)
     }
     this.#sums.clear()
   }

@@ -9,7 +9,7 @@ import { Database, type Sqlite } from './driver.ts'
 import { ALL } from './page.ts'
 import { largest, type Sum, sumAs, sumOf } from './sums.ts'
 
-type SumRow = Sum<Amount> & Readonly<Record<Exclude<keyof UsageTotals, Amount>, bigint>>
+export type SumRow = Sum<Amount> & Readonly<Record<Exclude<keyof UsageTotals, Amount>, bigint>>
 interface Scope {
   org: string | null
   project: string | null
@@ -30,7 +30,7 @@ const amounts = {
 } as const
 type Amount = keyof typeof amounts
 
-const SUMS = `
+export const SUMS = `
   coalesce(sum(requests), 0) AS requests,
   coalesce(sum(errors), 0) AS errors,
   coalesce(sum(cached), 0) AS cached,
@@ -48,7 +48,7 @@ const IN_SCOPE = `
     AND (@project IS NULL OR project_id = @project)
     AND (@key IS NULL OR key_id = @key)`
 
-const dimensions: Readonly<Record<UsageGroup, string>> = {
+export const dimensions: Readonly<Record<UsageGroup, string>> = {
   provider: 'provider',
   model: 'model',
   app: 'source',
@@ -186,7 +186,7 @@ const scopeOf = (query: UsageQuery): Scope => ({
   to: query.to,
 })
 
-const totalsOf = (row: SumRow): UsageTotals => ({
+export const totalsOf = (row: SumRow): UsageTotals => ({
   requests: Number(row.requests),
   errors: Number(row.errors),
   cached: Number(row.cached),

@@ -27,6 +27,9 @@ t.test('a sum has what its rows have come to, by who paid for them', async t => 
   for (const [changes, payment, expected] of [
     [{}, paid('credits', 300n), { requests: 1, errors: 0, input: 100, output: 20, cacheRead: 60, reasoning: 5 }],
     [{ storage: 2n }, paid('credits', 300n), { cost: 300n, credits: 300n, byok: 0n, storage: 2n }],
+    [{ discount: 250_000 }, paid('credits', 300n), { savings: 100n }],
+    [{ discount: 1_000_000 }, paid('credits', 0n), { savings: 0n }],
+    [{ discount: 999_999 }, paid('credits', 10n ** 18n), { savings: 10n ** 15n }],
     [{}, paid('byok', 300n), { cost: 300n, credits: 0n, byok: 300n }],
     [{}, paid('plan', 300n), { cost: 300n, credits: 0n, byok: 0n }],
     [{ outcome: 'orphaned' }, paid('credits', null), { errors: 1, cost: 0n }],

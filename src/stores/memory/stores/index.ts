@@ -17,6 +17,7 @@ import { Names } from './names.ts'
 import { organizationStore, projectStore } from './organizations.ts'
 import { complianceStore, manifestStore, policyFacts, ruleStore } from './policies.ts'
 import { providerKeyStore } from './provider-keys.ts'
+import { reportStore } from './reports.ts'
 import { retentionStore } from './requests.ts'
 import { Tables } from './tables.ts'
 import { usageStore } from './usage.ts'
@@ -65,6 +66,7 @@ export function openMemory({ now = Date.now, warn = emitWarning, keyring }: Memo
       manifests: manifestStore(tables, names),
     },
     usage: usageStore(tables),
+    reports: reportStore(tables),
     retention: retentionStore(tables),
     async overdraft() {
       let sum = 0n

@@ -36,10 +36,10 @@ export class RequestLog {
   }
 
   #count(row: RequestRow, payment: Payment, times: 1 | -1): void {
-    const { hours } = this.#tables
+    const { hours, now } = this.#tables
     const dimensions = dimensionsOf(row)
     const id = JSON.stringify(dimensions)
-    const sum = { ...(hours.get(id) ?? emptySum(dimensions)) }
+    const sum = { ...(hours.get(id) ?? emptySum(dimensions)), updatedAt: now() }
     addRow(sum, row, payment, times)
     hours.set(id, sum)
   }

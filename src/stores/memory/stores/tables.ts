@@ -172,6 +172,11 @@ export class Table<R> {
   }
 }
 
+/** With when it was last added to, Unix milliseconds. */
+export interface KeptHour extends HourSum {
+  readonly updatedAt: number
+}
+
 export class Tables {
   readonly now: () => number
   #undo: (() => void)[] | undefined
@@ -188,7 +193,7 @@ export class Tables {
   readonly requests = new Table<Paid>(this.#undoable)
   /** What dropped rows came to, by organization. */
   readonly pruned = new Table<{ orgId: string; requests: number; cost: Money; charged: Money }>(this.#undoable)
-  readonly hours = new Table<HourSum>(this.#undoable)
+  readonly hours = new Table<KeptHour>(this.#undoable)
   readonly balances = new Table<Balance & { orgId: string }>(this.#undoable)
   readonly budgets = new Table<BudgetAccount & { readonly subject: string }>(this.#undoable)
   readonly plans = new Table<PlanAccount & { orgId: string }>(this.#undoable)

@@ -50,7 +50,7 @@ function inScope({ hours }: Tables, { orgId, projectId, keyId, from, to }: Usage
   })
 }
 
-function totalsOf(sums: readonly HourSum[]): UsageTotals {
+export function totalsOf(sums: readonly HourSum[]): UsageTotals {
   const count = (of: (sum: HourSum) => number) => sums.reduce((total, sum) => total + of(sum), 0)
   const amount = (of: (sum: HourSum) => bigint) => sums.reduce((total, sum) => total + of(sum), 0n)
   return {

@@ -1,0 +1,38 @@
+/** What one project has used, for those who may call in it; from the hourly sums, which outlive the request rows. */
+import type { Money } from '../money.ts'
+import type { Principal } from './keys.ts'
+import type { UsageGroup, UsageTotals } from './usage.ts'
+
+export interface ReportQuery {
+  readonly projectId: string
+  /** Of these keys alone; undefined for all of the project. */
+  readonly keyIds?: readonly string[] | undefined
+  /** Unix milliseconds at the start of an hour, `from` inclusive, `to` exclusive. */
+  readonly from: number
+  readonly to: number
+}
+export interface ReportSums extends UsageTotals {
+  /** What discounts have taken off the list price. */
+  readonly savings: Money
+}
+export type ReportOrder = 'requests' | 'cost' | 'tokens'
+
+/** All reject when the store cannot be read. */
+export interface ReportStore {
+  /** Sums of the spans of `unitMs`, a divisor of a day or a day, that have any requests, the oldest first; `at` begins each. */
+  series(query: ReportQuery, unitMs: number): Promise<(ReportSums & { readonly at: number })[]>
+  /** The largest first, equal ones by id; what a request did not name is `unknown`. */
+  ranking(
+    query: ReportQuery,
+    by: UsageGroup,
+    order: ReportOrder,
+    limit: number,
+    offset: number,
+  ): Promise<(ReportSums & { readonly id: string })[]>
+  /** When any of these sums was last added to, Unix milliseconds; undefined where there are none. */
+  updatedAt(query: ReportQuery): Promise<number | undefined>
+  /** Name of the project, and address of the member who made the key; null for none. */
+  caller(principal: Pick<Principal, 'projectId' | 'member'>): Promise<{ project: string; email: string | null }>
+  /** Keys of a project, ended ones too; those that a member has made, or all. */
+  keys(projectId: string, memberId?: string): Promise<{ readonly id: string; readonly name: string }[]>
+}

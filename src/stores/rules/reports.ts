@@ -1,0 +1,56 @@
+/** Reports are read a month at a time, so that nobody waits for a tenant's year; here the months are put together. */
+import type { ReportOrder, ReportQuery, ReportSums } from '../../core/ports.ts'
+
+const SPAN_MS = 31 * 24 * 3_600_000
+
+export type Ranked = ReportSums & { readonly id: string }
+
+/** The same query in parts that begin where a day begins. */
+export function* spansOf<Q extends Pick<ReportQuery, 'from' | 'to'>>(query: Q): Generator<Q> {
+  for (let { from } = query; from < query.to; from += SPAN_MS) {
+    yield { ...query, from, to: Math.min(query.to, from + SPAN_MS) }
+  }
+}
+
+const measures: Readonly<Record<ReportOrder, (sums: ReportSums) => bigint>> = {
+  requests: ({ requests }) => BigInt(requests),
+  cost: ({ cost }) => cost,
+  tokens: ({ inputTokens, outputTokens }) => BigInt(inputTokens + outputTokens),
+}
+
+/** Adds a group up over the parts in which it stands. */
+export class Ranking {
+  readonly #groups = new Map<string, Ranked>()
+
+  add(more: readonly Ranked[]): void {
+    for (const one of more) {
+      const known = this.#groups.get(one.id)
+      this.#groups.set(one.id, known ? { id: one.id, ...added(known, one) } : one)
+    }
+  }
+
+  /** The largest first, equal ones by id. */
+  sorted(order: ReportOrder): Ranked[] {
+    const measure = measures[order]
+    return [...this.#groups.values()].sort((a, b) => {
+      const [left, right] = [measure(a), measure(b)]
+      if (left !== right) return left > right ? -1 : 1
+      return a.id < b.id ? -1 : Number(a.id > b.id)
+    })
+  }
+}
+
+const added = (a: ReportSums, b: ReportSums): ReportSums => ({
+  requests: a.requests + b.requests,
+  errors: a.errors + b.errors,
+  cached: a.cached + b.cached,
+  inputTokens: a.inputTokens + b.inputTokens,
+  outputTokens: a.outputTokens + b.outputTokens,
+  cachedTokens: a.cachedTokens + b.cachedTokens,
+  reasoningTokens: a.reasoningTokens + b.reasoningTokens,
+  cost: a.cost + b.cost,
+  creditsCost: a.creditsCost + b.creditsCost,
+  byokCost: a.byokCost + b.byokCost,
+  storageCost: a.storageCost + b.storageCost,
+  savings: a.savings + b.savings,
+})

@@ -1,0 +1,195 @@
+/** The analytics tools of `/mcp`: whose usage they show, by which rules, and that it is what `gatewayctl usage` says. */
+import t from 'tap'
+import { openBooks } from '../helpers/books.ts'
+import { commandsOf } from '../helpers/commands.ts'
+import { callTool, rpc } from '../helpers/mcp.ts'
+import { plainGateway } from './plain.ts'
+
+type Tree = Record<string, unknown>
+
+const { upstream, gateway } = await plainGateway()
+const command = commandsOf(gateway)
+let made = 0
+
+async function tenant() {
+  const { id: organization } = await command<{ id: string }>('orgs.create', { name: `analytics-${++made}` })
+  await command('credits.add', { organization, amount: '1' })
+  const { id: project } = await command<{ id: string }>('projects.create', { organization, name: 'web' })
+  const keyOf = async (name: string, more: Tree = {}) => {
+    const { id, key } = await command<{ id: string; key: string }>('keys.create', { project, name, ...more })
+    return { id, as: { authorization: `Bearer ${key}` } }
+  }
+  return { organization, project, keyOf }
+}
+
+const ask = async (as: Record<string, string>, model = 'test', headers: Record<string, string> = {}) => {
+  const body = { model, max_tokens: 5, messages: [{ role: 'user', content: 'Who pays?' }] }
+  await (await gateway.chat(body, { ...as, ...headers })).text()
+}
+const read = async (as: Record<string, string>, tool: string, args: Tree = {}) => {
+  const { structuredContent, content } = await callTool(gateway, tool, args, as)
+  t.same(JSON.parse(content[0]?.text ?? ''), structuredContent, 'the text is the same object')
+  return structuredContent as Tree & { totals: Tree; rows: Tree[]; series: Tree[] }
+}
+
+t.test('usage equals what the operator sees, by day, by hour and by every group', async t => {
+  const { project, keyOf } = await tenant()
+  const { as } = await keyOf('one')
+  const other = await keyOf('two')
+  await upstream.script('a', [{ usage: { prompt: 100, completion: 7, cached: 30, reasoning: 3 } }])
+  await ask(as, 'test', { 'x-source': 'my-app' })
+  await upstream.reset()
+  await ask(as, 'cheap', { 'x-source': 'open-code' })
+  await ask(other.as, 'cheap', { 'x-source': 'opencode' })
+  await ask(other.as, 'none')
+
+  const mcp = await read(as, 'get-usage')
+  const { totals } = await command<{ totals: Tree }>('usage', { project })
+  const { totals: shown } = mcp
+  t.match(mcp, { scope: { type: 'project', userId: null }, timezone: 'UTC', currency: 'USD', granularity: 'day' })
+  t.strictSame(
+    [shown.requestCount, shown.errorCount, shown.inputTokens, shown.outputTokens, shown.cachedTokens],
+    [totals.requests, totals.errors, totals.inputTokens, totals.outputTokens, totals.cachedTokens],
+  )
+  t.equal(shown.totalTokens, Number(totals.inputTokens) + Number(totals.outputTokens))
+  t.strictSame(
+    [shown.costUsd, shown.creditsCostUsd, shown.byokCostUsd, shown.dataStorageCostUsd],
+    [totals.cost, totals.creditsCost, totals.byokCost, totals.storageCost].map(Number),
+  )
+  t.match(mcp.updatedAt, /^\d{4}-.*Z$/)
+  t.match(mcp, { appUsageCoverage: { complete: true }, mostUsedProvider: { id: 'a', name: 'a' } })
+  t.match(mcp, { mostUsedApp: { id: 'opencode', requestCount: 2 }, mostUsedModel: { id: 'cheap' } })
+  const hours = await read(as, 'get-usage', { granularity: 'hour', from: mcp.to, to: mcp.to })
+  t.match(
+    hours.series.map(({ date }) => date),
+    [/^\d{4}-\d\d-\d\dT\d\d:00:00Z$/],
+  )
+
+  for (const groupBy of ['provider', 'model', 'api_key']) {
+    const { groups } = await command<{ groups: Tree[] }>('usage', { project, groupBy })
+    const { rows } = await read(as, 'get-usage-breakdown', { group_by: groupBy, sort_by: 'cost' })
+    t.strictSame(
+      rows.map(({ id, requestCount, costUsd }) => [id, requestCount, costUsd]),
+      groups.map(({ id, requests, cost }) => [id, requests, Number(cost)]),
+      groupBy,
+    )
+  }
+  const page = await read(as, 'get-usage-breakdown', { group_by: 'app', limit: 1, offset: 1 })
+  t.match(page, { pagination: { limit: 1, offset: 1, hasMore: true }, coverage: { complete: true } })
+  const keys = await read(as, 'get-usage-breakdown', { group_by: 'api_key' })
+  t.strictSame(keys.rows.map(({ name }) => name).sort(), ['one', 'two'])
+})
+
+t.test('developers see the keys that they made, ended ones too, and nobody sees another project', async t => {
+  const { organization, project, keyOf } = await tenant()
+  const email = `dev-${made}@example.com`
+  const { id: member } = await command<{ id: string }>('members.add', {
+    organization,
+    email,
+    role: 'developer',
+    projects: 'all',
+  })
+  const [own, old, foreign] = [
+    await keyOf('own', { createdBy: email }),
+    await keyOf('old', { createdBy: email }),
+    await keyOf('foreign'),
+  ]
+  for (const { as } of [own, old, foreign]) await ask(as)
+  await command('keys.revoke', { id: old.id })
+  t.match(await read(own.as, 'get-usage'), { scope: { type: 'member', userId: member }, totals: { requestCount: 2 } })
+  const { rows } = await read(own.as, 'get-usage-breakdown', { group_by: 'api_key' })
+  t.strictSame(rows.map(({ name }) => name).sort(), ['old', 'own'])
+  t.match(await read(foreign.as, 'get-usage'), { scope: { type: 'project' }, totals: { requestCount: 3 } })
+
+  const { id: second } = await command<{ id: string }>('projects.create', { organization, name: 'app' })
+  const elsewhere = await command<{ key: string }>('keys.create', { project: second, name: 'k', createdBy: email })
+  t.match(await read({ authorization: `Bearer ${elsewhere.key}` }, 'get-usage'), {
+    totals: { requestCount: 0, costUsd: 0 },
+    series: [],
+    mostUsedProvider: null,
+    mostUsedApp: null,
+    updatedAt: null,
+  })
+  const account = await read(own.as, 'get-account')
+  t.match(account, { user: { id: member, name: email }, role: 'developer', creditsBalanceUsd: null })
+  t.match(account, { project: { id: project, name: 'web' }, apiKey: { id: own.id, name: 'own' } })
+})
+
+t.test('a key that is spent reads its analytics and cannot generate', async t => {
+  const { organization, keyOf } = await tenant()
+  const { as } = await keyOf('limited', { limit: '0.000001', limitPeriod: 'day' })
+  const books = openBooks(t, gateway)
+  const rows = () => books.prepare('SELECT count(*) FROM requests').pluck().get()
+  const before = rows()
+  const chat = { model: 'test', messages: [{ role: 'user', content: 'hi' }] }
+  t.match(await callTool(gateway, 'chat', chat, as), { isError: true, content: [{ text: /^Error: 402 - / }] })
+  const account = await read(as, 'get-account')
+  t.match(account, {
+    user: null,
+    role: 'owner',
+    organization: { id: organization, kind: 'standard' },
+    apiKey: { usageLimitUsd: null, periodUsageLimitUsd: 0.000001, periodStartedAt: /T00:00:00\.000Z$/ },
+    creditsBalanceUsd: 1,
+  })
+  t.notMatch(JSON.stringify(account), /mgw_/)
+  await read(as, 'get-usage')
+  t.ok(Number(rows()) - Number(before) <= 1, 'analytics leave no rows')
+})
+
+t.test('periods that cannot be, and credentials of end users, are errors of the tool', async t => {
+  const { keyOf } = await tenant()
+  const { as } = await keyOf('k')
+  const errorOf = async (tool: string, args: Tree, by = as) => {
+    const { isError, content } = await callTool(gateway, tool, args, by)
+    return isError ? content[0]?.text : undefined
+  }
+  const rows: [args: Tree, says: RegExp | undefined][] = [
+    [{ from: '2026-02-30' }, /^Invalid arguments for get-usage: from must be a day of the calendar, got "2026-02-30"$/],
+    [{ from: '2026-02-02', to: '2026-02-01' }, /from must not be after to/],
+    [{ from: '2025-01-01', to: '2026-01-02' }, /at most 366 days/],
+    [{ from: '2025-01-01', to: '2026-01-01' }, undefined],
+    [{ from: '2026-01-01', to: '2026-02-01', granularity: 'hour' }, /at most 31 days/],
+    [{ from: '2026-01-01', to: '2026-01-31', granularity: 'hour' }, undefined],
+    [{ from: '1 Jan' }, /from must match pattern/],
+    [{ to: '2999-01-01' }, undefined],
+    [{ project: 'other' }, /must NOT have additional properties/],
+  ]
+  for (const [args, says] of rows) {
+    const told = await errorOf('get-usage', args)
+    if (says) t.match(told, says)
+    else t.equal(told, undefined, JSON.stringify(args))
+  }
+  t.match(await errorOf('get-usage-breakdown', {}), /group_by is required/)
+  t.match(await errorOf('get-usage-breakdown', { group_by: 'app', limit: 101 }), /limit must be <= 100/)
+  const begun = await gateway.post('/v1/sessions', { customer: 'Ada' }, as)
+  const { sessionToken } = (await begun.json()) as { sessionToken: string }
+  const session = { authorization: `Bearer ${sessionToken}` }
+  for (const tool of ['get-account', 'get-usage']) {
+    t.equal(await errorOf(tool, {}, session), 'A valid, active user API key is required to read analytics.')
+  }
+})
+
+t.test('the eight tools stand in one order, whose inputs refuse what they do not know', async t => {
+  const { result } = (await (await rpc(gateway, { jsonrpc: '2.0', id: 1, method: 'tools/list' })).json()) as {
+    result: { tools: (Tree & { inputSchema: Tree; annotations: Tree })[] }
+  }
+  t.strictSame(
+    result.tools.map(({ name, annotations, outputSchema }) => [
+      name,
+      annotations.readOnlyHint,
+      outputSchema !== undefined,
+    ]),
+    [
+      ['get-account', true, true],
+      ['get-usage', true, true],
+      ['get-usage-breakdown', true, true],
+      ['chat', false, false],
+      ['generate-image', false, false],
+      ['generate-nano-banana', false, false],
+      ['list-models', true, true],
+      ['list-image-models', true, true],
+    ],
+  )
+  for (const { inputSchema } of result.tools) t.equal(inputSchema.additionalProperties, false)
+  t.notMatch(JSON.stringify(result), /"\$ref"|"type":\[/)
+})
