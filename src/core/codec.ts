@@ -29,8 +29,8 @@ export interface Codec<O extends Op = Op> {
   readonly dropsReasoning?: true
   /** The header in which a client looks for the request's id, besides `x-request-id`. */
   idHeader?(headers: Headers): string | undefined
-  /** The body of an error answer, to a client that sent `headers`. */
-  error(error: GatewayError, headers?: Headers): unknown
+  /** The body of an error answer, to a client that sent `headers`; `logId` is of its exchange, where there is one. */
+  error(error: GatewayError, headers?: Headers, logId?: string): unknown
 }
 
 /** The choices of a codec about what its clients expect. */

@@ -4,7 +4,7 @@ import type { JobOperation } from './job.ts'
 import type { Media } from './media.ts'
 import type { Price, Terms } from './money.ts'
 import type { Op, Ops } from './ops.ts'
-import type { FanOut, Translator } from './translator.ts'
+import type { FanOut, Target, Translator } from './translator.ts'
 import type { Usage } from './usage.ts'
 
 export interface Operation<O extends Op = Op> {
@@ -22,6 +22,8 @@ export interface Operation<O extends Op = Op> {
   output?(request: Readonly<Ops[O]>): OutputBound
   /** The same request with a lower bound on each answer. Present where `output` is. */
   bounded?(request: Readonly<Ops[O]>, tokens: number): Ops[O]
+  /** The request as `target` may have it: without what it addresses to other providers. Absent where it can address none. */
+  addressed?(request: Readonly<Ops[O]>, target: Target): Ops[O]
   /** What a request holds besides text. */
   media?(request: Readonly<Ops[O]>): Media
   /** How long what is read may be kept in the provider's cache, at the price of that; undefined when it is not marked. */

@@ -276,6 +276,8 @@ export type ChatRequest = Omit<ChatBody, 'tool_choice' | 'function_call' | keyof
     prompts?: true
     /** The answer repeats its prompt. No field of a chat body. */
     echo?: true
+    /** By the name of the one provider that each is for. No field of a chat body. */
+    provider_options?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
   }
 export type Message = ChatRequest['messages'][number]
 export type ContentPart = Exclude<NonNullable<Message['content']>, string>[number]

@@ -90,7 +90,7 @@ function refuse({ endpoint }: Route, ex: Exchange, error: GatewayError, sink: Si
   const { contentType, headers, body } = endpoint.refusal?.(error, ex) ?? {
     contentType: 'application/json',
     headers: Object.entries(error.headers).flat(),
-    body: JSON.stringify(endpoint.codec.error(error, ex.headers)),
+    body: JSON.stringify(endpoint.codec.error(error, ex.headers, ex.logId)),
   }
   sink.head(error.status, contentType, headers)
   sink.end(body)

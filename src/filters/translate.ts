@@ -139,10 +139,12 @@ function partsOf(ex: Exchange, input: Ops[Op], target: Target) {
 const withoutReasoning = (input: Ops[Op]): Ops[Op] => ({ include_reasoning: false, ...(input as Ops['chat']) })
 
 /** The request without what only tunes an answer and is not among the parameters that the mapping lists, if it does. */
-function accepted(ex: Exchange, { mapping }: Target): Ops[Op] {
+function accepted(ex: Exchange, target: Target): Ops[Op] {
+  const { mapping } = target
   const { parameters } = mapping
   const caches = mapping.autoCache || ex.principal?.cachesPrompts === true
-  const request = ex.operation.adapted?.(ex.request!, mapping, caches) ?? ex.request!
+  const own = ex.operation.addressed?.(ex.request!, target) ?? ex.request!
+  const request = ex.operation.adapted?.(own, mapping, caches) ?? own
   ex.autoCached = 'auto_cached' in request
   if (!parameters) return request
   const { tuning }: { tuning: Readonly<Record<string, string>> } = ex.operation

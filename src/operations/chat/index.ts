@@ -6,6 +6,7 @@ import type { ChatRequest } from '../../core/ops.ts'
 import type { Usage } from '../../core/usage.ts'
 import { chatOverImages } from '../images/bridge.ts'
 import { hasTokenRates } from '../rates.ts'
+import { addressed } from './addressed.ts'
 import { autoCached } from './auto-cache.ts'
 import { demo } from './demo.ts'
 import { promptFanOut } from './prompts.ts'
@@ -36,6 +37,7 @@ export const chat: Operation<'chat'> = {
     limit: limit ?? undefined,
   }),
   bounded: (request, tokens) => ({ ...request, max_tokens: tokens }),
+  addressed,
   media: ({ messages }) => mediaOf(messages),
   cacheMark({ messages, tools }) {
     let mark: '5m' | '1h' | undefined

@@ -1,0 +1,88 @@
+/** Options that a caller addresses to one provider by its name (ai-sdk-protocol.md section 12), as fields of the request. */
+import { isObject, type Json } from '../../core/json.ts'
+import type { ChatRequest } from '../../core/ops.ts'
+import type { Target } from '../../core/translator.ts'
+
+type Field = keyof ChatRequest
+
+/** Options that mean the same as a field, as the AI SDK's own providers call them. */
+const SAME: Readonly<Record<string, Field>> = {
+  reasoningEffort: 'reasoning_effort',
+  thinkingLevel: 'reasoning_effort',
+  effort: 'effort',
+  textVerbosity: 'verbosity',
+  parallelToolCalls: 'parallel_tool_calls',
+  promptCacheKey: 'prompt_cache_key',
+  promptCacheRetention: 'prompt_cache_retention',
+  user: 'user',
+}
+/** What a mapping must support to be sent a field. */
+const NEEDS: Readonly<Partial<Record<Field, string>>> = {
+  reasoning_effort: 'reasoning',
+  reasoning: 'reasoning',
+  effort: 'effort',
+  verbosity: 'verbosity',
+}
+
+/**
+ * The request as `target` may have it: with what its own namespace says, and nothing of others. A namespace is a
+ * provider's id, or what the ids of one vendor begin with (`google` of `google-vertex`). What does not fit its field is
+ * left out, as unknown fields are.
+ */
+export function addressed(request: Readonly<ChatRequest>, { provider, mapping }: Target): ChatRequest {
+  const { provider_options: options, ...rest } = request
+  if (!options) return request
+  for (const [namespace, own] of Object.entries(options)) {
+    if (provider.id !== namespace && !provider.id.startsWith(`${namespace}-`)) continue
+    for (const [field, value] of fieldsOf(own)) {
+      const needed = NEEDS[field]
+      const isTaken = needed === undefined || [...mapping.supports].some(name => name === needed)
+      if (isTaken && fits(field, value)) setReasoning(rest, field, value)
+    }
+  }
+  return rest
+}
+
+/** Of an effort and a budget only one may stand. */
+function setReasoning(request: ChatRequest, field: Field, value: unknown): void {
+  if (field === 'reasoning') delete request.reasoning_effort
+  if (field === 'reasoning_effort') delete request.reasoning
+  if (field === 'parallel_tool_calls' && !request.tools?.length) return
+  Reflect.set(request, field, value)
+}
+
+function* fieldsOf(options: Json): Generator<readonly [Field, unknown]> {
+  for (const [name, value] of Object.entries(options)) {
+    const field = Object.hasOwn(SAME, name) ? SAME[name] : undefined
+    if (field) yield [field, value]
+    else if (name === 'disableParallelToolUse' && typeof value === 'boolean') yield ['parallel_tool_calls', !value]
+    else if (name === 'metadata' && isObject(value)) yield ['user', value.userId]
+    else if (name === 'thinking' && isObject(value)) yield* thinkingOf(value.type, value.budgetTokens)
+    else if (name === 'thinkingConfig' && isObject(value)) {
+      yield* thinkingOf('enabled', value.thinkingBudget)
+      if (value.thinkingLevel !== undefined) yield ['reasoning_effort', value.thinkingLevel]
+    }
+  }
+}
+
+function* thinkingOf(type: unknown, budget: unknown): Generator<readonly [Field, unknown]> {
+  if (type === 'disabled' || budget === 0) yield ['reasoning_effort', 'none']
+  else if (Number.isSafeInteger(budget) && Number(budget) > 0) yield ['reasoning', { max_tokens: budget }]
+}
+
+type Words<F extends Field> = readonly ChatRequest[F][]
+const efforts: Words<'reasoning_effort'> = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
+const levels: Words<'effort'> & Words<'verbosity'> = ['low', 'medium', 'high']
+const retentions: Words<'prompt_cache_retention'> = ['in_memory', '24h']
+/** The values of fields that are not any text. */
+const WORDS: Readonly<Partial<Record<Field, readonly unknown[]>>> = {
+  reasoning_effort: efforts,
+  effort: levels,
+  verbosity: levels,
+  prompt_cache_retention: retentions,
+  parallel_tool_calls: [true, false],
+}
+
+/** A budget was checked where it was read. */
+const fits = (field: Field, value: unknown): boolean =>
+  field === 'reasoning' || (WORDS[field]?.includes(value) ?? typeof value === 'string')
