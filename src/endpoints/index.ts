@@ -1,5 +1,6 @@
 /** Every endpoint, a row each. */
 import type { Endpoint } from '../core/endpoint.ts'
+import { aiSdkEndpoints } from './ai-sdk.ts'
 import { chat } from './chat.ts'
 import { completions } from './completions.ts'
 import { countTokens } from './count-tokens.ts'
@@ -31,6 +32,7 @@ export const endpoints: readonly Endpoint[] = [
   messages,
   countTokens,
   completions,
+  ...aiSdkEndpoints,
   embeddings,
   moderations,
   ocr,

@@ -1,8 +1,8 @@
-/** Which web pages may read the answers of `/v1/*` (Fetch standard, section 3.3). Never with cookies. */
+/** Which web pages may read the answers of the public API (Fetch standard, section 3.3). Never with cookies. */
 import type { IncomingMessage } from 'node:http'
 
 /** What pages may call. */
-const PREFIXES = ['/v1/', '/v1beta/'] as const
+const PREFIXES = ['/v1/', '/v1beta/', '/v2/ai/', '/v3/ai/', '/v4/ai/'] as const
 const isOpen = (path: string): boolean => PREFIXES.some(prefix => path.startsWith(prefix))
 const ANY = '*'
 /** Seconds for which a browser may keep what a preflight was told. */

@@ -1,0 +1,20 @@
+/** Client wire of `POST {prefix}/language-model`: the AI SDK's gateway protocol (ai-sdk-protocol.md, interface 4.10). */
+import type { Codec } from '../core/codec.ts'
+import { decode } from './ai-sdk/decode.ts'
+import { StreamEncoder, WholeEncoder } from './ai-sdk/encoders.ts'
+import { aiSdkError } from './ai-sdk/error.ts'
+import { EVENT_STREAM } from './event-stream.ts'
+import { json } from './json.ts'
+import { openAiChat } from './openai-chat.ts'
+
+export const aiSdk = {
+  wire: 'ai-sdk.language-model',
+  decode,
+  encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
+  heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
+  error: aiSdkError,
+  prepare: openAiChat.prepare,
+} satisfies Codec<'chat'>
+
+/** Of what the protocol has beside language models. */
+export const aiSdkValue: Codec<never> = { ...json, wire: 'ai-sdk.value', error: aiSdkError }

@@ -1,0 +1,30 @@
+/** What a request asks of its answer beside the chat request that it becomes. */
+import type { Exchange } from '../../core/exchange.ts'
+import type { Json } from '../../core/json.ts'
+import { type Version, versionOf } from './version.ts'
+
+/** A search tool of a provider, which the gateway's own search stands for. */
+export interface SearchTool {
+  readonly id: string
+  /** The caller's name for it, which every answer uses. */
+  readonly name: string
+  /** For tools that providers do not tell the query of. */
+  readonly query: string
+}
+
+export interface Call {
+  readonly version: Version
+  readonly warnings: readonly Json[]
+  readonly search?: SearchTool | undefined
+  /** The answer must hold a call of the search tool. */
+  readonly mustSearch?: boolean
+  /** Search tools were sent, with the choice to use none. */
+  readonly hidesSearch?: boolean
+  readonly raw?: boolean
+}
+
+const calls = new WeakMap<Exchange, Call>()
+
+export const noteCall = (ex: Exchange, call: Call): void => void calls.set(ex, call)
+/** Without warnings for a request that could not be decoded. */
+export const callOf = (ex: Exchange): Call => calls.get(ex) ?? { version: versionOf(ex), warnings: [] }

@@ -1,0 +1,133 @@
+/** Call options of the protocol as a chat request (sections 4 and 16). */
+import { errors } from '../../core/error.ts'
+import type { Exchange } from '../../core/exchange.ts'
+import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
+import type { ChatRequest, Message } from '../../core/ops.ts'
+import { resultText } from '../../core/results.ts'
+import { openAiChat } from '../openai-chat.ts'
+import { type Call, noteCall, type SearchTool } from './call.ts'
+import { MODEL_HEADER } from './error.ts'
+import { cacheControlOf, chatFieldsOf, providersOf } from './options.ts'
+import { messagesOf } from './prompt.ts'
+import { isSearch, searchToolOf } from './search.ts'
+import { versionOf } from './version.ts'
+
+const SAME = {
+  maxOutputTokens: 'max_tokens',
+  temperature: 'temperature',
+  topP: 'top_p',
+  presencePenalty: 'presence_penalty',
+  frequencyPenalty: 'frequency_penalty',
+} as const
+const UNSUPPORTED = ['stopSequences', 'seed', 'topK'] as const
+const MAX_QUERY = 400
+
+/** Throws the 400 that names what is wrong. Notes on `ex` what its answer needs. */
+export function decode(body: unknown, ex: Exchange): ChatRequest {
+  const version = versionOf(ex)
+  const model = ex.header(MODEL_HEADER)
+  if (!model) throw errors.invalidParameters(`The model is named by the header "${MODEL_HEADER}".`, MODEL_HEADER)
+  if (!isObject(body)) throw errors.invalidParameters('The request body must be a JSON object.')
+  const warnings: Json[] = []
+  for (const name of UNSUPPORTED) if (body[name] != null) warnings.push(version.unsupported(name))
+  const stream = ex.header('ai-language-model-streaming') === 'true'
+  const messages = messagesOf(body.prompt, message => warnings.push({ type: 'other', message }))
+  const chat: Json = { model, messages, stream }
+  for (const [name, field] of Object.entries(SAME)) if (body[name] != null) chat[field] = body[name]
+  const format = formatOf(body.responseFormat)
+  if (format) chat.response_format = format
+  const tools = toolsOf(body, messages)
+  for (const tool of tools.unmapped) warnings.push(version.unsupportedTool(tool))
+  if (tools.tools.length > 0) {
+    chat.tools = tools.tools
+    if (tools.choice !== undefined) chat.tool_choice = tools.choice
+  }
+  const own = chatFieldsOf(body)
+  const { reasoning } = body
+  if (typeof reasoning === 'string' && reasoning !== 'provider-default' && own.reasoning == null) {
+    chat.reasoning_effort = reasoning
+  }
+  Object.assign(chat, own)
+  const call: Call = {
+    version,
+    warnings,
+    search: tools.isHidden ? undefined : tools.search,
+    mustSearch: tools.mustSearch,
+    hidesSearch: tools.isHidden && tools.search !== undefined,
+    raw: stream && body.includeRawChunks === true,
+  }
+  noteCall(ex, call)
+  const request = openAiChat.decode(chat, ex)
+  const provider_options = providersOf(body)
+  return provider_options ? { ...request, provider_options } : request
+}
+
+function formatOf(format: unknown): Json | undefined {
+  if (!isObject(format) || format.type !== 'json') return undefined
+  const { schema, name, description } = format
+  if (!isObject(schema)) return { type: 'json_object' }
+  const json_schema: Json = { name: textIn(name) || 'response', schema }
+  if (typeof description === 'string') json_schema.description = description
+  return { type: 'json_schema', json_schema }
+}
+
+interface Tools {
+  readonly tools: Json[]
+  readonly choice: unknown
+  /** Tools of providers that nothing here stands for. */
+  readonly unmapped: readonly Json[]
+  readonly search: SearchTool | undefined
+  /** Nothing is searched, by the caller's choice. */
+  readonly isHidden: boolean
+  readonly mustSearch: boolean
+}
+
+function toolsOf({ tools: given, toolChoice }: Json, messages: readonly Message[]): Tools {
+  const choice: Json = isObject(toolChoice) ? toolChoice : {}
+  const isHidden = choice.type === 'none'
+  const tools: Json[] = []
+  const unmapped: Json[] = []
+  let search: SearchTool | undefined
+  for (const [i, tool] of listIn(given).entries()) {
+    if (!isObject(tool)) throw errors.invalidParameters(`tools[${i}]: must be an object`, `tools[${i}]`)
+    if (tool.type === 'function') tools.push(functionOf(tool))
+    else if (!isSearch(tool.id)) unmapped.push(tool)
+    else if (!search) {
+      search = { id: tool.id, name: textIn(tool.name) || 'web_search', query: queryOf(messages) }
+      if (!isHidden) tools.push(searchToolOf(isObject(tool.args) ? tool.args : {}))
+    }
+  }
+  const named = choice.type === 'tool' ? textIn(choice.toolName) : undefined
+  const isNamed = named !== undefined && named === search?.name
+  const isAlone = tools.length === 1 && search !== undefined && !isHidden
+  return {
+    tools,
+    unmapped,
+    search,
+    isHidden,
+    mustSearch: isNamed || (isAlone && choice.type === 'required'),
+    choice: isNamed || (isAlone && choice.type === 'required') ? { type: 'web_search' } : choiceOf(choice, named),
+  }
+}
+
+function choiceOf({ type }: Json, named: string | undefined): unknown {
+  if (named !== undefined) return { type: 'function', function: { name: named } }
+  return type === 'auto' || type === 'none' || type === 'required' ? type : undefined
+}
+
+function functionOf(tool: Json): Json {
+  const called: Json = { name: tool.name }
+  if (typeof tool.description === 'string') called.description = tool.description
+  if (isObject(tool.inputSchema)) called.parameters = tool.inputSchema
+  if (typeof tool.strict === 'boolean') called.strict = tool.strict
+  const control = cacheControlOf(tool)
+  return control
+    ? { type: 'function', function: called, cache_control: control }
+    : { type: 'function', function: called }
+}
+
+/** The last words of the user. */
+function queryOf(messages: readonly Message[]): string {
+  const last = messages.findLast(({ role }) => role === 'user')
+  return last ? resultText(last.content).trim().slice(0, MAX_QUERY) : ''
+}

@@ -1,0 +1,132 @@
+/** Answers of the protocol: a stream of parts, or one object of the same parts put together (sections 5 and 6). */
+import type { Encoder } from '../../core/codec.ts'
+import type { GatewayError } from '../../core/error.ts'
+import type { Event } from '../../core/event.ts'
+import type { Exchange } from '../../core/exchange.ts'
+import type { Json } from '../../core/json.ts'
+import { answerIdOf, answerModelOf } from '../accounting.ts'
+import { EVENT_STREAM } from '../event-stream.ts'
+import { StreamEncoder as ChatStream } from '../openai-chat-encoder.ts'
+import { type Call, callOf } from './call.ts'
+import { generationIdOf, streamError } from './error.ts'
+import { PartWriter } from './parts.ts'
+
+const line = (part: Json | object): string => `data: ${JSON.stringify(part)}\n\n`
+
+export class StreamEncoder implements Encoder {
+  readonly contentType = EVENT_STREAM
+  readonly #ex: Exchange
+  readonly #call: Call
+  readonly #parts: PartWriter
+  /** Writes the chunks of a chat answer, which are the raw parts. */
+  readonly #raw: ChatStream | undefined
+  #begun = false
+  #identified = false
+
+  constructor(ex: Exchange) {
+    this.#ex = ex
+    this.#call = callOf(ex)
+    this.#parts = new PartWriter(ex)
+    this.#raw = this.#call.raw ? new ChatStream(ex, { reasoning_content: false }) : undefined
+  }
+
+  write(batch: readonly Event[]): string | undefined {
+    let out = ''
+    for (const event of batch) for (const part of this.#parts.add(event)) out += line(part)
+    const raw = this.#raw?.write(batch)?.replace(/^data: (.*)$/gm, 'data: {"type":"raw","rawValue":$1}') ?? ''
+    if (out === '' && raw === '') return undefined
+    return this.#head() + this.#identity() + raw + out
+  }
+
+  end(): string {
+    let out = this.#head() + this.#identity()
+    this.#ex.completeUsage(false)
+    for (const part of this.#parts.end()) out += line(part)
+    return `${out}${line({ type: 'finish', ...this.#parts.finish })}data: [DONE]\n\n`
+  }
+
+  fail(error: GatewayError): string {
+    this.#ex.completeUsage(true)
+    let out = this.#head()
+    for (const part of this.#parts.cut()) out += line(part)
+    const { finish } = this.#parts
+    const finishReason = this.#call.version.finish('error', error.code ?? undefined)
+    return `${out}${line({ type: 'error', error: streamError(error) })}${line({ type: 'finish', ...finish, finishReason })}data: [DONE]\n\n`
+  }
+
+  /** Warnings count only before all other parts. */
+  #head(): string {
+    if (this.#begun) return ''
+    this.#begun = true
+    return line({ type: 'stream-start', warnings: this.#call.warnings })
+  }
+
+  /** Known from the first content on. */
+  #identity(): string {
+    if (this.#identified) return ''
+    this.#identified = true
+    const ex = this.#ex
+    const timestamp = new Date((ex.cached ?? ex).at).toISOString()
+    return line({
+      type: 'response-metadata',
+      id: generationIdOf(answerIdOf(ex)),
+      timestamp,
+      modelId: answerModelOf(ex),
+    })
+  }
+}
+
+export class WholeEncoder implements Encoder {
+  readonly contentType = 'application/json'
+  readonly #ex: Exchange
+  readonly #parts: PartWriter
+  readonly #content: Json[] = []
+
+  constructor(ex: Exchange) {
+    this.#ex = ex
+    this.#parts = new PartWriter(ex)
+  }
+
+  write(batch: readonly Event[]): undefined {
+    for (const event of batch) for (const part of this.#parts.add(event)) this.#put(part)
+  }
+
+  end(): string {
+    this.#ex.completeUsage(false)
+    for (const part of this.#parts.end()) this.#put(part)
+    return JSON.stringify({ content: this.#content, ...this.#parts.finish, warnings: callOf(this.#ex).warnings })
+  }
+
+  fail(): undefined {}
+
+  /** Blocks never overlap: a delta is of the last one. */
+  #put(part: Json): void {
+    switch (part.type) {
+      case 'text-start':
+      case 'reasoning-start':
+        this.#content.push({ type: part.type === 'text-start' ? 'text' : 'reasoning', text: '' })
+        break
+      case 'text-delta':
+      case 'reasoning-delta': {
+        const block = this.#content.at(-1)!
+        block.text = `${block.text as string}${part.delta as string}`
+        break
+      }
+      case 'text-end':
+      case 'reasoning-end':
+        if (part.providerMetadata)
+          this.#last(part.type === 'text-end' ? 'text' : 'reasoning').providerMetadata = part.providerMetadata
+        break
+      case 'tool-input-start':
+      case 'tool-input-delta':
+      case 'tool-input-end':
+        break
+      default:
+        this.#content.push(part)
+    }
+  }
+
+  #last(type: string): Json {
+    return this.#content.findLast(part => part.type === type)!
+  }
+}

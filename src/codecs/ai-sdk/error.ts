@@ -1,0 +1,58 @@
+/** Errors as the AI SDK reads them: `error.type` chooses the class, the status whether to retry (section 9). */
+import { errors, type GatewayError } from '../../core/error.ts'
+import type { Headers } from '../../core/exchange.ts'
+
+export const MODEL_HEADER = 'ai-language-model-id'
+
+const TYPES: Readonly<Record<number, string>> = {
+  401: 'authentication_error',
+  403: 'forbidden',
+  404: 'not_found',
+  424: 'failed_dependency',
+  429: 'rate_limit_exceeded',
+}
+
+const isModelMissing = ({ status, code }: GatewayError) => status === 404 && code === 'model_not_found'
+
+export function typeOf(error: GatewayError): string {
+  if (isModelMissing(error)) return 'model_not_found'
+  return TYPES[error.status] ?? (error.status >= 500 ? 'internal_server_error' : 'invalid_request_error')
+}
+
+export const generationIdOf = (logId: string): string => `gen_${logId}`
+
+export function aiSdkError(error: GatewayError, headers: Headers = {}, logId?: string): object {
+  const { message, code } = error
+  const param = isModelMissing(error) ? { modelId: headers[MODEL_HEADER] } : error.param
+  const generationId = logId === undefined ? null : generationIdOf(logId)
+  return { error: { message, type: typeOf(error), param, code }, generationId }
+}
+
+/** What a stream says of its failure, in the form that all versions read. */
+export function streamError(error: GatewayError): object {
+  const { status, message, code } = error
+  const isRetryable = status === 408 || status === 409 || status === 429 || status >= 500
+  const told = { message, type: typeOf(error), code: code ?? typeOf(error), statusCode: status, isRetryable }
+  return { type: 'error', error: told }
+}
+
+/** Endpoints of ours that serve what this protocol does not, by what the paths begin with. */
+const ELSEWHERE: readonly (readonly [RegExp, string])[] = [
+  [/^embedding-model/, 'POST /v1/embeddings'],
+  [/^image-model/, 'POST /v1/images/generations'],
+  [/^reranking-model/, 'POST /v1/rerank'],
+  [/^speech-model/, 'POST /v1/audio/speech'],
+  [/^transcription-model/, 'POST /v1/audio/transcriptions'],
+  [/^(?:decision|evaluation)-model/, 'POST /v1/systemone'],
+  [/^video-model/, 'POST /v1/videos'],
+  [/^realtime-model/, 'POST /v1/realtime/client_secrets'],
+]
+
+/** `path` is what stands behind the prefix. */
+export function notServed(path: string): GatewayError {
+  const elsewhere = ELSEWHERE.find(([pattern]) => pattern.test(path))?.[1]
+  const hint = elsewhere
+    ? `the AI SDK protocol serves language models only; use ${elsewhere}.`
+    : 'the AI SDK protocol is served at language-model, config and credits.'
+  return errors.notFound(`"${path.slice(0, 100)}" is not served here: ${hint}`)
+}

@@ -1,0 +1,37 @@
+/** `providerOptions` of a call, a message, a part or a tool (section 12). */
+import { isObject, type Json } from '../../core/json.ts'
+
+type CacheControl = { type: 'ephemeral'; ttl?: '5m' | '1h' }
+
+/** Where the gateway's own options stand, and what it wants back of an answer. */
+export const OWN = 'gateway'
+
+export const optionsIn = ({ providerOptions: options }: Json): Json => (isObject(options) ? options : {})
+
+/** What an earlier answer left on its part. */
+export function ownOf(holder: Json): Json {
+  const own = optionsIn(holder)[OWN]
+  return isObject(own) ? own : {}
+}
+
+export function cacheControlOf(holder: Json): CacheControl | undefined {
+  const { anthropic } = optionsIn(holder)
+  const control = isObject(anthropic) ? (anthropic.cacheControl ?? anthropic.cache_control) : undefined
+  if (!isObject(control) || control.type !== 'ephemeral') return undefined
+  const { ttl } = control
+  return ttl === '5m' || ttl === '1h' ? { type: 'ephemeral', ttl } : { type: 'ephemeral' }
+}
+
+/** Fields of a chat request that the namespace of the gateway must not set. */
+const FIXED = new Set(['model', 'messages', 'stream', 'stream_options'])
+
+/** What the gateway's own namespace adds to the chat request; unknown fields are ignored there. */
+export const chatFieldsOf = (body: Json): Json =>
+  Object.fromEntries(Object.entries(ownOf(body)).filter(([name]) => !FIXED.has(name)))
+
+/** The namespaces of providers; undefined where there are none. */
+export function providersOf(body: Json): Record<string, Json> | undefined {
+  const others: Record<string, Json> = {}
+  for (const [name, own] of Object.entries(optionsIn(body))) if (name !== OWN && isObject(own)) others[name] = own
+  return Object.keys(others).length > 0 ? others : undefined
+}

@@ -1,0 +1,181 @@
+/** The prompt as chat messages (sections 4.1 and 4.3). */
+import { errors } from '../../core/error.ts'
+import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
+import type { ContentPart, Message, ToolCall } from '../../core/ops.ts'
+import { filePart, resultPart } from './files.ts'
+import { cacheControlOf, ownOf } from './options.ts'
+
+type Detail = NonNullable<Message['reasoning_details']>[number] & { block_index?: number }
+type Note = (message: string) => void
+
+/** Throws a 400 that names what cannot be read. `note` is told of parts that no chat message can carry. */
+export function messagesOf(prompt: unknown, note: Note): Message[] {
+  if (!Array.isArray(prompt)) throw errors.invalidParameters('prompt: must be an array of messages', 'prompt')
+  return prompt.flatMap((message: unknown, i) => {
+    const at = `prompt[${i}]`
+    if (!isObject(message)) throw errors.invalidParameters(`${at}: must be an object`, at)
+    return messageOf(message, at, note)
+  })
+}
+
+function messageOf(message: Json, at: string, note: Note): Message[] {
+  const { role, content } = message
+  if (role === 'system') {
+    if (typeof content !== 'string') throw errors.invalidParameters(`${at}.content: must be a string`, `${at}.content`)
+    return [{ role: 'system', content: compact([textPart(content, cacheControlOf(message))]) }]
+  }
+  if (!Array.isArray(content)) throw errors.invalidParameters(`${at}.content: must be an array`, `${at}.content`)
+  const wrong = content.findIndex(part => !isObject(part) || typeof part.type !== 'string')
+  if (wrong >= 0) throw errors.invalidParameters(`${at}.content[${wrong}]: must have a type`, `${at}.content[${wrong}]`)
+  const parts = withCacheControl(content as Json[], message)
+  switch (role) {
+    case 'user':
+      return userMessage(parts, at, note)
+    case 'assistant':
+      return assistantMessage(parts, at, note)
+    case 'tool':
+      return parts.flatMap((part, i) =>
+        part.type === 'tool-result' ? resultMessage(part, `${at}.content[${i}]`, note) : [],
+      )
+    default:
+      throw errors.invalidParameters(`${at}.role: must be system, user, assistant or tool`, `${at}.role`)
+  }
+}
+
+/** A mark on a message is one on its last part. */
+function withCacheControl(parts: Json[], message: Json): Json[] {
+  const last = parts.at(-1)
+  if (!last || !cacheControlOf(message) || cacheControlOf(last)) return parts
+  const { anthropic } = message.providerOptions as Json
+  const own = isObject(last.providerOptions) ? last.providerOptions : {}
+  return parts.with(-1, { ...last, providerOptions: { ...own, anthropic } })
+}
+
+const textPart = (text: string, control: ReturnType<typeof cacheControlOf>): ContentPart =>
+  control ? { type: 'text', text, cache_control: control } : { type: 'text', text }
+
+/** One text without marks is a string. */
+function compact(parts: ContentPart[]): string | ContentPart[] {
+  const [first] = parts
+  return parts.length === 1 && first?.type === 'text' && !first.cache_control ? first.text : parts
+}
+
+function textOf(part: Json, at: string): string {
+  if (typeof part.text === 'string') return part.text
+  throw errors.invalidParameters(`${at}.text: must be a string`, `${at}.text`)
+}
+
+function userMessage(content: readonly Json[], at: string, note: Note): Message[] {
+  const parts: ContentPart[] = []
+  for (const [i, part] of content.entries()) {
+    const where = `${at}.content[${i}]`
+    if (part.type === 'text') parts.push(textPart(textOf(part, where), cacheControlOf(part)))
+    else {
+      const made = part.type === 'file' ? filePart(part) : undefined
+      if (made) parts.push(made)
+      else note(`${where}: a part of type "${String(part.type).slice(0, 50)}" and this kind of data is not carried.`)
+    }
+  }
+  return parts.length === 0 ? [] : [{ role: 'user', content: compact(parts) }]
+}
+
+function assistantMessage(content: readonly Json[], at: string, note: Note): Message[] {
+  const parts: ContentPart[] = []
+  const calls: ToolCall[] = []
+  const details: Detail[] = []
+  let reasoning = ''
+  for (const [i, part] of content.entries()) {
+    const where = `${at}.content[${i}]`
+    if (part.type === 'text') {
+      const text = textOf(part, where)
+      if (text !== '') parts.push(textPart(text, cacheControlOf(part)))
+    } else if (part.type === 'reasoning') {
+      const text = textOf(part, where)
+      const detail = detailOf(text, ownOf(part))
+      reasoning += text
+      if (detail) details.push(detail)
+    } else if (part.type === 'tool-call') {
+      // What the provider ran itself is no call of the client's.
+      if (part.providerExecuted !== true) calls.push(callOf(part, where))
+    } else if (part.type !== 'tool-result') {
+      note(`${where}: a part of type "${String(part.type).slice(0, 50)}" of an earlier answer is not carried.`)
+    }
+  }
+  if (parts.length === 0 && calls.length === 0 && reasoning === '' && details.length === 0) return []
+  const message: Message = { role: 'assistant', content: parts.length === 0 ? null : compact(parts) }
+  if (message.content === null && calls.length === 0) message.content = ''
+  if (reasoning !== '') message.reasoning = reasoning
+  if (details.length > 0) message.reasoning_details = details
+  if (calls.length > 0) message.tool_calls = calls
+  return [message]
+}
+
+/** Undefined for reasoning that no provider wants back but as its text. */
+function detailOf(text: string, { format, signature, data, block }: Json): Detail | undefined {
+  if (typeof format !== 'string' && typeof signature !== 'string' && typeof data !== 'string') return undefined
+  const detail: Detail =
+    typeof data === 'string' ? { type: 'reasoning.encrypted', data } : { type: 'reasoning.text', text }
+  if (typeof signature === 'string') detail.signature = signature
+  if (typeof format === 'string') detail.format = format
+  if (Number.isSafeInteger(block)) detail.block_index = Number(block)
+  return detail
+}
+
+function callOf(part: Json, at: string): ToolCall {
+  const { signature } = ownOf(part)
+  const call = { name: nameIn(part, at), arguments: JSON.stringify(part.input ?? {}) }
+  return {
+    id: idIn(part, at),
+    type: 'function',
+    function: call,
+    ...(typeof signature === 'string' && { extra_content: { vendor: { thought_signature: signature } } }),
+  }
+}
+
+const required = (part: Json, name: string, at: string): string => {
+  const text = textIn(part[name])
+  if (text) return text
+  throw errors.invalidParameters(`${at}.${name}: must be a string that is not empty`, `${at}.${name}`)
+}
+const nameIn = (part: Json, at: string) => required(part, 'toolName', at)
+const idIn = (part: Json, at: string) => required(part, 'toolCallId', at)
+
+function resultMessage(part: Json, at: string, note: Note): Message {
+  const output = isObject(part.output) ? part.output : undefined
+  if (!output) throw errors.invalidParameters(`${at}.output: is required`, `${at}.output`)
+  const message: Message = { role: 'tool', tool_call_id: idIn(part, at), content: contentOf(output, at, note) }
+  if (output.type === 'error-text' || output.type === 'error-json') message.is_error = true
+  const control = cacheControlOf(part) ?? cacheControlOf(output)
+  if (control) message.tool_result_cache_control = control
+  return message
+}
+
+function contentOf(output: Json, at: string, note: Note): string | ContentPart[] {
+  const { type, value, reason } = output
+  switch (type) {
+    case 'text':
+    case 'error-text':
+      return textIn(value) ?? ''
+    case 'json':
+    case 'error-json':
+      return JSON.stringify(value ?? null)
+    case 'execution-denied':
+      return textIn(reason) || 'Tool execution was denied.'
+    case 'content': {
+      const parts: ContentPart[] = []
+      for (const [i, item] of listIn(value).entries()) {
+        const made = isObject(item) ? resultPart(item) : undefined
+        if (made) parts.push(made)
+        else note(`${at}.output.value[${i}]: this item is not carried.`)
+      }
+      return parts.length === 0 ? '' : compact(parts)
+    }
+    default: {
+      const where = `${at}.output.type`
+      throw errors.invalidParameters(
+        `${where}: must be text, json, error-text, error-json, execution-denied or content`,
+        where,
+      )
+    }
+  }
+}

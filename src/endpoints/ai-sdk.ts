@@ -1,0 +1,97 @@
+/** The AI SDK's gateway protocol below its prefixes, and what its clients look for at the origin (interface 4.10). */
+import { notServed } from '../codecs/ai-sdk/error.ts'
+import { versionOfPath } from '../codecs/ai-sdk/version.ts'
+import { aiSdk, aiSdkValue } from '../codecs/ai-sdk.ts'
+import type { Mapping } from '../core/catalog.ts'
+import { type Endpoint, value } from '../core/endpoint.ts'
+import { errors } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
+import { formatMoney } from '../core/money.ts'
+import { foundOffers, isOffered, offerOf } from '../core/offer.ts'
+import { chat } from '../operations/chat/index.ts'
+import { isCallable } from '../routing/plan.ts'
+
+const PREFIXES = ['/v1/ai', '/v2/ai', '/v3/ai', '/v4/ai']
+const local = { chain: 'local', codec: aiSdkValue, bodyLimit: 0 } as const
+
+const credits = (path: string): Endpoint => ({
+  ...local,
+  name: 'credits',
+  method: 'GET',
+  path,
+  async serve({ principal }, { ledger }) {
+    if (!principal) throw errors.noCredentials()
+    const { balance, used } = await ledger.balance(principal.orgId)
+    return value({ balance: formatMoney(balance), total_used: formatMoney(used) })
+  },
+})
+
+const missing = (method: 'GET' | 'POST', path: string): Endpoint => ({
+  ...local,
+  name: 'ai-sdk',
+  method,
+  path,
+  bodyLimit: 32 * 1024 * 1024,
+  async serve({ params, endpoint }) {
+    throw notServed(params.path ?? endpoint.path.slice(1))
+  },
+})
+
+const at = (prefix: string): Endpoint[] => [
+  {
+    name: 'ai-sdk',
+    method: 'POST',
+    path: `${prefix}/language-model`,
+    chain: 'inference',
+    operation: chat,
+    codec: aiSdk,
+    serve: 'upstream',
+    bodyLimit: 32 * 1024 * 1024,
+  },
+  {
+    ...local,
+    name: 'ai-sdk',
+    method: 'GET',
+    path: `${prefix}/config`,
+    async serve(ex) {
+      if (!ex.principal) throw errors.noCredentials()
+      return value({ models: modelsOf(ex) })
+    },
+  },
+  credits(`${prefix}/credits`),
+  missing('POST', `${prefix}/{+path}`),
+  missing('GET', `${prefix}/{+path}`),
+]
+
+/** One entry for each offer of chat that the key could call now. */
+function modelsOf(ex: Exchange): object[] {
+  const { catalog, access, at: now } = ex
+  const day = new Date(now).toISOString().slice(0, 10)
+  const isActive = ({ deactivatedAt }: { deactivatedAt: string | undefined }) => !deactivatedAt || deactivatedAt > day
+  const specificationVersion = `v${versionOfPath(ex.endpoint.path).number}`
+  const isShown = (mapping: Mapping) =>
+    isActive(mapping) && isOffered(mapping, 'chat') && access?.denial(mapping) === undefined && isCallable(ex, mapping)
+  const models = [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)].filter(isActive)
+  const shown = new Map(models.flatMap(({ mappings }) => mappings.filter(isShown).map(one => [offerOf(one), one])))
+  return [...shown].map(([id, mapping]) => entryOf(id, mapping, specificationVersion))
+}
+
+function entryOf(id: string, { model, provider, pricing }: Mapping, specificationVersion: string): object {
+  const { prompt: input, completion: output, input_cache_read, input_cache_write } = pricing
+  const isPriced = input !== undefined && output !== undefined
+  return {
+    id,
+    name: model.name,
+    description: model.description ?? null,
+    pricing: isPriced ? { input, output, input_cache_read, input_cache_write } : null,
+    specification: { specificationVersion, provider: provider.id, modelId: id },
+    modelType: 'language',
+  }
+}
+
+export const aiSdkEndpoints: readonly Endpoint[] = [
+  ...PREFIXES.flatMap(at),
+  credits('/v1/credits'),
+  missing('GET', '/v1/report'),
+  missing('GET', '/v1/generation'),
+]
