@@ -7,7 +7,9 @@ import { startUpstream } from '../helpers/upstream.ts'
 
 const upstream = await startUpstream(t, { key: upstreamSecret })
 const header = (name: string) => ({ scheme: 'header', header: name, secret: upstreamSecret })
-const offer = (model: string, id: string) => ({ ...testMapping, model, id })
+const supports = [...testMapping.supports, 'web_search']
+const pricing = { ...testMapping.pricing, web_search: '0.01' }
+const offer = (model: string, id: string) => ({ ...testMapping, supports, pricing, model, id })
 const gateway = await startGateway(t, {
   providers: {
     openai: { base_url: upstream.url('openai'), models: [offer('gpt', 'gpt-1')] },
@@ -143,6 +145,74 @@ for (const { sdk, prefix, major } of sdks) {
     t.match(sent.body, { user: 'for-openai' })
     t.notMatch(JSON.stringify(sent.body), 'for-anthropic')
   })
+
+  t.test(
+    `AI SDK ${major}: files arrive, searches are told under the caller's name, and an abort reaches the provider`,
+    async t => {
+      const pixel = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
+      for (const model of models) {
+        await play(model, { text: 'A pixel', usage })
+        const content = [
+          { type: 'text' as const, text: 'What?' },
+          { type: 'image' as const, image: Buffer.from(pixel, 'base64') },
+        ]
+        await sdk.generateText({ model: provider(model), messages: [{ role: 'user', content }], maxRetries: 0 })
+        const sent = (await upstream.record(model.split('/')[0]!)).at(-1)!
+        t.match(JSON.stringify(sent.body), pixel, model)
+      }
+
+      await play('openai/gpt', { text: 'News', usage })
+      const body = {
+        prompt: [{ role: 'user', content: [{ type: 'text', text: 'What is new?' }] }],
+        tools: [
+          { type: 'provider', id: 'openai.web_search', name: 'search', args: { searchContextSize: 'low' } },
+          { type: 'provider', id: 'acme.x', name: 'other', args: {} },
+        ],
+        toolChoice: { type: 'tool', toolName: 'search' },
+      }
+      const told = await fetch(`${gateway.url}${prefix}/language-model`, {
+        method: 'POST',
+        headers: {
+          authorization: `Bearer ${gateway.key}`,
+          'content-type': 'application/json',
+          'ai-language-model-id': 'openai/gpt',
+          'ai-language-model-streaming': 'false',
+        },
+        body: JSON.stringify(body),
+      })
+      const answer: unknown = await told.json()
+      t.match(answer, {
+        content: [
+          { type: 'text', text: 'News' },
+          { type: 'tool-call', toolName: 'search', input: '{"query":"What is new?"}', providerExecuted: true },
+          { type: 'tool-result', toolName: 'search' },
+        ],
+        warnings: [{ type: major === 5 ? 'unsupported-tool' : 'unsupported' }],
+      })
+      if (!told.ok) t.comment(JSON.stringify(answer))
+
+      const before = (await upstream.record('openai')).length
+      await play('openai/gpt', { chunks: ['one ', 'two ', 'three'], hold: 1 })
+      let at = 0
+      const abort = new AbortController()
+      const stream = sdk.streamText({
+        model: provider('openai/gpt'),
+        prompt: 'Hi',
+        abortSignal: abort.signal,
+        maxRetries: 0,
+        onError: () => undefined,
+      })
+      for await (const part of stream.fullStream) {
+        if (part.type !== 'text-delta') continue
+        at = performance.now()
+        abort.abort()
+      }
+      const asked = await upstream.record('openai', { requests: before + 1, ended: before + 1 })
+      const left = performance.now() - at
+      t.equal(asked.at(-1)!.outcome, 'aborted')
+      t.comment(`the provider's stream ended ${Math.round(left)} ms after the abort`)
+    },
+  )
 }
 
 t.test('unknown paths and wrong methods below a prefix answer in the form of the protocol', async t => {
