@@ -15,7 +15,7 @@ import { counter, only } from './shared/count.ts'
 const error = refusals(faultOf)
 
 const VERSION = 'anthropic-version'
-/** The version that still takes sampling parameters (wire/anthropic.md section 1.1). */
+/** The version that still takes sampling parameters (docs/wire-sources.md#anthropic). */
 const DEFAULT_VERSION = '2023-06-01'
 
 function versioned(made: WireRequest, { provider }: Target): WireRequest {

@@ -1,4 +1,4 @@
-/** Black Forest Labs' wires, `bfl.images` and `bfl.image-edits`: a job that is polled (media.md section 3.5). */
+/** The wires `bfl.images` and `bfl.image-edits`: a job that is polled (docs/wire-sources.md#black-forest-labs). */
 import {
   errors,
   type FoundImages,

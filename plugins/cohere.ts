@@ -1,4 +1,4 @@
-/** Cohere's wires `cohere.chat`, `cohere.embeddings` and `cohere.rerank` (wire/mistral-cohere-jina-voyage.md section B). */
+/** Cohere's wires `cohere.chat`, `cohere.embeddings` and `cohere.rerank` (docs/wire-sources.md#cohere). */
 import type { Plugin, Translator } from '../src/plugin.ts'
 import { CohereDecoder } from './cohere/decode.ts'
 import { decoder, encode as encodeEmbeddings } from './cohere/embeddings.ts'

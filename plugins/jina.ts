@@ -1,4 +1,4 @@
-/** Jina's wires `jina.embeddings` and `jina.rerank` (wire/mistral-cohere-jina-voyage.md section C). */
+/** Jina's wires `jina.embeddings` and `jina.rerank` (docs/wire-sources.md#jina). */
 import {
   type EmbeddingRequest,
   isObject,

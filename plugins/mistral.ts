@@ -1,7 +1,7 @@
 /**
  * Mistral's wires: its dialects of chat completions and embeddings, `mistral.chat` and `mistral.embeddings`, and
  * `mistral.moderations`, `mistral.ocr` and `mistral.transcriptions`
- * (wire/mistral-cohere-jina-voyage.md sections A1 to A3 and A5).
+ * (docs/wire-sources.md#mistral).
  */
 import type { Plugin, Translator } from '../src/plugin.ts'
 import { MistralDecoder } from './mistral/decode.ts'

@@ -1,4 +1,4 @@
-/** The wire of typed decisions, `typesafe.decisions` (media.md section 9). */
+/** The wire of typed decisions, `typesafe.decisions` (docs/contract.md#typed-decisions). */
 import {
   type Decision,
   type DecisionRequest,
@@ -49,7 +49,7 @@ function read(
   ]
 }
 
-/** Throws for an answer that is not one to its question (media.md 14 row 16). */
+/** Throws for an answer that is not one to its question (docs/edge-cases.md#media M16). */
 function decisionOf(key: string, question: Question, given: Json): Decision {
   if (question.type === 'noul') return { type: 'noul', noul: share(key, 'noul', given.noul) }
   if (question.type === 'choice') {

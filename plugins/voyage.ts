@@ -1,4 +1,4 @@
-/** Voyage's wires `voyage.embeddings` and `voyage.rerank` (wire/mistral-cohere-jina-voyage.md section D). */
+/** Voyage's wires `voyage.embeddings` and `voyage.rerank` (docs/wire-sources.md#voyage). */
 import {
   type EmbeddingRequest,
   isObject,

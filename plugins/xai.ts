@@ -1,4 +1,4 @@
-/** xAI's images wires, `xai.images` and `xai.image-edits` (media.md section 3.5); both are JSON. */
+/** xAI's images wires, `xai.images` and `xai.image-edits` (docs/wire-sources.md#xai); both are JSON. */
 import {
   type ImageRequest,
   imageClassOf,

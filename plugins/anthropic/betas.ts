@@ -1,4 +1,4 @@
-/** Beta tokens: those that a body needs (wire/anthropic.md section 2.3), and those of clients that are passed on. */
+/** Beta tokens: those that a body needs, and those of clients that are passed on. */
 import { listIn, type Target } from '../../src/plugin.ts'
 import { FILES_BETA, isFile } from './encode.ts'
 import { isPassed, tokensIn } from './passed-betas.ts'

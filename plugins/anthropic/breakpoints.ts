@@ -1,4 +1,4 @@
-/** The bound on cache breakpoints (wire/anthropic.md section 2.2). */
+/** The bound on cache breakpoints. */
 import { errors } from '../../src/plugin.ts'
 
 const MAX_BREAKPOINTS = 4

@@ -1,4 +1,4 @@
-/** Messages answers, whole and streamed, as events (wire/anthropic.md sections 3 and 4). */
+/** Messages answers, whole and streamed, as events (docs/wire-sources.md#anthropic). */
 import {
   append,
   type Decoder,
@@ -245,7 +245,7 @@ export class MessagesDecoder implements Decoder {
     append(events, this.#cited.end())
     append(events, this.#passages.release())
     const explanation = said.stop_details?.explanation
-    // A refusal before any output is free (field notes section 5).
+    // A refusal before any output is free (docs/contract.md#cost).
     const free = stopReason === 'refusal' && !this.#emitted
     if (stopReason === 'refusal' && typeof explanation === 'string' && explanation !== '') {
       events.push({ type: 'refusal', choice: 0, text: explanation })

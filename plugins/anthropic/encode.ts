@@ -1,4 +1,4 @@
-/** A chat request as a Messages request (wire/anthropic.md section 2). */
+/** A chat request as a Messages request (docs/wire-sources.md#anthropic). */
 import { type ChatRequest, endsInAnswer, type Target, type WireRequest } from '../../src/plugin.ts'
 import { type Block, isVisible, textBlock } from '../shared/claude/blocks.ts'
 import { beganWithoutThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
@@ -76,7 +76,7 @@ function endTurns(turns: Turn[], prefill: boolean): void {
   if (block.type === 'text') last.content[last.content.length - 1] = { ...block, text: String(block.text).trimEnd() }
 }
 
-/** Temperature and top_p exclude each other; newer models and API versions take neither (wire/anthropic.md 1.1, 2.6). */
+/** Newer models take one of temperature and top_p, newer API versions neither (docs/wire-sources.md#anthropic). */
 function samplingOf(request: Readonly<ChatRequest>, target: Target): Json {
   const { temperature, top_p, top_k } = request
   const samples = acceptsSampling(target, 'temperature')

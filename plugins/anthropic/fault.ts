@@ -1,4 +1,4 @@
-/** Errors of the Messages wire (wire/anthropic.md section 5). */
+/** Errors of the Messages wire. */
 import { type GatewayError, guessStatus, readFault, type Target, upstreamError } from '../../src/plugin.ts'
 
 /** The HTTP status that each error type has when it does not come inside an answer. */

@@ -1,6 +1,6 @@
 /**
  * A client's own Messages body, for a provider of the same wire: only what must change is changed, so that nothing of
- * it is lost (field notes 1.3).
+ * it is lost (docs/contract.md#messages).
  */
 
 import { type ChatRequest, errors, type Target, type WireRequest } from '../../src/plugin.ts'

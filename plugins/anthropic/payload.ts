@@ -1,4 +1,4 @@
-/** What the wire's answers may hold (wire/anthropic.md sections 3 and 4); every field is checked where it is read. */
+/** What the wire's answers may hold; every field is checked where it is read. */
 import type { Block } from '../shared/claude/blocks.ts'
 
 /** What an event may hold. */

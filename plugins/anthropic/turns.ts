@@ -61,7 +61,7 @@ export function historyOf(messages: readonly Message[], target: Target): { syste
         // Thinking alone is no turn: it has to lead to something.
         if (blocks.every(isThought) && !message.tool_calls?.length) break
         const turn = draft('assistant')
-        // Of a turn that holds any, the first block must be one (field notes 1.3).
+        // Of a turn that holds any, the first block must be one (docs/contract.md#messages).
         const moved = turn.content[0] && !isThought(turn.content[0]) ? blocks.filter(isThought) : []
         turn.content.unshift(...moved)
         append(

@@ -1,4 +1,4 @@
-/** Token counts of the Messages wire as usage axes (wire/anthropic.md section 3). */
+/** Token counts of the Messages wire as usage axes. */
 import { isObject, type Json, listIn, type Usage } from '../../src/plugin.ts'
 
 type Counter = 'input' | 'read' | 'written' | 'written5m' | 'written1h' | 'output' | 'thinking' | 'searches'

@@ -1,4 +1,4 @@
-/** Claude on Vertex AI: the same messages at a Google address (wire/google.md section 1). */
+/** Claude on Vertex AI: the same messages at a Google address (docs/wire-sources.md#gemini). */
 import {
   type ChatRequest,
   isObject,

@@ -1,4 +1,4 @@
-/** Converse answers, whole and streamed, as events (wire/bedrock.md sections 3 and 4). */
+/** Converse answers, whole and streamed, as events (docs/wire-sources.md#bedrock). */
 import {
   type Decoder,
   type Event,

@@ -1,4 +1,4 @@
-/** Names of documents in the wire's alphabet: letters, digits, single spaces, hyphens, () and [] (wire/bedrock.md 2). */
+/** Names of documents in the wire's alphabet: letters, digits, single spaces, hyphens, () and []. */
 
 const MAX_NAME = 200
 

@@ -1,4 +1,4 @@
-/** A chat request as a Converse request (wire/bedrock.md section 2). */
+/** A chat request as a Converse request (docs/wire-sources.md#bedrock). */
 import {
   type ChatRequest,
   endsInAnswer,

@@ -1,4 +1,4 @@
-/** What a model's id tells of its maker: behind the one wire every maker has rules of its own (wire/bedrock.md 2). */
+/** What a model's id tells of its maker: behind the one wire every maker has rules of its own. */
 import type { Mapping } from '../../src/plugin.ts'
 
 export interface Family {

@@ -1,4 +1,4 @@
-/** Errors of the Converse wire (wire/bedrock.md section 5). */
+/** Errors of the Converse wire. */
 import { type GatewayError, guessStatus, isObject, readFault, type Target, upstreamError } from '../../src/plugin.ts'
 
 /** The HTTP status of each type of error, for errors that come inside an answer. Names without "Exception". */

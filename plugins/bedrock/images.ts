@@ -1,4 +1,4 @@
-/** Bedrock's images wires, `bedrock.images` and `bedrock.image-edits`, of two families of models (media.md 3.5). */
+/** The images wires `bedrock.images` and `bedrock.image-edits`: of two families (docs/contract.md#image-wires). */
 import {
   aspectOf,
   errors,

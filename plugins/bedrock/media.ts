@@ -1,4 +1,4 @@
-/** Images, documents, audio and video as blocks of bytes; the wire takes no addresses (wire/bedrock.md section 2). */
+/** Images, documents, audio and video as blocks of bytes; the wire takes no addresses. */
 import { errors } from '../../src/plugin.ts'
 import type { UniqueNames } from '../shared/claude/unique-names.ts'
 import type { Block } from './block.ts'

@@ -1,4 +1,4 @@
-/** How much a model shall think: every family asks in its own way (wire/bedrock.md section 2, field notes 12). */
+/** How much a model shall think: every family asks in its own way (docs/contract.md#efforts). */
 import { type ChatRequest, effortOf, type Json, type Mapping } from '../../src/plugin.ts'
 import { type Circumstances, thinkingOf } from '../shared/claude/thinking.ts'
 import { familyOf } from './family.ts'

@@ -1,4 +1,4 @@
-/** Bedrock's rerank wire, `bedrock.rerank`, of its agent runtime (media.md section 8). */
+/** Bedrock's rerank wire, `bedrock.rerank`, of its agent runtime (docs/contract.md#rerank). */
 import { isObject, type RerankRequest, type Target, type WireRequest } from '../../src/plugin.ts'
 import { type Ranking, rerankWire } from '../shared/rerank.ts'
 

@@ -1,4 +1,4 @@
-/** Tool names in the wire's alphabet, [a-zA-Z0-9_-]{1,64} (wire/bedrock.md section 2). */
+/** Tool names in the wire's alphabet, [a-zA-Z0-9_-]{1,64}. */
 import { errors } from '../../src/plugin.ts'
 import { toWireName as spell } from '../shared/tool-name.ts'
 

@@ -1,4 +1,4 @@
-/** `toolConfig`: the tools and the choice among them (wire/bedrock.md section 2). */
+/** `toolConfig`: the tools and the choice among them. */
 import { append, type ChatRequest, type Json, type Target, type Tool } from '../../src/plugin.ts'
 import { strictSchema } from '../shared/claude/schema.ts'
 import { cannotForce } from '../shared/claude/thinking.ts'

@@ -71,7 +71,7 @@ export function historyOf(messages: readonly Message[], target: Target): History
         if (said.length === 0 && !message.tool_calls?.length) break
         const turn = draft('assistant')
         const thoughts = replayReasoning(message, target)
-        // Of a turn that holds any, the first block must be one (field notes 1.3).
+        // Of a turn that holds any, the first block must be one (docs/contract.md#messages).
         if (turn.content[0] && !isThought(turn.content[0])) turn.content.unshift(...thoughts)
         else append(turn.content, thoughts)
         append(turn.content, said)

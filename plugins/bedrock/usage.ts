@@ -1,4 +1,4 @@
-/** Token counts of the Converse wire as usage axes (wire/bedrock.md section 3). */
+/** Token counts of the Converse wire as usage axes. */
 import { countIn, isObject, listIn, type Usage } from '../../src/plugin.ts'
 
 /** The wire's input excludes what the cache gave and took; ours includes both. Only what was reported is there. */

@@ -1,4 +1,4 @@
-/** Answers of Cohere's chat wire, whole and streamed, as events (wire/mistral-cohere-jina-voyage.md section B1). */
+/** Answers of Cohere's chat wire, whole and streamed, as events (docs/wire-sources.md#cohere). */
 import {
   type Decoder,
   type Event,

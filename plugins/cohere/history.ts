@@ -1,4 +1,4 @@
-/** A chat history on Cohere's wire (wire/mistral-cohere-jina-voyage.md section B1). */
+/** A chat history on Cohere's wire. */
 import {
   type Json,
   type Message,

@@ -1,4 +1,4 @@
-/** Cohere's rerank wire, `cohere.rerank` (wire/mistral-cohere-jina-voyage.md section B2), which Together speaks too. */
+/** Cohere's rerank wire, `cohere.rerank` (docs/wire-sources.md#cohere), which Together speaks too. */
 import { isObject, type RerankRequest, type Target, type WireRequest } from '../../src/plugin.ts'
 import { type Ranking, rerankWire } from '../shared/rerank.ts'
 

@@ -3,7 +3,7 @@ import { countIn, isObject, type Usage } from '../../src/plugin.ts'
 
 /**
  * `usage.tokens`: what the model read and wrote, for reports. `billed_units` are fewer, as they leave out the
- * provider's own instructions: they are what is paid for (wire/mistral-cohere-jina-voyage.md section B1). The cache
+ * provider's own instructions: they are what is paid for. The cache
  * gives what comes first, which those instructions are; only what it gives beyond them is of what is billed.
  */
 export function usageOf(report: unknown): { usage: Partial<Usage>; billed?: Partial<Usage> } | undefined {

@@ -1,4 +1,4 @@
-/** Deepgram's transcription wire, `deepgram.transcriptions` (wire/media.md section 1; media.md section 5.4). */
+/** Deepgram's transcription wire, `deepgram.transcriptions` (docs/wire-sources.md#deepgram). */
 import {
   isObject,
   listIn,

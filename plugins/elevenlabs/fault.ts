@@ -1,4 +1,4 @@
-/** Errors of ElevenLabs (wire/media.md section 1). */
+/** Errors of ElevenLabs. */
 import { isObject, refusals, textIn, upstreamError } from '../../src/plugin.ts'
 
 /** `{detail: {status, message}}`; a quota that is spent comes with 401, too. Other forms are read as those of others. */

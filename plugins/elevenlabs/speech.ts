@@ -1,4 +1,4 @@
-/** ElevenLabs' speech wire, `elevenlabs.speech` (wire/media.md section 1; media.md section 4.3). */
+/** ElevenLabs' speech wire, `elevenlabs.speech` (docs/wire-sources.md#elevenlabs). */
 import { pathSegment, type SpeechRequest, type Target, type Translator, type WireRequest } from '../../src/plugin.ts'
 import { audioForm, noAudio, voiceOf } from '../shared/speech.ts'
 import { error } from './fault.ts'

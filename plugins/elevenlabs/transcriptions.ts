@@ -1,4 +1,4 @@
-/** ElevenLabs' transcription wire, `elevenlabs.transcriptions` (wire/media.md section 1; media.md section 5.4). */
+/** ElevenLabs' transcription wire, `elevenlabs.transcriptions` (docs/wire-sources.md#elevenlabs). */
 import {
   isObject,
   listIn,

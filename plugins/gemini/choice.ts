@@ -15,7 +15,7 @@ import { Calls } from './calls.ts'
 import { Grounding } from './grounding.ts'
 import { FORMAT, NATIVE_FIELDS } from './signatures.ts'
 
-/** What ends an answer (wire/google.md section 3); what is not here is a stop. */
+/** What ends an answer; what is not here is a stop. */
 const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ['MAX_TOKENS', 'length'],
   // There is more, which a translator cannot fetch.

@@ -1,4 +1,4 @@
-/** generateContent answers, whole and streamed, as events (wire/google.md sections 3 and 4). */
+/** generateContent answers, whole and streamed, as events (docs/wire-sources.md#gemini). */
 import {
   append,
   type Decoder,

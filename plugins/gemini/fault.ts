@@ -1,4 +1,4 @@
-/** Errors of the wire (wire/google.md section 5). */
+/** Errors of the wire. */
 import {
   type GatewayError,
   guessStatus,

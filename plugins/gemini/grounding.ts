@@ -1,4 +1,4 @@
-/** What one candidate cites, and where in its text (wire/google.md section 3). */
+/** What one candidate cites, and where in its text. */
 import {
   Citations,
   countIn,

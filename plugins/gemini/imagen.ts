@@ -1,4 +1,4 @@
-/** Imagen's predictions on Vertex AI, `vertex.imagen` (media.md section 3.5). */
+/** Imagen's predictions on Vertex AI, `vertex.imagen` (docs/contract.md#image-wires). */
 import {
   type FoundImage,
   type FoundImages,

@@ -1,4 +1,4 @@
-/** Images over generateContent (media.md section 3.5): `gemini.images`, `gemini.image-edits` and those of Vertex AI. */
+/** Images over generateContent: `gemini.images`, `gemini.image-edits`, and on Vertex AI (docs/contract.md#image-wires). */
 import {
   countIn,
   errors,

@@ -1,4 +1,4 @@
-/** Arguments of a function call that come as values at JSON paths: `$.recipe.items[0].name` (wire/google.md section 4). */
+/** Arguments of a function call that come as values at JSON paths: `$.recipe.items[0].name`. */
 import { isObject, type Json, MAX_LEVELS } from '../../src/plugin.ts'
 
 /** All lists of arguments together are no longer; a path that says so is wrong. */

@@ -1,4 +1,4 @@
-/** Content parts of a chat message as parts of the wire (wire/google.md 2.2). */
+/** Content parts of a chat message as parts of the wire. */
 import { type ContentPart, errors, type Message, parseDataUrl, type Target, unseal } from '../../src/plugin.ts'
 import { sniff, typeOfName } from './media.ts'
 

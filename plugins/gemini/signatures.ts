@@ -1,6 +1,6 @@
 /**
  * Thought signatures: the provider signs parts of its answers, and wants each back on the part that it came with
- * (wire/google.md 2.3). Clients hold them sealed; only the provider that made one gets it back.
+ *. Clients hold them sealed; only the provider that made one gets it back.
  */
 import { isObject, type Json, type Message, type Target, unseal } from '../../src/plugin.ts'
 import type { Part } from './parts.ts'

@@ -1,4 +1,4 @@
-/** Speech over generateContent, `gemini.speech` and `gemini.vertex-speech` (wire/google.md section 9). */
+/** Speech over generateContent, `gemini.speech` and `gemini.vertex-speech` (docs/wire-sources.md#gemini). */
 import {
   type Decoder,
   type Event,

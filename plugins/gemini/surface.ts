@@ -1,4 +1,4 @@
-/** Where the two surfaces of the wire differ (wire/google.md sections 1, 2.1 and 2.2). */
+/** Where the two surfaces of the wire differ. */
 import type { ChatRequest, Json } from '../../src/plugin.ts'
 
 /** Fields and headers of a request that only one surface has. */

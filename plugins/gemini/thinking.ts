@@ -1,7 +1,7 @@
-/** How much a model shall think (wire/google.md 2.4). */
+/** How much a model shall think. */
 import type { ChatRequest, Json, Mapping, ReasoningEffort } from '../../src/plugin.ts'
 
-/** Tokens of thinking for each effort (field notes section 12); not thinking at all is a budget of none. */
+/** Tokens of thinking for each effort (docs/contract.md#efforts); not thinking at all is a budget of none. */
 const BUDGETS: Readonly<Record<ReasoningEffort, number>> = {
   none: 0,
   minimal: 512,
@@ -11,7 +11,7 @@ const BUDGETS: Readonly<Record<ReasoningEffort, number>> = {
   xhigh: 65_536,
   max: 65_536,
 }
-/** The largest budgets, by what the models are called (wire/google.md 2.4). */
+/** The largest budgets, by what the models are called. */
 const MOST: readonly [RegExp, number][] = [
   [/gemini-2\.5-pro/, 32_768],
   [/gemini-2\.5-flash/, 24_576],

@@ -7,7 +7,7 @@ export { fromWireName } from '../shared/tool-name.ts'
 const MAX_LENGTH = 128
 /**
  * What must be escaped: foreign characters, a first character that may not come first, and an underscore that would
- * otherwise look like an escape. The alphabet is `[a-zA-Z_][a-zA-Z0-9_.:-]*` (wire/google.md 2.5).
+ * otherwise look like an escape. The alphabet is `[a-zA-Z_][a-zA-Z0-9_.:-]*`.
  */
 const FOREIGN = /[^a-zA-Z0-9_.:-]|^[^a-zA-Z_]|_(?=u(?:10|[1-9a-f])?[0-9a-f]{4}(?:_|[^a-zA-Z0-9_.:-]))/gu
 

@@ -1,4 +1,4 @@
-/** Tools, and which of them the model may or must use (wire/google.md 2.1 and 2.5). */
+/** Tools, and which of them the model may or must use. */
 import type { ChatRequest, Json, Mapping, Tool } from '../../src/plugin.ts'
 import type { Surface } from './surface.ts'
 import { takesLevels } from './thinking.ts'

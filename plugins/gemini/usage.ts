@@ -1,4 +1,4 @@
-/** Token counts of the wire as usage axes (wire/google.md section 3). */
+/** Token counts of the wire as usage axes. */
 import { countIn, isObject, type Json, listIn, type Usage } from '../../src/plugin.ts'
 
 const count = (value: unknown): number => countIn(value) ?? 0

@@ -1,4 +1,4 @@
-/** Errors of Mistral's dialect (wire/mistral-cohere-jina-voyage.md section A3). */
+/** Errors of Mistral's dialect. */
 import {
   type GatewayError,
   isObject,

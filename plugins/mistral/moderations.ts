@@ -1,4 +1,4 @@
-/** Mistral's moderation wire, `mistral.moderations` (media.md section 6): texts only, categories of its own. */
+/** The wire `mistral.moderations`: texts only, categories of its own (docs/contract.md#moderations). */
 import {
   errors,
   type Json,

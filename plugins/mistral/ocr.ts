@@ -1,4 +1,4 @@
-/** Mistral's OCR wire, `mistral.ocr` (wire/mistral-cohere-jina-voyage.md section A4), whose form clients speak too. */
+/** Mistral's OCR wire, `mistral.ocr` (docs/wire-sources.md#mistral), whose form clients speak too. */
 import {
   errors,
   isAnnotated,

@@ -1,4 +1,4 @@
-/** Function tools and the choice among them (wire/mistral-cohere-jina-voyage.md section A1). */
+/** Function tools and the choice among them. */
 import { type ChatRequest, errors, type Json, type Tool } from '../../src/plugin.ts'
 import { toWireName } from '../shared/tool-name.ts'
 

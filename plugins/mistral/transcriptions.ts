@@ -1,4 +1,4 @@
-/** Mistral's transcription wire, `mistral.transcriptions` (wire/mistral-cohere-jina-voyage.md section A5). */
+/** Mistral's transcription wire, `mistral.transcriptions` (docs/wire-sources.md#mistral). */
 import {
   isObject,
   type Json,

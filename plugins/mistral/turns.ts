@@ -1,6 +1,6 @@
 /**
  * A chat history as Mistral wants it: system messages first, tool results right behind their calls, after results the
- * assistant, and a user, a result or the beginning of an answer at the end (wire/mistral-cohere-jina-voyage.md A1).
+ * assistant, and a user, a result or the beginning of an answer at the end.
  */
 import {
   endsInAnswer,

@@ -56,7 +56,7 @@ export class CallItem {
     this.close(out)
   }
 
-  /** Gives the arguments that waited (edge cases C17 to C19); those without a name still wait for it. */
+  /** Emits buffered arguments once the name is known (docs/edge-cases.md#chat-chunks C17 to C19). */
   close(out: Event[]): void {
     if (this.#state === 'held' && this.#name === undefined) return
     if (this.#state === 'held') this.#flush(this.#name!, out)

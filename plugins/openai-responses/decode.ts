@@ -1,4 +1,4 @@
-/** Answers of the Responses wire, whole and streamed, as events (wire/openai.md sections 4.3 and 4.4). */
+/** Answers of the Responses wire, whole and streamed, as events (docs/wire-sources.md#openai). */
 import {
   type Decoder,
   type Event,

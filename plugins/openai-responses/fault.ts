@@ -1,4 +1,4 @@
-/** Errors of the Responses wire: of a status, of an event in either shape, of a failed answer (wire/openai.md 3, 4). */
+/** Errors of the Responses wire: of a status, of an event in either shape, of a failed answer. */
 import {
   type GatewayError,
   guessStatus,

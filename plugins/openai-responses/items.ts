@@ -1,4 +1,4 @@
-/** The items of an answer as they grow: events of the wire in, our events out (wire/openai.md sections 4.3 and 4.4). */
+/** The items of an answer as they grow: events of the wire in, our events out. */
 import { type Event, entriesIn, isObject, type Json, listIn, type Phase, textIn } from '../../src/plugin.ts'
 import type { Answer } from './answer.ts'
 import { CallItem } from './call.ts'

@@ -16,7 +16,7 @@ interface WrappedCall {
 
 /**
  * The calls in the arguments of `parallel`: `{"tool_uses":[{"recipient_name":"functions.X","parameters":{…}}]}`
- * (wire/openai.md section 4.3). Undefined for anything else: then it is a tool of that name.
+ *. Undefined for anything else: then it is a tool of that name.
  */
 export function wrappedCalls(args: string): WrappedCall[] | undefined {
   if (args.length > MAX_CHARACTERS) return undefined

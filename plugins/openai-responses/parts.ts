@@ -1,4 +1,4 @@
-/** Content parts of a chat message as the wire's input and output parts (wire/openai.md section 4.2). */
+/** Content parts of a chat message as the wire's input and output parts. */
 import {
   type ContentPart,
   errors,

@@ -1,4 +1,4 @@
-/** Tools and the choice among them (wire/openai.md section 4.1). */
+/** Tools and the choice among them. */
 import { type ChatRequest, errors, isObject, type Json, type Mapping, type Tool } from '../../src/plugin.ts'
 
 export interface ToolSettings {

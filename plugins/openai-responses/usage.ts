@@ -1,4 +1,4 @@
-/** Token counts of the Responses wire as usage axes (wire/openai.md section 4.3). */
+/** Token counts of the Responses wire as usage axes. */
 import { countIn, isObject, type Json, type Usage } from '../../src/plugin.ts'
 
 const NONE: Json = {}

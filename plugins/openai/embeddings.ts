@@ -1,4 +1,4 @@
-/** Embeddings requests of the OpenAI form (wire/openai.md section 6), which is also the clients'. */
+/** Embeddings requests of the OpenAI form (docs/wire-sources.md#openai), which is also the clients'. */
 import type { EmbeddingRequest, Target, WireRequest } from '../../src/plugin.ts'
 
 /** Inputs go as they came, token ids among them. */

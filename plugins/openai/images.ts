@@ -1,4 +1,4 @@
-/** OpenAI's images wires, `openai.images` and `openai.image-edits` (media.md section 3.5). */
+/** OpenAI's images wires, `openai.images` and `openai.image-edits` (docs/contract.md#image-wires). */
 import {
   aspectOf,
   type ImageEditRequest,

@@ -1,4 +1,4 @@
-/** OpenAI's speech wire, `openai.speech` (wire/openai.md section 8). */
+/** OpenAI's speech wire, `openai.speech` (docs/wire-sources.md#openai). */
 import {
   CHARACTERS,
   type Decoder,

@@ -1,4 +1,4 @@
-/** OpenAI's transcription wires, `openai.transcriptions` and `openai.translations` (wire/openai.md section 8). */
+/** OpenAI's transcription wires, `openai.transcriptions` and `openai.translations` (docs/wire-sources.md#openai). */
 import {
   isObject,
   type Json,

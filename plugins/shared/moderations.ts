@@ -1,4 +1,4 @@
-/** What the moderation wires have in common: a result for each text, or one for all parts (media.md section 6). */
+/** Shared by the moderation wires: a result for each text, or one for all parts (docs/contract.md#moderations). */
 import {
   errors,
   isObject,

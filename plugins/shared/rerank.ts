@@ -1,4 +1,4 @@
-/** What the rerank wires have in common: one whole answer with a list of scores (media.md section 8). */
+/** What the rerank wires have in common: one whole answer with a list of scores (docs/contract.md#rerank). */
 import {
   type Decoder,
   type Event,

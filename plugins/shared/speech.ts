@@ -1,4 +1,4 @@
-/** What the speech wires have in common: voices, formats, and audio as it comes (media.md section 4). */
+/** What the speech wires have in common: voices, formats, and audio as it comes (docs/contract.md#speech). */
 import {
   CHARACTERS,
   type Decoder,

@@ -1,4 +1,4 @@
-/** What the transcription wires have in common: the file of a form, times, and usage (media.md section 5). */
+/** Shared by the transcription wires: the file of a form, times, and usage (docs/contract.md#transcriptions). */
 import {
   type Event,
   errors,
@@ -51,7 +51,7 @@ const speakerOf = (speaker: unknown): string | undefined =>
 
 /**
  * What an answer used. Where hours have the price they are as long as the provider says, as the file's head says, as
- * the last word ends, else as the bytes let expect, which is an estimate (media.md section 5.5).
+ * the last word ends, else as the bytes let expect, which is an estimate (docs/contract.md#length-of-audio).
  */
 function usageEvent(
   transcript: Transcript,

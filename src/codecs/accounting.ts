@@ -1,4 +1,4 @@
-/** What an answer says of itself: usage, cost and routing, as interface 2.4 has them. */
+/** What an answer says of itself: usage, cost and routing, as docs/contract.md#chat-answers has them. */
 import type { Attempt } from '../core/attempt.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { type Cost, costOf, toNumber } from '../core/money.ts'

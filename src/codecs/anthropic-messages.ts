@@ -1,4 +1,4 @@
-/** Client wire of `POST /v1/messages` (interface 2.2, field notes 1.3). */
+/** Client wire of `POST /v1/messages` (docs/contract.md#messages). */
 import type { Codec } from '../core/codec.ts'
 import { parseBody } from '../core/lossless-json.ts'
 import { EVENT_STREAM } from './event-stream.ts'

@@ -1,4 +1,4 @@
-/** Client wire of `POST /v1/systemone` (media.md section 9). */
+/** Client wire of `POST /v1/systemone` (docs/contract.md#typed-decisions). */
 import type { Codec } from '../core/codec.ts'
 import { errorBody, errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
@@ -30,7 +30,7 @@ export const decisions = {
   prepare: validate.prepare,
 } satisfies Codec<'decisions'>
 
-/** The fields of a question that the specification names; null counts as absent. */
+/** The fields of a question that are read; null counts as absent. */
 function checked(key: string, question: Question): Question {
   const path = `questions.${key.slice(0, 64)}`
   if (!KEY.test(key)) throw refuse(path, 'a key must be 1 to 64 letters, digits, "_", "." and "-"')

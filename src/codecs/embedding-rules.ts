@@ -1,8 +1,8 @@
-/** What the inputs of an embeddings request may be (interface 2.5): told by the first, and alike. */
+/** What the inputs of an embeddings request may be (docs/contract.md#embeddings): told by the first, and alike. */
 import { errors } from '../core/error.ts'
 import type { EmbeddingRequest } from '../operations/embeddings/request.ts'
 
-/** Inputs of one request (wire/openai.md section 6). */
+/** Inputs of one request (docs/contract.md#embeddings). */
 const MAX_INPUTS = 2048
 const MAX_TOKEN_ID = 0xffff_ffff
 

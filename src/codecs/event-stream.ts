@@ -1,4 +1,4 @@
-/** Server-sent events. Typed ones (media.md section 1.4) are named, without `[DONE]`; a failure is an event of its own. */
+/** Server-sent events. Typed streams name each event and have no `[DONE]` (docs/contract.md#media-answers). */
 import type { Codec } from '../core/codec.ts'
 import { errorBody, type GatewayError } from '../core/error.ts'
 

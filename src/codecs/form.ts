@@ -1,4 +1,4 @@
-/** A form's parts as the JSON body that they stand for, by the schema of that body (media.md section 1.3). */
+/** A form's parts as the JSON body that they stand for, by the schema of that body (docs/contract.md#forms). */
 import type { Form, Upload } from '../core/body.ts'
 import { errors } from '../core/error.ts'
 import type { JsonSchema, Schema } from '../core/schema.ts'

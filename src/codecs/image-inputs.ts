@@ -1,4 +1,4 @@
-/** The images of an edit: those of a JSON body, and those of a form, which official clients send (media.md 3.2). */
+/** The images of an edit, in a JSON body or in a form, as official clients send them (docs/contract.md#images). */
 import { Form, type Upload } from '../core/body.ts'
 import { errors } from '../core/error.ts'
 import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'

@@ -1,4 +1,4 @@
-/** Writes images answers: whole, and as the typed events of media.md sections 3.3 and 3.4. */
+/** Writes images answers: whole, and as typed events (docs/contract.md#images). */
 import type { Encoder } from '../core/codec.ts'
 import type { GatewayError } from '../core/error.ts'
 import type { Event, ImageDescription } from '../core/event.ts'

@@ -1,4 +1,4 @@
-/** Client wires of `POST /v1/images/generations` and `/v1/images/edits`, as OpenAI's clients speak them (media.md 3). */
+/** Client wires of `POST /v1/images/generations` and `/v1/images/edits` (docs/contract.md#images). */
 import type { Codec } from '../core/codec.ts'
 import { errorBody } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'

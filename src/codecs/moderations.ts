@@ -1,4 +1,4 @@
-/** Client wire of `POST /v1/moderations` (media.md section 6). */
+/** Client wire of `POST /v1/moderations` (docs/contract.md#moderations). */
 import type { Codec } from '../core/codec.ts'
 import { errorBody, errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
@@ -37,7 +37,7 @@ function checked(input: ModerationRequest['input']): ModerationRequest['input'] 
   return input
 }
 
-/** The fields of a part that the specification names. */
+/** The fields of a part that are read. */
 function known(part: ModerationPart, path: string): ModerationPart {
   if (part.type === 'text') {
     assertText(part.text, `${path}.text`)
@@ -59,7 +59,7 @@ const written = ({ results }: ModerationAnswer, ex: Exchange): object => ({
   results: results.map(whole),
 })
 
-/** With every category, scores from 0 to 1, and what the provider has besides (media.md 14 row 17). */
+/** With every category, scores from 0 to 1, and what the provider has besides (docs/edge-cases.md#media M17). */
 function whole(result: ModerationResult): ModerationResult {
   const each = <T>(given: Readonly<Record<string, T>>, missing: T): Record<string, T> => ({
     ...Object.fromEntries(categories.map(category => [category, missing])),

@@ -1,4 +1,4 @@
-/** Client wire of `POST /v1/ocr`, in Mistral's form (media.md section 7). */
+/** Client wire of `POST /v1/ocr`, in Mistral's form (docs/contract.md#ocr). */
 import type { Codec } from '../core/codec.ts'
 import { errorBody, errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'

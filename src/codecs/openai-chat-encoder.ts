@@ -65,7 +65,7 @@ export class StreamEncoder implements Encoder {
     this.#prefix = `${this.#head}{"index":`
   }
 
-  /** The chunk before the terminator: no choice, but usage and routing (interface 6.2). */
+  /** The chunk before the terminator: no choice, but usage and routing (docs/contract.md#chat-answers). */
   #last(): string {
     if (this.#head === '') this.#open()
     const usage = JSON.stringify(usageOf(this.#ex))

@@ -1,5 +1,5 @@
 /**
- * Writes an embeddings answer: the fields of interface 2.5, an `id` for clients that want one, and the vectors in the
+ * Writes an embeddings answer (docs/contract.md#embeddings) with an `id`, and the vectors in the
  * form that was asked for.
  */
 import type { Encoder } from '../core/codec.ts'

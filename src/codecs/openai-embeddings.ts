@@ -1,4 +1,4 @@
-/** Client wire of `POST /v1/embeddings` (interface 2.5). */
+/** Client wire of `POST /v1/embeddings` (docs/contract.md#embeddings). */
 import type { Codec } from '../core/codec.ts'
 import { errorBody } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'

@@ -1,4 +1,4 @@
-/** Client wire of `POST /v1/rerank`, which Cohere's, Jina's and Voyage's clients read alike (media.md section 8). */
+/** Client wire of `POST /v1/rerank`, for clients of Cohere, Jina and Voyage alike (docs/contract.md#rerank). */
 import type { Codec } from '../core/codec.ts'
 import { errorBody, errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'

@@ -1,4 +1,4 @@
-/** Client wire of `POST /v1/audio/speech` (media.md section 4): bytes as they come, or typed events. */
+/** Client wire of `POST /v1/audio/speech` (docs/contract.md#speech): bytes as they come, or typed events. */
 import type { Codec, Encoder } from '../core/codec.ts'
 import { errorBody, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'

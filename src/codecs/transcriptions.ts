@@ -1,4 +1,4 @@
-/** Client wires of `POST /v1/audio/transcriptions` and `/v1/audio/translations` (media.md section 5). */
+/** Client wires of `POST /v1/audio/transcriptions` and `/v1/audio/translations` (docs/contract.md#transcriptions). */
 import { Form, type Upload } from '../core/body.ts'
 import type { Codec, Encoder } from '../core/codec.ts'
 import { errorBody, errors, type GatewayError } from '../core/error.ts'

@@ -1,4 +1,4 @@
-/** The two ways of writing a vector: as numbers, and as base64 of little-endian float32 (wire/openai.md section 6). */
+/** A vector as numbers, or as base64 of little-endian float32 (docs/contract.md#embeddings). */
 
 const BYTES = 4
 

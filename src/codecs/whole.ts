@@ -1,4 +1,4 @@
-/** What the codecs of operations have in common whose answer is one JSON object (media.md section 1.4). */
+/** What the codecs of operations have in common whose answer is one JSON object (docs/contract.md#media-answers). */
 import type { Encoder } from '../core/codec.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'

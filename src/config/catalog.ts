@@ -86,7 +86,7 @@ function linkModel(
   })
 }
 
-/** What a model can be asked for whose file does not say it (media.md section 1.1); the first of all where nothing is. */
+/** The operations of a model whose file lists none (docs/contract.md#operations). */
 export function operationsOf(
   model: Pick<Model, 'input' | 'output'>,
   { operations }: Pick<WireRegistries, 'operations'>,

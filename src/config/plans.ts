@@ -25,7 +25,7 @@ const plan = s.object({
 })
 type PlanEntry = Infer<typeof plan>
 
-/** Field notes section 5: three times the price of a month, and 10, 12 and 15 percent of that in a week. */
+/** docs/contract.md#cost: three times the price of a month, and 10, 12 and 15 percent of that in a week. */
 const usual = {
   lite: { monthly: '87', weekly_premium: '8.7' },
   pro: { monthly: '237', weekly_premium: '28.44' },

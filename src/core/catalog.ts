@@ -43,7 +43,7 @@ export interface Timeouts {
   readonly total: number
 }
 
-/** A whole answer comes when its last token is there, and who reasons is silent for minutes (reliability C). */
+/** Whole answers come with their last token, and reasoning models are silent for minutes. */
 const FIRST_EVENT_MS = { stream: 60_000, reasoning: 300_000, whole: 600_000 }
 
 /** How long the first event of an answer of `mapping` may take. */
@@ -164,7 +164,7 @@ export interface Mapping {
   /** How this model is spoken to: the provider's wires, but for those that the mapping replaces. */
   readonly wires: ReadonlyMap<Op, Translator>
   readonly price: Price | undefined
-  /** USD per token or per unit, by the keys of interface 2.9. */
+  /** USD per token or per unit, by the keys of docs/contract.md#catalogue. */
   readonly pricing: Readonly<Record<string, string>>
   /** USD per second and per image, by size, where the provider prices so. */
   readonly pricingBySize?: {

@@ -2,7 +2,7 @@
 import type { Price, Rates, RatesBySize, Terms } from './money.ts'
 import type { Usage } from './usage.ts'
 
-/** Tokens of an image of unknown size (field notes section 5). */
+/** Tokens of an image of unknown size (docs/contract.md#cost). */
 const IMAGE_TOKENS = 1120n
 export const HOUR_MS = 3_600_000n
 export const MS_PER_SECOND = 1000n

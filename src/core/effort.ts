@@ -4,7 +4,7 @@ import type { ChatRequest, ReasoningEffort } from './ops.ts'
 
 type Effort = Exclude<ReasoningEffort, 'none'>
 
-/** Tokens for each effort (field notes section 12). Of two efforts that are equally near to a budget the first counts. */
+/** Tokens for each effort (docs/contract.md#efforts). Of two efforts equally near to a budget the first counts. */
 export const effortBudgets: Readonly<Record<Effort, number>> = {
   low: 1024,
   medium: 2000,
@@ -19,7 +19,7 @@ const USUAL: readonly string[] = ['low', 'medium', 'high']
 
 /**
  * What a request means on a wire that takes efforts: the nearest one to its budget, which overrides an effort
- * (interface 2.3), else its effort as it is, though the mapping may not list it. Undefined leaves the model to its
+ * (docs/contract.md#efforts), else its effort as it is, though the mapping may lack it. Undefined leaves the model to its
  * default.
  */
 export function effortOf(request: Readonly<ChatRequest>, mapping: Mapping): ReasoningEffort | undefined {

@@ -17,7 +17,7 @@ const affordable = (tokens: number) =>
 const jittered = () => 1 + Math.floor(Math.random() * 3)
 const retryAfter = (seconds: number) => ({ 'retry-after': String(Math.max(1, Math.ceil(seconds))) })
 
-/** Type and code values: field notes section 8. Messages say what was wrong, where, and what would be right. */
+/** Type and code values: docs/contract.md#errors. Messages say what was wrong, where, and what would be right. */
 export const errors = {
   invalidJson: (detail: string) => invalid(400, 'invalid_json', `The request body is not valid JSON: ${detail}`),
   invalidFormData: (detail: string) =>
@@ -215,7 +215,7 @@ export const errors = {
       message: `Rate limit exceeded for ${path}. Please retry after ${Math.max(1, Math.ceil(seconds))} seconds.`,
       headers: retryAfter(seconds),
     }),
-  /** Retry at once: a place may be free in a moment (field notes section 7). */
+  /** Retry at once: a place may be free in a moment (docs/contract.md#rate-limits). */
   tooManyConcurrent: (limit: number) =>
     new GatewayError({
       status: 429,
@@ -279,7 +279,7 @@ export const errors = {
     }),
 }
 
-/** The error as a client gets it, unless its wire has a form of its own: interface 2.1. */
+/** The error as a client gets it, unless its wire has a form of its own: docs/contract.md#errors. */
 export const errorBody = ({ message, type, param, code }: GatewayError) => ({ error: { message, type, param, code } })
 
 function upstream(status: number, code: string, message: string, upstreamStatus: number, cause?: unknown) {

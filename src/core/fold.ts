@@ -19,7 +19,7 @@ export interface FoldedTool {
   signature: string | undefined
 }
 
-/** A piece of the text with a phase of its own, as interface 2.3 takes it back. */
+/** A piece of the text with a phase of its own, as docs/contract.md#chat-requests takes it back. */
 export interface PhasedItem {
   text: string
   readonly phase: Phase

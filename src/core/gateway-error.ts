@@ -27,7 +27,7 @@ export const CLIENT_CLOSED = 499
 /** The status of all that money keeps from an answer. */
 export const PAYMENT_REQUIRED = 402
 
-/** Every refusal and failure. `status`, `type`, `code` and `param` are what a client sees (interface 2.1, 7). */
+/** Every error of a request. Clients see `status`, `type`, `code` and `param` (docs/contract.md#errors). */
 export class GatewayError extends Error {
   readonly status: number
   readonly type: string

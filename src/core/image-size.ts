@@ -1,4 +1,4 @@
-/** Sizes of images as requests name them: `1024x1536`, or a class such as `2K` (media.md sections 1.7 and 3.5). */
+/** Sizes of images as requests name them: `1024x1536`, or a class such as `2K` (docs/contract.md#media-prices). */
 
 /** In pixels. */
 export interface ImageSize {

@@ -10,7 +10,7 @@ const SMALL = 128 * 1024
 const RESERVE = 1 / 8
 /** What one request may still keep once memory is scarce. */
 const LARGE = 1024 * 1024
-/** Shares of the heap's limit (reliability section C, admission). */
+/** Shares of the heap's limit. */
 const SCARCE = { from: 0.85, to: 0.8 }
 
 /** What one request keeps; grows as bytes arrive. */
@@ -21,7 +21,7 @@ export interface MemoryLease {
   release(): void
 }
 
-/** Both parts are shared out among tenants (decisions section 12). */
+/** Both parts are shared out among tenants (docs/contract.md#shares). */
 export class MemoryBudget {
   readonly #main: FairShare
   readonly #reserve: FairShare

@@ -34,7 +34,7 @@ export interface Operation<O extends Op = Op> {
   measured?(bytes: number, contentType: string, model: Model): Usage | undefined
   /** What the price depends on besides usage, as it was asked for. */
   terms?(request: Readonly<Ops[O]>): Terms
-  /** What serves the operation of a mapping that has no wire for it: its wires for another one (media.md section 1.5). */
+  /** Serves the operation by the mapping's wires for another one, where it has none (docs/contract.md#bridges). */
   bridge?(wires: ReadonlyMap<Op, Translator>, model: Pick<Model, 'output' | 'operations'>): Translator | undefined
   /** The request as a mapping is to get it, where the request leaves that open; `caches`: see `Mapping.autoCache`. */
   adapted?(request: Readonly<Ops[O]>, mapping: Mapping, caches: boolean): Readonly<Ops[O]>
@@ -62,7 +62,7 @@ export interface OutputBound {
   readonly limit: number | undefined
 }
 
-/** What a request needs of a mapping: the documented 400s of interface section 7 are such rows. */
+/** What a request needs of a mapping: the documented 400s of docs/contract.md#errors are such rows. */
 export interface Requirement<R> {
   readonly param: string
   /**

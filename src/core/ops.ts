@@ -195,7 +195,7 @@ export type PassedParameters = {
   top_k?: number
 }
 
-/** `POST /v1/chat/completions`, interface 2.3. Keys that are not named here are ignored. */
+/** `POST /v1/chat/completions`, docs/contract.md#chat-requests. Keys that are not named here are ignored. */
 export const chatRequest = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
   messages: s.array(message, { minItems: 1 }),

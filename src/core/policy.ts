@@ -5,7 +5,7 @@ import type { Terms } from './money.ts'
 import type { Budget, Principal } from './ports/keys.ts'
 import type { Seals } from './seals.ts'
 
-/** The eight kinds of rules (field notes section 6). */
+/** The eight kinds of rules (docs/contract.md#access-rules). */
 export const ruleTypes = [
   'allow_models',
   'deny_models',

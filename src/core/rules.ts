@@ -1,4 +1,4 @@
-/** Decides what one key may call. Rules: field notes section 6. */
+/** Decides what one key may call. Rules: docs/contract.md#access-rules. */
 import { type Address, type AddressRange, inRange, parseRange } from './address.ts'
 import type { Mapping } from './catalog.ts'
 import { compliancePredicate } from './compliance.ts'

@@ -16,7 +16,7 @@ const MESSAGE_LIMIT = 5000
 const str = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : typeof value === 'number' ? String(value) : undefined
 
-/** What an error body says, whatever its dialect (edge cases E5); undefined when it holds no error. */
+/** What an error body says, whatever its dialect (docs/edge-cases.md#errors E5); undefined when it holds no error. */
 export function readFault(answer: unknown): UpstreamFault | undefined {
   const body: unknown = Array.isArray(answer) ? answer[0] : answer
   if (!isObject(body)) return undefined
@@ -91,7 +91,7 @@ function blamesAccount({ message, ...fault }: UpstreamFault): boolean {
 }
 const QUOTED = /(?<!\w)(['"`])[^'"`\n]*\1(?!\w)/g
 
-/** The status that an in-band error would have had (wire/openai.md section 3). */
+/** The status that an in-band error would have had (docs/wire-sources.md#openai). */
 export function guessStatus(fault: UpstreamFault): number {
   const numeric = Number(fault.code)
   if (numeric >= 400 && numeric < 600) return numeric
@@ -103,7 +103,7 @@ export function guessStatus(fault: UpstreamFault): number {
 
 /**
  * A provider's refusal as our error. What blames the caller keeps its status and message and stops failover; all
- * else may be answered by another candidate (decisions 6, edge cases section 3).
+ * else may be answered by another candidate (docs/edge-cases.md#errors).
  */
 export function upstreamError(
   status: number,

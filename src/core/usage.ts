@@ -46,7 +46,7 @@ export function mergeUsage(into: Usage, report: Partial<Usage>): void {
   }
 }
 
-/** The tokenizer of models whose prompt is counted, and charged, in Unicode code points (media.md section 1.7). */
+/** The tokenizer of models whose prompt is counted and charged in code points (docs/contract.md#media-prices). */
 export const CHARACTERS = 'characters'
 /** As many as a token has on average. */
 export const TOKEN_CHARACTERS = 4

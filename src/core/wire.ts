@@ -37,7 +37,7 @@ export function parseDataUrl(url: string): { mime: string; base64: string } | un
 
 /**
  * A tool call's arguments as JSON text, whatever a provider made of them: an object, an empty string, null, or
- * text encoded twice (edge cases C17 to C19).
+ * text encoded twice (docs/edge-cases.md#chat-chunks C17 to C19).
  */
 export function toolArguments(value: unknown): string {
   if (value === undefined || value === null || value === '' || value === 'null') return '{}'

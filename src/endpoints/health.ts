@@ -1,4 +1,4 @@
-/** `GET /`: whether the configured stores answer, interface 2.8. */
+/** `GET /`: whether the configured stores answer, docs/contract.md#health. */
 import { json } from '../codecs/json.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
 import { errors } from '../core/error.ts'

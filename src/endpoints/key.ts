@@ -1,4 +1,4 @@
-/** `GET /v1/key`: what a key may still spend, interface 2.10. */
+/** `GET /v1/key`: what a key may still spend, docs/contract.md#key-status. */
 import { json } from '../codecs/json.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
 import { errors } from '../core/error.ts'
@@ -69,7 +69,7 @@ function planOf(state: PlanState | undefined, plans: Plans): object {
 
 const iso = (at: number | undefined): string | null => (at === undefined ? null : new Date(at).toISOString())
 
-/** With two decimals, cut: what remains is never shown as more than it is (field notes section 5). */
+/** With two decimals, cut: what remains is never shown as more than it is (docs/contract.md#cost). */
 function cents(amount: Money): string {
   const digits = (amount / CENT).toString().padStart(3, '0')
   return `${digits.slice(0, -2)}.${digits.slice(-2)}`

@@ -1,4 +1,4 @@
-/** `GET /v1/models`: the catalogue as interface 2.9 shows it, or in the form that clients of another wire read. */
+/** `GET /v1/models`: the catalogue (docs/contract.md#catalogue), or in the form that clients of another wire read. */
 import { modelForms, pageOf } from '../codecs/model-forms.ts'
 import type { Catalog, Mapping, Model } from '../core/catalog.ts'
 import { type Endpoint, value, written } from '../core/endpoint.ts'

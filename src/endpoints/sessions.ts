@@ -1,4 +1,4 @@
-/** `POST /v1/sessions`: a key begins the session of an end user, who gets a secret of their own (field notes section 6). */
+/** `POST /v1/sessions`: begins the session of an end user, with a secret of its own (docs/contract.md#sessions). */
 import { json } from '../codecs/json.ts'
 import { validator } from '../codecs/validate.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'

@@ -1,4 +1,4 @@
-/** Audio of a request that stands at an address, for targets that take it as a file only (media.md section 1.6). */
+/** Fetches a request's audio for targets that take files only (docs/contract.md#fetched-addresses). */
 import { Upload } from '../core/body.ts'
 import { errors, GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'

@@ -180,7 +180,7 @@ async function release(hold: Hold | undefined, { ledger, log }: Services): Promi
 
 /**
  * Who pays the provider itself is not kept waiting by a ledger that cannot be written. Others are told of a failure,
- * and what was `delivered` to them is charged as soon as the ledger can be written (reliability B.10).
+ * and what was `delivered` to them is charged as soon as the ledger can be written (docs/contract.md#store-failures).
  */
 async function keep(
   row: RequestRow,

@@ -15,7 +15,7 @@ export interface Estimate {
 
 /** Tokens of one answer, where nothing is known of its model. */
 const MOST_OUTPUT = 1_000_000
-/** Of the best image that any model makes (media.md section 1.7). */
+/** Of the best image that any model makes (docs/contract.md#media-prices). */
 const MOST_IMAGE_TOKENS = 25_000
 /** Of an image in an answer; Gemini's smallest has so many. */
 const IMAGE_TOKENS = 1290

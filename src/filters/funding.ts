@@ -16,7 +16,7 @@ export function payerOf(ex: Exchange): Principal {
   return budgets.length === 0 ? principal : { ...principal, budgets: [...principal.budgets, ...budgets] }
 }
 
-/** What the organization's coding plan grants; undefined without one. Throws for what the plan excludes (interface 8.6). */
+/** The grant of the organization's plan, or undefined. Throws for what the plan excludes (docs/contract.md#plans). */
 export function allowanceOf(ex: Exchange): Allowance | undefined {
   const { plan: subscription } = ex.principal!
   if (!subscription) return undefined
@@ -70,7 +70,7 @@ export const storageOf = ({ prompt = 0, completion = 0 }: Usage, rate: bigint): 
   (BigInt(Math.round(prompt + completion)) * rate + 500n) / 1000n
 
 /**
- * Why nothing can be held; 402, because it is about money (field notes sections 5 and 6). `tokens` is the output limit
+ * Why nothing can be held; 402, because it is about money (docs/contract.md#plans). `tokens` is the output limit
  * that there would be room for.
  */
 export function refusal({ exhausted, period, resetsAt }: Exhausted, tokens: number): GatewayError {

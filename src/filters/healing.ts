@@ -36,8 +36,8 @@ export const healing: FilterFactory<object> = {
 }
 
 /**
- * For requests that have been read. Only where JSON was asked for; streams of several choices stay streams (field notes
- * section 12).
+ * For requests that have been read: whether `response_format` asks for JSON and the answer can be read whole
+ * (docs/contract.md#healing).
  */
 export function isHealed({ endpoint, request, chat }: Exchange): boolean {
   if (endpoint.operation?.name !== 'chat' || !request || !chat.plugins?.some(({ id }) => id === 'response-healing'))

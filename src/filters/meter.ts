@@ -1,7 +1,6 @@
 /**
- * What running streams have used of their holds. A hold grows before it is used up; when it cannot, the answer ends in
- * order (decisions 12). Also notes now and then what they have cost, so that a crash loses the charge for their last
- * moments only.
+ * Extends the holds of running streams before they are used up, or ends the answer in order (docs/contract.md#holds).
+ * Records their cost from time to time, so that a crash loses the charge of their last moments only.
  */
 import { asError, type GatewayError } from '../core/error.ts'
 import type { Exchange, StoppedBy } from '../core/exchange.ts'

@@ -1,4 +1,4 @@
-/** Requests of an organization: per minute at one endpoint, and at the same time; headers of interface section 8. */
+/** Limits requests of an organization, per minute at one endpoint and in flight (docs/contract.md#rate-limits). */
 import { LRUCache } from 'lru-cache'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'

@@ -1,4 +1,4 @@
-/** Which app a request comes from: what it says of itself, or what its headers give away (field notes section 9). */
+/** The app that a request comes from, by its own header or by others (docs/contract.md#request-source). */
 import { appAliases } from '../core/apps.ts'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'

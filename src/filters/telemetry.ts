@@ -52,7 +52,7 @@ function countedAs({ cached, target, catalog }: Exchange): OfferLabels {
   return target ? labelsOf(target.mapping) : NO_OFFER
 }
 
-/** Our own words: what a provider says may repeat the prompt, or headers (decisions 6). */
+/** Our own words: what a provider says may repeat the prompt, or headers (docs/contract.md#failed-requests). */
 function said(failure: Exchange['failure']): string {
   if (!failure) return 'request failed'
   // These statuses are ours: no provider has answered so, or well.

@@ -2,7 +2,7 @@
 import { errors, type GatewayError } from '../core/error.ts'
 import type { MemoryBudget, MemoryLease } from '../core/memory-budget.ts'
 
-/** In each such window a body must come at this rate (decisions section 12); a faster begin earns no rest. */
+/** In each such window a body must come at this rate (docs/contract.md#shares); a faster begin earns no rest. */
 const WINDOW_MS = 10_000
 const MIN_BYTES_PER_MS = (4 * 1024) / 1000
 export class BodyGuard {

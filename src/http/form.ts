@@ -1,4 +1,4 @@
-/** Reads a `multipart/form-data` body as it comes (media.md section 1.3): each file once, in the pieces of the socket. */
+/** Reads a `multipart/form-data` body as it comes; files stay in the pieces of the socket (docs/contract.md#forms). */
 import type { IncomingMessage } from 'node:http'
 import busboy, { type Busboy } from 'busboy'
 import { Form, Upload } from '../core/body.ts'

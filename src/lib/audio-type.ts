@@ -57,7 +57,7 @@ const BY_CONTENT_TYPE = new Map<string, AudioType>([
 ])
 
 /**
- * What a file goes on as (media.md section 1.3): by its first bytes, else by its name's `extension`, else by the
+ * What a file goes on as (docs/contract.md#forms): by its first bytes, else by its name's `extension`, else by the
  * `contentType` of its part; both are '' where nothing is said. A file that says nothing is named as MP3.
  */
 export function fileTypeOf(head: Buffer, extension: string, contentType: string): AudioType {

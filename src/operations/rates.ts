@@ -1,4 +1,4 @@
-/** Whether price lists suffice to bill an operation (media.md section 1.7). */
+/** Whether price lists suffice to bill an operation (docs/contract.md#media-prices). */
 import type { Price } from '../core/money.ts'
 
 /** All tokens have a price, or none has and what is counted instead of them does. `writes`: answers count tokens too. */

@@ -1,4 +1,4 @@
-/** How many retries may go to targets that fail: what keeps an outage from being multiplied (reliability C). */
+/** Bounds retries at failing targets, so that an outage is not multiplied (docs/contract.md#circuits-and-retries). */
 
 /** Of `n` requests, at most `reserve + share × n` retries are taken. */
 export class RetryBudget {

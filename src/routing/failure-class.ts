@@ -1,4 +1,4 @@
-/** Whom a failed attempt speaks against: the classes of reliability C. */
+/** What a failed attempt counts against (docs/contract.md#circuits-and-retries). */
 import type { GatewayError } from '../core/error.ts'
 
 /**

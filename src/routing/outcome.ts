@@ -1,4 +1,4 @@
-/** The error of a request that no target answered (decisions section 6). */
+/** The error of a request that no target answered (docs/contract.md#failed-requests). */
 
 import type { Attempt } from '../core/attempt.ts'
 import { errors, type GatewayError } from '../core/error.ts'

@@ -1,4 +1,4 @@
-/** What a candidate would cost, as far as it can be compared beforehand: field notes section 3.3. */
+/** What a candidate would cost, as far as it can be compared beforehand: docs/contract.md#routing-score. */
 import type { Candidate } from './candidate.ts'
 import type { Settings } from './settings.ts'
 

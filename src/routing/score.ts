@@ -1,4 +1,4 @@
-/** How good a candidate is, relative to the best of all: field notes section 3.3. Lower is better. */
+/** How good a candidate is, relative to the best of all: docs/contract.md#routing-score. Lower is better. */
 import type { Settings } from './settings.ts'
 
 /** What a score is made of; undefined is what is not known. */

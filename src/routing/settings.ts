@@ -1,4 +1,4 @@
-/** The options of the `route` filter. Defaults: field notes section 3, and for circuits and retries reliability C. */
+/** The options of the `route` filter (docs/contract.md#routing-score, docs/contract.md#circuits-and-retries). */
 import type { CircuitPolicy, History } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 

@@ -1,4 +1,4 @@
-/** Fetches images and audio from addresses that clients gave, for wires that take none (media.md section 1.6). */
+/** Fetches images and audio at addresses of clients, for wires that take none (docs/contract.md#fetched-addresses). */
 import { Client, type Dispatcher } from 'undici'
 import { errors, GatewayError } from '../core/error.ts'
 import { FairSlots } from '../core/fair-slots.ts'

@@ -1,4 +1,4 @@
-/** Several requests to one target in the place of one, whose answers are put together (media.md section 2.6). */
+/** Several requests to one target in the place of one; joins their answers (docs/contract.md#polled-answers). */
 import { Cancellation } from '../core/cancel.ts'
 import { asError, errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'

@@ -1,4 +1,4 @@
-/** How to connect to addresses that others gave: clients, or providers (media.md section 1.6). */
+/** How to connect to addresses that others gave: clients, or providers (docs/contract.md#fetched-addresses). */
 import type { Client } from 'undici'
 import { guardedConnector, type Resolve } from './guard.ts'
 

@@ -1,4 +1,4 @@
-/** What is read after a provider's first answer: until a job has ended, and files that it names (media.md 1.6, 2.5). */
+/** Reads what follows a provider's first answer: states of a job, and files (docs/contract.md#polled-answers). */
 import type { Cancellation } from '../core/cancel.ts'
 import { errors, GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'

@@ -4,7 +4,7 @@ import { guardedConnector, nameServers, type Resolve } from './guard.ts'
 import { sharedLookup } from './names.ts'
 import { SocketClient, type SocketClientOptions, socketConnector } from './upstream-socket.ts'
 
-/** Below the shortest idle time of common providers, so that a stale socket is rarely picked (peers, row 21). */
+/** Below the shortest idle time of common providers, so that a stale socket is rarely picked. */
 const KEEP_ALIVE_MS = 25_000
 const MAX_HEADER_BYTES = 16 * 1024
 /** After that a pool may be given up; its sockets have been idle for long then. */

@@ -1,4 +1,4 @@
-/** Chat bodies that are refused, each beside its nearest neighbour that is not (interface 2.3, 7 and 8.4). */
+/** Refused chat bodies, each beside its nearest neighbour that passes (docs/contract.md#chat-requests). */
 
 export type Json = Record<string, unknown>
 /** What is wrong, the field that is named, and what would have been right. */

@@ -1,4 +1,4 @@
-/** What reading bodies of moderations, OCR and typed decisions costs: no body keeps the loop (decisions section 12). */
+/** Reading a body of moderations, OCR or typed decisions never keeps the loop (docs/contract.md#shares). */
 import t from 'tap'
 import { decisions } from '../../src/codecs/decisions.ts'
 import { moderations } from '../../src/codecs/moderations.ts'

@@ -1,4 +1,4 @@
-/** Transcripts in every format, and what is read off the head of a file (media.md 5.2, 5.5, and 14 rows 12 and 13). */
+/** Transcripts in every format, and lengths of files by their heads (docs/edge-cases.md#media M12, M13). */
 import t from 'tap'
 import { written } from '../../src/codecs/transcript/formats.ts'
 import { clock, segmentsOf } from '../../src/codecs/transcript/times.ts'

@@ -1,4 +1,4 @@
-/** Audio at addresses, for wires that take files only: fetched through the guard, and nothing else (media.md 1.6, 5.1). */
+/** Audio at addresses is fetched for wires that take files only (docs/contract.md#fetched-addresses). */
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import t from 'tap'

@@ -1,4 +1,4 @@
-/** Money bounds what it should, however many ask, whatever they send, and whenever they leave (decisions 12). */
+/** Money bounds spending at any concurrency, for any body, whenever clients leave (docs/contract.md#holds). */
 import { request as httpRequest } from 'node:http'
 import Anthropic from '@anthropic-ai/sdk'
 import t from 'tap'

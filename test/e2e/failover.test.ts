@@ -86,7 +86,7 @@ const breaks: { says: string; step: Step; verdict: Verdict; code: string; delive
   { says: 'sends an error', step: { fault: 'error-event' }, verdict: [200, 'upstream_error'], code: 'upstream_error' },
 ]
 
-/** Neither answers: what the client is told (decisions section 6). */
+/** Neither answers: the error that the client gets (docs/contract.md#failed-requests). */
 const defeats: { says: string; a: Step | typeof refused; b: Step | typeof refused; status: number; code: string }[] = [
   { says: 'throttled', a: { status: 429 }, b: { status: 429 }, status: 503, code: 'upstream_rate_limited' },
   { says: 'unreachable', a: refused, b: refused, status: 502, code: 'fetch_failed' },

@@ -1,4 +1,4 @@
-/** `POST /v1/images/generations` and `/v1/images/edits`: shapes, money, streams, failover and the demo (media.md 3). */
+/** `POST /v1/images/generations` and `/edits`: shapes, money, streams, failover (docs/contract.md#images). */
 import OpenAI, { toFile } from 'openai'
 import t from 'tap'
 import { openBooks } from '../helpers/books.ts'

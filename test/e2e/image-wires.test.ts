@@ -1,4 +1,4 @@
-/** Pictures that take more than one request: fan-out, jobs, addresses, and bridges with chat (media.md 1.5, 1.6, 2). */
+/** Images that take several requests: fan-out, jobs, addresses, bridges (docs/contract.md#polled-answers). */
 import { once } from 'node:events'
 import OpenAI from 'openai'
 import t from 'tap'

@@ -1,4 +1,4 @@
-/** Every request that no provider takes as it stands (edge cases R1 to R20), on every wire: it is made to fit. */
+/** Requests that no provider takes as they are, on every wire (docs/edge-cases.md#requests R1 to R20). */
 import t from 'tap'
 import { chat } from '../helpers/chat.ts'
 import { commandsOf } from '../helpers/commands.ts'

@@ -1,4 +1,4 @@
-/** `POST /v1/rerank` and `/v2/rerank`: Cohere's own client, shapes, money, failover and the demo (media.md 8). */
+/** `POST /v1/rerank` and `/v2/rerank`: Cohere's client, shapes, money, failover, the demo (docs/contract.md#rerank). */
 import { CohereClientV2, CohereError } from 'cohere-ai'
 import t from 'tap'
 import { openBooks } from '../helpers/books.ts'

@@ -1,4 +1,4 @@
-/** Moderations, OCR and typed decisions: official clients, shapes, money, failover, refusals and the demo (media.md). */
+/** Moderations, OCR and typed decisions: official clients, shapes, money, failover, refusals and the demo. */
 import OpenAI from 'openai'
 import t from 'tap'
 import { openBooks } from '../helpers/books.ts'
@@ -180,7 +180,7 @@ t.test('a request that is wrong is refused before any provider', async t => {
     ],
     [ocr(pdf('data:application/pdf,plain')), 'invalid_parameters', 'document.document_url'],
     [ocr(pdf('')), 'url_not_allowed', 'document.document_url'],
-    // media.md 14 row 18
+    // docs/edge-cases.md#media M18
     [ocr(good, { pages: '5-2' }), 'invalid_parameters', 'pages'],
     [ocr(good, { pages: [-1] }), 'invalid_parameters', 'pages[0]'],
     [ocr(good, { image_limit: -1 }), 'invalid_parameters', 'image_limit'],

@@ -29,7 +29,7 @@ export interface Turn {
   error: ChatChunk['error'] | null
 }
 
-/** Sends one request and reads its answer to the end. Throws for a stream that is not of the form of interface 2.4. */
+/** Sends one request and reads its answer to the end. Throws for a malformed stream (docs/contract.md#chat-answers). */
 export async function chat(gateway: Gateway, mode: Mode, body: Json): Promise<Turn> {
   const response = await gateway.chat({ ...body, ...(mode === 'stream' && { stream: true }) })
   if (mode === 'stream' && response.status === 200) return streamed(response)

@@ -60,7 +60,7 @@ export async function checkInvariants(
 /** What of the inside an error may not show: stack frames, source files, statements. */
 const inside = /\n\s+at |node:internal|node_modules|\.[jt]s:\d+|SQLITE_|\bSELECT\b.*\bFROM\b/
 
-/** Whether a body is an error object of interface 2.1 or 2.2, or of Google's wire, that shows nothing of the inside (INV-7). */
+/** Whether a body is an error object, of Google's wire too, that shows nothing internal (docs/contract.md#errors). */
 export function isErrorBody(json: unknown): boolean {
   const { type, error } = (json ?? {}) as { type?: unknown; error?: Record<string, unknown> }
   const isTextOrNull = (value: unknown) => value === null || typeof value === 'string'

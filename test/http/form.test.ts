@@ -1,4 +1,4 @@
-/** Forms as clients write them (media.md 1.3, and 14 rows 8 and 9): whole, odd, broken and hostile. */
+/** Forms as clients write them (docs/edge-cases.md#media M8, M9): whole, odd, broken and hostile. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { Readable } from 'node:stream'
 import fc from 'fast-check'

@@ -1,4 +1,4 @@
-/** The speech wires: what each sends, how it reads sound, and which answers are none (media.md 4, and 14 rows 2, 11). */
+/** The speech wires: what each sends and reads, and answers that fail (docs/edge-cases.md#media M2, M11). */
 import t from 'tap'
 import { plugin as deepgram } from '../../plugins/deepgram.ts'
 import { plugin as elevenlabs } from '../../plugins/elevenlabs.ts'

@@ -1,4 +1,4 @@
-/** The transcription wires: what each sends, what it reads, whole and streamed, and which answers are none (media.md 5). */
+/** The transcription wires: what each sends and reads, whole and streamed (docs/contract.md#transcriptions). */
 import t from 'tap'
 import { plugin as deepgram } from '../../plugins/deepgram.ts'
 import { plugin as elevenlabs } from '../../plugins/elevenlabs.ts'

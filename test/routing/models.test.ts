@@ -1,4 +1,4 @@
-/** The catalogue that clients see: the shipped one in the shape of interface 2.9, and what its filters leave. */
+/** The catalogue that clients see: shapes of the shipped one, and its query parameters (docs/contract.md#catalogue). */
 import t from 'tap'
 import { Registry } from '../../src/app/registry.ts'
 import { linkCatalog } from '../../src/config/catalog.ts'

@@ -1,4 +1,4 @@
-/** Scores against the formula of field notes section 3.3, term by term. */
+/** Scores against the formula of docs/contract.md#routing-score, term by term. */
 import t from 'tap'
 import type { Mapping } from '../../src/core/catalog.ts'
 import { candidatesOf } from '../../src/routing/candidate.ts'

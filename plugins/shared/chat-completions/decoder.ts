@@ -1,4 +1,4 @@
-/** Reads answers of the chat completions wire, as far as its many speakers agree. Ids such as C14 name edge cases. */
+/** Reads answers of the chat completions wire (docs/edge-cases.md#chat-chunks, whose ids stand in comments). */
 import {
   Count,
   type Decoder,

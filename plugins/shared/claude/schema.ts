@@ -8,7 +8,7 @@ const MAPS = new Set(['properties', '$defs', 'definitions'])
 const FORMATS = new Set(['date-time', 'time', 'date', 'duration', 'email', 'hostname', 'uri', 'ipv4', 'ipv6', 'uuid'])
 
 /**
- * A copy of `schema` for `output_config.format` and strict tools (wire/anthropic.md 2.3): objects are closed, `oneOf`
+ * A copy of `schema` for `output_config.format` and strict tools: objects are closed, `oneOf`
  * becomes `anyOf`, and every keyword that is not accepted moves into the description.
  */
 export function strictSchema(schema: Json): Json {

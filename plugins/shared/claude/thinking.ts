@@ -111,7 +111,7 @@ export function replayThinking(message: Message, target: Target): Block[] {
   const blocks: Block[] = []
   let next = 0
   for (const { index, text, signature, data } of [...signed.values()].sort((a, b) => a.index - b.index)) {
-    // Something else stood before it: only what opens the turn has a place in it (field notes 1.3).
+    // Something else stood before it: only what opens the turn has a place in it (docs/contract.md#messages).
     if (index !== next++) break
     if (data !== undefined) blocks.push({ type: 'redacted_thinking', data })
     else if (signature !== undefined) blocks.push({ type: 'thinking', thinking: text, signature })

@@ -1,4 +1,4 @@
-/** Answers in the OpenAI form (wire/openai.md section 6), which most providers of embeddings give. */
+/** Answers in the OpenAI form, which most providers of embeddings give. */
 import {
   type EmbeddingRequest,
   type Embeddings,

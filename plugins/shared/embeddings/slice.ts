@@ -1,6 +1,6 @@
 /**
  * Cuts the `data` array out of an answer in the OpenAI form without parsing its numbers, which are nearly all of it.
- * Everything else is parsed and compared, so that what is cut out is known to be a `data` array of interface 2.5;
+ * Everything else is parsed and compared, so that what is cut out is a `data` array (docs/contract.md#embeddings);
  * whatever looks unusual is left to the caller to parse as a whole.
  */
 import { isObject, type Json } from '../../../src/plugin.ts'

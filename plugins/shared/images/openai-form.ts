@@ -1,4 +1,4 @@
-/** Answers in the form of OpenAI's images, whole and as events (media.md sections 3.3 to 3.5), which others give too. */
+/** Answers in the form of OpenAI's images, whole and as events, which others give too (docs/contract.md#images). */
 import {
   countIn,
   type Decoder,
@@ -49,7 +49,7 @@ function read(frame: Frame, target: Target): FoundImages {
   return { created, images, refused, usage: usageIn(answer.usage), ...descriptionOf(answer) }
 }
 
-/** Tokens as reported; all of an answer are those of its images, where it does not say how many (media.md 3.3). */
+/** Tokens as reported; output tokens without details count as image tokens (docs/contract.md#image-wires). */
 function usageIn(usage: unknown): Usage {
   if (!isObject(usage)) return {}
   const { input_tokens_details, output_tokens_details } = usage

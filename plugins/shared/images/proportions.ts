@@ -1,4 +1,4 @@
-/** Sizes for wires that have proportions and classes in their place (media.md section 3.5). */
+/** Sizes for wires that have proportions and classes in their place (docs/contract.md#image-wires). */
 import { aspectOf, type ImageRequest, nearestAspect } from '../../../src/plugin.ts'
 
 /** The nearest of `ratios`; undefined where the request leaves it to the provider. */

@@ -1,4 +1,4 @@
-/** What an answer in the Messages form says of itself, streamed or whole (field notes 1.3). */
+/** What an answer in the Messages form says of itself, streamed or whole (docs/contract.md#messages). */
 import type { Exchange } from '../../core/exchange.ts'
 import { answerIdOf, answerModelOf } from '../accounting.ts'
 import type { Blocks } from './blocks.ts'

@@ -52,7 +52,7 @@ export function assistantMessage({ content }: Turn, at: string): Message | undef
   return said === '' && Object.keys(message).length === 2 ? undefined : message
 }
 
-/** A provider takes its own thinking back only where it opens the turn (field notes 1.3). */
+/** A provider takes its own thinking back only where it opens the turn (docs/contract.md#messages). */
 function addDetails(details: Detail[], detail: Detail | undefined, opens: boolean): void {
   if (detail && (opens || detail.format !== NATIVE_FORMAT)) details.push(detail)
 }

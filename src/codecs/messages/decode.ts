@@ -1,4 +1,4 @@
-/** A Messages body as a chat request (field notes 1.3). */
+/** A Messages body as a chat request (docs/contract.md#messages). */
 import { errors } from '../../core/error.ts'
 import type { ChatRequest, Message, Tool } from '../../core/ops.ts'
 import { checkChat } from '../chat-rules.ts'

@@ -1,4 +1,4 @@
-/** Bodies of the chat completions format that came to this endpoint (field notes 1.3). */
+/** Bodies of the chat completions format that came to this endpoint (docs/contract.md#messages). */
 import { errors } from '../../core/error.ts'
 import { isObject, type Json } from '../../core/json.ts'
 

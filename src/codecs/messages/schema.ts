@@ -1,4 +1,4 @@
-/** What a Messages body may hold, piece by piece (field notes 1.3). Unknown fields and block types pass. */
+/** What a Messages body may hold, piece by piece (docs/contract.md#messages). Unknown fields and block types pass. */
 import { type Infer, type Schema, s } from '../../core/schema.ts'
 
 const maybe = <S extends Schema<unknown>>(schema: S) => s.optional(s.nullable(schema))

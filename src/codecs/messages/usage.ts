@@ -1,4 +1,4 @@
-/** What an answer consumed, in the words of the Messages wire (field notes 1.3). */
+/** What an answer consumed, in the words of the Messages wire (docs/contract.md#messages). */
 import type { Exchange } from '../../core/exchange.ts'
 import { toNumber } from '../../core/money.ts'
 

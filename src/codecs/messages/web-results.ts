@@ -1,4 +1,4 @@
-/** Cited sources of providers that do not show their search in blocks of this wire (field notes 1.3). */
+/** Cited sources of providers that do not show their search in blocks of this wire (docs/contract.md#messages). */
 import type { Event } from '../../core/event.ts'
 
 type Block = Record<string, unknown>

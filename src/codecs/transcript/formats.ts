@@ -1,4 +1,4 @@
-/** The formats that transcripts are written in (media.md section 5.2). */
+/** The formats that transcripts are written in (docs/contract.md#transcript-formats). */
 import type { Segment, Transcript, TranscriptionRequest } from '../../operations/transcriptions/request.ts'
 import { clock, rounded, segmentsOf } from './times.ts'
 

@@ -1,4 +1,4 @@
-/** Times and segments of transcripts (media.md section 5.2). */
+/** Times and segments of transcripts (docs/contract.md#transcript-formats). */
 import type { Segment, Transcript, Word } from '../../operations/transcriptions/request.ts'
 
 /** Seconds, to the millisecond. */

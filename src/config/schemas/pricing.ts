@@ -1,7 +1,7 @@
-/** Prices of an offer as a schema: what they are for, and how they are written (interface 2.9). */
+/** Prices of an offer as a schema: what they are for, and how they are written (docs/contract.md#catalogue). */
 import { type Schema, s } from '../../core/schema.ts'
 
-/** Price keys of interface 2.9 that are written as USD per million tokens. */
+/** Price keys of docs/contract.md#catalogue that are written as USD per million tokens. */
 export const tokenPriceKeys = [
   'prompt',
   'completion',

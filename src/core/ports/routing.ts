@@ -46,7 +46,7 @@ export interface Measured {
 
 /**
  * How offers have done in the last minutes. Keys name an offer: a mapping, in a region. Each organization sees its own
- * samples, and of others' what at least two of them agree on (decisions section 12).
+ * samples, and of others' what at least two of them agree on (docs/contract.md#shares).
  */
 export interface Measurements {
   add(offer: string, sample: Sample, org: string): void
@@ -75,8 +75,7 @@ export type Opened = 'organization' | 'everyone' | undefined
 
 /**
  * Targets that are tried last for a while. Keys name an offer, or an offer with a credential. Each organization has a
- * circuit of its own, and there is one for all, which only what at least two organizations tell opens (decisions section
- * 12). Null in place of an organization is everybody: of what is read, an organization alone at a target counts too.
+ * circuit of its own, and there is one for all, which only what at least two organizations tell opens (docs/contract.md#shares). Null in place of an organization is everybody: of what is read, an organization alone at a target counts too.
  */
 export interface Circuits {
   state(key: string, org: string | null): CircuitState
@@ -103,7 +102,7 @@ export interface AffinityStore {
   set(key: string, offer: string, ttlMs: number, tenant: string): void
 }
 
-/** Why a candidate was put first (field notes section 3.5). */
+/** Why a candidate was put first (docs/contract.md#session-affinity). */
 export type Reason =
   /** The model string names the provider. */
   | 'direct-provider-specified'

@@ -1,4 +1,4 @@
-/** Typed decisions: `POST /v1/systemone` (media.md section 9). */
+/** Typed decisions: `POST /v1/systemone` (docs/contract.md#typed-decisions). */
 import type { Operation } from '../../core/operation.ts'
 import { demo } from './demo.ts'
 

@@ -1,4 +1,4 @@
-/** The canonical request and answer of `POST /v1/systemone`, typed decisions (media.md section 9). */
+/** The canonical request and answer of `POST /v1/systemone`, typed decisions (docs/contract.md#typed-decisions). */
 import { type Infer, type Schema, s } from '../../core/schema.ts'
 
 const OPTIONS = { minProperties: 2, maxProperties: 255 }

@@ -1,10 +1,10 @@
-/** The canonical request and answer of embeddings (interface 2.5). */
+/** The canonical request and answer of embeddings (docs/contract.md#embeddings). */
 import { type Infer, type Schema, s } from '../../core/schema.ts'
 
 /** A list of numbers is one input, as token ids. What the lists hold is a rule of the codec, which can say what is wrong. */
 const inputs: Schema<string | string[] | number[] | number[][]> = { json: { type: ['string', 'array'] } }
 
-/** `POST /v1/embeddings`, interface 2.5. */
+/** `POST /v1/embeddings`, docs/contract.md#embeddings. */
 export const embeddingRequest = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
   input: inputs,
@@ -20,7 +20,7 @@ export type EmbeddingRequest = Infer<typeof embeddingRequest> & { task_type?: st
 export interface Embeddings {
   /** How the vectors are written: as numbers, or as base64 of their little-endian float32 bytes. */
   readonly encoding: 'float' | 'base64'
-  /** In the order of the inputs; unset when the event's `bytes` are a `data` array of interface 2.5. */
+  /** In the order of the inputs; unset when the event's `bytes` are a `data` array of docs/contract.md#embeddings. */
   readonly vectors?: readonly (readonly number[] | string)[]
 }
 

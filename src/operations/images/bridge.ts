@@ -1,4 +1,4 @@
-/** Images of models that are spoken to as chat, and chat with models that make nothing else (media.md section 1.5). */
+/** Images from chat wires, and chat from images wires (docs/contract.md#bridges). */
 import { errors } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'
 import type { ChatRequest, ContentPart, Op } from '../../core/ops.ts'

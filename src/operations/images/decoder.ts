@@ -1,4 +1,4 @@
-/** Reads answers that hold images: at once, once a job has ended, and those that stand at addresses (media.md 3). */
+/** Reads images: of an answer, of a job that has ended, and from addresses (docs/contract.md#polled-answers). */
 import { errors, GatewayError } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'
 import type { Decoder, Frame, Target } from '../../core/translator.ts'
@@ -63,7 +63,7 @@ export class ImagesDecoder implements Decoder {
     return isRead ? [] : [{ type: 'error', error: errors.invalidAnswer('it is empty') }]
   }
 
-  /** Throws 400 `content_filter` when all images were left out, and 502 for none (media.md 3.3). */
+  /** Throws 400 `content_filter` when all images were left out, and 502 for none (docs/contract.md#images). */
   found({ images, refused, ...about }: FoundImages): Event[] {
     if (images.length === 0) {
       throw refused === undefined ? errors.invalidAnswer('it holds no image') : errors.contentFiltered(refused)

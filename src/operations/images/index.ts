@@ -1,4 +1,4 @@
-/** Images: `POST /v1/images/generations`, and `/v1/images/edits` (media.md section 3). */
+/** Images: `POST /v1/images/generations`, and `/v1/images/edits` (docs/contract.md#images). */
 import type { Model } from '../../core/catalog.ts'
 import { imageClassOf } from '../../core/image-size.ts'
 import { IMAGE_PROMPT_TOKENS } from '../../core/media.ts'
@@ -10,7 +10,7 @@ import { demo } from './demo.ts'
 import type { ImageEditRequest, ImageRequest } from './request.ts'
 import { imageEditRequirements, imageRequirements } from './requirements.ts'
 
-/** Tokens that an image may have, by its quality (media.md section 1.7). */
+/** Tokens that an image may have, by its quality (docs/contract.md#media-prices). */
 const QUALITY_TOKENS: Readonly<Record<string, number>> = {
   low: 400,
   medium: 1_600,

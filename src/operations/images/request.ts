@@ -1,4 +1,4 @@
-/** Canonical requests and answers of `POST /v1/images/generations` and `/v1/images/edits` (media.md section 3). */
+/** Canonical requests and answers of `POST /v1/images/generations` and `/v1/images/edits` (docs/contract.md#images). */
 import type { Upload } from '../../core/body.ts'
 import type { ImageDescription } from '../../core/event.ts'
 import { type Infer, type Schema, s } from '../../core/schema.ts'

@@ -1,4 +1,4 @@
-/** Moderations: `POST /v1/moderations` (media.md section 6). */
+/** Moderations: `POST /v1/moderations` (docs/contract.md#moderations). */
 import type { Operation, Requirement } from '../../core/operation.ts'
 import { demo } from './demo.ts'
 import { isParts, type ModerationRequest } from './request.ts'

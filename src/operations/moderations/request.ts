@@ -1,4 +1,4 @@
-/** The canonical request and answer of `POST /v1/moderations` (media.md section 6). */
+/** The canonical request and answer of `POST /v1/moderations` (docs/contract.md#moderations). */
 import { type Infer, s } from '../../core/schema.ts'
 
 const MAX_INPUTS = 2048
@@ -26,7 +26,7 @@ export interface ModerationRequest {
   readonly input: string | readonly string[] | readonly ModerationPart[]
 }
 
-/** Categories of OpenAI's moderation (wire/openai.md section 7): every result has all of them. */
+/** Categories of OpenAI's moderation (docs/wire-sources.md#openai): every result has all of them. */
 export const categories = [
   'harassment',
   'harassment/threatening',

@@ -1,4 +1,4 @@
-/** OCR: `POST /v1/ocr` (media.md section 7). */
+/** OCR: `POST /v1/ocr` (docs/contract.md#ocr). */
 import type { Operation } from '../../core/operation.ts'
 import { demo } from './demo.ts'
 import { addressOf, isAnnotated, type OcrRequest, pageCount } from './request.ts'

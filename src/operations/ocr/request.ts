@@ -1,4 +1,4 @@
-/** The canonical request and answer of `POST /v1/ocr` (media.md section 7). */
+/** The canonical request and answer of `POST /v1/ocr` (docs/contract.md#ocr). */
 import { type Infer, type Schema, s } from '../../core/schema.ts'
 
 /** Its form is checked by `assertDocumentUrl`. */

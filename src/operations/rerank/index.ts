@@ -1,4 +1,4 @@
-/** Rerank: `POST /v1/rerank` and `/v2/rerank` (media.md section 8). */
+/** Rerank: `POST /v1/rerank` and `/v2/rerank` (docs/contract.md#rerank). */
 import type { Operation } from '../../core/operation.ts'
 import { demo } from './demo.ts'
 

@@ -1,4 +1,4 @@
-/** The canonical request and answer of `POST /v1/rerank` (media.md section 8). */
+/** The canonical request and answer of `POST /v1/rerank` (docs/contract.md#rerank). */
 import { type Infer, s } from '../../core/schema.ts'
 
 const MAX_DOCUMENTS = 1000

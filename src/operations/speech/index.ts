@@ -1,11 +1,11 @@
-/** Speech: `POST /v1/audio/speech` (media.md section 4). */
+/** Speech: `POST /v1/audio/speech` (docs/contract.md#speech). */
 import type { Mapping } from '../../core/catalog.ts'
 import type { Operation, Requirement } from '../../core/operation.ts'
 import { CHARACTERS } from '../../core/usage.ts'
 import { demo } from './demo.ts'
 import type { SpeechRequest } from './request.ts'
 
-/** Of audio whose provider counts none (media.md section 1.7). */
+/** Of audio whose provider counts none (docs/contract.md#media-prices). */
 const TOKENS_PER_SECOND = 21
 const PLAIN_BYTES_PER_SECOND = 48_000
 const COMPRESSED_BYTES_PER_SECOND = 16_000

@@ -1,4 +1,4 @@
-/** The canonical request of `POST /v1/audio/speech` (media.md section 4). */
+/** The canonical request of `POST /v1/audio/speech` (docs/contract.md#speech). */
 import { type Infer, s } from '../../core/schema.ts'
 
 /** Formats by the media types that clients get them under. */

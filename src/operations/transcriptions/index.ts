@@ -1,4 +1,4 @@
-/** Transcriptions and translations: `POST /v1/audio/transcriptions`, `/v1/audio/translations` (media.md section 5). */
+/** `POST /v1/audio/transcriptions` and `/v1/audio/translations` (docs/contract.md#transcriptions). */
 import type { Mapping } from '../../core/catalog.ts'
 import type { Operation, Requirement } from '../../core/operation.ts'
 import { estimateTokens, TOKEN_CHARACTERS } from '../../core/usage.ts'
@@ -7,7 +7,7 @@ import { likelySeconds, needsSpeakers, needsTimes, type TranscriptionRequest } f
 
 type Name = 'transcriptions' | 'translations'
 
-/** What a second of audio may come to, in tokens (media.md section 1.7). */
+/** What a second of audio may come to, in tokens (docs/contract.md#media-prices). */
 const HELD_PER_SECOND = { audio: 10, text: 4 }
 const HOUR_SECONDS = 3600
 

@@ -1,4 +1,4 @@
-/** The canonical request and answer of transcriptions and translations (media.md section 5). */
+/** The canonical request and answer of transcriptions and translations (docs/contract.md#transcriptions). */
 import type { Upload } from '../../core/body.ts'
 import { type Infer, s } from '../../core/schema.ts'
 
@@ -97,7 +97,7 @@ export const needsTimes = ({ response_format }: Pick<TranscriptionRequest, 'resp
 export const needsSpeakers = (request: Pick<TranscriptionRequest, 'response_format' | 'diarize'>): boolean =>
   request.diarize || request.response_format === 'diarized_json'
 
-/** Of a file whose head says nothing (media.md section 5.5). */
+/** Of a file whose head says nothing (docs/contract.md#length-of-audio). */
 const BYTES_PER_SECOND = 8000
 /** Of an address, before anything of it is known. */
 const UNKNOWN_SECONDS = 600

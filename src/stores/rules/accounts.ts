@@ -2,7 +2,7 @@
 import { errors } from '../../core/error.ts'
 import type { KeyKind, KeyRecord, ProjectChanges, Role } from '../../core/ports.ts'
 
-/** Field notes section 6. */
+/** docs/contract.md#access-rules. */
 const SESSION_MS = 900_000
 const USUAL_TTL_MS = 60_000
 
@@ -28,7 +28,7 @@ export function checkRoll(id: string, isSession: boolean, status: KeyRecord['sta
 export const ttlOf = (wanted: ProjectChanges['cacheTtlMs'], was: number | null): number | null =>
   wanted === 'on' ? (was ?? USUAL_TTL_MS) : wanted === undefined ? was : wanted
 
-/** Field notes section 4: off for organizations on a coding plan. */
+/** docs/contract.md#response-cache: off for organizations on a coding plan. */
 export const cacheTtl = (ttlMs: number | null, planned: boolean): number | undefined =>
   planned ? undefined : (ttlMs ?? undefined)
 

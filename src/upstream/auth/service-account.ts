@@ -1,4 +1,4 @@
-/** Asks a token endpoint for an access token in the name of a service account (RFC 7523, wire/google.md section 1). */
+/** Gets a service account's access token from a token endpoint (RFC 7523, docs/wire-sources.md#gemini). */
 import { sign } from 'node:crypto'
 import type { ServiceAccount } from '../../core/secret.ts'
 import type { Grant } from './access-token.ts'

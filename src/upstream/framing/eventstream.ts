@@ -1,4 +1,4 @@
-/** The binary event stream `application/vnd.amazon.eventstream` (wire/bedrock.md section 4): one frame per message. */
+/** The event stream `application/vnd.amazon.eventstream`: one frame per message (docs/wire-sources.md#bedrock). */
 import { crc32 } from 'node:zlib'
 import { errors } from '../../core/error.ts'
 import type { Frame } from '../../core/translator.ts'

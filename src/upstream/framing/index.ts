@@ -7,7 +7,7 @@ import { SseFraming } from './sse.ts'
 
 /**
  * The framing and decoder mode of an answer. The content type decides, not what was asked for: providers answer
- * stream requests with whole JSON bodies, errors among them (edge cases S19, S20).
+ * stream requests with whole JSON bodies, errors among them (docs/edge-cases.md#framing S19, S20).
  */
 export function framingFor(
   contentType: string | undefined,

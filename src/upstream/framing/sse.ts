@@ -22,7 +22,7 @@ export class SseFraming implements Framing {
   #frames: Frame[] = []
   #first = true
   #overflow = false
-  /** Lines that are of no event: some providers write an error among their events as bare JSON (wire/google.md 4). */
+  /** Lines outside of events: some providers write errors there, as bare JSON (docs/wire-sources.md#gemini). */
   #stray = ''
   readonly #text = new StringDecoder('utf8')
   readonly #parser: EventSourceParser

@@ -209,7 +209,7 @@ export const cases: readonly Case[] = [
   {
     name: 'refusal',
     modes: both,
-    // Whether it costs anything is the provider's own matter (field notes 5).
+    // Whether it costs anything is the provider's own matter (docs/contract.md#cost).
     play: oneTurn({ text: '', finish: 'content_filter' }, { messages: hi }, turn => ({ ...seen(turn), usage: null })),
     expected: { ...plain, finish: 'content_filter', usage: null },
   },

@@ -1,0 +1,96 @@
+/** Every reference of a comment to a page leads to a heading of that page: `docs/contract.md#forms`. */
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import t from 'tap'
+import ts from 'typescript'
+import { root, sourceFiles, textOf } from './helpers/sources.ts'
+
+const testFiles = readdirSync(join(root, 'test'), { recursive: true, encoding: 'utf8' })
+  .filter(name => name.endsWith('.ts'))
+  .map(name => join('test', name))
+
+/** Documents by which comments were written, and which are not in the project. */
+const outside =
+  /\binterface \d|\bfield notes\b|\bdecisions (?:section )?\d|\breliability (?:section )?[A-C]\b|\bedge cases [A-Z]\d|(?<!\.)\b(?:wire|spec|design)\/[\w-]+\.(?:md|yaml)|(?<![\w/-])(?:media|jobs|mcp|interface|decisions|field-notes|client-wires|ai-sdk-protocol|house|peers)\.md\b/i
+
+/** Comments of a file that may hold a reference, each as one line. */
+function commentsOf(file: string): string[] {
+  const text = textOf(file)
+  if (!text.includes('docs/') && !outside.test(text)) return []
+  const found: string[] = []
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.ES2023, false)
+  const seen = new Set<number>()
+  const collect = (ranges: readonly ts.CommentRange[] | undefined) => {
+    for (const { pos, end } of ranges ?? []) {
+      if (seen.has(pos)) continue
+      seen.add(pos)
+      found.push(text.slice(pos, end).replace(/\s*\n\s*(?:\*(?!\/))?\s*/g, ' '))
+    }
+  }
+  const walk = (node: ts.Node): void => {
+    collect(ts.getLeadingCommentRanges(text, node.pos))
+    collect(ts.getTrailingCommentRanges(text, node.end))
+    ts.forEachChild(node, walk)
+  }
+  walk(source)
+  return found
+}
+
+const comments = [...sourceFiles, ...testFiles]
+  .filter(file => file !== 'test/references.test.ts')
+  .flatMap(file => commentsOf(file).map(text => ({ file, text })))
+
+const pages = new Map<string, string>(
+  readdirSync(join(root, 'docs'))
+    .filter(name => name.endsWith('.md'))
+    .map(name => [`docs/${name}`, textOf(`docs/${name}`)]),
+)
+const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replace(/[^\w -]/g, '')
+    .replaceAll(' ', '-')
+const anchors = new Map(
+  [...pages].map(([page, text]) => [
+    page,
+    new Set([...text.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchorOf(heading!))),
+  ]),
+)
+
+t.test('every reference of a comment leads to a heading of a page', async t => {
+  const references = comments.flatMap(({ file, text }) =>
+    [...text.matchAll(/\b(docs\/[\w-]+\.md)(?:#([\w-]*))?/g)].map(([whole, page, anchor]) => ({
+      line: `${file}: ${whole}`,
+      resolves: anchor === undefined ? pages.has(page!) : anchors.get(page!)?.has(anchor) === true,
+    })),
+  )
+  t.ok(references.length > 150, `${references.length} references`)
+  t.strictSame(
+    references.filter(({ resolves }) => !resolves).map(({ line }) => line),
+    [],
+  )
+})
+
+t.test('ids of edge cases that a comment names stand in their page', async t => {
+  const page = pages.get('docs/edge-cases.md')!
+  const known = new Set<string>()
+  for (const [, first, last] of page.matchAll(/^\| ([A-Z]\d+)(?:(?:,| to) ([A-Z]\d+))? \|/gm)) {
+    for (let n = Number(first!.slice(1)); n <= Number((last ?? first)!.slice(1)); n++) known.add(`${first![0]}${n}`)
+  }
+  t.ok(known.size > 100, `${known.size} ids`)
+  const unknown = comments.flatMap(({ file, text }) =>
+    [...text.matchAll(/docs\/edge-cases\.md#[\w-]+((?:(?:,| and| to)? [A-Z]\d+)+)/g)].flatMap(([, ids]) =>
+      [...ids!.matchAll(/[A-Z]\d+/g)].filter(([id]) => !known.has(id)).map(([id]) => `${file}: ${id}`),
+    ),
+  )
+  t.strictSame(unknown, [])
+})
+
+t.test('no comment refers to a document outside of the project', async t => {
+  t.match('(media.md section 1.3)', outside, 'the pattern finds the forms that were used')
+  t.match('wire/google.md 2.1', outside)
+  t.strictSame(
+    comments.filter(({ text }) => outside.test(text)).map(({ file, text }) => `${file}: ${text.slice(0, 120)}`),
+    [],
+  )
+})
