@@ -52,6 +52,15 @@ const retired: Readonly<Record<string, string>> = {
   parseExact: 'parseLossless',
   Verbatim: 'RawStrings',
   Marks: 'Timings',
+  Step: 'a name that says whose: QuirkStep, PairedMessage, CandidateTarget',
+  stepOf: 'candidateTargetOf',
+  Turn: 'a name that says whose: MessagesTurn, GeminiTurn',
+  Fault: 'Issue, or ProviderError',
+  Problem: 'Issue',
+  problemOf: 'issueOf',
+  misfit: 'argumentError',
+  unmet: 'error, or issue',
+  drawn: 'output_images, or imageUsage',
 }
 /** Of the class Exchange. */
 const retiredMembers: Readonly<Record<string, string>> = {
@@ -97,6 +106,11 @@ t.test('names that the glossary retired do not come back', async t => {
       .map(name => `${file}: ${name} is called ${retired[name]}`),
   )
   t.strictSame(found, [])
+})
+
+t.test('there is one type Json', async t => {
+  const declared = sourceFiles.filter(file => /^(?:export )?type Json\b/m.test(textOf(file)))
+  t.strictSame(declared, ['src/core/json.ts'])
 })
 
 t.test('members of an exchange that were renamed or moved do not come back', async t => {

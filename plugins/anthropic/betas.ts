@@ -1,9 +1,8 @@
 /** Beta tokens: those that a body needs, and those of clients that are passed on. */
-import { listIn, type Target } from '../../src/plugin.ts'
+import { type Json, listIn, type Target } from '../../src/plugin.ts'
 import { FILES_BETA, isFile } from './encode.ts'
 import { isPassed, tokensIn } from './passed-betas.ts'
 
-type Json = Record<string, unknown>
 type Maybe = Json | null | undefined
 
 const list = (value: unknown) => listIn(value) as readonly Maybe[]

@@ -1,5 +1,5 @@
 /** A chat request as a Messages request (docs/wire-sources.md#anthropic). */
-import { type ChatRequest, endsInAnswer, type Target, type WireRequest } from '../../src/plugin.ts'
+import { type ChatRequest, endsInAnswer, type Json, type Target, type WireRequest } from '../../src/plugin.ts'
 import { type Block, isVisible, textBlock } from '../shared/claude/blocks.ts'
 import { beganWithoutThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
 import { strictSchema } from '../shared/claude/schema.ts'
@@ -7,9 +7,8 @@ import { cannotForce, isAdaptive, mustThink, type Thinking, thinkingOf } from '.
 import { checkBreakpoints } from './breakpoints.ts'
 import { BETA_HEADER } from './passed-betas.ts'
 import { answerSchema, answersByTool, isForced, toolsOf } from './tools.ts'
-import { historyOf, isResult, isThought, type Turn } from './turns.ts'
+import { historyOf, isResult, isThought, type MessagesTurn } from './turns.ts'
 
-type Json = Record<string, unknown>
 /** Native blocks are replayed unread: what they hold may be anything. */
 type Maybe = Json | null | undefined
 
@@ -65,7 +64,7 @@ const systemOf = (blocks: Block[]): string | Block[] =>
  * A final assistant turn is a prefill: it must not end in white space, and where the model takes none a user turn
  * lets it go on.
  */
-function endTurns(turns: Turn[], prefill: boolean): void {
+function endTurns(turns: MessagesTurn[], prefill: boolean): void {
   const last = turns.at(-1)!
   if (last.role !== 'assistant') return
   if (!prefill) {
@@ -104,7 +103,7 @@ function outputConfigOf(request: Readonly<ChatRequest>, { mapping }: Target, thi
   }
 }
 
-const usesFiles = (turns: readonly Turn[]): boolean => turns.some(turn => turn.content.some(isFile))
+const usesFiles = (turns: readonly MessagesTurn[]): boolean => turns.some(turn => turn.content.some(isFile))
 
 /** Whether a block, or one that it holds, is a file by its id. */
 export function isFile(block: Maybe): boolean {

@@ -1,9 +1,8 @@
 /** The turns of a client's own Messages body, as its provider may have them. */
-import { append, type Target, textIn, unseal } from '../../src/plugin.ts'
+import { append, type Json, type Target, textIn, unseal } from '../../src/plugin.ts'
 import { type Block, isVisible, textBlock } from '../shared/claude/blocks.ts'
 import { toWireName } from '../shared/tool-name.ts'
 
-type Json = Record<string, unknown>
 interface Spoken {
   role: 'user' | 'assistant'
   content: string | Block[]
@@ -13,10 +12,10 @@ interface Instruction {
   role: 'system'
   content?: string | Block[]
 }
-export type Turn = Spoken | Instruction
+export type NativeTurn = Spoken | Instruction
 
 export interface NativeTurns {
-  readonly messages: Turn[]
+  readonly messages: NativeTurn[]
   /** What leading system messages said: the wire has them only further on. */
   readonly system: Block[]
 }
@@ -42,13 +41,13 @@ export function nativeTurns(messages: readonly Json[], target: Target): NativeTu
 }
 
 /** Whether tools were called in it. */
-const calls = (turn: Turn | undefined): boolean =>
+const calls = (turn: NativeTurn | undefined): boolean =>
   turn?.role === 'assistant' && Array.isArray(turn.content) && turn.content.some(({ type }) => type === 'tool_use')
 
 class Turns {
   readonly leading: Block[] = []
-  readonly #turns: Turn[] = []
-  #held: Turn[] = []
+  readonly #turns: NativeTurn[] = []
+  #held: NativeTurn[] = []
   /** True when the last turn is not as the client wrote it: what follows it in the same role is part of it. */
   #isMade = false
   /** Content of the last turn once it was joined with another. */
@@ -77,7 +76,7 @@ class Turns {
     this.#release()
   }
 
-  end(): Turn[] {
+  end(): NativeTurn[] {
     append(this.#turns, this.#held)
     return this.#turns
   }

@@ -2,8 +2,7 @@
  * A client's own Messages body, for a provider of the same wire: only what must change is changed, so that nothing of
  * it is lost (docs/contract.md#messages).
  */
-
-import { type ChatRequest, errors, type Target, type WireRequest } from '../../src/plugin.ts'
+import { type ChatRequest, errors, type Json, type Target, type WireRequest } from '../../src/plugin.ts'
 import type { Block } from '../shared/claude/blocks.ts'
 import { beganWithoutThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
 import { MIN_BUDGET } from '../shared/claude/thinking.ts'
@@ -12,12 +11,10 @@ import { markPrefix } from './auto-cache.ts'
 import { betasOf } from './betas.ts'
 import { checkBreakpoints, hasBreakpoints } from './breakpoints.ts'
 import { acceptsSampling, betaHeader } from './encode.ts'
-import { nativeTurns, type Turn } from './native-turns.ts'
+import { type NativeTurn, nativeTurns } from './native-turns.ts'
 import { checkTurns, onOperator, paysItself } from './operator-pays.ts'
 import { BETA_HEADER } from './passed-betas.ts'
 import { isResult, isThought } from './turns.ts'
-
-type Json = Record<string, unknown>
 
 /** Fields of chat requests that the Messages endpoint tolerates; the provider would refuse them. */
 const GATEWAY_ONLY = [
@@ -97,7 +94,7 @@ function lower(sent: Json, limit: number | null | undefined): void {
 }
 
 /** The loop of tool calls that turns of this wire end in. */
-export const loopOf = (turns: readonly Turn[]): Turn[] => openLoop(turns, isResult)
+export const loopOf = (turns: readonly NativeTurn[]): NativeTurn[] => openLoop(turns, isResult)
 
 /** The endpoint takes the tiers of chat requests too; undefined for those that the wire, or the target, does not know. */
 function tierOf(tier: unknown, { mapping: { parameters } }: Target): string | undefined {

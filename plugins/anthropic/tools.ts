@@ -1,9 +1,7 @@
 /** Tools and the choice among them; a structured answer may take the form of a forced tool. */
-import { type ChatRequest, errors, type Target, type Tool } from '../../src/plugin.ts'
+import { type ChatRequest, errors, type Json, type Target, type Tool } from '../../src/plugin.ts'
 import { strictSchema } from '../shared/claude/schema.ts'
 import { JSON_TOOL, toWireName } from '../shared/tool-name.ts'
-
-type Json = Record<string, unknown>
 
 const WEB_SEARCH = 'web_search'
 

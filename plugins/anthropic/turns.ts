@@ -15,7 +15,7 @@ import { replayThinking } from '../shared/claude/thinking.ts'
 import { UniqueNames } from '../shared/claude/unique-names.ts'
 import { toWireName } from '../shared/tool-name.ts'
 
-export interface Turn {
+export interface MessagesTurn {
   role: 'user' | 'assistant'
   content: Block[]
 }
@@ -26,7 +26,7 @@ interface Slot {
   block: Block | undefined
 }
 
-interface Draft extends Turn {
+interface Draft extends MessagesTurn {
   readonly slots: Slot[]
 }
 
@@ -34,12 +34,12 @@ interface Draft extends Turn {
  * Leading system messages become `system`; a later one would rewrite the cached prefix there, so it stays in its
  * place as a reminder. Throws 400 for a tool result without a call and for arguments that are not a JSON object.
  */
-export function historyOf(messages: readonly Message[], target: Target): { system: Block[]; turns: Turn[] } {
+export function historyOf(messages: readonly Message[], target: Target): { system: Block[]; turns: MessagesTurn[] } {
   const system: Block[] = []
   const drafts: Draft[] = []
   const slots = new PendingToolCalls<Slot>(({ block }) => block !== undefined)
   const ids = new UniqueNames(toolId)
-  const draft = (role: Turn['role']): Draft => turnOf(drafts, role, () => ({ role, content: [], slots: [] }))
+  const draft = (role: MessagesTurn['role']): Draft => turnOf(drafts, role, () => ({ role, content: [], slots: [] }))
 
   messages.forEach((message, i) => {
     const at = `messages[${i}]`
@@ -132,9 +132,9 @@ function toolResult(id: string, message: Message, at: string): Block {
 }
 
 /** Puts every result right behind its call, whatever stood between, and merges what then has the same role. */
-function alternate(drafts: readonly Draft[]): Turn[] {
-  const turns: Turn[] = []
-  const add = (role: Turn['role'], content: Block[]) => {
+function alternate(drafts: readonly Draft[]): MessagesTurn[] {
+  const turns: MessagesTurn[] = []
+  const add = (role: MessagesTurn['role'], content: Block[]) => {
     if (content.length > 0) append(turnOf(turns, role, () => ({ role, content: [] })).content, content)
   }
   for (const { role, content, slots } of drafts) {

@@ -13,7 +13,7 @@ import { dropThoughts } from '../shared/claude/loop.ts'
 import { cannotForce, isAdaptive, mustThink } from '../shared/claude/thinking.ts'
 import { encode as encodeMessages } from './encode.ts'
 import { loopOf, native as nativeMessages } from './native.ts'
-import type { Turn } from './native-turns.ts'
+import type { NativeTurn } from './native-turns.ts'
 import { answerChoice, answerSchema, answerTool } from './tools.ts'
 import { isThought } from './turns.ts'
 
@@ -47,7 +47,7 @@ function plainBody(body: Json, input: Readonly<ChatRequest>, schema: Json | unde
     else delete plain.output_config
   }
   if (!schema) return plain
-  dropThoughts(loopOf(body.messages as Turn[]), isThought)
+  dropThoughts(loopOf(body.messages as NativeTurn[]), isThought)
   const tools = listIn(plain.tools)
   plain.tools = [...tools, answerTool(schema)]
   plain.tool_choice = { ...answerChoice(input, tools.length > 0), disable_parallel_tool_use: true }

@@ -4,7 +4,7 @@ import type { Json } from '../../src/plugin.ts'
 /** A content block, or an element of `system` or of `toolConfig.tools`. */
 export type Block = Json
 
-export interface Turn {
+export interface ConverseTurn {
   role: 'user' | 'assistant'
   content: Block[]
 }

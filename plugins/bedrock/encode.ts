@@ -12,7 +12,7 @@ import {
 import { beganWithoutThought, dropThoughts, openLoop } from '../shared/claude/loop.ts'
 import { isAdaptive, mustThink } from '../shared/claude/thinking.ts'
 import { answerFormOf } from './answer-form.ts'
-import { type Block, type Turn, textBlock } from './block.ts'
+import { type Block, type ConverseTurn, textBlock } from './block.ts'
 import { type Family, familyOf } from './family.ts'
 import { type Reasoning, reasoningOf } from './reasoning.ts'
 import { toolsOf } from './tools.ts'
@@ -74,7 +74,7 @@ const takesPrefill = ({ mapping }: Target, { maker, samples }: Family, { thinks 
  * A final assistant turn is a prefill: it must not end in white space, and where the model takes none a user turn
  * lets it go on. The order not to call a tool comes last, behind everything that is cached.
  */
-function endTurns(turns: Turn[], prefill: boolean, forbidden: boolean): void {
+function endTurns(turns: ConverseTurn[], prefill: boolean, forbidden: boolean): void {
   const last = turns.at(-1)!
   if (last.role === 'assistant' && prefill) {
     const index = last.content.findLastIndex(block => 'text' in block)
@@ -118,7 +118,7 @@ const unit = (value: number): number => Math.min(Math.max(value, 0), 1)
 /** What may stand in the provider's logs: at most 256 characters of its alphabet. */
 const metadata = (text: string): string => text.replace(/[^a-zA-Z0-9 ._:/=+$@-]/g, '_').slice(0, 256)
 
-function checkCachePoints(toolConfig: Json | undefined, system: Block[], turns: Turn[]): void {
+function checkCachePoints(toolConfig: Json | undefined, system: Block[], turns: ConverseTurn[]): void {
   const lists = [(toolConfig?.tools ?? []) as Block[], system, ...turns.map(({ content }) => content)]
   let count = 0
   for (const list of lists) for (const block of list) if ('cachePoint' in block) count += 1

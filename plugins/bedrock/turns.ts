@@ -11,7 +11,7 @@ import {
   turnOf,
 } from '../../src/plugin.ts'
 import { UniqueNames } from '../shared/claude/unique-names.ts'
-import { type Block, type Turn, textBlock } from './block.ts'
+import { type Block, type ConverseTurn, textBlock } from './block.ts'
 import { cachePoint } from './cache-point.ts'
 import { Contents } from './content.ts'
 import { type Family, familyOf } from './family.ts'
@@ -21,7 +21,7 @@ import { toWireName } from './tool-name.ts'
 
 export interface History {
   readonly system: Block[]
-  readonly turns: Turn[]
+  readonly turns: ConverseTurn[]
   /** Names of the tools that were called, each once: the wire wants them declared. */
   readonly toolsUsed: ReadonlySet<string>
 }
@@ -32,7 +32,7 @@ interface Slot {
   result: Block[] | undefined
 }
 
-interface Draft extends Turn {
+interface Draft extends ConverseTurn {
   readonly slots: Slot[]
 }
 
@@ -48,7 +48,7 @@ export function historyOf(messages: readonly Message[], target: Target): History
   const drafts: Draft[] = []
   const slots = new PendingToolCalls<Slot>(({ result }) => result !== undefined)
   const toolsUsed = new Set<string>()
-  const draft = (role: Turn['role']): Draft => turnOf(drafts, role, () => ({ role, content: [], slots: [] }))
+  const draft = (role: ConverseTurn['role']): Draft => turnOf(drafts, role, () => ({ role, content: [], slots: [] }))
 
   messages.forEach((message, i) => {
     const at = `messages[${i}]`
@@ -127,9 +127,9 @@ const resultBlock = (toolUseId: string, content: Block[], otherwise: string, sta
 })
 
 /** Puts every result right behind its call, whatever stood between, and merges what then has the same role. */
-function alternate(drafts: readonly Draft[]): Turn[] {
-  const turns: Turn[] = []
-  const add = (role: Turn['role'], content: Block[]) => {
+function alternate(drafts: readonly Draft[]): ConverseTurn[] {
+  const turns: ConverseTurn[] = []
+  const add = (role: ConverseTurn['role'], content: Block[]) => {
     if (content.length > 0) append(turnOf(turns, role, () => ({ role, content: [] })).content, content)
   }
   for (const { role, content, slots } of drafts) {

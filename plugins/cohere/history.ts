@@ -10,7 +10,7 @@ import {
 } from '../../src/plugin.ts'
 import { plainText } from '../shared/chat-completions/parts.ts'
 import { replayThinking } from '../shared/chat-completions/thinking.ts'
-import { type Answered, NO_RESULT, pairResults, type Step } from '../shared/chat-completions/tool-results.ts'
+import { type Answered, NO_RESULT, type PairedMessage, pairResults } from '../shared/chat-completions/tool-results.ts'
 import { toWireName } from '../shared/tool-name.ts'
 import { resultContent, userContent } from './parts.ts'
 
@@ -67,7 +67,7 @@ export function historyOf(
 }
 
 /** Undefined for an answer that says and calls nothing. Beside calls the wire takes text only as their plan. */
-function answerOf({ message, at, calls }: Step, target: Target, thinks: boolean): Json | undefined {
+function answerOf({ message, at, calls }: PairedMessage, target: Target, thinks: boolean): Json | undefined {
   const text = plainText(message.content, at, message.role) || wellFormed(message.refusal ?? '')
   const thinking = thinks
     ? replayThinking(message, target).map(({ text }) => ({ type: 'thinking', thinking: text }))

@@ -4,7 +4,7 @@ import { isObject, type Json, MAX_LEVELS } from '../../src/plugin.ts'
 /** All lists of arguments together are no longer; a path that says so is wrong. */
 const MAX_ITEMS = 65_536
 
-type Step = string | number
+type PathSegment = string | number
 
 export class PartialArgs {
   /** Without prototypes, so that any name is only a name. */
@@ -16,15 +16,15 @@ export class PartialArgs {
   /** Adds one entry of `partialArgs`; texts at one path are pieces of one text. False for what cannot be read. */
   add(entry: unknown): boolean {
     if (!isObject(entry)) return false
-    const steps = stepsOf(entry.jsonPath)
+    const segments = segmentsOf(entry.jsonPath)
     const value = typedValue(entry)
-    if (!steps || value === undefined) return false
+    if (!segments || value === undefined) return false
     let holder: Json | unknown[] = this.#root
-    for (const [i, step] of steps.entries()) {
+    for (const [i, step] of segments.entries()) {
       if (Array.isArray(holder) !== (typeof step === 'number')) return false
       if (Array.isArray(holder) && !this.#reaches(holder, Number(step))) return false
       const inner: unknown = Reflect.get(holder, step)
-      const next = steps[i + 1]
+      const next = segments[i + 1]
       if (next === undefined) {
         const grown = typeof inner === 'string' && typeof value === 'string' ? inner + value : value
         return Reflect.set(holder, step, grown)
@@ -52,19 +52,19 @@ export class PartialArgs {
 }
 
 /** `$.a[0]['b c']` → `a`, 0, `b c`. Undefined for any other text; the root itself is no place for a value. */
-function stepsOf(path: unknown): Step[] | undefined {
+function segmentsOf(path: unknown): PathSegment[] | undefined {
   if (typeof path !== 'string' || !path.startsWith('$')) return undefined
-  const steps: Step[] = []
+  const segments: PathSegment[] = []
   const token = /\.([^.[\]]+)|\[(\d+)\]|\[(?:'([^']*)'|"([^"]*)")\]/y
   token.lastIndex = 1
   while (token.lastIndex < path.length) {
     const match = token.exec(path)
     if (!match) return undefined
     const [, name, index, single, double] = match
-    if (steps.length === MAX_LEVELS || (index !== undefined && Number(index) >= MAX_ITEMS)) return undefined
-    steps.push(index === undefined ? (name ?? single ?? double ?? '') : Number(index))
+    if (segments.length === MAX_LEVELS || (index !== undefined && Number(index) >= MAX_ITEMS)) return undefined
+    segments.push(index === undefined ? (name ?? single ?? double ?? '') : Number(index))
   }
-  return steps.length > 0 ? steps : undefined
+  return segments.length > 0 ? segments : undefined
 }
 
 /** The value of an entry, which is named after its type. */

@@ -19,7 +19,7 @@ import { markUnsigned, signedParts } from './signatures.ts'
 import { takesLevels } from './thinking.ts'
 import { toWireName } from './tool-name.ts'
 
-export interface Turn {
+export interface GeminiTurn {
   role: 'user' | 'model'
   parts: Part[]
 }
@@ -33,7 +33,7 @@ interface Slot {
   media: Part[]
 }
 
-interface Draft extends Turn {
+interface Draft extends GeminiTurn {
   readonly slots: Slot[]
 }
 
@@ -45,11 +45,11 @@ export function historyOf(
   messages: readonly Message[],
   target: Target,
   callIds: boolean,
-): { system: Part[]; contents: Turn[] } {
+): { system: Part[]; contents: GeminiTurn[] } {
   const system: Part[] = []
   const drafts: Draft[] = []
   const slots = new PendingToolCalls<Slot>(({ response }) => response !== undefined)
-  const draft = (role: Turn['role']): Draft => turnOf(drafts, role, () => ({ role, parts: [], slots: [] }))
+  const draft = (role: GeminiTurn['role']): Draft => turnOf(drafts, role, () => ({ role, parts: [], slots: [] }))
 
   let parsed = 0
   messages.forEach((message, i) => {
@@ -158,9 +158,9 @@ function responseOf(text: string): Json {
 }
 
 /** Puts all results right behind their calls, whatever stood between, and merges what then has the same role. */
-function alternate(drafts: readonly Draft[], target: Target, callIds: boolean): Turn[] {
-  const turns: Turn[] = []
-  const add = (role: Turn['role'], parts: Part[]) => {
+function alternate(drafts: readonly Draft[], target: Target, callIds: boolean): GeminiTurn[] {
+  const turns: GeminiTurn[] = []
+  const add = (role: GeminiTurn['role'], parts: Part[]) => {
     if (parts.length > 0) append(turnOf(turns, role, () => ({ role, parts: [] })).parts, parts)
   }
   for (const { role, parts, slots } of drafts) {

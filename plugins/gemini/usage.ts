@@ -47,8 +47,8 @@ function usageOf(report: Json): Usage {
   if (watched > 0) usage.input_video = watched
   const heardBefore = ofModality(report.cacheTokensDetails, 'AUDIO')
   if (heardBefore > 0) usage.input_audio_cache_read = heardBefore
-  const drawn = ofModality(report.candidatesTokensDetails, 'IMAGE')
-  if (drawn > 0) usage.image_output = drawn
+  const imageTokens = ofModality(report.candidatesTokensDetails, 'IMAGE')
+  if (imageTokens > 0) usage.image_output = imageTokens
   const said = ofModality(report.candidatesTokensDetails, 'AUDIO')
   if (said > 0) usage.output_audio = said
   return usage

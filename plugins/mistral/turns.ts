@@ -13,7 +13,7 @@ import {
 } from '../../src/plugin.ts'
 import { contentOf, joined, plainText } from '../shared/chat-completions/parts.ts'
 import { replayThinking } from '../shared/chat-completions/thinking.ts'
-import { type Answered, NO_RESULT, pairResults, type Step } from '../shared/chat-completions/tool-results.ts'
+import { type Answered, NO_RESULT, type PairedMessage, pairResults } from '../shared/chat-completions/tool-results.ts'
 import { wireId } from './tool-id.ts'
 import { wireName } from './tools.ts'
 
@@ -65,7 +65,7 @@ export function turnsOf(messages: readonly Message[], target: Target): Json[] {
 }
 
 /** Undefined for an answer that says and calls nothing, which the wire refuses. */
-function answerOf({ message, at, calls }: Step, target: Target): Json | undefined {
+function answerOf({ message, at, calls }: PairedMessage, target: Target): Json | undefined {
   const text = plainText(message.content, at, message.role) || wellFormed(message.refusal ?? '')
   const thinking = replayThinking(message, target).map(({ text, signature }) => ({
     type: 'thinking',

@@ -8,7 +8,7 @@ import {
   upstreamErrorFrom,
 } from '../../src/plugin.ts'
 
-type Fault = NonNullable<ReturnType<typeof readFault>>
+type ProviderError = NonNullable<ReturnType<typeof readFault>>
 
 /** Codes of a failed answer that blame what was sent to it. */
 const CALLER = /^(?:invalid_|image_|unsupported_image|empty_image|failed_to_download_image|bio_policy)/
@@ -30,7 +30,7 @@ export function errorOf(status: number, body: string, target: Target): GatewayEr
 }
 
 /** The status that the error would have had; its code tells more than its words. */
-function statusOf(fault: Fault): number {
+function statusOf(fault: ProviderError): number {
   if (fault.code === 'server_error') return 500
   return CALLER.test(fault.code ?? '') ? 400 : guessStatus(fault)
 }

@@ -14,20 +14,20 @@ import { inputOf, outputOf } from './parts.ts'
 import { namespaceOf, withReplayed } from './replay.ts'
 
 /** A tool call, and its result once a tool message has given it. */
-interface Call {
+interface CallItem {
   readonly id: string
   readonly type: ToolCall['type']
   output: Json | undefined
 }
 
-interface Turn {
+interface ResponsesTurn {
   readonly items: Json[]
-  readonly calls: readonly Call[]
+  readonly calls: readonly CallItem[]
 }
 
 /** `breakpoints` keeps `prompt_cache_breakpoint` on parts. Throws 400 for a tool result without a call. */
 export function itemsOf(messages: readonly Message[], target: Target, breakpoints: boolean): Json[] {
-  const turns: Turn[] = []
+  const turns: ResponsesTurn[] = []
   const calls = new Calls()
   messages.forEach((message, i) => {
     const at = `messages[${i}]`
@@ -40,7 +40,7 @@ export function itemsOf(messages: readonly Message[], target: Target, breakpoint
         break
       }
       case 'assistant':
-        turns.push(spoken(message, at, target, calls))
+        turns.push(turnOfMessage(message, at, target, calls))
         break
       case 'tool':
       case 'function': {
@@ -63,18 +63,18 @@ export function itemsOf(messages: readonly Message[], target: Target, breakpoint
 /** Stands for a user who said nothing behind an answer: compatible servers go on with an answer that comes last. */
 const CONTINUE: Json = Object.freeze({ type: 'message', role: 'user', content: 'Continue.' })
 
-const outputItem = ({ id, type }: Call, output: string | Json[]): Json => ({
+const outputItem = ({ id, type }: CallItem, output: string | Json[]): Json => ({
   type: type === 'custom' ? 'custom_tool_call_output' : 'function_call_output',
   call_id: id,
   output,
 })
 
 /** The wire refuses a call that is left without a result. */
-const noResult = (call: Call): Json => outputItem(call, 'No result')
+const noResult = (call: CallItem): Json => outputItem(call, 'No result')
 
 /** The messages and calls of one answer, in the order in which they came, with what else it held (see `replay.ts`). */
-function spoken(message: Message, at: string, target: Target, calls: Calls): Turn {
-  const made: Call[] = []
+function turnOfMessage(message: Message, at: string, target: Target, calls: Calls): ResponsesTurn {
+  const made: CallItem[] = []
   const items: Json[] = []
   const toolCalls = message.tool_calls ?? []
   const said = messagesOf(message, at)
@@ -131,20 +131,20 @@ const MAX_CALL_ID = 64
 
 /** The calls of a conversation by the client's ids, of which other providers make longer ones, or the same again. */
 class Calls {
-  readonly #open = new PendingToolCalls<Call>(({ output }) => output !== undefined)
+  readonly #open = new PendingToolCalls<CallItem>(({ output }) => output !== undefined)
   readonly #counts = new Map<string, number>()
 
   /** The wire's id depends only on what came before, so that a growing conversation keeps its bytes. */
-  add({ id, type }: ToolCall, turn: object): Call {
+  add({ id, type }: ToolCall, turn: object): CallItem {
     const count = this.#counts.get(id) ?? 0
     this.#counts.set(id, count + 1)
     const fits = id !== '' && id.length <= MAX_CALL_ID && count === 0
-    const call: Call = { id: fits ? id : hashed(`${count}:${id}`), type, output: undefined }
+    const call: CallItem = { id: fits ? id : hashed(`${count}:${id}`), type, output: undefined }
     this.#open.add(id, call, turn)
     return call
   }
 
-  answeredBy(message: Message, at: string): Call {
+  answeredBy(message: Message, at: string): CallItem {
     return this.#open.answeredBy(message, at)
   }
 }

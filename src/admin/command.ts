@@ -32,11 +32,11 @@ export function runCommand(
   actor: Actor,
 ): unknown {
   const validate = compile(schema.json)
-  if (!validate(args)) throw misfit(name, schema, validate.errors![0]!)
+  if (!validate(args)) throw argumentError(name, schema, validate.errors![0]!)
   return run(args as never, context, actor)
 }
 
-function misfit(name: string, schema: Schema<unknown>, error: Failure): GatewayError {
+function argumentError(name: string, schema: Schema<unknown>, error: Failure): GatewayError {
   const known = Object.keys((schema.json.properties as object | undefined) ?? {})
   const takes = `${name} takes ${known.length > 0 ? known.join(', ') : 'no arguments'}`
   const argument = error.instancePath.slice(1)

@@ -1,11 +1,11 @@
 /** A thread that parses one configuration file and ends; `src/config/large.ts` starts it. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { ConfigError } from '../config/error.ts'
-import type { Asked, Parsed } from '../config/large.ts'
+import type { Parsed, ParseRequest } from '../config/large.ts'
 import { Source } from '../config/source.ts'
 import { parseYamlFile } from '../config/yaml.ts'
 
-const { name, text, place } = workerData as Asked
+const { name, text, place } = workerData as ParseRequest
 
 function parsed(): Parsed {
   try {

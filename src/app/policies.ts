@@ -1,5 +1,5 @@
 /** Puts organizations' policies together: what is kept of them, the master keys, and the wires of their providers. */
-import { problemOf } from '../config/auth.ts'
+import { issueOf } from '../config/auth.ts'
 import { type CustomOptions, linkCustom, readManifest } from '../config/custom.ts'
 import { ConfigError } from '../config/error.ts'
 import { fingerprint } from '../config/file.ts'
@@ -167,8 +167,8 @@ export function policyAdmin(context: PolicyContext, policies: Policies, current:
         const { scheme } = provider.auth
         if (scheme === 'none') throw errors.badRequest(`The provider ${provider.id} wants no key.`)
         const secret = input.secret.trim()
-        const problem = secret === '' ? 'the secret is empty' : problemOf(scheme, secret)
-        if (problem) throw errors.invalidParameters(`${sentence(problem)}.`, 'secret')
+        const issue = secret === '' ? 'the secret is empty' : issueOf(scheme, secret)
+        if (issue) throw errors.invalidParameters(`${sentence(issue)}.`, 'secret')
         if (secret.length > MAX_SECRET) {
           throw errors.invalidParameters(`The secret is longer than ${MAX_SECRET} characters.`, 'secret')
         }

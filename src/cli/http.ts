@@ -12,7 +12,7 @@ export interface FormContent {
   pieces(): AsyncIterable<Buffer>
 }
 
-export interface Call {
+export interface HttpCall {
   readonly method: 'GET' | 'POST'
   readonly headers?: Record<string, string>
   /** Sent as JSON. */
@@ -26,7 +26,7 @@ export interface Call {
 /** Resolves with the head of the answer; rejects with the system's error. One connection for one call. */
 export async function call(
   url: URL,
-  { method, headers, body, form, silenceMs = SILENCE_MS }: Call,
+  { method, headers, body, form, silenceMs = SILENCE_MS }: HttpCall,
 ): Promise<IncomingMessage> {
   const { request } = url.protocol === 'https:' ? await import('node:https') : await import('node:http')
   const payload = body === undefined ? undefined : JSON.stringify(body)

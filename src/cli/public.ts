@@ -4,7 +4,7 @@ import type { Command } from 'commander'
 import type { Status } from '../admin/commands/status.ts'
 import type { OperatorSession } from '../core/ports.ts'
 import { parseError } from './admin.ts'
-import { type Call, call, parseUrl, readText, unreachable } from './http.ts'
+import { call, type HttpCall, parseUrl, readText, unreachable } from './http.ts'
 import { Failure, oneLine } from './io.ts'
 import { readSecret, refuseSecret } from './secrets.ts'
 import type { Session } from './session.ts'
@@ -20,7 +20,7 @@ export interface PublicOptions {
   readonly url?: string
 }
 
-type Content = Pick<Call, 'body' | 'form'>
+type Content = Pick<HttpCall, 'body' | 'form'>
 
 export function addPublicOptions(command: Command): void {
   command

@@ -77,15 +77,15 @@ export function linkCredentials({ source, value }: File): Credential[] {
   }
   const secrets = (scheme === 'gcp-oauth' ? [text] : text.split(',')).map(secret => secret.trim())
   return [...new Set(secrets)].filter(Boolean).map((secret, index) => {
-    const problem = problemOf(scheme, secret)
-    if (problem) throw source.error(problem, ['auth', 'secret'])
+    const issue = issueOf(scheme, secret)
+    if (issue) throw source.error(issue, ['auth', 'secret'])
     const id = `${value.provider}#${index + 1}`
     return Object.freeze({ id, source: 'platform', secret, fingerprint: fingerprint(secret) })
   })
 }
 
 /** Why a secret cannot be used with a scheme, in words that show nothing of it; undefined for one that can. */
-export function problemOf(scheme: Auth['scheme'], secret: string): string | undefined {
+export function issueOf(scheme: Auth['scheme'], secret: string): string | undefined {
   if (scheme === 'gcp-oauth') return accountProblem(secret)
   if (!HEADER_VALUE.test(secret)) return 'a secret holds a line break or another character that cannot be sent'
   return scheme === 'aws-sigv4' ? said(awsKeys(secret)) : undefined
@@ -93,13 +93,13 @@ export function problemOf(scheme: Auth['scheme'], secret: string): string | unde
 
 function accountProblem(secret: string): string | undefined {
   const parsed = serviceAccount(secret)
-  if ('problem' in parsed) return parsed.problem
+  if ('issue' in parsed) return parsed.issue
   const { tokenUri } = parsed.value
   if (tokenUri === undefined || travelsSafely(new URL(tokenUri))) return undefined
   return 'the "token_uri" of the service account must start with "https://": plain http is for loopback addresses'
 }
 
-const said = (parsed: Parsed<unknown>): string | undefined => ('problem' in parsed ? parsed.problem : undefined)
+const said = (parsed: Parsed<unknown>): string | undefined => ('issue' in parsed ? parsed.issue : undefined)
 
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)$/
 

@@ -110,7 +110,7 @@ export function linkCustom(
 function fileOf(source: Source, plain: unknown): ConfigFile<ProviderFile> {
   withoutSecret(plain, source)
   const result = check(providerFile, plain, [['auth', 'secret']])
-  if ('problem' in result) throw source.error(result.problem.message, result.problem.path, result.problem.at)
+  if ('issue' in result) throw source.error(result.issue.message, result.issue.path, result.issue.at)
   const secrets = [['auth', 'secret']]
   return { source, value: result.value, secrets, variables: { secret: [], address: [] }, references: [], digest: '' }
 }

@@ -39,11 +39,14 @@ export function editorSchemas({ wires, filters, endpoints }: Known): Readonly<Re
   }
   const byOp = new Map<string, string[]>()
   for (const { op, wire } of wires.values()) byOp.set(op, [...(byOp.get(op) ?? []), wire])
-  const spoken = { type: 'object', properties: mapValues(Object.fromEntries(byOp), suggested) }
+  const wiresByOperation = { type: 'object', properties: mapValues(Object.fromEntries(byOp), suggested) }
   return {
     gateway: file('gateway.yaml of Model Gateway', gateway),
     models: file('models.d/*.yaml of Model Gateway', forEditors(modelsFile.json)),
-    provider: file('providers.d/*.yaml of Model Gateway', everywhere(forEditors(providerFile.json), 'wires', spoken)),
+    provider: file(
+      'providers.d/*.yaml of Model Gateway',
+      everywhere(forEditors(providerFile.json), 'wires', wiresByOperation),
+    ),
   }
 }
 

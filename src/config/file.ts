@@ -12,7 +12,7 @@ import {
   expand,
   referencedFiles,
   resolveReferences,
-  systemProblem,
+  systemErrorText,
   unresolved,
   variablesIn,
 } from './reference.ts'
@@ -109,7 +109,7 @@ export class FileReader<T> {
     const secrets = expanded.map(({ path }) => path).filter(at => !OPEN.has(at[0]))
     if (this.#secret && !secrets.some(at => samePath(at, this.#secret!))) secrets.push(this.#secret)
     const result = check(this.#schema, value, secrets)
-    if ('problem' in result) throw source.error(result.problem.message, result.problem.path, result.problem.at)
+    if ('issue' in result) throw source.error(result.issue.message, result.issue.path, result.issue.at)
     await turn()
     const effective = this.#adapt(result.value)
     await deepFreeze(effective)
@@ -155,7 +155,7 @@ async function readText(path: string, name: string): Promise<string> {
   } catch (thrown) {
     if (thrown instanceof ConfigError) throw thrown
     if (thrown instanceof TypeError) throw refuse('expected UTF-8 text', thrown)
-    throw refuse(`the file cannot be read: ${systemProblem(thrown)}`, thrown)
+    throw refuse(`the file cannot be read: ${systemErrorText(thrown)}`, thrown)
   }
 }
 

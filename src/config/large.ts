@@ -10,8 +10,8 @@ const LARGE = 32 * 1024
 /** Beside the bundle; absent when the code runs from its sources, where everything is parsed here. */
 const THREAD = new URL('./parse-thread.js', import.meta.url)
 
-/** What the thread is asked: for the values of a file, or where one of them stands. */
-export interface Asked {
+/** A request to the thread: the values of a file, or the position of one of them. */
+export interface ParseRequest {
   readonly name: string
   readonly text: string
   readonly place?: Pick<Sought, 'path' | 'at'>
@@ -44,10 +44,10 @@ export async function located(thrown: unknown): Promise<unknown> {
   return thrown
 }
 
-const inThread = (asked: Asked): Promise<Parsed> =>
+const inThread = (request: ParseRequest): Promise<Parsed> =>
   new Promise((resolve, reject) => {
-    const thread = new Worker(THREAD, { workerData: asked })
+    const thread = new Worker(THREAD, { workerData: request })
     thread.once('message', resolve)
     thread.once('error', reject)
-    thread.once('exit', () => reject(new Error(`the thread that parses ${asked.name} ended too early`)))
+    thread.once('exit', () => reject(new Error(`the thread that parses ${request.name} ended too early`)))
   })

@@ -5,7 +5,7 @@ import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
 import { withEnvironment } from './environment.ts'
 import { ConfigError } from './error.ts'
 import { type ConfigFile, FileReader, type LoadOptions, sha256 } from './file.ts'
-import { systemProblem } from './reference.ts'
+import { systemErrorText } from './reference.ts'
 import { type GatewayFile, gatewayFile } from './schemas/gateway.ts'
 import { type ModelsFile, modelsFile } from './schemas/models.ts'
 import { type ProviderFile, providerFile } from './schemas/provider.ts'
@@ -91,7 +91,7 @@ export class Loader {
       paths = await this.#list(folder)
     } catch (thrown) {
       if (thrown instanceof ConfigError) throw thrown
-      throw gateway.source.error(`the folder "${folder}" cannot be read: ${systemProblem(thrown)}`, ['catalog', key])
+      throw gateway.source.error(`the folder "${folder}" cannot be read: ${systemErrorText(thrown)}`, ['catalog', key])
     }
     reader.keep(paths)
     const files: ConfigFile<T>[] = []

@@ -63,7 +63,7 @@ const NONE: readonly FoundModel[] = []
 
 function openDefaults(): OpenEntry {
   const checked = check(openEntry, {})
-  if ('problem' in checked) throw new Error(checked.problem.message)
+  if ('issue' in checked) throw new Error(checked.issue.message)
   return checked.value
 }
 
@@ -108,9 +108,9 @@ function linkMapping(
 ): Mapping {
   const spokenTo = own.size === 0 ? provider.wires : new Map([...provider.wires, ...own])
   const wires = withBridges(spokenTo, model, operations)
-  const spoken = [...wires.keys()].filter(op => serves(model, op))
-  const asked = spoken.length > 0 ? spoken : (model.operations ?? [])
-  const isPriced = (price: Price) => asked.every(op => operations[op]!.isPriced(price, model))
+  const served = [...wires.keys()].filter(op => serves(model, op))
+  const priced = served.length > 0 ? served : (model.operations ?? [])
+  const isPriced = (price: Price) => priced.every(op => operations[op]!.isPriced(price, model))
   return Object.freeze({
     model,
     provider,

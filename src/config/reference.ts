@@ -5,7 +5,7 @@ import { didYouMean } from '../lib/nearest.ts'
 
 export type Env = Readonly<Record<string, string | undefined>>
 /** What a reference stands for, or why it stands for nothing; `unset` when it is a variable that is not set. */
-export type Resolved = { readonly value: string } | { readonly problem: () => string; readonly unset: boolean }
+export type Resolved = { readonly value: string } | { readonly issue: () => string; readonly unset: boolean }
 /** By what stands between the braces. */
 export type References = ReadonlyMap<string, Resolved>
 
@@ -33,12 +33,12 @@ export async function resolveReferences(text: string, folder: string, env: Env):
 export const referencedFiles = (references: References, folder: string): string[] =>
   [...references.keys()].map(name => fileOf(name, folder)).filter(file => file !== undefined)
 
-/** `text` with every reference replaced; `problem` is called with the first that cannot be. */
-export function expand(text: string, references: References, problem: (why: string, unset: boolean) => string): string {
+/** `text` with every reference replaced; `issue` is called with the first that cannot be. */
+export function expand(text: string, references: References, issue: (why: string, unset: boolean) => string): string {
   return text.replace(REFERENCE, (written, name: string, end: string) => {
     const found = end ? references.get(name) : undefined
-    if (!found) return problem(`expected "\${NAME}" or "\${file:path}", got "${written}"`, false)
-    return 'value' in found ? found.value : problem(found.problem(), found.unset)
+    if (!found) return issue(`expected "\${NAME}" or "\${file:path}", got "${written}"`, false)
+    return 'value' in found ? found.value : issue(found.issue(), found.unset)
   })
 }
 
@@ -62,27 +62,27 @@ function fromEnv(name: string, fallback: string | undefined, env: Env): Resolved
   const set = Object.hasOwn(env, name) ? env[name] : undefined
   const value = fallback === undefined ? set : set || fallback
   if (value !== undefined) return { value }
-  const problem = () => `the environment variable "${name}" is not set${didYouMean(name, Object.keys(env))}`
-  return { problem, unset: true }
+  const issue = () => `the environment variable "${name}" is not set${didYouMean(name, Object.keys(env))}`
+  return { issue, unset: true }
 }
 
 async function fromFile(path: string): Promise<Resolved> {
-  const problem = (why: string): Resolved => ({
-    problem: () => `the file "${path}" cannot be read: ${why}`,
+  const issue = (why: string): Resolved => ({
+    issue: () => `the file "${path}" cannot be read: ${why}`,
     unset: false,
   })
   try {
     const facts = await stat(path)
-    if (!facts.isFile()) return problem('it is not a file')
-    if (facts.size > MAX_FILE_BYTES) return problem(`it is larger than ${MAX_FILE_BYTES} bytes`)
+    if (!facts.isFile()) return issue('it is not a file')
+    if (facts.size > MAX_FILE_BYTES) return issue(`it is larger than ${MAX_FILE_BYTES} bytes`)
     return { value: (await readFile(path, 'utf8')).replace(/\r?\n$/, '') }
   } catch (thrown) {
-    return problem(systemProblem(thrown))
+    return issue(systemErrorText(thrown))
   }
 }
 
 /** Why a file could not be read, in words. */
-export function systemProblem(thrown: unknown): string {
+export function systemErrorText(thrown: unknown): string {
   const { code, message } = thrown as NodeJS.ErrnoException
   if (code === 'ENOENT') return 'no such file or folder'
   return code === 'EACCES' ? 'permission denied' : (code ?? message)

@@ -141,8 +141,8 @@ class RouteLinker {
     const hidden = secrets.filter(at => samePath(at.slice(0, path.length), path)).map(at => at.slice(path.length))
     const result = check(schema, structuredClone(options), hidden)
     if ('value' in result) return result.value
-    const { problem } = result
-    throw this.#file.source.error(problem.message, [...path, ...problem.path], problem.at)
+    const { issue } = result
+    throw this.#file.source.error(issue.message, [...path, ...issue.path], issue.at)
   }
 
   #checkOrder(chain: string, entries: readonly Entry[], upstream: boolean): void {

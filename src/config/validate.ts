@@ -7,7 +7,7 @@ import { examples, type Unit } from '../validation/units.ts'
 import { type Path, samePath } from './source.ts'
 
 /** What is wrong with one value of a checked whole. */
-export interface Problem {
+export interface Issue {
   readonly path: Path
   /** Whether it is about the value at `path` or about its key. */
   readonly at: 'key' | 'value'
@@ -16,16 +16,16 @@ export interface Problem {
 
 /**
  * `value` as its schema types it, with defaults filled in and units turned into numbers IN PLACE; or the first
- * problem. Values at `hidden` paths are not repeated in messages.
+ * issue. Values at `hidden` paths are not repeated in messages.
  */
 export function check<T>(
   schema: Schema<T>,
   value: unknown,
   hidden: readonly Path[] = [],
-): { readonly value: T } | { readonly problem: Problem } {
+): { readonly value: T } | { readonly issue: Issue } {
   const fits = compile(schema.json)
   if (fits(value)) return { value: value as T }
-  return { problem: explain(mostSpecific(fits.errors ?? []), hidden) }
+  return { issue: explain(mostSpecific(fits.errors ?? []), hidden) }
 }
 
 /** Of the complaints of a union's members, the one that went deepest; else the union's own, which comes last. */
@@ -35,9 +35,9 @@ function mostSpecific(errors: readonly Failure[]): Failure {
   return errors.reduce((best, error) => (depth(error) >= depth(best) ? error : best))
 }
 
-function explain(error: Failure, hidden: readonly Path[]): Problem {
+function explain(error: Failure, hidden: readonly Path[]): Issue {
   const path = pathOf(error.instancePath)
-  const about = (message: string): Problem => ({ path, at: 'value', message })
+  const about = (message: string): Issue => ({ path, at: 'value', message })
   const { data, params, parentSchema: rule = {} } = error
   const secret = hidden.some(other => samePath(other, path))
   const got = secret ? 'another value' : show(data)
@@ -56,7 +56,7 @@ function explain(error: Failure, hidden: readonly Path[]): Problem {
   return about(`expected ${expectation(error, rule)}, got ${got}`)
 }
 
-const unknownKey = (path: Path, key: string, known: string[]): Problem => ({
+const unknownKey = (path: Path, key: string, known: string[]): Issue => ({
   path: [...path, key],
   at: 'key',
   message: unknownName('key', key, known),

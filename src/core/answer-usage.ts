@@ -120,7 +120,7 @@ export class AnswerUsage {
       usage.completion ??= 0
       return false
     }
-    if (this.#images > 0) usage.drawn ??= this.#images
+    if (this.#images > 0) usage.output_images ??= this.#images
     let assumed = false
     if (!operation.output) {
       const isCounted = usage.completion !== undefined || this.#bytes === 0

@@ -21,31 +21,31 @@ interface ComplianceRequirement {
   demanded(policy: Compliance): boolean
   met(facts: DataPolicy, policy: Compliance): boolean
   /** Completes «acme …». */
-  readonly unmet: string
+  readonly issue: string
 }
 
 const demands: readonly ComplianceRequirement[] = [
-  { demanded: policy => policy.noTraining, met: facts => facts.trainsOnData === false, unmet: 'may train on API data' },
-  { demanded: policy => policy.noLogging, met: facts => facts.logsPrompts === false, unmet: 'may keep prompts' },
-  { demanded: policy => policy.gdpr, met: facts => facts.gdpr === true, unmet: 'is not known to comply with GDPR' },
-  { demanded: policy => policy.soc2 === '1', met: facts => facts.soc2 !== undefined, unmet: 'has no SOC 2 report' },
-  { demanded: policy => policy.soc2 === '2', met: facts => facts.soc2 === '2', unmet: 'has no SOC 2 type 2 report' },
-  { demanded: policy => policy.iso27001, met: facts => facts.iso27001 === true, unmet: 'has no ISO 27001 certificate' },
+  { demanded: policy => policy.noTraining, met: facts => facts.trainsOnData === false, issue: 'may train on API data' },
+  { demanded: policy => policy.noLogging, met: facts => facts.logsPrompts === false, issue: 'may keep prompts' },
+  { demanded: policy => policy.gdpr, met: facts => facts.gdpr === true, issue: 'is not known to comply with GDPR' },
+  { demanded: policy => policy.soc2 === '1', met: facts => facts.soc2 !== undefined, issue: 'has no SOC 2 report' },
+  { demanded: policy => policy.soc2 === '2', met: facts => facts.soc2 === '2', issue: 'has no SOC 2 type 2 report' },
+  { demanded: policy => policy.iso27001, met: facts => facts.iso27001 === true, issue: 'has no ISO 27001 certificate' },
   {
     demanded: policy => policy.soc2OrIso27001,
     met: facts => facts.soc2 === '2' || facts.iso27001 === true,
-    unmet: 'has neither a SOC 2 type 2 report nor an ISO 27001 certificate',
+    issue: 'has neither a SOC 2 type 2 report nor an ISO 27001 certificate',
   },
   {
     demanded: policy => policy.countries.length > 0,
     met: ({ headquarters }, { countries }) => headquarters !== undefined && countries.includes(headquarters),
-    unmet: 'has its headquarters in none of the allowed countries',
+    issue: 'has its headquarters in none of the allowed countries',
   },
 ]
 
 /** What speaks against an offer, as a clause such as «acme may keep prompts», or undefined. */
 export function compliancePredicate(policy: Compliance): (mapping: Mapping) => string | undefined {
-  const asked = demands.filter(demand => demand.demanded(policy))
+  const required = demands.filter(demand => demand.demanded(policy))
   const { allowedProviders, blockedProviders, allowedModels, blockedModels } = policy
   return mapping => {
     const { provider, model } = mapping
@@ -55,7 +55,7 @@ export function compliancePredicate(policy: Compliance): (mapping: Mapping) => s
     if (isModel(blockedModels)) return `${model.id} is a blocked model`
     if (allowedProviders.length > 0 && !isNamed(allowedProviders)) return `${provider.id} is no allowed provider`
     if (allowedModels.length > 0 && !isModel(allowedModels)) return `${model.id} is no allowed model`
-    const unmet = asked.find(demand => !demand.met(provider.dataPolicy, policy))
-    return unmet && `${provider.id} ${unmet.unmet}`
+    const failed = required.find(demand => !demand.met(provider.dataPolicy, policy))
+    return failed && `${provider.id} ${failed.issue}`
   }
 }

@@ -43,7 +43,7 @@ export interface Counted {
 export function count(usage: Usage, rates: Rates, { perImage }: Price): Counted {
   const has = (rate: bigint | undefined, amount: number | undefined) => (rate === undefined ? 0n : units(amount))
   const completion = units(usage.completion)
-  const outputImages = units(usage.drawn)
+  const outputImages = units(usage.output_images)
   const read = units(usage.input_cache_read)
   const audioInput = units(usage.input_audio)
   // Not all wires tell how much of it was cached: what does not fit into the prompt otherwise was.
@@ -118,5 +118,5 @@ export const isPaidByTokens = (usage: Usage, price: Price): boolean =>
 const isPaidByUnit = (usage: Usage, { rates, perSecond, perImage }: Price): boolean =>
   unitAxes.some(axis => rates[axis] !== undefined && (usage[axis] ?? 0) > 0) ||
   (perSecond !== undefined && (usage.second ?? 0) > 0) ||
-  (perImage !== undefined && usage.drawn !== undefined)
+  (perImage !== undefined && usage.output_images !== undefined)
 const unitAxes = ['request', 'ocr_page', 'ocr_page_annotated', 'input_audio_hour'] as const

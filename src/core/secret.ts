@@ -3,7 +3,7 @@ import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { textIn } from './json.ts'
 
 /** What a secret holds, or in an operator's words why it cannot be used. */
-export type Parsed<T> = { readonly value: T } | { readonly problem: string }
+export type Parsed<T> = { readonly value: T } | { readonly issue: string }
 
 export interface AwsKeys {
   readonly id: string
@@ -18,7 +18,7 @@ const AWS_KEYS = /^(\w{1,128}):([\x21-\x39\x3b-\x7e]+)(?::([\x21-\x39\x3b-\x7e]+
 export function awsKeys(text: string): Parsed<AwsKeys> {
   const [, id, secret, session] = AWS_KEYS.exec(text) ?? []
   if (id && secret) return { value: { id, secret, session } }
-  return { problem: 'expected "ACCESS_KEY_ID:SECRET_ACCESS_KEY", and ":SESSION_TOKEN" behind it for temporary keys' }
+  return { issue: 'expected "ACCESS_KEY_ID:SECRET_ACCESS_KEY", and ":SESSION_TOKEN" behind it for temporary keys' }
 }
 
 export interface ServiceAccount {
@@ -32,14 +32,14 @@ export interface ServiceAccount {
 /** Reads the JSON of a service account's key file: `private_key`, `client_email`, `private_key_id?`, `token_uri?`. */
 export function serviceAccount(text: string): Parsed<ServiceAccount> {
   const account = jsonObject(text)
-  if (!account) return { problem: `expected the JSON of a service account's key file, such as "\${file:key.json}"` }
+  if (!account) return { issue: `expected the JSON of a service account's key file, such as "\${file:key.json}"` }
   const missing = ['private_key', 'client_email'].find(key => !textIn(account[key]))
-  if (missing) return { problem: `the JSON of a service account needs the key "${missing}"` }
+  if (missing) return { issue: `the JSON of a service account needs the key "${missing}"` }
   const key = rsaKey(textIn(account.private_key)!)
-  if (!key) return { problem: 'the "private_key" of the service account is no RSA key in PEM form' }
+  if (!key) return { issue: 'the "private_key" of the service account is no RSA key in PEM form' }
   const tokenUri = textIn(account.token_uri)
   if (tokenUri !== undefined && !URL.canParse(tokenUri)) {
-    return { problem: 'the "token_uri" of the service account is no address' }
+    return { issue: 'the "token_uri" of the service account is no address' }
   }
   return { value: { email: textIn(account.client_email)!, key, keyId: textIn(account.private_key_id), tokenUri } }
 }

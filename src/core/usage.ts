@@ -3,7 +3,7 @@
 /**
  * Tokens unless said otherwise. `prompt` includes cached, written, image (`image_input`), audio and video tokens; `completion` includes
  * reasoning, image and audio tokens; `input_audio_cache_read` is part of both `input_audio` and `input_cache_read`.
- * `image` (of the prompt), `drawn` (images of the answer), `request`, `web_search`, `ocr_page` and
+ * `image` (of the prompt), `output_images` (images of the answer), `request`, `web_search`, `ocr_page` and
  * `ocr_page_annotated` are counts, `second`
  * and `input_audio_hour` are durations in their unit. `input_video` has no price of its own: it costs as `prompt`.
  */
@@ -17,7 +17,7 @@ export const axes = [
   'image',
   'image_input',
   'image_output',
-  'drawn',
+  'output_images',
   'input_audio',
   'input_audio_cache_read',
   'input_video',

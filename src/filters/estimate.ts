@@ -32,8 +32,8 @@ export function estimate(ex: Exchange): Estimate | null {
   for (const axis in extras) usage[axis as Axis] = extras[axis as Axis]!
   const rates = ratesFor(price, usage.prompt ?? 0)
   // Images that cost by their tokens are a part of the answer's.
-  const drawn = price.perImage || rates.image_output === undefined ? 0 : (usage.drawn ?? 0)
-  if (drawn > 0) usage.drawn = 0
+  const outputImages = price.perImage || rates.image_output === undefined ? 0 : (usage.output_images ?? 0)
+  if (outputImages > 0) usage.output_images = 0
   const mark = operation.cacheMark?.(request) ?? (ex.autoCached ? '5m' : undefined)
   if (mark) usage[mark === '1h' ? 'input_cache_write_1h' : 'input_cache_write'] = usage.prompt!
   const terms = operation.terms?.(request)
@@ -48,11 +48,11 @@ export function estimate(ex: Exchange): Estimate | null {
   }
   if (!output) return { base, perMillion: 0n, choices: 1, most: 0 }
   const { choices, limit } = output
-  const images = extras?.drawn ?? 0
+  const images = extras?.output_images ?? 0
   const drawsOnly = images > 0 && !mapping.model.output.includes('text')
   const unknown = drawsOnly ? images * MOST_IMAGE_TOKENS : MOST_OUTPUT
   const ceiling = mapping.maxOutput ?? mapping.contextLength ?? unknown
-  const most = Math.max(Math.min(limit ?? ceiling, ceiling), Math.ceil((drawn * IMAGE_TOKENS) / choices))
+  const most = Math.max(Math.min(limit ?? ceiling, ceiling), Math.ceil((outputImages * IMAGE_TOKENS) / choices))
   const written = { ...usage, completion: most, ...(drawsOnly && { image_output: most }) }
   // What only has a price for the tokens of an answer cannot be told without it.
   if (rates.completion === undefined && !costOf(written, price, terms)) return null
@@ -64,11 +64,11 @@ function dearest(rates: Rates, output: readonly string[]): bigint {
   const {
     completion = 0n,
     internal_reasoning: thought = 0n,
-    image_output: drawn = 0n,
+    image_output: imageRate = 0n,
     output_audio: spoken = 0n,
   } = rates
   let rate = thought > completion ? thought : completion
-  if (drawn > rate && output.includes('image')) rate = drawn
+  if (imageRate > rate && output.includes('image')) rate = imageRate
   if (spoken > rate && output.includes('audio')) rate = spoken
   return rate
 }

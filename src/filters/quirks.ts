@@ -7,7 +7,7 @@ import type { Json } from '../core/json.ts'
 const MAX_ADDED = 1024 * 1024
 const MAX_VISITS = 250_000
 
-interface Step {
+interface QuirkStep {
   readonly segments: readonly string[]
   readonly change: Change
 }
@@ -25,8 +25,8 @@ export function applyQuirks(provider: Provider, body: Json): void {
   for (const { segments, change } of steps) bending.visit(body, segments, 0, change)
 }
 
-const compiled = new WeakMap<Provider, readonly Step[]>()
-function stepsOf(provider: Provider): readonly Step[] {
+const compiled = new WeakMap<Provider, readonly QuirkStep[]>()
+function stepsOf(provider: Provider): readonly QuirkStep[] {
   let steps = compiled.get(provider)
   if (!steps) {
     steps = compile(provider.quirks)
@@ -35,8 +35,8 @@ function stepsOf(provider: Provider): readonly Step[] {
   return steps
 }
 
-function compile(quirks: Quirks): Step[] {
-  const at = (path: string, changeOf: (key: string) => Change): Step => {
+function compile(quirks: Quirks): QuirkStep[] {
+  const at = (path: string, changeOf: (key: string) => Change): QuirkStep => {
     const segments = path.split('.')
     return { change: changeOf(segments.pop()!), segments }
   }

@@ -7,7 +7,7 @@ import type { FilterFactory } from '../core/filter.ts'
 import { seriesOf } from '../core/offer.ts'
 import type { Target } from '../core/translator.ts'
 import { RetryBudget } from '../routing/budget.ts'
-import type { Step } from '../routing/candidate.ts'
+import type { CandidateTarget } from '../routing/candidate.ts'
 import { Health } from '../routing/health.ts'
 import { errorType, exhausted, isBeyondWire, isFull } from '../routing/outcome.ts'
 import { outlierDetectorOf } from '../routing/outlier-detector.ts'
@@ -94,7 +94,7 @@ export const route: FilterFactory<Settings> = {
 }
 
 /** The time of all attempts is over. */
-const isLate = ({ timings }: Exchange, { target }: Step): boolean =>
+const isLate = ({ timings }: Exchange, { target }: CandidateTarget): boolean =>
   performance.now() - timings.read >= target.provider.timeouts.total
 
 /** Those that are remembered; a new one has its reserve. */
@@ -126,11 +126,11 @@ class Budgets {
  * A class, because V8 makes a new hidden class for each object literal that has accessors.
  */
 class Answered implements Attempt {
-  readonly step: Step
+  readonly step: CandidateTarget
   readonly status: number
   readonly #ex: Exchange
 
-  constructor(ex: Exchange, step: Step, status: number) {
+  constructor(ex: Exchange, step: CandidateTarget, status: number) {
     this.#ex = ex
     this.step = step
     this.status = status

@@ -40,26 +40,26 @@ export function candidatesOf(mapping: Mapping): readonly Candidate[] {
   return known
 }
 
-/** One attempt that could be made. */
-export interface Step {
+/** A target with the candidate that it belongs to. */
+export interface CandidateTarget {
   readonly candidate: Candidate
   readonly target: Target
-  /** Of the target among all: its candidate's, and the credential. */
+  /** The candidate's key and the credential. */
   readonly key: string
 }
 
-const steps = new WeakMap<Target, Step>()
+const candidateTargets = new WeakMap<Target, CandidateTarget>()
 
 /** The same object on every call. */
-export function stepOf(target: Target): Step {
-  let step = steps.get(target)
-  if (!step) {
+export function candidateTargetOf(target: Target): CandidateTarget {
+  let known = candidateTargets.get(target)
+  if (!known) {
     const all = candidatesOf(target.mapping)
     const candidate = all.length === 1 ? all[0]! : all.find(({ region }) => region === target.region)!
-    step = { candidate, target, key: `${candidate.key}#${target.credential?.id ?? ''}` }
-    steps.set(target, step)
+    known = { candidate, target, key: `${candidate.key}#${target.credential?.id ?? ''}` }
+    candidateTargets.set(target, known)
   }
-  return step
+  return known
 }
 
 function candidateIn(mapping: Mapping, region: string | undefined): Candidate {

@@ -33,8 +33,8 @@ export function explainRoute(snapshot: Snapshot, memory: ExplainedState, questio
   const groups = groupsOf(plan(query, { auto: settings.auto, unpinned: true }, found).targets)
   const ranked = new Ranking(settings, memory.measurements).rank(query, groups, question.session !== undefined)
   const placeOf = (one: Ranked) => places.indexOf(one.candidate.key)
-  const asked = ranked.filter(one => placeOf(one) >= 0).sort((a, b) => placeOf(a) - placeOf(b))
-  const candidates = [...asked, ...ranked.filter(one => placeOf(one) < 0)]
+  const tried = ranked.filter(one => placeOf(one) >= 0).sort((a, b) => placeOf(a) - placeOf(b))
+  const candidates = [...tried, ...ranked.filter(one => placeOf(one) < 0)]
   return {
     model: found.requestedId,
     reason: choice.reason,
@@ -121,8 +121,8 @@ function whyNot({ operation, request, promptTokens, at }: RoutingQuery, mapping:
   if (mapping.provider.priority <= 0) return 'its provider has priority 0'
   const today = new Date(at).toISOString().slice(0, 10)
   if (mapping.deactivatedAt && mapping.deactivatedAt <= today) return 'it is deactivated'
-  const { unmet } = capable([mapping], operation, request, { promptTokens: () => promptTokens })
-  if (unmet) return unmet.message
+  const { error } = capable([mapping], operation, request, { promptTokens: () => promptTokens })
+  if (error) return error.message
   if (!isLive(mapping.provider)) return 'its provider has no credential'
   if (mapping.price === undefined && mapping.unpriced !== 'allow') return 'its price is unknown'
   // It could serve the request alone: only a soft row of the requirements has left it out.

@@ -5,7 +5,7 @@ import type { Outcome } from '../core/exchange.ts'
 import type { CircuitPolicy, History, Sample, Services } from '../core/ports.ts'
 import type { Timings } from '../core/timings.ts'
 import type { Usage } from '../core/usage.ts'
-import type { Step } from './candidate.ts'
+import type { CandidateTarget } from './candidate.ts'
 import { classifyFailure, type FailureClass } from './failure-class.ts'
 import { type OutlierDetector, outlierDetectorOf } from './outlier-detector.ts'
 import { type RoutingQuery, tenantOf } from './query.ts'
@@ -38,7 +38,7 @@ export class Health {
   }
 
   /** Gives back when its answer is due, which `gaveUp` wants to know. */
-  began(step: Step, context: AttemptContext): number {
+  began(step: CandidateTarget, context: AttemptContext): number {
     const { candidate, key } = step
     const org = tenantOf(context)
     this.#services.circuits.begin(candidate.key, org)
@@ -47,12 +47,12 @@ export class Health {
   }
 
   /** Nobody waits any more for the answer of an attempt. */
-  gaveUp({ candidate }: Step, due: number, context: AttemptContext): void {
+  gaveUp({ candidate }: CandidateTarget, due: number, context: AttemptContext): void {
     this.#outliers.ended(candidate.key, due, tenantOf(context))
   }
 
   /** An answer has begun: enough of a probe. Failures are forgotten when it is whole, which `ended` tells. */
-  answered({ candidate, key }: Step, context: AttemptContext): void {
+  answered({ candidate, key }: CandidateTarget, context: AttemptContext): void {
     const { circuits } = this.#services
     const org = tenantOf(context)
     this.#outliers.answered(candidate.key)
@@ -60,14 +60,14 @@ export class Health {
   }
 
   /** There was no answer, which is no failure of a target. */
-  left({ candidate, key }: Step, context: AttemptContext): void {
+  left({ candidate, key }: CandidateTarget, context: AttemptContext): void {
     const org = tenantOf(context)
     this.#services.circuits.left(candidate.key, org)
     this.#services.circuits.left(key, org)
   }
 
   /** There was no answer. `ms` is how long the provider was waited for. */
-  failed(step: Step, context: AttemptContext, error: GatewayError, ms: number): FailureClass {
+  failed(step: CandidateTarget, context: AttemptContext, error: GatewayError, ms: number): FailureClass {
     const whose = inTime(step, context, error, ms) ? classifyFailure(error) : 'none'
     this.#judge(step, whose, error, context)
     if (whose === 'provider') this.#services.measurements.add(step.candidate.key, { ok: false }, tenantOf(context))
@@ -75,7 +75,7 @@ export class Health {
   }
 
   /** An answer has ended, well or not. A caller that left, or set its own deadline, is no failure of a target. */
-  ended(step: Step, answer: EndedAnswer): void {
+  ended(step: CandidateTarget, answer: EndedAnswer): void {
     const { failure, outcome, timings } = answer
     const late = timings.end - timings.read >= step.target.provider.timeouts.total - SLACK_MS
     const whose = outcome === 'error' && failure && !late ? classifyFailure(failure) : 'none'
@@ -87,7 +87,7 @@ export class Health {
   }
 
   #judge(
-    step: Step,
+    step: CandidateTarget,
     whose: FailureClass,
     { retryAfterMs, upstreamStatus }: GatewayError,
     context: AttemptContext,
@@ -131,7 +131,7 @@ export class Health {
 
 /** False for a deadline that passed because earlier attempts had used up the time. */
 function inTime(
-  { target }: Step,
+  { target }: CandidateTarget,
   { streaming }: AttemptContext,
   { code, upstreamStatus }: GatewayError,
   ms: number,
@@ -152,10 +152,10 @@ const LATE_MS = 1000
 /** Share of its time that a stream may have waited for its client and still be timed. */
 const MOST_STALLED = 0.05
 
-const isStreamed = ({ target }: Step, { streaming }: AttemptContext): boolean =>
+const isStreamed = ({ target }: CandidateTarget, { streaming }: AttemptContext): boolean =>
   streaming && target.mapping.supports.has('streaming')
 
-function speedOf(step: Step, answer: EndedAnswer): Pick<Sample, 'firstTokenMs' | 'tokensPerSecond'> {
+function speedOf(step: CandidateTarget, answer: EndedAnswer): Pick<Sample, 'firstTokenMs' | 'tokensPerSecond'> {
   const { timings, usage, outcome } = answer
   const streamed = isStreamed(step, answer)
   const ms = (streamed ? timings.end : timings.answered) - timings.sent

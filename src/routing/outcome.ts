@@ -33,12 +33,12 @@ function waitOf(failures: readonly GatewayError[]): number {
  */
 export function exhausted(failures: readonly GatewayError[], longestMs: number): GatewayError {
   // A wire that cannot carry the request sent nothing: its refusal counts only when no request was sent.
-  const asked = failures.filter(error => !isBeyondWire(error))
-  const last = asked.at(-1)
+  const sent = failures.filter(error => !isBeyondWire(error))
+  const last = sent.at(-1)
   if (!last) return failures[0]!
-  const all = (test: (error: GatewayError) => boolean) => asked.every(test)
+  const all = (test: (error: GatewayError) => boolean) => sent.every(test)
   if (all(error => error.upstreamStatus === 429)) {
-    return errors.upstreamRateLimited(Math.min(waitOf(asked), longestMs) / 1000)
+    return errors.upstreamRateLimited(Math.min(waitOf(sent), longestMs) / 1000)
   }
   if (all(error => error.status === 504)) return last
   if (all(error => error.status === 529 && error.upstreamStatus === undefined)) return last

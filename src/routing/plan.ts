@@ -65,22 +65,22 @@ export function plan(query: RoutingQuery, options: PlanOptions, requested = requ
   const op = operation.name
   const today = Math.floor(query.at / DAY_MS)
   const isListed = wanted.kind === 'auto' && operation.autoOption !== undefined
-  const asked = isListed ? [firstAble(query, options)] : models(query, wanted, options)
+  const candidates = isListed ? [firstAble(query, options)] : models(query, wanted, options)
   const free = wanted.kind === 'auto' && request.free_models_only
   const offered: Mapping[] = []
-  for (const model of asked) {
+  for (const model of candidates) {
     for (const mapping of offers(model, op, today)) {
       if ((!provider || mapping.provider === provider) && (!free || isFree(mapping))) offered.push(mapping)
     }
   }
   if (offered.length === 0) throw unserved(query.snapshot, request.model, wanted, op, dateOf(today))
 
-  const { mappings, unmet } = capable(permitted(query, offered, request.model), operation, request, {
+  const { mappings, error } = capable(permitted(query, offered, request.model), operation, request, {
     promptTokens: () => query.promptTokens,
     reachable: mapping =>
       credentialsFor(query, mapping.provider).some(list => targets(mapping, op, list).some(isPayable)),
   })
-  if (unmet) throw unmet
+  if (error) throw error
   const live: Target[] = []
   for (const mapping of mappings) {
     for (const credentials of credentialsFor(query, mapping.provider)) live.push(...targets(mapping, op, credentials))
@@ -142,7 +142,7 @@ function firstAble(query: RoutingQuery, options: PlanOptions): Model {
     const model = query.catalog.models.get(id)
     const live = model ? offers(model, operation.name, today).filter(isServed) : []
     if (live.length === 0) continue
-    if (!capable(live, operation, request).unmet) return model!
+    if (!capable(live, operation, request).error) return model!
     first ??= model
   }
   if (first) return first

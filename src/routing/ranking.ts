@@ -1,7 +1,7 @@
 /** The candidates of a request, measured, scored and in order. */
 import type { History, Measured, Measurements } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
-import { type Candidate, stepOf } from './candidate.ts'
+import { type Candidate, candidateTargetOf } from './candidate.ts'
 import { priceOf } from './price.ts'
 import { type RoutingQuery, viewerOf } from './query.ts'
 import {
@@ -34,7 +34,7 @@ export interface Ranked extends Group {
 export function groupsOf(targets: readonly Target[]): Group[] {
   const groups: { candidate: Candidate; targets: Target[] }[] = []
   for (const target of targets) {
-    const { candidate } = stepOf(target)
+    const { candidate } = candidateTargetOf(target)
     const group = groups.find(known => known.candidate === candidate)
     if (group) group.targets.push(target)
     else groups.push({ candidate, targets: [target] })

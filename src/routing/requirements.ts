@@ -17,19 +17,19 @@ export function capable(
   { requirements: rows, promptCharacters }: Operation,
   request: Ops[Op],
   { promptTokens = () => estimateTokens(promptCharacters(request)), reachable = () => true }: Circumstances = {},
-): { mappings: readonly Mapping[]; unmet?: GatewayError } {
+): { mappings: readonly Mapping[]; error?: GatewayError } {
   let left = mappings
   for (const row of rows) {
     if ((row.soft && left.length < 2) || !row.needed(request)) continue
     const able = left.filter(mapping => row.met(mapping, request, promptTokens))
     if (row.soft ? able.some(reachable) : able.length > 0) left = able
-    else if (!row.soft) return { mappings: able, unmet: unmet(mappings, row, rows, request, promptTokens) }
+    else if (!row.soft) return { mappings: able, error: unsupported(mappings, row, rows, request, promptTokens) }
   }
   return { mappings: left }
 }
 
 /** What some provider supports, but not beside all else that was asked for, is told with that. */
-function unmet(
+function unsupported(
   mappings: readonly Mapping[],
   row: Requirement<Ops[Op]>,
   rows: readonly Requirement<Ops[Op]>[],
@@ -41,8 +41,8 @@ function unmet(
     : []
   const all = others.length > 0 ? `${[...others, row].map(({ what }) => what).join(' and ')} at once` : row.what
   const message = `No provider of "${request.model}" supports ${all}.${others.length > 0 ? '' : alternative(row, mappings)}`
-  const refusal = errors.unsupported(message, row.param, row.code)
-  return row.status === undefined ? refusal : refusal.with({ status: row.status })
+  const error = errors.unsupported(message, row.param, row.code)
+  return row.status === undefined ? error : error.with({ status: row.status })
 }
 
 /** ` It takes …`, where that is known. */

@@ -1,6 +1,6 @@
 /** The targets of one request, each at most once, the most promising of those that are left first. */
 import type { Target } from '../core/translator.ts'
-import { type Candidate, type Step, stepOf } from './candidate.ts'
+import { type Candidate, type CandidateTarget, candidateTargetOf } from './candidate.ts'
 import type { OutlierDetector } from './outlier-detector.ts'
 import { ownFirst } from './policy.ts'
 
@@ -16,7 +16,7 @@ export class TargetQueue {
   readonly #outliers: Pick<OutlierDetector, 'state' | 'failing'>
   readonly #org: string | null
   readonly #failover: boolean
-  #left: Step[] = []
+  #left: CandidateTarget[] = []
   /** Candidates that have failed this request, with whichever credential. */
   readonly #failed: Candidate[] = []
 
@@ -29,12 +29,12 @@ export class TargetQueue {
     this.#outliers = outliers
     this.#org = org
     this.#failover = failover
-    for (const { targets } of ownFirst(ranked)) for (const target of targets) this.#left.push(stepOf(target))
+    for (const { targets } of ownFirst(ranked)) for (const target of targets) this.#left.push(candidateTargetOf(target))
   }
 
   /** Targets with an open circuit are tried last, never skipped. */
-  next(): Step | undefined {
-    let best: Step | undefined
+  next(): CandidateTarget | undefined {
+    let best: CandidateTarget | undefined
     let least = Number.POSITIVE_INFINITY
     for (const step of this.#left) {
       const doubt = this.#doubt(step)
@@ -49,28 +49,28 @@ export class TargetQueue {
   }
 
   /** Another credential of it will be tried when nothing else is left. */
-  failed({ candidate }: Step): void {
+  failed({ candidate }: CandidateTarget): void {
     this.#failed.push(candidate)
   }
 
   /** It cannot be asked for this request, with whatever credential. */
-  excluded({ candidate }: Step): void {
+  excluded({ candidate }: CandidateTarget): void {
     this.#left = this.#left.filter(step => step.candidate !== candidate)
   }
 
   /** Its provider takes no more calls now, whatever the region or the credential. */
-  full({ target }: Step): void {
+  full({ target }: CandidateTarget): void {
     this.#left = this.#left.filter(step => step.target.provider !== target.provider)
   }
 
   /** Whether nothing speaks against a target: to retry there feeds no outage. */
-  isSound(step: Step): boolean {
+  isSound(step: CandidateTarget): boolean {
     const { candidate, key } = step
     if (this.#failed.includes(candidate)) return false
     return !this.#outliers.failing(candidate.key, this.#org) && !this.#outliers.failing(key, this.#org)
   }
 
-  #doubt({ candidate, key }: Step): number {
+  #doubt({ candidate, key }: CandidateTarget): number {
     if (this.#failed.includes(candidate)) return 2
     const isOpen = (at: string) => this.#outliers.state(at, this.#org) === 'open'
     return isOpen(candidate.key) || isOpen(key) ? 1 : 0

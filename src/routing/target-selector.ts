@@ -1,6 +1,6 @@
 /** Which candidate of a request comes first, and why: score, stickiness, exploration and affinity. */
 import type { Reason, Services } from '../core/ports.ts'
-import { type Candidate, stepOf } from './candidate.ts'
+import { type Candidate, candidateTargetOf } from './candidate.ts'
 import { type OutlierDetector, outlierDetectorOf } from './outlier-detector.ts'
 import { plan, type Requested, type RoutePlan } from './plan.ts'
 import { type RoutingQuery, tenantOf, viewerOf } from './query.ts'
@@ -62,10 +62,10 @@ export class TargetSelector {
       const others = groupsOf(plan(query, { auto: [], unpinned: true }, requested).targets).filter(
         group => group.candidate.mapping.provider.id !== requested.requestedProvider && doesBetter(group),
       )
-      // Now and then it is tried all the same: nothing else would show that it is back. Of an open circuit, probes do.
-      const asked = isUp && this.#known.random() < this.#settings.exploration
+      // Explores now and then, since nothing else shows that the provider is back; open circuits have probes for that.
+      const explores = isUp && this.#known.random() < this.#settings.exploration
       const better = this.#ranking.rank(query, others, false)
-      if (asked && others.length > 0) return { ranked: [...own, ...better], reason: 'random-exploration', failover }
+      if (explores && others.length > 0) return { ranked: [...own, ...better], reason: 'random-exploration', failover }
       if (others.length > 0) return { ranked: [...better, ...own], reason: 'low-uptime-fallback', failover }
     }
     return { ranked: own, reason: 'direct-provider-specified', failover }
@@ -133,7 +133,7 @@ export class TargetSelector {
   /** Neither its circuit nor those of all its credentials are open. */
   #isUp({ candidate, targets }: Group, org: string | null): boolean {
     if (this.#outliers.state(candidate.key, org) === 'open') return false
-    return targets.some(target => this.#outliers.state(stepOf(target).key, org) !== 'open')
+    return targets.some(target => this.#outliers.state(candidateTargetOf(target).key, org) !== 'open')
   }
 
   /** Percent; of those who were hardly tried, the default. */

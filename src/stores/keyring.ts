@@ -164,10 +164,10 @@ export class Keyring {
 function ringOfSeals(keys: () => readonly MasterKey[], reread: () => void): SealKeys {
   let lookedAt = Number.NEGATIVE_INFINITY
   const find = (version: string) => keys().find(key => key.version === version)
-  const told = ({ version, seals: key }: MasterKey) => ({ version, key })
+  const entryOf = ({ version, seals: key }: MasterKey) => ({ version, key })
   return {
     get newest() {
-      return told(keys()[0]!)
+      return entryOf(keys()[0]!)
     },
     find(version) {
       if (!find(version) && performance.now() - lookedAt > LOOK_AGAIN_MS) {
@@ -180,7 +180,7 @@ function ringOfSeals(keys: () => readonly MasterKey[], reread: () => void): Seal
         }
       }
       const key = find(version)
-      return key && told(key)
+      return key && entryOf(key)
     },
   }
 }

@@ -44,7 +44,7 @@ export interface Reading {
 }
 
 type Batch = IteratorResult<readonly Event[]>
-type Step = Batch | Promise<Batch>
+type BatchResult = Batch | Promise<Batch>
 
 /** An iterator by hand: a generator costs three more turns of the queue for each batch. */
 export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<readonly Event[]> {
@@ -129,13 +129,13 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     return this.#ended ? this.return() : this.#source.take().then(this.#read, this.#break)
   }
 
-  readonly #read = (chunks: readonly Buffer[] | undefined): Step => {
+  readonly #read = (chunks: readonly Buffer[] | undefined): BatchResult => {
     const decoded = this.#decode(chunks)
     return decoded instanceof Promise ? decoded.then(this.#step) : this.#step(decoded)
   }
-  readonly #break = (thrown: unknown): Step => this.#step(this.#broken(thrown, []))
+  readonly #break = (thrown: unknown): BatchResult => this.#step(this.#broken(thrown, []))
 
-  readonly #step = (value: readonly Event[]): Step => (value.length > 0 ? { done: false, value } : this.next())
+  readonly #step = (value: readonly Event[]): BatchResult => (value.length > 0 ? { done: false, value } : this.next())
 
   async return(): Promise<Batch> {
     this.#lease.release()

@@ -32,7 +32,7 @@ const MAX_ERROR_BYTES = 64 * 1024
 const CREATE_MS = 120_000
 
 /** One request on its way: the exchange's own, or one of several that stand for it. */
-interface Call extends RequestPart {
+interface DispatchedRequest extends RequestPart {
   readonly ex: Exchange
   readonly target: Target
   readonly signal: Cancellation
@@ -62,7 +62,7 @@ export function dispatch(
   const followUps = new FollowUps(transport, fetcher)
 
   /** `shared`: what takes the memory of several answers. */
-  const open = async (call: Call, shared?: MemoryLease): Promise<OpenAnswer> => {
+  const open = async (call: DispatchedRequest, shared?: MemoryLease): Promise<OpenAnswer> => {
     const { ex, target } = call
     const sent: Sent = { mask: undefined }
     const incoming = await send(transport, call, sent)
@@ -98,7 +98,10 @@ export function dispatch(
   }
 
   /** All events of an answer whose first ones are here. */
-  const followed = async (call: Call, { answer, reading, incoming, lease, mask }: OpenAnswer): Promise<Event[]> => {
+  const followed = async (
+    call: DispatchedRequest,
+    { answer, reading, incoming, lease, mask }: OpenAnswer,
+  ): Promise<Event[]> => {
     const { ex, target, signal } = call
     const first = answer.pending
     incoming.release()
@@ -178,7 +181,11 @@ interface AnswerReading {
 }
 
 /** Throws a GatewayError for an answer of a type that the wire does not have. */
-function readingOf(incoming: UpstreamResponse, { ex, input, isWhole }: Call, target: Target): AnswerReading {
+function readingOf(
+  incoming: UpstreamResponse,
+  { ex, input, isWhole }: DispatchedRequest,
+  target: Target,
+): AnswerReading {
   const { translator } = target
   const contentType = incoming.header('content-type')
   const { bytes } = translator
@@ -202,7 +209,11 @@ interface Sent {
 }
 
 /** Signs the request and sends it. Nothing here holds the body while the answer is waited for: it exists once then. */
-function send(transport: Transport, { ex, target, request, signal }: Call, sent: Sent): Promise<UpstreamResponse> {
+function send(
+  transport: Transport,
+  { ex, target, request, signal }: DispatchedRequest,
+  sent: Sent,
+): Promise<UpstreamResponse> {
   const { provider } = target
   const { timeouts } = provider
   const isJob = ex.operation.job !== undefined
@@ -249,8 +260,8 @@ async function refusal(incoming: UpstreamResponse, ex: Exchange, mask: Mask | un
     if (ex.signal.reason) throw thrown
   }
   const text = Buffer.concat(body).subarray(0, MAX_ERROR_BYTES).toString('utf8')
-  const told = ex.target!.translator.error(incoming.status, text, ex.target!)
-  const error = mask ? maskedError(told, mask) : told
+  const reported = ex.target!.translator.error(incoming.status, text, ex.target!)
+  const error = mask ? maskedError(reported, mask) : reported
   const wait = retryAfterMs(name => incoming.header(name), error.message)
   return wait === undefined ? error : error.with({ retryAfterMs: wait })
 }

@@ -11,7 +11,7 @@ type Ask = (name: string, options: { all: true }, done: Found) => void
  * threads for this, and connections to one provider whose name server hangs must not take them all.
  */
 export function sharedLookup(ask: Ask = systemLookup): NetLookup {
-  const asked = new Map<string, Found[]>()
+  const pending = new Map<string, Found[]>()
   return (name, { all }, done) => {
     const take: Found = (error, addresses) => {
       const [first] = addresses
@@ -19,15 +19,15 @@ export function sharedLookup(ask: Ask = systemLookup): NetLookup {
       else if (all) done(null, addresses)
       else done(null, first.address, first.family)
     }
-    const waiting = asked.get(name)
+    const waiting = pending.get(name)
     if (waiting) {
       waiting.push(take)
       return
     }
     const takers = [take]
-    asked.set(name, takers)
+    pending.set(name, takers)
     ask(name, { all: true }, (error, addresses) => {
-      asked.delete(name)
+      pending.delete(name)
       for (const each of takers) each(error, addresses ?? [])
     })
   }

@@ -57,7 +57,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   #ended = false
   #released = false
   /** Something has come back, early hints at least. */
-  #heard = false
+  #answered = false
   #failed = false
   readonly #receipt: UpstreamRequest['receipt']
   readonly #tenant: string
@@ -141,7 +141,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: Headers): void {
-    this.#heard = true
+    this.#answered = true
     this.#receipt.atProvider = true
     // Buffers of what `headers` holds, which undici would keep until the answer has ended.
     Object.assign(controller, { rawHeaders: null })
@@ -174,7 +174,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
-    const stale = !this.#heard && (this.line?.connectedAt ?? Number.POSITIVE_INFINITY) < this.#began
+    const stale = !this.#answered && (this.line?.connectedAt ?? Number.POSITIVE_INFINITY) < this.#began
     this.#fail(errors.unreachable(reason(cause), cause).with({ stale }))
   }
 

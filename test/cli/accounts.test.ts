@@ -26,7 +26,7 @@ async function shell(t: Test) {
   const stores = openSqlite(':memory:')
   const fake = fakeContext()
   const file = check(s.object({ plans: plansEntry }), {})
-  if ('problem' in file) throw new Error(file.problem.message)
+  if ('issue' in file) throw new Error(file.issue.message)
   const declared = linkPlans(file.value.plans)
   const shown = { ...fake.snapshot(), plans: declared }
   const keyring = new Keyring({ given: 'a master key that is long enough', file: '' })

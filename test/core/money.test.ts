@@ -58,13 +58,13 @@ t.test('what is counted by its own unit has its own price', async t => {
   const sized = { perImage: { '1K': usd('0.04'), '4K': usd('0.16'), default: usd('0.05') } }
   const long = { perSecond: { '720p': usd('0.1'), '1080p': usd('0.3') } }
   const rows: [says: string, price: Partial<Price>, usage: Usage, sizes: string[], cost: object | null][] = [
-    ['images by size', sized, { drawn: 2 }, ['4K'], { output: '0.32', imageOutput: '0.32', total: '0.32' }],
-    ['images of another size', sized, { drawn: 1 }, ['2K'], { total: '0.05' }],
-    ['images by the first size that is known', sized, { drawn: 1 }, ['hd/4K', '4K', '1K'], { total: '0.16' }],
+    ['images by size', sized, { output_images: 2 }, ['4K'], { output: '0.32', imageOutput: '0.32', total: '0.32' }],
+    ['images of another size', sized, { output_images: 1 }, ['2K'], { total: '0.05' }],
+    ['images by the first size that is known', sized, { output_images: 1 }, ['hd/4K', '4K', '1K'], { total: '0.16' }],
     [
       'images beside text, their tokens not twice',
       { ...sized, rates: rates({ prompt: '1', completion: '2' }) },
-      { prompt: 1000, completion: 1500, image_output: 1290, drawn: 1 },
+      { prompt: 1000, completion: 1500, image_output: 1290, output_images: 1 },
       ['1K'],
       { input: '0.001', output: '0.04042', imageOutput: '0.04', total: '0.04142' },
     ],
@@ -99,9 +99,16 @@ t.test('what is counted by its own unit has its own price', async t => {
 t.test('images are drawn at the price of their tokens, as far as those are told', async t => {
   const price = flat({ prompt: '0.3', completion: '2.5', image_output: '30' })
   const cost = (usage: Usage) => shown(costOf(usage, price))
-  t.match(cost({ completion: 1300, image_output: 1290, drawn: 1 }), { imageOutput: '0.0387', output: '0.038725' })
-  t.match(cost({ completion: 1290, drawn: 1 }), { imageOutput: '0.0387', output: '0.0387' }, 'all of the answer')
-  t.match(cost({ drawn: 2 }), { imageOutput: '0.0672' }, '1120 tokens each')
+  t.match(cost({ completion: 1300, image_output: 1290, output_images: 1 }), {
+    imageOutput: '0.0387',
+    output: '0.038725',
+  })
+  t.match(
+    cost({ completion: 1290, output_images: 1 }),
+    { imageOutput: '0.0387', output: '0.0387' },
+    'all of the answer',
+  )
+  t.match(cost({ output_images: 2 }), { imageOutput: '0.0672' }, '1120 tokens each')
   const pictures = flat({ prompt: '0.3', image_output: '30' })
   t.match(
     shown(costOf({ completion: 1290, image_output: 1290 }, pictures)),
@@ -165,10 +172,10 @@ function lacks(usage: Usage, rates: Rates, { perImage, perSecond }: Price): bool
     [used('ocr_page'), rates.ocr_page],
     [used('input_audio_hour', 3_600_000), rates.input_audio_hour],
     [used('second', 1000), perSecond],
-    [used('drawn'), perImage],
+    [used('output_images'), perImage],
   ]
   const byToken = rates.prompt !== undefined || rates.completion !== undefined
-  if (rates.request !== undefined && (used('drawn') || !byToken)) return false
+  if (rates.request !== undefined && (used('output_images') || !byToken)) return false
   if (own.some(([used, rate]) => used && rate !== undefined)) return false
   const tokens = (['prompt', 'completion'] as const).filter(axis => used(axis))
   if (tokens.length > 0) return tokens.some(axis => rates[axis] === undefined)

@@ -133,7 +133,7 @@ export const goldens: readonly (readonly [
   [
     'prompt and request, of a picture',
     { prompt: '1', request: '0.02' },
-    { prompt: 1, completion: 1290, drawn: 1 },
+    { prompt: 1, completion: 1290, output_images: 1 },
     { input: '0.000001', request: '0.02', total: '0.020001' },
   ],
   ['an unknown completion price', { prompt: '1' }, { prompt: 1, completion: 1 }, null],

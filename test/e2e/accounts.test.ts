@@ -1,5 +1,7 @@
 /** The same tokens cost the same, streamed and whole, to the last unit, on every wire and in both client forms. */
+
 import t from 'tap'
+import type { Json } from '../../src/core/json.ts'
 import { chat } from '../helpers/chat.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { readEvents } from '../helpers/sse.ts'
@@ -7,7 +9,6 @@ import type { UpstreamUsage } from '../helpers/upstream.ts'
 import { everyWire } from './matrix/gateway.ts'
 import { pricing, wires } from './matrix/wires.ts'
 
-type Json = Record<string, unknown>
 type Claim = Partial<UpstreamUsage> & { prompt: number; completion: number }
 
 const { upstream, gateway } = await everyWire()

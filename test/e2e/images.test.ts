@@ -1,16 +1,16 @@
 /** Images at addresses, for providers that take them as data: fetched once, from the public only, or refused by name. */
+
 import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import type { Json } from '../../src/core/json.ts'
 import { groupsOf, openBooks } from '../helpers/books.ts'
 import { startGateway, testMapping, upstreamSecret } from '../helpers/gateway.ts'
 import { isErrorBody } from '../helpers/invariants.ts'
 import { canary, fileServer } from '../helpers/listeners.ts'
 import { type Entry, startUpstream } from '../helpers/upstream.ts'
 import { insideHosts } from '../upstream/addresses.ts'
-
-type Json = Record<string, unknown>
 
 const png = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',

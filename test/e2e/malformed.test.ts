@@ -3,6 +3,7 @@
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import t from 'tap'
+import type { Json } from '../../src/core/json.ts'
 import { endpoints } from '../../src/endpoints/index.ts'
 import { groupsOf, openBooks } from '../helpers/books.ts'
 import { figure } from '../helpers/figure.ts'
@@ -10,8 +11,6 @@ import { isErrorBody } from '../helpers/invariants.ts'
 import { raw } from '../helpers/raw.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'
 import { plainGateway } from './plain.ts'
-
-type Json = Record<string, unknown>
 
 /** The same cases on every run. */
 const SEED = 20261121

@@ -1,12 +1,12 @@
 /** Providers cache what requests begin with, so that nothing of it may ever change: not between two, not as they grow. */
+
 import t from 'tap'
+import type { Json } from '../../src/core/json.ts'
 import { chat, type Message } from '../helpers/chat.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { runs } from '../helpers/runs.ts'
 import { everyWire } from './matrix/gateway.ts'
 import { type ChatWire, wires } from './matrix/wires.ts'
-
-type Json = Record<string, unknown>
 
 const { upstream, gateway } = await everyWire()
 

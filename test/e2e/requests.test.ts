@@ -1,13 +1,13 @@
 /** Requests that no provider takes as they are, on every wire (docs/edge-cases.md#requests R1 to R20). */
+
 import t from 'tap'
+import type { Json } from '../../src/core/json.ts'
 import { chat } from '../helpers/chat.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { readEvents } from '../helpers/sse.ts'
 import { everyWire } from './matrix/gateway.ts'
 import { wires } from './matrix/wires.ts'
-
-type Json = Record<string, unknown>
 
 const { upstream, gateway } = await everyWire()
 

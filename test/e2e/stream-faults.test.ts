@@ -1,10 +1,12 @@
 /** Streams that are silent, broken, endless or strange: what a client sees of them, and what they cost. */
+
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import t from 'tap'
+import type { Json } from '../../src/core/json.ts'
 import { groupsOf, openBooks } from '../helpers/books.ts'
 import { TIMINGS, timing } from '../helpers/figure.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
@@ -12,8 +14,6 @@ import { metric } from '../helpers/invariants.ts'
 import { runs } from '../helpers/runs.ts'
 import { type ChatChunk, readEvents, textOf } from '../helpers/sse.ts'
 import { type Piece, type Step, startUpstream } from '../helpers/upstream.ts'
-
-type Json = Record<string, unknown>
 
 const HEARTBEAT_MS = 100
 const HOLD_MS = 300

@@ -1,5 +1,7 @@
 /** What clients ask of a model's thinking, over every chat wire, whole and streamed. */
+
 import t from 'tap'
+import type { Json } from '../../src/core/json.ts'
 import { chat, type Mode } from '../helpers/chat.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { readEvents } from '../helpers/sse.ts'
@@ -7,8 +9,6 @@ import type { Step } from '../helpers/upstream.ts'
 import { openAiAgent, openAiHelper, openAiRunner } from './agents/loops.ts'
 import { budgeted, everyWire } from './matrix/gateway.ts'
 import { type ChatWire, wires as chatWires } from './matrix/wires.ts'
-
-type Json = Record<string, unknown>
 
 const { upstream, gateway } = await everyWire()
 const wires = [...chatWires, ...budgeted]

@@ -1,4 +1,5 @@
 /** Providers that cannot be reached, or that answer what nobody should: what becomes of it, at what cost. */
+
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -8,13 +9,12 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createServer as createSecure, type TlsOptions } from 'node:tls'
 import t, { type Test } from 'tap'
+import type { Json } from '../../src/core/json.ts'
 import { Child } from '../helpers/child.ts'
 import { TIMINGS, timing } from '../helpers/figure.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, isErrorBody, metric } from '../helpers/invariants.ts'
 import { closedPort, type Step, startUpstream } from '../helpers/upstream.ts'
-
-type Json = Record<string, unknown>
 
 const MIB = 2 ** 20
 const CONNECT_MS = 500

@@ -1,4 +1,5 @@
 /** Filters, each alone: quirks, limits, the response cache and keys. */
+
 import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
@@ -11,6 +12,7 @@ import { errors, GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { FilterFactory, Reply } from '../../src/core/filter.ts'
+import type { Json } from '../../src/core/json.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import type { CachedReply, Principal, Quota, Services } from '../../src/core/ports.ts'
 import type { Translator } from '../../src/core/translator.ts'
@@ -26,7 +28,6 @@ import { lenient } from '../policy/kit.ts'
 /** The same cases on every run. */
 fc.configureGlobal({ seed: 20261120 })
 
-type Json = Record<string, unknown>
 const request = { model: 'acme-large', messages: [{ role: 'user', content: 'x'.repeat(40) }] }
 const ok = (...batches: Event[][]): Reply => ({ status: 200, headers: [], events: eventsOf(...batches) })
 const finish: Event = { type: 'finish', choice: 0, reason: 'stop' }

@@ -1,8 +1,8 @@
 /** One turn of a chat over HTTP, whole or streamed, read into the same form: what a client has in the end. */
+import type { Json } from '../../src/core/json.ts'
 import type { Gateway } from './gateway.ts'
 import { type ChatChunk, readEvents } from './sse.ts'
 
-type Json = Record<string, unknown>
 export type Mode = 'whole' | 'stream'
 
 export interface Call {

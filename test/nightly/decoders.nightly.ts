@@ -1,4 +1,5 @@
 /** Answers of every wire in which something is not as it should be: no decoder breaks over them. */
+
 import { randomInt } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,6 +15,7 @@ import { plugin as responses } from '../../plugins/openai-responses.ts'
 import { GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Fold } from '../../src/core/fold.ts'
+import type { Json } from '../../src/core/json.ts'
 import type { Translator } from '../../src/core/translator.ts'
 import { SseFraming } from '../../src/upstream/framing/sse.ts'
 import { figure } from '../helpers/figure.ts'
@@ -25,7 +27,6 @@ const SEED = Number(process.env.FUZZ_SEED ?? randomInt(2 ** 31))
 /** Of one answer, however it is. */
 const LIMIT_MS = 1000
 
-type Json = Record<string, unknown>
 interface Piece {
   name?: string
   data: string

@@ -3,18 +3,18 @@
  * `native.table.json` hold a body and the fields in which the sent one differs from it, null for those that are left
  * out.
  */
+
 import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import t from 'tap'
 import { plugin } from '../../plugins/anthropic.ts'
 import { anthropicMessages } from '../../src/codecs/anthropic-messages.ts'
 import type { Event } from '../../src/core/event.ts'
+import type { Json } from '../../src/core/json.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Target } from '../../src/core/translator.ts'
 import { exchange } from '../core/kit.ts'
 import { decodeAll, deepFreeze, target } from './wire-kit.ts'
-
-type Json = Record<string, unknown>
 
 const [wire, vertex] = plugin.wires
 const golden = new URL('../golden/anthropic/', import.meta.url)

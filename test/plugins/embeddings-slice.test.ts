@@ -1,9 +1,11 @@
 /** Large answers in the OpenAI form: their data is cut out unparsed, and only when that is certain. */
+
 import fc from 'fast-check'
 import t from 'tap'
 import { plugin } from '../../plugins/openai.ts'
 import { sliceOf } from '../../plugins/shared/embeddings/slice.ts'
 import type { Event } from '../../src/core/event.ts'
+import type { Json } from '../../src/core/json.ts'
 import { JsonFraming } from '../../src/upstream/framing/json.ts'
 import { runs } from '../helpers/runs.ts'
 import { cuts } from './golden-kit.ts'
@@ -11,8 +13,6 @@ import { target } from './wire-kit.ts'
 
 /** The same cases on every run. */
 fc.configureGlobal({ seed: 20261121 })
-
-type Json = Record<string, unknown>
 
 const number = fc.oneof(
   fc.double({ noNaN: true, noDefaultInfinity: true }),

@@ -1,8 +1,10 @@
 /** The wires `gemini.generate` and `gemini.vertex` against a provider that refuses what the real one refuses. */
+
 import t from 'tap'
 import { plugin } from '../../plugins/gemini.ts'
 import type { Event } from '../../src/core/event.ts'
 import { Fold } from '../../src/core/fold.ts'
+import type { Json } from '../../src/core/json.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Target } from '../../src/core/translator.ts'
 import { mergeUsage, type Usage } from '../../src/core/usage.ts'
@@ -10,7 +12,6 @@ import { framingFor } from '../../src/upstream/framing/index.ts'
 import { type Step, startUpstream, type Upstream } from '../helpers/upstream.ts'
 import { target } from './wire-kit.ts'
 
-type Json = Record<string, unknown>
 interface Answer {
   status: number
   type: string | null

@@ -1,9 +1,11 @@
 /** What the tests of a wire share whose tables stand in `test/golden/<wire>`: rows, events as lines, and replays. */
+
 import { readdirSync, readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import type { GatewayError } from '../../src/core/error.ts'
 import type { Event, ReasoningEvent, SourceEvent } from '../../src/core/event.ts'
 import { Fold } from '../../src/core/fold.ts'
+import type { Json } from '../../src/core/json.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import type { Decoder, Target, Translator, WireRequest } from '../../src/core/translator.ts'
 import { mergeUsage, type Usage } from '../../src/core/usage.ts'
@@ -11,7 +13,8 @@ import { framingFor } from '../../src/upstream/framing/index.ts'
 import { SseFraming } from '../../src/upstream/framing/sse.ts'
 import { decodeAll, deepFreeze, type RawFrame, target } from './wire-kit.ts'
 
-export type Json = Record<string, unknown>
+export type { Json } from '../../src/core/json.ts'
+
 export type Mode = 'stream' | 'unary'
 /** A row of `requests`: what becomes of a request. */
 export interface RequestRow {

@@ -337,7 +337,14 @@ const meta = {
   candidatesTokenCount: 100,
   thoughtsTokenCount: 7,
 }
-const counted = { prompt: 30, completion: 107, internal_reasoning: 7, image_input: 26, image_output: 100, drawn: 1 }
+const counted = {
+  prompt: 30,
+  completion: 107,
+  internal_reasoning: 7,
+  image_input: 26,
+  image_output: 100,
+  output_images: 1,
+}
 
 t.test('each wire reads its pictures and what was counted', async t => {
   const xaiUsage = {
@@ -347,27 +354,37 @@ t.test('each wire reads its pictures and what was counted', async t => {
     ],
   }
   const rows: [wire: string, answer: object, pictures: string[], usage: object, n?: number][] = [
-    ['openai.images', { data: [{ b64_json: large }, { b64_json: b64 }] }, [large, b64], { drawn: 2 }, 2],
-    ['openai.images', { data: [{ b64_json: b64 }, { b64_json: b64 }] }, [b64], { drawn: 1 }],
-    ['openai.images', { data: [{ b64_json: `${dataUrl.slice(0, 40)}\n${dataUrl.slice(40)}` }] }, [b64], { drawn: 1 }],
-    ['openai.images', { note: { b64_json: '@0' }, data: [{ b64_json: large }] }, [large], { drawn: 1 }],
+    ['openai.images', { data: [{ b64_json: large }, { b64_json: b64 }] }, [large, b64], { output_images: 2 }, 2],
+    ['openai.images', { data: [{ b64_json: b64 }, { b64_json: b64 }] }, [b64], { output_images: 1 }],
+    [
+      'openai.images',
+      { data: [{ b64_json: `${dataUrl.slice(0, 40)}\n${dataUrl.slice(40)}` }] },
+      [b64],
+      { output_images: 1 },
+    ],
+    ['openai.images', { note: { b64_json: '@0' }, data: [{ b64_json: large }] }, [large], { output_images: 1 }],
     [
       'gemini.images',
       { ...candidate({ thought: true, ...inlineData }, { text: 'x' }, inlineData), usageMetadata: meta },
       [b64],
       counted,
     ],
-    ['gemini.vertex-images', candidate({ inlineData: { mimeType: 'image/png', data: large } }), [large], { drawn: 1 }],
+    [
+      'gemini.vertex-images',
+      candidate({ inlineData: { mimeType: 'image/png', data: large } }),
+      [large],
+      { output_images: 1 },
+    ],
     [
       'vertex.imagen',
       { predictions: [{ bytesBase64Encoded: b64 }, { raiFilteredReason: 'no' }] },
       [b64],
-      { drawn: 1 },
+      { output_images: 1 },
       2,
     ],
-    ['xai.images', xaiUsage, [b64], { drawn: 1 }, 2],
-    ['bedrock.images', { images: [b64, b64] }, [b64, b64], { drawn: 2 }, 2],
-    ['bedrock.images', { images: [b64], seeds: [1], finish_reasons: [null] }, [b64], { drawn: 1 }],
+    ['xai.images', xaiUsage, [b64], { output_images: 1 }, 2],
+    ['bedrock.images', { images: [b64, b64] }, [b64, b64], { output_images: 2 }, 2],
+    ['bedrock.images', { images: [b64], seeds: [1], finish_reasons: [null] }, [b64], { output_images: 1 }],
   ]
   for (const [wire, answer, pictures, usage, n = 1] of rows) {
     const events = decode(wire, answer, { n })

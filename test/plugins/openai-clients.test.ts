@@ -1,13 +1,14 @@
 /** What the official client of OpenAI needs of a stream, and counts that a provider leaves out. */
+
 import t from 'tap'
 import { ResponsesDecoder } from '../../plugins/openai-responses/decode.ts'
 import { ChatDecoder } from '../../plugins/shared/chat-completions/decoder.ts'
 import { openAiChat } from '../../src/codecs/openai-chat.ts'
 import type { Event } from '../../src/core/event.ts'
+import type { Json } from '../../src/core/json.ts'
 import { exchange, principal, thrown } from '../core/kit.ts'
 import { target } from './wire-kit.ts'
 
-type Json = Record<string, unknown>
 const chunk = (delta: Json, finish_reason: string | null = null, more: Json = {}) =>
   JSON.stringify({ id: 'x1', choices: [{ index: 0, delta, finish_reason }], ...more })
 const read = (...frames: string[]): Event[] => {

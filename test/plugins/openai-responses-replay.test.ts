@@ -2,20 +2,20 @@
  * Conversations over the wire `openai.responses`: what an answer gave besides text comes back in its place, to the
  * provider that gave it alone. The simulated provider refuses what the real one refuses.
  */
+
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { plugin } from '../../plugins/openai-responses.ts'
 import { openAiChat } from '../../src/codecs/openai-chat.ts'
 import type { Event } from '../../src/core/event.ts'
+import type { Json } from '../../src/core/json.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import { framingFor } from '../../src/upstream/framing/index.ts'
 import { SseFraming } from '../../src/upstream/framing/sse.ts'
 import { exchange, principal } from '../core/kit.ts'
 import { type Step, startUpstream } from '../helpers/upstream.ts'
 import { decodeAll, deepFreeze, target } from './wire-kit.ts'
-
-type Json = Record<string, unknown>
 
 const wire = plugin.wires[0]!
 const hi = { role: 'user', content: 'Hi' }

@@ -91,7 +91,7 @@ t.test('what an offer cannot do is another offer’s, or refused', async t => {
     const says = JSON.stringify(given)
     t.strictSame(capable([narrow, wide, mapping], operation, request), { mappings: able }, says)
     if (able.includes(narrow)) continue
-    t.match(capable([narrow], operation, request).unmet, { status: 400, param, code }, says)
+    t.match(capable([narrow], operation, request).error, { status: 400, param, code }, says)
   }
 })
 

@@ -18,7 +18,7 @@ import { target } from '../plugins/wire-kit.ts'
 /** As a file would set them; everything else has its default. Numbers of milliseconds may stand for durations. */
 export function settingsOf(options: object): Settings {
   const checked = check(settings, withUnits(options))
-  if ('problem' in checked) throw new Error(`${checked.problem.path.join('.')}: ${checked.problem.message}`)
+  if ('issue' in checked) throw new Error(`${checked.issue.path.join('.')}: ${checked.issue.message}`)
   return checked.value
 }
 

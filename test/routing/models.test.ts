@@ -1,4 +1,5 @@
 /** The catalogue that clients see: shapes of the shipped one, and its query parameters (docs/contract.md#catalogue). */
+
 import t from 'tap'
 import { Registry } from '../../src/app/registry.ts'
 import { linkCatalog } from '../../src/config/catalog.ts'
@@ -6,12 +7,12 @@ import { loadFiles } from '../../src/config/load.ts'
 import type { Catalog, Mapping, Model } from '../../src/core/catalog.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { Reply } from '../../src/core/filter.ts'
+import type { Json } from '../../src/core/json.ts'
 import { models } from '../../src/endpoints/models.ts'
 import { exchange, listingOf } from '../core/kit.ts'
 import { flat, rates } from '../core/prices.ts'
 import { silent, target } from '../plugins/wire-kit.ts'
 
-type Json = Record<string, unknown>
 interface Entry extends Json {
   id: string
   providers: (Json & { providerId: string })[]

@@ -8,7 +8,7 @@ import { chat } from '../../src/endpoints/chat.ts'
 import { route } from '../../src/filters/route.ts'
 import { ExchangeQuery } from '../../src/filters/routing-query.ts'
 import { operations } from '../../src/operations/index.ts'
-import { stepOf } from '../../src/routing/candidate.ts'
+import { candidateTargetOf } from '../../src/routing/candidate.ts'
 import { explainRoute } from '../../src/routing/explain.ts'
 import { plan } from '../../src/routing/plan.ts'
 import { TargetSelector } from '../../src/routing/target-selector.ts'
@@ -59,7 +59,7 @@ t.test('planning a query twice gives the same and changes nothing of it', async 
     const query = frozen(queryOf(catalog(), fields))
     const says = JSON.stringify(fields).slice(0, 80)
     const [one, two] = [plan(query, settings), plan(query, settings)]
-    t.equal(one.targets.map(target => stepOf(target).candidate.key).join(' '), targets, says)
+    t.equal(one.targets.map(target => candidateTargetOf(target).candidate.key).join(' '), targets, says)
     t.strictSame({ ...two, targets: [] }, { ...one, targets: [] }, says)
     t.ok(
       one.targets.length === two.targets.length && one.targets.every((target, at) => target === two.targets[at]),
@@ -93,7 +93,7 @@ t.test('a request that no target can serve keeps the model that it requested', a
 async function tried(ex: Exchange, memory: Memory, options: object): Promise<string> {
   let first = ''
   const next = async () => {
-    first = stepOf(ex.target!).candidate.key
+    first = candidateTargetOf(ex.target!).candidate.key
     return { status: 200, headers: [], events: [] as never }
   }
   const filter = route.create(settingsOf(options), memory as never)

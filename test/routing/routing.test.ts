@@ -172,8 +172,8 @@ t.test('a need that no mapping meets is a 400, and one that some meet leaves tho
   for (const [needs, able, param, code = 'model_not_supported'] of rows) {
     const request = { model: 'm', messages: [{ role: 'user', content: 'Hi' }], ...needs } as never
     const says = JSON.stringify(needs)
-    const { unmet } = capable([bare, bare], operation, request)
-    t.match(unmet, { status: 400, code, param, message: /^No provider of "m" supports ./, failover: false }, says)
+    const { error } = capable([bare, bare], operation, request)
+    t.match(error, { status: 400, code, param, message: /^No provider of "m" supports ./, failover: false }, says)
     const fits = { ...bare, ...able }
     t.strictSame(capable([bare, fits, bare], operation, request), { mappings: [fits] }, says)
   }
@@ -188,7 +188,7 @@ t.test('a need that no mapping meets is a 400, and one that some meet leaves tho
     t.strictSame(capable([bare], operation, request), { mappings: [bare] }, JSON.stringify(plain))
   }
   const both = { model: 'm', messages: [], tools: [{ type: 'function' }], verbosity: 'low' } as never
-  const { unmet } = capable(
+  const { error } = capable(
     [
       { ...bare, ...can('tools') },
       { ...bare, ...can('verbosity') },
@@ -196,7 +196,7 @@ t.test('a need that no mapping meets is a 400, and one that some meet leaves tho
     operation,
     both,
   )
-  t.equal(unmet?.param, 'verbosity', 'one mapping must meet every need')
+  t.equal(error?.param, 'verbosity', 'one mapping must meet every need')
 })
 
 t.test('a wish that some mappings fulfil leaves those, and one that nobody fulfils leaves all', async t => {
@@ -234,18 +234,18 @@ t.test('a wish that some mappings fulfil leaves those, and one that nobody fulfi
 t.test('needs that are met only apart are told as one', async t => {
   const can = (name: string) => ({ ...target().mapping, supports: new Set([name]) as Mapping['supports'] })
   const request = { model: 'm', messages: [], tools: [{ type: 'function' }], verbosity: 'low', stream: true } as never
-  const { unmet } = capable([can('tools'), can('verbosity')], operation, request)
-  t.equal(unmet?.message, 'No provider of "m" supports tools and verbosity at once.')
-  t.equal(capable([can('tools')], operation, request).unmet?.message, 'No provider of "m" supports verbosity.')
+  const { error } = capable([can('tools'), can('verbosity')], operation, request)
+  t.equal(error?.message, 'No provider of "m" supports tools and verbosity at once.')
+  t.equal(capable([can('tools')], operation, request).error?.message, 'No provider of "m" supports verbosity.')
   const few = { ...can('streaming'), maxN: 2 }
   const many = { model: 'm', messages: [], n: 3 } as never
   const custom = { model: 'm', messages: [], tools: [{ type: 'custom' }] } as never
   t.equal(
-    capable([can('tools')], operation, custom).unmet?.message,
+    capable([can('tools')], operation, custom).error?.message,
     'No provider of "m" supports tools of type "custom". It takes tools of type "function".',
   )
   const refusal = 'No provider of "m" supports so many choices in one request. It takes at most 2.'
-  t.equal(capable([few], operation, many).unmet?.message, refusal)
+  t.equal(capable([few], operation, many).error?.message, refusal)
 })
 
 t.test('targets stand in order of priority, then price, then name, and each credential is one', async t => {

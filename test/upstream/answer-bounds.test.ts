@@ -1,4 +1,5 @@
 /** What an answer may hold, on every wire: one that holds more is its provider's failure, found in linear time. */
+
 import { setImmediate } from 'node:timers/promises'
 import t from 'tap'
 import { plugin as anthropic } from '../../plugins/anthropic.ts'
@@ -10,6 +11,7 @@ import { plugin as openai } from '../../plugins/openai.ts'
 import { plugin as responses } from '../../plugins/openai-responses.ts'
 import type { GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
+import type { Json } from '../../src/core/json.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Translator } from '../../src/core/translator.ts'
 import { dispatch } from '../../src/upstream/dispatch.ts'
@@ -20,7 +22,6 @@ import { exchange } from '../core/kit.ts'
 import { runs } from '../helpers/runs.ts'
 import { target } from '../plugins/wire-kit.ts'
 
-type Json = Record<string, unknown>
 type Body = string | readonly string[]
 
 const MIB = 1024 * 1024

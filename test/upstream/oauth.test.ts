@@ -173,7 +173,7 @@ t.test('a fetch that fails lets another provider answer and says why, without th
 t.test('a token endpoint that is not there or says nothing is a network fault', async t => {
   const { endpoint, secret } = await setup(t)
   const parsed = serviceAccount(secret)
-  if ('problem' in parsed) return t.fail(parsed.problem)
+  if ('issue' in parsed) return t.fail(parsed.issue)
   endpoint.answer = () => undefined
   const request = { scope: 'all', tokenUri: endpoint.url, now: START }
   await t.rejects(requestToken(parsed.value, { ...request, deadlineMs: 20 }), {
@@ -263,7 +263,7 @@ t.test('a key file that cannot be read is refused without a word of it', t => {
   ]
   for (const [text, says] of rows) {
     const parsed = serviceAccount(text)
-    t.match('problem' in parsed && parsed.problem, says)
+    t.match('issue' in parsed && parsed.issue, says)
     t.notMatch(JSON.stringify(parsed), /hunter2/)
   }
   t.match(

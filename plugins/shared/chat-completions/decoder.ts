@@ -38,7 +38,7 @@ const BRACE = 0x7b
 /** Where providers put the arguments of a call that they make an object of. */
 const argumentsOf = (_: Json, name: string) => (name === 'function' ? 'arguments' : undefined)
 
-type Fault = NonNullable<ReturnType<typeof readFault>>
+type ProviderError = NonNullable<ReturnType<typeof readFault>>
 
 export class ChatDecoder implements Decoder {
   readonly #unary: boolean
@@ -168,7 +168,7 @@ export class ChatDecoder implements Decoder {
   }
 
   /** An error in the middle of an answer that began well (E1, E3). */
-  #fault(chunk: Json, bare: boolean): Fault | undefined {
+  #fault(chunk: Json, bare: boolean): ProviderError | undefined {
     if (bare || chunk.error != null || chunk.base_resp != null) {
       const fault = readFault(chunk)
       if (fault) return fault
@@ -246,7 +246,7 @@ export class ChatDecoder implements Decoder {
     }
   }
 
-  #refuse(fault: Fault, out: Event[]): void {
+  #refuse(fault: ProviderError, out: Event[]): void {
     this.#fail(upstreamError(guessStatus(fault), fault, this.#target.credential?.secret), out)
   }
 

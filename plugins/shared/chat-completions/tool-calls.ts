@@ -16,7 +16,7 @@ import {
 } from '../../../src/plugin.ts'
 import { Arguments } from './arguments.ts'
 
-interface Call {
+interface StreamedCall {
   /** The number that the provider uses for it, or its position. */
   readonly slot: number
   /** A call of a custom tool, whose input is any text. */
@@ -34,18 +34,18 @@ interface Call {
 
 export class ToolCalls {
   readonly #choice: number
-  readonly #calls: Call[] = []
+  readonly #calls: StreamedCall[] = []
   /** The first call of each id, how many have it, and the last call of each slot. */
-  readonly #byId = new Map<string, Call>()
+  readonly #byId = new Map<string, StreamedCall>()
   readonly #copies = new Map<string, number>()
-  readonly #bySlot = new Map<number, Call>()
+  readonly #bySlot = new Map<number, StreamedCall>()
   /** Of all calls of the answer. */
   readonly #count: Count
   /** Calls before this one have been opened. */
   #next = 0
   #opened = 0
   /** The call that is being told. Others wait until it is whole: clients take a call for done when another begins. */
-  #current: Call | undefined
+  #current: StreamedCall | undefined
   #answerId = ''
 
   constructor(choice: number, count: Count) {
@@ -77,7 +77,7 @@ export class ToolCalls {
     }
   }
 
-  #name(call: Call, id: string | undefined): void {
+  #name(call: StreamedCall, id: string | undefined): void {
     if (call.id !== undefined || id === undefined) return
     call.id = id
     this.#copies.set(id, (this.#copies.get(id) ?? 0) + 1)
@@ -104,7 +104,7 @@ export class ToolCalls {
   }
 
   /** The call that a delta continues, or a new one (C14, C15). */
-  #callOf(delta: Json, part: Json, position: number | undefined): Call {
+  #callOf(delta: Json, part: Json, position: number | undefined): StreamedCall {
     const id = textIn(delta.id)
     const index = indexIn(delta.index)
     const known = id === undefined ? undefined : this.#byId.get(id)
@@ -116,7 +116,7 @@ export class ToolCalls {
     if (this.#calls.length === MAX_CALLS) throw tooManyCalls()
     const custom = isCustom(delta)
     const args = new Arguments(custom, this.#count)
-    const call: Call = { slot, custom, id: undefined, name: undefined, index: undefined, args, told: false }
+    const call: StreamedCall = { slot, custom, id: undefined, name: undefined, index: undefined, args, told: false }
     this.#calls.push(call)
     this.#bySlot.set(slot, call)
     return call
@@ -136,7 +136,7 @@ export class ToolCalls {
   }
 
   /** Tells of a call that has a name what the client lacks: `piece`, unless it lacks all that came before, too. */
-  #tell(call: Call, piece: string, out: Event[]): void {
+  #tell(call: StreamedCall, piece: string, out: Event[]): void {
     const { text, direct } = call.args
     const news = call.told ? piece : text
     call.told = direct
@@ -152,7 +152,7 @@ export class ToolCalls {
   }
 
   /** The event that first shows a call. An id that another call has would join the two, so it is replaced. */
-  #open(call: Call, name: string): ToolEvent {
+  #open(call: StreamedCall, name: string): ToolEvent {
     const index = this.#opened++
     call.index = index
     const isOwn = call.id !== undefined && this.#copies.get(call.id) === 1
@@ -161,7 +161,7 @@ export class ToolCalls {
   }
 }
 
-const isReady = ({ index, name }: Call): boolean => index === undefined && name !== undefined
+const isReady = ({ index, name }: StreamedCall): boolean => index === undefined && name !== undefined
 
 const isCustom = ({ type, custom }: Json): boolean => type === 'custom' || isObject(custom)
 
@@ -175,7 +175,7 @@ function partOf({ function: called, custom }: Json): Json {
 const shortened = (id: string): string => id.replace(/[^A-Za-z0-9]/g, '').slice(-24)
 
 /** Whether a delta for the slot of `call` is more of it. */
-function continues(call: Call, id: string | undefined, part: Json, numbered: boolean): boolean {
+function continues(call: StreamedCall, id: string | undefined, part: Json, numbered: boolean): boolean {
   const name = textIn(part.name)
   const more = textIn(part.arguments) !== undefined || isObject(part.arguments)
   if (id !== undefined && call.id !== undefined && id !== call.id) {

@@ -13,7 +13,7 @@ export interface Answered {
 }
 
 /** A message other than a tool result. */
-export interface Step {
+export interface PairedMessage {
   readonly message: Message
   /** Its path, for errors. */
   readonly at: string
@@ -28,8 +28,8 @@ export const NO_RESULT = 'No result'
  * Results go to the latest call of their id, wherever they stand; of two results for one call the later counts.
  * Throws 400 for a result without a call.
  */
-export function pairResults(messages: readonly Message[]): Step[] {
-  const steps: Step[] = []
+export function pairResults(messages: readonly Message[]): PairedMessage[] {
+  const steps: PairedMessage[] = []
   const open = new PendingToolCalls<Answered>(({ result }) => result !== undefined)
   messages.forEach((message, i) => {
     const at = `messages[${i}]`

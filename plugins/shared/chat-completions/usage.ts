@@ -55,8 +55,8 @@ function normalise(report: Json): Partial<Usage> | undefined {
   if (watched > 0) usage.input_video = watched
   const spoken = count(made.audio_tokens)
   if (spoken > 0) usage.output_audio = spoken
-  const drawn = count(made.image_tokens)
-  if (drawn > 0) usage.image_output = drawn
+  const imageTokens = count(made.image_tokens)
+  if (imageTokens > 0) usage.image_output = imageTokens
   const searches = searchesIn(report)
   if (searches > 0) usage.web_search = searches
   return usage

@@ -1,12 +1,15 @@
 /** The loop of tool calls that a conversation ends in: one turn to Claude, however many messages it takes. */
 
-interface Turn<Block> {
+interface LoopTurn<Block> {
   readonly role: string
   content?: string | Block[]
 }
 
 /** What the assistant said in the loop that waits for its next step; empty for a conversation that ends otherwise. */
-export function openLoop<T extends Turn<Block>, Block>(turns: readonly T[], isResult: (block: Block) => boolean): T[] {
+export function openLoop<T extends LoopTurn<Block>, Block>(
+  turns: readonly T[],
+  isResult: (block: Block) => boolean,
+): T[] {
   const loop: T[] = []
   if (turns.at(-1)?.role === 'assistant') return loop
   for (let i = turns.length - 1; i >= 0; i--) {
@@ -22,7 +25,7 @@ export function openLoop<T extends Turn<Block>, Block>(turns: readonly T[], isRe
  * back: the wire refuses to go on with it under a thinking budget.
  */
 export function beganWithoutThought<Block>(
-  [first]: readonly Turn<Block>[],
+  [first]: readonly LoopTurn<Block>[],
   isThought: (block: Block) => boolean,
 ): boolean {
   const [opening] = first ? blocksOf(first) : []
@@ -30,11 +33,11 @@ export function beganWithoutThought<Block>(
 }
 
 /** Leaves its thoughts out of a loop: the wire refuses them where it goes on without thinking. */
-export function dropThoughts<Block>(loop: readonly Turn<Block>[], isThought: (block: Block) => boolean): void {
+export function dropThoughts<Block>(loop: readonly LoopTurn<Block>[], isThought: (block: Block) => boolean): void {
   for (const turn of loop) {
     const left = blocksOf(turn).filter(block => !isThought(block))
     if (left.length > 0) turn.content = left
   }
 }
 
-const blocksOf = <Block>({ content }: Turn<Block>): readonly Block[] => (Array.isArray(content) ? content : [])
+const blocksOf = <Block>({ content }: LoopTurn<Block>): readonly Block[] => (Array.isArray(content) ? content : [])

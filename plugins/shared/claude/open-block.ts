@@ -21,7 +21,7 @@ export function openBlock(block: Block, tools: number, provider: string): OpenBl
 }
 
 /** Input comes in pieces, or whole at the start, or not at all. */
-abstract class Call implements OpenBlock {
+abstract class ArgumentsBlock implements OpenBlock {
   abstract readonly isTool: boolean
   readonly block: Block
   #streamed = false
@@ -48,7 +48,7 @@ abstract class Call implements OpenBlock {
   protected abstract piece(text: string): Event
 }
 
-class ToolCall extends Call {
+class ToolCall extends ArgumentsBlock {
   readonly isTool = true
   readonly #index: number
 
@@ -79,7 +79,7 @@ class ToolCall extends Call {
 }
 
 /** The answer itself, as the input of a tool that the gateway offered for it. */
-export class JsonAnswer extends Call {
+export class JsonAnswer extends ArgumentsBlock {
   readonly isTool = false
 
   protected piece(text: string): Event {

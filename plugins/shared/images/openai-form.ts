@@ -120,7 +120,7 @@ class EventDecoder implements Decoder {
     if (kind === 'partial_image') {
       // None of it counts as an image, whatever becomes of the answer.
       return [
-        { type: 'usage', usage: { drawn: 0 } },
+        { type: 'usage', usage: { output_images: 0 } },
         { type: 'partial_image', index: countIn(index) ?? 0, b64: image, description },
       ]
     }

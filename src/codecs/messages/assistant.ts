@@ -3,13 +3,13 @@ import { stringifyLossless } from '../../core/lossless-json.ts'
 import type { ContentPart, Message, ToolCall } from '../../core/ops.ts'
 import { type Carried, carried, NATIVE_FORMAT } from './carried.ts'
 import { compact, partOf } from './parts.ts'
-import type { Block, Turn } from './schema.ts'
+import type { Block, MessageTurn } from './schema.ts'
 
 type Detail = NonNullable<Message['reasoning_details']>[number] & { block_index?: number }
 type Native = NonNullable<Message['provider_native_blocks']>[number]
 
 /** Undefined for a turn of which nothing is left, because it held only what a provider keeps for itself. */
-export function assistantMessage({ content }: Turn, at: string): Message | undefined {
+export function assistantMessage({ content }: MessageTurn, at: string): Message | undefined {
   if (typeof content === 'string') return { role: 'assistant', content }
   const parts: ContentPart[] = []
   const calls: ToolCall[] = []

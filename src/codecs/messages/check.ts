@@ -1,10 +1,10 @@
-/** Validates a Messages body piece by piece, so that one refusal can name several faults. */
+/** Validates a Messages body piece by piece, so that one error names several issues. */
+
 import { errors } from '../../core/error.ts'
+import type { Json } from '../../core/json.ts'
 import { type Schema, s } from '../../core/schema.ts'
 import { type Validator, validator } from '../validate.ts'
 import { anyBlock, blockSchemas, customTool, fields, type MessagesRequest, message, setting, tool } from './schema.ts'
-
-type Json = Record<string, unknown>
 
 const MAX_ISSUES = 12
 
@@ -28,7 +28,7 @@ export function prepare(): void {
   for (const validator of validators) validator.prepare()
 }
 
-/** The body, with every list in it checked; throws a 400 that names up to twelve faults, the first as its `param`. */
+/** The body, with every list in it checked; throws a 400 that names up to twelve issues, the first as its `param`. */
 export function checkRequest(body: unknown): MessagesRequest {
   const issues = new Issues()
   if (issues.add(isObject, body, '')) {
@@ -58,7 +58,7 @@ function fieldsOf(body: Json, issues: Issues): Json {
 }
 
 const isSetting = (turn: unknown): boolean =>
-  (turn as Json | null)?.content === undefined && ofSetting.fault(turn) === undefined
+  (turn as Json | null)?.content === undefined && ofSetting.issue(turn) === undefined
 
 function checkTool(tool: unknown, at: string, issues: Issues): void {
   if (!issues.add(ofTool, tool, at)) return
@@ -85,7 +85,7 @@ function each(list: readonly unknown[], at: string, issues: Issues, check: Check
   for (let i = 0; i < list.length && !issues.full; i++) check(list[i], `${at}[${i}]`, issues)
 }
 
-/** The faults that were found, up to the number that is told. */
+/** The issues found, up to the number that an error names. */
 class Issues {
   readonly #found: { path: string; message: string }[] = []
 
@@ -95,9 +95,9 @@ class Issues {
 
   /** Returns whether the value at `at` is right. */
   add(validator: Validator<unknown>, value: unknown, at: string): boolean {
-    const fault = validator.fault(value)
-    if (!fault) return true
-    this.note(fault.path.startsWith('[') || !at || !fault.path ? at + fault.path : `${at}.${fault.path}`, fault.message)
+    const issue = validator.issue(value)
+    if (!issue) return true
+    this.note(issue.path.startsWith('[') || !at || !issue.path ? at + issue.path : `${at}.${issue.path}`, issue.message)
     return false
   }
 

@@ -2,13 +2,13 @@
 import type { ContentPart, Message } from '../../core/ops.ts'
 import { assistantMessage } from './assistant.ts'
 import { compact, markOf, partOf, partsOf } from './parts.ts'
-import type { Block, Turn } from './schema.ts'
+import type { Block, MessageTurn } from './schema.ts'
 
 /**
  * A user turn becomes the results in it, a message each, and then the rest. What interrupts a tool turn moves behind
  * its results, because other wires take nothing between calls and results.
  */
-export function historyOf(turns: readonly Turn[]): Message[] {
+export function historyOf(turns: readonly MessageTurn[]): Message[] {
   const messages: Message[] = []
   let held: Message[] = []
   let isAnswering = false
@@ -52,10 +52,10 @@ export function historyOf(turns: readonly Turn[]): Message[] {
   return messages
 }
 
-const isSetting = ({ content }: Partial<Turn>): boolean => content === undefined
+const isSetting = ({ content }: Partial<MessageTurn>): boolean => content === undefined
 
 function userTurn(
-  { role, content, tool_call_id: id }: Turn,
+  { role, content, tool_call_id: id }: MessageTurn,
   at: string,
 ): { results: Message[]; rest: Message | undefined } {
   const blocks: readonly Block[] = typeof content === 'string' ? [{ type: 'text', text: content }] : content

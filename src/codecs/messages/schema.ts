@@ -132,11 +132,11 @@ export type CacheControl = Infer<typeof cacheControl> | undefined
 export type ImageSource = Infer<typeof imageSource>
 export type MessagesTool = Infer<typeof tool> & { input_schema?: Record<string, unknown> }
 /** A turn whose blocks have passed their schemas. */
-export type Turn = Omit<Infer<typeof message>, 'content'> & { content: string | Block[] }
+export type MessageTurn = Omit<Infer<typeof message>, 'content'> & { content: string | Block[] }
 
 const body = s.open(fields)
 export type MessagesRequest = Omit<Infer<typeof body>, 'messages' | 'system' | 'tools'> & {
-  messages: Turn[]
+  messages: MessageTurn[]
   system?: string | Block[] | null | undefined
   tools?: MessagesTool[] | null | undefined
 }

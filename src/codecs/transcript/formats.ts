@@ -6,17 +6,20 @@ export interface Written {
   readonly contentType: string
   readonly body: string
 }
-type Asked = Pick<TranscriptionRequest, 'response_format' | 'timestamp_granularities' | 'known_speaker_names'>
+type TranscriptRequest = Pick<
+  TranscriptionRequest,
+  'response_format' | 'timestamp_granularities' | 'known_speaker_names'
+>
 
 /** `usage` is the object that clients get; `task` says which endpoint was called. */
 export function written(
   transcript: Transcript,
-  asked: Asked,
+  request: TranscriptRequest,
   usage: object,
   task: 'transcribe' | 'translate' = 'transcribe',
 ): Written {
   const json = (body: object): Written => ({ contentType: 'application/json', body: JSON.stringify(body) })
-  switch (asked.response_format) {
+  switch (request.response_format) {
     case 'text':
       return { contentType: 'text/plain; charset=utf-8', body: `${transcript.text}\n` }
     case 'srt':
@@ -24,13 +27,13 @@ export function written(
     case 'vtt':
       return { contentType: 'text/vtt; charset=utf-8', body: vtt(segmentsOf(transcript)) }
     case 'verbose_json':
-      return json(verbose(transcript, asked, usage, task))
+      return json(verbose(transcript, request, usage, task))
     case 'diarized_json':
       return json({
         task,
         duration: rounded(transcript.duration ?? 0),
         text: transcript.text,
-        segments: diarized(transcript, asked.known_speaker_names),
+        segments: diarized(transcript, request.known_speaker_names),
         usage,
       })
     default: {
@@ -53,7 +56,7 @@ const numberIn = (value: unknown): number => (typeof value === 'number' ? value 
 const numbersIn = (value: unknown): number[] =>
   Array.isArray(value) && value.every(item => typeof item === 'number') ? value : []
 
-function verbose(transcript: Transcript, asked: Asked, usage: object, task: string): object {
+function verbose(transcript: Transcript, request: TranscriptRequest, usage: object, task: string): object {
   const { text, language = '', duration = 0, words } = transcript
   const segments = segmentsOf(transcript).map(({ start, end, text, more }, id) => ({
     id,
@@ -67,7 +70,7 @@ function verbose(transcript: Transcript, asked: Asked, usage: object, task: stri
     compression_ratio: numberIn(more?.compression_ratio),
     no_speech_prob: numberIn(more?.no_speech_prob),
   }))
-  const isWorded = asked.timestamp_granularities.includes('word')
+  const isWorded = request.timestamp_granularities.includes('word')
   const timed = words?.map(({ word, start, end }) => ({ word, start: rounded(start), end: rounded(end) }))
   return {
     task,

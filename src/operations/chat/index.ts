@@ -55,7 +55,7 @@ export const chat: Operation<'chat'> = {
     const usage: Usage = {}
     const searches = searchesOf(request)
     if (searches > 0) usage.web_search = searches
-    if (model.output.includes('image')) usage.drawn = (request.image_config?.n ?? 1) * (request.n ?? 1)
+    if (model.output.includes('image')) usage.output_images = (request.image_config?.n ?? 1) * (request.n ?? 1)
     return usage
   },
   terms({ service_tier: tier, image_config: image }) {

@@ -1,6 +1,6 @@
 /** Makes a value that fits a JSON Schema, from its simplest keywords; bounded in depth and size. */
+import type { Json } from '../../core/json.ts'
 
-type Json = Record<string, unknown>
 const MAX_DEPTH = 8
 const MAX_PROPERTIES = 100
 /** Of one sample: a schema that refers to itself in each of its properties has no end. */

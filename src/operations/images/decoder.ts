@@ -93,7 +93,7 @@ export function imageEvents({ usage, ...value }: GeneratedImages & { readonly us
   const { images } = value
   if (!images.every(isImage)) throw errors.invalidAnswer('what it holds as an image is none')
   return [
-    { type: 'usage', usage: { ...usage, drawn: images.length } },
+    { type: 'usage', usage: { ...usage, output_images: images.length } },
     { type: 'result', value },
   ]
 }

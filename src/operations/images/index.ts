@@ -30,9 +30,9 @@ function isPriced({ perImage, rates: { prompt, completion, image_output, request
 }
 
 /** Images, and the tokens that they may have. */
-function drawn({ n, quality }: Readonly<ImageRequest>): Usage {
+function imageUsage({ n, quality }: Readonly<ImageRequest>): Usage {
   const tokens = n * (QUALITY_TOKENS[quality ?? ''] ?? USUAL_TOKENS)
-  return { drawn: n, completion: tokens, image_output: tokens }
+  return { output_images: n, completion: tokens, image_output: tokens }
 }
 
 /** The keys of prices by size, the narrowest first. */
@@ -66,7 +66,7 @@ export const images: Operation<'images'> = {
   autoOption: 'auto_images',
   requirements: imageRequirements,
   promptCharacters: ({ prompt }) => prompt.length,
-  extras: drawn,
+  extras: imageUsage,
   terms,
   bridge: (wires, model) => bridge('images', wires, model),
   tuning: { ...tuning, style: 'style' },
@@ -82,7 +82,7 @@ export const imageEdits: Operation<'image_edits'> = {
   requirements: imageEditRequirements,
   promptCharacters: ({ prompt }) => prompt.length,
   media: request => ({ images: imagesIn(request), audioTokens: 0, fileTokens: 0 }),
-  extras: request => ({ ...drawn(request), image_input: imagesIn(request) * IMAGE_PROMPT_TOKENS }),
+  extras: request => ({ ...imageUsage(request), image_input: imagesIn(request) * IMAGE_PROMPT_TOKENS }),
   terms,
   bridge: (wires, model) => bridge('image_edits', wires, model),
   tuning: { ...tuning, input_fidelity: 'input_fidelity' },

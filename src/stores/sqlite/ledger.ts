@@ -82,16 +82,16 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
     this.#spool = new Spool(options.spool, this.#owners.id)
   }
 
-  hold(asked: HoldRequest): Promise<Hold | Exhausted> {
-    return this.#write('committed', () => this.holdWithin(asked))
+  hold(wanted: HoldRequest): Promise<Hold | Exhausted> {
+    return this.#write('committed', () => this.holdWithin(wanted))
   }
 
-  holdWithin(asked: HoldRequest): Hold | Exhausted {
-    const { id, request, principal, expiresAt } = asked
+  holdWithin(wanted: HoldRequest): Hold | Exhausted {
+    const { id, request, principal, expiresAt } = wanted
     const { orgId, projectId, keyId, budgets } = principal
     const { requestId, endpoint, requestedModel, model, provider } = request
     const now = this.#options.now()
-    const reserved = this.#reservations.reserve(asked, now)
+    const reserved = this.#reservations.reserve(wanted, now)
     if ('exhausted' in reserved) return reserved
     const { amount, funds, refused } = reserved
     const counted = budgets.length > 0 ? JSON.stringify(budgets.map(budget => budget.id)) : null

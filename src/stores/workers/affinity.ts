@@ -17,7 +17,7 @@ export class SharedAffinity implements AffinityStore {
   readonly #own: AffinityStore
   readonly #tell: (entries: readonly AffinityEntry[]) => void
   readonly #now: () => number
-  readonly #told: FairEntries<{ readonly offer: string; readonly again: number }>
+  readonly #sent: FairEntries<{ readonly offer: string; readonly again: number }>
   #gathered = new Map<string, AffinityEntry>()
   #timer: NodeJS.Timeout | undefined
 
@@ -29,7 +29,7 @@ export class SharedAffinity implements AffinityStore {
     this.#own = own
     this.#tell = tell
     this.#now = now
-    this.#told = new FairEntries({ limit: MAX_TOLD, now })
+    this.#sent = new FairEntries({ limit: MAX_TOLD, now })
   }
 
   get(key: string): string | undefined {
@@ -38,8 +38,8 @@ export class SharedAffinity implements AffinityStore {
 
   set(key: string, offer: string, ttlMs: number, tenant: string): void {
     this.#own.set(key, offer, ttlMs, tenant)
-    const told = this.#told.get(key)
-    if (told?.offer === offer && this.#now() < told.again) return
+    const sent = this.#sent.get(key)
+    if (sent?.offer === offer && this.#now() < sent.again) return
     this.#note(key, offer, ttlMs, tenant)
     this.#gathered.set(key, [key, offer, ttlMs, tenant])
     this.#timer ??= setTimeout(() => this.flush(), GATHER_MS).unref()
@@ -63,7 +63,7 @@ export class SharedAffinity implements AffinityStore {
   }
 
   #note(key: string, offer: string, ttlMs: number, tenant: string): void {
-    this.#told.set(tenant, key, { offer, again: this.#now() + ttlMs / 2 }, 1, ttlMs)
+    this.#sent.set(tenant, key, { offer, again: this.#now() + ttlMs / 2 }, 1, ttlMs)
   }
 }
 

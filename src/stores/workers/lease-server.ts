@@ -116,12 +116,12 @@ class SharedQuota {
   recall(bucket: number): Promise<unknown> | undefined {
     if (this.#recalling) return this.#recalling
     if (this.holders.size === 0) return undefined
-    const asked = [...this.holders]
+    const recalled = [...this.holders]
     // Who borrows while this is under way is a holder again.
     this.holders.clear()
     const before = this.#unanswered
     this.#unanswered = bucket
-    this.#recalling = Promise.all(asked.map(recall => this.#recall(recall))).then(answered => {
+    this.#recalling = Promise.all(recalled.map(recall => this.#recall(recall))).then(answered => {
       this.#recalling = undefined
       if (!answered.includes(false)) this.#unanswered = before
     })

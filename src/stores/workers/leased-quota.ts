@@ -28,7 +28,7 @@ export class LeasedQuota {
   #units = 0
   /** The last lease was less than what was needed. */
   #refused = false
-  #asked = { bucket: -1, times: 0, units: 0, before: 0 }
+  #requests = { bucket: -1, times: 0, units: 0, before: 0 }
 
   constructor(key: string, windowMs: number, leases: LeaseClient, now: () => number) {
     this.key = key
@@ -86,7 +86,7 @@ export class LeasedQuota {
 
   #admit(): Quota {
     this.#units--
-    this.#asked.units++
+    this.#requests.units++
     return { allowed: true, remaining: this.#lease.free + this.#units, resetMs: this.#resetMs() }
   }
 
@@ -105,12 +105,12 @@ export class LeasedQuota {
   /** How much beyond the need to ask for: as the last bucket shows it, and twice as much each time that was too little. */
   #more(): number {
     const bucket = this.#bucket()
-    if (bucket !== this.#asked.bucket) {
-      const before = bucket === this.#asked.bucket + 1 ? this.#asked.units : 0
-      this.#asked = { bucket, times: 0, units: 0, before }
+    if (bucket !== this.#requests.bucket) {
+      const before = bucket === this.#requests.bucket + 1 ? this.#requests.units : 0
+      this.#requests = { bucket, times: 0, units: 0, before }
     }
-    const times = ++this.#asked.times
+    const times = ++this.#requests.times
     const doubled = times > SINGLE_ASKS ? 2 ** (times - SINGLE_ASKS) : 0
-    return Math.min(MAX_MORE, Math.max(doubled, Math.floor(this.#asked.before * CARRIED)))
+    return Math.min(MAX_MORE, Math.max(doubled, Math.floor(this.#requests.before * CARRIED)))
   }
 }

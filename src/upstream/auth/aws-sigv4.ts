@@ -14,7 +14,7 @@ const signingKeys = new LRUCache<string, Buffer>({ max: MAX_KEYS })
 /** Signs the bytes of the body, the address, and the headers that the scheme wants signed. */
 export const awsSigv4: Strategy<'aws-sigv4'> = (out, { region, service }, credential, clock) => {
   const parsed = awsKeys(credential.secret)
-  if ('problem' in parsed) throw upstreamError(401, { message: `The credential cannot be used: ${parsed.problem}.` })
+  if ('issue' in parsed) throw upstreamError(401, { message: `The credential cannot be used: ${parsed.issue}.` })
   const { id, secret, session } = parsed.value
   const { headers } = out
   out.secret = credential.secret

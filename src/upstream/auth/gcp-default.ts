@@ -48,7 +48,7 @@ async function fromFile(path: string, text: string, { scope, now }: GcpQuestion,
     throw missing(`the file "${path}" is of the type "${kind}"; a service account's or gcloud's own is needed`)
   }
   const parsed = serviceAccount(text)
-  if ('problem' in parsed) throw missing(`the file "${path}": ${parsed.problem}`)
+  if ('issue' in parsed) throw missing(`the file "${path}": ${parsed.issue}`)
   return requestToken(parsed.value, { scope, tokenUri: parsed.value.tokenUri ?? TOKEN_URI, now })
 }
 

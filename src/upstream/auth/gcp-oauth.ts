@@ -38,7 +38,7 @@ export const gcpOauth = oauth(requestToken)
 
 function accessToken({ source, secret }: Credential, scope: string, ask: typeof requestToken): AccessToken {
   const parsed = serviceAccount(secret)
-  if ('problem' in parsed) throw upstreamError(401, { message: `The credential cannot be used: ${parsed.problem}.` })
+  if ('issue' in parsed) throw upstreamError(401, { message: `The credential cannot be used: ${parsed.issue}.` })
   const account = parsed.value
   // An address that a customer names is not ours to call.
   const tokenUri = (source === 'platform' && account.tokenUri) || TOKEN_URI
