@@ -83,9 +83,9 @@ export function isPublicHost(hostname: string): boolean {
 }
 
 /**
- * Who a request comes from: the nearest address on its way that is none of the `trusted` proxies. `forwarded` is
- * `X-Forwarded-For`, to which every proxy appends whom it was called by; anybody can send one, so it is read from
- * its end, and only as far as trusted proxies wrote it. Undefined when that says nothing.
+ * The client's address: the last one on the way that is not a `trusted` proxy. `forwarded` is `X-Forwarded-For`, to
+ * which every proxy appends its peer. Clients can forge it, so it is read from the end, as far as trusted proxies
+ * wrote it. Undefined when it holds no such address.
  */
 export function clientAddress(
   peer: string,

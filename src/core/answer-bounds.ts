@@ -101,7 +101,7 @@ class AnswerStrings implements StringBounds {
   }
 }
 
-/** A list of an answer; nothing for whatever is none. Throws the failure of an answer whose list is too long. */
+/** A list of an answer; empty for any other value. Throws when the list has more than `most` entries. */
 export function entriesIn(value: unknown, most = MAX_ENTRIES): readonly unknown[] {
   if (!Array.isArray(value)) return []
   if (value.length > most) throw tooMany(most, 'entries in one list')

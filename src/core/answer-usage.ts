@@ -132,7 +132,7 @@ export class AnswerUsage {
         usage.prompt ??= this.prompt.prompt!
         return true
       }
-      // Its client has left before anything was reported: what the request wants is what it may have cost.
+      // The client left before usage was reported: charge what the request may have cost.
       const isSilent = timings.firstToken === 0 ? usage.completion === undefined : Object.keys(usage).length === 0
       assumed = isOwed && isSilent
       if (assumed) mergeUsage(usage, operation.extras?.(request!, target!.mapping.model) ?? {})
@@ -163,7 +163,7 @@ export class AnswerUsage {
     return this.#cost
   }
 
-  /** Where a search has no price and nobody asked for one, the provider's own searching does not make the rest free. */
+  /** A search that the request did not want, and that has no price, does not make the rest of the cost unknown. */
   #costOf(usage: Usage, estimated: boolean): Cost | null {
     const price = this.#ex.target?.price
     const counted = this.#billed && !estimated ? { ...usage, ...this.#billed } : usage

@@ -28,7 +28,7 @@ export class Upload {
     this.extension = extension
   }
 
-  /** The first bytes, by which types are told. */
+  /** The first bytes, which show the type of a file. */
   head(bytes: number): Buffer {
     // No more than these are put together: the first piece is often small, and the file may be large.
     const first: Buffer[] = []

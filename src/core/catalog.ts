@@ -37,7 +37,7 @@ export type Capability = (typeof capabilities)[number]
 /** Times in milliseconds that bound an upstream attempt. `total` bounds all attempts of a request together. */
 export interface Timeouts {
   readonly connect: number
-  /** Undefined for what is usual: it depends on what is asked for (see `firstEventMs`). */
+  /** Undefined for the default, which depends on the request (see `firstEventMs`). */
   readonly firstEvent: number | undefined
   readonly idle: number
   readonly total: number
@@ -161,7 +161,7 @@ export interface Mapping {
   readonly provider: Provider
   /** The provider's own name of the model. */
   readonly externalId: string
-  /** How this model is spoken to: the provider's wires, but for those that the mapping replaces. */
+  /** Wires by operation: the provider's, with those that the mapping replaces. */
   readonly wires: ReadonlyMap<Op, Translator>
   readonly price: Price | undefined
   /** USD per token or per unit, by the keys of docs/contract.md#catalogue. */
@@ -225,7 +225,7 @@ export interface Model {
   readonly stability: string | undefined
   readonly deprecatedAt: string | undefined
   readonly deactivatedAt: string | undefined
-  /** What it can be asked for; undefined means all that its provider speaks. */
+  /** Operations that the model serves; undefined means all for which its provider has a wire. */
   readonly operations?: readonly string[] | undefined
   readonly mappings: readonly Mapping[]
   /** It stands in no file. */

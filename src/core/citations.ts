@@ -1,4 +1,4 @@
-/** What an answer cites, as a wire's decoder tells it: every place of every address once. */
+/** Collects what an answer cites: every place of every address once. */
 import type { Event, SourceEvent } from './event.ts'
 
 /** A part of a choice's text, in UTF-16 units; `end` is exclusive. */
@@ -10,7 +10,7 @@ export interface Place {
 /** What is cited beyond this was made up by a broken provider. */
 const MAX_PLACES = 1000
 
-/** The place between two indexes of a provider, moved by `offset`; undefined for what is none, `0` and `0` among it. */
+/** The place between two indexes of a provider, moved by `offset`; undefined for an empty or invalid range. */
 export function placeIn(start: unknown, end: unknown, offset = 0): Place | undefined {
   if (!Number.isSafeInteger(start) || !Number.isSafeInteger(end)) return undefined
   const place = { start: (start as number) + offset, end: (end as number) + offset }
@@ -26,7 +26,7 @@ export class Citations {
     this.#choice = choice
   }
 
-  /** Without a place the address is told once, and not at all beside a place of it that was told before. */
+  /** Emits an address without a place once, and only if no place of it was emitted before. */
   add(url: string, title: string | undefined, place: Place | undefined, out: Event[]): void {
     const key = place ? `${place.start} ${place.end} ${url}` : url
     if (this.#told.has(key) || this.#told.size >= 2 * MAX_PLACES) return

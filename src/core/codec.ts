@@ -1,4 +1,4 @@
-/** The client side: how one client wire is spoken; the mirror image of a translator. */
+/** The client side of the gateway: decodes requests and encodes events of one client wire. */
 import type { GatewayError } from './error.ts'
 import type { Event } from './event.ts'
 import type { Exchange, Headers } from './exchange.ts'

@@ -43,7 +43,7 @@ const demands: readonly ComplianceRequirement[] = [
   },
 ]
 
-/** What speaks against an offer, as a clause such as «acme may keep prompts», or undefined. */
+/** Returns why an offer is not allowed, as a clause such as `acme may keep prompts`, or undefined. */
 export function compliancePredicate(policy: Compliance): (mapping: Mapping) => string | undefined {
   const required = demands.filter(demand => demand.demanded(policy))
   const { allowedProviders, blockedProviders, allowedModels, blockedModels } = policy

@@ -33,7 +33,7 @@ export interface Counted {
   readonly requests: bigint
   readonly searches: bigint
   readonly pages: bigint
-  /** Pages whose annotation was asked for, where those have a rate of their own. */
+  /** Annotated pages, where those have a rate of their own. */
   readonly annotated: bigint
   /** In milliseconds. */
   readonly hours: bigint
@@ -46,7 +46,7 @@ export function count(usage: Usage, rates: Rates, { perImage }: Price): Counted 
   const outputImages = units(usage.output_images)
   const read = units(usage.input_cache_read)
   const audioInput = units(usage.input_audio)
-  // Not all wires tell how much of it was cached: what does not fit into the prompt otherwise was.
+  // Some wires do not report cached audio: audio and cached tokens beyond the prompt's count must overlap.
   const overlap = least(atLeastZero(read + audioInput - units(usage.prompt)), least(read, audioInput))
   const reported = least(units(usage.input_audio_cache_read), read)
   const cachedAudio = reported > overlap ? reported : overlap

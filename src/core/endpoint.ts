@@ -1,4 +1,4 @@
-/** An endpoint is a row: where it is, which codec speaks there, and what serves it. */
+/** An endpoint is a row: its method and path, its codec, and what serves it. */
 import type { BodyType } from './body.ts'
 import type { Codec } from './codec.ts'
 import type { GatewayError } from './error.ts'
@@ -25,10 +25,10 @@ export interface Endpoint {
   readonly path: string
   /** A key of `chains` in gateway.yaml. */
   readonly chain: string
-  /** What is asked for; absent where the gateway answers by itself. */
+  /** The operation of its requests; absent where the gateway answers by itself. */
   readonly operation?: Operation
   readonly codec: Codec
-  /** No credential is looked at, whatever comes: probes send what they were set up with. */
+  /** Ignores credentials: health probes may send any. */
   readonly open?: true | ((ex: Exchange) => boolean)
   /** What a request must be before its chain sees it. Throws the GatewayError of the refusal. */
   check?(ex: Exchange): void

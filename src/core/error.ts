@@ -93,7 +93,7 @@ export const errors = {
         "No API key provided. Expected 'Authorization: Bearer <API_KEY>' header or 'x-api-key: <API_KEY>' header.",
       headers: { 'www-authenticate': 'Bearer' },
     }),
-  /** Begins with OpenAI's words: LiteLLM, and what is built on it, tells this error from other 4xx by them. */
+  /** Begins with OpenAI's words, by which LiteLLM recognizes this error among other 4xx. */
   invalidKey: (why = 'it is unknown or was revoked. Send a key of this gateway.') =>
     errors.invalidToken(`Incorrect API key provided: ${why}`),
   invalidToken: (message: string) =>
@@ -119,7 +119,7 @@ export const errors = {
     invalid(402, 'billing_error', `The organization's key for the provider reached its usage limit.${until}`).with({
       failover: true,
     }),
-  /** `what` has no price: a model, or something that can be asked of it. */
+  /** `what` has no price: a model, or a feature of it. */
   unpriced: (model: string, provider: string, what = '') =>
     invalid(
       402,

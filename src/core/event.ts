@@ -8,7 +8,7 @@ export type FinishReason = 'stop' | 'length' | 'tool_calls' | 'content_filter'
 /** What an answer's text is for: thinking aloud between tool calls, or the answer itself. */
 export type Phase = 'commentary' | 'final_answer'
 
-/** What a provider's wire says that no event does, for clients who speak that wire. */
+/** Fields of a provider's wire that no event has, for clients of the same wire. */
 export interface WireFields {
   readonly wire: string
   readonly fields: Readonly<Record<string, unknown>>
@@ -54,7 +54,7 @@ export interface SourceEvent {
   end?: number
 }
 
-/** Log probabilities of tokens that were told, in OpenAI's form. */
+/** Log probabilities of tokens already emitted, in OpenAI's form. */
 export interface LogprobsEvent {
   type: 'logprobs'
   choice: number
@@ -82,7 +82,7 @@ export type Event =
   | SourceEvent
   /** The text that follows is an item of its own, of this phase. */
   | { type: 'phase'; choice: number; phase: Phase }
-  /** Ends a block of text. `citations`: what its provider's wire says of it, for clients who speak that wire. */
+  /** Ends a block of text. `citations`: in the provider's form, for clients of the same wire. */
   | { type: 'passage'; wire: string; citations: readonly unknown[] }
   /** A content block with no OpenAI form, replayed only to `provider`. */
   | { type: 'native'; choice: number; provider: string; block: Record<string, unknown> }

@@ -107,7 +107,7 @@ export class Exchange {
   isCut = false
   /** What ended the answer, or bounded it until it ended. */
   stoppedBy: StoppedBy | undefined = undefined
-  /** Why JSON was not repaired although the request wants it; undefined when it was checked. */
+  /** Why healing was requested but skipped; undefined when the answer was checked. */
   healingSkipped: HealingSkipped | undefined = undefined
   /** The prompt of the attempt that runs was marked for the provider's cache by the gateway. */
   autoCached = false
@@ -168,7 +168,7 @@ export class Exchange {
     return typeof value === 'string' ? value : undefined
   }
 
-  /** The parsed body as it came, for endpoints without an operation; to be asked for once. */
+  /** The parsed body, for endpoints without an operation. May be called once. */
   body(): Promise<unknown> {
     return this.#body().then(({ value }) => value)
   }
@@ -201,18 +201,18 @@ export class Exchange {
     return this.request as ChatRequest
   }
 
-  /** What is asked for; only for endpoints that have an operation. */
+  /** The operation of the endpoint; only for endpoints that have one. */
   get operation(): Operation {
     return this.endpoint.operation!
   }
 
-  /** The catalogue as the caller sees it. */
+  /** The catalogue after the policy of the caller's organization. */
   get catalog(): Catalog {
     const { catalog } = this.snapshot
     return this.policy?.catalog(catalog) ?? catalog
   }
 
-  /** Of the prompt, as far as its target tells how they are counted; 0 until it has been read. Its length is read once. */
+  /** Estimated tokens of the prompt, by the tokenizer of the target; 0 until the body is read. Measured once. */
   get promptTokens(): number {
     if (!this.request) return 0
     this.#promptCharacters ??= this.operation.promptCharacters(this.request)
@@ -304,7 +304,7 @@ export class Exchange {
     return this.#answer.cost
   }
 
-  /** What the price depends on besides usage: as it was asked for, and as it was served once that is known. */
+  /** What the price depends on besides usage: as requested, then as served once that is known. */
   get terms(): Terms {
     const asked = this.request && this.endpoint.operation ? this.operation.terms?.(this.request) : undefined
     return this.servedTier === undefined ? (asked ?? {}) : { ...asked, tier: this.servedTier }

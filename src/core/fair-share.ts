@@ -1,6 +1,6 @@
 /** Shares a bounded amount of something (bytes, places, entries) among tenants, so that none can take all of it. */
 
-/** What one tenant may hold of the limit, from 0 to 1: alone, and while another one asks. One unit fits always. */
+/** Share of the limit that a tenant may hold, from 0 to 1: alone, and while another is active. One unit always fits. */
 export interface Shares {
   readonly alone: number
   readonly contended: number
@@ -8,10 +8,10 @@ export interface Shares {
 
 /** Alone, a tenant leaves room for a newcomer. */
 const USUAL: Shares = { alone: 3 / 4, contended: 1 / 2 }
-/** A tenant counts as asking while it holds anything, and for this long after it last asked. */
+/** A tenant is active while it holds anything, and for this long after its last request. */
 const ACTIVE_MS = 10 * 60_000
 
-/** When a tenant last asked. */
+/** A tenant's last request. */
 interface Arrival {
   readonly tenant: string
   at: number
@@ -25,7 +25,7 @@ export class FairShare {
   /** Only tenants that hold something. */
   readonly #held = new Map<string, number>()
   #used = 0
-  /** The last two tenants that differ: enough to tell whether another one asks. */
+  /** The last two different tenants, which suffice to know whether another one is active. */
   #newest: Arrival = { tenant: '', at: Number.NEGATIVE_INFINITY }
   #other: Arrival = this.#newest
   /** The tenant that last came to hold more than its share beside others. With shares of a half at most one does. */

@@ -17,7 +17,7 @@ export class FairSlots {
     this.#share.resize(limit, contended)
   }
 
-  /** Takes a slot until `leave`; false when there is none, or the tenant has its share. */
+  /** Takes a slot until `leave`; false when no slot is free or the tenant has its share. */
   take(tenant: string): boolean {
     return this.#share.acquire(tenant, 1)
   }

@@ -19,8 +19,8 @@ export interface Filter {
   /** Throw a GatewayError to refuse; return without `next()` to answer. */
   handle?(ex: Exchange, next: () => Promise<Reply>): Promise<Reply>
   /**
-   * Once per request, in reverse order, always: refused, failed, aborted or done. `entered` tells whether `handle`
-   * was called. Must not throw.
+   * Runs once per request, in reverse order, whether it was refused, failed, was aborted or completed. `entered` is
+   * true when `handle` was called. Must not throw.
    */
   finish?(ex: Exchange, entered: boolean): void | Promise<void>
   /** When the snapshot's last exchange is gone. */
@@ -34,6 +34,6 @@ export interface FilterFactory<O = unknown> {
   readonly gives?: readonly Facet[]
   /** May call `next()` more than once: what stands below it runs once per attempt. */
   readonly repeats?: boolean
-  /** `place` tells where the filter stands, in the same words after every reload: what it counts may be kept by it. */
+  /** `place` identifies the filter across reloads, so that it can serve as a key of counters. */
   create(options: O, services: Services, place?: string): Filter
 }

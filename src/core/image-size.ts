@@ -24,7 +24,7 @@ export function imageClassOf(size: string | undefined): '1k' | '2k' | '4k' {
   return pixels <= CLASS_1K ? '1k' : pixels <= CLASS_2K ? '2k' : '4k'
 }
 
-/** Width over height that a request wants: of `aspect_ratio`, which wins, or of `size`. Undefined for any. */
+/** Requested width over height: of `aspect_ratio`, else of `size`. Undefined when the request sets neither. */
 export function aspectOf(ratio: string | undefined, size: string | undefined): number | undefined {
   const { width, height } = imageSizeOf(ratio?.replace(':', 'x') ?? size) ?? { width: 0, height: 0 }
   return height === 0 ? undefined : width / height

@@ -205,7 +205,7 @@ function set(into: Json, name: string, value: unknown): void {
   else Object.defineProperty(into, name, { value, writable: true, enumerable: true, configurable: true })
 }
 
-/** By the spaces that JSON knows. */
+/** Whether the range holds nothing but JSON white space. */
 function isBlank(text: string, from: number, to: number): boolean {
   for (let at = from; at < to; at++) {
     const code = text.charCodeAt(at)

@@ -14,11 +14,11 @@ export const textIn = (value: unknown): string | undefined =>
 export const indexIn = (value: unknown): number | undefined =>
   typeof value === 'number' && Number.isInteger(value) && value >= 0 && value < 1024 ? value : undefined
 
-/** A count, in whole units; undefined for what tells none. */
+/** A count, in whole units; undefined for any other value. */
 export const countIn = (value: unknown): number | undefined =>
   typeof value === 'number' && value >= 0 ? Math.ceil(value) : undefined
 
-/** A list; nothing for whatever is none. */
+/** A list; empty for any other value. */
 export const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])
 
 /** Part of Node 20; the type library of its language level does not know it yet. */

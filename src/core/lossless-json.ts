@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto'
 import { answerSteps, MAX_LONG_DIGITS, parseAnswer, tooLongNumbers } from './answer-bounds.ts'
 import { isObject, type Json } from './json.ts'
 
-/** Nobody else can write it. */
+/** Random, so that no input contains it. */
 const MARK = randomBytes(12).toString('base64url')
 /** Fewer digits always fit. */
 const DIGITS = 16
@@ -28,8 +28,8 @@ export function stringifyLossless(json: string): string {
 }
 
 /**
- * The member of an object that holds numbers for somebody else, such as the arguments of a call; undefined where none
- * does. `name` is that under which the object stands.
+ * The member of an object whose numbers must be passed on unchanged, such as the arguments of a call, or undefined.
+ * `name` is the object's own member name.
  */
 export type Place = (holder: Json, name: string) => string | undefined
 

@@ -1,7 +1,7 @@
 /** What the media of a request may come to, estimated by their sizes before they are read. */
 import type { ChatRequest, ContentPart } from './ops.ts'
 
-/** Estimates but for `images`, which is their number. */
+/** Estimates, except `images`, which is an exact number. */
 export interface Media {
   readonly images: number
   readonly audioTokens: number

@@ -64,7 +64,7 @@ export function isFree({ price, pricing, pricingBySize: { per_second, per_image 
   return [pricing, per_second, per_image].every(table => Object.values(table ?? {}).every(usd => usd === '0'))
 }
 
-/** Whether a model can be asked for an operation; its wires are no answer, a provider has them for all its models. */
+/** Whether a model serves an operation. Wires do not show that: a provider declares them for all its models. */
 export const serves = ({ operations }: Model, op: string): boolean => operations?.includes(op) ?? true
 
 /** Whether an offer answers an operation: one of its model's by a wire for it, or any by a bridge. */

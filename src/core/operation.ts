@@ -18,7 +18,7 @@ export interface Operation<O extends Op = Op> {
   readonly requirements: readonly Requirement<Ops[O]>[]
   /** Characters of a request that a model reads; media counts as nothing here. */
   promptCharacters(request: Readonly<Ops[O]>): number
-  /** How many answers a request wants, and the tokens that its caller bounds each by. Absent when answers count none. */
+  /** Number of answers, and the caller's token limit of each. Absent when answers count no tokens. */
   output?(request: Readonly<Ops[O]>): OutputBound
   /** The same request with a lower bound on each answer. Present where `output` is. */
   bounded?(request: Readonly<Ops[O]>, tokens: number): Ops[O]
@@ -28,11 +28,11 @@ export interface Operation<O extends Op = Op> {
   media?(request: Readonly<Ops[O]>): Media
   /** How long what is read may be kept in the provider's cache, at the price of that; undefined when it is not marked. */
   cacheMark?(request: Readonly<Ops[O]>): '5m' | '1h' | undefined
-  /** What the answer may be charged for besides tokens, as far as the request tells. */
+  /** Usage besides tokens that the request may cause. */
   extras?(request: Readonly<Ops[O]>, model: Model): Usage
   /** Of an answer of bytes that no report counts: what so many come to, as an estimate. */
   measured?(bytes: number, contentType: string, model: Model): Usage | undefined
-  /** What the price depends on besides usage, as it was asked for. */
+  /** What the price depends on besides usage, as requested. */
   terms?(request: Readonly<Ops[O]>): Terms
   /** Serves the operation by the mapping's wires for another one, where it has none (docs/contract.md#bridges). */
   bridge?(wires: ReadonlyMap<Op, Translator>, model: Pick<Model, 'output' | 'operations'>): Translator | undefined
@@ -66,8 +66,8 @@ export interface OutputBound {
 export interface Requirement<R> {
   readonly param: string
   /**
-   * Who does not meet it is left out only while somebody else does: what we estimate, and what a wire may drop or
-   * pass on, is no reason to refuse.
+   * Mappings that do not meet it are skipped only while another one does: an estimate, or a field that a wire may
+   * drop, is no reason to refuse a request.
    */
   readonly soft?: boolean
   /** Completes «No provider of "m" supports …». */

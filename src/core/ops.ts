@@ -1,4 +1,4 @@
-/** What can be asked, as canonical requests. Each type is inferred from the schema that validates it. */
+/** Canonical requests of each operation. Each type is inferred from the schema that validates it. */
 import { type Infer, type Schema, s } from './schema.ts'
 
 const effort = s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')
@@ -65,7 +65,7 @@ const reasoningDetail = s.open({
 })
 
 const phase = s.enum('commentary', 'final_answer')
-/** Clients that add up all strings of a stream's deltas join the phases that it told. */
+/** Repeated phases are accepted: clients that concatenate all strings of deltas send them back joined. */
 const phases = s.string({ pattern: '^(?:commentary|final_answer){1,64}$' })
 
 /** A field that the interface does not list: taken where it is of its type, and never a reason to refuse. */
@@ -266,7 +266,7 @@ export type ChatBody = Infer<typeof chatRequest>
 export type ChatRequest = Omit<ChatBody, 'tool_choice' | 'function_call' | keyof PassedParameters> &
   PassedParameters & {
     tool_choice?: Exclude<ChatBody['tool_choice'], { type: 'allowed_tools' }>
-    /** False where the client sees no reasoning, so that no summary of it need be made. No field of a chat body. */
+    /** False where the client sees no reasoning, so that none is summarized. Set by codecs; no field of a chat body. */
     include_reasoning?: false
     /** How it is to reason is a wish: a mapping that cannot do so reasons as nearly so as it can. No field of a chat body. */
     lenient_reasoning?: true

@@ -18,7 +18,7 @@ export const ruleTypes = [
 ] as const
 export type RuleType = (typeof ruleTypes)[number]
 
-/** What rules speak of; each type reads the fields that it is named after. */
+/** Values of rules; each type of rule reads the fields that it is named after. */
 export interface RuleValue {
   /** Ids or aliases, also behind their provider: `acme-large`, `acme/acme-large`. */
   readonly models?: readonly string[] | undefined
@@ -104,7 +104,7 @@ export interface Access {
   readonly id: string
   /** False when no rule denies anything. */
   readonly restricted: boolean
-  /** Throws 403 when the key may not be used from there. `address`, undefined when not known, is read if a rule asks. */
+  /** Throws 403 when the key may not be used from `address`, which is computed only if a rule needs it. */
   admit(address: () => Address | undefined): void
   /**
    * Undefined for an offer that the key may use. Limits on prices hold for what `request` would be charged at, without
@@ -122,7 +122,7 @@ export interface PricedRequest {
   readonly terms: Terms
 }
 
-/** Who calls, as far as rules tell callers apart. */
+/** The properties of a caller that rules depend on. */
 export type Caller = Pick<Principal, 'keyId' | 'member' | 'session'>
 
 /** The policy of one organization. Immutable: a change makes another one. */
@@ -142,6 +142,6 @@ export interface Policy {
 }
 
 export interface Policies {
-  /** From memory, but for the first time. Throws a GatewayError 503 when the store is unavailable. */
+  /** Cached after the first call. Throws a GatewayError 503 when the store is unavailable. */
   of(orgId: string): Policy | Promise<Policy>
 }

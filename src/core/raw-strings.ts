@@ -6,7 +6,7 @@ import { stringifyLossless } from './lossless-json.ts'
 
 /** Shorter ones are not looked for. In characters. */
 const LONG = 1024
-/** Strings nearly always go out in the order in which they came in, so that few are looked at to find one. */
+/** Strings are nearly always written in the order in which they were read, so a search checks few. */
 const MAX_LOOKS = 16
 
 /** A body that was parsed, and the long strings in it; nothing where none were kept. */

@@ -32,7 +32,7 @@ export class Router<T> {
   readonly #literal = new Map<string, Matches<T>>()
   readonly #templates: Template<T>[] = []
 
-  /** Throws an Error where something else is at this method and path. A GET answers HEAD too, as RFC 9110 wants it. */
+  /** Throws an Error for a duplicate method and path. GET also serves HEAD (RFC 9110). */
   add(method: string, path: string, value: T): void {
     const matches = this.#matchesAt(path)
     const match = { value, params: NO_PARAMS }

@@ -50,7 +50,7 @@ export const s = {
     of<Record<string, Infer<S>>>({ type: 'object', additionalProperties: values.json, ...rules }),
   object: <P extends Shape>(properties: P) => object(properties, false),
   open: <P extends Shape>(properties: P) => object(properties, true),
-  /** A union told apart by its `type` property; each member names its values of it. */
+  /** A union discriminated by `type`; each member lists its values. */
   tagged: <S extends Schema<unknown>[]>(...members: S) =>
     of<Infer<S[number]>>({
       type: 'object',

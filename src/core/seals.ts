@@ -1,13 +1,12 @@
 /**
- * What a provider wants back and a client holds meanwhile (signatures of reasoning, native blocks) is sealed on its way
- * out: an HMAC over organization, provider and value. What another organization got, or anybody made up, never reaches
- * a provider.
+ * Seals what a client keeps for a provider (signatures of reasoning, native blocks) with an HMAC over organization,
+ * provider and value. Values of other organizations and forged ones never reach a provider.
  */
 import { createHmac, type KeyObject, timingSafeEqual } from 'node:crypto'
 import type { Event } from './event.ts'
 import { isObject, type Json } from './json.ts'
 
-/** `version` tells keys apart and nothing of them. */
+/** `version` identifies a key and reveals nothing of it. */
 export interface SealKey {
   /** Eight characters. */
   readonly version: string

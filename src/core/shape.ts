@@ -25,7 +25,7 @@ const OPEN_LIST = 0x5b
 const CLOSE_LIST = 0x5d
 const OPEN_OBJECT = 0x7b
 const CLOSE_OBJECT = 0x7d
-/** Characters of a string that are looked at one by one: to search natively costs as much as this many. */
+/** Characters of a string that are read one by one: a native search costs as much as this many. */
 const SHORT = 24
 
 export type Excess = 'levels' | 'values' | 'names'
@@ -40,7 +40,7 @@ export class Count {
   }
 }
 
-/** Follows a JSON text that may come in pieces; each is looked at once. Leaves syntax to the parser. */
+/** Scans a JSON text, possibly in pieces, each once. Leaves syntax to the parser. */
 export class Shape {
   readonly bounds: Bounds
   readonly #count: Count
@@ -59,7 +59,7 @@ export class Shape {
     count.values++
   }
 
-  /** The bound that was passed first; nothing behind that was looked at. */
+  /** The first bound that was exceeded; scanning stops there. */
   get excess(): Excess | undefined {
     return this.#excess
   }

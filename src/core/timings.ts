@@ -10,6 +10,6 @@ export interface Timings {
   answered: number
   firstToken: number
   end: number
-  /** Not a moment, but for how long the client was waited for, so that no more was read of the provider. */
+  /** A duration: how long reading from the provider was paused for a slow client. */
   stalled: number
 }

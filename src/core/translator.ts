@@ -1,4 +1,4 @@
-/** The provider side: how one wire is spoken. Translators hold no I/O and no state beyond a decoder's. */
+/** The provider side of one wire. Translators do no I/O and have no state beyond a decoder's. */
 import type { Credential, Mapping, Provider } from './catalog.ts'
 import type { GatewayError } from './error.ts'
 import type { Event } from './event.ts'
@@ -32,7 +32,7 @@ export interface WireRequest {
   headers?: Record<string, string>
 }
 
-/** One of several requests that stand for one, and what it asks for. */
+/** One of several provider requests that serve one client request, with its canonical form. */
 export interface RequestPart {
   readonly request: WireRequest
   readonly input: Ops[Op]
@@ -80,7 +80,7 @@ export interface NativeRequest {
   readonly only?: string | undefined
 }
 
-/** For wires that clients speak too: takes a client's own body as it is, so that nothing of it is lost. */
+/** For wires that are also client wires: forwards a client's body unchanged. */
 export interface NativeForm<O extends Op = Op> {
   /** The client wire whose bodies it takes. */
   readonly wire: string
@@ -166,7 +166,7 @@ export interface Translator<O extends Op = Op> {
   error(status: number, body: string, target: Target): GatewayError
 }
 
-/** The form that takes a body of the client's own wire, if the target speaks that wire. */
+/** The form that forwards a client's own body, if the target has the same wire. */
 export const nativeFormOf = ({ native }: Translator, given: NativeRequest | undefined) =>
   native && given?.wire === native.wire ? native : undefined
 

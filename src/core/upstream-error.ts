@@ -184,8 +184,8 @@ export function upstreamErrorFrom(status: number, body: string, secret?: string)
 }
 
 /**
- * The `error` of a wire whose error bodies say more than `readFault` finds: `faultOf` gets the parsed body, and tells
- * undefined when it holds no error.
+ * The `error` of a wire whose error bodies hold more than `readFault` reads: `faultOf` takes the parsed body and
+ * returns undefined when it holds no error.
  */
 export const refusals =
   (faultOf: (body: unknown, target: Target, status: number) => GatewayError | undefined) =>

@@ -18,7 +18,7 @@ export function textOf(content: Message['content']): string {
   return text
 }
 
-/** What stands before the data of a data URL, with its comma; a longer head is none. In characters. */
+/** Longest head of a data URL, up to its comma, in characters. */
 export const MAX_DATA_HEAD = 256
 
 /** `data:image/png;charset=utf-8;base64,AAAA` → its parts, base64 without line breaks; undefined for any other URL. */
@@ -87,8 +87,8 @@ export function turnOf<T extends { readonly role: string }>(turns: T[], role: T[
 }
 
 /**
- * Whether the caller wants the assistant's last turn to go on. A history that ends in a message which says nothing, and
- * which a wire leaves out, does not.
+ * Whether the model is to continue the assistant's last turn. False for a last message without content, which wires
+ * drop.
  */
 export const endsInAnswer = (messages: readonly Message[]): boolean => messages.at(-1)?.role === 'assistant'
 
@@ -97,14 +97,14 @@ export function append<T>(into: T[], items: readonly T[]): void {
   for (const item of items) into.push(item)
 }
 
-/** 400 for the result of a tool, the message `at` this place, that no earlier call asked for. */
+/** 400 for a tool result, the message `at` this place, that belongs to no earlier call. */
 function unanswerable({ tool_call_id: id }: Message, at: string): GatewayError {
   const param = `${at}.tool_call_id`
   const wrong = id === undefined ? `${param} is missing` : `${param} "${id}" matches no earlier tool call`
   return errors.invalidParameters(`${wrong}; it must be the id of one of the assistant's tool_calls.`, param)
 }
 
-/** The media type that the first bytes of an image prove, whatever its URL declares; undefined for what is none. */
+/** The media type by the first bytes, whatever the URL declares; undefined for what is not an image. */
 export const sniffImage = (base64: string): ImageType | undefined =>
   imageType(Buffer.from(base64.slice(0, HEAD_LENGTH), 'base64'))
 
@@ -119,7 +119,7 @@ export function pathSegment(id: string): string {
 /** An id for a call that came without one (C15): no other answer has it. */
 export const newCallId = (): string => `call_${crypto.randomUUID().replaceAll('-', '')}`
 
-/** Tells a model to follow a schema, where nothing makes it. */
+/** An instruction to follow a schema, for wires that cannot enforce it. */
 export const toldSchema = (schema: Json): string =>
   `Respond with one JSON value that is valid under this JSON Schema, and with nothing else:\n${JSON.stringify(schema)}`
 
@@ -143,7 +143,7 @@ export class PendingToolCalls<Call> {
     return 0
   }
 
-  /** Throws 400 for a result, the message `at` this place, that no call asked for. */
+  /** Throws 400 for a result, the message `at` this place, that belongs to no call. */
   answeredBy(message: Message, at: string): Call {
     const calls = this.#latest.get(message.tool_call_id ?? '')?.calls
     const call = calls?.find(call => !this.#isAnswered(call)) ?? calls?.at(-1)

@@ -176,8 +176,8 @@ export interface OperatorSession {
 /** Lets the operator make a request in a project without a key of it. */
 export interface OperatorSessionStore {
   /**
-   * Begins a session of a minute. It belongs to a key of the project that nobody has the secret of, and that lives as long
-   * as its sessions do: what they cost is found under it.
+   * Begins a session of one minute under a key of the project whose secret is never issued and which lasts as long as
+   * its sessions. Their cost is recorded under that key.
    */
   begin(project: string, actor: Actor): Promise<OperatorSession>
   /** Takes a session away. One that is over may be gone already. */
@@ -211,7 +211,7 @@ export interface DiscountRecord {
 }
 export interface CreditStore {
   add(input: CreditInput, actor: Actor): Promise<LedgerEntry>
-  /** Gives credits back to who paid for them. Refused when more than what is free is asked of a prepaid account. */
+  /** Refunds credits. Refuses more than the free balance of a prepaid account. */
   refund(input: CreditInput, actor: Actor): Promise<LedgerEntry>
   show(organization: string): Promise<{ balance: Money; held: Money; used: Money }>
   /** Payments and refunds, the newest first; `offset` of them are left out. */

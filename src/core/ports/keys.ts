@@ -1,4 +1,4 @@
-/** Who calls, and what it may spend. */
+/** Callers, and what they may spend. */
 
 import type { Period } from '../../lib/period.ts'
 import type { Money } from '../money.ts'
@@ -35,7 +35,7 @@ export interface Discount {
   readonly millionths: number
 }
 
-/** Who calls: one key of one project of one organization. */
+/** The caller: one key of one project of one organization. */
 export interface Principal {
   readonly keyId: string
   readonly keyName: string
@@ -56,7 +56,7 @@ export interface Principal {
   readonly passesParameters: boolean
   /** Prompts are marked for the caches of providers, where that saves money (see `Mapping.autoCache`). */
   readonly cachesPrompts: boolean
-  /** Who made the key; undefined for one that the operator made. */
+  /** The member who created the key; undefined for the operator. */
   readonly member: { readonly id: string; readonly role: Role } | undefined
   /** False when that member has left, or lost access to the project. */
   readonly access: boolean
@@ -100,11 +100,11 @@ export interface KeyStatus {
   readonly plan: PlanState | undefined
 }
 
-/** An end user's session, as the holder of a key asks for it. */
+/** An end user's session, as requested by the holder of a key. */
 export interface SessionInput {
   /** The key that begins it. */
   readonly principal: Principal
-  /** Who the end user is, in the words of the key's holder. */
+  /** The end user's id, chosen by the holder of the key. */
   readonly customer: string
   /** Names of the only models that it may call; undefined for all that the key may. */
   readonly models: readonly string[] | undefined

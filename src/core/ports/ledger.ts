@@ -91,7 +91,7 @@ export interface RequestRow {
   readonly storage: Money
   /** Millionths of the price that were taken off. */
   readonly discount: number
-  /** The service tier that was served, where the provider told it. */
+  /** The service tier that the provider reported. */
   readonly tier: string | null
 }
 
@@ -119,8 +119,8 @@ export interface Ledger {
   /** Keeps a row that costs nothing: refused, failed or replayed. */
   record(row: RequestRow): Promise<void>
   /**
-   * Keeps a row while the store cannot be written: it is entered as soon as it can be, as the end of `hold`, or of the
-   * request's own hold where its caller pays for itself. Rejects when there is no room, which `canSpool` tells beforehand.
+   * Keeps a row while the store cannot be written, and enters it later as the end of `hold`, or of a request that its
+   * caller pays for. Rejects when the spool is full; check `canSpool` first.
    */
   spool(row: RequestRow, hold?: Hold): Promise<void>
   /** Read while a request fails; it reads nothing that is kept outside of this process. */

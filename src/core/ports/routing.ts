@@ -1,6 +1,6 @@
 /**
- * What routing remembers between requests. Every answer is immediate: it is read several times in each request. What
- * several processes measure together, each of them keeps a copy of.
+ * Routing state that outlives requests. All methods are synchronous, since each request calls several. Every process
+ * keeps its own copy of shared measurements.
  */
 
 /** How the minutes of the past weigh; the newest of them is the one that runs. */
@@ -38,21 +38,21 @@ export interface Measured {
   readonly latency: number | undefined
   /** Tokens per second. */
   readonly throughput: number | undefined
-  /** Organizations whose attempts have a verdict; those that are not told apart count as one. */
+  /** Organizations with counted attempts; unidentified ones count as one. */
   readonly organizations: number
   /** Attempts, and those that failed, of the minute that runs and the one before it. */
   readonly lately: { readonly requests: number; readonly errors: number }
 }
 
 /**
- * How offers have done in the last minutes. Keys name an offer: a mapping, in a region. Each organization sees its own
- * samples, and of others' what at least two of them agree on (docs/contract.md#shares).
+ * Measurements of offers over the last minutes. A key names a mapping in a region. Each organization sees its own
+ * samples, and others' where at least two organizations agree (docs/contract.md#shares).
  */
 export interface Measurements {
   add(offer: string, sample: Sample, org: string): void
   /**
-   * As `org` sees it; with null what holds for everybody, which a single organization tells too. Valid until the next
-   * call for the same offer; undefined when there is nothing.
+   * Measurements for `org`; null reads those of all organizations, even of a single one. The object is valid until the
+   * next call for the same offer. Undefined without samples.
    */
   read(offer: string, history: History, org: string | null): Measured | undefined
 }
@@ -70,12 +70,13 @@ export interface CircuitPolicy {
 /** `half-open`: the next attempt is a probe, and until it has ended the circuit is open for all others. */
 export type CircuitState = 'closed' | 'open' | 'half-open'
 
-/** For whom a failure opened a circuit: the organization that saw it, or all; undefined when it opened none. */
+/** Scope of the circuit that a failure opened: one organization, or all; undefined when none opened. */
 export type Opened = 'organization' | 'everyone' | undefined
 
 /**
- * Targets that are tried last for a while. Keys name an offer, or an offer with a credential. Each organization has a
- * circuit of its own, and there is one for all, which only what at least two organizations tell opens (docs/contract.md#shares). Null in place of an organization is everybody: of what is read, an organization alone at a target counts too.
+ * Targets with an open circuit are tried last. Keys name an offer, or an offer with a credential. Each organization has
+ * its own circuit; the circuit for all opens when at least two organizations see failures (docs/contract.md#shares).
+ * Null reads or writes the circuit for all, which a single organization opens while it alone uses the target.
  */
 export interface Circuits {
   state(key: string, org: string | null): CircuitState
@@ -83,13 +84,13 @@ export interface Circuits {
   failing(key: string, org: string | null): boolean
   /** Milliseconds for which it stays open; 0 when it is not. */
   openMs(key: string, org: string | null): number
-  /** An attempt begins; one of `succeeded`, `failed`, `trip` and `left` tells how it ended. */
+  /** Begins an attempt, which one of `succeeded`, `failed`, `trip` and `left` must end. */
   begin(key: string, org: string): void
   succeeded(key: string, org: string): void
   failed(key: string, policy: CircuitPolicy, org: string): Opened
   /** Opens it at once, unless it was open already. */
   trip(key: string, policy: CircuitPolicy, org: string | null): Opened
-  /** Opens it for so long, because a provider wants that. */
+  /** Opens the circuit for the time that a provider's error names. */
   cool(key: string, ms: number, org: string | null): Opened
   /** The attempt ended without a verdict. */
   left(key: string, org: string): void
@@ -128,9 +129,9 @@ export interface ExplainedRoute {
   /** As it was understood: an id, or `auto`. */
   readonly model: string
   readonly reason: Reason
-  /** The offer that would be asked first. */
+  /** The offer that would be tried first. */
   readonly choice: string
-  /** Those that would be asked, in order; then those that the request leaves out, because it names a provider. */
+  /** Candidates in the order of attempts, then those that the request excludes by naming a provider. */
   readonly candidates: readonly ExplainedCandidate[]
   /** Offers of the model that cannot serve the request at all. */
   readonly excluded: readonly { readonly offer: string; readonly reason: string }[]
@@ -138,7 +139,7 @@ export interface ExplainedRoute {
 
 export interface ExplainedCandidate {
   readonly offer: string
-  /** From 1; null for one that would not be asked. */
+  /** From 1; null for a candidate that would not be tried. */
   readonly place: number | null
   /** USD per million tokens, averaged over input and output; or per image. Null when unknown. */
   readonly price: number | null

@@ -39,7 +39,7 @@ export interface Replayed {
 
 export interface CachedReply extends Replayed {
   readonly events: readonly Event[]
-  /** What its request asked for; another form of it, such as an alias, has an entry of its own. */
+  /** The model as the request named it; an alias has an entry of its own. */
   readonly requestedModel: string
   readonly requestedProvider: string | null
 }
