@@ -60,7 +60,7 @@ function isShedding(load: Load, late: Hysteresis, full: Hysteresis): boolean {
   return full.isOver(load.memory()) || lagging
 }
 
-/** Who is in stays counted over reloads. */
+/** Limiters outlive reloads, so that running requests stay counted. */
 const limitersByServices = new WeakMap<Services, Map<string, FairLimiter>>()
 function placesOf(services: Services, place: string, rules: FairLimits): FairLimiter {
   let byPlace = limitersByServices.get(services)

@@ -66,7 +66,7 @@ function assertFits({ file }: Request, { mapping: { maxFile = Infinity } }: Targ
   if (file!.size > maxFile) throw errors.fileTooLarge(maxFile, PARAM).with({ failover: true })
 }
 
-/** Without parameters; '' for what is none. */
+/** The media type without parameters; '' when the header holds none. */
 const mediaType = (contentType: string): string =>
   /^\s*([a-z0-9.+-]{1,64}\/[a-z0-9.+-]{1,64})\s*(?:;|$)/i.exec(contentType)?.[1]?.toLowerCase() ?? ''
 /** Of the last part of its path. */

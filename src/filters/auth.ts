@@ -1,4 +1,4 @@
-/** Who calls: finds the principal of the credential, and refuses what it may not do. */
+/** Finds the principal of a credential, and refuses what it may not do. */
 import { hash } from 'node:crypto'
 import { type AddressRange, clientAddress, parseRange } from '../core/address.ts'
 import { errors } from '../core/error.ts'
@@ -65,7 +65,7 @@ function credential(ex: Exchange): string | undefined {
 
 type Found = Principal | undefined
 
-/** Throws, or rejects with, a 503 when the store cannot tell. */
+/** Throws or rejects with 503 when the store fails. */
 function find(secret: string, { keys }: Services): Found | Promise<Found> {
   if (secret.length > MAX_KEY_LENGTH) return undefined
   const refuse = (cause: unknown) => {

@@ -131,8 +131,8 @@ function setLimit(ex: Exchange, limited: { expected: Estimate; hold: Hold } | un
 }
 
 /**
- * Undefined when the ledger cannot be written, for who pays the provider itself and has no limit that would have to be
- * checked: that one is served all the same.
+ * Places a hold. Undefined when the ledger cannot be written and the caller pays the provider itself without a limit
+ * to check: such requests are served without a hold.
  */
 async function reserve(
   request: HoldRequest,
@@ -179,8 +179,8 @@ async function release(hold: Hold | undefined, { ledger, log }: Services): Promi
 }
 
 /**
- * Who pays the provider itself is not kept waiting by a ledger that cannot be written. Others are told of a failure,
- * and what was `delivered` to them is charged as soon as the ledger can be written (docs/contract.md#store-failures).
+ * Requests that their caller pays for do not wait for a ledger that cannot be written. Other requests fail, and what
+ * was `delivered` is charged once the ledger can be written (docs/contract.md#store-failures).
  */
 async function keep(
   row: RequestRow,
@@ -203,7 +203,7 @@ async function keep(
   await ledger.spool(row)
 }
 
-/** The row of an answer that was whole but for its end. */
+/** The row of an answer that failed while its charge was written. */
 const failed = (row: RequestRow, { status, code }: GatewayError): RequestRow =>
   row.outcome === 'ok' ? { ...row, outcome: 'error', status, errorCode: code } : row
 

@@ -1,4 +1,4 @@
-/** Replays whole earlier answers to the same request of the same project, while the project wants that. */
+/** Replays earlier complete answers to the same request of the same project, where the project enables it. */
 import { createHash } from 'node:crypto'
 import { setImmediate } from 'node:timers/promises'
 import { Upload } from '../core/body.ts'
@@ -94,8 +94,8 @@ async function* once(events: readonly Event[]): AsyncGenerator<readonly Event[]>
 }
 
 /**
- * Passes an answer on. When it is over and has not failed, `keep` is told its events, in a form that any store can
- * keep, and the characters of their JSON. Of an answer that becomes larger than `maxBytes` nothing is held any longer.
+ * Passes an answer on. When it has ended without failure, calls `keep` with its events in a form that any store can
+ * keep, and the characters of their JSON. Drops an answer once it exceeds `maxBytes`.
  */
 async function* record(
   ex: Exchange,
@@ -125,7 +125,7 @@ function storable(event: Event, maxBytes: number): Event | undefined {
   return event.bytes.length > maxBytes ? undefined : { ...event, bytes: event.bytes.toString('utf8') }
 }
 
-/** An answer that came to its end, and to one that asking again would not better. */
+/** Whether an answer is complete, with an end that a repeated request would not improve. */
 const isWorthKeeping = (events: readonly Event[]): boolean =>
   events.some(({ type }) => type === 'finish' || type === 'result') &&
   events.some(event => isContent(event) && event.type !== 'finish') &&

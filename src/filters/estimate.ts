@@ -1,10 +1,10 @@
-/** What an attempt may come to, at the dearest price that can occur: as far as that can be told beforehand. */
+/** Estimates the cost of an attempt at the highest price that can apply. */
 import type { Exchange } from '../core/exchange.ts'
 import { costOf, MILLION, type Money, type Price, type Rates, ratesFor, tierFactorOf } from '../core/money.ts'
 import type { Axis, Usage } from '../core/usage.ts'
 
 export interface Estimate {
-  /** Of the prompt, and of what is asked for besides tokens of the answer; nano-USD. */
+  /** Cost of the prompt and of everything except tokens of the answer; nano-USD. */
   readonly base: Money
   /** Of a million tokens of the answer; nano-USD. */
   readonly perMillion: Money
@@ -20,7 +20,7 @@ const MOST_IMAGE_TOKENS = 25_000
 /** Of an image in an answer; Gemini's smallest has so many. */
 const IMAGE_TOKENS = 1290
 
-/** Null when something that the request asks for has no known price. */
+/** Null when the request uses something without a known price. */
 export function estimate(ex: Exchange): Estimate | null {
   const { mapping, price } = ex.target!
   if (!price) return null
@@ -54,7 +54,7 @@ export function estimate(ex: Exchange): Estimate | null {
   const ceiling = mapping.maxOutput ?? mapping.contextLength ?? unknown
   const most = Math.max(Math.min(limit ?? ceiling, ceiling), Math.ceil((outputImages * IMAGE_TOKENS) / choices))
   const written = { ...usage, completion: most, ...(drawsOnly && { image_output: most }) }
-  // What only has a price for the tokens of an answer cannot be told without it.
+  // Without a rate for answers, the rest must have a price by itself.
   if (rates.completion === undefined && !costOf(written, price, terms)) return null
   return { base, perMillion: perMillion(price, dearest(rates, mapping.model.output), factor), choices, most }
 }

@@ -39,9 +39,9 @@ export class FairLimiter {
   }
 
   /**
-   * A place, at once or after a wait; every one must be left. Throws, or rejects with, 529 when there is none and no
-   * room to wait or the wait is over, and with the reason of `signal` when the caller goes away. `rules` hold from now
-   * on; who is in stays in.
+   * Takes a permit, at once or after a wait; the caller must leave it. Throws or rejects with 529 when the queue is
+   * full or the wait is over, and with the reason of `signal` when the client leaves. `rules` apply from now on; permits
+   * already taken stay valid.
    */
   take(tenant: string, rules: FairLimits, signal: Cancellation): Permit | Promise<Permit> {
     this.#slots.resize(rules.inFlight, rules.share)

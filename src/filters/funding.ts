@@ -1,4 +1,4 @@
-/** Who pays for an attempt, whether that may be, and what it may come to. */
+/** Decides which funds pay for an attempt, checks that they may, and how much to hold. */
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Money, Price } from '../core/money.ts'

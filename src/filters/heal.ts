@@ -30,7 +30,7 @@ const FENCE = /```[\w-]*\s*(?=[{[])/g
 /** One that says what it holds, though a comment may come first. */
 const NAMED = /```json\s*\n/i
 
-/** What the fence around JSON holds; all of the text when there is none. A fence in a string of the JSON is none. */
+/** The text inside a code fence, or all of the text. Fences within strings of the JSON do not count. */
 function unfenced(text: string): string {
   const open = fenceOf(text)
   if (!open || isOpen(text.slice(0, open.index))) return text
@@ -68,7 +68,7 @@ function isOpen(text: string): boolean {
   return false
 }
 
-/** Brackets and fences that a text may hold before its JSON; each is looked at up to where it closes. */
+/** Brackets and fences before the JSON that are tried; each is scanned to its end. */
 const MAX_STARTS = 32
 
 /** What words in brackets do not hold. */

@@ -1,4 +1,4 @@
-/** Repairs malformed JSON answers of callers who ask for it (`plugins: [{ id: 'response-healing' }]`). */
+/** Repairs malformed JSON answers on request (`plugins: [{ id: 'response-healing' }]`). */
 import type { Event, SourceEvent } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
@@ -79,7 +79,7 @@ export async function* healed(
   }
 }
 
-/** What is told of a choice once its text is healed. */
+/** The text of a choice, and the citations to emit after it. */
 class Held {
   readonly choice: number
   readonly text: string
@@ -99,8 +99,8 @@ class Held {
 }
 
 /**
- * Holds each choice's text until the choice ends, and tells it in one piece, unless all of them are too long to heal.
- * What is cited meanwhile comes behind it.
+ * Holds each choice's text until the choice ends and emits it in one piece, unless the texts are too long to heal.
+ * Citations follow the text.
  */
 class HeldAnswer {
   /** Why a malformed text was passed on. */
@@ -122,7 +122,7 @@ class HeldAnswer {
     this.#aside = aside
   }
 
-  /** What can be told once a batch has come. */
+  /** The events that can be emitted after a batch. */
   pass(batch: readonly Event[]): Promise<Event[]> | Event[] {
     const out: (Event | Held)[] = []
     for (const event of batch) {
@@ -138,7 +138,7 @@ class HeldAnswer {
         // What is said along with calls is no answer yet, and need not be JSON.
         out.push(...(event.reason === 'tool_calls' ? this.#original(event.choice) : this.#taken(event.choice)), event)
       } else if (event.type === 'error') {
-        // Of an answer that broke, what came is told as it came.
+        // A broken answer is emitted unrepaired.
         for (const held of [...this.#texts.keys()].flatMap(choice => this.#taken(choice))) {
           out.push(...held.told(held.text))
         }

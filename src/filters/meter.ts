@@ -29,7 +29,7 @@ export class Meter {
   #growing: Promise<void> | undefined
   #refused: Exhausted | undefined
   #failed: GatewayError | undefined
-  /** Completion tokens that the last note told of. */
+  /** Completion tokens at the last note. */
   #noted = 0
 
   /** `step`: tokens of each choice that a hold grows by. Without an `estimate` nothing bounds the answer. */

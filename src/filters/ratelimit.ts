@@ -113,7 +113,7 @@ const placeOf = (ex: Exchange): string => `${ex.principal!.orgId} running`
 
 type Lookup = (orgId: string) => Money
 
-/** Whether all is true that a rule asks for. */
+/** Whether all conditions of a rule hold. */
 function condition({ organizations, plans, age, spent }: Infer<typeof rule>, used: Lookup, now: () => number) {
   const least = spent === undefined ? undefined : parseMoney(spent)
   return ({ orgId, orgName, plan, since }: Principal): boolean =>
@@ -166,7 +166,7 @@ function headers({ limit, policy }: Limits, quota: Quota, now: number): string[]
   ]
 }
 
-/** No quota of requests was asked for, so nothing is said of one. */
+/** The 429 for requests in flight, which has no headers of a requests-per-minute quota. */
 function crowded(limit: number) {
   const refused = errors.tooManyConcurrent(limit)
   const policy = `"concurrency";q=${limit};qu="concurrent-requests"`

@@ -67,7 +67,7 @@ export const route: FilterFactory<Settings> = {
               health.left(step, query)
               throw error
             }
-            // A socket that had gone stale tells nothing of the provider: once, a fresh one is tried.
+            // A stale socket is no failure of the provider: retry once on a new connection.
             if (error.stale && !renewed && ex.attempts.length < options.attempts) {
               renewed = true
               health.left(step, query)
@@ -122,7 +122,7 @@ class Budgets {
 }
 
 /**
- * The attempt that answered: it is no success when its answer breaks after the commit point, which is told later.
+ * The attempt that answered. It counts as failed when the answer breaks after the commit point.
  * A class, because V8 makes a new hidden class for each object literal that has accessors.
  */
 class Answered implements Attempt {

@@ -5,7 +5,7 @@ import { seriesOf } from '../core/offer.ts'
 import type { HoldRequest, RequestRow } from '../core/ports.ts'
 import { sourceOf } from './source.ts'
 
-/** What tells the row of a running request from others. */
+/** The columns that identify the row of a running request. */
 export const identityOf = (ex: Exchange): HoldRequest['request'] => ({
   id: ex.logId,
   requestId: ex.id,
@@ -49,7 +49,7 @@ export function rowOf(ex: Exchange, outcome: Outcome, cost: Money | null, now: n
   }
 }
 
-/** Of an answer whose client has left, or does not read, only that: what the provider does after it is nobody's failure. */
+/** The failure to record. Once the client has left or stopped reading, later failures of the provider do not count. */
 const failureOf = ({ failure, signal: { reason } }: Exchange, outcome: Outcome) =>
   outcome === 'aborted' ? (reason ?? failure) : (failure ?? reason)
 

@@ -40,7 +40,7 @@ export function checkSource(ex: Exchange): void {
   throw errors.invalidParameters('x-source may hold letters, digits, "-", "." and "/", at most 128.', 'x-source')
 }
 
-/** The app that is attributed; null when nothing tells. */
+/** The app that the request is attributed to; null when no header names one. */
 export function sourceOf(ex: Exchange): string | null {
   const given = ex.header('x-source')
   if (given && NAME.test(bare(given))) return known(bare(given))

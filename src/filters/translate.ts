@@ -49,7 +49,7 @@ export const translate: FilterFactory<object> = {
   },
 }
 
-/** A field that means something is never dropped in silence: another target may speak the client's wire. */
+/** Refuses a target that would drop a field of the client's wire; a target with that wire can carry it. */
 function refuseForeign({ native }: Exchange, { translator, mapping, provider }: Target): void {
   if (native?.only === undefined || nativeFormOf(translator, native)) return
   const only = `"${native.only}" can only be sent to providers that speak ${native.wire}`
