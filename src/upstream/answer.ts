@@ -80,8 +80,8 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   }
 
   /**
-   * Reads up to the first event that a client can see; of an answer that is wanted `whole`, whose client sees nothing
-   * before its end, all of it. Throws what fails before that.
+   * Reads up to the first event that a client can see, or all of the answer if `whole`. Throws failures that happen
+   * before that.
    */
   async commit(whole: boolean): Promise<void> {
     this.#tally.isWhole = whole
@@ -107,7 +107,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
     throw errors.invalidAnswer('it is empty')
   }
 
-  /** What `commit` has read, while nobody else has taken it. */
+  /** Events that `commit` has read and the iterator has not yet returned. */
   get pending(): readonly Event[] {
     return this.#first ?? []
   }
@@ -192,7 +192,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   }
 
   #conclude(isEnd: boolean, events: Event[]): void {
-    // Of a stream, pieces may be kept: for what is told of them at the end, or until they are whole.
+    // A stream's decoder may keep pieces until they are complete, or until the end.
     if (this.#tally.kept > this.#leased + HELD_STEP) this.#hold(this.#tally.kept)
     if (!isEnd && !this.#decoder.done) return
     this.#ended = true
@@ -227,7 +227,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   }
 }
 
-/** Its text is not looked at: to make it takes long. */
+/** By its bytes, where it has any: decoding the text is slow. */
 const isLarge = (frame: Frame): boolean => (frame.bytes?.length ?? frame.data.length) >= LARGE_FRAME
 
 /** The frame with what it says. */

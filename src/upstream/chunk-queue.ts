@@ -15,7 +15,7 @@ export class ChunkQueue {
   readonly #onTaken: (taken: Taken) => void
   #chunks: Buffer[] = []
   #bytes = 0
-  /** Wakes the reader, who looks here when it is awake. */
+  /** Wakes the waiting reader, which then reads the queue. */
   #waiting: (() => void) | undefined
   #ended = false
   #error: GatewayError | undefined

@@ -31,7 +31,7 @@ type Answer = Dispatcher.ResponseData
 interface Kind<T> {
   readonly totalMs: number
   readonly accept: string
-  /** The answer's content; throws a GatewayError for what is none. */
+  /** Reads the content of an answer. Throws a GatewayError for the wrong type. */
   readonly read: (answer: Answer) => Promise<T>
 }
 

@@ -1,4 +1,4 @@
-/** The end of every inference chain: send, classify, decode, commit. Nothing above it ever sees provider bytes. */
+/** The end of every inference chain: send, classify, decode, commit. Filters get events, never provider bytes. */
 import { Cancellation } from '../core/cancel.ts'
 import { firstEventMs } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
@@ -36,7 +36,7 @@ interface DispatchedRequest extends RequestPart {
   readonly ex: Exchange
   readonly target: Target
   readonly signal: Cancellation
-  /** Its client sees nothing before the end. */
+  /** The client gets nothing before the end of the answer. */
   readonly isWhole: boolean
 }
 
@@ -105,7 +105,7 @@ export function dispatch(
     const { ex, target, signal } = call
     const first = answer.pending
     incoming.release()
-    // Nobody pays for a job whose client has left.
+    // A job is not charged when its client has left.
     if (goesOn(first)) ex.atProvider = false
     return followUps.all(first, {
       target,

@@ -66,8 +66,8 @@ function publicLookup(resolve: Resolve): NetLookup {
 }
 
 /**
- * Asks name servers without the threads of `getaddrinfo`, of which there are four for the whole process: names that
- * clients choose must not keep providers' names waiting.
+ * Resolves names without `getaddrinfo`, which has four threads in the whole process: names chosen by clients must not
+ * delay those of providers.
  */
 export function nameServers(): Resolve {
   const resolver = new Resolver({ timeout: DNS_TIMEOUT_MS, tries: DNS_TRIES })

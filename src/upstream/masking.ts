@@ -23,7 +23,7 @@ const INDEXES = 1024
 /** Values that nest deeper are not shown. */
 const MAX_DEPTH = 200
 
-/** Masks the events of one answer, in place. Images and numbers are not looked at. */
+/** Masks the events of one answer, in place. Skips images and numbers. */
 export class AnswerMask {
   readonly #mask: Mask
   /** The text that came last: most answers have no other. */
@@ -100,7 +100,7 @@ export class AnswerMask {
     return this.#next(LOGPROBS, choice, text) === text ? tokens : []
   }
 
-  /** The value itself where nothing in it is masked. `holdsFiles`: long strings may be base64, which is not looked at. */
+  /** Returns the same value when nothing is masked. `holdsFiles`: skips long strings, which may be base64. */
   #deep<T>(value: T, depth?: number, holdsFiles?: boolean): T
   #deep(value: unknown, depth = 0, holdsFiles = false): unknown {
     if (typeof value === 'string') return holdsFiles && isData(value) ? value : this.#mask.answer(value)

@@ -7,8 +7,8 @@ type Found = (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) =
 type Ask = (name: string, options: { all: true }, done: Found) => void
 
 /**
- * A lookup for `net.connect`. All who want a name while it is being looked up share the answer: the process has four
- * threads for this, and connections to one provider whose name server hangs must not take them all.
+ * A lookup for `net.connect`. Concurrent lookups of one name share one answer: the process has four threads for
+ * lookups, and connections to a provider whose name server hangs must not take them all.
  */
 export function sharedLookup(ask: Ask = systemLookup): NetLookup {
   const pending = new Map<string, Found[]>()

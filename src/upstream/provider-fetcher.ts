@@ -16,7 +16,7 @@ export interface Fetched {
 
 export interface ProviderFetch {
   readonly maxBytes: number
-  /** Told of bytes before they are kept; may throw. */
+  /** Called with the number of bytes before they are stored; may throw. */
   readonly take: (bytes: number) => void
   readonly timeoutMs: number
   readonly signal: AbortSignal

@@ -40,7 +40,7 @@ export class ReadCoalescer {
     socket.pause()
   }
 
-  /** Nobody waits for more of this socket's pieces: it may read on. */
+  /** Resumes reading from a socket whose collected pieces have been taken. */
   wake(socket: Socket): void {
     if (this.#resting.delete(socket)) socket.resume()
   }

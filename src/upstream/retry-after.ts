@@ -1,4 +1,4 @@
-/** When a provider says that it may be asked again (docs/edge-cases.md#errors E8). */
+/** The wait that a provider's error names before a retry (docs/edge-cases.md#errors E8). */
 
 const MAX_MS = 24 * 60 * 60 * 1000
 

@@ -202,7 +202,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     // A reader that does not read is not the provider's silence.
     if (this.#chunks.bytes > 0) this.#since = now
     const remainingMs = this.#deadline - now
-    // Nobody waits any more: what the provider does not say now is no failure of it.
+    // The client has left: an incomplete answer no longer counts as the provider's failure.
     if (this.#lingerBytes !== undefined) {
       if (remainingMs <= 0) this.#fail(errors.aborted())
       else this.#timer = this.#wakeAfter(remainingMs)
@@ -229,7 +229,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     this.#timer = this.#wakeAfter(LINGER_MS)
   }
 
-  /** The request has left this process, as far as its socket tells. */
+  /** Whether the socket has no bytes of the request left to write. */
   get #isSent(): boolean {
     const isOut = this.#sending?.isSent ?? this.#controller !== undefined
     return isOut && this.line?.socket?.writableLength === 0

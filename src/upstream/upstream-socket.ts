@@ -1,4 +1,4 @@
-/** A socket to a provider as its client sees it: how old it is, and that it can rest from reading for a moment. */
+/** A socket to a provider, with its age, whose reading can be paused. */
 import type { Socket, TcpNetConnectOpts } from 'node:net'
 import { buildConnector, Client, type Dispatcher } from 'undici'
 

@@ -1,4 +1,4 @@
-/** A token that runs out: kept while it lasts, fetched once for all who wait, renewed while the old one still serves. */
+/** A token with an expiry: cached, fetched once for concurrent requests, renewed before it expires. */
 import { asError, type GatewayError } from '../../core/error.ts'
 import type { Clock } from './strategy.ts'
 
@@ -13,7 +13,7 @@ export interface Grant {
 const MARGIN_MS = 60_000
 /** How long before that a new one is fetched, for tokens that last long; of others, a tenth of their life. */
 const RENEW_MS = 240_000
-/** How long a failure stands for those who come after it. */
+/** How long a failed fetch is reused for later requests. */
 const RETRY_MS = 1000
 
 export class AccessToken {

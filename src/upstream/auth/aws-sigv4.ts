@@ -11,7 +11,7 @@ const MAX_KEYS = 1000
 /** Signing keys by day, region, service and secret: four digests that are the same all day. */
 const signingKeys = new LRUCache<string, Buffer>({ max: MAX_KEYS })
 
-/** Signs the bytes of the body, the address, and the headers that the scheme wants signed. */
+/** Signs the body's bytes, the address, and the headers that the scheme requires. */
 export const awsSigv4: Strategy<'aws-sigv4'> = (out, { region, service }, credential, clock) => {
   const parsed = awsKeys(credential.secret)
   if ('issue' in parsed) throw upstreamError(401, { message: `The credential cannot be used: ${parsed.issue}.` })

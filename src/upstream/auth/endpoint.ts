@@ -1,4 +1,4 @@
-/** Asks the endpoints that give credentials: tokens of an OAuth server, keys of a machine's own metadata. */
+/** Fetches credentials: tokens of an OAuth server, keys from instance metadata. */
 import { Agent } from 'undici'
 import { errors, type GatewayError } from '../../core/error.ts'
 import { redact, upstreamError } from '../../core/upstream-error.ts'
@@ -55,7 +55,7 @@ export const formOf = (fields: Readonly<Record<string, string>>): Pick<Question,
   body: new URLSearchParams(fields).toString(),
 })
 
-/** The token of an OAuth answer. Throws a GatewayError that holds nothing of `secret`, with which it was asked for. */
+/** The token of an OAuth answer. Throws a GatewayError that does not contain `secret`. */
 export function grantIn({ status, text }: Answer, secret: string): Grant {
   const answer = fieldsOf(text)
   if (status >= 400) throw refusal(status, answer, secret)

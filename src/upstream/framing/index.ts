@@ -6,8 +6,8 @@ import { JsonFraming } from './json.ts'
 import { SseFraming } from './sse.ts'
 
 /**
- * The framing and decoder mode of an answer. The content type decides, not what was asked for: providers answer
- * stream requests with whole JSON bodies, errors among them (docs/edge-cases.md#framing S19, S20).
+ * The framing and decoder mode of an answer, by its content type: providers also answer stream requests with whole
+ * JSON bodies and with errors (docs/edge-cases.md#framing S19, S20).
  */
 export function framingFor(
   contentType: string | undefined,
