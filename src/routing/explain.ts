@@ -106,7 +106,7 @@ function explained(
   }
 }
 
-/** Why each other offer of the requested model is none for this request. */
+/** Why each other offer of the requested model cannot serve this request. */
 function excludedOf(query: RoutingQuery, candidates: readonly Ranked[]): ExplainedRoute['excluded'] {
   const wanted = resolve(query.catalog, query.request.model)
   if (wanted.kind !== 'model') return []

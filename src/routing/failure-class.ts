@@ -2,10 +2,10 @@
 import type { GatewayError } from '../core/error.ts'
 
 /**
- * - `provider`: broken, slow or overloaded (connection, deadline, 408, 409, 5xx, answers that are none)
- * - `throttle`: the credential is asked too often (429)
- * - `credential`: the credential is no good (401, 402, 403, spent quota, and 400s that mean one of these)
- * - `none`: the caller is at fault, or we are; 404 with them, since a caller can name a file that is not there
+ * - `provider`: broken, slow or overloaded (connection, deadline, 408, 409, 5xx, invalid answers)
+ * - `throttle`: the credential exceeds its rate (429)
+ * - `credential`: the credential is invalid or spent (401, 402, 403, quota, and 400s that mean one of these)
+ * - `none`: the request or the gateway is wrong; 404 too, since a request can name a file that does not exist
  */
 export type FailureClass = 'provider' | 'throttle' | 'credential' | 'none'
 

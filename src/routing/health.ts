@@ -11,7 +11,7 @@ import { type OutlierDetector, outlierDetectorOf } from './outlier-detector.ts'
 import { type RoutingQuery, tenantOf } from './query.ts'
 import { circuitPolicyOf, historyOf, type Settings } from './settings.ts'
 
-/** Whose attempt it is, and whether it wants a stream. */
+/** The caller of an attempt, and whether it streams. */
 export type AttemptContext = Pick<RoutingQuery, 'principal' | 'streaming'>
 
 /** How an answer has ended, and when. */
@@ -37,7 +37,7 @@ export class Health {
     this.#outliers = outlierDetectorOf(services.circuits)
   }
 
-  /** Gives back when its answer is due, which `gaveUp` wants to know. */
+  /** Returns the time at which the answer is due, for `gaveUp`. */
   began(step: CandidateTarget, context: AttemptContext): number {
     const { candidate, key } = step
     const org = tenantOf(context)
@@ -46,12 +46,12 @@ export class Health {
     return isStreamed(step, context) ? this.#outliers.began(candidate.key, this.#patience(candidate.key, org), org) : 0
   }
 
-  /** Nobody waits any more for the answer of an attempt. */
+  /** The client left before the answer of an attempt began. */
   gaveUp({ candidate }: CandidateTarget, due: number, context: AttemptContext): void {
     this.#outliers.ended(candidate.key, due, tenantOf(context))
   }
 
-  /** An answer has begun: enough of a probe. Failures are forgotten when it is whole, which `ended` tells. */
+  /** An answer has begun, which ends a probe. Failures are reset when the answer is complete (`ended`). */
   answered({ candidate, key }: CandidateTarget, context: AttemptContext): void {
     const { circuits } = this.#services
     const org = tenantOf(context)
@@ -117,8 +117,8 @@ export class Health {
   }
 
   /**
-   * Too large a share of the last minute's attempts failed, as an organization sees it, or with null as at least two
-   * of them do; the one that is judged is not counted yet.
+   * Whether too large a share of the last minute's attempts failed for an organization, or, with null, for at least
+   * two. The current attempt is not yet counted.
    */
   #isBreaking(key: string, org: string | null): boolean {
     const { ratio, min_requests } = this.#settings.circuit

@@ -14,14 +14,14 @@ export function errorType(error: GatewayError): Attempt['errorType'] {
 export const isBeyondWire = ({ status, upstreamStatus, failover }: GatewayError): boolean =>
   failover && (status === 400 || status === 413) && upstreamStatus === undefined
 
-/** All places for calls to its provider are taken, so that it was not asked. */
+/** Whether the attempt was not sent because the provider's concurrency limit was reached. */
 export const isFull = ({ code, upstreamStatus }: GatewayError): boolean =>
   code === 'overloaded' && upstreamStatus === undefined
 
 /** Without a wait from any provider: longer than the second in which clients spend their retries, and soon enough. */
 const USUAL_WAIT_MS = 5000
 
-/** The shortest wait that a provider asked for. */
+/** The shortest wait that a provider named. */
 function waitOf(failures: readonly GatewayError[]): number {
   const waits = failures.flatMap(({ retryAfterMs }) => retryAfterMs ?? [])
   return waits.length > 0 ? Math.min(...waits) : USUAL_WAIT_MS

@@ -23,7 +23,7 @@ export class OutlierDetector implements Pick<Circuits, 'state' | 'failing'> {
     return this.#circuits.failing(key, org)
   }
 
-  /** An attempt begins whose answer is late after `ms`; gives back what `ended` wants. */
+  /** Begins an attempt whose answer is late after `ms`. Returns the token for `ended`. */
   began(offer: string, ms: number, org: string): number {
     const due = performance.now() + ms
     let waiting = this.#due.get(offer)

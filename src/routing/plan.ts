@@ -155,7 +155,7 @@ function firstAble(query: RoutingQuery, options: PlanOptions): Model {
 /** What a model's mappings offer on one day; the catalogue itself never changes. */
 const mappingsByModel = new WeakMap<Model, Map<Op, { readonly day: number; readonly mappings: readonly Mapping[] }>>()
 
-/** The mappings of a model that speak this operation on that day, in the order in which they are tried. */
+/** The mappings of a model that serve this operation on `day`, in configured order. */
 function offers(model: Model, op: Op, day: number): readonly Mapping[] {
   let byOp = mappingsByModel.get(model)
   if (!byOp) {

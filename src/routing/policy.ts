@@ -8,10 +8,10 @@ import type { RoutingQuery } from './query.ts'
 
 /** Reasons that one refusal names. */
 const MAX_REASONS = 3
-/** Credentials that one refusal asks for. */
+/** Credentials that one error names at most. */
 const MAX_NAMED = 4
 
-/** The offers of `model` (as it was asked for) that the caller may use. Throws 403 with the reasons when none is. */
+/** The offers of `model` (as requested) that the caller may use. Throws 403 with the reasons when there are none. */
 export function permitted(query: RoutingQuery, offers: readonly Mapping[], model: string): readonly Mapping[] {
   const { access, operation } = query
   if (!access?.restricted || offers.length === 0) return offers
@@ -22,7 +22,7 @@ export function permitted(query: RoutingQuery, offers: readonly Mapping[], model
   return offers.filter((_, index) => denials[index] === undefined)
 }
 
-/** Rules come first: who may not use an offer at all does not learn what its provider lacks. */
+/** Reports access rules before missing credentials, so that a denied caller learns nothing of the provider. */
 function refusal(denials: readonly Denial[], model: string): GatewayError {
   const reasonsBy = (by: Denial['by']) => [
     ...new Set(denials.filter(denial => denial.by === by).map(({ reason }) => reason)),
@@ -38,14 +38,14 @@ function refusal(denials: readonly Denial[], model: string): GatewayError {
 const some = (reasons: readonly string[]): string =>
   [...reasons.slice(0, MAX_REASONS), ...(reasons.length > MAX_REASONS ? ['and more'] : [])].join('; ')
 
-/** Undefined stands for a provider that wants none. The same lists on every call, for as long as nothing changes. */
+/** Undefined stands for a provider without authentication. Returns the same lists until something changes. */
 export type Credentials = readonly (Credential | undefined)[]
 
 const keyless: Credentials = [undefined]
-/** For a provider of the organization's own that wants none: it is the organization that pays there. */
+/** For an organization's own provider without authentication, which the organization pays. */
 const ownKeyless: Credentials = [Object.freeze({ id: '', source: 'byok', secret: '', fingerprint: '' })]
 
-/** Who pays a provider: the operator, or the organization with keys of its own. */
+/** What decides which credentials apply: the operator's, or the organization's own. */
 export type Payer = Pick<RoutingQuery, 'policy' | 'principal'>
 
 /** Whose credentials may be shown to a provider, in the order in which they are tried; lists may be empty. */

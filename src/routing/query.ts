@@ -6,7 +6,7 @@ import type { Access, Policy, PricedRequest } from '../core/policy.ts'
 import type { Principal } from '../core/ports.ts'
 import type { Snapshot } from '../core/snapshot.ts'
 
-/** A canonical request as far as routing reads it, whatever it asks for; only chat has preferences. */
+/** The fields of canonical requests that routing reads; only chat has preferences. */
 export type RoutedRequest = Readonly<
   Ops[Op] & Partial<Pick<ChatRequest, 'routing' | 'free_models_only' | 'no_reasoning'>>
 >
@@ -16,11 +16,11 @@ export interface RoutingQuery extends PricedRequest {
   readonly operation: Operation
   readonly request: RoutedRequest
   readonly streaming: boolean
-  /** As the caller sees it. */
+  /** The catalogue after the policy of the caller. */
   readonly catalog: Catalog
   /** Where else a model is served, for the refusal of a request at the wrong endpoint. */
   readonly snapshot: Pick<Snapshot, 'routes'>
-  /** Undefined stands for all organizations together, as an operator sees them. */
+  /** Undefined for an operator's query, which covers all organizations. */
   readonly principal: Pick<Principal, 'orgId' | 'projectId' | 'mode'> | undefined
   /** Undefined means no keys of the organization's own. */
   readonly policy: Pick<Policy, 'credentials'> | undefined

@@ -7,7 +7,7 @@ import { estimateTokens } from '../core/usage.ts'
 
 interface Circumstances {
   promptTokens?(): number
-  /** Whether a mapping can be asked at all: who leaves others out by a soft row must be able to take their place. */
+  /** Whether a mapping can be used at all; a soft row excludes others only in favour of such a mapping. */
   reachable?(mapping: Mapping): boolean
 }
 
@@ -28,7 +28,7 @@ export function capable(
   return { mappings: left }
 }
 
-/** What some provider supports, but not beside all else that was asked for, is told with that. */
+/** The 400 for a missing feature. If providers support it, but not with the others, it names the combination. */
 function unsupported(
   mappings: readonly Mapping[],
   row: Requirement<Ops[Op]>,

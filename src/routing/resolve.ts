@@ -59,7 +59,7 @@ export function resolve(catalog: Catalog, name: string): Wanted {
 
 const find = (catalog: Catalog, id: string): Model | undefined => catalog.models.get(id) ?? catalog.aliases.get(id)
 
-/** Tells the names that are near, and the file that a model is added to. */
+/** The 404 for an unknown model, with similar names and the file to add a model to. */
 function unknown(catalog: Catalog, name: string): GatewayError {
   const slash = name.indexOf('/')
   const provider = slash > 0 ? catalog.providers.get(name.slice(0, slash)) : undefined

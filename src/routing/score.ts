@@ -73,7 +73,7 @@ export function scoresOf(
   for (const facts of candidates) {
     uptimeOfBest = Math.max(uptimeOfBest, facts.uptime ?? default_uptime)
     throughputOfBest = Math.max(throughputOfBest, facts.throughput ?? default_throughput)
-    // Nobody is faster than the clock can tell.
+    // One millisecond is the resolution of the clock.
     latencyOfBest = Math.min(latencyOfBest, Math.max(1, facts.latency ?? default_latency))
   }
   const prices = priceTerms(candidates)

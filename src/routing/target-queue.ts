@@ -8,7 +8,7 @@ import { ownFirst } from './policy.ts'
 export interface RankedTargets {
   /** The best first; the targets of each as they are to be tried. */
   readonly ranked: readonly { readonly candidate: Candidate; readonly targets: readonly Target[] }[]
-  /** False when only the provider of the first attempt may be asked. */
+  /** False when only the provider of the first attempt may be tried. */
   readonly failover: boolean
 }
 
@@ -53,7 +53,7 @@ export class TargetQueue {
     this.#failed.push(candidate)
   }
 
-  /** It cannot be asked for this request, with whatever credential. */
+  /** Removes all targets of a candidate that cannot serve this request. */
   excluded({ candidate }: CandidateTarget): void {
     this.#left = this.#left.filter(step => step.candidate !== candidate)
   }
@@ -63,7 +63,7 @@ export class TargetQueue {
     this.#left = this.#left.filter(step => step.target.provider !== target.provider)
   }
 
-  /** Whether nothing speaks against a target: to retry there feeds no outage. */
+  /** Whether a target has no recent failures, so that a retry there does not add to an outage. */
   isSound(step: CandidateTarget): boolean {
     const { candidate, key } = step
     if (this.#failed.includes(candidate)) return false

@@ -11,7 +11,7 @@ import type { RankedTargets } from './target-queue.ts'
 
 export interface Selection extends RankedTargets {
   readonly reason: Reason
-  /** The session that is to stay: with `offer`, else with who answers. */
+  /** The session to pin: to `offer`, else to the provider that answers. */
   readonly session?: { readonly key: string; readonly offer: string | undefined; readonly tenant: string } | undefined
 }
 
@@ -113,7 +113,7 @@ export class TargetSelector {
     if (preferred && preferred.score.total <= best.score.total + margin) {
       return { ranked: led(preferred, ranked), reason: 'stable-preferred' }
     }
-    // Of those who may use fewer providers, none decides for the others.
+    // A caller with restricted providers does not set the preference of others.
     const { affinity } = this.#known
     const stays = affinity.get(key)
     if (stays === undefined || ranked.some(({ candidate }) => candidate.key === stays)) {
@@ -122,7 +122,7 @@ export class TargetSelector {
     return { ranked, reason: 'weighted-score' }
   }
 
-  /** Who is pinned under a key, while it is up and a candidate. */
+  /** The candidate pinned under a key, while its uptime suffices. */
   #holder(key: string, ranked: Ranked[], uptime: number, org: string | null): Ranked | undefined {
     const pinned = this.#known.affinity.get(key)
     if (pinned === undefined) return undefined
@@ -136,7 +136,7 @@ export class TargetSelector {
     return targets.some(target => this.#outliers.state(candidateTargetOf(target).key, org) !== 'open')
   }
 
-  /** Percent; of those who were hardly tried, the default. */
+  /** Percent; the default for candidates with few attempts. */
   #uptime(candidate: Candidate, org: string | null, least?: number): number {
     return this.#ranking.uptime(this.#ranking.read(candidate, org), least) ?? this.#settings.thresholds.default_uptime
   }
