@@ -36,7 +36,7 @@ export class BodyGuard {
     this.#fail = fail
   }
 
-  /** A piece of so many bytes came; it keeps its room until `release`. Throws 529 when there is none. */
+  /** Acquires memory for received bytes until `release`. Throws 529 when the budget is exhausted. */
   got(bytes: number): void {
     this.#windowBytes += bytes
     this.#lease ??= this.#budget.lease(this.#tenant())

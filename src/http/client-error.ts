@@ -12,7 +12,7 @@ const phrases: Readonly<Record<number, string>> = {
   431: 'Request Header Fields Too Large',
 }
 
-/** `requests` are those of this connection: who asked properly gets an answer first. `cors` are headers of every answer. */
+/** `requests` are those of this connection: earlier valid ones are answered first. `cors`: headers of every answer. */
 export function answerClientError(
   cause: NodeJS.ErrnoException,
   socket: Socket,

@@ -10,7 +10,7 @@ const closing = new WeakSet<Socket>()
 /** Whether the connection has had its last answer: `node:http` would go on to run what was pipelined behind it. */
 export const isClosing = (socket: Socket): boolean => closing.has(socket)
 
-/** From now on nothing that comes over the connection is looked at. */
+/** Discards everything that the connection receives from now on. */
 export function stopListening(socket: Socket): void {
   closing.add(socket)
 }

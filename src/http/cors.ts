@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http'
 const PREFIXES = ['/v1/', '/v1beta/', '/v2/ai/', '/v3/ai/', '/v4/ai/'] as const
 const isOpen = (path: string): boolean => PREFIXES.some(prefix => path.startsWith(prefix))
 const ANY = '*'
-/** Seconds for which a browser may keep what a preflight was told. */
+/** Seconds for which a browser may cache a preflight answer. */
 const MAX_AGE = '86400'
 
 /** Of the headers of an answer, those that a page may read besides the ones that are always readable. */
@@ -76,7 +76,7 @@ export class Cors {
     return this.#all?.plain ?? none
   }
 
-  /** Whether a browser asks what a page may send to `path`. */
+  /** Whether the request is a browser's preflight for `path`. */
   isPreflight(path: string, { method, headers }: IncomingMessage): boolean {
     return method === 'OPTIONS' && this.#on && headers['access-control-request-method'] !== undefined && isOpen(path)
   }

@@ -15,7 +15,7 @@ export function connectionsWithin(files: number): number {
   return Math.max(1, Math.floor(free / 2), free - MOST_UPSTREAM)
 }
 
-/** How many files this process may have open; Node has raised the soft limit to the hard one. Only Linux tells. */
+/** Limit of open files of this process; Node raises the soft limit to the hard one. Known on Linux only. */
 export function openFiles(): number {
   try {
     return Number(/^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'utf8'))?.[1] ?? Infinity)

@@ -22,7 +22,7 @@ export interface Drained {
 }
 
 const SWEEP_MS = 100
-/** For what was told to end: to say so, to be charged, to be kept. */
+/** Time for aborted requests to write their end and to be charged and stored. */
 const HARD_MS = 10_000
 /** For clients to take the last that was said to them. */
 const LINGER_MS = 1_000

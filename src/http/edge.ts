@@ -21,7 +21,7 @@ export function checkRequest(req: IncomingMessage): void {
   }
 }
 
-/** Two hosts or none, or two different credentials of one kind: which one would count is anybody's guess. */
+/** Refuses two hosts or none, and two different credentials of one kind, as ambiguous. */
 function checkDuplicates({ rawHeaders: raw, headers, httpVersion }: IncomingMessage): void {
   let host: string | undefined
   let authorization: string | undefined

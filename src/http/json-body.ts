@@ -89,7 +89,7 @@ function* withLong(body: Buffer, { long }: ShapeScan, read: Read): Generator<und
   }
 }
 
-/** In one piece, which is how an error can be told as it is. */
+/** Parses the whole body at once, so that an error has its exact position. */
 function parsed(body: Buffer, read: Read): Body {
   try {
     return { value: read(body.toString('utf8', startOf(body))) }

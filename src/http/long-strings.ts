@@ -2,13 +2,13 @@
 import { randomBytes } from 'node:crypto'
 import { type Body, RawStrings } from '../core/raw-strings.ts'
 
-/** Stands for a long string while the rest is parsed. Nobody else can write it, and all are equally long. */
+/** Replaces a long string while the rest is parsed. Random, so that no body contains it, and of fixed length. */
 const MARK = randomBytes(12).toString('base64url')
 const DIGITS = 6
 const markOf = (index: number): string => MARK + String(index).padStart(DIGITS, '0')
 const MARK_LENGTH = markOf(0).length
 const BACKSLASH = 0x5c
-/** Bytes of the longest escape but for its last: \u and four digits. */
+/** Bytes of the longest escape, `\u` and four digits, minus one. */
 const ESCAPE = 5
 
 /** The strings one by one and then the rest, so that others can go on in between. */
@@ -43,8 +43,8 @@ export class LongStrings {
   }
 
   /**
-   * Parses the next long string, or a piece of it where it is very long; false when there is none. Throws a SyntaxError
-   * where the body is not JSON.
+   * Parses the next long string, or a piece of a very long one; false when none is left. Throws a SyntaxError for
+   * invalid JSON.
    */
   step(): boolean {
     if (this.#span === this.#spans.length) return false

@@ -62,6 +62,6 @@ function codecOf(
   return snapshot.routes().find(isHere)?.endpoint.codec
 }
 
-/** Asked before anything is read: a request is never complete then, though nothing else belongs to it. */
+/** Decides by headers, since `complete` is false before the first read even without a body. */
 const hasBody = ({ headers }: IncomingMessage): boolean =>
   headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0

@@ -1,7 +1,6 @@
 /**
- * Bounds the shape of a JSON body before it is parsed: `JSON.parse` has no limit of depth or of values. On the way it
- * notices what may be a key that reaches a prototype, so that nobody has to look for one in all that was parsed, and
- * where the long strings are.
+ * Bounds the shape of a JSON body before it is parsed, since `JSON.parse` limits neither depth nor values. Also records
+ * long strings, and possible keys that reach a prototype, so that the parsed value need not be searched for them.
  */
 import { errors } from '../core/error.ts'
 import { MAX_LEVELS, MAX_VALUES } from '../core/shape.ts'

@@ -87,7 +87,7 @@ export class Listener {
       connectionsCheckingInterval: Math.min(CHECK_MS, headerTimeout / 4),
       keepAliveTimeout: KEEP_ALIVE_MS,
       highWaterMark: HIGH_WATER,
-      // Asked for by `checkRequest`, so that its absence is answered in our own form.
+      // `checkRequest` requires it, so that the error has the gateway's own form.
       requireHostHeader: false,
     })
     // `checkRequest` counts them. Beyond this limit Node 20 drops headers in silence, and later ones refuse the request as one

@@ -87,7 +87,7 @@ export class HttpSink implements Sink {
     if (this.#last) this.#headers.push('connection', 'close')
   }
 
-  /** Begins a stream before there is anything to tell but `text`. */
+  /** Begins a stream before the first event, with `text`. */
   begin(contentType: string, headers: readonly string[], text: string): void {
     this.head(200, contentType, headers)
     this.#begin()
