@@ -229,7 +229,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     this.#timer = this.#wakeAfter(LINGER_MS)
   }
 
-  /** Whether the socket has no bytes of the request left to write. */
+  /** Whether the request is written whole and the buffer of its socket is empty. */
   get #isSent(): boolean {
     const isOut = this.#sending?.isSent ?? this.#controller !== undefined
     return isOut && this.line?.socket?.writableLength === 0
