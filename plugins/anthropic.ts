@@ -23,7 +23,7 @@ function versioned(made: WireRequest, { provider }: Target): WireRequest {
   return { path: made.path, body: made.body, headers: { [VERSION]: DEFAULT_VERSION, ...made.headers } }
 }
 
-/** What `/messages/count_tokens` takes (wire/anthropic.md section 7). */
+/** What `/messages/count_tokens` takes (docs/wire-sources.md#anthropic). */
 const COUNTED = ['model', 'messages', 'system', 'tools', 'tool_choice', 'thinking', 'output_config']
 
 const count = counter(

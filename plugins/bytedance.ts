@@ -1,4 +1,4 @@
-/** ModelArk's video tasks, `bytedance.videos` (wire/media.md section 3; media.md section 10.4). */
+/** ModelArk's video tasks, `bytedance.videos`. */
 import {
   isObject,
   type Json,

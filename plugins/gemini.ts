@@ -14,8 +14,8 @@ import { imagesOf } from './gemini/images.ts'
 import { speech } from './gemini/speech.ts'
 import { type Surface, studio, vertex } from './gemini/surface.ts'
 import { asksForSearch } from './gemini/tools.ts'
-import { counter, only } from './shared/count.ts'
 import { videos } from './gemini/videos.ts'
+import { counter, only } from './shared/count.ts'
 
 const error = refusals(faultOf)
 

@@ -1,4 +1,4 @@
-/** The gateway's own marks of where a prompt may be cached, in a client's own body (wire/anthropic.md section 2.2). */
+/** The gateway's own marks of where a prompt may be cached, in a client's own body. */
 import { isObject, type Json, listIn } from '../../src/plugin.ts'
 
 const MARK = { type: 'ephemeral' }

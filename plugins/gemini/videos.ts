@@ -1,4 +1,4 @@
-/** Google's videos, `gemini.videos` and `gemini.vertex-videos` (wire/google.md section 8; media.md section 10.4). */
+/** Google's videos, `gemini.videos` and `gemini.vertex-videos`. */
 import {
   errors,
   type ImageInput,

@@ -1,4 +1,4 @@
-/** The Sora shape, `openai.videos` (wire/openai.md section 9; media.md section 10.4). */
+/** The Sora shape, `openai.videos`. */
 import {
   errors,
   isObject,

@@ -14,7 +14,7 @@ import { parsed, WholeDecoder } from './whole.ts'
 
 type State = NonNullable<JobReport['state']>
 
-/** wire/media.md section 3. Words are compared without case, `-` and `_`. */
+/** Words are compared without case, `-` and `_`. */
 const STATES: Readonly<Record<State, readonly string[]>> = {
   queued: ['queued', 'pending', 'throttled', 'submitted', 'starting', 'inqueue', 'created', 'preparing', 'queueing'],
   in_progress: ['inprogress', 'running', 'processing', 'dreaming'],

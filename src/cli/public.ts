@@ -80,12 +80,12 @@ async function send(
 
 /** The address of the public listener, without `/v1` and without a slash at its end. */
 export async function publicBase(given: string | undefined, session: Session): Promise<string> {
-  const base = await publicUrl({ url: given }, session)
+  const base = await publicUrl(given, session)
   return `${base.origin}${base.pathname.replace(/\/(?:v1\/?)?$/, '')}`
 }
 
 /** A gateway that listens on every address is reached where its admin listener is. */
-export async function publicUrl({ url: given }: Pick<PublicOptions, 'url'>, { admin }: Session): Promise<URL> {
+export async function publicUrl(given: string | undefined, { admin }: Session): Promise<URL> {
   if (given !== undefined) return parseUrl(given, PUBLIC_EXAMPLE)
   const { listen } = await admin.command<Status>('status')
   const url = parseUrl(listen, PUBLIC_EXAMPLE)

@@ -61,7 +61,7 @@ function bar(progress: number): string {
 /** The signed address is read where this command reaches the gateway. */
 async function save(address: string, options: VideoOptions, session: Session): Promise<void> {
   const { pathname, search } = new URL(address)
-  const url = new URL(pathname + search, await publicUrl(options, session))
+  const url = new URL(pathname + search, await publicUrl(options.url, session))
   const response = await call(url, { method: 'GET' })
   if (response.statusCode !== 200) throw new Failure(`the video cannot be read: status ${response.statusCode}`)
   await pipeline(response, createWriteStream(resolve(session.io.cwd, options.out)))

@@ -1,4 +1,4 @@
-/** Client wire of `POST {prefix}/language-model`: the AI SDK's gateway protocol (ai-sdk-protocol.md, interface 4.10). */
+/** Client wire of `POST {prefix}/language-model`: the AI SDK's gateway protocol. */
 import type { Codec } from '../core/codec.ts'
 import { decode } from './ai-sdk/decode.ts'
 import { StreamEncoder, WholeEncoder } from './ai-sdk/encoders.ts'

@@ -1,4 +1,4 @@
-/** Client wire of `POST /v1/completions`: prompts as chats of one message each (media.md 12.4, client-wires.md section 5). */
+/** Client wire of `POST /v1/completions`: prompts as chats of one message each. */
 import type { Codec } from '../core/codec.ts'
 import { errorBody, errors } from '../core/error.ts'
 import type { ChatRequest } from '../core/ops.ts'

@@ -1,4 +1,4 @@
-/** Client wire of `POST /v1/messages/count_tokens`: a Messages body whose prompt is counted (client-wires.md section 5). */
+/** Client wire of `POST /v1/messages/count_tokens`: a Messages body whose prompt is counted. */
 import type { Codec } from '../core/codec.ts'
 import { isObject } from '../core/json.ts'
 import type { TokenCount } from '../core/translator.ts'

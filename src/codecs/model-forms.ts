@@ -9,7 +9,7 @@ import { messagesError } from './messages/error.ts'
 import { isMessagesClient, modelInfo as messagesModel, modelPage as messagesPage } from './messages/model-list.ts'
 import { ID_HEADER } from './messages/sink.ts'
 
-/** What is read of an entry of the catalogue (interface 2.9). */
+/** What is read of an entry of the catalogue (docs/contract.md#catalogue). */
 export interface CatalogEntry {
   readonly id: string
   readonly display_name: string

@@ -1,4 +1,4 @@
-/** Client wire of `POST /v1/videos`, as JSON and as a form (media.md section 10.1). */
+/** Client wire of `POST /v1/videos`, as JSON and as a form. */
 import { Form } from '../core/body.ts'
 import type { Codec } from '../core/codec.ts'
 import { errorBody, errors } from '../core/error.ts'

@@ -1,4 +1,4 @@
-/** The AI SDK's gateway protocol below its prefixes, and what its clients look for at the origin (interface 4.10). */
+/** The AI SDK's gateway protocol below its prefixes, and what its clients look for at the origin. */
 import { notServed } from '../codecs/ai-sdk/error.ts'
 import { versionOfPath } from '../codecs/ai-sdk/version.ts'
 import { aiSdk, aiSdkValue } from '../codecs/ai-sdk.ts'

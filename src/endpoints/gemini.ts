@@ -1,4 +1,4 @@
-/** Google's API below `/v1beta`, and its methods below `/v1` (client-wires.md section 4). */
+/** Google's API below `/v1beta`, and its methods below `/v1`. */
 import { batchEmbedContents, embedContent } from '../codecs/gemini-embeddings.ts'
 import { countTokens, generateContent, streamGenerateContent } from '../codecs/gemini-generate.ts'
 import { geminiModels, pageOf } from '../codecs/model-forms.ts'

@@ -1,4 +1,4 @@
-/** An entry of the catalogue, as interface 2.9 shows it. */
+/** An entry of the catalogue, as docs/contract.md#catalogue shows it. */
 import type { CatalogEntry } from '../codecs/model-forms.ts'
 import type { Capability, Mapping, Model } from '../core/catalog.ts'
 import { isFree, offerOf } from '../core/offer.ts'

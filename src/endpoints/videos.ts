@@ -1,4 +1,4 @@
-/** `POST /v1/videos`, and what reads, ends and plays the jobs that it makes (media.md section 10). */
+/** `POST /v1/videos`, and what reads, ends and plays the jobs that it makes. */
 import { json } from '../codecs/json.ts'
 import { videos as codec } from '../codecs/videos.ts'
 import type { Codec, Encoder } from '../core/codec.ts'

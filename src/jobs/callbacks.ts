@@ -1,4 +1,4 @@
-/** Tells the ends of jobs, after the Standard Webhooks convention (jobs.md section 9). */
+/** Tells the ends of jobs, after the Standard Webhooks convention. */
 import { createHash, createHmac } from 'node:crypto'
 import type { Delivered, Delivery, Job } from '../core/ports.ts'
 import { callbackGap } from './back-off.ts'

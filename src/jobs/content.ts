@@ -1,4 +1,4 @@
-/** Results as clients read them: kept ones from here, others from their provider, with the client's ranges (media.md 10.3). */
+/** Results as clients read them: kept ones from here, others from their provider, with the client's ranges. */
 import { errors } from '../core/error.ts'
 import type { ContentAnswer, ContentRequest, Job, JobResult } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'

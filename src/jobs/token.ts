@@ -1,4 +1,4 @@
-/** Signed addresses of results (jobs.md section 8): a compact JWT of one log id and a time, and nothing else. */
+/** Signed addresses of results: a compact JWT of one log id and a time, and nothing else. */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
 const HEADER = Buffer.from('{"alg":"HS256"}').toString('base64url')

@@ -82,9 +82,9 @@ async function called({ name, arguments: given = {} }: Params, context: ToolCont
   const found = byName.get(String(name))
   if (!found) throw failure(codes.invalidParams, `Unknown tool: ${String(name).slice(0, 100)}`)
   const { tool, validate } = found
-  const fault = validate.fault(given)
-  const result = fault
-    ? toolError(`Invalid arguments for ${tool.name}: ${fault.path} ${fault.message}`.replace(':  ', ': '))
+  const issue = validate.issue(given)
+  const result = issue
+    ? toolError(`Invalid arguments for ${tool.name}: ${issue.path} ${issue.message}`.replace(':  ', ': '))
     : await run(tool, given, context)
   context.services.metrics.mcpCall(tool.name, result.isError ? 'error' : 'ok')
   return { ...result }

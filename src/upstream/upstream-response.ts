@@ -238,11 +238,11 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   #fail(error: GatewayError): void {
     if (this.#failed || this.#ended) return
     this.#failed = true
-    const told = this.#heard || this.#isSent ? error.with({ sent: true }) : error
+    const failure = this.#answered || this.#isSent ? error.with({ sent: true }) : error
     this.#settle()
     this.#controller?.abort(error)
-    this.#rejectHead(told)
-    this.#chunks.fail(told)
+    this.#rejectHead(failure)
+    this.#chunks.fail(failure)
   }
 
   #settle(): void {

@@ -1,4 +1,4 @@
-/** What the three versions of the protocol write in different forms (ai-sdk-protocol.md sections 5 to 8). */
+/** What the three versions of the protocol write in different forms. */
 import type { Exchange } from '../../core/exchange.ts'
 import type { Json } from '../../core/json.ts'
 import type { Usage } from '../../core/usage.ts'

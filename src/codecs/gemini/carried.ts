@@ -1,6 +1,6 @@
 /**
  * What a provider wants back of its reasoning, in the signature of a part: clients of this wire keep a signature with its
- * part, and often nothing else of the reasoning (client-wires.md section 4). Base64 of a JSON object that begins with `mgw`.
+ * part, and often nothing else of the reasoning. Base64 of a JSON object that begins with `mgw`.
  */
 import type { ReasoningDetail } from '../../core/fold.ts'
 import { isObject, type Json, listIn } from '../../core/json.ts'

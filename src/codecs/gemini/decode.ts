@@ -1,4 +1,4 @@
-/** A generateContent body as a chat request (media.md 12.2, client-wires.md section 4). */
+/** A generateContent body as a chat request. */
 import { errors } from '../../core/error.ts'
 import type { Json } from '../../core/json.ts'
 import type { ChatRequest, ReasoningEffort } from '../../core/ops.ts'

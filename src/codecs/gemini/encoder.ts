@@ -1,4 +1,4 @@
-/** Writes answers as GenerateContentResponses: one body, or a chunk for each batch (wire/google.md sections 3 and 4). */
+/** Writes answers as GenerateContentResponses: one body, or a chunk for each batch (docs/wire-sources.md#gemini). */
 import type { Encoder } from '../../core/codec.ts'
 import type { GatewayError } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'

@@ -1,4 +1,4 @@
-/** Errors as Google's API tells them: `google.rpc.Status` (wire/google.md section 5, client-wires.md section 4). */
+/** Errors as Google's API tells them: `google.rpc.Status` (docs/wire-sources.md#gemini). */
 import type { GatewayError } from '../../core/error.ts'
 
 const STATUSES: Readonly<Record<number, string>> = {

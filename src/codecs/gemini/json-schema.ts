@@ -1,4 +1,4 @@
-/** Google's own form of a schema as JSON Schema (wire/google.md section 2.5). */
+/** Google's own form of a schema as JSON Schema (docs/wire-sources.md#gemini). */
 import { isObject, type Json, listIn } from '../../core/json.ts'
 
 /** Formats that say how a number is stored, and that a text is one of some. */

@@ -1,4 +1,4 @@
-/** The catalogue as clients of Google's API read it (client-wires.md section 4). */
+/** The catalogue as clients of Google's API read it. */
 import { errors } from '../../core/error.ts'
 import type { CatalogEntry } from '../model-forms.ts'
 

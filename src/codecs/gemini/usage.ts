@@ -1,4 +1,4 @@
-/** What an answer consumed, in the words of this wire: thoughts stand apart from the answer (wire/google.md section 3). */
+/** What an answer consumed, in the words of this wire: thoughts stand apart from the answer (docs/wire-sources.md#gemini). */
 import type { Exchange } from '../../core/exchange.ts'
 import { toNumber } from '../../core/money.ts'
 
@@ -6,7 +6,7 @@ import { toNumber } from '../../core/money.ts'
 export function usageOf({ usage, cost }: Exchange): object {
   const { prompt = 0, completion = 0, internal_reasoning: thoughts = 0, input_cache_read: cached = 0 } = usage
   const heard = usage.input_audio ?? 0
-  const drawn = usage.image_output ?? 0
+  const imageTokens = usage.image_output ?? 0
   return {
     promptTokenCount: prompt,
     ...(cached > 0 && { cachedContentTokenCount: cached }),
@@ -17,7 +17,7 @@ export function usageOf({ usage, cost }: Exchange): object {
       counted('TEXT', Math.max(0, prompt - heard)),
       ...(heard > 0 ? [counted('AUDIO', heard)] : []),
     ],
-    ...(drawn > 0 && { candidatesTokensDetails: [counted('IMAGE', drawn)] }),
+    ...(imageTokens > 0 && { candidatesTokensDetails: [counted('IMAGE', imageTokens)] }),
     cost: cost && toNumber(cost.total),
   }
 }

@@ -1,4 +1,4 @@
-/** Options that a caller addresses to one provider by its name (ai-sdk-protocol.md section 12), as fields of the request. */
+/** Options that a caller addresses to one provider by its name, as fields of the request. */
 import { isObject, type Json } from '../../core/json.ts'
 import type { ChatRequest } from '../../core/ops.ts'
 import type { Target } from '../../core/translator.ts'

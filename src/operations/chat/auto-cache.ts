@@ -4,7 +4,7 @@ import { type Price, ratesFor } from '../../core/money.ts'
 import type { ChatRequest, ContentPart, Message, Tool } from '../../core/ops.ts'
 import { estimateTokens } from '../../core/usage.ts'
 
-/** The least prefix that is cached, where a mapping names none (wire/anthropic.md section 2.2). */
+/** The least prefix that is cached, where a mapping names none (docs/wire-sources.md#anthropic). */
 const LEAST_TOKENS = 1024
 const MARK = { type: 'ephemeral' } as const
 

@@ -1,11 +1,11 @@
-/** Videos: `POST /v1/videos` (media.md section 10). */
+/** Videos: `POST /v1/videos`. */
 import type { Operation } from '../../core/operation.ts'
 import { demo } from './demo.ts'
 import { imagesIn, videoJob, videoTerms, videoUsage } from './job.ts'
 import { secondsFor, type VideoRequest } from './request.ts'
 import { videoRequirements } from './requirements.ts'
 
-/** What a second may come to where tokens are what is priced (media.md section 1.7). */
+/** What a second may come to where tokens are what is priced (docs/contract.md#media-prices). */
 const TOKENS_PER_SECOND = 25_000
 
 export const videos: Operation<'videos'> = {

@@ -1,4 +1,4 @@
-/** Videos as jobs: what is kept of a request, what the end costs, and the job as clients get it (media.md 10.2). */
+/** Videos as jobs: what is kept of a request, what the end costs, and the job as clients get it. */
 import type { JobOperation } from '../../core/job.ts'
 import { costOf, type Terms, toNumber } from '../../core/money.ts'
 import type { Job, JobState } from '../../core/ports.ts'

@@ -1,4 +1,4 @@
-/** The canonical request of videos (media.md section 10.1). */
+/** The canonical request of videos. */
 import { type Infer, s } from '../../core/schema.ts'
 import type { ImageInput } from '../images/request.ts'
 
@@ -88,7 +88,7 @@ export const secondsFor = (
 ): number =>
   seconds ?? (videoSeconds && !videoSeconds.includes(USUAL_SECONDS) ? Math.min(...videoSeconds) : USUAL_SECONDS)
 
-/** By which providers price and name sizes: from the shorter side (media.md section 1.7). */
+/** By which providers price and name sizes: from the shorter side (docs/contract.md#media-prices). */
 export function videoClassOf(size: VideoSize): string {
   if (size === '1792x1024' || size === '1024x1792') return 'hd'
   const side = Math.min(...size.split('x').map(Number))

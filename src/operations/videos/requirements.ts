@@ -1,4 +1,4 @@
-/** What a videos request needs of a mapping: the fields marked M in media.md section 10.1. */
+/** What a videos request needs of a mapping. */
 import type { Capability, Mapping } from '../../core/catalog.ts'
 import type { Requirement } from '../../core/operation.ts'
 import type { VideoRequest } from './request.ts'
