@@ -39,6 +39,12 @@ interface Claim extends Lease {
   readonly id?: string
 }
 
+/** The page behind the job @after, and its order. */
+const NEWEST_FIRST = `(@after IS NULL OR (created_at, id) < (SELECT created_at, id FROM jobs WHERE id = @after))
+  ORDER BY created_at DESC, id DESC`
+const OLDEST_FIRST = `(@after IS NULL OR (created_at, id) > (SELECT created_at, id FROM jobs WHERE id = @after))
+  ORDER BY created_at, id`
+
 export class SqliteJobs extends JobEvents implements JobStore {
   readonly #db: Sqlite
   readonly #writer: Writer
@@ -174,14 +180,13 @@ export class SqliteJobs extends JobEvents implements JobStore {
     page: Page & { ascending?: boolean },
   ) {
     const { after = null, limit = ALL, ascending = false } = page
-    const [order, sign] = ascending ? ['ASC', '>'] : ['DESC', '<']
+    const following = ascending ? OLDEST_FIRST : NEWEST_FIRST
     const rows = this.#db
       .prepare<object, JobRow>(`
         SELECT * FROM jobs
         WHERE kind = @kind AND deleted_at IS NULL AND state <> 'creating'
           AND (@org IS NULL OR org_id = @org) AND (@project IS NULL OR project_id = @project)
-          AND (@after IS NULL OR (created_at, id) ${sign} (SELECT created_at, id FROM jobs WHERE id = @after))
-        ORDER BY created_at ${order}, id ${order} LIMIT @limit`)
+          AND ${following} LIMIT @limit`)
       .safeIntegers()
       .all({ kind, org: orgId ?? null, project: projectId ?? null, after, limit })
     return rows.map(row => this.#job(row))
