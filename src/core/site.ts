@@ -16,14 +16,15 @@ const LOOPBACK = ['127.0.0.1', 'localhost', '[::1]']
  * is no name of ours. `port` is that of the listener: a server without a public name has those of the loopback.
  */
 export function baseOf({ publicUrl, hosts }: Site, host: string | undefined, port: number): string | undefined {
-  const given = host?.toLowerCase()
-  if (!given) return undefined
+  const authority = host?.toLowerCase()
+  if (!authority) return undefined
   const scheme = publicUrl?.protocol ?? 'http:'
   const isOurs =
-    given === publicUrl?.host ||
-    hosts.has(given) ||
-    (isLocal(publicUrl) && LOOPBACK.some(name => given === `${name}:${port}` || (port === 80 && given === name)))
-  return isOurs ? `${scheme}//${given}` : undefined
+    authority === publicUrl?.host ||
+    hosts.has(authority) ||
+    (isLocal(publicUrl) &&
+      LOOPBACK.some(name => authority === `${name}:${port}` || (port === 80 && authority === name)))
+  return isOurs ? `${scheme}//${authority}` : undefined
 }
 
 const isLocal = (publicUrl: URL | undefined): boolean => !publicUrl || LOOPBACK.includes(publicUrl.hostname)

@@ -12,13 +12,14 @@ export function tokenFor(key: Buffer, logId: string, expiresAt: number): string 
   return `${signed}.${macOf(key, signed).toString('base64url')}`
 }
 
+/** A digest of 32 bytes in its one spelling: another text of the same bytes is another token. */
+const MAC = /^[\w-]{42}[AEIMQUYcgkosw048]$/
+
 /** Whether a token is one of `keys` for this log id, and has not expired. */
 export function isValidToken(keys: readonly Buffer[], token: string, logId: string, now: number): boolean {
   const [header, claims, mac, ...rest] = token.split('.')
-  if (rest.length > 0 || header !== HEADER || claims === undefined || !/^[\w-]{43}$/.test(mac ?? '')) return false
+  if (rest.length > 0 || header !== HEADER || claims === undefined || !MAC.test(mac ?? '')) return false
   const given = Buffer.from(mac!, 'base64url')
-  // Another text of the same bytes is another token.
-  if (given.toString('base64url') !== mac) return false
   const signed = `${header}.${claims}`
   if (!keys.some(key => timingSafeEqual(macOf(key, signed), given))) return false
   const { l, exp } = JSON.parse(Buffer.from(claims, 'base64url').toString('utf8')) as { l: string; exp: number }
