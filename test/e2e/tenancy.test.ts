@@ -156,20 +156,30 @@ group('AT-06 no route shows a tenant anything of another one', async t => {
   const said = [{ parts: [{ text: 'Hi' }] }]
   const body = { ...asked, input: 'Hi', customer: 'Hi', user: b.keyId, metadata: ids, ...ids }
 
-  // Every route there is; those of MCP, jobs and custom models are asked in the same way when they come.
+  /** Each wire has its own name for what it is sent. */
+  const bodyFor = (path: string): object => {
+    if (path === '/mcp') return { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'get-account' } }
+    if (path.endsWith('/language-model')) return { prompt: [{ role: 'user', content: [{ type: 'text', text: 'Hi' }] }] }
+    return {
+      ...body,
+      ...(path === '/v1/completions' && { prompt: 'Hi' }),
+      ...(path.includes(':') && { contents: said }),
+    }
+  }
+  const headers = as(a, { ...names, 'ai-language-model-id': 'test', accept: 'application/json, text/event-stream' })
+
+  // Every route there is.
   for (const { method, path, operation } of endpoints) {
     const isChat = operation === undefined || operation.name === 'chat'
     await t.test(`${method} ${path}`, async t => {
       const target = `${path.replace(/\{.*?\}/, 'test')}?${new URLSearchParams(ids)}`
-      // Each wire has its own name for what is asked.
-      const own = { ...(path === '/v1/completions' && { prompt: 'Hi' }), ...(path.includes(':') && { contents: said }) }
       const response =
-        method === 'GET'
-          ? await gateway.get(target, as(a, names))
-          : await gateway.post(target, { ...body, ...own }, as(a, names))
+        method === 'POST'
+          ? await gateway.post(target, bodyFor(path), headers)
+          : await fetch(`${gateway.url}${target}`, { method, headers })
       t.ok(
-        // Of a chat model, other operations are refused to everybody alike.
-        [200, 404, ...(isChat ? [] : [400])].includes(response.status),
+        // Of a chat model, other operations are refused to everybody alike, as are other methods at /mcp.
+        [200, 204, 404, ...(isChat ? [] : [400]), ...(path === '/mcp' ? [405] : [])].includes(response.status),
         `it answers ${response.status}, which does not tell that there is more`,
       )
       const answer = JSON.stringify([...response.headers]) + (await response.text())
