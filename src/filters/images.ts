@@ -13,6 +13,14 @@ const EXPANSION = 4 / 3
 
 type ImagePart = Extract<ContentPart, { type: 'image_url' }>
 type Edit = Ops['image_edits']
+type Input = Edit['images'][number]
+/** A request beside chat, whose images are inputs of its own. */
+type WithInputs = { readonly model: string } & {
+  readonly [field in (typeof INPUTS)[number]]?: Input | readonly Input[]
+}
+
+/** The fields of edits and videos that hold images. */
+const INPUTS = ['images', 'mask', 'image', 'last_frame', 'reference_images'] as const
 type Services = Pick<AllServices, 'media' | 'memory'>
 
 /** Fetches every address once for all attempts of a request, and keeps what is there until the request ends. */
@@ -29,16 +37,15 @@ export class Images {
    * names the first part whose image cannot be had.
    */
   inlined(ex: Exchange, request: Ops[Op]): Ops[Op] | Promise<Ops[Op]> {
-    const addresses =
-      'messages' in request ? addressesOf(request) : 'images' in request ? addressesOfEdit(request) : undefined
-    if (!addresses || addresses.size === 0) return request
+    const addresses = 'messages' in request ? addressesOf(request) : addressesOfInputs(request as WithInputs)
+    if (addresses.size === 0) return request
     let fetched = this.#fetched.get(ex)
     if (!fetched) {
       fetched = new Fetched(ex, addresses, this.#services)
       this.#fetched.set(ex, fetched)
     }
     return fetched.images.then(images =>
-      'messages' in request ? replaced(request, images) : replacedInEdit(request as Edit, images),
+      'messages' in request ? replaced(request, images) : replacedInputs(request, images),
     )
   }
 
@@ -111,19 +118,29 @@ function replaced(request: ChatRequest, images: ReadonlyMap<string, string>): Ch
   return { ...request, messages: request.messages.map(inMessage) }
 }
 
-/** The same of an edit, with the names that a JSON body has. */
-function addressesOfEdit({ images, mask }: Edit): Map<string, string> {
+/** The same of inputs, with the names that a JSON body has. */
+function addressesOfInputs(request: WithInputs): Map<string, string> {
   const addresses = new Map<string, string>()
-  const see = (url: string | undefined, param: string) => {
+  const see = ({ url }: Input, param: string) => {
     if (url !== undefined && isAddress(url) && !addresses.has(url)) addresses.set(url, param)
   }
-  for (const [index, { url }] of images.entries()) see(url, `images[${index}].image_url`)
-  see(mask?.url, 'mask.image_url')
+  for (const name of INPUTS) {
+    const field = request[name]
+    if (isList(field)) for (const [index, input] of field.entries()) see(input, `${name}[${index}].image_url`)
+    else if (field) see(field, `${name}.image_url`)
+  }
   return addresses
 }
 
-function replacedInEdit(request: Edit, images: ReadonlyMap<string, string>): Edit {
-  const inline = (input: Edit['images'][number]) =>
+function replacedInputs<T extends Ops[Op]>(request: T, images: ReadonlyMap<string, string>): T {
+  const inline = (input: Input): Input =>
     input.url !== undefined && isAddress(input.url) ? { url: images.get(input.url)! } : input
-  return { ...request, images: request.images.map(inline), mask: request.mask && inline(request.mask) }
+  const replaced: Partial<Record<(typeof INPUTS)[number], Input | readonly Input[]>> = {}
+  for (const name of INPUTS) {
+    const field = (request as WithInputs)[name]
+    if (field) replaced[name] = isList(field) ? field.map(inline) : inline(field)
+  }
+  return { ...request, ...replaced }
 }
+
+const isList = (field: Input | readonly Input[] | undefined): field is readonly Input[] => Array.isArray(field)

@@ -1,16 +1,23 @@
 /** Videos over the whole gateway: jobs that outlive their requests, their money, their results, and who is told. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import OpenAI from 'openai'
 import { Webhook } from 'standardwebhooks'
 import t from 'tap'
 import { FILM, type FilmStudio, filmStudio } from '../helpers/film-studio.ts'
 import { type Gateway, startGateway } from '../helpers/gateway.ts'
+import { fileServer } from '../helpers/listeners.ts'
 
 const SECRET = `whsec_${Buffer.from('a secret of thirty-two bytes....').toString('base64')}`
 
 const POLL_MS = 20
+
+const PNG = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+  'base64',
+)
 
 interface Heard {
   readonly headers: Record<string, string>
@@ -67,15 +74,23 @@ const model = {
 
 let studio: FilmStudio
 let gateway: Gateway
+let imageUrl: string
 let hook: Awaited<ReturnType<typeof listener>>
 t.before(async () => {
   studio = await filmStudio(t)
   hook = await listener([500, 500])
+  const files = `http://images.example:${await fileServer(t, (_req, res) => void res.end(PNG))}`
+  imageUrl = `${files}/a.png`
   gateway = await startGateway(t, {
     providers: { acme: film(studio) },
     models: [model],
     config: {
+      server: { fetch_from: [files] },
       jobs: { poll: `${POLL_MS}ms`, poll_max: '40ms', lease: '2s', callback_retry: '20ms', callback_to: [hook.url] },
+    },
+    env: {
+      NODE_OPTIONS: `--require ${join(import.meta.dirname, '../helpers/names.cjs')}`,
+      NAMES: JSON.stringify({ 'images.example': [['127.0.0.1']] }),
     },
   })
 })
@@ -229,16 +244,12 @@ t.test('a job that fails costs nothing and says why; one that runs can be cancel
 
 t.test('the official client makes, finds, lists and downloads videos', async t => {
   const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key })
-  const png = Buffer.from(
-    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
-    'base64',
-  )
   const made = await client.videos.create({
     model: 'film' as 'sora-2',
     prompt: 'a cat',
     seconds: '8',
     size: '720x1280',
-    input_reference: new File([png], 'a.png', { type: 'image/png' }),
+    input_reference: new File([PNG], 'a.png', { type: 'image/png' }),
   })
   t.match(studio.creates[0], /name="input_reference"; filename="image-0.png"/)
   t.match(await ended(made.id), { status: 'completed', seconds: '8' })
@@ -246,6 +257,14 @@ t.test('the official client makes, finds, lists and downloads videos', async t =
   const page = await client.videos.list({ limit: 2 })
   t.match(page.data, [{ id: made.id }, {}])
   t.same(Buffer.from(await (await client.videos.downloadContent(made.id)).arrayBuffer()), FILM)
+})
+
+t.test('an image at an address is fetched for a wire that takes files', async t => {
+  for (const body of [{ image: imageUrl }, { reference_images: [{ image_url: imageUrl }] }]) {
+    studio.creates.length = 0
+    t.equal((await create(body)).status, 200, JSON.stringify(body))
+    t.match(studio.creates[0], /name="input_reference"; filename="image-0.png"/)
+  }
 })
 
 t.test('what a request may say is checked', async t => {
