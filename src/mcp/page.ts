@@ -29,18 +29,20 @@ const block = (title: string, ...lines: string[]): string =>
 export function setupPage(base: string): { readonly html: string; readonly headers: readonly string[] } {
   const url = `${base}/mcp`
   const json = (value: object) => JSON.stringify(value, null, 2)
+  const headers = { Authorization: 'Bearer YOUR_API_KEY' }
+  const header = `Authorization: ${headers.Authorization}`
   const html = `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Connect to Model Gateway</title><style>${STYLE}</style></head><body><main>
 <h1>Connect to Model Gateway</h1>
 <p>This is the address of an MCP server: programs call models through it as tools, and see what they spend.</p>
 <pre tabindex="0"><code>${escaped(url)}</code></pre>
-${block('Claude Code', `claude mcp add --transport http gateway ${url}`)}
-${block('Codex', `codex mcp add gateway --url ${url}`)}
-${block('opencode (opencode.json)', json({ mcp: { gateway: { type: 'remote', url } } }))}
-${block('Cursor and VS Code', json({ mcpServers: { gateway: { url } } }))}
-${block('With an API key', `URL: ${url}`, 'Header: Authorization: Bearer YOUR_API_KEY')}
-${block('Older clients', `npx mcp-remote ${url}`)}
+${block('Claude Code', `claude mcp add --transport http gateway ${url} --header "${header}"`)}
+${block('Codex', `codex mcp add gateway --url ${url} --bearer-token-env-var GATEWAY_API_KEY`)}
+${block('opencode (opencode.json)', json({ mcp: { gateway: { type: 'remote', url, headers } } }))}
+${block('Cursor and VS Code', json({ mcpServers: { gateway: { url, headers } } }))}
+${block('With an API key', `URL: ${url}`, `Header: ${header}`)}
+${block('Older clients', `npx mcp-remote ${url} --header "${header}"`)}
 <section><h2>What is asked for</h2><dl>
 <dt>mcp:tools</dt><dd>Call models. This spends money, within the limits of the API key.</dd>
 <dt>usage:read</dt><dd>Read account, usage and costs.</dd></dl></section>
