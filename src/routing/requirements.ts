@@ -19,7 +19,8 @@ export function capable(
   { promptTokens = () => estimateTokens(promptCharacters(request)), reachable = () => true }: Circumstances = {},
 ): { mappings: readonly Mapping[]; error?: GatewayError } {
   let left = mappings
-  for (const row of rows) {
+  for (let place = 0; place < rows.length; place++) {
+    const row = rows[place]!
     if ((row.soft && left.length < 2) || !row.needed(request)) continue
     const able = left.filter(mapping => row.met(mapping, request, promptTokens))
     if (row.soft ? able.some(reachable) : able.length > 0) left = able

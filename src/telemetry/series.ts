@@ -38,8 +38,9 @@ export class Series<Child> {
 
   #find(values: readonly string[]): Child | undefined {
     let at = this.#root
-    for (const value of values) {
-      const next = at.next.get(value)
+    // At each request, for each of its metrics: an iterator would be one more object for each label.
+    for (let place = 0; place < values.length; place++) {
+      const next = at.next.get(values[place]!)
       if (!next) return undefined
       at = next
     }

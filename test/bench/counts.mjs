@@ -27,7 +27,7 @@ const cases = [
   { name: 'Anthropic stream, chunk by chunk', wire: 'messages', requests: 25, stream: true, prompt: STEPPED },
 ]
 /** Of the requests that are counted, so many come before. */
-const WARM_UP = 1 / 2
+const WARM_UP = 3
 
 /**
  * One request at a time, so that none shares a transaction with another. Without the optimising compiler, which does
