@@ -76,8 +76,6 @@ export class Exchange {
   readonly at: number = Date.now()
   readonly timings: Timings
 
-  /** Its answer goes on for as long as both ends want, and nothing is lost with it: a drain ends it at once. */
-  isStanding = false
   principal: Principal | undefined = undefined
   /** The organization's policy, and what the key may call under it; both are there when the principal is. */
   policy: Policy | undefined = undefined

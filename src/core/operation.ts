@@ -22,8 +22,6 @@ export interface Operation<O extends Op = Op> {
   output?(request: Readonly<Ops[O]>): OutputBound
   /** The same request with a lower bound on each answer. Present where `output` is. */
   bounded?(request: Readonly<Ops[O]>, tokens: number): Ops[O]
-  /** The request as `target` may have it: without what it addresses to other providers. Absent where it can address none. */
-  addressed?(request: Readonly<Ops[O]>, target: Target): Ops[O]
   /** What a request holds besides text. */
   media?(request: Readonly<Ops[O]>): Media
   /** How long what is read may be kept in the provider's cache, at the price of that; undefined when it is not marked. */
@@ -36,8 +34,11 @@ export interface Operation<O extends Op = Op> {
   terms?(request: Readonly<Ops[O]>): Terms
   /** Serves the operation by the mapping's wires for another one, where it has none (docs/contract.md#bridges). */
   bridge?(wires: ReadonlyMap<Op, Translator>, model: Pick<Model, 'output' | 'operations'>): Translator | undefined
-  /** The request as a mapping is to get it, where the request leaves that open; `caches`: see `Mapping.autoCache`. */
-  adapted?(request: Readonly<Ops[O]>, mapping: Mapping, caches: boolean): Readonly<Ops[O]>
+  /**
+   * The request as `target` is to get it: with what is for its provider alone, and what the request leaves open. Itself
+   * where nothing changes. `caches`: see `Mapping.autoCache`.
+   */
+  adapted?(request: Readonly<Ops[O]>, target: Target, caches: boolean): Readonly<Ops[O]>
   /** Requests that stand for several, whatever wire they go by. */
   readonly fanOut?: FanOut<O>
   /** The option of the `route` filter that lists what `auto` means here; `auto` where nothing is said. */

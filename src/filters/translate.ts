@@ -143,8 +143,7 @@ function accepted(ex: Exchange, target: Target): Ops[Op] {
   const { mapping } = target
   const { parameters } = mapping
   const caches = mapping.autoCache || ex.principal?.cachesPrompts === true
-  const own = ex.operation.addressed?.(ex.request!, target) ?? ex.request!
-  const request = ex.operation.adapted?.(own, mapping, caches) ?? own
+  const request = ex.operation.adapted?.(ex.request!, target, caches) ?? ex.request!
   ex.autoCached = 'auto_cached' in request
   if (!parameters) return request
   const { tuning }: { tuning: Readonly<Record<string, string>> } = ex.operation

@@ -142,10 +142,7 @@ export class Listener {
   /** Says that it is not ready, then stops accepting, lets what runs end, and ends it with an in-band error. */
   async drain(times: DrainTimes): Promise<void> {
     this.#draining = true
-    for (const { ex, signal, sink } of this.#requests.list) {
-      sink.endConnection()
-      if (ex.isStanding) signal.abort(errors.shuttingDown())
-    }
+    for (const { sink } of this.#requests.list) sink.endConnection()
     await drain(
       {
         server: this.#server,

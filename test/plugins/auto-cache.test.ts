@@ -37,7 +37,7 @@ const loop: ChatRequest = { model: 'm', messages: [system, user('Hi'), call, res
 
 /** Where a request's marks stand: of its tools, and of its messages. */
 function marks(request: ChatRequest, on = at(messagesWire)) {
-  const { tools = [], messages } = chat.adapted!(deepFreeze(request), on.mapping, true)
+  const { tools = [], messages } = chat.adapted!(deepFreeze(request), on, true)
   const isMarked = (value: unknown) => JSON.stringify(value).includes('"ephemeral"')
   const places = (list: readonly unknown[]) => list.flatMap((one, place) => (isMarked(one) ? [place] : []))
   return { tools: places(tools ?? []), messages: places(messages) }
@@ -74,17 +74,16 @@ t.test('nothing is marked where it would cost more than it saves, or was marked 
   for (const [says, request, on] of rows) t.strictSame(marks(request, on), none, says)
   const own = user([{ type: 'text', text: 'Hi', cache_control: { type: 'ephemeral' } }])
   t.strictSame(marks({ ...loop, messages: [system, own, call, result] }), { tools: [], messages: [1] })
-  const { mapping } = at(messagesWire)
-  t.equal(chat.adapted!(loop, mapping, false), loop, 'unless it is wanted')
+  t.equal(chat.adapted!(loop, at(messagesWire), false), loop, 'unless it is wanted')
 })
 
 t.test("the provider gets at most four, also in a client's own body", async t => {
   const on = at(messagesWire)
-  const input = chat.adapted!(loop, on.mapping, true)
+  const input = chat.adapted!(loop, on, true)
   const count = (body: unknown) => JSON.stringify(body).match(/"cache_control"/g)?.length ?? 0
   t.equal(count(messagesWire.encode(input, on, false).body), 4)
   t.equal(
-    JSON.stringify(converse.encode(chat.adapted!(loop, at(converse).mapping, true), at(converse), false).body).match(
+    JSON.stringify(converse.encode(chat.adapted!(loop, at(converse), true), at(converse), false).body).match(
       /"cachePoint"/g,
     )?.length,
     4,

@@ -1,4 +1,5 @@
 /** Options that a caller addresses to one provider by its name, as fields of the request. */
+import type { Capability } from '../../core/catalog.ts'
 import { isObject, type Json } from '../../core/json.ts'
 import type { ChatRequest } from '../../core/ops.ts'
 import type { Target } from '../../core/translator.ts'
@@ -17,7 +18,7 @@ const SAME: Readonly<Record<string, Field>> = {
   user: 'user',
 }
 /** What a mapping must support to be sent a field. */
-const NEEDS: Readonly<Partial<Record<Field, string>>> = {
+const NEEDS: Readonly<Partial<Record<Field, Capability>>> = {
   reasoning_effort: 'reasoning',
   reasoning: 'reasoning',
   effort: 'effort',
@@ -29,14 +30,14 @@ const NEEDS: Readonly<Partial<Record<Field, string>>> = {
  * provider's id, or what the ids of one vendor begin with (`google` of `google-vertex`). What does not fit its field is
  * left out, as unknown fields are.
  */
-export function addressed(request: Readonly<ChatRequest>, { provider, mapping }: Target): ChatRequest {
+export function addressed(request: Readonly<ChatRequest>, { provider, mapping }: Target): Readonly<ChatRequest> {
+  if (!request.provider_options) return request
   const { provider_options: options, ...rest } = request
-  if (!options) return request
   for (const [namespace, own] of Object.entries(options)) {
     if (provider.id !== namespace && !provider.id.startsWith(`${namespace}-`)) continue
     for (const [field, value] of fieldsOf(own)) {
       const needed = NEEDS[field]
-      const isTaken = needed === undefined || [...mapping.supports].some(name => name === needed)
+      const isTaken = needed === undefined || mapping.supports.has(needed)
       if (isTaken && fits(field, value)) setReasoning(rest, field, value)
     }
   }

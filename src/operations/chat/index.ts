@@ -37,7 +37,6 @@ export const chat: Operation<'chat'> = {
     limit: limit ?? undefined,
   }),
   bounded: (request, tokens) => ({ ...request, max_tokens: tokens }),
-  addressed,
   media: ({ messages }) => mediaOf(messages),
   cacheMark({ messages, tools }) {
     let mark: '5m' | '1h' | undefined
@@ -70,8 +69,9 @@ export const chat: Operation<'chat'> = {
     !output.includes('image') || (wires.has('chat') && operations?.includes('chat') !== false)
       ? undefined
       : chatOverImages(wires),
-  adapted(request, mapping, caches) {
-    const reasoning = adaptedReasoning(request, mapping)
+  adapted(request, target, caches) {
+    const { mapping } = target
+    const reasoning = adaptedReasoning(addressed(request, target), mapping)
     return caches ? autoCached(reasoning, mapping) : reasoning
   },
   fanOut: promptFanOut,
