@@ -5,8 +5,9 @@ import { callbackGap } from './back-off.ts'
 import type { JobsContext } from './context.ts'
 import { shown } from './view.ts'
 
-/** Claimed and not told yet. */
+/** Claimed and not delivered yet: of this process, of one organization, and to one host. */
 const AT_ONCE = 100
+const AT_ONE_ORGANIZATION = 10
 const AT_ONE_HOST = 4
 const GONE = 410
 const MARGIN_MS = 30_000
@@ -29,13 +30,16 @@ export class Callbacks {
     this.#owner = owner
   }
 
-  /** Begins what is due. */
-  async run(): Promise<void> {
+  /** Begins what is due; how many. */
+  async run(): Promise<number> {
     const { store, now, options } = this.#context
     const limit = AT_ONCE - this.#open.size
-    if (limit <= 0) return
-    const until = now() + options().callback_timeout + MARGIN_MS
-    for (const delivery of await store.claimDeliveries({ owner: this.#owner, now: now(), until, limit })) {
+    if (limit <= 0) return 0
+    // Behind others of its organization to its host it waits for two of their timeouts at most.
+    const until = now() + 3 * options().callback_timeout + MARGIN_MS
+    const lease = { owner: this.#owner, now: now(), until, limit }
+    const claimed = await store.claimDeliveries(lease, AT_ONE_ORGANIZATION)
+    for (const delivery of claimed) {
       const job = await store.get(delivery.jobId)
       // Not awaited: a host that is slow keeps only its own waiting.
       const run = this.#placeAt(hostOf(job))
@@ -46,6 +50,7 @@ export class Callbacks {
         .finally(() => this.#open.delete(run))
       this.#open.set(run, hostOf(job))
     }
+    return claimed.length
   }
 
   async stop(graceMs: number): Promise<void> {

@@ -10,6 +10,9 @@ import { Poller } from './poller.ts'
 
 /** No sleep is longer: other processes create jobs, too. */
 const MOST_SLEEP_MS = 1_000
+const LEAST_SLEEP_MS = 10
+/** Where something is due that cannot be claimed yet: other claims of its organization, or of all, must end first. */
+const BLOCKED_SLEEP_MS = 250
 const CLAIMED = 25
 const LOST_MS = 30_000
 const SWEPT_MS = 600_000
@@ -86,12 +89,10 @@ export class Engine {
       await this.#lost()
       // One query, and no write, while nothing is due.
       const next = await this.#context.store.nextAt()
-      if (next !== undefined && next <= this.#context.now()) {
-        await this.#claim()
-        await this.#callbacks.run()
-      }
-      await this.#sweep(next)
-      sleep = await this.#untilNext()
+      const isDue = next !== undefined && next <= this.#context.now()
+      const begun = isDue ? (await this.#claim()) + (await this.#callbacks.run()) : 0
+      const swept = await this.#sweep(next)
+      sleep = await this.#untilNext(isDue && begun + swept === 0 ? BLOCKED_SLEEP_MS : LEAST_SLEEP_MS)
     } catch (err) {
       this.#report(err)
     }
@@ -124,10 +125,11 @@ export class Engine {
     if (lost > 0) this.#context.log.warn({ jobs: lost }, 'jobs were cut off while they were being created')
   }
 
-  async #claim(): Promise<void> {
+  /** How many were claimed. */
+  async #claim(): Promise<number> {
     const { concurrency } = this.#context.options()
     const free = concurrency - this.#running.size
-    if (free <= 0) return
+    if (free <= 0) return 0
     const claimed = await this.#context.store.claim(this.lease(Math.min(CLAIMED, free)))
     const now = this.#context.now()
     for (const job of claimed) {
@@ -137,6 +139,7 @@ export class Engine {
         await this.#context.store.move(job.id, job.fence, { nextAt: now + 250, failures: job.failures, at: now })
       else this.#begin(job)
     }
+    return claimed.length
   }
 
   #pollsAt = (provider: string): number =>
@@ -151,20 +154,23 @@ export class Engine {
     this.#running.set(job.id, { signal, provider: job.provider, done })
   }
 
-  async #sweep(next: number | undefined): Promise<void> {
+  /** How many results it removed. */
+  async #sweep(next: number | undefined): Promise<number> {
     const { store, blobs, options, now } = this.#context
     const due = next !== undefined && next <= now() ? await store.expireDue(now(), SWEPT) : []
     for (const { result } of due) if (result?.kind === 'blob') await blobs.remove(result.blob)
-    if (now() - this.#sweptAt < SWEPT_MS) return
-    this.#sweptAt = now()
-    await store.prune(now() - options().keep, SWEPT)
+    if (now() - this.#sweptAt >= SWEPT_MS) {
+      this.#sweptAt = now()
+      await store.prune(now() - options().keep, SWEPT)
+    }
+    return due.length
   }
 
-  async #untilNext(): Promise<number> {
+  async #untilNext(leastMs: number): Promise<number> {
     const next = await this.#context.store.nextAt()
     const isBusy = this.#running.size >= this.#context.options().concurrency
     if (next === undefined || isBusy) return MOST_SLEEP_MS
-    return Math.max(10, Math.min(MOST_SLEEP_MS, next - this.#context.now()))
+    return Math.max(leastMs, Math.min(MOST_SLEEP_MS, next - this.#context.now()))
   }
 
   readonly #report = (err: unknown): void =>

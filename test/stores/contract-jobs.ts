@@ -201,6 +201,30 @@ export function jobStoreContract(t: Test, make: MakeSubject): void {
     },
   )
 
+  t.test('deliveries of one organization take no more than its share', async t => {
+    const subject = await make(t)
+    const { jobs } = subject
+    const [busy, other] = [await subject.organization('open', 0n), await subject.organization('open', 0n)]
+    for (const [principal, id] of [
+      [busy, 'a'],
+      [busy, 'b'],
+      [busy, 'c'],
+      [other, 'd'],
+    ] as const) {
+      await running(subject, principal, jobOf(id, { callback }))
+      const claimed = await jobs.claimOne(id, lease('one'))
+      await jobs.end(id, claimed!.fence, ended(id, { result: null }), rowFor(principal, id, 0n))
+    }
+    const later = NOON + 1000
+    const claim = async (owner: string) =>
+      (await jobs.claimDeliveries(lease(owner, later), 2)).map(({ jobId }) => jobId).sort()
+    const first = await claim('one')
+    t.equal(first.length, 3)
+    t.ok(first.includes('d'), 'another organization is served beside it')
+    t.same(await claim('one'), [], 'those that are claimed count')
+    t.equal((await claim('two')).length, 1, 'a share is of one owner')
+  })
+
   t.test('an end is told until it was heard, by one at a time', async t => {
     const subject = await make(t)
     const { jobs } = subject
@@ -210,13 +234,13 @@ export function jobStoreContract(t: Test, make: MakeSubject): void {
     await jobs.end('a', claimed!.fence, ended('a', { result: null }), rowFor(principal, 'a', 0n))
     const said = { triedAt: NOON, status: 500, response: 'no', error: null, headers: '{}', bodySha256: 'x' }
     const later = NOON + 1000
-    const [first] = await jobs.claimDeliveries(lease('one', later))
+    const [first] = await jobs.claimDeliveries(lease('one', later), 9)
     t.match(first, { eventId: 'evt_a', jobId: 'a', attempt: 1 })
-    t.same(await jobs.claimDeliveries(lease('two', later)), [])
+    t.same(await jobs.claimDeliveries(lease('two', later), 9), [])
     t.equal(await jobs.deliver({ ...first!, fence: 9 }, { ...said, state: 'delivered', nextAt: 0 }), false)
     t.equal(await jobs.deliver(first!, { ...said, state: 'retrying', nextAt: later + 5 }), true)
     t.same((await jobs.get('a'))?.callback, callback)
-    const [second] = await jobs.claimDeliveries(lease('one', later + 5))
+    const [second] = await jobs.claimDeliveries(lease('one', later + 5), 9)
     t.match(second, { eventId: 'evt_a', attempt: 2 })
     await jobs.deliver(second!, { ...said, state: 'delivered', status: 204, nextAt: 0 })
     t.equal((await jobs.get('a'))?.callback, null, 'the secret is erased')

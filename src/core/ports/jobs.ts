@@ -220,7 +220,8 @@ export interface JobStore {
   /** Which of these results are still named by a row. */
   blobs(names: readonly string[]): Promise<Set<string>>
 
-  claimDeliveries(lease: Lease): Promise<Delivery[]>
+  /** Of one organization an owner holds at most `share` at a time. */
+  claimDeliveries(lease: Lease, share: number): Promise<Delivery[]>
   deliver(delivery: Delivery, delivered: Delivered): Promise<boolean>
   deliveries(jobId: string): Promise<Delivery[]>
   /** One more attempt of an event, now. False where there is no such event, or its secret is gone. */

@@ -26,15 +26,25 @@ export class JobEvents {
       .run(now, owner, now)
   }
 
-  claimDeliveries(lease: Lease): Promise<Delivery[]> {
-    const due = "state = 'pending' AND next_at <= @now AND (lease_until IS NULL OR lease_until <= @now)"
+  claimDeliveries({ owner, now, until, limit }: Lease, share: number): Promise<Delivery[]> {
     return this.#write(() =>
       this.#db
-        .prepare<Lease, EventRow>(`
+        .prepare<object, EventRow>(`
+          WITH held AS (
+            SELECT org_id, count(*) AS many FROM job_events JOIN jobs ON jobs.id = job_id
+            WHERE job_events.state = 'pending' AND job_events.lease_owner = @owner AND job_events.lease_until > @now
+            GROUP BY org_id
+          ), due AS (
+            SELECT job_events.rowid AS event, job_events.next_at AS at, coalesce(many, 0)
+              + row_number() OVER (PARTITION BY jobs.org_id ORDER BY job_events.next_at) AS place
+            FROM job_events JOIN jobs ON jobs.id = job_id LEFT JOIN held ON held.org_id = jobs.org_id
+            WHERE job_events.state = 'pending' AND job_events.next_at <= @now
+              AND (job_events.lease_until IS NULL OR job_events.lease_until <= @now)
+          )
           UPDATE job_events SET lease_owner = @owner, lease_until = @until, fence = fence + 1
-          WHERE rowid IN (SELECT rowid FROM job_events WHERE ${due} ORDER BY next_at LIMIT @limit)
+          WHERE rowid IN (SELECT event FROM due WHERE place <= @share ORDER BY place, at LIMIT @limit)
           RETURNING *`)
-        .all(lease)
+        .all({ owner, now, until, limit, share })
         .map(deliveryOf),
     )
   }

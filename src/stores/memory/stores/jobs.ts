@@ -194,14 +194,26 @@ export function jobStore(tables: Tables, ledger: LedgerTransaction): JobStore {
       const kept = jobs.filter(({ result }) => result?.kind === 'blob' && names.includes(result.blob))
       return new Set(kept.map(({ result }) => (result?.kind === 'blob' ? result.blob : '')))
     },
-    claimDeliveries: lease =>
+    claimDeliveries: (lease, share) =>
       write(() => {
+        const orgOf = ({ jobId }: Delivery) => jobs.get(jobId)!.orgId
+        const held = events.filter(one => isPending(one) && one.leaseOwner === lease.owner && !isFree(one, lease.now))
+        const taken = new Map<string, number>()
+        const take = (one: Delivery) => {
+          const many = (taken.get(orgOf(one)) ?? 0) + 1
+          if (many <= share) taken.set(orgOf(one), many)
+          return many <= share
+        }
+        held.forEach(take)
         const due = events.filter(one => isPending(one) && one.nextAt <= lease.now && isFree(one, lease.now))
-        return due.slice(0, lease.limit).map(one => {
-          const taken = { ...one, fence: one.fence + 1, leaseOwner: lease.owner, leaseUntil: lease.until }
-          events.set(`${one.eventId} ${one.attempt}`, taken)
-          return taken
-        })
+        return due
+          .filter(take)
+          .slice(0, lease.limit)
+          .map(one => {
+            const taken = { ...one, fence: one.fence + 1, leaseOwner: lease.owner, leaseUntil: lease.until }
+            events.set(`${one.eventId} ${one.attempt}`, taken)
+            return taken
+          })
       }),
     deliver: (delivery, delivered) =>
       write(() => {
