@@ -1,4 +1,5 @@
 /** Client wire of `POST /v1/audio/speech` (docs/contract.md#speech): bytes as they come, or typed events. */
+
 import type { Codec, Encoder } from '../core/codec.ts'
 import { errorBody, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
@@ -7,6 +8,7 @@ import { toNumber } from '../core/money.ts'
 import { CHARACTERS } from '../core/usage.ts'
 import { codePoints } from '../lib/code-points.ts'
 import { type SpeechBody, type SpeechRequest, speechBody } from '../operations/speech/request.ts'
+import { BytesEncoder } from './bytes-encoder.ts'
 import { EVENT_STREAM, failureEvent, typedEvent, typedHeartbeat } from './event-stream.ts'
 import { validator } from './validate.ts'
 import { costHeaders, targetHeaders } from './whole.ts'
@@ -40,12 +42,11 @@ const canonical = (body: SpeechBody): SpeechRequest => ({
   stream: true,
 })
 
-/** Nothing can be said in band: what follows would be heard. */
-class AudioEncoder implements Encoder {
-  contentType = UNKNOWN_TYPE
+class AudioEncoder extends BytesEncoder {
   readonly #ex: Exchange
 
   constructor(ex: Exchange) {
+    super(UNKNOWN_TYPE)
     this.#ex = ex
   }
 
@@ -54,22 +55,6 @@ class AudioEncoder implements Encoder {
     // What is charged for characters is known from the start.
     return target?.mapping.model.tokenizer === CHARACTERS ? costHeaders(this.#ex) : targetHeaders(this.#ex)
   }
-
-  write(batch: readonly Event[]): readonly Buffer[] | undefined {
-    const pieces: Buffer[] = []
-    for (const event of batch) {
-      if (event.type !== 'bytes') continue
-      if (event.contentType !== undefined) this.contentType = event.contentType
-      pieces.push(event.bytes)
-    }
-    return pieces.length > 0 ? pieces : undefined
-  }
-
-  end(): string {
-    return ''
-  }
-
-  fail(): undefined {}
 }
 
 class EventEncoder implements Encoder {

@@ -1,7 +1,8 @@
 /** `POST /v1/videos`, and what reads, ends and plays the jobs that it makes. */
+import { BytesEncoder } from '../codecs/bytes-encoder.ts'
 import { json } from '../codecs/json.ts'
 import { videos as codec } from '../codecs/videos.ts'
-import type { Codec, Encoder } from '../core/codec.ts'
+import type { Codec } from '../core/codec.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
 import { errorBody, errors } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
@@ -98,26 +99,11 @@ async function* bytesOf(chunks: AsyncIterable<Buffer>, contentType: string, isHe
   }
 }
 
-const film: Codec<never> = { wire: 'video', decode: json.decode, encoder: () => new FilmEncoder(), error: errorBody }
-
-class FilmEncoder implements Encoder {
-  contentType = 'video/mp4'
-
-  write(batch: readonly Event[]): Buffer[] | undefined {
-    const pieces: Buffer[] = []
-    for (const event of batch) {
-      if (event.type !== 'bytes') continue
-      if (event.contentType !== undefined) this.contentType = event.contentType
-      pieces.push(event.bytes)
-    }
-    return pieces.length > 0 ? pieces : undefined
-  }
-
-  end(): string {
-    return ''
-  }
-
-  fail(): undefined {}
+const film: Codec<never> = {
+  wire: 'video',
+  decode: json.decode,
+  encoder: () => new BytesEncoder('video/mp4'),
+  error: errorBody,
 }
 
 export const videos: readonly Endpoint[] = [
