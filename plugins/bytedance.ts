@@ -22,7 +22,7 @@ const TASKS = '/contents/generations/tasks'
 
 function contentOf(request: Readonly<VideoRequest>): Json[] {
   const { prompt, image, last_frame: last, reference_images: images } = request
-  const picture = (url: string, role?: string): Json => ({
+  const imagePart = (url: string, role?: string): Json => ({
     type: 'image_url',
     image_url: { url },
     ...(role && { role }),
@@ -30,9 +30,9 @@ function contentOf(request: Readonly<VideoRequest>): Json[] {
   return [
     { type: 'text', text: prompt },
     // One image alone has no role.
-    ...(image ? [picture(urlOf(image), last ? 'first_frame' : undefined)] : []),
-    ...(last ? [picture(urlOf(last), 'last_frame')] : []),
-    ...images.map(one => picture(urlOf(one), 'reference_image')),
+    ...(image ? [imagePart(urlOf(image), last ? 'first_frame' : undefined)] : []),
+    ...(last ? [imagePart(urlOf(last), 'last_frame')] : []),
+    ...images.map(one => imagePart(urlOf(one), 'reference_image')),
     ...request.reference_videos.map(url => ({ type: 'video_url', video_url: { url }, role: 'reference_video' })),
     ...request.reference_audios.map(url => ({ type: 'audio_url', audio_url: { url }, role: 'reference_audio' })),
   ]

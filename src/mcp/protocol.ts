@@ -54,7 +54,7 @@ export async function dispatch(
   return answer
 }
 
-/** As far as the SDK reads them, so that what its schemas refuse is told in words; an Error that says what is wrong. */
+/** As far as the SDK reads them, so that the error of a request that its schemas refuse says in words what is wrong. */
 function checkedParams({ method, params = {} }: RpcRequest): Params | Error {
   if (method === 'initialize') {
     const { protocolVersion, clientInfo, capabilities } = params

@@ -1,4 +1,4 @@
-/** What a POST to `/mcp` asks, and what is answered: versions, methods, tools. */
+/** Answers a POST to `/mcp`: versions, methods, tools. */
 import { validator } from '../codecs/validate.ts'
 import { asError, GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'

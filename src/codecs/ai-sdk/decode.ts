@@ -1,4 +1,4 @@
-/** Call options of the protocol as a chat request (sections 4 and 16). */
+/** Call options of the protocol as a chat request. */
 import { errors } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { isObject, type Json, listIn, textIn } from '../../core/json.ts'

@@ -1,4 +1,4 @@
-/** Answers of the protocol: a stream of parts, or one object of the same parts put together (sections 5 and 6). */
+/** Answers of the protocol: a stream of parts, or one object of the same parts put together. */
 import type { Encoder } from '../../core/codec.ts'
 import type { GatewayError } from '../../core/error.ts'
 import type { Event } from '../../core/event.ts'

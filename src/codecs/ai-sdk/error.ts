@@ -1,4 +1,4 @@
-/** Errors as the AI SDK reads them: `error.type` chooses the class, the status whether to retry (section 9). */
+/** Errors as the AI SDK reads them: `error.type` chooses the class, the status whether to retry. */
 import { errors, type GatewayError } from '../../core/error.ts'
 import type { Headers } from '../../core/exchange.ts'
 

@@ -1,4 +1,4 @@
-/** Files of a prompt and of results of tools, in the encodings of all versions (sections 4.2 and 4.3). */
+/** Files of a prompt and of results of tools, in the encodings of all versions. */
 import { isObject, type Json, textIn } from '../../core/json.ts'
 import type { ContentPart } from '../../core/ops.ts'
 import { assertImageUrl } from '../url.ts'

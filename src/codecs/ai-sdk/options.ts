@@ -1,4 +1,4 @@
-/** `providerOptions` of a call, a message, a part or a tool (section 12). */
+/** `providerOptions` of a call, a message, a part or a tool. */
 import { isObject, type Json } from '../../core/json.ts'
 
 type CacheControl = { type: 'ephemeral'; ttl?: '5m' | '1h' }

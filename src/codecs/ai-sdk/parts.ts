@@ -1,4 +1,4 @@
-/** Events of an answer as the parts of a stream, in the order that the SDK checks (sections 6 and 7). */
+/** Events of an answer as the parts of a stream, in the order that the SDK checks. */
 import type { Event, FinishReason, ReasoningEvent, SourceEvent, ToolEvent } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { isObject, type Json } from '../../core/json.ts'

@@ -1,4 +1,4 @@
-/** The prompt as chat messages (sections 4.1 and 4.3). */
+/** The prompt as chat messages. */
 import { errors } from '../../core/error.ts'
 import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import type { ContentPart, Message, ToolCall } from '../../core/ops.ts'

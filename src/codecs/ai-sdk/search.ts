@@ -1,4 +1,4 @@
-/** Search tools of providers: the gateway's own search stands for them (section 7). */
+/** Search tools of providers: the gateway's own search stands for them. */
 import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import type { SearchTool } from './call.ts'
 

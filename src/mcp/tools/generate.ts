@@ -1,13 +1,13 @@
-/** What the generating tools have in common: a call of an endpoint as the caller, and how its failure is told. */
+/** What the generating tools share: a call of an endpoint as the caller, and the tool result of its refusal. */
 import { type Call, call } from '../../core/call.ts'
 import type { GatewayError } from '../../core/error.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import { type ToolContext, type ToolResult, toolError } from '../tool.ts'
 
-/** What it answered, or the result that tells why not. `told` tells them apart. */
+/** The answer, or the tool result of a refusal. */
 export type Generated =
-  | { readonly ex: Exchange; readonly answer: unknown; readonly told?: undefined }
-  | { readonly told: ToolResult }
+  | { readonly ex: Exchange; readonly answer: unknown; readonly refusal?: undefined }
+  | { readonly refusal: ToolResult }
 
 /** Of an endpoint that takes JSON by POST. */
 export async function generate(context: ToolContext, path: Call['path'], body: object): Promise<Generated> {
@@ -18,7 +18,7 @@ export async function generate(context: ToolContext, path: Call['path'], body: o
     lease,
     report: (filter, err) => services.log.error({ filter, err }, 'a filter failed to finish'),
   })
-  if ('failure' in called) return { told: refused(called.failure) }
+  if ('failure' in called) return { refusal: refused(called.failure) }
   return { ex: called.ex, answer: JSON.parse(called.body.toString()) }
 }
 

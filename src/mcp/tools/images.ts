@@ -1,4 +1,4 @@
-/** `generate-image` and `generate-nano-banana`: pictures, inline, and in a folder where the operator has given one. */
+/** `generate-image` and `generate-nano-banana`: images in the answer, and in a folder where the operator has named one. */
 
 import { type Infer, s } from '../../core/schema.ts'
 import { imageType } from '../../lib/image-type.ts'
@@ -26,8 +26,8 @@ export const generateImage: Tool<Infer<typeof imageInput>> = {
   scope: 'mcp:tools',
   input: imageInput,
   run: async (args, context) => {
-    const made = await draw(context, args)
-    return 'told' in made ? made.told : { content: made.blocks }
+    const made = await generateImages(context, args)
+    return 'refusal' in made ? made.refusal : { content: made.blocks }
   },
 }
 
@@ -60,8 +60,8 @@ export const generateNanoBanana: Tool<Infer<typeof bananaInput>> = {
       if (typeof found === 'string') return toolError(`Invalid arguments for generate-nano-banana: filename ${found}`)
       names = found
     }
-    const made = await draw(context, { model: ex.snapshot.mcp.nanoBanana, prompt, aspect_ratio, n: 1 })
-    if ('told' in made) return made.told
+    const made = await generateImages(context, { model: ex.snapshot.mcp.nanoBanana, prompt, aspect_ratio, n: 1 })
+    if ('refusal' in made) return made.refusal
     if (folder === undefined || !names) return { content: made.blocks }
     const images = made.blocks.filter(block => block.type === 'image')
     try {
@@ -80,12 +80,12 @@ interface Answer {
   readonly data: readonly { readonly b64_json: string; readonly revised_prompt?: string }[]
 }
 
-async function draw(
+async function generateImages(
   context: ToolContext,
   body: object,
-): Promise<{ readonly told: ToolResult } | { readonly blocks: readonly Block[] }> {
+): Promise<{ readonly refusal: ToolResult } | { readonly blocks: readonly Block[] }> {
   const made = await generate(context, PATH, body)
-  if (made.told) return { told: made.told }
+  if (made.refusal) return { refusal: made.refusal }
   const { data } = made.answer as Answer
   const blocks = data.flatMap(({ b64_json: image, revised_prompt }): Block[] => {
     const mimeType = imageType(Buffer.from(image.slice(0, HEAD), 'base64'))
@@ -93,6 +93,6 @@ async function draw(
     return revised_prompt ? [textBlock(revised_prompt), ...block] : block
   })
   if (!blocks.some(({ type }) => type === 'image'))
-    return { told: toolError('Error: 502 - The answer holds no image.') }
+    return { refusal: toolError('Error: 502 - The answer holds no image.') }
   return { blocks }
 }

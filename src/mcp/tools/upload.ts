@@ -1,4 +1,4 @@
-/** Pictures as files of the folder that `UPLOAD_DIR` names: never over another file, and never through a link. */
+/** Images as files of the folder that `UPLOAD_DIR` names: never over another file, and never through a link. */
 import { access, constants, lstat, open, stat } from 'node:fs/promises'
 import { isAbsolute, join } from 'node:path'
 import { imageType } from '../../lib/image-type.ts'
@@ -35,7 +35,7 @@ export async function uploadFolder(given: string | undefined): Promise<string | 
   return given
 }
 
-/** What a picture is to be called, or what is wrong with the name. Without a folder only the name is looked at. */
+/** The name of an image's file, or what is wrong with it. Without a folder only the name itself is checked. */
 export async function namesFor(
   folder: string | undefined,
   filename: string | undefined,

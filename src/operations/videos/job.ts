@@ -73,7 +73,7 @@ function videoObject(job: Job, address: string | undefined): object {
   }
 }
 
-/** The share of the pictures is told by the price; whatever was charged is what counts. */
+/** The share of the images by the price; what was charged in all is what counts. */
 function usageOf({ cost, price, state }: Job, params: VideoParams): object {
   const total = toNumber(cost ?? 0n)
   const images = state === 'completed' ? costOf(videoUsage(params), readPrice(price), videoTerms(params)) : null
