@@ -262,7 +262,8 @@ t.test('the official client makes, finds, lists and downloads videos', async t =
 t.test('an image at an address is fetched for a wire that takes files', async t => {
   for (const body of [{ image: imageUrl }, { reference_images: [{ image_url: imageUrl }] }]) {
     studio.creates.length = 0
-    t.equal((await create(body)).status, 200, JSON.stringify(body))
+    const made = await jobOf(await create(body))
+    t.match(await ended(made.id), { status: 'completed' }, JSON.stringify(body))
     t.match(studio.creates[0], /name="input_reference"; filename="image-0.png"/)
   }
 })
@@ -281,7 +282,7 @@ t.test('what a request may say is checked', async t => {
     t.equal(answer.status, 400, JSON.stringify(body))
     t.match(await answer.json(), { error: { param } })
   }
-  t.equal((await create({ seconds: '8' })).status, 200)
+  t.match(await ended((await jobOf(await create({ seconds: '8' }))).id), { status: 'completed' })
 })
 
 t.test('jobs go on after a kill at any point, once each', async t => {
