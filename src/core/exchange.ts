@@ -5,6 +5,7 @@ import { AnswerUsage } from './answer-usage.ts'
 import type { Attempt } from './attempt.ts'
 import type { Cancellation } from './cancel.ts'
 import type { Catalog } from './catalog.ts'
+import type { Codec } from './codec.ts'
 import type { Endpoint } from './endpoint.ts'
 import { CLIENT_CLOSED, type GatewayError } from './error.ts'
 import { type Event, isContent } from './event.ts'
@@ -178,10 +179,16 @@ export class Exchange {
       this.timings.read = performance.now()
       this.verbatim = verbatim
       this.values = values
-      this.request = this.endpoint.codec.decode(value, this)
+      this.request = this.decoded(value, this.endpoint.codec)
       return this.request
     })
     return this.#input
+  }
+
+  /** The canonical request of a body that `codec` can read, with what it says of its routing. */
+  decoded<O extends Op>(body: unknown, codec: Codec<O>): Ops[O] {
+    const routed = this.endpoint.operation?.routed?.(body)
+    return routed ? Object.assign(codec.decode(routed.body, this), routed.fields) : codec.decode(body, this)
   }
 
   /** An answer has begun, so that no target is tried again: nothing is kept to send any more. */

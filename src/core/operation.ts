@@ -41,6 +41,11 @@ export interface Operation<O extends Op = Op> {
   adapted?(request: Readonly<Ops[O]>, target: Target, caches: boolean): Readonly<Ops[O]>
   /** Requests that stand for several, whatever wire they go by. */
   readonly fanOut?: FanOut<O>
+  /**
+   * Takes from a body, of whichever client wire, what routes its request. Undefined where it holds nothing of that.
+   * Throws the 400 that names the field which is wrong.
+   */
+  routed?(body: unknown): RoutedBody<Ops[O]> | undefined
   /** The option of the `route` filter that lists what `auto` means here; `auto` where nothing is said. */
   readonly autoOption?: string
   /** Fields that only tune an answer, with the parameter that a mapping must list to be sent them. */
@@ -55,6 +60,13 @@ export interface Operation<O extends Op = Op> {
   readonly neverReplayed?: true
   /** What the simulated provider answers, by path behind its base address, which may have parameters. */
   readonly demo?: Readonly<Record<string, Simulation>>
+}
+
+export interface RoutedBody<R> {
+  /** Without what no wire has; `model` is always there. */
+  readonly body: unknown
+  /** What is set on the canonical request. */
+  readonly fields: Partial<R>
 }
 
 export interface OutputBound {

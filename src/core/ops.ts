@@ -260,6 +260,21 @@ export const chatRequest = s.open({
   top_k: unlisted<unknown>(),
 })
 
+/** What a request says of the providers that may serve it, and in which order (docs/routing.md#routing-by-request). */
+export interface ProviderPreferences {
+  /** Ids: these first, in this order. */
+  readonly order?: readonly string[]
+  /** Ids: no others. */
+  readonly only?: readonly string[]
+  /** Ids: none of these. */
+  readonly ignore?: readonly string[]
+  /** False: `order` is all that may be called; without it, one provider is. */
+  readonly allow_fallbacks?: boolean
+  /** USD per million tokens, decimal. */
+  readonly max_price?: { readonly prompt?: string; readonly completion?: string }
+  readonly sort?: 'price' | 'throughput' | 'latency'
+}
+
 /** What a client sends. */
 export type ChatBody = Infer<typeof chatRequest>
 /** The same with one name for each thing; `functions` only marks that the answer is to be of their form. */
@@ -278,6 +293,10 @@ export type ChatRequest = Omit<ChatBody, 'tool_choice' | 'function_call' | keyof
     echo?: true
     /** By the name of the one provider that each is for. No field of a chat body. */
     provider_options?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
+    /** Names that are tried after `model`, in order. Read by the operation from every client wire. */
+    models?: readonly string[]
+    /** Read likewise. */
+    provider?: ProviderPreferences
   }
 export type Message = ChatRequest['messages'][number]
 export type ContentPart = Exclude<NonNullable<Message['content']>, string>[number]

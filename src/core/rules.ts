@@ -195,6 +195,13 @@ const isOfType = ({ pricing }: RuleValue, mapping: Mapping): boolean =>
 const hasLimit = ({ maxInputPrice, maxOutputPrice }: RuleValue): boolean =>
   maxInputPrice !== undefined || maxOutputPrice !== undefined
 
+/** Which of the limits what a request would be charged at exceeds, in words. */
+export const priceExcess = (
+  limits: Pick<RuleValue, 'maxInputPrice' | 'maxOutputPrice'>,
+  mapping: Mapping,
+  request: PricedRequest,
+): string | undefined => excess(limits, mapping, mapping.price && effectiveRatesOf(mapping.price, request))
+
 /** Which limit of the rule the offer's price exceeds, in words; a price that is not known exceeds any. */
 function excess(
   { maxInputPrice, maxOutputPrice }: RuleValue,

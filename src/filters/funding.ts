@@ -3,11 +3,15 @@ import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Money, Price } from '../core/money.ts'
 import { namesOf } from '../core/offer.ts'
+import type { ChatRequest } from '../core/ops.ts'
 import { isPremium, type Plan } from '../core/plan.ts'
 import type { Allowance, Exhausted, Principal } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
 import type { Usage } from '../core/usage.ts'
+import { namedModels, namesOne } from '../routing/named-models.ts'
 import { isByok } from '../routing/policy.ts'
+import type { RoutedRequest } from '../routing/query.ts'
+import { ExchangeQuery } from './routing-query.ts'
 
 /** With the limits of the caller's own key at the provider, where it has some. */
 export function payerOf(ex: Exchange): Principal {
@@ -28,14 +32,20 @@ export function allowanceOf(ex: Exchange): Allowance | undefined {
 
 function checkPlan(ex: Exchange, plan: Plan): void {
   if (!plan.endpoints.has(ex.endpoint.name)) throw errors.forbidden('Coding plans cannot use this endpoint.')
-  if (ex.requestedProvider !== null) {
+  const request = ex.request as RoutedRequest & Pick<ChatRequest, 'service_tier'>
+  const named = namesOne(request) ? undefined : namedModels(new ExchangeQuery(ex))
+  const isPinned = named?.some(({ requested }) => requested.requestedProvider !== null)
+  if (ex.requestedProvider !== null || isPinned || request.provider?.order || request.provider?.only) {
     throw errors.forbidden('Coding plans route by themselves: name the model without a provider.')
   }
-  const { service_tier: tier, routing } = ex.request as { service_tier?: string | null; routing?: string | null }
+  const { service_tier: tier } = request
   if (tier != null && !plan.serviceTiers.has(tier)) {
     throw errors.forbidden(`Coding plans cannot use service_tier "${tier}"; use ${listed(plan.serviceTiers)}.`)
   }
-  if (routing != null && !plan.routing.has(routing)) {
+  const routing = (named?.map(({ query }) => query.request.routing) ?? [request.routing]).find(
+    one => one != null && !plan.routing.has(one),
+  )
+  if (routing != null) {
     throw errors.unsupported(
       `Coding plans cannot use routing "${routing}"; use ${listed(plan.routing)}.`,
       'routing',

@@ -9,9 +9,9 @@ import type { Target } from '../core/translator.ts'
 import { RetryBudget } from '../routing/budget.ts'
 import type { CandidateTarget } from '../routing/candidate.ts'
 import { Health } from '../routing/health.ts'
+import { namedModels, plansOf } from '../routing/named-models.ts'
 import { errorType, exhausted, isBeyondWire, isFull } from '../routing/outcome.ts'
 import { outlierDetectorOf } from '../routing/outlier-detector.ts'
-import { plan, requestedBy } from '../routing/plan.ts'
 import { tenantOf, viewerOf } from '../routing/query.ts'
 import { type Settings, settings } from '../routing/settings.ts'
 import { TargetQueue } from '../routing/target-queue.ts'
@@ -33,12 +33,15 @@ export const route: FilterFactory<Settings> = {
       async handle(ex, next) {
         await ex.input()
         const query = new ExchangeQuery(ex)
-        const requested = requestedBy(query)
+        const named = namedModels(query)
+        const { requested } = named[0]!
         ex.requestedModel = requested.requestedModel
         ex.requestedProvider = requested.requestedProvider
-        const choice = selector.choose(query, plan(query, options, requested))
+        const planned = plansOf(named, options)
+        const most = Math.max(options.attempts, planned.length)
+        const choice = selector.chooseAmong(planned)
         const queue = new TargetQueue(choice, outliers, viewerOf(query))
-        let step = queue.next()!
+        let step = queue.next(most)!
         const budget = budgets.of(step.target, tenantOf(query))
         budget.earn()
         const failures: GatewayError[] = []
@@ -68,7 +71,7 @@ export const route: FilterFactory<Settings> = {
               throw error
             }
             // A stale socket is no failure of the provider: retry once on a new connection.
-            if (error.stale && !renewed && ex.attempts.length < options.attempts) {
+            if (error.stale && !renewed && ex.attempts.length < most) {
               renewed = true
               health.left(step, query)
               continue
@@ -79,7 +82,7 @@ export const route: FilterFactory<Settings> = {
             // 402 is about a credential, too: the organization's own key has reached a limit.
             else if (whose !== 'throttle' && whose !== 'credential' && error.status !== 402) queue.failed(step)
           }
-          const following = ex.attempts.length < options.attempts ? queue.next() : undefined
+          const following = ex.attempts.length < most ? queue.next(most - ex.attempts.length) : undefined
           if (!following || isLate(ex, following) || !(queue.isSound(following) || budget.take())) break
           step = following
         }

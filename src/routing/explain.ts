@@ -6,8 +6,10 @@ import type { Operation } from '../core/operation.ts'
 import type { Ops } from '../core/ops.ts'
 import type { Circuits, ExplainedCandidate, ExplainedRoute, RouteQuestion, Services } from '../core/ports.ts'
 import type { Route, Snapshot } from '../core/snapshot.ts'
+import { type NamedModel, namedModels } from './named-models.ts'
 import { outlierDetectorOf } from './outlier-detector.ts'
 import { plan } from './plan.ts'
+import { withoutSuffix } from './preferences.ts'
 import type { RoutingQuery } from './query.ts'
 import { groupsOf, type Ranked, Ranking } from './ranking.ts'
 import { capable } from './requirements.ts'
@@ -21,8 +23,8 @@ type ExplainedState = Pick<Services, 'measurements' | 'circuits' | 'affinity'>
 /** Throws the error of the request: 404 for an unknown model, 400 for what no target can serve. */
 export function explainRoute(snapshot: Snapshot, memory: ExplainedState, question: RouteQuestion): ExplainedRoute {
   const { operation, settings } = routeFor(snapshot, question.model)
-  const query = queryOf(snapshot, operation, question)
-  const found = plan(query, settings)
+  const [{ query, requested }] = namedModels(queryOf(snapshot, operation, question)) as [NamedModel]
+  const found = plan(query, settings, requested)
   const affinity = { get: (key: string) => memory.affinity.get(key), set() {} }
   const choice = new TargetSelector(settings, { ...memory, affinity, random: () => 1 }).choose(query, found)
   const queue = new TargetQueue(choice, outlierDetectorOf(memory.circuits), null)
@@ -46,7 +48,7 @@ export function explainRoute(snapshot: Snapshot, memory: ExplainedState, questio
 
 /** The operation of the endpoint that serves a model, with the options of its `route` filter. */
 function routeFor(snapshot: Snapshot, name: string): { operation: Operation; settings: Settings } {
-  const wanted = resolve(snapshot.catalog, name)
+  const wanted = resolve(snapshot.catalog, withoutSuffix(name).name)
   const isAbout = ({ operation }: Route['endpoint']) =>
     operation && (wanted.kind !== 'model' || serves(wanted.model, operation.name))
   const route = snapshot.routes().find(({ endpoint }) => isAbout(endpoint))

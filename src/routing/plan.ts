@@ -6,7 +6,8 @@ import type { Op } from '../core/ops.ts'
 import type { Target } from '../core/translator.ts'
 import { candidatesOf } from './candidate.ts'
 import { type Credentials, credentialsFor, isByok, type Payer, permitted, uncredentialed } from './policy.ts'
-import type { RoutingQuery } from './query.ts'
+import { preferred } from './preferences.ts'
+import type { RoutedRequest, RoutingQuery } from './query.ts'
 import { capable } from './requirements.ts'
 import { resolve, type Wanted } from './resolve.ts'
 
@@ -40,8 +41,12 @@ export interface RoutePlan extends Requested {
   readonly targets: readonly Target[]
 }
 
+interface Named extends Pick<RoutingQuery, 'catalog'> {
+  readonly request: Pick<RoutedRequest, 'model'>
+}
+
 /** Throws as `resolve` does. */
-export function requestedBy({ catalog, request }: Pick<RoutingQuery, 'catalog' | 'request'>): Requested {
+export function requestedBy({ catalog, request }: Named): Requested {
   const wanted = resolve(catalog, request.model)
   const isModel = wanted.kind === 'model'
   return {
@@ -75,7 +80,8 @@ export function plan(query: RoutingQuery, options: PlanOptions, requested = requ
   }
   if (offered.length === 0) throw unserved(query.snapshot, request.model, wanted, op, dateOf(today))
 
-  const { mappings, error } = capable(permitted(query, offered, request.model), operation, request, {
+  const wished = preferred(query, offered)
+  const { mappings, error } = capable(permitted(query, wished, request.model), operation, request, {
     promptTokens: () => query.promptTokens,
     reachable: mapping =>
       credentialsFor(query, mapping.provider).some(list => targets(mapping, op, list).some(isPayable)),
@@ -85,7 +91,7 @@ export function plan(query: RoutingQuery, options: PlanOptions, requested = requ
   for (const mapping of mappings) {
     for (const credentials of credentialsFor(query, mapping.provider)) live.push(...targets(mapping, op, credentials))
   }
-  if (live.length === 0) throw uncredentialed(query, mappings, request.model)
+  if (live.length === 0) throw unreachable(query, mappings, wished.length < offered.length)
   const payable = live.filter(isPayable)
   if (payable.length === 0) throw errors.unpriced(live[0]!.mapping.model.id, live[0]!.provider.id)
   return {
@@ -95,6 +101,14 @@ export function plan(query: RoutingQuery, options: PlanOptions, requested = requ
     requestedProvider: requested.requestedProvider,
     targets: payable,
   }
+}
+
+/** Why none of the offers can be called; `narrowed` where the request excludes others. */
+function unreachable(query: RoutingQuery, offers: readonly Mapping[], narrowed: boolean): GatewayError {
+  const { model } = query.request
+  const error = uncredentialed(query, offers, model)
+  if (!narrowed) return error
+  return errors.unsupported(`provider: leaves only what cannot be called now. ${error.message}`, 'provider')
 }
 
 /** What the caller pays to the provider itself may cost whatever it does. */

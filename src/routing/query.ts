@@ -8,7 +8,7 @@ import type { Snapshot } from '../core/snapshot.ts'
 
 /** The fields of canonical requests that routing reads; only chat has preferences. */
 export type RoutedRequest = Readonly<
-  Ops[Op] & Partial<Pick<ChatRequest, 'routing' | 'free_models_only' | 'no_reasoning'>>
+  Ops[Op] & Partial<Pick<ChatRequest, 'routing' | 'free_models_only' | 'no_reasoning' | 'models' | 'provider'>>
 >
 
 /** `promptTokens` and `terms` may be computed when they are first read, and stay the same from then on. */
@@ -32,6 +32,48 @@ export interface RoutingQuery extends PricedRequest {
   readonly session: string | undefined
   /** False when the caller allows one provider only. */
   readonly failover: boolean
+}
+
+/** What queries of one request have in common. */
+type QueryFacts = Omit<RoutingQuery, 'request' | 'session' | 'failover'>
+
+/** A class, because V8 makes a new hidden class for each object literal that has accessors. */
+export class RequestQuery implements RoutingQuery {
+  readonly operation: RoutingQuery['operation']
+  readonly request: RoutedRequest
+  readonly streaming: boolean
+  readonly catalog: RoutingQuery['catalog']
+  readonly snapshot: RoutingQuery['snapshot']
+  readonly principal: RoutingQuery['principal']
+  readonly policy: RoutingQuery['policy']
+  readonly access: RoutingQuery['access']
+  readonly at: number
+  readonly session: string | undefined
+  readonly failover: boolean
+  readonly #facts: QueryFacts
+
+  constructor(facts: QueryFacts, request: RoutedRequest, session: string | undefined, failover: boolean) {
+    this.operation = facts.operation
+    this.request = request
+    this.streaming = facts.streaming
+    this.catalog = facts.catalog
+    this.snapshot = facts.snapshot
+    this.principal = facts.principal
+    this.policy = facts.policy
+    this.access = facts.access
+    this.at = facts.at
+    this.session = session
+    this.failover = failover
+    this.#facts = facts
+  }
+
+  get promptTokens(): number {
+    return this.#facts.promptTokens
+  }
+
+  get terms(): RoutingQuery['terms'] {
+    return this.#facts.terms
+  }
 }
 
 /** The organization of a request, as health and affinity count it: '' without one. */

@@ -2,7 +2,6 @@
 import type { Target } from '../core/translator.ts'
 import { type Candidate, type CandidateTarget, candidateTargetOf } from './candidate.ts'
 import type { OutlierDetector } from './outlier-detector.ts'
-import { ownFirst } from './policy.ts'
 
 /** Which target comes first, and whether another may follow. */
 export interface RankedTargets {
@@ -10,33 +9,45 @@ export interface RankedTargets {
   readonly ranked: readonly { readonly candidate: Candidate; readonly targets: readonly Target[] }[]
   /** False when only the provider of the first attempt may be tried. */
   readonly failover: boolean
+  /** Which of several named models each is for, from 0 on; absent where one is named. */
+  readonly turns?: ReadonlyMap<Candidate, number> | undefined
 }
 
 export class TargetQueue {
   readonly #outliers: Pick<OutlierDetector, 'state' | 'failing'>
   readonly #org: string | null
   readonly #failover: boolean
+  readonly #turns: RankedTargets['turns']
+  /** Named models that have had no attempt. */
+  readonly #waiting: Set<number>
   #left: CandidateTarget[] = []
   /** Candidates that have failed this request, with whichever credential. */
   readonly #failed: Candidate[] = []
 
   /** `org` is the organization whose measurements count; null is all of them. */
   constructor(
-    { ranked, failover }: RankedTargets,
+    { ranked, failover, turns }: RankedTargets,
     outliers: Pick<OutlierDetector, 'state' | 'failing'>,
     org: string | null,
   ) {
     this.#outliers = outliers
     this.#org = org
     this.#failover = failover
-    for (const { targets } of ownFirst(ranked)) for (const target of targets) this.#left.push(candidateTargetOf(target))
+    this.#turns = turns
+    this.#waiting = new Set(turns?.values())
+    for (const { targets } of ranked) for (const target of targets) this.#left.push(candidateTargetOf(target))
   }
 
-  /** Targets with an open circuit are tried last, never skipped. */
-  next(): CandidateTarget | undefined {
+  /**
+   * Targets with an open circuit are tried last, never skipped. `attempts` are left, this one among them: the last of
+   * them are for named models that have had none.
+   */
+  next(attempts = Number.POSITIVE_INFINITY): CandidateTarget | undefined {
     let best: CandidateTarget | undefined
     let least = Number.POSITIVE_INFINITY
+    const isScarce = attempts <= this.#waiting.size
     for (const step of this.#left) {
+      if (isScarce && !this.#waiting.has(this.#turns!.get(step.candidate)!)) continue
       const doubt = this.#doubt(step)
       if (doubt >= least) continue
       best = step
@@ -44,8 +55,17 @@ export class TargetQueue {
       if (doubt === 0) break
     }
     const provider = best?.target.provider
-    this.#left = this.#left.filter(step => step !== best && (this.#failover || step.target.provider === provider))
+    this.#keep(step => step !== best && (this.#failover || step.target.provider === provider))
+    if (best && this.#turns) this.#waiting.delete(this.#turns.get(best.candidate)!)
     return best
+  }
+
+  /** A named model none of whose targets is left waits for none. */
+  #keep(isLeft: (step: CandidateTarget) => boolean): void {
+    this.#left = this.#left.filter(isLeft)
+    for (const turn of this.#waiting) {
+      if (!this.#left.some(({ candidate }) => this.#turns!.get(candidate) === turn)) this.#waiting.delete(turn)
+    }
   }
 
   /** Another credential of it will be tried when nothing else is left. */
@@ -55,12 +75,12 @@ export class TargetQueue {
 
   /** Removes all targets of a candidate that cannot serve this request. */
   excluded({ candidate }: CandidateTarget): void {
-    this.#left = this.#left.filter(step => step.candidate !== candidate)
+    this.#keep(step => step.candidate !== candidate)
   }
 
   /** Its provider takes no more calls now, whatever the region or the credential. */
   full({ target }: CandidateTarget): void {
-    this.#left = this.#left.filter(step => step.target.provider !== target.provider)
+    this.#keep(step => step.target.provider !== target.provider)
   }
 
   /** Whether a target has no recent failures, so that a retry there does not add to an outage. */

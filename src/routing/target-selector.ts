@@ -1,8 +1,11 @@
 /** Which candidate of a request comes first, and why: score, stickiness, exploration and affinity. */
 import type { Reason, Services } from '../core/ports.ts'
 import { type Candidate, candidateTargetOf } from './candidate.ts'
+import type { PlannedModel } from './named-models.ts'
 import { type OutlierDetector, outlierDetectorOf } from './outlier-detector.ts'
 import { plan, type Requested, type RoutePlan } from './plan.ts'
+import { ownFirst } from './policy.ts'
+import { inOrder, orderOf } from './preferences.ts'
 import { type RoutingQuery, tenantOf, viewerOf } from './query.ts'
 import { type Group, groupsOf, type Ranked, Ranking, strategyOf } from './ranking.ts'
 import { preferenceKey, sessionKey } from './session-affinity.ts'
@@ -13,6 +16,8 @@ export interface Selection extends RankedTargets {
   readonly reason: Reason
   /** The session to pin: to `offer`, else to the provider that answers. */
   readonly session?: { readonly key: string; readonly offer: string | undefined; readonly tenant: string } | undefined
+  /** Of each of several named models. */
+  readonly parts?: readonly Selection[] | undefined
 }
 
 export type RoutingState = Pick<Services, 'measurements' | 'circuits' | 'affinity' | 'random'>
@@ -32,6 +37,31 @@ export class TargetSelector {
 
   /** Of what `plan` has found for the query. */
   choose(query: RoutingQuery, found: RoutePlan): Selection {
+    const order = found.requestedProvider === null ? orderOf(query) : undefined
+    if (order) {
+      const ranked = inOrder(this.#ranking.rank(query, groupsOf(found.targets), false), order)
+      return { ranked, reason: 'provider-order', failover: query.failover }
+    }
+    const selection = this.#best(query, found)
+    const { reason, failover, session } = selection
+    const ranked = ownFirst(selection.ranked)
+    return ranked === selection.ranked ? selection : { ranked, reason, failover, session }
+  }
+
+  /** Of all that a request names, each model behind those before it. */
+  chooseAmong(planned: readonly PlannedModel[]): Selection {
+    const parts = planned.map(({ query, found }) => this.choose(query, found))
+    const [first] = parts
+    if (parts.length === 1) return first!
+    const turns = new Map<Candidate, number>()
+    for (const [turn, { ranked }] of parts.entries()) {
+      for (const { candidate } of ranked) if (!turns.has(candidate)) turns.set(candidate, turn)
+    }
+    const ranked = parts.flatMap((part, turn) => part.ranked.filter(({ candidate }) => turns.get(candidate) === turn))
+    return { ranked, reason: first!.reason, failover: parts.every(({ failover }) => failover), turns, parts }
+  }
+
+  #best(query: RoutingQuery, found: RoutePlan): Selection {
     const groups = groupsOf(found.targets)
     const { failover } = query
     if (found.requestedProvider !== null) return this.#pinned(query, groups, found)
@@ -42,7 +72,9 @@ export class TargetSelector {
   }
 
   /** To be called when a choice has led to an answer. */
-  keep({ session }: Selection, answered: Candidate): void {
+  keep(selection: Selection, answered: Candidate): void {
+    const isAnswer = ({ candidate }: { candidate: Candidate }) => candidate === answered
+    const { session } = selection.parts?.find(({ ranked }) => ranked.some(isAnswer)) ?? selection
     if (!session) return
     const { key, offer = answered.key, tenant } = session
     this.#known.affinity.set(key, offer, this.#settings.session.ttl, tenant)

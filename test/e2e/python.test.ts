@@ -23,6 +23,7 @@ const upstream = await startUpstream(t, { key: upstreamSecret })
 const gateway = await startGateway(t, {
   providers: {
     ...Object.fromEntries(wires.map(wire => [wire.id, manifestOf(wire, upstream, wire.id, [wire.id])])),
+    nowhere: { base_url: upstream.url('nowhere'), models: [{ ...testMapping, model: 'nowhere' }] },
     bare: { base_url: upstream.url('bare'), models: [{ ...testMapping, model: 'unpriced', pricing: undefined }] },
   },
 })
@@ -144,6 +145,14 @@ for (const { name, client, prefix = '', classes, finish } of clients) {
       }
       await play({ chunks: ['one', 'two'], fault: 'error-event', afterChunks: 1 })
       t.match(await raised('stream', id), { class: classes.broken }, 'a stream that breaks')
+    })
+  }
+
+  if (client === 'openai' || client === 'anthropic') {
+    t.test(`${name}: a list of models goes with the request`, async t => {
+      await upstream.reset()
+      await upstream.script('nowhere', [{ status: 500 }])
+      t.strictSame(await call('routed', 'chat'), { model: 'chat' })
     })
   }
 

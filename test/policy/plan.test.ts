@@ -8,6 +8,7 @@ import type { Compliance, Policy, Rule } from '../../src/core/policy.ts'
 import type { Principal } from '../../src/core/ports.ts'
 import { models } from '../../src/endpoints/models.ts'
 import { plan } from '../../src/routing/plan.ts'
+import { ownFirst } from '../../src/routing/policy.ts'
 import { groupsOf } from '../../src/routing/ranking.ts'
 import { TargetQueue } from '../../src/routing/target-queue.ts'
 import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
@@ -252,7 +253,7 @@ t.test('candidates with a key of the organization are asked before all others', 
   })
   const { query } = ask(catalog, {}, { mode: 'hybrid', keys: { ours: [own('k1')] } })
   const { targets } = plan(query, { auto: [] })
-  const course = new TargetQueue({ ranked: groupsOf(targets), failover: true }, new MemoryCircuits(), null)
+  const course = new TargetQueue({ ranked: ownFirst(groupsOf(targets)), failover: true }, new MemoryCircuits(), null)
   const order: (string | undefined)[] = []
   for (let step = course.next(); step; step = course.next()) order.push(step.target.credential?.id)
   t.strictSame(order, ['k1', 'ours#1', 'cheap#1', 'last#1'])

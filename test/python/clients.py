@@ -19,6 +19,11 @@ RESULT = "cold"
 LIMIT = 1000
 
 
+def listed(model):
+    """Further models of a request, and what may serve them."""
+    return {"models": [model + ":floor"], "provider": {"sort": "price", "allow_fallbacks": True}}
+
+
 class Person(BaseModel):
     name: str
     age: int
@@ -58,6 +63,9 @@ class OpenAi:
         last = self.chats.create(model=self.model, messages=messages, tools=FUNCTIONS)
         return {"turns": [calls_of(first), calls_of(second)], "text": last.choices[0].message.content}
 
+    def routed(self):
+        return {"model": self.chats.create(model="nowhere", messages=[QUESTION], extra_body=listed(self.model)).model}
+
     def structured(self):
         answer = self.chats.parse(model=self.model, messages=[QUESTION], response_format=Person)
         return answer.choices[0].message.parsed.model_dump()
@@ -93,6 +101,11 @@ class Anthropic:
         messages = with_tool_results(messages, second)
         last = self.messages.create(messages=messages, tools=TOOLS, **self.common)
         return {"turns": [uses_of(first), uses_of(second)], "text": last.content[0].text}
+
+    def routed(self):
+        common = {**self.common, "model": "nowhere"}
+        listing = listed(self.common["model"])
+        return {"model": self.messages.create(messages=[QUESTION], extra_body=listing, **common).model}
 
     def structured(self):
         answer = self.messages.parse(messages=[QUESTION], output_format=Person, **self.common)

@@ -57,7 +57,7 @@ export function decode(body: unknown, ex: Exchange): ChatRequest {
     raw: stream && body.includeRawChunks === true,
   }
   noteCall(ex, call)
-  const request = openAiChat.decode(chat, ex)
+  const request = ex.decoded(chat, openAiChat)
   const provider_options = providersOf(body)
   return provider_options ? { ...request, provider_options } : request
 }

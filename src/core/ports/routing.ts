@@ -110,6 +110,8 @@ export type Reason =
   /** It does, but the provider is down. */
   | 'low-uptime-fallback'
   | 'single-provider-available'
+  /** `provider.order` of the request names it. */
+  | 'provider-order'
   | 'session-sticky'
   | 'random-exploration'
   | 'stable-preferred'

@@ -12,6 +12,7 @@ import { demo } from './demo.ts'
 import { promptFanOut } from './prompts.ts'
 import { adaptedReasoning } from './reasoning.ts'
 import { requirements } from './requirements.ts'
+import { routed } from './routed.ts'
 
 export const chat: Operation<'chat'> = {
   name: 'chat',
@@ -74,6 +75,7 @@ export const chat: Operation<'chat'> = {
     const reasoning = adaptedReasoning(addressed(request, target), mapping)
     return caches ? autoCached(reasoning, mapping) : reasoning
   },
+  routed,
   fanOut: promptFanOut,
   demo,
   tuning: {

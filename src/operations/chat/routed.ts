@@ -1,0 +1,105 @@
+/** What routes a request, whatever client wire it comes by: `models`, `provider` and `routing` of its body. */
+import { errors } from '../../core/error.ts'
+import { isObject, type Json } from '../../core/json.ts'
+import type { RoutedBody } from '../../core/operation.ts'
+import type { ChatRequest, ProviderPreferences } from '../../core/ops.ts'
+
+/** Each is planned, and has an attempt of its own. */
+const MAX_MODELS = 10
+const MAX_PROVIDERS = 100
+const MAX_NAME = 256
+/** Prices have no more: those are pico-USD per token. */
+const PRICE_PLACES = 6
+
+const ROUTINGS: readonly unknown[] = ['auto', 'price', 'throughput', 'latency']
+
+export function routed(body: unknown): RoutedBody<ChatRequest> | undefined {
+  if (!isObject(body)) return undefined
+  const { routing } = body
+  const hasFields = 'models' in body || 'provider' in body
+  if (!hasFields && routing == null) return undefined
+  const fields: Partial<ChatRequest> = {}
+  if (routing != null) {
+    if (!ROUTINGS.includes(routing)) throw wrong('routing', oneOf(ROUTINGS))
+    fields.routing = routing as NonNullable<ChatRequest['routing']>
+  }
+  if (!hasFields) return { body, fields }
+  const { models, provider, ...rest } = body
+  const names = models == null ? [] : namesOf(models, 'models', MAX_MODELS, "a model's name")
+  if (rest.model == null && names.length > 0) rest.model = names.shift()
+  if (names.length > 0) fields.models = names
+  if (provider != null) fields.provider = preferencesOf(provider)
+  return { body: rest, fields }
+}
+
+/** How each member of `provider` is read. */
+const MEMBERS: { readonly [M in keyof Required<ProviderPreferences>]: (value: unknown, at: string) => unknown } = {
+  order: providersOf,
+  only: providersOf,
+  ignore: providersOf,
+  allow_fallbacks(value, at) {
+    if (typeof value !== 'boolean') throw wrong(at, 'must be true or false')
+    return value
+  },
+  max_price: limitsOf,
+  sort(value, at) {
+    if (value === 'auto' || !ROUTINGS.includes(value)) throw wrong(at, oneOf(ROUTINGS.slice(1)))
+    return value
+  },
+}
+
+function preferencesOf(given: unknown): ProviderPreferences {
+  if (!isObject(given)) throw wrong('provider', `must be an object with ${Object.keys(MEMBERS).join(', ')}`)
+  return membersOf(given, 'provider', MEMBERS) as ProviderPreferences
+}
+
+const PRICES = { prompt: limitOf, completion: limitOf }
+
+function limitsOf(given: unknown, at: string): unknown {
+  if (!isObject(given)) throw wrong(at, 'must be an object with prompt, completion')
+  return membersOf(given, at, PRICES)
+}
+
+/** Those that are there, each as `members` reads it. Throws for any other. */
+function membersOf(
+  given: Json,
+  at: string,
+  members: Readonly<Record<string, (value: unknown, at: string) => unknown>>,
+) {
+  const read: Json = {}
+  for (const [name, value] of Object.entries(given)) {
+    const own = `${at}.${name.slice(0, MAX_NAME)}`
+    if (!Object.hasOwn(members, name)) {
+      throw wrong(own, `means nothing here; ${at} takes ${Object.keys(members).join(', ')}`)
+    }
+    if (value != null) read[name] = members[name]!(value, own)
+  }
+  return read
+}
+
+function providersOf(given: unknown, at: string): readonly string[] {
+  return namesOf(given, at, MAX_PROVIDERS, "a provider's id")
+}
+
+/** Each once. */
+function namesOf(given: unknown, at: string, most: number, what: string): string[] {
+  if (!Array.isArray(given) || given.length > most) throw wrong(at, `must be a list of at most ${most} names`)
+  for (const [index, name] of given.entries()) {
+    if (typeof name === 'string' && name !== '' && name.length <= MAX_NAME) continue
+    throw wrong(`${at}[${index}]`, `must be ${what}, a text of 1 to ${MAX_NAME} characters`)
+  }
+  return [...new Set<string>(given)]
+}
+
+/** Digits that no price has are cut: what is above the rest is above the whole. */
+function limitOf(given: unknown, at: string): string {
+  const text = typeof given === 'number' && given >= 0 && given < 1e9 ? given.toFixed(12) : given
+  const [, whole, fraction = ''] = (typeof text === 'string' && /^(\d{1,9})(?:\.(\d{1,12}))?$/.exec(text)) || []
+  if (whole === undefined) throw wrong(at, 'must be USD per million tokens, a number or a decimal text such as "0.50"')
+  return `${whole}.${fraction.slice(0, PRICE_PLACES).padEnd(1, '0')}`
+}
+
+const oneOf = (values: readonly unknown[]): string =>
+  `must be one of ${values.map(value => JSON.stringify(value)).join(', ')}`
+
+const wrong = (at: string, rule: string) => errors.invalidParameters(`${at}: ${rule}`, at)

@@ -1,0 +1,72 @@
+/** The models that one request names, each as a query of its own: what `plan` and the selector take. */
+import { errors, GatewayError } from '../core/error.ts'
+import { type PlanOptions, plan, type Requested, type RoutePlan, requestedBy } from './plan.ts'
+import { checkProviders, orderOf, withoutSuffix } from './preferences.ts'
+import { RequestQuery, type RoutedRequest, type RoutingQuery } from './query.ts'
+
+/** One model that a request names, and what it means. */
+export interface NamedModel {
+  readonly query: RoutingQuery
+  readonly requested: Requested
+}
+
+/** One that can be served. */
+export interface PlannedModel {
+  readonly query: RoutingQuery
+  readonly found: RoutePlan
+}
+
+/** Whether a request names one model, and says nothing else that routing must read. */
+export const namesOne = ({ model, models, provider }: RoutedRequest): boolean =>
+  !models && !provider && withoutSuffix(model).strategy === undefined
+
+/** In the order in which they are to be tried; at least one. Throws the 4xx that names what is unknown. */
+export function namedModels(query: RoutingQuery): readonly NamedModel[] {
+  const { request, catalog } = query
+  const { models, provider: preferences, model } = request
+  if (namesOne(request)) return [{ query, requested: requestedBy(query) }]
+  if (preferences) checkProviders(catalog, preferences)
+  const names = [...new Set([model, ...(models ?? [])])]
+  const meant = names.map((name, place) => meaningOf(query, name, place))
+  // With a provider named, nothing is left to sort.
+  const isPinned = meant.every(({ requested }) => requested.requestedProvider !== null)
+  if (isPinned && preferences?.sort) {
+    throw errors.combination('provider.sort cannot be combined with a provider-prefixed model.', 'provider.sort')
+  }
+  const goesOn = preferences?.allow_fallbacks !== false || orderOf(query) !== undefined
+  const failover = query.failover && goesOn
+  return meant.map(({ requested, name, strategy }) => {
+    const routing =
+      requested.requestedProvider === null ? (request.routing ?? strategy ?? preferences?.sort) : undefined
+    const own = Object.assign({}, request, { model: name, routing: isPinned ? request.routing : routing })
+    return { query: new RequestQuery(query, own, query.session, failover), requested }
+  })
+}
+
+function meaningOf({ catalog, request }: RoutingQuery, written: string, place: number) {
+  const { name, strategy } = withoutSuffix(written)
+  try {
+    const requested = requestedBy({ catalog, request: { model: name } })
+    const requestedModel = requested.requestedModel + written.slice(name.length)
+    return { name, strategy, requested: Object.assign({}, requested, { requestedModel }) }
+  } catch (thrown) {
+    const isListed = place > 0 && request.models !== undefined
+    throw isListed && thrown instanceof GatewayError ? thrown.with({ param: 'models' }) : thrown
+  }
+}
+
+/** The plans of those that can be served. Throws the first refusal when none can. */
+export function plansOf(named: readonly NamedModel[], options: PlanOptions): readonly PlannedModel[] {
+  const planned: PlannedModel[] = []
+  let refusal: GatewayError | undefined
+  for (const { query, requested } of named) {
+    try {
+      planned.push({ query, found: plan(query, options, requested) })
+    } catch (thrown) {
+      if (named.length === 1 || !(thrown instanceof GatewayError)) throw thrown
+      refusal ??= thrown
+    }
+  }
+  if (planned.length === 0) throw refusal!
+  return planned
+}
