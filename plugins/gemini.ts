@@ -5,12 +5,14 @@
  * AI, and `vertex.imagen`.
  */
 import { countIn, type Plugin, refusals, type Translator } from '../src/plugin.ts'
+import { NATIVE_WIRE } from './gemini/choice.ts'
 import { GenerateDecoder } from './gemini/decode.ts'
 import { decoder, type Method, methods } from './gemini/embeddings.ts'
 import { encode } from './gemini/encode.ts'
 import { faultOf } from './gemini/fault.ts'
 import { imagen } from './gemini/imagen.ts'
 import { imagesOf } from './gemini/images.ts'
+import { native } from './gemini/native.ts'
 import { speech } from './gemini/speech.ts'
 import { type Surface, studio, vertex } from './gemini/surface.ts'
 import { asksForSearch } from './gemini/tools.ts'
@@ -39,6 +41,11 @@ const translator = (surface: Surface): Translator<'chat'> => ({
   wire: surface.wire,
   ...(surface === studio && { inlineMedia: true }),
   encode: (request, target, stream) => encode(request, target, stream, surface),
+  native: {
+    wire: NATIVE_WIRE,
+    decoder: (mode, target) => new GenerateDecoder(mode, target, true, true),
+    encode: (body, input, target, stream) => native(body, input, target, stream, surface),
+  },
   decoder: (mode, target, input) => new GenerateDecoder(mode, target, !input || asksForSearch(input)),
   count: countOf(surface),
   error,

@@ -4,6 +4,7 @@
  * of a manifest. Who pays the provider itself decides alone.
  */
 import { errors, isObject, type Json, listIn, type Target, textIn } from '../../src/plugin.ts'
+import { fits, saysAnything } from '../shared/operator-pays.ts'
 
 /** Fields of the body. What only the gateway knows is not sent at all. */
 const FIELDS: ReadonlySet<string> = new Set([
@@ -54,14 +55,6 @@ const BLOCKS: ReadonlySet<string> = new Set([
   'tool_result',
 ])
 
-/** Whether the provider is paid by the caller, and not by the operator. */
-export const paysItself = ({ credential, provider }: Target): boolean =>
-  credential?.source === 'byok' || provider.owner !== undefined
-
-/** `entry` is a name, or the beginning of some and `*`. */
-export const fits = (entry: string, name: string): boolean =>
-  entry.endsWith('*') ? name.startsWith(entry.slice(0, -1)) : name === entry
-
 /**
  * `sent` without fields that are not allowed and say nothing. Throws a 400 that names what is not allowed and says
  * something; a target with the caller's own key may still take it.
@@ -103,5 +96,3 @@ function checkBlocks(content: unknown, at: string, more: readonly string[]): voi
     if (type === 'tool_result') checkBlocks(block.content, `${at}[${i}].content`, more)
   }
 }
-
-const saysAnything = (value: unknown): boolean => value != null && !(Array.isArray(value) && value.length === 0)

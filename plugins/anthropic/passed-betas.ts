@@ -1,6 +1,6 @@
 /** Which beta tokens of clients go to the provider. */
 import type { Target } from '../../src/plugin.ts'
-import { fits, paysItself } from './operator-pays.ts'
+import { fits, paysItself } from '../shared/operator-pays.ts'
 
 export const BETA_HEADER = 'anthropic-beta'
 

@@ -14,6 +14,10 @@ import {
 import { Calls } from './calls.ts'
 import { Grounding } from './grounding.ts'
 import { FORMAT, NATIVE_FIELDS } from './signatures.ts'
+import { studio } from './surface.ts'
+
+/** What clients of the wire speak, on either surface. */
+export const NATIVE_WIRE = studio.wire
 
 /** What ends an answer; what is not here is a stop. */
 const REASONS: ReadonlyMap<string, FinishReason> = new Map([
@@ -30,6 +34,18 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ['IMAGE_RECITATION', 'content_filter'],
 ])
 
+/** What the wire says of a candidate beside its parts, for clients of the same wire. */
+const SAID = [
+  'finishReason',
+  'finishMessage',
+  'safetyRatings',
+  'citationMetadata',
+  'groundingMetadata',
+  'urlContextMetadata',
+  'avgLogprobs',
+  'logprobsResult',
+] as const
+
 /** What a part holds; parts of one kind in a row are one block. */
 type Kind = 'thought' | 'text' | 'image' | 'call' | 'native'
 
@@ -38,13 +54,16 @@ export class Choice {
   readonly #target: Target
   readonly #calls: Calls
   readonly #grounding: Grounding
+  /** By name; undefined where no client of the wire reads the answer. */
+  readonly #said: Json | undefined
   #finish: string | undefined
   #answered = false
   #kind: Kind | undefined
   #block = -1
 
-  /** `keepsText` says that citations are to have their places in the text. */
-  constructor(index: number, target: Target, keepsText: boolean) {
+  /** `keepsText` says that citations are to have their places in the text, `native` that the client speaks this wire. */
+  constructor(index: number, target: Target, keepsText: boolean, native: boolean) {
+    this.#said = native ? {} : undefined
     this.#index = index
     this.#target = target
     this.#calls = new Calls(index, target)
@@ -70,6 +89,7 @@ export class Choice {
     }
     if (isObject(grounding)) this.#grounding.ground(grounding)
     if (isObject(citations)) this.#grounding.cite(citations)
+    if (this.#said) for (const name of SAID) if (candidate[name] != null) this.#said[name] = candidate[name]
     // C9: the first reason counts.
     this.#finish ??= textIn(candidate.finishReason)
     return undefined
@@ -89,7 +109,12 @@ export class Choice {
     else if (reason === undefined && !this.answered && !spare) {
       return upstreamError(502, { message: `the provider ended its answer with "${finish.slice(0, 64)}"` })
     }
-    out.push({ type: 'finish', choice: this.#index, reason: reason ?? (this.#calls.any ? 'tool_calls' : 'stop') })
+    const end = {
+      type: 'finish',
+      choice: this.#index,
+      reason: reason ?? (this.#calls.any ? 'tool_calls' : 'stop'),
+    } as const
+    out.push(this.#said ? Object.assign(end, { ending: { wire: NATIVE_WIRE, fields: this.#said } }) : end)
     return undefined
   }
 

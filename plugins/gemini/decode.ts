@@ -39,6 +39,7 @@ export class GenerateDecoder implements Decoder {
   readonly #unary: boolean
   readonly #target: Target
   readonly #keepsText: boolean
+  readonly #native: boolean
   /** By the provider's index. */
   readonly #choices = new Map<number, Choice>()
   readonly #usage = new UsageMeter()
@@ -48,8 +49,12 @@ export class GenerateDecoder implements Decoder {
   #answerId = ''
   #tier = ''
 
-  /** `searched` says that the model may search: what it then cites has places in the text. */
-  constructor(mode: 'stream' | 'unary', target: Target, searched: boolean) {
+  /**
+   * `searched` says that the model may search: what it then cites has places in the text; `native`, that the client
+   * speaks this wire.
+   */
+  constructor(mode: 'stream' | 'unary', target: Target, searched: boolean, native = false) {
+    this.#native = native
     this.#unary = mode === 'unary'
     this.#target = target
     this.#keepsText = searched
@@ -146,7 +151,7 @@ export class GenerateDecoder implements Decoder {
   #choice(index: number): Choice {
     let choice = this.#choices.get(index)
     if (!choice) {
-      choice = new Choice(index, this.#target, this.#keepsText)
+      choice = new Choice(index, this.#target, this.#keepsText, this.#native)
       this.#choices.set(index, choice)
     }
     return choice

@@ -10,6 +10,7 @@ import { credentials } from './gemini/credentials.ts'
 import { decode, validate } from './gemini/decode.ts'
 import { EVENTS, LIST, StreamEncoder, WholeEncoder } from './gemini/encoder.ts'
 import { geminiError } from './gemini/error.ts'
+import { nativeOf } from './gemini/native.ts'
 import { checkResults } from './inner-json.ts'
 import { unsealed } from './unsealed.ts'
 import { WholeEncoder as ValueEncoder } from './whole.ts'
@@ -23,11 +24,13 @@ const FOR_TOOLS: Readonly<Record<string, string>> = {
 }
 
 function read(body: unknown, ex: Exchange, stream: boolean): ChatRequest {
-  const { request, showsThoughts } = decode(body, ex.params.model!, stream, ex.values)
+  const { request, showsThoughts, body: given } = decode(body, ex.params.model!, stream, ex.values)
   // What calls were made with is no text here, and was counted with the body.
   checkResults(request, ex.values)
   ex.showsReasoning = showsThoughts
-  return ex.policy ? unsealed(request, ex.policy.seals.check()) : request
+  const seals = ex.policy?.seals.check()
+  ex.native = nativeOf(given, seals, ex.values)
+  return seals ? unsealed(request, seals) : request
 }
 
 const codec = (wire: string, stream: boolean, encoder: (ex: Exchange) => Encoder) =>

@@ -7,6 +7,7 @@ import { Shape } from '../../core/shape.ts'
 import { parseDataUrl } from '../../core/wire.ts'
 import { carry } from './carried.ts'
 import { Grounding } from './grounding.ts'
+import { WIRE } from './native.ts'
 
 export interface AnswerPart {
   text?: string
@@ -70,6 +71,8 @@ export class Candidate {
   #native: Json[] = []
   #waiting = 0
   #finish: FinishReason | undefined
+  /** What a provider of this wire says of the candidate. */
+  #ending: Readonly<Json> | undefined
   #refused = false
   #malformed = false
 
@@ -114,6 +117,7 @@ export class Candidate {
       }
       case 'finish':
         this.#finish ??= event.reason
+        if (event.ending?.wire === WIRE) this.#ending = event.ending.fields
         break
     }
   }
@@ -134,13 +138,16 @@ export class Candidate {
     else if (!this.#saidAny) this.#parts.push({ text: '' })
   }
 
-  get finishReason(): string {
-    if (this.#malformed) return 'MALFORMED_FUNCTION_CALL'
-    return this.#refused ? 'SAFETY' : REASONS[this.#finish ?? 'stop']
+  /** Why it ended, and what is known of it beside its parts. */
+  get ending(): object {
+    const own = this.#ending
+    const groundingMetadata = this.#grounding.metadata()
+    const finishReason = this.#malformed ? 'MALFORMED_FUNCTION_CALL' : (own?.finishReason ?? this.#finishReason)
+    return { ...(groundingMetadata && { groundingMetadata }), ...own, finishReason }
   }
 
-  get groundingMetadata(): object | undefined {
-    return this.#grounding.metadata()
+  get #finishReason(): string {
+    return this.#refused ? 'SAFETY' : REASONS[this.#finish ?? 'stop']
   }
 
   #text(text: string): void {

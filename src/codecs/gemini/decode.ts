@@ -17,6 +17,8 @@ export const validate = validator(generateRequest)
 export interface Decoded {
   readonly request: ChatRequest
   readonly showsThoughts: boolean
+  /** The body in camelCase. */
+  readonly body: Json
 }
 
 /** `values`: those of the body. Throws a 400 that names the field which is wrong, in camelCase. */
@@ -43,7 +45,7 @@ export function decode(body: unknown, model: string, stream: boolean, values: nu
   else if (tier === 'standard') request.service_tier = 'default'
   if (stream) request.stream = true
   checkChat(request)
-  return { request, showsThoughts: config.thinkingConfig?.includeThoughts === true }
+  return { request, showsThoughts: config.thinkingConfig?.includeThoughts === true, body: given }
 }
 
 /** What only its provider holds would change the question, if it were left out. */

@@ -37,11 +37,7 @@ class Candidates {
     return this.#all.flatMap((candidate, index) => {
       candidate.end()
       const parts = candidate.take() ?? [{ text: '' }]
-      const grounding = candidate.groundingMetadata
-      const content = { role: 'model', parts }
-      return [
-        { content, finishReason: candidate.finishReason, index, ...(grounding && { groundingMetadata: grounding }) },
-      ]
+      return [Object.assign({ content: { role: 'model', parts }, index }, candidate.ending)]
     })
   }
 

@@ -9,21 +9,14 @@ type GivenTool = NonNullable<GenerateRequest['tools']>[number]
 type Declaration = NonNullable<GivenTool['functionDeclarations']>[number]
 
 /** A search by the provider, by each of its names. */
-const SEARCHES: ReadonlySet<string> = new Set(['googleSearch', 'googleSearchRetrieval'])
+export const SEARCHES: ReadonlySet<string> = new Set(['googleSearch', 'googleSearchRetrieval'])
 
-/** Throws a 400 that names a tool which only Google runs. */
+/** Without what only providers of this wire run. */
 export function toolsOf({ tools: given, toolConfig }: GenerateRequest): Pick<ChatRequest, 'tools' | 'tool_choice'> {
   const tools: Tool[] = []
   let searches = false
-  for (const [i, tool] of (given ?? []).entries()) {
-    for (const name of Object.keys(tool)) {
-      if (name === 'functionDeclarations' || !isObject((tool as Json)[name])) continue
-      if (!SEARCHES.has(name)) {
-        const at = `tools[${i}].${name}`
-        throw errors.unsupported(`${at}: not available here; use functionDeclarations or googleSearch.`, at)
-      }
-      searches = true
-    }
+  for (const tool of given ?? []) {
+    if (Object.keys(tool).some(name => SEARCHES.has(name) && isObject((tool as Json)[name]))) searches = true
     for (const declaration of tool.functionDeclarations ?? []) tools.push(toolOf(declaration))
   }
   const chosen = choiceOf(tools, toolConfig?.functionCallingConfig)

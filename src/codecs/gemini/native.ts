@@ -1,0 +1,172 @@
+/** A generateContent body as it goes to providers of the same wire. */
+import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
+import type { SealCheck } from '../../core/seals.ts'
+import { Count } from '../../core/shape.ts'
+import type { NativeRequest } from '../../core/translator.ts'
+import { type Carried, carried } from './carried.ts'
+import { SEARCHES } from './tools.ts'
+import { UnansweredCalls } from './unanswered-calls.ts'
+
+export const WIRE = 'gemini.generate'
+/** Reasoning of this wire; that of others means nothing to its providers. */
+const FORMAT = 'google-gemini-v1'
+/** What a provider says in its own turn comes back sealed, in a signature: as a client has it, it is nobody's. */
+const SEALED_ALONE = ['executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse']
+const FUNCTIONS = 'functionDeclarations'
+
+/** Path of the first tool that only providers of this wire run; `body` has passed the endpoint's schema. */
+function hostedTool(body: Json): string | undefined {
+  for (const [i, tool] of listIn(body.tools).entries()) {
+    const names = isObject(tool) ? Object.keys(tool).filter(name => isObject(tool[name])) : []
+    const hosted = names.find(name => name !== FUNCTIONS && !SEARCHES.has(name))
+    if (hosted !== undefined) return `tools[${i}].${hosted}`
+  }
+  return undefined
+}
+
+/** `values`: those of the body. What this gateway did not seal for the organization is left out. */
+export function nativeOf(body: Json, seals: SealCheck | undefined, values: number): NativeRequest {
+  const turns = new Turns(
+    value => (seals ? seals.value(value) : value),
+    block => (seals ? seals.block(block) : block),
+    values,
+  )
+  listIn(body.contents).forEach((content, i) => {
+    if (isObject(content)) turns.add(content, i)
+  })
+  return { wire: WIRE, body: Object.assign({}, body, { contents: turns.all() }), only: hostedTool(body) }
+}
+
+/** Undefined for what was not sealed here. */
+type Opens<T> = (sealed: T) => T | undefined
+
+interface NativeTurn {
+  readonly role: 'user' | 'model' | 'system'
+  readonly parts: Json[]
+}
+
+/**
+ * Turns as they came, those of one role in one, with what their clients may leave out: roles, the ids by which results
+ * belong to calls, and the order of those.
+ */
+class Turns {
+  readonly #open: Opens<string>
+  readonly #openBlock: Opens<Readonly<Json>>
+  readonly #count: Count
+  readonly #turns: NativeTurn[] = []
+  #calls = new UnansweredCalls()
+  /** Of the calls of the model's last turn, by id. */
+  #places = new Map<string, number>()
+  /** The last text and the last image of that turn. */
+  #text: Json | undefined
+  #image: Json | undefined
+
+  constructor(open: Opens<string>, openBlock: Opens<Readonly<Json>>, values: number) {
+    this.#open = open
+    this.#openBlock = openBlock
+    this.#count = new Count(values)
+  }
+
+  add({ role: given, parts }: Json, turn: number): void {
+    const role = given === 'model' || given === 'system' ? given : 'user'
+    const { parts: own } = this.#turn(role)
+    for (const [j, part] of listIn(parts).entries()) {
+      if (!isObject(part)) continue
+      if (role === 'model') this.#said(part, `call_${turn}_${j}`, own)
+      else own.push(this.#answered(part))
+    }
+  }
+
+  all(): readonly NativeTurn[] {
+    this.#order()
+    return this.#turns.filter(({ parts }) => parts.length > 0)
+  }
+
+  #turn(role: NativeTurn['role']): NativeTurn {
+    const last = this.#turns.at(-1)
+    if (last?.role === role) return last
+    if (role === 'model') {
+      this.#order()
+      this.#calls = new UnansweredCalls()
+      this.#places = new Map()
+      this.#text = undefined
+      this.#image = undefined
+    }
+    const turn = { role, parts: [] }
+    this.#turns.push(turn)
+    return turn
+  }
+
+  /** A part of the model's with the signatures that its provider gave, each on the part that it came with. */
+  #said(part: Json, made: string, parts: Json[]): void {
+    if (SEALED_ALONE.some(name => name in part)) return
+    const { thoughtSignature: signature, ...plain } = part
+    const kept = typeof signature === 'string' ? carried(signature, this.#count) : undefined
+    const own = kept && thoughtsOf(kept, this.#open)
+    for (const block of kept?.native ?? []) {
+      const whole = this.#openBlock(block)
+      if (whole) parts.push(whole)
+    }
+    for (const thought of own?.thoughts ?? []) parts.push(thought)
+    if (isObject(plain.functionCall)) plain.functionCall = this.#called(plain.functionCall, made)
+    // Thoughts that nobody signed mean nothing to a provider, and an empty text says but the signature of another.
+    if (plain.text === '' && !plain.thought) {
+      if (!this.#text && own?.text !== undefined) parts.push(signed(plain, own.text))
+    } else if (!plain.thought) {
+      parts.push(signed(plain, kept?.signature === undefined ? undefined : this.#open(kept.signature)))
+      if (typeof plain.text === 'string') this.#text = plain
+      else if (isObject(plain.inlineData)) this.#image = plain
+    }
+    if (this.#text) sign(this.#text, own?.text)
+    if (this.#image) sign(this.#image, own?.image)
+  }
+
+  #called(call: Json, made: string): Json {
+    const id = textIn(call.id) ?? made
+    this.#calls.add(id, String(call.name))
+    this.#places.set(id, this.#places.size)
+    return call.id === id ? call : Object.assign({}, call, { id })
+  }
+
+  #answered(part: Json): Json {
+    const { functionResponse: response } = part
+    if (!isObject(response)) return part
+    const id = this.#calls.answer(textIn(response.id), textIn(response.name))
+    return id === response.id
+      ? part
+      : Object.assign({}, part, { functionResponse: Object.assign({}, response, { id }) })
+  }
+
+  /** Puts results in the order of their calls, before what the user says beside them. */
+  #order(): void {
+    const { role, parts } = this.#turns.at(-1) ?? {}
+    if (role !== 'user' || this.#places.size === 0) return
+    const placeOf = ({ functionResponse: response }: Json) =>
+      isObject(response) ? (this.#places.get(String(response.id)) ?? this.#places.size) : Number.POSITIVE_INFINITY
+    parts!.sort((a, b) => (placeOf(a) === placeOf(b) ? 0 : placeOf(a) - placeOf(b)))
+  }
+}
+
+const signed = (part: Json, signature: string | undefined): Json =>
+  signature === undefined ? part : Object.assign(part, { thoughtSignature: signature })
+
+function sign(part: Json, signature: string | undefined): void {
+  if (signature !== undefined && textIn(part.thoughtSignature) === undefined) signed(part, signature)
+}
+
+/** Signed thoughts, and the signatures of the text and of the image before the part that carries them. */
+function thoughtsOf({ details = [] }: Carried, openValue: (value: string) => string | undefined) {
+  const open = (value: string | null | undefined) => (value == null ? undefined : openValue(value))
+  const thoughts: Json[] = []
+  let text: string | undefined
+  let image: string | undefined
+  for (const detail of details) {
+    if (detail.format !== FORMAT) continue
+    const signature = open(detail.signature)
+    image = open(detail.data) ?? image
+    if (signature === undefined) continue
+    if (detail.text) thoughts.push({ text: detail.text, thought: true, thoughtSignature: signature })
+    else text = signature
+  }
+  return { thoughts, text, image }
+}

@@ -1,0 +1,209 @@
+/**
+ * A client's own generateContent body on `gemini.generate` and `gemini.vertex`: rows hold a body and the fields in which
+ * the sent one differs from it, null for those that are left out.
+ */
+import t from 'tap'
+import { plugin } from '../../plugins/gemini.ts'
+import { carry } from '../../src/codecs/gemini/carried.ts'
+import { generateContent } from '../../src/codecs/gemini-generate.ts'
+import type { GatewayError } from '../../src/core/error.ts'
+import type { Json } from '../../src/core/json.ts'
+import type { Target } from '../../src/core/translator.ts'
+import { gemini } from '../../src/endpoints/gemini.ts'
+import { exchange, thrown } from '../core/kit.ts'
+import { decodeAll, deepFreeze, target } from './wire-kit.ts'
+
+const [studio, vertex] = plugin.wires
+const supports = new Set(['reasoning', 'tools', 'web_search'] as const)
+const to = (mapping: object = {}, more: object = {}): Target =>
+  target({ mapping: { externalId: 'gemini-3-pro', supports, reasoningEfforts: ['low', 'high'], ...mapping }, ...more })
+const own: Target = { ...to(), credential: { secret: 's', fingerprint: 'f', source: 'byok', id: 'k' } }
+const endpoint = gemini.find(({ codec }) => codec === generateContent)!
+
+/** What a provider of the wire gets of a body. */
+function sent(body: Json, at = to(), wire: typeof studio = studio): Json {
+  const ex = exchange({ endpoint })
+  const request = generateContent.decode(deepFreeze(body), ex)
+  return wire.native!.encode(ex.native!.body, request, at, false).body
+}
+const hi = { role: 'user', parts: [{ text: 'Hi' }] }
+const OFF = { safetySettings: sent({ contents: [hi] }).safetySettings }
+const f = { functionDeclarations: [{ name: 'f', parameters: { type: 'OBJECT', nullable: true } }] }
+
+t.test('of a body only what must change is changed', t => {
+  const rows: [body: Json, differs: Json, at?: Target][] = [
+    [{ contents: [hi] }, OFF],
+    [{ safetySettings: [{ category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_NONE' }] }, {}],
+    [{ system_instruction: 'Be brief' }, { system_instruction: null, systemInstruction: 'Be brief', ...OFF }],
+    [{ tools: [f], toolConfig: { functionCallingConfig: { mode: 'AUTO' } } }, OFF],
+    [{ tools: [{ codeExecution: {} }, { urlContext: {} }] }, OFF],
+    [
+      { tools: [f, { googleSearch: {} }] },
+      {
+        ...OFF,
+        tools: [
+          { functionDeclarations: [{ name: 'f', parametersJsonSchema: { type: ['object', 'null'] } }] },
+          { googleSearch: {} },
+        ],
+        toolConfig: { functionCallingConfig: { mode: 'VALIDATED' }, includeServerSideToolInvocations: true },
+      },
+    ],
+    [{ generationConfig: { mediaResolution: 'MEDIA_RESOLUTION_LOW', responseLogprobs: true, logprobs: 3 } }, OFF],
+    [{ generationConfig: { responseMimeType: 'application/json', responseSchema: { type: 'STRING' } } }, OFF],
+    [{ generationConfig: { thinkingConfig: { thinkingBudget: -1, includeThoughts: true } } }, OFF],
+    [{ generationConfig: { thinkingConfig: { includeThoughts: false } } }, OFF],
+    [
+      { generationConfig: { thinkingConfig: { thinkingBudget: 0 } } },
+      { ...OFF, generationConfig: { thinkingConfig: { thinkingLevel: 'LOW' } } },
+    ],
+    [
+      { generationConfig: { topP: 1, thinkingConfig: { thinkingLevel: 'LOW' } } },
+      { ...OFF, generationConfig: { topP: 1 } },
+      to({ supports: new Set() }),
+    ],
+    [{ labels: { team: 'a' } }, OFF],
+    [
+      { cachedContent: null, store: null },
+      { cachedContent: null, store: null, ...OFF },
+    ],
+  ]
+  for (const [body, differs, at] of rows) {
+    const given: Json = { contents: [hi], ...body }
+    const expected: Json = { ...given, ...differs }
+    for (const [name, value] of Object.entries(differs)) if (value === null) delete expected[name]
+    t.strictSame(sent(given, at), expected, JSON.stringify(body))
+  }
+  t.end()
+})
+
+t.test('parts go as they came, in turns that alternate, with results behind their calls', t => {
+  const video = { fileData: { fileUri: 'https://youtu.be/x' }, videoMetadata: { fps: 5 } }
+  const call = (name: string, id?: string) => ({ functionCall: { name, args: { n: 1 }, ...(id && { id }) } })
+  const result = (name: string, id?: string) => ({
+    functionResponse: { name, response: { output: 1 }, ...(id && { id }) },
+  })
+  const contents = [
+    { parts: [video, { text: 'a' }] },
+    { role: 'user', parts: [{ text: '' }] },
+    { role: 'model', parts: [{ text: 'b' }] },
+    { role: 'model', parts: [call('f'), call('g'), call('f', 'own')] },
+    { role: 'function', parts: [result('f', 'own'), { text: 'and' }] },
+    { role: 'user', parts: [result('g'), result('f')] },
+  ]
+  const turns = [
+    { role: 'user', parts: [video, { text: 'a' }, { text: '' }] },
+    {
+      role: 'model',
+      parts: [
+        { text: 'b' },
+        { ...call('f', 'call_3_0'), thoughtSignature: 'skip_thought_signature_validator' },
+        call('g', 'call_3_1'),
+        call('f', 'own'),
+      ],
+    },
+    { role: 'user', parts: [result('f', 'call_3_0'), result('g', 'call_3_1'), result('f', 'own'), { text: 'and' }] },
+  ]
+  t.strictSame(sent({ contents }).contents, turns)
+  const bare = JSON.parse(JSON.stringify(turns), (name, value) => (name === 'id' ? undefined : value))
+  t.strictSame(sent({ contents }, to(), vertex).contents, bare, 'Vertex AI has no ids')
+  t.end()
+})
+
+t.test('what a provider wants back is its own again, and nobody else gets it', t => {
+  const format = 'google-gemini-v1'
+  const code = { type: 'executableCode', executableCode: { language: 'PYTHON', code: '1' } }
+  const carried = carry({
+    details: [
+      { type: 'reasoning.text', text: 'Hm', signature: 'acme:thought', format },
+      { type: 'reasoning.text', signature: 'acme:text', format },
+      { type: 'reasoning.encrypted', data: 'acme:image', format },
+      { type: 'reasoning.text', text: 'No', signature: 'acme:claude', format: 'anthropic-claude-v1' },
+    ],
+    native: [{ ...code, provider: 'acme', thoughtSignature: 'acme:code' }],
+    signature: 'acme:call',
+  })
+  const image = { inlineData: { mimeType: 'image/png', data: 'iVBORw0KGgo=' } }
+  const model = {
+    role: 'model',
+    parts: [
+      { text: 'shown', thought: true },
+      { executableCode: code.executableCode },
+      { text: 'Said' },
+      image,
+      { functionCall: { id: 'c', name: 'f', args: {} }, thoughtSignature: carried },
+    ],
+  }
+  const contents = [hi, model, { role: 'user', parts: [{ functionResponse: { id: 'c', name: 'f', response: {} } }] }]
+  const partsAt = (at: Target) => (sent({ contents }, at).contents as { parts: Json[] }[])[1]!.parts
+  t.strictSame(partsAt(to()), [
+    { text: 'Said', thoughtSignature: 'text' },
+    { ...image, thoughtSignature: 'image' },
+    { executableCode: code.executableCode, thoughtSignature: 'code' },
+    { text: 'Hm', thought: true, thoughtSignature: 'thought' },
+    { functionCall: { id: 'c', name: 'f', args: {} }, thoughtSignature: 'call' },
+  ])
+  t.strictSame(partsAt(to({}, { provider: { id: 'other' } })), [
+    { text: 'Said' },
+    image,
+    { functionCall: { id: 'c', name: 'f', args: {} }, thoughtSignature: 'skip_thought_signature_validator' },
+  ])
+  const forged = [hi, { role: 'model', parts: [{ text: 'x', thoughtSignature: 'raw' }] }, hi]
+  t.strictSame((sent({ contents: forged }).contents as Json[])[1], { role: 'model', parts: [{ text: 'x' }] })
+  const empty = [hi, { role: 'model', parts: [{ text: '', thoughtSignature: carry({ signature: 'acme:x' }) }] }, hi]
+  t.strictSame(sent({ contents: empty }).contents, [{ role: 'user', parts: [...hi.parts, ...hi.parts] }])
+  t.end()
+})
+
+t.test('what the wire of the turn cannot say as it came is said as for any client', t => {
+  const rows: [body: Json, at?: Target][] = [
+    [{ contents: [hi], systemInstruction: 'Be brief' }, to({ externalId: 'gemma-3' })],
+    [{ contents: [hi], tools: [{ functionDeclarations: [{ name: 'a b' }] }] }],
+  ]
+  for (const [body, at = to()] of rows) {
+    const ex = exchange({ endpoint })
+    const request = generateContent.decode(body, ex)
+    t.strictSame(sent(body, at), studio.encode(request, at, false).body, JSON.stringify(body))
+  }
+  const picture = { fileData: { fileUri: 'https://x.example/a.png', mimeType: 'image/png' } }
+  const { contents } = sent({ contents: [{ parts: [picture] }, { role: 'system', parts: [{ text: 'x' }] }] })
+  t.match(contents, [{ role: 'user' }], 'files are fetched')
+  t.end()
+})
+
+t.test('the operator pays for tokens and searches alone', t => {
+  const rows: [body: Json, param: string][] = [
+    [{ tools: [f, { googleMaps: {} }] }, 'tools[1].googleMaps'],
+    [{ tools: [{ fileSearch: { fileSearchStoreNames: ['x'] } }] }, 'tools[0].fileSearch'],
+    [{ store: true }, 'store'],
+  ]
+  for (const [body, param] of rows) {
+    const given = { contents: [hi], ...body }
+    t.match(thrown(() => sent(given)) as GatewayError, { status: 400, code: 'own_key_required', param })
+    t.strictSame(sent(given, own), { ...given, ...OFF }, 'who pays the provider decides alone')
+  }
+  const allowed = to({}, { provider: { nativeFields: ['store'], nativeTools: ['google*'] } })
+  t.match(sent({ contents: [hi], store: true, tools: [{ googleMaps: {} }] }, allowed), { store: true })
+  const ex = exchange({ endpoint })
+  const request = generateContent.decode({ contents: [hi], generationConfig: { maxOutputTokens: 900 } }, ex)
+  const { body } = studio.native!.encode(ex.native!.body, { ...request, max_tokens: 300 }, to(), false)
+  t.match(body.generationConfig, { maxOutputTokens: 300 }, 'no more than is held')
+  t.end()
+})
+
+t.test('an answer keeps what the provider says of it', t => {
+  const said = { finishReason: 'RECITATION', safetyRatings: [{ category: 'c' }], avgLogprobs: -0.1 }
+  const answer = { candidates: [{ content: { parts: [{ text: 'x' }] }, index: 0, ...said }], usageMetadata: {} }
+  const events = decodeAll(studio.native!.decoder!('unary', to()), [{ name: '', data: JSON.stringify(answer) }])
+  t.match(events.at(-1), {
+    type: 'finish',
+    reason: 'content_filter',
+    ending: { wire: 'gemini.generate', fields: said },
+  })
+  const ex = exchange({ endpoint })
+  generateContent.decode({ contents: [hi] }, ex)
+  ex.target = to()
+  const encoder = generateContent.encoder(ex)
+  encoder.write(events)
+  t.match(JSON.parse(String(encoder.end())), { candidates: [{ content: { parts: [{ text: 'x' }] }, ...said }] })
+  t.end()
+})
