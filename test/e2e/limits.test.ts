@@ -102,6 +102,45 @@ group('CC-01, CC-04 two hundred requests at once on money for ten are ten, whate
   }
 })
 
+group('AT-09 the same limits bound clients of Messages and of Google, in the words of each', async t => {
+  const ways: [says: string, ask: (who: As, model: string) => Promise<Response>, refusal: object][] = [
+    [
+      'Messages',
+      ({ as }, model) => gateway.post('/v1/messages', { ...request, model }, as),
+      { type: 'error', error: { type: 'billing_error' } },
+    ],
+    [
+      'generateContent',
+      ({ as: { authorization } }, model) =>
+        gateway.post(
+          `/v1beta/models/${model}:generateContent`,
+          { contents: [{ parts: [{ text: content }] }], generationConfig: { maxOutputTokens: usage.completion } },
+          { authorization: null, 'x-goog-api-key': authorization!.slice('Bearer '.length) },
+        ),
+      { error: { code: 402, status: 'RESOURCE_EXHAUSTED' } },
+    ],
+  ]
+  for (const [says, ask, refusal] of ways) {
+    await upstream.reset()
+    await upstream.script('a', [{ usage }])
+    const price = PRICE.toFixed(9)
+    for (const who of [await tenant({ credits: price }), await tenant({ key: { limit: price } })]) {
+      const answers = [await ask(who, 'test'), await ask(who, 'test')]
+      t.strictSame(
+        answers.map(({ status }) => status),
+        [200, 402],
+        says,
+      )
+      t.match(await answers[1]!.json(), refusal, says)
+    }
+    t.equal((await upstream.record('a')).length, 2, `${says}: the refused were refused before any call`)
+    const planned = await tenant()
+    await command('plans.set', { organization: planned.org, plan: 'lite' })
+    t.equal((await ask(planned, 'a/test')).status, 403, `${says}: a plan takes no provider`)
+    t.equal((await gateway.get('/v1/key', planned.as)).status, 200)
+  }
+})
+
 group('AT-09 a reached limit refuses what is free, but GET /v1/key still tells of it', async t => {
   const who = await tenant({ key: { limit: '0' } })
   t.equal(await status(ask(who, { model: 'free' })), '402 API key reached its usage limit.')

@@ -4,6 +4,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Anthropic from '@anthropic-ai/sdk'
+import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
 import t from 'tap'
 import type { Json } from '../../src/core/json.ts'
@@ -58,6 +59,23 @@ const ask = (model: string, more: Json = {}, headers = {}) =>
   gateway.chat({ model, stream: true, messages: [{ role: 'user', content: question }], ...more }, headers)
 const message = (model: string) =>
   gateway.post('/v1/messages', { model, stream: true, max_tokens: 50, messages: [{ role: 'user', content: question }] })
+
+const contents = [{ role: 'user', parts: [{ text: question }] }]
+const generate = (model: string, alt = '?alt=sse') =>
+  gateway.post(`/v1beta/models/${model}:streamGenerateContent${alt}`, { contents })
+interface Generated extends Json {
+  candidates?: { content?: { parts?: { text?: string }[] }; finishReason?: string }[]
+}
+/** What a client of Google's API has in the end: the text, why it ended, and the failure. */
+function generated(data: readonly Json[]) {
+  const chunks = data as readonly Generated[]
+  const parts = chunks.flatMap(({ candidates }) => candidates?.[0]?.content?.parts ?? [])
+  return {
+    text: parts.map(({ text = '' }) => text).join(''),
+    finishes: chunks.flatMap(({ candidates }) => candidates?.[0]?.finishReason ?? []),
+    error: chunks.at(-1)!.error,
+  }
+}
 
 interface Seen {
   text: string
@@ -146,6 +164,12 @@ group('SF-03 a provider that takes long to begin: the stream is begun without it
   t.equal(told.names[0], 'ping', 'in the words of its client')
   t.strictSame(told.data[0], { type: 'ping' })
   t.strictSame([told.terminator, told.comments], ['message_stop', []])
+
+  const blank = await beaten(await generate('slow'), 1, /^(?:\r\n)+/g)
+  await upstream.release('slow')
+  const { data, comments } = await readEvents<Json>(blank)
+  t.match(generated(data), { text: whole, finishes: ['STOP'], error: undefined })
+  t.strictSame(comments, [], 'its client takes each line for data')
 })
 
 group('SF-03 a stream that was begun without its provider fails in band, and costs nothing', async t => {
@@ -163,6 +187,8 @@ group('SF-03 a stream that was begun without its provider fails in band, and cos
   const told = await readEvents<Json>(await message('late'))
   t.match(told.data.at(-1), { type: 'error', error: { type: 'timeout_error' } })
   t.equal(told.terminator, null)
+  const ended = generated((await readEvents<Json>(await generate('late'))).data)
+  t.match(ended, { text: '', finishes: [], error: { code: 504, status: 'DEADLINE_EXCEEDED' } })
 })
 
 group('SF-04 another provider may still answer a stream that was begun without the first', async t => {
@@ -207,6 +233,12 @@ group('SF-03 the clients of others read streams with heartbeats as they read all
   const anthropic = new Anthropic({ apiKey: gateway.key, authToken: null, baseURL: gateway.url, maxRetries: 0 })
   const stream = anthropic.messages.stream({ model: 'slow', max_tokens: 50, messages })
   t.equal(await stream.finalText(), whole)
+  const google = new GoogleGenAI({ apiKey: gateway.key, httpOptions: { baseUrl: gateway.url } })
+  let generated = ''
+  for await (const chunk of await google.models.generateContentStream({ model: 'slow', contents: question })) {
+    generated += chunk.text ?? ''
+  }
+  t.equal(generated, whole)
 })
 
 const delta = (content: string, index = 0) => ({ choices: [{ index, delta: { content } }] })
@@ -400,6 +432,16 @@ group('SF-15 a stream that trickles for ever ends with the time of all attempts,
   t.ok(tokens > 3 && Math.abs(seen.cost - (4 * 1000 + tokens * 2000) / 1e9) < 1e-12, `${tokens} tokens: ${seen.cost}`)
 })
 
+const forms = [
+  ['chat', ask],
+  ['messages', message],
+  ['gemini', generate],
+] as const
+const textIn = {
+  chat: (data: Json[]) => textOf(data as Json[] & ChatChunk[]),
+  messages: (data: Json[]) => (data as { delta?: { text?: string } }[]).map(({ delta }) => delta?.text ?? '').join(''),
+  gemini: (data: Json[]) => generated(data).text,
+}
 group('SF-16, SF-17 a stream that is cut at any byte is a beginning of it, and never looks whole', async t => {
   await play('a', { chunks })
   const body = { model: 'a', stream: true, messages: [{ role: 'user', content: 'Hi' }] }
@@ -409,20 +451,20 @@ group('SF-16, SF-17 a stream that is cut at any byte is a beginning of it, and n
   const step = Math.ceil(bytes.length / 60)
   for (let k = 1; k < bytes.length - done.length; k += step) {
     await play('a', { raw: [{ base64: bytes.subarray(0, k).toString('base64') }] })
-    for (const form of ['chat', 'messages'] as const) {
-      const response = await (form === 'chat' ? ask('a') : message('a'))
+    for (const [form, ask] of forms) {
+      const response = await ask('a')
       if (response.status !== 200) {
         t.equal(response.status, 502, 'before any content it is another status')
         await response.text()
         continue
       }
       const { data, terminator } = await readEvents<Json>(response)
-      const told = data as { type?: string; delta?: { text?: string } }[]
-      const text = form === 'chat' ? textOf(data as ChatChunk[]) : told.map(({ delta }) => delta?.text ?? '').join('')
+      const text = textIn[form](data)
       t.ok(whole.startsWith(text), `${form}, ${k} bytes: a beginning`)
       const failed = data.some(({ error, type }) => error !== undefined || type === 'error')
       t.ok(failed || (text === whole && bytes.subarray(0, k).includes('"stop"')), `${form}, ${k} bytes: it fails`)
       if (form === 'messages' && failed) t.equal(terminator, null)
+      if (form === 'gemini' && failed) t.strictSame(generated(data).finishes, [])
     }
   }
 })

@@ -73,6 +73,24 @@ async function read(response: Response) {
     metadata: last.metadata,
   }
 }
+/** The same by a client of Google's API: as events, or as one array. */
+async function generated(headers: Record<string, string>, alt = '?alt=sse') {
+  const body = { contents: [{ role: 'user', parts: [{ text: question }] }] }
+  const response = await gateway.post(`/v1beta/models/plain:streamGenerateContent${alt}`, body, headers)
+  const data = (alt ? (await readEvents<Tree>(response)).data : await response.json()) as (Tree & {
+    candidates?: { content?: { parts?: { text?: string }[] }; finishReason?: string }[]
+    error?: { code: number }
+    gateway?: Metadata
+  })[]
+  const parts = data.flatMap(({ candidates }) => candidates?.[0]?.content?.parts ?? [])
+  return {
+    text: parts.map(({ text = '' }) => text).join(''),
+    finishes: data.flatMap(({ candidates }) => candidates?.[0]?.finishReason ?? []),
+    error: data.at(-1)!.error,
+    id: data[0]!.responseId,
+    metadata: data.at(-1)!.gateway as Metadata,
+  }
+}
 const chargeOf = (logId: string) =>
   books.prepare("SELECT -amount FROM ledger WHERE request_id = ? AND kind = 'charge'").pluck().get(logId)
 const rowOf = (logId: string) => books.prepare('SELECT * FROM requests WHERE id = ?').get(logId) as Tree
@@ -184,6 +202,28 @@ group('a replay is the first answer again, to another request', async t => {
   t.equal(one.id, `msg_${one.metadata.log_id}`)
   t.match(two, { id: one.id, metadata: { cached: true } })
   t.not(two.metadata.log_id, one.metadata.log_id)
+  const again = await generated(caching)
+  const replayed = await generated(caching)
+  t.match(replayed, { text: again.text, id: again.id, finishes: ['STOP'], metadata: { cached: true } })
+  t.not(replayed.metadata.log_id, again.metadata.log_id)
+})
+
+group("SF-01, SF-06 a client of Google's API sees no success in a stream that broke, and pays the same", async t => {
+  for (const { says, step } of [
+    ...cuts,
+    { says: 'by an error', step: { chunks, fault: 'error-event', afterChunks: 5 } satisfies Step },
+  ]) {
+    for (const alt of ['?alt=sse', '']) {
+      await play('plain', step)
+      const id = `${says}${alt}`.replaceAll(/\W/g, '-')
+      const { text, finishes, error } = await generated({ 'x-request-id': id }, alt)
+      t.match({ text, finishes, error }, { text: told, finishes: [], error: { code: 502 } }, `${says} ${alt}`)
+      await quiet()
+      const row = books.prepare('SELECT * FROM requests WHERE request_id = ?').get(id) as Tree
+      t.match(row, { endpoint: 'gemini', outcome: 'error', estimated: 1, cost: priceOf(5) }, says)
+      t.equal(chargeOf(row.id as string), priceOf(5))
+    }
+  }
 })
 
 group('SF-06 an error in the middle of a stream is passed on, and nobody begins again', async t => {
