@@ -83,7 +83,7 @@ export interface ComponentsOptions {
   /** The identity that the stores must have. */
   readonly storesIdentity?: string | undefined
   /** In place of what counts for this process alone. */
-  readonly shared?: Partial<Pick<Services, 'counters' | 'circuits' | 'affinity'>>
+  readonly shared?: Partial<Pick<Services, 'counters' | 'circuits' | 'affinity' | 'turns'>>
 }
 
 export interface Components {
@@ -174,7 +174,14 @@ export async function createComponents(
 
 type ProcessServices = Pick<Services, 'metrics' | 'load' | 'log' | 'memory' | 'media' | 'uploads'>
 
-const servicesOf = (stores: Stores, policies: Policies, jobRunner: Jobs, process: ProcessServices): Services => ({
+/** Kept turns take the memory of the response cache. */
+const servicesOf = (
+  stores: Stores,
+  policies: Policies,
+  jobRunner: Jobs,
+  process: ProcessServices,
+  cache = new MemoryCache(),
+): Services => ({
   version,
   database: stores,
   redis: undefined,
@@ -186,7 +193,8 @@ const servicesOf = (stores: Stores, policies: Policies, jobRunner: Jobs, process
   jobRunner,
   reports: stores.reports,
   counters: new MemoryCounters(),
-  cache: new MemoryCache(),
+  cache,
+  turns: cache,
   ...process,
   measurements: new MemoryMeasurements(),
   circuits: new MemoryCircuits(),

@@ -6,10 +6,12 @@ import type { Log } from '../core/ports.ts'
 import { DEMO_URL } from '../demo/address.ts'
 import { explainRoute } from '../routing/explain.ts'
 import { MemoryAffinity } from '../stores/memory/affinity.ts'
+import { MemoryCache } from '../stores/memory/cache.ts'
 import { MemoryCircuits } from '../stores/memory/circuits.ts'
 import { SharedAffinity } from '../stores/workers/affinity.ts'
 import { SharedCircuits } from '../stores/workers/circuits.ts'
 import { LeasedCounters } from '../stores/workers/counters.ts'
+import { SharedTurns } from '../stores/workers/turns.ts'
 import { createLog, logLevel } from '../telemetry/log.ts'
 import { Channel } from '../workers/channel.ts'
 import type { PrimaryCalls, WorkerCalls } from '../workers/protocol.ts'
@@ -59,6 +61,14 @@ const counters = new LeasedCounters({
 })
 const circuits = new SharedCircuits(new MemoryCircuits(), circuit => primary.tell('cool', circuit))
 const sharedAffinity = new SharedAffinity(new MemoryAffinity(), entries => primary.tell('affinity', entries))
+/** A turn goes on without what it lacks after so long. */
+const TURNS_MS = 500
+/** Of this process; the primary has four times as much. */
+const TURNS_BYTES = 16 * 1024 * 1024
+const turns = new SharedTurns(new MemoryCache({ maxBytes: TURNS_BYTES }), {
+  keep: turn => primary.tell('keepTurn', turn),
+  find: keys => primary.call('findTurns', keys, TURNS_MS),
+})
 
 interface Worker {
   readonly components: Components
@@ -115,7 +125,7 @@ async function start(cleanup: CleanupStack, log: Log): Promise<Worker> {
   const files = revived(json as ConfigFiles)
   const given = { ...env, [DEMO_URL]: demo }
   const file = files.gateway.value
-  const shared = { counters, circuits, affinity: sharedAffinity }
+  const shared = { counters, circuits, affinity: sharedAffinity, turns }
   const components = await createComponents(file, { config, env: given, log, shared, storesIdentity }, cleanup)
   const { manager, reloads } = components
   await components.registry.adopt(plugins)

@@ -8,7 +8,7 @@ import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
 import { addDetail, type ReasoningDetail } from '../core/fold.ts'
 import type { Message, ToolCall } from '../core/ops.ts'
-import type { ReplyCache } from '../core/ports.ts'
+import type { TurnStore } from '../core/ports.ts'
 import { type Infer, s } from '../core/schema.ts'
 import type { SealCheck } from '../core/seals.ts'
 import { KeptReasoning } from './kept-reasoning.ts'
@@ -22,19 +22,19 @@ export const reasoning: FilterFactory<Infer<typeof options>> = {
   name: 'reasoning',
   options,
   needs: ['principal', 'target'],
-  create({ keep }, { cache }) {
+  create({ keep }, { turns }) {
     return {
       handle(ex, next) {
         const { tools } = ex.chat
         const keeps = ex.endpoint.codec.dropsReasoning && ex.policy?.keepsReplies !== false
-        return keeps && tools?.length ? kept(ex, next, cache, keep) : next()
+        return keeps && tools?.length ? kept(ex, next, turns, keep) : next()
       },
     }
   },
 }
 
-async function kept(ex: Exchange, next: () => Promise<Reply>, cache: ReplyCache, keepMs: number): Promise<Reply> {
-  await recall(ex, cache)
+async function kept(ex: Exchange, next: () => Promise<Reply>, turns: TurnStore, keepMs: number): Promise<Reply> {
+  await recall(ex, turns)
   const { status, headers, events } = await next()
   const tenant = ex.principal!.orgId
   const set = (call: KeptCall, told: readonly Event[], bytes: number) => {
@@ -43,7 +43,7 @@ async function kept(ex: Exchange, next: () => Promise<Reply>, cache: ReplyCache,
     const answer = { provider: provider.id, model: model.id, externalId, logId, at }
     const entry = { events: told, ...answer }
     const key = keyOf(tenant, call.id, call.name, call.args)
-    void cache.set(key, Object.assign(entry, { requestedModel, requestedProvider }), bytes, keepMs, tenant)
+    turns.set(key, Object.assign(entry, { requestedModel, requestedProvider }), bytes, keepMs, tenant)
   }
   return { status, headers, events: new KeptReasoning(events, set) }
 }
@@ -64,28 +64,35 @@ function keyOf(tenant: string, id: string, name: string, args: string): string {
 /** Clients may write them anew: without white space between tokens, most of them are alike. */
 const sameArguments = (args: string): string => args.replace(/\s+/g, '')
 
-async function recall(ex: Exchange, cache: ReplyCache): Promise<void> {
+async function recall(ex: Exchange, turns: TurnStore): Promise<void> {
   const { messages, reasoning, reasoning_effort: effort } = ex.chat
-  // Some providers refuse thoughts where none are asked for; signatures of calls they want back all the same.
-  const thinks = reasoning != null || (effort != null && effort !== 'none')
   const tenant = ex.principal!.orgId
-  const seals = ex.policy?.seals.check()
-  let changed: Message[] | undefined
-  for (const [place, message] of messages.entries()) {
+  /** Places of messages, the last first, by what their turns are kept under. */
+  const places = new Map<string, number>()
+  for (let place = messages.length - 1; place >= 0 && places.size < MAX_TURNS; place--) {
+    const message = messages[place]!
     const [call] = message.tool_calls ?? []
     if (call?.type !== 'function' || isWhole(message)) continue
-    const looked = cache.get(keyOf(tenant, call.id, call.function.name, call.function.arguments))
-    const found = looked instanceof Promise ? await looked : looked
-    if (!found) continue
-    changed ??= [...messages]
-    changed[place] = restored(
-      message,
-      thinks ? found.events : found.events.filter(({ type }) => type === 'tool'),
-      seals,
-    )
+    places.set(keyOf(tenant, call.id, call.function.name, call.function.arguments), place)
   }
-  if (changed) ex.request = Object.assign({}, ex.chat, { messages: changed })
+  if (places.size === 0) return
+  const looked = turns.find([...places.keys()])
+  const found = looked instanceof Promise ? await looked : looked
+  if (found.size === 0) return
+  // Some providers refuse thoughts where none are asked for; signatures of calls they want back all the same.
+  const thinks = reasoning != null || (effort != null && effort !== 'none')
+  const seals = ex.policy?.seals.check()
+  const changed = [...messages]
+  for (const [key, { events }] of found) {
+    const place = places.get(key)!
+    const told = thinks ? events : events.filter(({ type }) => type === 'tool')
+    changed[place] = restored(messages[place]!, told, seals)
+  }
+  ex.request = Object.assign({}, ex.chat, { messages: changed })
 }
+
+/** Turns of one request that are looked up. */
+const MAX_TURNS = 256
 
 /** It brings something of its reasoning back, or the client has changed that. */
 const isWhole = ({ reasoning_details: details, tool_calls: calls }: Message): boolean =>

@@ -3,6 +3,7 @@ import cluster from 'node:cluster'
 import type { Log } from '../core/ports.ts'
 import { AffinityBoard } from '../stores/workers/affinity.ts'
 import { LeaseServer } from '../stores/workers/lease-server.ts'
+import { TurnBoard } from '../stores/workers/turns.ts'
 import type { WorkerCalls, WorkerInit, WorkerState } from './protocol.ts'
 import { WorkerSlot } from './worker-slot.ts'
 
@@ -40,6 +41,7 @@ export class Pool {
     cluster.setupPrimary({ exec: entry, args: [], stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
     const leaseServer = new LeaseServer()
     const board = new AffinityBoard()
+    const turns = new TurnBoard()
     const slots: WorkerSlot[] = []
     const others = (than?: WorkerSlot) => slots.filter(slot => slot.ready && slot !== than)
     for (let at = 0; at < count; at++) {
@@ -59,6 +61,8 @@ export class Pool {
           cool: circuit => {
             for (const { tell } of others(slot)) tell('cool', circuit)
           },
+          keepTurn: turn => turns.keep(turn),
+          findTurns: keys => turns.find(keys),
         },
       })
       slots.push(slot)

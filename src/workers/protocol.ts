@@ -5,6 +5,7 @@ import type { LoadedModule } from '../core/translator.ts'
 import type { AffinityEntry } from '../stores/workers/affinity.ts'
 import type { OpenedCircuit } from '../stores/workers/circuits.ts'
 import type { Ask, Lease, Unused } from '../stores/workers/lease.ts'
+import type { KeptTurn } from '../stores/workers/turns.ts'
 
 /** What a worker is to do. */
 export interface WorkerInit {
@@ -61,4 +62,6 @@ export type PrimaryCalls = {
   leave(key: string): void
   affinity(entries: readonly AffinityEntry[]): void
   cool(circuit: OpenedCircuit): void
+  keepTurn(turn: KeptTurn): void
+  findTurns(keys: readonly string[]): readonly KeptTurn[]
 }

@@ -18,7 +18,7 @@ export interface WorkerSlotOptions {
   begin(): WorkerInit
   onReady(at: Parameters<PrimaryCalls['ready']>[0]): void
   onEnd(pid: number): void
-  readonly relay: Pick<PrimaryCalls, 'affinity' | 'cool'>
+  readonly relay: Pick<PrimaryCalls, 'affinity' | 'cool' | 'keepTurn' | 'findTurns'>
   readonly leaseServer: LeaseServer
   readonly log: Log
 }

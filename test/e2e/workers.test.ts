@@ -12,6 +12,7 @@ import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { checkInvariants, metric } from '../helpers/invariants.ts'
 import { readEvents, textOf } from '../helpers/sse.ts'
 import { startUpstream } from '../helpers/upstream.ts'
+import { manifestOf, wires } from './matrix/wires.ts'
 
 type Tree = Record<string, unknown>
 interface Status {
@@ -36,7 +37,11 @@ const config = {
   server: { workers: 2, drain: '2s' },
   endpoints: { chat: { ratelimit, admission: { in_flight: 10_000, lag: '60s' } } },
 }
-const providers = { a: { base_url: upstream.url('a'), models: [testMapping] } }
+const claude = wires.find(({ id }) => id === 'claude')!
+const providers = {
+  a: { base_url: upstream.url('a'), models: [testMapping] },
+  thinker: { ...manifestOf(claude, upstream, 'thinker', ['thinker']), auth: { scheme: 'none' } },
+}
 const gateway = await startGateway(t, { providers, config })
 
 const content = 'What does this cost?'
@@ -105,6 +110,43 @@ t.test('CC-01 two hundred requests on credit for ten are ten', async t => {
   t.equal((await upstream.record('a')).length, 10)
   t.match(await command('credits.show', { organization: org }), { held: '0', used: '0.00025' })
   t.strictSame(await command('usage.check'), { differences: [] })
+})
+
+t.test('what a client drops of its reasoning comes back, whichever worker has the next turn', async t => {
+  await upstream.reset()
+  const call = { name: 'weather', args: { city: 'Oslo' } }
+  await upstream.script('thinker', [
+    ...Array(8).fill({ reasoning: 'I must look', toolCalls: [call] }),
+    { text: 'Cold' },
+  ])
+  const { as } = await tenant('forgetful')
+  const tools = [{ type: 'function', function: { name: 'weather', parameters: { type: 'object' } } }]
+  const body = { ...request, model: 'thinker', max_tokens: 4096, reasoning_effort: 'low', tools }
+  const told = await askAll(8, as, body)
+  const next = told.map(({ text }, at) => {
+    const { choices } = JSON.parse(text) as { choices: { message: { tool_calls: { id: string; function: Tree }[] } }[] }
+    const [made] = choices[0]!.message.tool_calls
+    const asked = {
+      role: 'assistant',
+      content: null,
+      tool_calls: [{ id: made!.id, type: 'function', function: made!.function }],
+    }
+    const result = { role: 'tool', tool_call_id: made!.id, content: `cold ${at}` }
+    return { ...body, messages: [...request.messages, asked, result] }
+  })
+  const answers = await Promise.all(next.map(body => gateway.chat(body, as)))
+  t.same(
+    answers.map(({ status }) => status),
+    Array(8).fill(200),
+  )
+  const later = (await upstream.record('thinker')).slice(8)
+  t.equal(later.length, 8)
+  for (const { body } of later) {
+    const turn = (body as { messages: { role: string; content: Tree[] }[] }).messages.find(
+      ({ role }) => role === 'assistant',
+    )
+    t.match(turn?.content[0], { type: 'thinking', thinking: 'I must look', signature: /./ })
+  }
 })
 
 t.test('AT-05 a revoked key is soon refused by every worker', async t => {

@@ -2,14 +2,16 @@
 import assert from 'node:assert/strict'
 import fc from 'fast-check'
 import t from 'tap'
-import type { Quota } from '../../src/core/ports.ts'
+import type { CachedReply, Quota } from '../../src/core/ports.ts'
 import { MemoryAffinity } from '../../src/stores/memory/affinity.ts'
+import { MemoryCache } from '../../src/stores/memory/cache.ts'
 import { MemoryCircuits } from '../../src/stores/memory/circuits.ts'
 import { AffinityBoard, type AffinityEntry, SharedAffinity } from '../../src/stores/workers/affinity.ts'
 import { SharedCircuits } from '../../src/stores/workers/circuits.ts'
 import { LeasedCounters } from '../../src/stores/workers/counters.ts'
 import type { Lease, LeaseClient, Unused } from '../../src/stores/workers/lease.ts'
 import { LeaseServer } from '../../src/stores/workers/lease-server.ts'
+import { SharedTurns, TurnBoard } from '../../src/stores/workers/turns.ts'
 import { countersContract, placesContract } from './contract-memory.ts'
 
 /** Time for what follows from one message. */
@@ -335,4 +337,40 @@ t.test('a circuit that opens in one worker is open in all, for as long', async t
   one.begin('a', 'x')
   one.succeeded('a', 'x')
   t.strictSame([one.state('a', 'x'), two.state('a', 'x')], ['closed', 'half-open'], 'each closes its own')
+})
+
+t.test('a turn that one worker keeps is found by all, within bounds of size and time', async t => {
+  let now = 1_000
+  const board = new TurnBoard(() => now)
+  const worker = () => {
+    const asked: (readonly string[])[] = []
+    const find = async (keys: readonly string[]) => {
+      asked.push(keys)
+      return board.find(keys)
+    }
+    const own = new MemoryCache({ now: () => now })
+    return { asked, turns: new SharedTurns(own, { keep: turn => board.keep(turn), find }) }
+  }
+  const [one, two] = [worker(), worker()]
+  const reply = (model: string): CachedReply => ({
+    ...{ events: [], provider: 'p', model, externalId: 'm', logId: 'l', at: 0 },
+    ...{ requestedModel: model, requestedProvider: null },
+  })
+  const found = async ({ turns }: ReturnType<typeof worker>, ...keys: string[]) =>
+    [...(await turns.find(keys))].map(([key, { model }]) => `${key} ${model}`)
+  one.turns.set('a', reply('m1'), 100, 60_000, 'org')
+  one.turns.set('large', reply('m2'), 300_000, 60_000, 'org')
+  t.strictSame(await found(one, 'a', 'large'), ['a m1', 'large m2'])
+  t.strictSame(one.asked, [], 'its own are at hand')
+  t.strictSame(await found(two, 'a', 'large', 'b'), ['a m1'], 'what is large stays where it is')
+  now += 59_000
+  t.strictSame(await found(two, 'a'), ['a m1'])
+  t.strictSame(two.asked, [['a', 'large', 'b']], 'what was found once is at hand')
+  now += 1_001
+  t.strictSame(await found(two, 'a'), [], 'for the rest of its time')
+  for (let n = 0; n < 40; n++) one.turns.set(`k${n}`, reply('m'), 250_000, 60_000, 'org')
+  const many = await found(two, ...Array.from({ length: 40 }, (_, n) => `k${n}`))
+  t.ok(many.length > 4 && many.length < 20, `${many.length} in one answer`)
+  const alone = new SharedTurns(new MemoryCache(), { keep: () => {}, find: () => Promise.reject(new Error('gone')) })
+  t.equal((await alone.find(['a'])).size, 0, 'without the primary')
 })

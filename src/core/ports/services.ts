@@ -50,6 +50,14 @@ export interface ReplyCache {
   set(key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string): Promise<void> | void
 }
 
+/** What is kept of answers for later turns of their conversations; any of it may be gone. */
+export interface TurnStore {
+  /** Those of the keys that are kept. */
+  find(keys: readonly string[]): Promise<ReadonlyMap<string, CachedReply>> | ReadonlyMap<string, CachedReply>
+  /** `tenant` is the organization whose share the entry takes. */
+  set(key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string): void
+}
+
 /** Too long to be healed at all, no thread or no memory for it now, a thread that took too long, or that broke. */
 export type HealingSkipped = 'too_long' | 'busy' | 'timeout' | 'failed'
 
@@ -181,6 +189,7 @@ export interface Services {
   readonly reports: ReportStore
   readonly counters: Counters
   readonly cache: ReplyCache
+  readonly turns: TurnStore
   readonly metrics: Metrics
   readonly log: Log
   readonly load: Load

@@ -1,5 +1,5 @@
 /** The response cache of one process: bounded in bytes, shared out among tenants. */
-import type { CachedReply, ReplyCache } from '../../core/ports.ts'
+import type { CachedReply, ReplyCache, TurnStore } from '../../core/ports.ts'
 import { FairEntries } from './fair-entries.ts'
 
 export interface CacheOptions {
@@ -13,7 +13,7 @@ export interface CacheOptions {
 
 const MIB = 1024 * 1024
 
-export class MemoryCache implements ReplyCache {
+export class MemoryCache implements ReplyCache, TurnStore {
   readonly #entries: FairEntries<CachedReply>
 
   constructor({ maxBytes = 64 * MIB, maxEntryBytes = MIB, now = () => performance.now() }: CacheOptions = {}) {
@@ -22,6 +22,15 @@ export class MemoryCache implements ReplyCache {
 
   get(key: string): CachedReply | undefined {
     return this.#entries.get(key)
+  }
+
+  find(keys: readonly string[]): ReadonlyMap<string, CachedReply> {
+    const found = new Map<string, CachedReply>()
+    for (const key of keys) {
+      const reply = this.get(key)
+      if (reply) found.set(key, reply)
+    }
+    return found
   }
 
   set(key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string): void {

@@ -1,0 +1,81 @@
+/** What workers of one machine keep of answers for later turns, which may reach another one of them: the primary has it too. */
+import type { CachedReply, TurnStore } from '../../core/ports.ts'
+import { FairEntries } from '../memory/fair-entries.ts'
+
+const MIB = 1024 * 1024
+/** What is larger stays with its worker: it would hold up the channel. */
+const MAX_ENTRY = MIB / 4
+/** Of one answer of the primary. */
+const MAX_ANSWER = 4 * MIB
+const MAX_BYTES = 64 * MIB
+
+export type KeptTurn = readonly [key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string]
+
+/** How a worker reaches the primary. */
+export interface TurnPort {
+  keep(turn: KeptTurn): void
+  find(keys: readonly string[]): Promise<readonly KeptTurn[]>
+}
+
+export class SharedTurns implements TurnStore {
+  readonly #own: TurnStore
+  readonly #primary: TurnPort
+
+  constructor(own: TurnStore, primary: TurnPort) {
+    this.#own = own
+    this.#primary = primary
+  }
+
+  async find(keys: readonly string[]): Promise<ReadonlyMap<string, CachedReply>> {
+    const own = await this.#own.find(keys)
+    const missing = keys.filter(key => !own.has(key))
+    if (missing.length === 0) return own
+    const found = new Map(own)
+    // Without the primary a turn goes on as that of a client which never had it.
+    for (const [key, reply, bytes, ttlMs, tenant] of await this.#primary.find(missing).catch(() => [])) {
+      this.#own.set(key, reply, bytes, ttlMs, tenant)
+      found.set(key, reply)
+    }
+    return found
+  }
+
+  set(key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string): void {
+    this.#own.set(key, reply, bytes, ttlMs, tenant)
+    if (bytes <= MAX_ENTRY) this.#primary.keep([key, reply, bytes, ttlMs, tenant])
+  }
+}
+
+/** The primary's part. */
+export class TurnBoard {
+  readonly #entries: FairEntries<{
+    readonly reply: CachedReply
+    readonly bytes: number
+    readonly until: number
+    readonly tenant: string
+  }>
+  readonly #now: () => number
+
+  /** `now` is a clock in milliseconds, monotonic. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now
+    this.#entries = new FairEntries({ limit: MAX_BYTES, maxEntry: MAX_ENTRY, now })
+  }
+
+  keep([key, reply, bytes, ttlMs, tenant]: KeptTurn): void {
+    this.#entries.set(tenant, key, { reply, bytes, until: this.#now() + ttlMs, tenant }, Math.max(1, bytes), ttlMs)
+  }
+
+  /** Of the keys, in their order, those that are kept, as many as one answer may hold; each with the time that it has left. */
+  find(keys: readonly string[]): KeptTurn[] {
+    const found: KeptTurn[] = []
+    let size = 0
+    for (const key of keys) {
+      const entry = this.#entries.get(key)
+      if (!entry) continue
+      size += entry.bytes
+      if (size > MAX_ANSWER) break
+      found.push([key, entry.reply, entry.bytes, entry.until - this.#now(), entry.tenant])
+    }
+    return found
+  }
+}
