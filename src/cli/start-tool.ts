@@ -6,13 +6,12 @@ import type { Io } from './io.ts'
 export const startTool: NonNullable<Io['run']> = (command, args, env) =>
   new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: 'inherit', env })
-    // The terminal tells both of an interrupt; what it means is the command's own matter.
-    const ignore = () => {}
-    const pass = (signal: NodeJS.Signals) => void child.kill(signal)
-    process.on('SIGINT', ignore).on('SIGTERM', pass).on('SIGHUP', pass)
+    const pass = (signal: NodeJS.Signals) => {
+      // The terminal tells both of an interrupt; what it means is the command's own matter.
+      if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
+    }
+    // For good: what is done behind the command is not interrupted either.
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, pass)
     child.once('error', reject)
-    child.once('close', (code, signal) => {
-      process.off('SIGINT', ignore).off('SIGTERM', pass).off('SIGHUP', pass)
-      resolve(code ?? 128 + (signal ? constants.signals[signal] : 0))
-    })
+    child.once('close', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)))
   })

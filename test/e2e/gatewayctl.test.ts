@@ -72,3 +72,26 @@ t.test('launch starts a tool with a key of its own, which is gone when the tool 
   t.match(await launch('claude'), { code: 1, stderr: /install it: npm install -g @anthropic-ai\/claude-code/ })
   t.match(await launch('vim'), { code: 2 })
 })
+
+t.test('a tool that is interrupted ends, and its key with it', async t => {
+  const dir = t.testdir()
+  const waiting = `#!${process.execPath}
+console.log(process.env.ANTHROPIC_AUTH_TOKEN)
+setInterval(() => {}, 1e6)
+`
+  writeFileSync(join(dir, 'claude'), waiting, { mode: 0o755 })
+  for (const [signal, code] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+    ['SIGHUP', 129],
+  ] as const) {
+    const args = ['--admin', gateway.adminUrl, '--config', gateway.configPath, 'launch', 'claude', '--url', gateway.url]
+    const ctl = new Child(bin, args, { env: { PATH: dir, HOME: dir }, stdio: ['ignore', 'pipe', 'pipe'] })
+    const key = (await ctl.firstLine(1, 60_000)).trim()
+    const asked = () => gateway.get('/v1/key', { authorization: `Bearer ${key}` })
+    t.equal((await asked()).status, 200, `${signal}: the key is good while the tool runs`)
+    ctl.signal(signal)
+    t.equal(await ctl.exited, code, `${signal}: ${ctl.stderr}`)
+    t.equal((await asked()).status, 401, `${signal}: the key is gone`)
+  }
+})
