@@ -3,6 +3,7 @@
 import t from 'tap'
 import type { Json } from '../../src/core/json.ts'
 import { chat, type Message } from '../helpers/chat.ts'
+import { commandsOf } from '../helpers/commands.ts'
 import { checkInvariants } from '../helpers/invariants.ts'
 import { runs } from '../helpers/runs.ts'
 import { everyWire } from './matrix/gateway.ts'
@@ -139,5 +140,52 @@ function messagesForm(): Json {
     metadata: { user_id: 'someone' },
   }
 }
+
+/** How many marks a body has, wherever they stand. */
+const marksOf = (body: unknown) => JSON.stringify(body).split('"cache_control"').length - 1
+
+t.test('a prompt that its client does not mark is marked where a mapping or a project says so', async t => {
+  const { id: project } = await commandsOf(gateway)<{ id: string }>('projects.create', {
+    ...{ organization: 'default', name: 'marking', promptCache: 'auto' },
+  })
+  const { key } = await commandsOf(gateway)<{ key: string }>('keys.create', { project, name: 'k' })
+  const as = { authorization: `Bearer ${key}` }
+  const tools = [{ type: 'function', function: { name: 'time', description: 'x '.repeat(4000) } }]
+  const messages = [
+    { role: 'system', content: 'Be brief. '.repeat(1000) },
+    { role: 'user', content: 'One' },
+    { role: 'assistant', content: 'Two' },
+    { role: 'user', content: 'Three' },
+  ]
+  const body = { tools, messages, max_tokens: 99 }
+  const usage = { prompt: 5000, cached: 4000, written: 900, completion: 10 }
+  for (const [model, headers, marked] of [
+    ['marking', {}, true],
+    ['claude', as, true],
+    ['claude', {}, false],
+    ['chat', as, false],
+  ] as const) {
+    await upstream.reset()
+    await upstream.script(model, [{ text: 'ok', usage }])
+    const says = `${model} ${JSON.stringify(headers) === '{}' ? 'by itself' : 'of the project'}`
+    const response = await gateway.chat({ model, ...body }, headers)
+    const { usage: told } = (await response.json()) as { usage: { cost_details: Json } }
+    const [entry] = await upstream.record(model)
+    t.equal(entry?.refused, null, says)
+    t.equal(marksOf(entry!.body), marked ? 4 : 0, says)
+    // Read at 0.31 and written at 2.9 instead of 2.3: 4000 × 1.99 less, 900 × 0.6 more.
+    t.equal(told.cost_details.cache_saving, marked ? 0.00742 : undefined, says)
+  }
+  await upstream.reset()
+  const own = {
+    ...body,
+    messages: [{ role: 'system', content: [text('Be brief. '.repeat(1000), true)] }, ...messages.slice(1)],
+  }
+  await gateway.chat({ model: 'marking', ...own })
+  t.equal(marksOf((await upstream.record('marking'))[0]!.body), 1, 'a client that marks is left as it is')
+  const message = { model: 'marking', max_tokens: 99, system: 'Be brief. '.repeat(1000), messages: messages.slice(1) }
+  await gateway.post('/v1/messages', message)
+  t.ok(marksOf((await upstream.record('marking'))[1]!.body) > 0, "a Messages client's own body is marked too")
+})
 
 t.test('the gateway is as it was', t => checkInvariants(t, gateway, upstream))

@@ -2,7 +2,7 @@
 import { startGateway, testMapping, upstreamSecret } from '../../helpers/gateway.ts'
 import { shared } from '../../helpers/shared.ts'
 import { startUpstream } from '../../helpers/upstream.ts'
-import { type ChatWire, manifestOf, wires } from './wires.ts'
+import { type ChatWire, manifestOf, pricing, wires } from './wires.ts'
 
 export const nextOf = (wire: ChatWire) => wires[(wires.indexOf(wire) + 1) % wires.length]!
 const previousOf = (wire: ChatWire) => wires.at(wires.indexOf(wire) - 1)!
@@ -17,6 +17,7 @@ export const budgeted: readonly ChatWire[] = wires
     efforts: [],
   }))
 const always = { ...testMapping, model: 'always', id: 'claude-opus-5-5', reasoning_efforts: ['low', 'high'] }
+const marked = { model: 'marking', id: 'claude-sonnet-5', pricing, cache: 'auto' }
 const claude = wires.find(({ wire }) => wire === 'anthropic.messages')!
 const other = wires[0]!
 
@@ -45,6 +46,9 @@ export const everyWire = shared(async t => {
       ),
       offer(claude, 'always', [], { priority: 2, models: [always] }),
       offer(other, 'able', ['always']),
+      offer(claude, 'marking', [], {
+        models: [{ ...testMapping, supports: ['streaming', 'tools', 'prompt_cache'], ...marked }],
+      }),
     ]),
     config: { endpoints: { chat: { ratelimit: { rpm: 100_000 } } } },
   })
