@@ -147,6 +147,15 @@ t.test('what a provider wants back is its own again, and nobody else gets it', t
     image,
     { functionCall: { id: 'c', name: 'f', args: {} }, thoughtSignature: 'skip_thought_signature_validator' },
   ])
+  const end = {
+    text: '',
+    thoughtSignature: carry({ details: [{ type: 'reasoning.text', signature: 'acme:text', format }] }),
+  }
+  const pieces = [hi, { role: 'model', parts: [{ text: 'a' }, { text: 'b' }] }, { role: 'model', parts: [end] }, hi]
+  t.strictSame((sent({ contents: pieces }).contents as Json[])[1], {
+    role: 'model',
+    parts: [{ text: 'ab', thoughtSignature: 'text' }],
+  })
   const forged = [hi, { role: 'model', parts: [{ text: 'x', thoughtSignature: 'raw' }] }, hi]
   t.strictSame((sent({ contents: forged }).contents as Json[])[1], { role: 'model', parts: [{ text: 'x' }] })
   const empty = [hi, { role: 'model', parts: [{ text: '', thoughtSignature: carry({ signature: 'acme:x' }) }] }, hi]

@@ -112,13 +112,21 @@ class Turns {
     // Thoughts that nobody signed mean nothing to a provider, and an empty text says but the signature of another.
     if (plain.text === '' && !plain.thought) {
       if (!this.#text && own?.text !== undefined) parts.push(signed(plain, own.text))
-    } else if (!plain.thought) {
+    } else if (!plain.thought && (kept || !this.#continues(plain, parts))) {
       parts.push(signed(plain, kept?.signature === undefined ? undefined : this.#open(kept.signature)))
       if (typeof plain.text === 'string') this.#text = plain
       else if (isObject(plain.inlineData)) this.#image = plain
     }
     if (this.#text) sign(this.#text, own?.text)
     if (this.#image) sign(this.#image, own?.image)
+  }
+
+  /** Adds a piece of a stream to the text before it: what their provider signed is the whole. */
+  #continues(part: Json, parts: readonly Json[]): boolean {
+    const text = this.#text
+    if (!text || text !== parts.at(-1) || !isPiece(text) || !isPiece(part)) return false
+    text.text = `${text.text}${part.text}`
+    return true
   }
 
   #called(call: Json, made: string): Json {
@@ -146,6 +154,9 @@ class Turns {
     parts!.sort((a, b) => (placeOf(a) === placeOf(b) ? 0 : placeOf(a) - placeOf(b)))
   }
 }
+
+/** Text, and nothing else. */
+const isPiece = (part: Json): boolean => typeof part.text === 'string' && Object.keys(part).length === 1
 
 const signed = (part: Json, signature: string | undefined): Json =>
   signature === undefined ? part : Object.assign(part, { thoughtSignature: signature })
