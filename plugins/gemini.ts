@@ -36,10 +36,14 @@ const countOf = (surface: Surface) =>
     answer => countIn(answer.totalTokens),
   )
 
+/** Films that Google shows everybody. */
+const YOUTUBE = /^https:\/\/(?:www\.)?youtu(?:\.be|be\.com)\//
+
 const translator = (surface: Surface): Translator<'chat'> => ({
   op: 'chat',
   wire: surface.wire,
   ...(surface === studio && { inlineMedia: true }),
+  publicFiles: YOUTUBE,
   encode: (request, target, stream) => encode(request, target, stream, surface),
   native: {
     wire: NATIVE_WIRE,

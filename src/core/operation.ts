@@ -36,7 +36,7 @@ export interface Operation<O extends Op = Op> {
   bridge?(wires: ReadonlyMap<Op, Translator>, model: Pick<Model, 'output' | 'operations'>): Translator | undefined
   /**
    * The request as `target` is to get it: with what is for its provider alone, and what the request leaves open. Itself
-   * where nothing changes. `caches`: see `Mapping.autoCache`.
+   * where nothing changes. `caches`: see `Mapping.autoCache`. Throws a 400 for what its credential may not be used for.
    */
   adapted?(request: Readonly<Ops[O]>, target: Target, caches: boolean): Readonly<Ops[O]>
   /** Requests that stand for several, whatever wire they go by. */

@@ -9,6 +9,7 @@ import { hasTokenRates } from '../rates.ts'
 import { addressed } from './addressed.ts'
 import { autoCached } from './auto-cache.ts'
 import { demo } from './demo.ts'
+import { refuseHeldFiles } from './held-files.ts'
 import { promptFanOut } from './prompts.ts'
 import { adaptedReasoning } from './reasoning.ts'
 import { requirements } from './requirements.ts'
@@ -72,6 +73,7 @@ export const chat: Operation<'chat'> = {
       : chatOverImages(wires),
   adapted(request, target, caches) {
     const { mapping } = target
+    refuseHeldFiles(request, target)
     const reasoning = adaptedReasoning(addressed(request, target), mapping)
     return caches ? autoCached(reasoning, mapping) : reasoning
   },
