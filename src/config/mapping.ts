@@ -130,6 +130,7 @@ function linkMapping(
     maxOutput: entry.max_output ?? model.maxOutput,
     minCacheableTokens: entry.min_cacheable_tokens,
     autoCache: entry.cache === 'auto',
+    ...(entry.cancellable === false && { cancellable: false }),
     maxN: entry.max_n ?? 1,
     voices: entry.voices,
     maxInputCharacters: entry.max_input_characters,

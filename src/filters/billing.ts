@@ -58,11 +58,13 @@ export const billing: FilterFactory<Options> = {
           throw refused.with({ failover: true })
         }
         const streamed = ex.streaming && mapping.supports.has('streaming')
-        const { amount, least } = expected ? sizes(expected, streamed, given) : { amount: 0n, least: 0n }
+        // One that nothing ends early is held for as a whole answer is.
+        const isEndable = streamed && mapping.cancellable !== false
+        const { amount, least } = expected ? sizes(expected, isEndable, given) : { amount: 0n, least: 0n }
         const wanted = holdFor(ex, amount, least, now())
         if (ex.operation.job) return jobs.handle(ex, wanted, next)
         const hold = await reserve(wanted, expected, services)
-        const limited = !streamed && expected && hold && hold.amount < amount
+        const limited = !isEndable && expected && hold && hold.amount < amount
         setLimit(ex, limited ? { expected, hold } : undefined)
         const isBounded = expected && !(wanted.byok && wanted.principal.budgets.length === 0)
         const meter =
@@ -71,9 +73,9 @@ export const billing: FilterFactory<Options> = {
             : undefined
         if (meter) meters.begin(ex, meter)
         const conclusion = {
-          settle(outcome: Outcome) {
+          settle(outcome: Outcome, isWhole: boolean) {
             recorded.add(ex)
-            return settle(ex, outcome, meter?.hold ?? hold, storageRate, services)
+            return settle(ex, outcome, isWhole, meter?.hold ?? hold, storageRate, services)
           },
           release: () => release(meter?.hold ?? hold, services),
         }
@@ -86,7 +88,7 @@ export const billing: FilterFactory<Options> = {
           } else {
             meters.end(ex)
             // A provider that fails after its client has left is paid as little as any that fails.
-            if (ex.isOwed && asError(thrown).status === CLIENT_CLOSED) await conclusion.settle('aborted')
+            if (ex.isOwed && asError(thrown).status === CLIENT_CLOSED) await conclusion.settle('aborted', false)
             // Not awaited, so that it shares a transaction with the next attempt's hold: a crash always finds one of them.
             else void conclusion.release()
             throw thrown
@@ -112,10 +114,10 @@ async function* only<T>(batch: readonly T[]): AsyncGenerator<readonly T[]> {
  * What is held of a whole answer, or of a stream at first; and what will do, where there is not so much: a stream can
  * be ended at any token.
  */
-function sizes(expected: Estimate, streamed: boolean, { stream_hold, least_output }: Options) {
+function sizes(expected: Estimate, isEndable: boolean, { stream_hold, least_output }: Options) {
   const { choices, most } = expected
-  const wanted = streamed ? Math.min(most, stream_hold) : most
-  const least = Math.min(wanted, streamed ? 1 : least_output)
+  const wanted = isEndable ? Math.min(most, stream_hold) : most
+  const least = Math.min(wanted, isEndable ? 1 : least_output)
   return { amount: costWith(expected, wanted * choices), least: costWith(expected, least * choices) }
 }
 
@@ -210,12 +212,13 @@ const failed = (row: RequestRow, { status, code }: GatewayError): RequestRow =>
 async function settle(
   ex: Exchange,
   outcome: Outcome,
+  isWhole: boolean,
   hold: Hold | undefined,
   storageRate: bigint,
   services: Services,
 ): Promise<void> {
   const { metrics, now } = services
-  ex.completeUsage(outcome !== 'ok' || ex.isCut)
+  ex.completeUsage(!isWhole || ex.isCut)
   if (ex.principal!.retains) ex.storage = storageOf(ex.usage, storageRate)
   const cost = ex.cost
   const delivered = ex.streaming && ex.timings.firstToken > 0

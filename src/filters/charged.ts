@@ -9,7 +9,8 @@ type Batch = IteratorResult<readonly Event[]>
 
 /** What the end of an answer does with its hold. */
 export interface Conclusion {
-  settle(outcome: Outcome): Promise<void>
+  /** `isWhole`: all that the provider says of the answer was read, also where its client has left. */
+  settle(outcome: Outcome, isWhole: boolean): Promise<void>
   release(): Promise<void>
 }
 
@@ -28,6 +29,8 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
   #concluded = false
   /** The meter has ended the answer, and the client has its end. */
   #cut = false
+  /** The provider has come to its end after the client has left. */
+  #readWhole = false
 
   constructor(ex: Exchange, events: Reply['events'], conclusion: Conclusion, meter: Meter | undefined) {
     this.#ex = ex
@@ -104,7 +107,10 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
   async #readOn(): Promise<void> {
     for (;;) {
       const { done, value } = await this.#inner.next()
-      if (done) return
+      if (done) {
+        this.#readWhole = this.#ex.failure === undefined
+        return
+      }
       this.#ex.observe(value)
     }
   }
@@ -115,7 +121,7 @@ export class Charged implements AsyncIterable<readonly Event[]>, AsyncIterator<r
     const ex = this.#ex
     const outcome: Outcome = complete ? 'ok' : ex.signal.aborted ? 'aborted' : 'error'
     const isDue = complete || ex.isOwed || (ex.streaming && ex.timings.firstToken > 0)
-    await (isDue ? this.#conclusion.settle(outcome) : this.#conclusion.release())
+    await (isDue ? this.#conclusion.settle(outcome, complete || this.#readWhole) : this.#conclusion.release())
   }
 }
 

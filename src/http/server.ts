@@ -178,7 +178,9 @@ export class Listener {
 
   #abortAll(): void {
     for (const { signal, sink, guard } of this.#requests.list) {
-      signal.abort(errors.shuttingDown())
+      // One whose client has left may still be read on.
+      if (signal.aborted) signal.cut()
+      else signal.abort(errors.shuttingDown())
       // A body that still comes is not waited for.
       guard.abort(errors.shuttingDown())
       sink.release()

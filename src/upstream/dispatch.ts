@@ -237,6 +237,7 @@ function send(
       remainingMs: remainingMs(ex, target),
       signal,
       receipt: ex,
+      cancellable: target.mapping.cancellable,
       tenant,
       fresh,
     })

@@ -22,6 +22,8 @@ export interface UpstreamRequest {
   readonly signal: Cancellation
   /** Notes that the provider has all of the request. */
   readonly receipt: { atProvider: boolean }
+  /** False for an answer that is read to its end when its client has left: its provider charges for all of it. */
+  readonly cancellable?: boolean | undefined
   /** Whose share of the open calls it takes, and of those that are read on when their clients leave. */
   readonly tenant: string
   /** On a socket of its own, since one that had been open before was not there any more. */

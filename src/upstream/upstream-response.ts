@@ -62,12 +62,13 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   readonly #receipt: UpstreamRequest['receipt']
   readonly #tenant: string
   readonly #lingering: FairSlots
+  readonly #cancellable: boolean
   /** Bytes that may still come once the client has left; undefined while it is there. */
   #lingerBytes: number | undefined
 
   /** Is one of `open` until nothing is expected of it any more. `sending`: a body that goes out in pieces. */
   constructor(
-    { timeouts, firstEventMs, remainingMs, signal, receipt, tenant }: Omit<UpstreamRequest, 'body'>,
+    { timeouts, firstEventMs, remainingMs, signal, receipt, tenant, cancellable }: Omit<UpstreamRequest, 'body'>,
     sending: PiecewiseBody | undefined,
     open: InFlightCount,
     coalescer: ReadCoalescer,
@@ -81,6 +82,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     this.#coalescer = coalescer
     this.#receipt = receipt
     this.#tenant = tenant
+    this.#cancellable = cancellable !== false
     this.#lingering = lingering
     this.head = new Promise((resolve, reject) => {
       this.#resolveHead = resolve
@@ -214,19 +216,20 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     else this.#timer = this.#wakeAfter(Math.min(patienceMs, remainingMs))
   }
 
-  /** The client has left, or the gateway is to give up. */
+  /** The client has left, or the gateway is to give up, also what it reads on. */
   readonly #onAbort = (): void => {
     const { reason } = this.#signal
-    const hasLeft = reason?.status === CLIENT_CLOSED
+    const hasLeft = reason?.status === CLIENT_CLOSED && this.#lingerBytes === undefined
     this.#receipt.atProvider ||= this.#isSent
     if (!hasLeft || !this.#receipt.atProvider || this.#settled || !this.#lingering.take(this.#tenant)) {
       this.#fail(reason ?? errors.aborted())
       return
     }
-    this.#lingerBytes = LINGER_BYTES
-    this.#deadline = Math.min(this.#deadline, performance.now() + LINGER_MS)
+    this.#lingerBytes = this.#cancellable ? LINGER_BYTES : Number.POSITIVE_INFINITY
+    const now = performance.now()
+    if (this.#cancellable) this.#deadline = Math.min(this.#deadline, now + LINGER_MS)
     clearTimeout(this.#timer)
-    this.#timer = this.#wakeAfter(LINGER_MS)
+    this.#timer = this.#wakeAfter(this.#deadline - now)
   }
 
   /** Whether the request is written whole and the buffer of its socket is empty. */

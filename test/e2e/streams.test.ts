@@ -37,6 +37,11 @@ const gateway = await startGateway(t, {
     ...serve('left', 'left', {
       models: [{ ...testMapping, model: 'left', id: 'left-1', pricing, supports: ['streaming'] }],
     }),
+    ...serve('endless', 'endless', {
+      models: [
+        { ...testMapping, model: 'endless', id: 'endless-1', pricing, cancellable: false, max_output: 1_000_000 },
+      ],
+    }),
     ...serve('first', 'pair', { priority: 2 }),
     ...serve('second', 'pair'),
   },
@@ -366,6 +371,29 @@ group('SF-10 E11 a client that leaves ends the work for it soon, and pays for wh
       0,
       `no ${outcome} of the provider`,
     )
+  }
+})
+
+group('SF-10 an answer that its provider does not cancel is read to its end, and paid for whole', async t => {
+  for (const stream of [true, false]) {
+    await upstream.reset()
+    const long = Array.from({ length: 6 }, () => 'x'.repeat(512 * 1024))
+    await play('endless', { chunks: ['One ', ...long], hold: stream ? 1 : 0, usage: { prompt: 10, completion: 50 } })
+    const client = new AbortController()
+    const id = `endless-${stream}`
+    const response = ask('endless', stream, { 'x-request-id': id }, client.signal)
+    if (stream) await (await response).body!.getReader().read()
+    await upstream.record('endless', { requests: 1 })
+    client.abort()
+    if (!stream) await t.rejects(response)
+    while (metric(await gateway.metrics(), 'gateway_requests_in_flight') === 0) await sleep(5)
+    await upstream.release('endless')
+    const [entry] = await upstream.record('endless', { ended: 1 })
+    t.equal(entry!.outcome, 'completed', `stream: ${stream}`)
+    await quiet()
+    const row = books.prepare('SELECT * FROM requests WHERE request_id = ?').get(id) as Tree
+    t.match(row, { outcome: 'aborted', cost: 10 * rates.prompt + 50 * rates.completion, estimated: 0 })
+    t.equal(chargeOf(row.id as string), row.cost)
   }
 })
 

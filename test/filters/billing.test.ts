@@ -260,6 +260,12 @@ t.test('what is reserved is the most that the request may cost', async t => {
     ['every choice', { max_tokens: 10, n: 3 }, {}, '0.00007'],
     ['a model that writes less than the default', {}, { maxOutput: 50 }, '0.00011'],
     ['a stream', { stream: true, max_tokens: 1000 }, { maxOutput: 5000, supports }, '0.00021'],
+    [
+      'a stream that cannot be ended',
+      { stream: true, max_tokens: 1000 },
+      { maxOutput: 5000, supports, cancellable: false },
+      '0.00201',
+    ],
     ['a stream of little', { stream: true, max_tokens: 10 }, { maxOutput: 5000, supports }, '0.00003'],
     ['a stream that its provider does not stream', { stream: true }, { maxOutput: 300 }, '0.00061'],
     ['pictures', { messages: [{ role: 'user', content: [picture, picture] }] }, {}, '0.0034'],

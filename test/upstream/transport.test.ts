@@ -5,7 +5,7 @@ import type { Socket } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { Cancellation } from '../../src/core/cancel.ts'
-import type { GatewayError } from '../../src/core/error.ts'
+import { errors, type GatewayError } from '../../src/core/error.ts'
 import { sharedLookup } from '../../src/upstream/names.ts'
 import { Transport } from '../../src/upstream/transport.ts'
 import type { UpstreamRequest } from '../../src/upstream/upstream-request.ts'
@@ -248,4 +248,31 @@ t.test('the sockets that are bundled in place of all of undici can be asked for 
   const answer = agent.request({ origin: `http://127.0.0.1:${port}`, path: '/token', method: 'POST', body: 'a=b' })
   ;(await next()).end('{"token":1}')
   t.strictSame(await (await answer).body.json(), { token: 1 })
+})
+
+t.test('an answer that cannot be cancelled is read on when its client has left, until the process ends', async t => {
+  const { port, next } = await provider(t)
+  const transport = new Transport()
+  t.teardown(() => transport.close())
+  const begun = async () => {
+    const call = { ...callTo(`http://127.0.0.1:${port}/v1`, undefined, 9), cancellable: false }
+    const sent = transport.send(call)
+    const answer = await next()
+    answer.write('one')
+    const incoming = await sent
+    await incoming.take()
+    call.signal.abort(errors.aborted())
+    return { answer, incoming, signal: call.signal }
+  }
+  const whole = await begun()
+  // More than is read of others.
+  whole.answer.end('x'.repeat(2 * 1024 * 1024))
+  let length = 0
+  for (let pieces = await whole.incoming.take(); pieces; pieces = await whole.incoming.take()) {
+    for (const piece of pieces) length += piece.length
+  }
+  t.equal(length, 2 * 1024 * 1024)
+  const cut = await begun()
+  cut.signal.cut()
+  t.equal(await readAll(cut.incoming).catch((error: GatewayError) => error.code), 'request_cancelled')
 })

@@ -60,6 +60,8 @@ const offer = {
   video_sizes: s.optional(s.array(text, { minItems: 1 })),
   video_seconds: s.optional(s.array(s.integer({ minimum: 1, maximum: 3600 }), { minItems: 1 })),
   max_reference_images: s.optional(s.integer({ minimum: 1, maximum: 9 })),
+  /** False where the provider goes on, and charges, when its caller has left: such answers are read to their end. */
+  cancellable: s.optional(s.boolean()),
   ...lifecycle,
 }
 export const mapping = s.object({ model: modelId, id: s.optional(text), ...offer })
