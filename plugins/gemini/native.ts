@@ -65,6 +65,7 @@ export function native(
     sent.tools = bridged.body.tools
     sent.toolConfig = bridged.body.toolConfig
   }
+  if (typeof body.systemInstruction === 'string') sent.systemInstruction = bridged.body.systemInstruction
   sent.safetySettings = body.safetySettings ?? bridged.body.safetySettings
   const config = configOf(body.generationConfig, input, bridged.body.generationConfig)
   if (Object.keys(config).length > 0) sent.generationConfig = config

@@ -34,7 +34,11 @@ t.test('of a body only what must change is changed', t => {
   const rows: [body: Json, differs: Json, at?: Target][] = [
     [{ contents: [hi] }, OFF],
     [{ safetySettings: [{ category: 'HARM_CATEGORY_HARASSMENT', threshold: 'BLOCK_NONE' }] }, {}],
-    [{ system_instruction: 'Be brief' }, { system_instruction: null, systemInstruction: 'Be brief', ...OFF }],
+    [
+      { system_instruction: 'Be brief' },
+      { system_instruction: null, systemInstruction: { parts: [{ text: 'Be brief' }] }, ...OFF },
+    ],
+    [{ systemInstruction: { role: 'user', parts: [{ text: 'a' }, { text: 'b' }] } }, OFF],
     [{ tools: [f], toolConfig: { functionCallingConfig: { mode: 'AUTO' } } }, OFF],
     [{ tools: [{ codeExecution: {} }, { urlContext: {} }] }, OFF],
     [
