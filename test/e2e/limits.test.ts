@@ -204,6 +204,15 @@ group('a plan excludes what interface 8.6 says, and its week bounds premium mode
   t.match(await status(ask(who, { model: 'a/test' })), /^403 .*name the model without a provider/)
   t.match(await status(ask(who, { routing: 'price' })), '200')
   t.match(await status(ask(who, { routing: 'throughput' })), /^400 .*routing "throughput"; use auto, price/)
+  const ways: [body: Tree, refusal: RegExp][] = [
+    [{ model: 'test:nitro' }, /^400 .*routing "throughput"; use auto, price/],
+    [{ models: ['small:nitro'] }, /^400 .*routing "throughput"/],
+    [{ provider: { sort: 'latency' } }, /^400 .*routing "latency"/],
+    [{ models: ['a/small'] }, /^403 .*name the model without a provider/],
+    [{ provider: { only: ['a'] } }, /^403 .*name the model without a provider/],
+    [{ provider: { order: ['a'] } }, /^403 .*name the model without a provider/],
+  ]
+  for (const [body, refusal] of ways) t.match(await status(ask(who, body)), refusal, JSON.stringify(body))
   const embeddings = gateway.post('/v1/embeddings', { model: 'test', input: 'x' }, who.as)
   t.ok((await embeddings).status >= 400)
   await (await embeddings).text()

@@ -145,6 +145,13 @@ t.test('a request stays with the providers that it names', async t => {
   t.strictSame(attemptsOf(await rest.json()), ['two/both false', 'one/both true'])
 })
 
+t.test('an operator sees what a suffix does', async t => {
+  const explained = async (model: string) =>
+    (await (await gateway.admin('POST', '/commands/route.explain', { model })).json()) as Tree
+  t.match(await explained('both:floor'), { model: 'both', choice: 'two/both' })
+  t.match(await explained('both'), { model: 'both', choice: 'one/both' })
+})
+
 t.test('what means nothing is refused before a provider is called', async t => {
   await play({})
   const rows: [body: Tree, status: number, param: string, names: RegExp][] = [
