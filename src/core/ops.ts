@@ -293,7 +293,7 @@ export type ChatRequest = Omit<ChatBody, 'tool_choice' | 'function_call' | keyof
     echo?: true
     /** By the name of the one provider that each is for. No field of a chat body. */
     provider_options?: Readonly<Record<string, Readonly<Record<string, unknown>>>>
-    /** Names that are tried after `model`, in order. Read by the operation from every client wire. */
+    /** Names that are tried after `model`, in order; it may be among them. Read by the operation from every client wire. */
     models?: readonly string[]
     /** Read likewise. */
     provider?: ProviderPreferences

@@ -27,7 +27,7 @@ export function namedModels(query: RoutingQuery): readonly NamedModel[] {
   if (namesOne(request)) return [{ query, requested: requestedBy(query) }]
   if (preferences) checkProviders(catalog, preferences)
   const names = [...new Set([model, ...(models ?? [])])]
-  const meant = names.map((name, place) => meaningOf(query, name, place))
+  const meant = names.map(name => meaningOf(query, name))
   // With a provider named, nothing is left to sort.
   const isPinned = meant.every(({ requested }) => requested.requestedProvider !== null)
   if (isPinned && preferences?.sort) {
@@ -43,15 +43,16 @@ export function namedModels(query: RoutingQuery): readonly NamedModel[] {
   })
 }
 
-function meaningOf({ catalog, request }: RoutingQuery, written: string, place: number) {
+function meaningOf({ catalog, request }: RoutingQuery, written: string) {
   const { name, strategy } = withoutSuffix(written)
   try {
     const requested = requestedBy({ catalog, request: { model: name } })
     const requestedModel = requested.requestedModel + written.slice(name.length)
     return { name, strategy, requested: Object.assign({}, requested, { requestedModel }) }
   } catch (thrown) {
-    const isListed = place > 0 && request.models !== undefined
-    throw isListed && thrown instanceof GatewayError ? thrown.with({ param: 'models' }) : thrown
+    throw request.models?.includes(written) && thrown instanceof GatewayError
+      ? thrown.with({ param: 'models' })
+      : thrown
   }
 }
 

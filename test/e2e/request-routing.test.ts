@@ -132,6 +132,14 @@ t.test('suffixes mean the same in every client wire', async t => {
   t.equal((await sent('one')).length, 1, 'not without it')
 })
 
+t.test('a model of the path comes before those of the body', async t => {
+  await play({ one: down, two: up })
+  const body = { contents: [{ parts: [{ text: 'Who?' }] }], models: ['second'], provider: { ignore: ['claude'] } }
+  const response = await gateway.post('/v1beta/models/first:generateContent', body)
+  const { gateway: metadata } = (await response.json()) as { gateway: unknown }
+  t.strictSame(attemptsOf({ metadata }), ['one/first false', 'two/second true'])
+})
+
 t.test('a request stays with the providers that it names', async t => {
   await play({ one: down })
   const only = await gateway.chat({ model: 'both', messages, provider: { only: ['one'] } })

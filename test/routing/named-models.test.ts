@@ -152,6 +152,7 @@ t.test('suffixes and sort are the strategies of routing, which wins over both', 
 t.test('what means nothing is refused by its name', t => {
   const rows: [fields: object, refusal: RegExp][] = [
     [{ model: 'nope:floor' }, /^404 model: .*"nope" does not exist/],
+    [{ model: 'nope', models: ['nope', 'a'] }, /^404 models: /],
     [{ model: 'a', models: ['b', 'nope'] }, /^404 models: .*"nope" does not exist/],
     [{ model: 'a:east' }, /^404 model: /],
     [{ model: 'a', provider: { order: ['quick', 'quik'] } }, /^400 provider\.order\[1\]: .*"quik".*"quick"/],

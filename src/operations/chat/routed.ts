@@ -26,7 +26,8 @@ export function routed(body: unknown): RoutedBody<ChatRequest> | undefined {
   if (!hasFields) return { body, fields }
   const { models, provider, ...rest } = body
   const names = models == null ? [] : namesOf(models, 'models', MAX_MODELS, "a model's name")
-  if (rest.model == null && names.length > 0) rest.model = names.shift()
+  // Where the wire has it elsewhere, as in its path, that one comes first.
+  if (rest.model == null && names.length > 0) rest.model = names[0]
   if (names.length > 0) fields.models = names
   if (provider != null) fields.provider = preferencesOf(provider)
   return { body: rest, fields }
