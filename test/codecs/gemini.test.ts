@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { carry } from '../../src/codecs/gemini/carried.ts'
+import { carry } from '../../src/codecs/carried-reasoning.ts'
 import { normalized } from '../../src/codecs/gemini/names.ts'
 import { generateContent, streamGenerateContent } from '../../src/codecs/gemini-generate.ts'
 import { Cancellation } from '../../src/core/cancel.ts'

@@ -4,7 +4,7 @@
  */
 import t from 'tap'
 import { plugin } from '../../plugins/gemini.ts'
-import { carry } from '../../src/codecs/gemini/carried.ts'
+import { carry } from '../../src/codecs/carried-reasoning.ts'
 import { generateContent } from '../../src/codecs/gemini-generate.ts'
 import type { GatewayError } from '../../src/core/error.ts'
 import type { Json } from '../../src/core/json.ts'

@@ -5,7 +5,7 @@ import { isObject, type Json } from '../../core/json.ts'
 import { parseLossless } from '../../core/lossless-json.ts'
 import { Shape } from '../../core/shape.ts'
 import { parseDataUrl } from '../../core/wire.ts'
-import { carry } from './carried.ts'
+import { carry } from '../carried-reasoning.ts'
 import { Grounding } from './grounding.ts'
 import { WIRE } from './native.ts'
 

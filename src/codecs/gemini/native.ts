@@ -3,7 +3,7 @@ import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import type { SealCheck } from '../../core/seals.ts'
 import { Count } from '../../core/shape.ts'
 import type { NativeRequest } from '../../core/translator.ts'
-import { type Carried, carried } from './carried.ts'
+import { type Carried, carried } from '../carried-reasoning.ts'
 import { SEARCHES } from './tools.ts'
 import { UnansweredCalls } from './unanswered-calls.ts'
 

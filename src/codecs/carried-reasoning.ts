@@ -1,11 +1,11 @@
 /**
- * What a provider wants back of its reasoning, in the signature of a part: clients of this wire keep a signature with its
- * part, and often nothing else of the reasoning. Base64 of a JSON object that begins with `mgw`.
+ * What a provider wants back of its reasoning, in one opaque text that clients send back as it came, as the signature of
+ * a part or encrypted content, and often nothing else of the reasoning. Base64 of a JSON object that begins with `mgw`.
  */
-import type { ReasoningDetail } from '../../core/fold.ts'
-import { isObject, type Json, listIn } from '../../core/json.ts'
-import type { Message } from '../../core/ops.ts'
-import { type Count, Shape } from '../../core/shape.ts'
+import type { ReasoningDetail } from '../core/fold.ts'
+import { isObject, type Json, listIn } from '../core/json.ts'
+import type { Message } from '../core/ops.ts'
+import { type Count, Shape } from '../core/shape.ts'
 
 const START = '{"mgw":1'
 const ENCODED_START = Buffer.from(START).toString('base64').slice(0, 10)
