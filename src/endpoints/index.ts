@@ -16,6 +16,7 @@ import { models } from './models.ts'
 import { moderations } from './moderations.ts'
 import { ocr } from './ocr.ts'
 import { rerank } from './rerank.ts'
+import { responses } from './responses.ts'
 import { sessions } from './sessions.ts'
 import { speech } from './speech.ts'
 import { systemone } from './systemone.ts'
@@ -30,6 +31,7 @@ export const endpoints: readonly Endpoint[] = [
   sessions,
   chat,
   messages,
+  responses,
   countTokens,
   completions,
   ...aiSdkEndpoints,

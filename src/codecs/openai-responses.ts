@@ -1,0 +1,27 @@
+/** Client wire of `POST /v1/responses` (docs/responses.md). */
+import type { Codec } from '../core/codec.ts'
+import { errorBody } from '../core/error.ts'
+import type { Json } from '../core/json.ts'
+import { EVENT_STREAM } from './event-stream.ts'
+import { checkTexts } from './inner-json.ts'
+import { decode, validate } from './responses/decode.ts'
+import { StreamEncoder, WholeEncoder } from './responses/encoder.ts'
+import { unsealed } from './unsealed.ts'
+
+const WIRE = 'openai.responses'
+
+export const openAiResponses = {
+  wire: WIRE,
+  /** Also hands the body on, for targets of the same wire. */
+  decode(body, ex) {
+    const { request, only } = decode(body, ex.values)
+    checkTexts(request, ex.values)
+    ex.native = { wire: WIRE, body: body as Json, only }
+    ex.showsReasoning = true
+    return ex.policy ? unsealed(request, ex.policy.seals.check()) : request
+  },
+  encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
+  heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
+  error: errorBody,
+  prepare: validate.prepare,
+} satisfies Codec<'chat'>

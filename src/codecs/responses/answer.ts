@@ -1,0 +1,80 @@
+/** The response object around the items. */
+import type { GatewayError } from '../../core/error.ts'
+import type { Exchange } from '../../core/exchange.ts'
+import type { Json } from '../../core/json.ts'
+import { toNumber } from '../../core/money.ts'
+import { answerIdOf, answerModelOf, costDetails, metadataOf } from '../accounting.ts'
+
+export const responseId = (ex: Exchange): string => `resp_${answerIdOf(ex)}`
+
+/** What the client said and gets back, with the wire's defaults. */
+const ECHOED: Readonly<Json> = {
+  instructions: null,
+  max_output_tokens: null,
+  max_tool_calls: null,
+  metadata: {},
+  parallel_tool_calls: true,
+  prompt_cache_key: null,
+  reasoning: { effort: null, summary: null },
+  safety_identifier: null,
+  temperature: 1,
+  text: { format: { type: 'text' } },
+  tool_choice: 'auto',
+  tools: [],
+  top_logprobs: 0,
+  top_p: 1,
+  truncation: 'disabled',
+  user: null,
+}
+
+export interface Ending {
+  readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
+  readonly output: readonly Json[]
+  readonly reason?: 'max_output_tokens' | 'content_filter' | undefined
+  readonly error?: GatewayError
+}
+
+export function responseOf(ex: Exchange, { status, output, reason, error }: Ending): Json {
+  const asked = ex.native?.body ?? {}
+  const response: Json = {
+    id: responseId(ex),
+    object: 'response',
+    created_at: Math.floor(ex.at / 1000),
+    status,
+    background: false,
+    completed_at: status === 'completed' ? Math.floor(Date.now() / 1000) : null,
+    error: error ? errorOf(error) : null,
+    incomplete_details: reason ? { reason } : null,
+    model: answerModelOf(ex),
+    output,
+    previous_response_id: null,
+    service_tier: ex.servedTier ?? asked.service_tier ?? 'auto',
+    store: false,
+    usage: null,
+  }
+  for (const name in ECHOED) response[name] = asked[name] ?? ECHOED[name]
+  if (status === 'in_progress') return response
+  response.usage = usageOf(ex)
+  response.gateway = metadataOf(ex)
+  return response
+}
+
+/** Of the client's enumeration. */
+function errorOf({ status, code, message }: GatewayError): Json {
+  if (status === 429 || code === 'upstream_rate_limited') return { code: 'rate_limit_exceeded', message }
+  return { code: status >= 400 && status < 500 ? 'invalid_prompt' : 'server_error', message }
+}
+
+function usageOf(ex: Exchange): Json {
+  const { usage, cost } = ex
+  const { prompt = 0, completion = 0, input_cache_write: written = 0, input_cache_write_1h: longer = 0 } = usage
+  return {
+    input_tokens: prompt,
+    input_tokens_details: { cached_tokens: usage.input_cache_read ?? 0, cache_write_tokens: written + longer },
+    output_tokens: completion,
+    output_tokens_details: { reasoning_tokens: usage.internal_reasoning ?? 0 },
+    total_tokens: prompt + completion,
+    cost: cost && toNumber(cost.total),
+    cost_details: costDetails(cost, ex),
+  }
+}

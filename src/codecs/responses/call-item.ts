@@ -1,0 +1,75 @@
+/** A call of a function or of a custom tool, by the name that its client knows. */
+import type { ToolEvent } from '../../core/event.ts'
+import { isObject, type Json } from '../../core/json.ts'
+import { Shape } from '../../core/shape.ts'
+import type { ChoiceEvent, OpenItem, Place, Status } from './open-item.ts'
+import type { ToolNames } from './tool-names.ts'
+
+export class CallItem implements OpenItem {
+  readonly #place: Place
+  readonly #head: Json
+  readonly #index: number
+  /** Its input is any text; undefined for a function. */
+  readonly #custom: 'own' | 'wrapped' | undefined
+  readonly #shape = new Shape({ values: Number.POSITIVE_INFINITY })
+  #args = ''
+
+  constructor(place: Place, event: ToolEvent, names: ToolNames, callId: string) {
+    this.#place = place
+    this.#index = event.index
+    const { name, namespace, custom } = names.known(event.name ?? '')
+    this.#custom = event.custom ? 'own' : custom ? 'wrapped' : undefined
+    const type = this.#custom ? 'custom_tool_call' : 'function_call'
+    this.#head = { id: place.id, type, call_id: callId, name, ...(namespace !== undefined && { namespace }) }
+    place.tell('output_item.added', { output_index: place.index, item: this.#item('in_progress', '') })
+  }
+
+  get isWaiting(): boolean {
+    return this.#custom !== 'own' && !this.#shape.closed
+  }
+
+  takes(event: ChoiceEvent): boolean {
+    return event.type === 'tool' && event.index === this.#index
+  }
+
+  add({ args }: ToolEvent): void {
+    if (!args) return
+    this.#args += args
+    if (this.#custom !== 'own') this.#shape.add(args)
+    if (this.#custom === 'own') this.#tell('custom_tool_call_input.delta', { delta: args })
+    else if (this.#custom === undefined) this.#tell('function_call_arguments.delta', { delta: args })
+  }
+
+  close(status: Status): Json {
+    const { name } = this.#head
+    if (this.#custom === undefined) {
+      const args = this.#args.trim() === '' ? '{}' : this.#args
+      if (args !== this.#args) this.#tell('function_call_arguments.delta', { delta: args })
+      this.#tell('function_call_arguments.done', { name, arguments: args })
+      return this.#item(status, args)
+    }
+    const input = this.#custom === 'wrapped' ? unwrapped(this.#args) : this.#args
+    if (this.#custom === 'wrapped') this.#tell('custom_tool_call_input.delta', { delta: input })
+    this.#tell('custom_tool_call_input.done', { input })
+    return this.#item(status, input)
+  }
+
+  #tell(type: string, fields: Json): void {
+    const { id, index, tell } = this.#place
+    tell(type, { item_id: id, output_index: index, ...fields })
+  }
+
+  #item(status: string, args: string): Json {
+    return { ...this.#head, ...(this.#custom ? { input: args } : { arguments: args }), status }
+  }
+}
+
+/** A model that does not keep to the schema is taken at its word. */
+function unwrapped(args: string): string {
+  try {
+    const parsed: unknown = JSON.parse(args)
+    return isObject(parsed) && typeof parsed.input === 'string' ? parsed.input : args
+  } catch {
+    return args
+  }
+}

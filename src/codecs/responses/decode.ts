@@ -1,0 +1,131 @@
+/** A Responses body as a chat request (docs/responses.md). */
+import { errors } from '../../core/error.ts'
+import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
+import type { ChatRequest, Tool } from '../../core/ops.ts'
+import { Count } from '../../core/shape.ts'
+import { checkChat } from '../chat-rules.ts'
+import { validator } from '../validate.ts'
+import { InputReader } from './input.ts'
+import { type ResponsesRequest, responsesRequest } from './schema.ts'
+import { ToolNames } from './tool-names.ts'
+
+export const validate = validator(responsesRequest)
+
+export interface Decoded {
+  readonly request: ChatRequest
+  /** Path of a field that providers of other wires cannot serve. */
+  readonly only: string | undefined
+}
+
+/** `values`: those of the body. Throws a 400 that names the field which is wrong. */
+export function decode(body: unknown, values: number): Decoded {
+  const given = validate(body)
+  refuseKept(given)
+  const names = new ToolNames(given.tools)
+  const input = new InputReader(names, new Count(values))
+  if (given.instructions) input.messages.push({ role: 'system', content: given.instructions })
+  if (typeof given.input === 'string') input.messages.push({ role: 'user', content: given.input })
+  else for (const [i, item] of (given.input ?? []).entries()) input.read(item, `input[${i}]`)
+  if (!input.messages.some(({ role }) => role !== 'system')) {
+    throw errors.invalidParameters('input: must hold an item that says something', 'input')
+  }
+  const request: ChatRequest = { model: given.model, messages: input.messages }
+  Object.assign(request, toolsOf(given, names), textOf(given), settingsOf(given))
+  checkChat(request)
+  return { request, only: input.only }
+}
+
+/** What needs an answer or a conversation that is kept, or one that outlives its request. */
+function refuseKept(given: ResponsesRequest & { conversation?: unknown; prompt?: unknown }): void {
+  if (given.previous_response_id) {
+    const id = given.previous_response_id.slice(0, 100)
+    throw errors.unsupported(
+      `previous_response_id: no response "${id}" is kept here; send the whole conversation in input.`,
+      'previous_response_id',
+      'previous_response_not_found',
+    )
+  }
+  if (given.conversation != null) {
+    throw errors.unsupported(
+      'conversation: conversations are not kept here; send their items in input.',
+      'conversation',
+    )
+  }
+  if (given.background === true) {
+    throw errors.unsupported('background: answers end with their requests here; leave it out.', 'background')
+  }
+  if (given.prompt != null) {
+    throw errors.unsupported('prompt: prompts are not kept here; send instructions and input.', 'prompt')
+  }
+}
+
+function toolsOf({ tool_choice: choice, parallel_tool_calls: parallel }: ResponsesRequest, names: ToolNames) {
+  const { tools } = names
+  if (tools.length === 0) return {}
+  const made: Partial<ChatRequest> = { tools }
+  if (parallel != null) made.parallel_tool_calls = parallel
+  if (choice == null) return made
+  return Object.assign(made, typeof choice === 'string' ? { tool_choice: choice } : chosen(choice, tools, names))
+}
+
+function chosen(choice: Json, tools: Tool[], names: ToolNames): Partial<ChatRequest> {
+  const { type, name, namespace } = choice
+  if (type === 'function' || type === 'custom') return { tool_choice: named(flatOf(choice, names), tools) }
+  if (/^web_search/.test(String(type))) return { tool_choice: { type: 'web_search' } }
+  if (type !== 'allowed_tools') {
+    const given = String(name ?? namespace ?? type).slice(0, 100)
+    throw errors.unsupported(`tool_choice: no provider here serves the choice of "${given}".`, 'tool_choice')
+  }
+  const allowed = new Set(
+    listIn(choice.tools)
+      .filter(isObject)
+      .map(tool => flatOf(tool, names)),
+  )
+  const left = tools.filter(tool => allowed.has(tool.type === 'function' ? tool.function.name : tool.type))
+  if (left.length === 0)
+    throw errors.invalidParameters('tool_choice.tools: must name one of the tools', 'tool_choice.tools')
+  return { tools: left, tool_choice: choice.mode === 'required' ? 'required' : 'auto' }
+}
+
+const flatOf = ({ type, name, namespace }: Json, names: ToolNames): string =>
+  textIn(name) === undefined ? String(type) : names.flat(String(name), namespace)
+
+function named(name: string, tools: readonly Tool[]) {
+  if (!tools.some(tool => tool.type === 'function' && tool.function.name === name)) {
+    throw errors.invalidParameters(
+      `tool_choice.name: must name one of the tools, got "${name.slice(0, 100)}"`,
+      'tool_choice.name',
+    )
+  }
+  return { type: 'function' as const, function: { name } }
+}
+
+function textOf({ text }: ResponsesRequest): Partial<ChatRequest> {
+  const { format, verbosity } = text ?? {}
+  const made: Partial<ChatRequest> = {}
+  if (verbosity) made.verbosity = verbosity
+  if (format?.type === 'json_object') made.response_format = { type: 'json_object' }
+  else if (format?.type === 'json_schema') {
+    const { name, description, schema, strict } = format
+    const shape = { name, schema, ...(description && { description }), ...(strict != null && { strict }) }
+    made.response_format = { type: 'json_schema', json_schema: shape }
+  }
+  return made
+}
+
+const TIERS: ReadonlySet<unknown> = new Set(['auto', 'default', 'flex', 'priority'])
+
+function settingsOf(given: ResponsesRequest): Partial<ChatRequest> {
+  const made: Partial<ChatRequest> = {}
+  const { temperature, top_p, stream, max_output_tokens: limit, prompt_cache_key: key, user } = given
+  if (temperature != null) made.temperature = temperature
+  if (top_p != null) made.top_p = top_p
+  if (stream != null) made.stream = stream
+  if (limit != null) made.max_tokens = limit
+  if (key) made.prompt_cache_key = key
+  if (user) made.user = user
+  const { effort } = given.reasoning ?? {}
+  if (effort) made.reasoning_effort = effort
+  if (TIERS.has(given.service_tier)) made.service_tier = given.service_tier as NonNullable<ChatRequest['service_tier']>
+  return made
+}

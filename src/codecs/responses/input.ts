@@ -1,0 +1,156 @@
+/** Input items as chat messages. What one answer held (thoughts, words, calls) becomes one assistant turn again. */
+import { errors } from '../../core/error.ts'
+import { isObject, type Json, textIn } from '../../core/json.ts'
+import type { ContentPart, FunctionCall, Message } from '../../core/ops.ts'
+import type { Count } from '../../core/shape.ts'
+import { carried, restore } from '../carried-reasoning.ts'
+import { partsOf } from './parts.ts'
+import type { ToolNames } from './tool-names.ts'
+
+/** What a provider made for itself, and no other one reads. */
+const LEFT_OUT: ReadonlySet<unknown> = new Set(['web_search_call', 'image_generation_call'])
+
+const wrong = (at: string, what: string) => errors.invalidParameters(`${at}: ${what}`, at)
+
+export class InputReader {
+  readonly messages: Message[] = []
+  /** Path of the first part that only its provider holds. */
+  only: string | undefined
+  readonly #names: ToolNames
+  readonly #count: Count
+  readonly #calls = new Set<string>()
+  /** The assistant's turn that the next items may go on with. */
+  #turn: Message | undefined
+  /** Of the next call, from the reasoning before it. */
+  #signature: string | undefined
+
+  constructor(names: ToolNames, count: Count) {
+    this.#names = names
+    this.#count = count
+  }
+
+  /** Throws a 400 that names the item. */
+  read(item: Json, at: string): void {
+    const type = item.type ?? (item.role === undefined ? undefined : 'message')
+    switch (type) {
+      case 'message':
+        this.#message(item, at)
+        break
+      case 'reasoning':
+        this.#reasoning(item)
+        break
+      case 'function_call':
+      case 'custom_tool_call':
+        this.#call(item, type === 'custom_tool_call', at)
+        break
+      case 'function_call_output':
+      case 'custom_tool_call_output':
+        this.#output(item, at)
+        break
+      case 'item_reference':
+        throw wrong(`${at}.id`, `no item "${String(item.id).slice(0, 100)}" is kept here; send the item itself`)
+      default:
+        if (LEFT_OUT.has(type)) break
+        throw errors.unsupported(
+          `${at}.type: items of type "${String(type).slice(0, 100)}" are not taken here; send messages, reasoning, function_call or custom_tool_call and their outputs.`,
+          `${at}.type`,
+        )
+    }
+  }
+
+  #message({ role, content, phase }: Json, at: string): void {
+    if (role !== 'user' && role !== 'system' && role !== 'developer' && role !== 'assistant') {
+      throw wrong(`${at}.role`, 'must be one of "user", "assistant", "system", "developer"')
+    }
+    const parts = this.#parts(content, `${at}.content`)
+    if (role !== 'assistant') {
+      this.#end()
+      this.messages.push({ role, content: typeof content === 'string' ? content : plain(parts) })
+      return
+    }
+    const turn = this.#begin()
+    if (turn.tool_calls) turn.content_before_tool_calls = false
+    if (Array.isArray(turn.content)) for (const part of parts) turn.content.push(part)
+    else turn.content = parts
+    if (phase === 'commentary' || phase === 'final_answer') {
+      turn.message_items ??= []
+      const text = parts.map(part => (part.type === 'text' ? part.text : '')).join('')
+      turn.message_items.push({ text, phase, preceding_tool_calls: turn.tool_calls?.length ?? 0 })
+    }
+  }
+
+  #reasoning({ encrypted_content: sealed }: Json): void {
+    const found = typeof sealed === 'string' ? carried(sealed, this.#count) : undefined
+    if (!found) return
+    restore(this.#begin(), found)
+    this.#signature = found.signature
+  }
+
+  #call({ call_id: id, name, namespace, arguments: args, input }: Json, custom: boolean, at: string): void {
+    if (textIn(id) === undefined) throw wrong(`${at}.call_id`, 'is required')
+    if (textIn(name) === undefined) throw wrong(`${at}.name`, 'is required')
+    const text = custom ? input : args
+    if (typeof text !== 'string') throw wrong(`${at}.${custom ? 'input' : 'arguments'}`, 'must be string')
+    const turn = this.#begin()
+    const call: FunctionCall = {
+      id: String(id),
+      type: 'function',
+      function: {
+        name: this.#names.flat(String(name), namespace),
+        arguments: custom ? JSON.stringify({ input: text }) : text || '{}',
+      },
+    }
+    if (this.#signature !== undefined) {
+      call.extra_content = { vendor: { thought_signature: this.#signature } }
+      this.#signature = undefined
+    }
+    turn.tool_calls ??= []
+    turn.tool_calls.push(call)
+    this.#calls.add(call.id)
+  }
+
+  #output({ call_id: id, output }: Json, at: string): void {
+    const called = textIn(id)
+    if (called === undefined) throw wrong(`${at}.call_id`, 'is required')
+    if (!this.#calls.has(called)) {
+      throw wrong(`${at}.call_id`, `no call in input before it has the id "${called.slice(0, 100)}"`)
+    }
+    const parts = this.#parts(output, `${at}.output`)
+    this.#end()
+    this.messages.push({
+      role: 'tool',
+      tool_call_id: called,
+      content: typeof output === 'string' ? output : plain(parts),
+    })
+  }
+
+  #parts(content: unknown, at: string): ContentPart[] {
+    if (typeof content === 'string') return content === '' ? [] : [{ type: 'text', text: content }]
+    if (!Array.isArray(content)) throw wrong(at, 'must be string or array')
+    return content.flatMap((part: unknown, i) => {
+      const where = `${at}[${i}]`
+      if (!isObject(part)) throw wrong(where, 'must be object')
+      if (textIn(part.file_id) !== undefined) this.only ??= `${where}.file_id`
+      return partsOf(part, where)
+    })
+  }
+
+  #begin(): Message {
+    if (this.#turn) return this.#turn
+    this.#turn = { role: 'assistant' }
+    this.messages.push(this.#turn)
+    return this.#turn
+  }
+
+  #end(): void {
+    this.#turn = undefined
+    this.#signature = undefined
+  }
+}
+
+/** Text alone is a string, as most clients send it. */
+function plain(parts: ContentPart[]): ContentPart[] | string {
+  const [first, second] = parts
+  if (first === undefined) return ''
+  return second === undefined && first.type === 'text' ? first.text : parts
+}

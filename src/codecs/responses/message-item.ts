@@ -1,0 +1,94 @@
+/** What an answer says, with its citations. */
+import type { SourceEvent } from '../../core/event.ts'
+import type { Json } from '../../core/json.ts'
+import type { ChoiceEvent, OpenItem, Place, Status } from './open-item.ts'
+
+export class MessageItem implements OpenItem {
+  readonly isWaiting = false
+  readonly #place: Place
+  readonly #phase: string | undefined
+  readonly #parts: Json[] = []
+  readonly #offset: number
+
+  constructor(place: Place, phase: string | undefined, offset: number) {
+    this.#place = place
+    this.#phase = phase
+    this.#offset = offset
+    place.tell('output_item.added', { output_index: place.index, item: this.#item('in_progress') })
+  }
+
+  takes({ type }: ChoiceEvent): boolean {
+    return type === 'text' || type === 'refusal' || type === 'source' || type === 'logprobs'
+  }
+
+  add(event: ChoiceEvent): void {
+    if (event.type === 'source') this.#cite(event)
+    if (event.type !== 'text' && event.type !== 'refusal') return
+    const { text } = event
+    const isText = event.type === 'text'
+    const part = this.#part(isText)
+    const at = { item_id: this.#place.id, output_index: this.#place.index, content_index: this.#parts.length - 1 }
+    if (isText) {
+      part.text += text
+      this.#place.tell('output_text.delta', { ...at, delta: text, logprobs: [] })
+    } else {
+      part.refusal += text
+      this.#place.tell('refusal.delta', { ...at, delta: text })
+    }
+  }
+
+  close(status: Status): Json {
+    this.#closePart()
+    return this.#item(status)
+  }
+
+  #part(isText: boolean): Json {
+    const last = this.#parts.at(-1)
+    if (last && (last.type === 'output_text') === isText) return last
+    this.#closePart()
+    const part: Json = isText
+      ? { type: 'output_text', text: '', annotations: [], logprobs: [] }
+      : { type: 'refusal', refusal: '' }
+    this.#parts.push(part)
+    this.#tellPart('content_part.added', { part: { ...part, ...(isText && { annotations: [] }) } })
+    return part
+  }
+
+  /** A source without a place is one of all the text; indexes count from the beginning of the item's text. */
+  #cite({ url, title = '', start, end }: SourceEvent): void {
+    const part = this.#parts.find(({ type }) => type === 'output_text')
+    if (!part) return
+    const length = String(part.text).length
+    const from = Math.min(Math.max((start ?? this.#offset) - this.#offset, 0), length)
+    const to = Math.min(Math.max((end ?? this.#offset + length) - this.#offset, from), length)
+    const annotation = { type: 'url_citation', url, title, start_index: from, end_index: to }
+    const all = part.annotations as Json[]
+    all.push(annotation)
+    this.#place.tell('output_text.annotation.added', {
+      item_id: this.#place.id,
+      output_index: this.#place.index,
+      content_index: this.#parts.indexOf(part),
+      annotation_index: all.length - 1,
+      annotation,
+    })
+  }
+
+  #closePart(): void {
+    const part = this.#parts.at(-1)
+    if (!part) return
+    if (part.type === 'output_text') this.#tellPart('output_text.done', { text: part.text, logprobs: [] })
+    else this.#tellPart('refusal.done', { refusal: part.refusal })
+    this.#tellPart('content_part.done', { part })
+  }
+
+  #tellPart(type: string, fields: Json): void {
+    const { id, index, tell } = this.#place
+    tell(type, { item_id: id, output_index: index, content_index: this.#parts.length - 1, ...fields })
+  }
+
+  #item(status: string): Json {
+    const { id } = this.#place
+    const phase = this.#phase && { phase: this.#phase }
+    return { id, type: 'message', status, role: 'assistant', content: [...this.#parts], ...phase }
+  }
+}

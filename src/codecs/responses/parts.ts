@@ -1,0 +1,63 @@
+/** Parts of messages and of outputs. */
+import { errors } from '../../core/error.ts'
+import { isObject, type Json, textIn } from '../../core/json.ts'
+import type { ContentPart } from '../../core/ops.ts'
+
+const FORMATS: ReadonlySet<unknown> = new Set(['wav', 'mp3'])
+
+/** None for a part that only its provider holds. Throws a 400 that names what is wrong with it. */
+export function partsOf(part: Json, at: string): ContentPart[] {
+  const { type } = part
+  switch (type) {
+    case 'input_text':
+    case 'output_text':
+    case 'text':
+    case 'summary_text':
+      return [{ type: 'text', text: stringIn(part.text, `${at}.text`) }]
+    case 'refusal':
+      return [{ type: 'refusal', refusal: stringIn(part.refusal, `${at}.refusal`) }]
+    case 'input_image':
+      return imageOf(part, at)
+    case 'input_file':
+      return fileOf(part, at)
+    case 'input_audio': {
+      const { data, format } = isObject(part.input_audio) ? part.input_audio : part
+      const where = `${at}.input_audio`
+      if (!FORMATS.has(format)) throw wrong(`${where}.format`, 'must be "wav" or "mp3"')
+      const audio = { data: stringIn(data, `${where}.data`), format: format as 'wav' | 'mp3' }
+      return [{ type: 'input_audio', input_audio: audio }]
+    }
+    default:
+      throw wrong(
+        `${at}.type`,
+        'must be one of "input_text", "input_image", "input_file", "input_audio", "output_text", "refusal"',
+      )
+  }
+}
+
+function imageOf({ image_url: url, file_id: id, detail }: Json, at: string): ContentPart[] {
+  const address = textIn(url)
+  if (address === undefined) {
+    if (textIn(id) !== undefined) return []
+    throw wrong(`${at}.image_url`, 'is required')
+  }
+  const isKnown = detail === 'low' || detail === 'high' || detail === 'auto'
+  return [{ type: 'image_url', image_url: isKnown ? { url: address, detail } : { url: address } }]
+}
+
+function fileOf({ file_data, file_url: url, file_id: id, filename }: Json, at: string): ContentPart[] {
+  const data = textIn(file_data) ?? textIn(url)
+  if (data === undefined) {
+    if (textIn(id) !== undefined) return []
+    throw wrong(`${at}.file_data`, 'is required, or file_url')
+  }
+  const name = textIn(filename)
+  return [{ type: 'file', file: { file_data: data, ...(name !== undefined && { filename: name }) } }]
+}
+
+function stringIn(value: unknown, at: string): string {
+  if (typeof value === 'string') return value
+  throw wrong(at, 'must be string')
+}
+
+const wrong = (at: string, what: string) => errors.invalidParameters(`${at}: ${what}`, at)

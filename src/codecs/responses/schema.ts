@@ -1,0 +1,62 @@
+/** What `POST /v1/responses` takes. What is not named here is ignored, or goes on to providers of the same wire. */
+import { type Infer, s } from '../../core/schema.ts'
+
+const text = s.optional(s.nullable(s.string()))
+const number = s.optional(s.nullable(s.number()))
+const tokens = s.optional(s.nullable(s.integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })))
+const flag = s.optional(s.nullable(s.boolean()))
+const name = s.string({ minLength: 1 })
+
+const format = s.tagged(
+  s.open({ type: s.enum('text', 'json_object') }),
+  s.open({
+    type: s.enum('json_schema'),
+    name,
+    description: text,
+    schema: s.open({}),
+    strict: flag,
+  }),
+)
+
+/** `type` may be left out by messages; each type has its own reader. */
+const item = s.open({ type: text })
+
+export const responsesRequest = s.open({
+  model: s.string({ minLength: 1, maxLength: 256 }),
+  input: s.optional(s.nullable(s.either(s.string(), s.array(item)))),
+  instructions: text,
+  tools: s.optional(s.nullable(s.array(s.open({ type: s.string() })))),
+  tool_choice: s.optional(s.nullable(s.either(s.enum('auto', 'none', 'required'), s.open({ type: s.string() })))),
+  parallel_tool_calls: flag,
+  text: s.optional(
+    s.nullable(
+      s.open({
+        format: s.optional(s.nullable(format)),
+        verbosity: s.optional(s.nullable(s.enum('low', 'medium', 'high'))),
+      }),
+    ),
+  ),
+  reasoning: s.optional(
+    s.nullable(
+      s.open({
+        effort: s.optional(s.nullable(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'))),
+        summary: text,
+      }),
+    ),
+  ),
+  max_output_tokens: tokens,
+  temperature: number,
+  top_p: number,
+  stream: flag,
+  store: flag,
+  background: flag,
+  previous_response_id: text,
+  prompt_cache_key: text,
+  user: text,
+  service_tier: text,
+  metadata: s.optional(s.nullable(s.open({}))),
+  truncation: s.optional(s.nullable(s.enum('auto', 'disabled'))),
+  include: s.optional(s.nullable(s.array(s.string()))),
+})
+
+export type ResponsesRequest = Infer<typeof responsesRequest>

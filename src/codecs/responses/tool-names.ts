@@ -1,0 +1,138 @@
+/**
+ * Tools of a Responses body as functions, which every wire has. A custom tool is a function with the one text `input`;
+ * tools of a namespace have one name each. Calls come back by the names that the client knows.
+ */
+import { errors } from '../../core/error.ts'
+import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
+import type { Tool } from '../../core/ops.ts'
+
+/** What the client calls a tool. */
+export interface Known {
+  readonly name: string
+  readonly namespace?: string | undefined
+  readonly custom?: true
+}
+
+const MAX_NAME = 64
+const SEARCHES = /^web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?$/
+const CUSTOM = {
+  type: 'object',
+  properties: { input: { type: 'string' } },
+  required: ['input'],
+  additionalProperties: false,
+}
+
+export class ToolNames {
+  readonly tools: Tool[] = []
+  readonly #known = new Map<string, Known>()
+  readonly #flat = new Map<string, string>()
+  #tried = 0
+
+  /** Throws a 400 for a tool that only its provider runs. */
+  constructor(tools: unknown) {
+    const given = listIn(tools).filter(isObject)
+    // Plain names keep themselves, whatever stands before them.
+    for (const tool of given) if (tool.type === 'function' || tool.type === 'custom') this.#add(tool, undefined)
+    for (const [i, tool] of given.entries()) this.#read(tool, `tools[${i}]`)
+  }
+
+  /** The name that providers know. */
+  flat(name: string, namespace: unknown): string {
+    return this.#flat.get(keyOf(name, textIn(namespace))) ?? name
+  }
+
+  known(flat: string): Known {
+    return this.#known.get(flat) ?? { name: flat }
+  }
+
+  #read(tool: Json, at: string): void {
+    if (tool.type === 'namespace') {
+      for (const [j, inner] of listIn(tool.tools).entries()) {
+        const where = `${at}.tools[${j}]`
+        if (!isObject(inner) || (inner.type !== 'function' && inner.type !== 'custom')) {
+          throw errors.invalidParameters(`${where}.type: must be "function" or "custom"`, `${where}.type`)
+        }
+        this.#add(inner, textIn(tool.name))
+        this.#push(inner, textIn(tool.name), where)
+      }
+    } else if (tool.type === 'function' || tool.type === 'custom') this.#push(tool, undefined, at)
+    else if (SEARCHES.test(String(tool.type))) this.tools.push(searchOf(tool))
+    else {
+      const type = String(tool.type).slice(0, 100)
+      throw errors.unsupported(
+        `${at}.type: no provider here runs the hosted tool "${type}"; use function, custom, namespace or web_search.`,
+        `${at}.type`,
+      )
+    }
+  }
+
+  #add(tool: Json, namespace: string | undefined): void {
+    const name = textIn(tool.name)
+    if (name === undefined || this.#flat.has(keyOf(name, namespace))) return
+    const flat = namespace === undefined ? name : this.#unique(`${namespace}__${name}`)
+    this.#flat.set(keyOf(name, namespace), flat)
+    this.#known.set(flat, { name, namespace, ...(tool.type === 'custom' && { custom: true }) })
+  }
+
+  /** Legal with every provider. No number is tried twice, so that names made to collide cost no more than others. */
+  #unique(name: string): string {
+    const legal = name.replace(/[^\w-]/g, '_').slice(0, MAX_NAME)
+    let made = legal
+    while (this.#known.has(made)) {
+      const suffix = `_${++this.#tried}`
+      made = legal.slice(0, MAX_NAME - suffix.length) + suffix
+    }
+    return made
+  }
+
+  #push(tool: Json, namespace: string | undefined, at: string): void {
+    const name = textIn(tool.name)
+    if (name === undefined) throw errors.invalidParameters(`${at}.name: is required`, `${at}.name`)
+    const flat = this.flat(name, namespace)
+    const description = textIn(tool.description)
+    if (tool.type === 'custom') {
+      const told = [description, grammarOf(tool.format)].filter(Boolean).join('\n\n')
+      this.tools.push({
+        type: 'function',
+        function: { name: flat, ...(told && { description: told }), parameters: CUSTOM },
+      })
+      return
+    }
+    const { parameters, strict } = tool
+    if (parameters != null && !isObject(parameters)) {
+      throw errors.invalidParameters(`${at}.parameters: must be object`, `${at}.parameters`)
+    }
+    this.tools.push({
+      type: 'function',
+      function: {
+        name: flat,
+        ...(description && { description }),
+        ...(parameters && { parameters }),
+        ...(typeof strict === 'boolean' && { strict }),
+      },
+    })
+  }
+}
+
+const keyOf = (name: string, namespace: string | undefined): string => `${namespace ?? ''}\0${name}`
+
+/** A grammar, in words: a function's schema has none. */
+function grammarOf(format: unknown): string | undefined {
+  if (!isObject(format) || format.type !== 'grammar') return undefined
+  return `The input follows this ${textIn(format.syntax) ?? ''} grammar:\n${textIn(format.definition) ?? ''}`
+}
+
+function searchOf({ search_context_size: size, user_location: place, filters }: Json): Tool {
+  const tool: Extract<Tool, { type: 'web_search' }> = { type: 'web_search' }
+  if (size === 'low' || size === 'medium' || size === 'high') tool.search_context_size = size
+  if (isObject(place)) {
+    const known = ['city', 'region', 'country', 'timezone'].flatMap(name =>
+      textIn(place[name]) === undefined ? [] : [[name, place[name]]],
+    )
+    tool.user_location = Object.fromEntries(known)
+  }
+  const domains = isObject(filters) ? listIn(filters.allowed_domains) : []
+  const names = domains.filter(domain => typeof domain === 'string')
+  if (names.length > 0) tool.allowed_domains = names
+  return tool
+}
