@@ -163,6 +163,8 @@ group('AT-06 no route shows a tenant anything of another one', async t => {
     return {
       ...body,
       ...(path === '/v1/completions' && { prompt: 'Hi' }),
+      // The answer repeats these two of its own request.
+      ...(path === '/v1/responses' && { metadata: {}, user: 'Hi' }),
       ...(path.includes(':') && { contents: said }),
     }
   }
