@@ -1,4 +1,5 @@
 /** Canonical requests of each operation. Each type is inferred from the schema that validates it. */
+import type { ProviderPreferences } from './provider-preferences.ts'
 import { type Infer, type Schema, s } from './schema.ts'
 
 const effort = s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max')
@@ -259,21 +260,6 @@ export const chatRequest = s.open({
   logit_bias: unlisted<unknown>(),
   top_k: unlisted<unknown>(),
 })
-
-/** What a request says of the providers that may serve it, and in which order (docs/routing.md#routing-by-request). */
-export interface ProviderPreferences {
-  /** Ids: these first, in this order. */
-  readonly order?: readonly string[]
-  /** Ids: no others. */
-  readonly only?: readonly string[]
-  /** Ids: none of these. */
-  readonly ignore?: readonly string[]
-  /** False: `order` is all that may be called; without it, one provider is. */
-  readonly allow_fallbacks?: boolean
-  /** USD per million tokens, decimal. */
-  readonly max_price?: { readonly prompt?: string; readonly completion?: string }
-  readonly sort?: 'price' | 'throughput' | 'latency'
-}
 
 /** What a client sends. */
 export type ChatBody = Infer<typeof chatRequest>

@@ -1,7 +1,7 @@
 /** What a request says of its providers and prices, as routing takes it (docs/routing.md#routing-by-request). */
 import type { Catalog, Mapping } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
-import type { ProviderPreferences } from '../core/ops.ts'
+import type { ProviderPreferences } from '../core/provider-preferences.ts'
 import { priceExcess } from '../core/rules.ts'
 import { anyOf, similar } from '../lib/nearest.ts'
 import type { RoutingQuery } from './query.ts'

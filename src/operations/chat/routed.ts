@@ -2,7 +2,8 @@
 import { errors } from '../../core/error.ts'
 import { isObject, type Json } from '../../core/json.ts'
 import type { RoutedBody } from '../../core/operation.ts'
-import type { ChatRequest, ProviderPreferences } from '../../core/ops.ts'
+import type { ChatRequest } from '../../core/ops.ts'
+import type { ProviderPreferences } from '../../core/provider-preferences.ts'
 
 /** Each is planned, and has an attempt of its own. */
 const MAX_MODELS = 10
