@@ -61,7 +61,7 @@ const counters = new LeasedCounters({
 })
 const circuits = new SharedCircuits(new MemoryCircuits(), circuit => primary.tell('cool', circuit))
 const sharedAffinity = new SharedAffinity(new MemoryAffinity(), entries => primary.tell('affinity', entries))
-/** A turn goes on without what it lacks after so long. */
+/** After so long a request goes on without the kept turns that are missing. */
 const TURNS_MS = 500
 /** Of this process; the primary has four times as much. */
 const TURNS_BYTES = 16 * 1024 * 1024

@@ -7,10 +7,10 @@ export const startTool: NonNullable<Io['run']> = (command, args, env) =>
   new Promise((resolve, reject) => {
     const child = spawn(command, args, { stdio: 'inherit', env })
     const pass = (signal: NodeJS.Signals) => {
-      // The terminal tells both of an interrupt; what it means is the command's own matter.
+      // A terminal sends its interrupt to the tool as well.
       if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
     }
-    // For good: what is done behind the command is not interrupted either.
+    // They stay: what follows the tool, such as the removal of its key, is not interrupted.
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, pass)
     child.once('error', reject)
     child.once('close', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)))

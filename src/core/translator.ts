@@ -148,7 +148,7 @@ export interface Translator<O extends Op = Op> {
   readonly lacks?: ReadonlySet<string>
   /** The wire has tools of type `custom`; on others they are refused before they get here. */
   readonly customTools?: true
-  /** What ids of files look like that anybody may read; all others are of the account that has uploaded them. */
+  /** Matches ids of files that are public; all others are of the account which uploaded them. */
   readonly publicFiles?: RegExp
   /** Must not mutate `input`: failover encodes it again. Throws a GatewayError for what the wire cannot carry. */
   encode(input: Readonly<Ops[O]>, target: Target, stream: boolean): WireRequest

@@ -64,6 +64,9 @@ function keyOf(tenant: string, id: string, name: string, args: string): string {
 /** Clients may write them anew: without white space between tokens, most of them are alike. */
 const sameArguments = (args: string): string => args.replace(/\s+/g, '')
 
+/** Turns of one request that are looked up. */
+const MAX_TURNS = 256
+
 async function recall(ex: Exchange, turns: TurnStore): Promise<void> {
   const { messages, reasoning, reasoning_effort: effort } = ex.chat
   const tenant = ex.principal!.orgId
@@ -79,20 +82,17 @@ async function recall(ex: Exchange, turns: TurnStore): Promise<void> {
   const looked = turns.find([...places.keys()])
   const found = looked instanceof Promise ? await looked : looked
   if (found.size === 0) return
-  // Some providers refuse thoughts where none are asked for; signatures of calls they want back all the same.
+  // Some providers refuse thoughts in requests without reasoning, and require the signatures of calls in all.
   const thinks = reasoning != null || (effort != null && effort !== 'none')
   const seals = ex.policy?.seals.check()
   const changed = [...messages]
   for (const [key, { events }] of found) {
     const place = places.get(key)!
-    const told = thinks ? events : events.filter(({ type }) => type === 'tool')
-    changed[place] = restored(messages[place]!, told, seals)
+    const replayed = thinks ? events : events.filter(({ type }) => type === 'tool')
+    changed[place] = restored(messages[place]!, replayed, seals)
   }
   ex.request = Object.assign({}, ex.chat, { messages: changed })
 }
-
-/** Turns of one request that are looked up. */
-const MAX_TURNS = 256
 
 /** It brings something of its reasoning back, or the client has changed that. */
 const isWhole = ({ reasoning_details: details, tool_calls: calls }: Message): boolean =>

@@ -10,7 +10,7 @@ import { UnansweredCalls } from './unanswered-calls.ts'
 export const WIRE = 'gemini.generate'
 /** Reasoning of this wire; that of others means nothing to its providers. */
 const FORMAT = 'google-gemini-v1'
-/** What a provider says in its own turn comes back sealed, in a signature: as a client has it, it is nobody's. */
+/** Parts of a provider's own turn: they come back in a signature, sealed; as plain parts they are left out. */
 const SEALED_ALONE = ['executableCode', 'codeExecutionResult', 'toolCall', 'toolResponse']
 const FUNCTIONS = 'functionDeclarations'
 
@@ -109,7 +109,7 @@ class Turns {
     }
     for (const thought of own?.thoughts ?? []) parts.push(thought)
     if (isObject(plain.functionCall)) plain.functionCall = this.#called(plain.functionCall, made)
-    // Thoughts that nobody signed mean nothing to a provider, and an empty text says but the signature of another.
+    // Providers take thoughts with their signature only; an empty text only carries the signature of another part.
     if (plain.text === '' && !plain.thought) {
       if (!this.#text && own?.text !== undefined) parts.push(signed(plain, own.text))
     } else if (!plain.thought && (kept || !this.#continues(plain, parts))) {

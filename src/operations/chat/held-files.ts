@@ -1,4 +1,4 @@
-/** Files that a provider holds for whoever has uploaded them: by their id anybody's request could read them. */
+/** Files that a provider holds for the account which uploaded them: any request of that account reads them by their id. */
 import { errors } from '../../core/error.ts'
 import type { ChatRequest } from '../../core/ops.ts'
 import type { Target } from '../../core/translator.ts'
