@@ -10,5 +10,9 @@ export const typedHeartbeat: NonNullable<Codec['heartbeat']> = { contentType: EV
 export const typedEvent = (type: string, fields: object): string =>
   `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`
 
+/** The same of members that are JSON text already. */
+export const typedEventText = (type: string, members: string): string =>
+  `event: ${type}\ndata: {"type":"${type}",${members}}\n\n`
+
 /** The last event of a stream that fails: official clients raise on it. */
 export const failureEvent = (error: GatewayError): string => typedEvent('error', errorBody(error))

@@ -12,6 +12,8 @@ export interface Codec<O extends Op = Op> {
   /** Validates a parsed body into the canonical request; throws a GatewayError that names the field. */
   decode(body: unknown, ex: Exchange): Ops[O]
   encoder(ex: Exchange): Encoder
+  /** Streams are held until their end as whole answers are, since their last event repeats all of the answer. */
+  readonly holdsAnswers?: true
   /** What a streamed answer may say at any time, its very beginning included, to show that it is still coming. */
   readonly heartbeat?: {
     readonly contentType: string

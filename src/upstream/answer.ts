@@ -36,6 +36,8 @@ export interface Reading {
   readonly decoder: Decoder
   /** Takes memory for what is held of the answer. */
   readonly lease: MemoryLease
+  /** All of the answer is held until its end. */
+  readonly isHeld: boolean
   /** Where large frames are parsed without keeping others waiting; undefined where they are not parsed at all. */
   readonly inTurn: { readonly turns: Turns; readonly tenant: string } | undefined
   /** Of the request's credential. */
@@ -56,7 +58,7 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   readonly #mask: AnswerMask | undefined
   readonly #seals: Seals | undefined
   readonly #inTurn: Reading['inTurn']
-  readonly #tally = new Tally()
+  readonly #tally: Tally
   #leased = 0
   /** What `commit` has read. */
   #first: Event[] | undefined = undefined
@@ -64,12 +66,13 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
   /** The decoder is at work: what it throws is about what the answer says, even if that was its end. */
   #reading = false
 
-  constructor({ incoming, source, framing, decoder, lease, inTurn, mask, seals }: Reading) {
+  constructor({ incoming, source, framing, decoder, lease, isHeld, inTurn, mask, seals }: Reading) {
     this.#incoming = incoming
     this.#source = source
     this.#framing = framing
     this.#decoder = decoder
     this.#lease = lease
+    this.#tally = new Tally(isHeld)
     this.#inTurn = inTurn
     this.#mask = mask && new AnswerMask(mask)
     this.#seals = seals
@@ -84,7 +87,6 @@ export class Answer implements AsyncIterable<readonly Event[]>, AsyncIterator<re
    * before that.
    */
   async commit(whole: boolean): Promise<void> {
-    this.#tally.isWhole = whole
     const first: Event[] = []
     let held = 0
     let seen = false

@@ -84,6 +84,7 @@ export function dispatch(
         framing,
         decoder,
         lease,
+        isHeld: call.isWhole || ex.endpoint.codec.holdsAnswers === true,
         inTurn,
         mask,
         seals: ex.policy?.seals,

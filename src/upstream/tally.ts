@@ -27,8 +27,12 @@ export class Tally {
   #called = 0
   /** Characters of text and reasoning. */
   #text = 0
-  /** All of it is held until its end. */
-  isWhole = false
+  readonly #isHeld: boolean
+
+  /** `isHeld`: all of it is held until its end. */
+  constructor(isHeld: boolean) {
+    this.#isHeld = isHeld
+  }
 
   /** Characters that may be kept of the answer until its end, by a decoder or for the client. */
   get kept(): number {
@@ -44,6 +48,7 @@ export class Tally {
         case 'text':
           // Of a stream it passes on, however much of it there is.
           this.#text += event.text.length
+          if (this.#isHeld) told += event.text.length
           break
         case 'reasoning':
           this.#text += event.text.length
@@ -63,7 +68,7 @@ export class Tally {
           told = characters
       }
     }
-    if (this.isWhole && this.#text > MAX_TEXT_CHARACTERS) throw tooLongText()
+    if (this.#isHeld && this.#text > MAX_TEXT_CHARACTERS) throw tooLongText()
     this.#kept += events.length === 0 ? characters : Math.min(told, characters)
   }
 

@@ -9,11 +9,14 @@ import { plugin as gemini } from '../../plugins/gemini.ts'
 import { plugin as mistral } from '../../plugins/mistral.ts'
 import { plugin as openai } from '../../plugins/openai.ts'
 import { plugin as responses } from '../../plugins/openai-responses.ts'
+import type { Endpoint } from '../../src/core/endpoint.ts'
 import type { GatewayError } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Json } from '../../src/core/json.ts'
 import { MemoryBudget } from '../../src/core/memory-budget.ts'
 import type { Translator } from '../../src/core/translator.ts'
+import { chat as chatEndpoint } from '../../src/endpoints/chat.ts'
+import { responses as responsesEndpoint } from '../../src/endpoints/responses.ts'
 import { dispatch } from '../../src/upstream/dispatch.ts'
 import type { Transport } from '../../src/upstream/transport.ts'
 import { Turns } from '../../src/upstream/turns.ts'
@@ -51,8 +54,14 @@ interface Outcome {
   readonly thrown?: GatewayError
 }
 
-async function outcome(wire: Translator, body: Body, stream = typeof body !== 'string', memory = budgetOf(1024 * MIB)) {
-  const ex = exchange({ request: { model: 'm', messages: [], stream }, target: target({ translator: wire }) })
+async function outcome(
+  wire: Translator,
+  body: Body,
+  stream = typeof body !== 'string',
+  memory = budgetOf(1024 * MIB),
+  endpoint: Endpoint = chatEndpoint,
+) {
+  const ex = exchange({ request: { model: 'm', messages: [], stream }, target: target({ translator: wire }), endpoint })
   ex.outbound = { path: '/', body: {} }
   const events: Event[] = []
   try {
@@ -359,4 +368,23 @@ t.test('what is kept of answers takes memory of the budget, on every wire, and g
   const said = many(100, () => delta({ content: 'a'.repeat(10_000) }))
   const spoken = await outcome(chatWire, [...said, '[DONE]'], true, memory)
   t.equal(counted(spoken.events, 'finish'), 1)
+})
+
+t.test('a stream whose text its client gets again at the end is held as a whole answer is', async t => {
+  const finish = JSON.stringify({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
+  const text = [...many(5, () => delta({ content: 'a'.repeat(MIB) })), finish, '[DONE]']
+  const failureOf = async (...given: Parameters<typeof outcome>) => {
+    const { events, thrown } = await outcome(...given)
+    const last = events.at(-1)
+    return thrown ?? (last?.type === 'error' ? last.error : undefined)
+  }
+  t.equal(await failureOf(chatWire, text), undefined, 'others pass on as they come')
+  t.match(await failureOf(chatWire, text, true, undefined, responsesEndpoint), failure(/text is longer than 4194304/))
+  const short = text.slice(3)
+  t.equal(await failureOf(chatWire, short, true, undefined, responsesEndpoint), undefined)
+  t.match(
+    await failureOf(chatWire, short, true, budgetOf(3 * MIB), responsesEndpoint),
+    { status: 529 },
+    'it takes memory',
+  )
 })

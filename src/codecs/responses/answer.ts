@@ -5,10 +5,8 @@ import type { Json } from '../../core/json.ts'
 import { toNumber } from '../../core/money.ts'
 import { answerIdOf, answerModelOf, costDetails, metadataOf } from '../accounting.ts'
 
-export const responseId = (ex: Exchange): string => `resp_${answerIdOf(ex)}`
-
-/** What the client said and gets back, with the wire's defaults. */
-const ECHOED: Readonly<Json> = {
+/** Fields of the request that the answer repeats, with the wire's defaults. */
+const REPEATED: Readonly<Json> = {
   instructions: null,
   max_output_tokens: null,
   max_tool_calls: null,
@@ -26,6 +24,9 @@ const ECHOED: Readonly<Json> = {
   truncation: 'disabled',
   user: null,
 }
+/** Characters of the JSON of all of them: a stream has them three times. Of a request with more, they are the defaults. */
+const MAX_REPEATED = 256 * 1024
+const DEFAULTS = JSON.stringify(REPEATED)
 
 export interface Ending {
   readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
@@ -34,29 +35,49 @@ export interface Ending {
   readonly error?: GatewayError
 }
 
-export function responseOf(ex: Exchange, { status, output, reason, error }: Ending): Json {
-  const asked = ex.native?.body ?? {}
-  const response: Json = {
-    id: responseId(ex),
-    object: 'response',
-    created_at: Math.floor(ex.at / 1000),
-    status,
-    background: false,
-    completed_at: status === 'completed' ? Math.floor(Date.now() / 1000) : null,
-    error: error ? errorOf(error) : null,
-    incomplete_details: reason ? { reason } : null,
-    model: answerModelOf(ex),
-    output,
-    previous_response_id: null,
-    service_tier: ex.servedTier ?? asked.service_tier ?? 'auto',
-    store: false,
-    usage: null,
+/** Writes the response object of one answer, at each of its stages. */
+export class ResponseObject {
+  readonly #ex: Exchange
+  /** JSON of an object. */
+  readonly #repeated: string
+
+  constructor(ex: Exchange) {
+    this.#ex = ex
+    this.#repeated = repeatedOf(ex.native?.body ?? {})
   }
-  for (const name in ECHOED) response[name] = asked[name] ?? ECHOED[name]
-  if (status === 'in_progress') return response
-  response.usage = usageOf(ex)
-  response.gateway = metadataOf(ex)
-  return response
+
+  /** JSON text. */
+  at({ status, output, reason, error }: Ending): string {
+    const ex = this.#ex
+    const isOver = status !== 'in_progress'
+    const own = JSON.stringify({
+      id: `resp_${answerIdOf(ex)}`,
+      object: 'response',
+      created_at: Math.floor(ex.at / 1000),
+      status,
+      background: false,
+      completed_at: status === 'completed' ? Math.floor(Date.now() / 1000) : null,
+      error: error ? errorOf(error) : null,
+      incomplete_details: reason ? { reason } : null,
+      model: answerModelOf(ex),
+      output,
+      previous_response_id: null,
+      service_tier: ex.servedTier ?? ex.native?.body.service_tier ?? 'auto',
+      store: false,
+      usage: isOver ? usageOf(ex) : null,
+      gateway: isOver ? metadataOf(ex) : undefined,
+    })
+    return `${own.slice(0, -1)},${this.#repeated.slice(1)}`
+  }
+}
+
+function repeatedOf(given: Readonly<Json>): string {
+  // Text that is too long is not even written.
+  if (typeof given.instructions === 'string' && given.instructions.length > MAX_REPEATED) return DEFAULTS
+  const repeated: Json = {}
+  for (const name in REPEATED) repeated[name] = given[name] ?? REPEATED[name]
+  const json = JSON.stringify(repeated)
+  return json.length > MAX_REPEATED ? DEFAULTS : json
 }
 
 /** Of the client's enumeration. */

@@ -21,10 +21,10 @@ export class CallItem implements OpenItem {
     this.#custom = event.custom ? 'own' : custom ? 'wrapped' : undefined
     const type = this.#custom ? 'custom_tool_call' : 'function_call'
     this.#head = { id: place.id, type, call_id: callId, name, ...(namespace !== undefined && { namespace }) }
-    place.tell('output_item.added', { output_index: place.index, item: this.#item('in_progress', '') })
+    place.emit('output_item.added', { output_index: place.index, item: this.#item('in_progress', '') })
   }
 
-  get isWaiting(): boolean {
+  get isPartial(): boolean {
     return this.#custom !== 'own' && !this.#shape.closed
   }
 
@@ -36,27 +36,27 @@ export class CallItem implements OpenItem {
     if (!args) return
     this.#args += args
     if (this.#custom !== 'own') this.#shape.add(args)
-    if (this.#custom === 'own') this.#tell('custom_tool_call_input.delta', { delta: args })
-    else if (this.#custom === undefined) this.#tell('function_call_arguments.delta', { delta: args })
+    if (this.#custom === 'own') this.#emit('custom_tool_call_input.delta', { delta: args })
+    else if (this.#custom === undefined) this.#emit('function_call_arguments.delta', { delta: args })
   }
 
   close(status: Status): Json {
     const { name } = this.#head
     if (this.#custom === undefined) {
       const args = this.#args.trim() === '' ? '{}' : this.#args
-      if (args !== this.#args) this.#tell('function_call_arguments.delta', { delta: args })
-      this.#tell('function_call_arguments.done', { name, arguments: args })
+      if (args !== this.#args) this.#emit('function_call_arguments.delta', { delta: args })
+      this.#emit('function_call_arguments.done', { name, arguments: args })
       return this.#item(status, args)
     }
     const input = this.#custom === 'wrapped' ? unwrapped(this.#args) : this.#args
-    if (this.#custom === 'wrapped') this.#tell('custom_tool_call_input.delta', { delta: input })
-    this.#tell('custom_tool_call_input.done', { input })
+    if (this.#custom === 'wrapped') this.#emit('custom_tool_call_input.delta', { delta: input })
+    this.#emit('custom_tool_call_input.done', { input })
     return this.#item(status, input)
   }
 
-  #tell(type: string, fields: Json): void {
-    const { id, index, tell } = this.#place
-    tell(type, { item_id: id, output_index: index, ...fields })
+  #emit(type: string, fields: Json): void {
+    const { id, index, emit } = this.#place
+    emit(type, { item_id: id, output_index: index, ...fields })
   }
 
   #item(status: string, args: string): Json {
@@ -64,7 +64,7 @@ export class CallItem implements OpenItem {
   }
 }
 
-/** A model that does not keep to the schema is taken at its word. */
+/** The text of a custom tool's input; arguments that are not of its schema are the input themselves. */
 function unwrapped(args: string): string {
   try {
     const parsed: unknown = JSON.parse(args)

@@ -7,12 +7,13 @@ import { checkChat } from '../chat-rules.ts'
 import { validator } from '../validate.ts'
 import { InputReader } from './input.ts'
 import { type ResponsesRequest, responsesRequest } from './schema.ts'
-import { ToolNames } from './tool-names.ts'
+import { SEARCHES, ToolNames } from './tool-names.ts'
 
 export const validate = validator(responsesRequest)
 
 export interface Decoded {
   readonly request: ChatRequest
+  readonly names: ToolNames
   /** Path of a field that providers of other wires cannot serve. */
   readonly only: string | undefined
 }
@@ -32,7 +33,7 @@ export function decode(body: unknown, values: number): Decoded {
   const request: ChatRequest = { model: given.model, messages: input.messages }
   Object.assign(request, toolsOf(given, names), textOf(given), settingsOf(given))
   checkChat(request)
-  return { request, only: input.only }
+  return { request, names, only: input.only }
 }
 
 /** What needs an answer or a conversation that is kept, or one that outlives its request. */
@@ -71,7 +72,7 @@ function toolsOf({ tool_choice: choice, parallel_tool_calls: parallel }: Respons
 function chosen(choice: Json, tools: Tool[], names: ToolNames): Partial<ChatRequest> {
   const { type, name, namespace } = choice
   if (type === 'function' || type === 'custom') return { tool_choice: named(flatOf(choice, names), tools) }
-  if (/^web_search/.test(String(type))) return { tool_choice: { type: 'web_search' } }
+  if (SEARCHES.test(String(type))) return { tool_choice: { type: 'web_search' } }
   if (type !== 'allowed_tools') {
     const given = String(name ?? namespace ?? type).slice(0, 100)
     throw errors.unsupported(`tool_choice: no provider here serves the choice of "${given}".`, 'tool_choice')
@@ -87,8 +88,11 @@ function chosen(choice: Json, tools: Tool[], names: ToolNames): Partial<ChatRequ
   return { tools: left, tool_choice: choice.mode === 'required' ? 'required' : 'auto' }
 }
 
-const flatOf = ({ type, name, namespace }: Json, names: ToolNames): string =>
-  textIn(name) === undefined ? String(type) : names.flat(String(name), namespace)
+/** A tool's name as providers know it; a search has the name of its type. */
+const flatOf = ({ type, name, namespace }: Json, names: ToolNames): string => {
+  if (textIn(name) !== undefined) return names.flat(String(name), namespace)
+  return SEARCHES.test(String(type)) ? 'web_search' : String(type)
+}
 
 function named(name: string, tools: readonly Tool[]) {
   if (!tools.some(tool => tool.type === 'function' && tool.function.name === name)) {

@@ -3,13 +3,12 @@ import type { Encoder } from '../../core/codec.ts'
 import type { GatewayError } from '../../core/error.ts'
 import type { Event, FinishReason } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import type { Json } from '../../core/json.ts'
-import { nativeFormOf } from '../../core/translator.ts'
 import { answerIdOf } from '../accounting.ts'
-import { EVENT_STREAM, typedEvent } from '../event-stream.ts'
-import { type Ending, responseOf } from './answer.ts'
+import { EVENT_STREAM, typedEvent, typedEventText } from '../event-stream.ts'
+import { type Ending, ResponseObject } from './answer.ts'
 import { Items } from './items.ts'
-import { ToolNames } from './tool-names.ts'
+import type { Emit } from './open-item.ts'
+import { toolNamesOf } from './tool-names.ts'
 
 const REASONS: Readonly<Partial<Record<FinishReason, Ending['reason']>>> = {
   length: 'max_output_tokens',
@@ -19,36 +18,43 @@ const REASONS: Readonly<Partial<Record<FinishReason, Ending['reason']>>> = {
 /** Folds events into items, and knows how the answer ended. */
 class Answer {
   readonly #ex: Exchange
-  readonly items: Items
+  readonly #items: Items
+  readonly #response: ResponseObject
   #reason: Ending['reason']
 
-  constructor(ex: Exchange, tell: (type: string, fields: Json) => void) {
+  constructor(ex: Exchange, response: ResponseObject, emit: Emit) {
     this.#ex = ex
-    const translator = ex.target?.translator
-    const isNative = translator !== undefined && nativeFormOf(translator, ex.native) !== undefined
-    this.items = new Items(tell, new ToolNames(ex.native?.body.tools), answerIdOf(ex), isNative)
+    this.#response = response
+    this.#items = new Items(emit, toolNamesOf(ex), answerIdOf(ex))
   }
 
   add(event: Event): void {
     if (!('choice' in event)) return
     if (event.type === 'finish') this.#reason ??= REASONS[event.reason]
-    else this.items.add(event)
+    else this.#items.add(event)
   }
 
-  /** What is known of it when all events have come. */
-  end(): Json {
+  /** Call `end` or `fail` once, after the last event: the items and the response have their ends. */
+  end(): Ended {
     this.#ex.completeUsage(false)
-    this.items.end(this.#reason ? 'incomplete' : 'completed')
-    const { output } = this.items
-    const status = this.#reason ? 'incomplete' : 'completed'
-    return responseOf(this.#ex, { status, output, reason: this.#reason })
+    const reason = this.#reason
+    const status = reason ? 'incomplete' : 'completed'
+    this.#items.end(status)
+    return { status, response: this.#response.at({ status, output: this.#items.output, reason }) }
   }
 
-  fail(error: GatewayError): Json {
+  fail(error: GatewayError): Ended {
     this.#ex.completeUsage(true)
-    this.items.end('incomplete')
-    return responseOf(this.#ex, { status: 'failed', output: this.items.output, error })
+    this.#items.end('incomplete')
+    const status = 'failed'
+    return { status, response: this.#response.at({ status, output: this.#items.output, error }) }
   }
+}
+
+interface Ended {
+  readonly status: Ending['status']
+  /** JSON text. */
+  readonly response: string
 }
 
 export class WholeEncoder implements Encoder {
@@ -56,7 +62,7 @@ export class WholeEncoder implements Encoder {
   readonly #answer: Answer
 
   constructor(ex: Exchange) {
-    this.#answer = new Answer(ex, () => {})
+    this.#answer = new Answer(ex, new ResponseObject(ex), () => {})
   }
 
   write(batch: readonly Event[]): undefined {
@@ -64,7 +70,7 @@ export class WholeEncoder implements Encoder {
   }
 
   end(): string {
-    return JSON.stringify(this.#answer.end())
+    return this.#answer.end().response
   }
 
   fail(): undefined {}
@@ -88,28 +94,30 @@ export class StreamEncoder implements Encoder {
   }
 
   end(): string {
-    const response = this.#begun().end()
-    this.#tell(String(response.status), { response })
+    this.#emitResponse(this.#begun().end())
     return this.#taken()
   }
 
   /** Without `response.completed` no client takes it for a whole answer. */
   fail(error: GatewayError): string {
-    this.#tell('failed', { response: this.#begun().fail(error) })
+    this.#emitResponse(this.#begun().fail(error))
     return this.#taken()
   }
 
   #begun(): Answer {
     if (this.#answer) return this.#answer
-    const response = responseOf(this.#ex, { status: 'in_progress', output: [] })
-    this.#tell('created', { response })
-    this.#tell('in_progress', { response })
-    this.#answer = new Answer(this.#ex, (type, fields) => this.#tell(type, fields))
+    const object = new ResponseObject(this.#ex)
+    const response = object.at({ status: 'in_progress', output: [] })
+    this.#emitResponse({ status: 'created', response })
+    this.#emitResponse({ status: 'in_progress', response })
+    this.#answer = new Answer(this.#ex, object, (type, fields) => {
+      this.#out += typedEvent(`response.${type}`, { ...fields, sequence_number: this.#number++ })
+    })
     return this.#answer
   }
 
-  #tell(type: string, fields: Json): void {
-    this.#out += typedEvent(`response.${type}`, { ...fields, sequence_number: this.#number++ })
+  #emitResponse({ status, response }: { status: string; response: string }): void {
+    this.#out += typedEventText(`response.${status}`, `"sequence_number":${this.#number++},"response":${response}`)
   }
 
   #taken(): string {

@@ -1,164 +1,144 @@
 /** Output items, one open at a time: what comes for another one while a call is open waits for its end. */
-import { type Json, textIn } from '../../core/json.ts'
+import type { ReasoningEvent, SourceEvent, ToolEvent } from '../../core/event.ts'
+import type { Json } from '../../core/json.ts'
 import { CallItem } from './call-item.ts'
 import { MessageItem } from './message-item.ts'
-import type { ChoiceEvent, OpenItem, Place, Status, Tell } from './open-item.ts'
+import type { ChoiceEvent, Emit, OpenItem, Place, Status } from './open-item.ts'
 import { ReasoningItem } from './reasoning-item.ts'
 import type { ToolNames } from './tool-names.ts'
+import { WaitingEvents } from './waiting-events.ts'
+
+type SaidEvent = Extract<ChoiceEvent, { type: 'text' | 'refusal' }>
 
 export class Items {
   readonly output: Json[] = []
-  readonly #tell: Tell
+  readonly #emit: Emit
   readonly #names: ToolNames
   readonly #id: string
-  /** Items that this wire has itself are shown as they came. */
-  readonly #isNative: boolean
+  readonly #waiting = new WaitingEvents()
   #open: OpenItem | undefined
-  #waiting: ChoiceEvent[] = []
   #phase: string | undefined
+  /** Those that came before the text which cites them. */
+  #sources: SourceEvent[] = []
   /** Characters of text so far, of all messages. */
   #written = 0
 
-  constructor(tell: Tell, names: ToolNames, id: string, isNative: boolean) {
-    this.#tell = tell
+  /** `id` is of the answer, and a part of each item's. */
+  constructor(emit: Emit, names: ToolNames, id: string) {
+    this.#emit = emit
     this.#names = names
     this.#id = id
-    this.#isNative = isNative
   }
 
   add(event: ChoiceEvent): void {
-    if (event.choice !== 0 || event.type === 'finish') return
-    if (this.#open?.isWaiting && !this.#open.takes(event)) this.#wait(event)
+    if (event.choice !== 0) return
+    if (this.#open?.isPartial && !this.#open.takes(event)) this.#waiting.add(event)
     else this.#take(event)
-    if (this.#waiting.length > 0 && !this.#open?.isWaiting) this.#drain()
+    while (!this.#open?.isPartial) {
+      const next = this.#waiting.shift()
+      if (!next) break
+      this.#take(next)
+    }
   }
 
-  /** Call it once, after the last event. */
+  /** Call it once, after the last event. `status` is of the item that is open then. */
   end(status: Status): void {
-    this.#close(this.#waiting.length > 0 ? 'completed' : status)
-    while (this.#waiting.length > 0) {
-      this.#drain()
-      this.#close(this.#waiting.length > 0 ? 'completed' : status)
-    }
-  }
-
-  /** Tells what waited, up to the next call that is not whole. Its own pieces go before the rest, in their order. */
-  #drain(): void {
-    const left = this.#waiting
-    this.#waiting = []
-    for (const event of left) {
-      if (this.#open?.isWaiting && !this.#open.takes(event)) this.#wait(event)
-      else this.#take(event)
-    }
-  }
-
-  /** Pieces of one call, or of one text, wait as one. */
-  #wait(event: ChoiceEvent): void {
-    const waiting = this.#waiting
-    const last = waiting.length - 1
-    const at = event.type === 'tool' ? waiting.findIndex(other => isSameCall(other, event.index)) : last
-    const other = waiting[at]
-    if (other?.type === 'tool' && event.type === 'tool') {
-      waiting[at] = Object.assign({}, other, { args: (other.args ?? '') + (event.args ?? '') })
-    } else if (other?.type === 'text' && event.type === 'text') {
-      waiting[at] = Object.assign({}, other, { text: other.text + event.text })
-    } else waiting.push(event)
+    for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) this.#take(next)
+    this.#close(status)
   }
 
   #take(event: ChoiceEvent): void {
-    if (event.type === 'phase') {
-      this.#close('completed')
-      this.#phase = event.phase
-      return
-    }
-    if (event.type === 'text' || event.type === 'refusal') {
-      if (event.text === '') return
-    }
-    if (event.type === 'reasoning' && event.text === '' && event.signature === undefined && event.data === undefined)
-      return
-    if (event.type === 'native') this.#native(event.provider, event.block)
-    else if (event.type === 'image') this.#image(event.url)
-    else {
-      if (!this.#open?.takes(event)) this.#begin(event)
-      this.#open?.add(event)
-      if (event.type === 'text') this.#written += event.text.length
+    switch (event.type) {
+      case 'phase':
+        this.#close('completed')
+        this.#phase = event.phase
+        break
+      case 'text':
+      case 'refusal':
+        if (event.text !== '') this.#say(event)
+        break
+      case 'source':
+        if (this.#open instanceof MessageItem) this.#open.add(event)
+        else this.#sources.push(event)
+        break
+      case 'reasoning':
+        this.#think(event)
+        break
+      case 'native':
+        this.#thoughts().native.push(Object.assign({}, event.block, { provider: event.provider }))
+        break
+      case 'tool':
+        this.#call(event)
+        break
+      case 'image':
+        this.#image(event.url)
+        break
     }
   }
 
-  #begin(event: ChoiceEvent): void {
-    if (event.type === 'tool') {
-      if (event.name === undefined) return
-      if (event.signature !== undefined) this.#signed(event.signature)
-      this.#close('completed')
+  #say(event: SaidEvent): void {
+    if (!this.#open?.takes(event)) this.#open = new MessageItem(this.#place('msg'), this.#phase, this.#written)
+    this.#open.add(event)
+    if (event.type !== 'text') return
+    this.#written += event.text.length
+    for (const source of this.#sources) this.#open!.add(source)
+    if (this.#sources.length > 0) this.#sources = []
+  }
+
+  #think(event: ReasoningEvent): void {
+    if (event.text === '' && event.signature === undefined && event.data === undefined) return
+    if (!this.#open?.takes(event)) this.#open = new ReasoningItem(this.#place('rs'))
+    this.#open!.add(event)
+  }
+
+  /** A piece without a name is of a call that is open, or of one that had its end. */
+  #call(event: ToolEvent): void {
+    const { name, signature } = event
+    if (!this.#open?.takes(event)) {
+      if (name === undefined) return
+      // It goes with the reasoning before the call, of which it is the last.
+      if (signature !== undefined) this.#thoughts().signature = signature
+      const custom = event.custom || this.#names.known(name).custom
       const callId = event.id || `call_${this.#id}_${event.index}`
-      const custom = event.custom || this.#names.known(event.name).custom
       this.#open = new CallItem(this.#place(custom ? 'ctc' : 'fc'), event, this.#names, callId)
-    } else if (event.type === 'reasoning') {
-      this.#close('completed')
-      this.#open = new ReasoningItem(this.#place('rs'))
-    } else if (event.type === 'text' || event.type === 'refusal') {
-      this.#close('completed')
-      this.#open = new MessageItem(this.#place('msg'), this.#phase, this.#written)
     }
+    this.#open!.add(event)
   }
 
-  /** A call's own signature rides with the reasoning before it, of which it is the last. */
-  #signed(signature: string): void {
-    if (this.#isNative) return
-    this.#thoughts().signature = signature
-  }
-
-  /** What only its provider reads; a search is told in this wire's words. */
-  #native(provider: string, given: Json): void {
-    const { position: _, seal: __, ...block } = given
-    if (this.#isNative) {
-      this.#whole({ ...block, id: textIn(block.id) ?? this.#place('ws').id })
-      return
-    }
-    this.#thoughts().native.push(Object.assign({}, given, { provider }))
-  }
-
-  /** The open reasoning, or a new one. */
+  /** The open reasoning, or a new one: what only its provider reads goes with it. */
   #thoughts(): ReasoningItem {
     if (this.#open instanceof ReasoningItem) return this.#open
-    this.#close('completed')
-    const opened = new ReasoningItem(this.#place('rs'))
-    this.#open = opened
-    return opened
+    const item = new ReasoningItem(this.#place('rs'))
+    this.#open = item
+    return item
   }
 
   #image(url: string): void {
     const result = /^data:[^,]*;base64,/.test(url) ? url.slice(url.indexOf(',') + 1) : url
-    this.#whole({ id: this.#place('ig').id, type: 'image_generation_call', status: 'completed', result })
+    const { id, index } = this.#place('ig')
+    const item = { id, type: 'image_generation_call', status: 'completed', result }
+    const at = { output_index: index }
+    this.#emit('output_item.added', { ...at, item: { ...item, status: 'in_progress', result: null } })
+    this.#emit('image_generation_call.in_progress', { ...at, item_id: id })
+    this.#emit('image_generation_call.completed', { ...at, item_id: id })
+    this.#done(item)
   }
 
-  #whole(item: Json): void {
-    this.#close('completed')
-    const at = { output_index: this.output.length }
-    const { type, id } = item
-    const shown = type === 'web_search_call' || type === 'image_generation_call'
-    this.#tell('output_item.added', { ...at, item: shown ? { ...item, status: 'in_progress' } : item })
-    if (shown) {
-      this.#tell(`${type}.in_progress`, { ...at, item_id: id })
-      this.#tell(`${type}.completed`, { ...at, item_id: id })
-    }
-    this.#tell('output_item.done', { ...at, item })
-    this.output.push(item)
-  }
-
+  /** Ends what is open: the next item is the one behind it. */
   #place(prefix: string): Place {
+    this.#close('completed')
     const index = this.output.length
-    return { id: `${prefix}_${this.#id}_${index}`, index, tell: this.#tell }
+    return { id: `${prefix}_${this.#id}_${index}`, index, emit: this.#emit }
   }
 
   #close(status: Status): void {
-    if (!this.#open) return
-    const index = this.output.length
-    const item = this.#open.close(status)
+    const open = this.#open
     this.#open = undefined
+    if (open) this.#done(open.close(status))
+  }
+
+  #done(item: Json): void {
+    this.#emit('output_item.done', { output_index: this.output.length, item })
     this.output.push(item)
-    this.#tell('output_item.done', { output_index: index, item })
   }
 }
-
-const isSameCall = (event: ChoiceEvent, index: number): boolean => event.type === 'tool' && event.index === index

@@ -4,7 +4,7 @@ import type { Json } from '../../core/json.ts'
 import type { ChoiceEvent, OpenItem, Place, Status } from './open-item.ts'
 
 export class MessageItem implements OpenItem {
-  readonly isWaiting = false
+  readonly isPartial = false
   readonly #place: Place
   readonly #phase: string | undefined
   readonly #parts: Json[] = []
@@ -14,7 +14,7 @@ export class MessageItem implements OpenItem {
     this.#place = place
     this.#phase = phase
     this.#offset = offset
-    place.tell('output_item.added', { output_index: place.index, item: this.#item('in_progress') })
+    place.emit('output_item.added', { output_index: place.index, item: this.#item('in_progress') })
   }
 
   takes({ type }: ChoiceEvent): boolean {
@@ -30,10 +30,10 @@ export class MessageItem implements OpenItem {
     const at = { item_id: this.#place.id, output_index: this.#place.index, content_index: this.#parts.length - 1 }
     if (isText) {
       part.text += text
-      this.#place.tell('output_text.delta', { ...at, delta: text, logprobs: [] })
+      this.#place.emit('output_text.delta', { ...at, delta: text, logprobs: [] })
     } else {
       part.refusal += text
-      this.#place.tell('refusal.delta', { ...at, delta: text })
+      this.#place.emit('refusal.delta', { ...at, delta: text })
     }
   }
 
@@ -50,7 +50,7 @@ export class MessageItem implements OpenItem {
       ? { type: 'output_text', text: '', annotations: [], logprobs: [] }
       : { type: 'refusal', refusal: '' }
     this.#parts.push(part)
-    this.#tellPart('content_part.added', { part: { ...part, ...(isText && { annotations: [] }) } })
+    this.#emitPart('content_part.added', { part })
     return part
   }
 
@@ -64,7 +64,7 @@ export class MessageItem implements OpenItem {
     const annotation = { type: 'url_citation', url, title, start_index: from, end_index: to }
     const all = part.annotations as Json[]
     all.push(annotation)
-    this.#place.tell('output_text.annotation.added', {
+    this.#place.emit('output_text.annotation.added', {
       item_id: this.#place.id,
       output_index: this.#place.index,
       content_index: this.#parts.indexOf(part),
@@ -76,14 +76,14 @@ export class MessageItem implements OpenItem {
   #closePart(): void {
     const part = this.#parts.at(-1)
     if (!part) return
-    if (part.type === 'output_text') this.#tellPart('output_text.done', { text: part.text, logprobs: [] })
-    else this.#tellPart('refusal.done', { refusal: part.refusal })
-    this.#tellPart('content_part.done', { part })
+    if (part.type === 'output_text') this.#emitPart('output_text.done', { text: part.text, logprobs: [] })
+    else this.#emitPart('refusal.done', { refusal: part.refusal })
+    this.#emitPart('content_part.done', { part })
   }
 
-  #tellPart(type: string, fields: Json): void {
-    const { id, index, tell } = this.#place
-    tell(type, { item_id: id, output_index: index, content_index: this.#parts.length - 1, ...fields })
+  #emitPart(type: string, fields: Json): void {
+    const { id, index, emit } = this.#place
+    emit(type, { item_id: id, output_index: index, content_index: this.#parts.length - 1, ...fields })
   }
 
   #item(status: string): Json {

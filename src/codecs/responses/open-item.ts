@@ -3,8 +3,8 @@ import type { Event } from '../../core/event.ts'
 import type { Json } from '../../core/json.ts'
 
 export type ChoiceEvent = Extract<Event, { choice: number }>
-/** Writes an event of the stream; `type` comes without its `response.`. */
-export type Tell = (type: string, fields: Json) => void
+/** Writes an event of the stream, at once; `type` is without its `response.`. */
+export type Emit = (type: string, fields: Json) => void
 
 /** An item that grows. */
 export interface OpenItem {
@@ -13,8 +13,8 @@ export interface OpenItem {
   /** True for an event of this item. */
   takes(event: ChoiceEvent): boolean
   add(event: ChoiceEvent): void
-  /** Nothing of another item may be told before more of this one has come. */
-  readonly isWaiting: boolean
+  /** More of it is to come, so that no other item may begin. */
+  readonly isPartial: boolean
 }
 export type Status = 'completed' | 'incomplete'
 
@@ -22,5 +22,5 @@ export type Status = 'completed' | 'incomplete'
 export interface Place {
   readonly id: string
   readonly index: number
-  readonly tell: Tell
+  readonly emit: Emit
 }

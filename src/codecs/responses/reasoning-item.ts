@@ -7,7 +7,7 @@ import type { ChoiceEvent, OpenItem, Place, Status } from './open-item.ts'
 
 /** Stays open until something else comes: its signature is the last that is known of it. */
 export class ReasoningItem implements OpenItem {
-  readonly isWaiting = false
+  readonly isPartial = false
   readonly #place: Place
   readonly #details: ReasoningDetail[] = []
   #block: number | undefined
@@ -18,7 +18,7 @@ export class ReasoningItem implements OpenItem {
 
   constructor(place: Place) {
     this.#place = place
-    place.tell('output_item.added', { output_index: place.index, item: this.#item('in_progress', null) })
+    place.emit('output_item.added', { output_index: place.index, item: this.#item('in_progress', null) })
   }
 
   takes(event: ChoiceEvent): boolean {
@@ -29,16 +29,16 @@ export class ReasoningItem implements OpenItem {
     this.#block ??= event.block
     addDetail(this.#details, event)
     if (event.text === '') return
-    if (this.#text === '') this.#tell('reasoning_summary_part.added', { part: { type: 'summary_text', text: '' } })
+    if (this.#text === '') this.#emit('reasoning_summary_part.added', { part: { type: 'summary_text', text: '' } })
     this.#text += event.text
-    this.#tell('reasoning_summary_text.delta', { delta: event.text })
+    this.#emit('reasoning_summary_text.delta', { delta: event.text })
   }
 
   close(status: Status): Json {
     const text = this.#text
     if (text !== '') {
-      this.#tell('reasoning_summary_text.done', { text })
-      this.#tell('reasoning_summary_part.done', { part: { type: 'summary_text', text } })
+      this.#emit('reasoning_summary_text.done', { text })
+      this.#emit('reasoning_summary_part.done', { part: { type: 'summary_text', text } })
     }
     const known = this.#details.map(detail => detail.text ?? '').join('')
     const carried = carry({
@@ -50,9 +50,9 @@ export class ReasoningItem implements OpenItem {
     return this.#item(status, carried)
   }
 
-  #tell(type: string, fields: Json): void {
-    const { id, index, tell } = this.#place
-    tell(type, { item_id: id, output_index: index, summary_index: 0, ...fields })
+  #emit(type: string, fields: Json): void {
+    const { id, index, emit } = this.#place
+    emit(type, { item_id: id, output_index: index, summary_index: 0, ...fields })
   }
 
   #item(status: string, encrypted: string | null): Json {

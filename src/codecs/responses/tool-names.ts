@@ -3,24 +3,32 @@
  * tools of a namespace have one name each. Calls come back by the names that the client knows.
  */
 import { errors } from '../../core/error.ts'
+import type { Exchange } from '../../core/exchange.ts'
 import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import type { Tool } from '../../core/ops.ts'
 
-/** What the client calls a tool. */
-export interface Known {
+/** A tool's name and namespace in the client's request. */
+interface Known {
   readonly name: string
   readonly namespace?: string | undefined
   readonly custom?: true
 }
 
 const MAX_NAME = 64
-const SEARCHES = /^web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?$/
+/** The names that a search by the provider had over time. */
+export const SEARCHES = /^web_search(?:_preview)?(?:_\d{4}_\d{2}_\d{2})?$/
 const CUSTOM = {
   type: 'object',
   properties: { input: { type: 'string' } },
   required: ['input'],
   additionalProperties: false,
 }
+
+const noted = new WeakMap<Exchange, ToolNames>()
+
+/** For the answer of the exchange. */
+export const noteToolNames = (ex: Exchange, names: ToolNames): void => void noted.set(ex, names)
+export const toolNamesOf = (ex: Exchange): ToolNames => noted.get(ex)!
 
 export class ToolNames {
   readonly tools: Tool[] = []
@@ -74,7 +82,7 @@ export class ToolNames {
     this.#known.set(flat, { name, namespace, ...(tool.type === 'custom' && { custom: true }) })
   }
 
-  /** Legal with every provider. No number is tried twice, so that names made to collide cost no more than others. */
+  /** Within what every wire allows. No number is tried twice: names that are made to collide cost no more than others. */
   #unique(name: string): string {
     const legal = name.replace(/[^\w-]/g, '_').slice(0, MAX_NAME)
     let made = legal
@@ -91,10 +99,10 @@ export class ToolNames {
     const flat = this.flat(name, namespace)
     const description = textIn(tool.description)
     if (tool.type === 'custom') {
-      const told = [description, grammarOf(tool.format)].filter(Boolean).join('\n\n')
+      const described = [description, grammarOf(tool.format)].filter(Boolean).join('\n\n')
       this.tools.push({
         type: 'function',
-        function: { name: flat, ...(told && { description: told }), parameters: CUSTOM },
+        function: { name: flat, ...(described && { description: described }), parameters: CUSTOM },
       })
       return
     }

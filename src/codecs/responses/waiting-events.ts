@@ -1,0 +1,37 @@
+/** Events of other items, while one is open that is not whole. */
+import type { ToolEvent } from '../../core/event.ts'
+import type { ChoiceEvent } from './open-item.ts'
+
+/** First in, first out. Pieces of one call stand where it began, and pieces of a text that follow each other are one. */
+export class WaitingEvents {
+  #events: ChoiceEvent[] = []
+  #next = 0
+  /** By index. */
+  readonly #calls = new Map<number, ToolEvent>()
+
+  add(event: ChoiceEvent): void {
+    if (event.type === 'tool') {
+      const call = this.#calls.get(event.index)
+      if (call) call.args = (call.args ?? '') + (event.args ?? '')
+      else {
+        const own = Object.assign({}, event)
+        this.#calls.set(event.index, own)
+        this.#events.push(own)
+      }
+      return
+    }
+    const last = this.#next < this.#events.length ? this.#events.at(-1) : undefined
+    if (event.type === 'text' && last?.type === 'text') last.text += event.text
+    else this.#events.push(event.type === 'text' ? Object.assign({}, event) : event)
+  }
+
+  shift(): ChoiceEvent | undefined {
+    const event = this.#events[this.#next++]
+    if (event?.type === 'tool') this.#calls.delete(event.index)
+    if (this.#next >= this.#events.length) {
+      this.#events = []
+      this.#next = 0
+    }
+    return event
+  }
+}

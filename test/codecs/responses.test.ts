@@ -1,0 +1,120 @@
+/** The client wire of the Responses API: what events become, in whatever order a provider sends them. */
+import t, { type Test } from 'tap'
+import { openAiResponses } from '../../src/codecs/openai-responses.ts'
+import { Cancellation } from '../../src/core/cancel.ts'
+import type { Event } from '../../src/core/event.ts'
+import { Exchange } from '../../src/core/exchange.ts'
+import type { Snapshot } from '../../src/core/snapshot.ts'
+import { responses } from '../../src/endpoints/responses.ts'
+import { thrown } from '../core/kit.ts'
+
+type Json = Record<string, unknown>
+
+const asked = { model: 'm', input: 'Hi', stream: true }
+function exchange(): Exchange {
+  const snapshot = {} as Snapshot
+  const body = () => Promise.reject(new Error('is not read here'))
+  const signal = new Cancellation()
+  return new Exchange({ snapshot, endpoint: responses, headers: {}, query: '', params: {}, signal, body })
+}
+const decode = (given: Json) => openAiResponses.decode({ ...asked, ...given }, exchange())
+
+/** The items of a streamed answer; also that its events agree with each other. */
+function outputOf(t: Test, events: readonly Event[], given: Json = {}): Json[] {
+  const ex = exchange()
+  ex.request = openAiResponses.decode({ ...asked, ...given }, ex)
+  const encoder = openAiResponses.encoder(ex)
+  const text = events.map(event => String(encoder.write([event]) ?? '')).join('') + String(encoder.end())
+  const sent = [...text.matchAll(/^data: (.*)$/gm)].map(([, data]) => JSON.parse(data!) as Json & { item: Json })
+  t.strictSame(
+    sent.map(event => event.sequence_number),
+    sent.map((_, place) => place),
+  )
+  const done = sent.filter(({ type }) => type === 'response.output_item.done')
+  const begun = sent.filter(({ type }) => /^response\.output_item\./.test(String(type)))
+  t.strictSame(
+    begun.map(({ type, output_index: index }) => [index, type]),
+    done.flatMap((_, index) => ['added', 'done'].map(what => [index, `response.output_item.${what}`])),
+    'items do not overlap',
+  )
+  const { output } = sent.at(-1)!.response as { output: Json[] }
+  t.strictSame(
+    done.map(({ item }) => item),
+    output,
+  )
+  return output
+}
+
+/** The words of an item, or what is called with. */
+const said = (item: Json): unknown => {
+  const parts = (item.summary ?? item.content) as { text: string }[] | undefined
+  return parts ? parts.map(part => part.text).join('|') : item.arguments
+}
+
+const text = (said: string): Event => ({ type: 'text', choice: 0, text: said })
+const thought = (said: string): Event => ({ type: 'reasoning', choice: 0, text: said })
+const source = (url: string): Event => ({ type: 'source', choice: 0, url })
+const call = (index: number, args?: string, name?: string): Event => ({
+  type: 'tool',
+  choice: 0,
+  index,
+  ...(name !== undefined && { name, id: `call_${index}` }),
+  ...(args !== undefined && { args }),
+})
+
+t.test('a source that comes before the text that it is of is cited by that text', t => {
+  const output = outputOf(t, [thought('Hm'), source('https://a.example'), thought('m'), text('Yes'), text('.')])
+  t.strictSame(output.map(said), ['Hmm', 'Yes.'])
+  t.match(output[1], { content: [{ annotations: [{ type: 'url_citation', url: 'https://a.example' }] }] })
+  t.end()
+})
+
+t.test('what comes for a call that is whole belongs to no other one', t => {
+  const events = [call(0, '{}', 'a'), call(1, '{"b":1}', 'b'), call(0, '{"late":1}'), text('x'), call(1, 'y'), call(7)]
+  t.strictSame(outputOf(t, events).map(said), ['{}', '{"b":1}', 'x'])
+  t.end()
+})
+
+t.test('calls whose pieces are interleaved stand one behind another, with what was said between them', t => {
+  const events = [call(0, '{"a":', 'a'), text('x'), call(1, '{"b"', 'b'), text('y'), text('z'), call(2, '{', 'c')]
+  const rest = [call(1, ':2}'), call(0, '1}'), thought('Hm'), call(2, '}')]
+  const whole = outputOf(t, [...events, ...rest])
+  t.strictSame(whole.map(said), ['{"a":1}', 'x', '{"b":2}', 'yz', '{}', 'Hm'])
+  const cut = outputOf(t, [...events, { type: 'finish', choice: 0, reason: 'length' }])
+  t.strictSame(cut.map(said), ['{"a":', 'x', '{"b"', 'yz', '{'])
+  t.equal(cut.filter(({ status }) => status === 'incomplete').length, 1)
+  t.end()
+})
+
+t.test('the choice among some tools names a search by any of its types', t => {
+  const tools = [{ type: 'web_search_preview' }, { type: 'function', name: 'f', parameters: {} }]
+  const choice = { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'web_search_preview' }] }
+  t.strictSame(decode({ tools, tool_choice: choice }).tools, [{ type: 'web_search' }])
+  const other = { type: 'allowed_tools', mode: 'auto', tools: [{ type: 'function', name: 'g' }] }
+  t.match(
+    thrown(() => decode({ tools, tool_choice: other })),
+    { status: 400, param: 'tool_choice.tools' },
+  )
+  t.end()
+})
+
+t.test('the response repeats settings of its request, and not at any length', t => {
+  const repeatedOf = (given: Json) => {
+    const ex = exchange()
+    ex.request = openAiResponses.decode({ ...asked, ...given }, ex)
+    const encoder = openAiResponses.encoder(ex)
+    const written = `${encoder.write([{ type: 'text', choice: 0, text: 'Hi' }])}${encoder.end()}`
+    const all = [...written.matchAll(/"response":(\{.*\})\}$/gm)].map(([, json]) => JSON.parse(json!) as Json)
+    t.equal(all.length, 3)
+    return all.map(({ instructions, tools, temperature }) => ({ instructions, tools, temperature }))
+  }
+  const tools = [{ type: 'function', name: 'f', parameters: {} }]
+  const given = { instructions: 'Be brief', tools, temperature: 0 }
+  for (const repeated of repeatedOf(given)) t.strictSame(repeated, given)
+  const defaults = { instructions: null, tools: [], temperature: 1 }
+  const long = 'a'.repeat(256 * 1024 + 1)
+  for (const most of [{ instructions: long }, { tools: [{ type: 'function', name: 'f', description: long }] }]) {
+    for (const repeated of repeatedOf({ ...given, ...most })) t.strictSame(repeated, defaults)
+  }
+  t.end()
+})
