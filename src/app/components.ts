@@ -1,4 +1,5 @@
 /** What every process of a gateway is made of, whether it serves by itself, leads workers, or is one of them. */
+import cluster from 'node:cluster'
 import { dirname, resolve } from 'node:path'
 import { DEFAULT_LISTEN } from '../config/environment.ts'
 import { ConfigManager, type ReloadResult } from '../config/manager.ts'
@@ -18,6 +19,7 @@ import { MemoryCache } from '../stores/memory/cache.ts'
 import { MemoryCircuits } from '../stores/memory/circuits.ts'
 import { MemoryCounters } from '../stores/memory/counters.ts'
 import { MemoryMeasurements } from '../stores/memory/measurements.ts'
+import { MemoryStreams } from '../stores/memory/streams.ts'
 import { openStores } from '../stores/open.ts'
 import { Lag } from '../telemetry/lag.ts'
 import { Memory } from '../telemetry/memory.ts'
@@ -153,7 +155,11 @@ export async function createComponents(
     manager: () => manager,
   })
   const uploads = await uploadFolder(env.UPLOAD_DIR)
-  const services = { ...servicesOf(stores, policies, jobs, { metrics, load, log, memory, media, uploads }), ...shared }
+  const streams = cluster.isWorker ? undefined : new MemoryStreams(memory)
+  const services = {
+    ...servicesOf(stores, policies, jobs, { metrics, load, log, memory, media, uploads, streams }),
+    ...shared,
+  }
   const reloads = new Reloads(metrics, log)
   const found = new FoundModels()
   const manager: ConfigManager = new ConfigManager({
@@ -172,7 +178,7 @@ export async function createComponents(
   return { ...own, policies, policyContext, registry, manager, reloads }
 }
 
-type ProcessServices = Pick<Services, 'metrics' | 'load' | 'log' | 'memory' | 'media' | 'uploads'>
+type ProcessServices = Pick<Services, 'metrics' | 'load' | 'log' | 'memory' | 'media' | 'uploads' | 'streams'>
 
 /** Kept turns take the memory of the response cache. */
 const servicesOf = (

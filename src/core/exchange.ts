@@ -131,6 +131,8 @@ export class Exchange {
   storage: Money | undefined = undefined
   /** What a replay from the response cache was first answered by. */
   cached: Replayed | undefined = undefined
+  /** Its answer lasts for as long as its client wants: a drain does not wait for it. */
+  endsOnDrain = false
   status = 0
   outcome: Outcome | undefined = undefined
   /** Why it failed, before or after the first byte. */

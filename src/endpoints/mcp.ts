@@ -4,9 +4,10 @@ import { type Endpoint, type Method, type Refusal, value } from '../core/endpoin
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
-import type { Services } from '../core/ports.ts'
+import type { Principal, Services } from '../core/ports.ts'
 import { baseOf, isOwnOrigin } from '../core/site.ts'
 import { infoOf, LEGACY, VERSIONS } from '../mcp/eras.ts'
+import { openStream, streamOf } from '../mcp/event-stream.ts'
 import { codes, rpcError } from '../mcp/message.ts'
 import { setupPage } from '../mcp/page.ts'
 import { allScopes, answer, NEEDED_SCOPE, prepare } from '../mcp/server.ts'
@@ -25,7 +26,7 @@ const EXPOSED_HEADERS =
 const row = { name: 'mcp', path: PATH, chain: 'local', codec: { ...jsonRpc, prepare }, check, refusal } as const
 
 export const mcp: readonly Endpoint[] = [
-  { ...row, method: 'GET', bodyLimit: 0, body: 'none', open: ex => viewOf(ex) !== 'bridge', serve: show },
+  { ...row, method: 'GET', bodyLimit: 0, body: 'none', open: ex => viewOf(ex) !== 'older stream', serve: show },
   { ...row, method: 'POST', bodyLimit: BODY_LIMIT, serve: post },
   { ...row, method: 'OPTIONS', bodyLimit: 0, body: 'none', open: true, serve: preflight },
   ...(['DELETE', 'PUT', 'PATCH'] as const).map(
@@ -116,14 +117,14 @@ async function preflight(ex: Exchange): Promise<Reply> {
   return reply
 }
 
-/** What a GET asks for: the stream of the current transport, the old bridge, a page, or plain information. */
-function viewOf(ex: Exchange): 'stream' | 'bridge' | 'page' | 'facts' {
+/** What a GET asks for: the stream of the current transport, that of the older one, a page, or plain information. */
+function viewOf(ex: Exchange): 'stream' | 'older stream' | 'page' | 'facts' {
   const accept = ex.header('accept')?.toLowerCase() ?? ''
   if (accept.includes('text/event-stream')) {
     const isCurrent =
       accept.includes('application/json') ||
       ['mcp-protocol-version', 'mcp-session-id', 'last-event-id'].some(name => ex.header(name) !== undefined)
-    return isCurrent ? 'stream' : 'bridge'
+    return isCurrent || ex.method === 'HEAD' ? 'stream' : 'older stream'
   }
   return accept.includes('text/html') || ex.header('sec-fetch-mode') === 'navigate' ? 'page' : 'facts'
 }
@@ -132,7 +133,6 @@ async function show(ex: Exchange, services: Services): Promise<Reply> {
   const base = siteBase(ex)!
   switch (viewOf(ex)) {
     case 'stream':
-    case 'bridge':
       throw rpcError(
         405,
         'There is no standalone stream: answers are JSON.',
@@ -141,6 +141,9 @@ async function show(ex: Exchange, services: Services): Promise<Reply> {
           allow: 'POST',
         },
       )
+    case 'older stream':
+      callerOf(ex)
+      return withCors(openStream(ex, services, PATH), ex)
     case 'page': {
       const { html, headers } = setupPage(base)
       const bytes = Buffer.from(html)
@@ -171,12 +174,18 @@ async function* one<T>(event: T): AsyncGenerator<readonly T[]> {
 
 const JSON_BODY = /^application\/json\b/i
 
-async function post(ex: Exchange, services: Services): Promise<Reply> {
-  const { principal } = ex
+/** Throws 401 without one, and 403 for a key that is public. */
+function callerOf({ principal }: Exchange): Principal {
   if (!principal) throw errors.noCredentials()
   if (principal.kind === 'publishable') throw errors.forbidden('Publishable keys cannot call the MCP server.')
+  return principal
+}
+
+async function post(ex: Exchange, services: Services): Promise<Reply> {
+  const principal = callerOf(ex)
+  const stream = streamOf(ex, principal, services)
   const accept = ex.header('accept')
-  const isWanted = accept === undefined || /application\/(?:json|\*)|\*\/\*/i.test(accept)
+  const isWanted = stream !== undefined || accept === undefined || /application\/(?:json|\*)|\*\/\*/i.test(accept)
   if (!isWanted && JSON_BODY.test(ex.header('content-type') ?? '')) {
     throw rpcError(406, 'Accept must hold application/json.', { code: codes.server, id: null })
   }
@@ -184,7 +193,8 @@ async function post(ex: Exchange, services: Services): Promise<Reply> {
   const models = (wanted: Parameters<typeof listedModels>[1]) => listedModels(ex, wanted)
   try {
     const made = await answer(await ex.body(), { ex, services, catalog: ex.catalog, lease, models })
-    return made ? withCors(value(made.answer, made.status), ex) : nothing(202, ex)
+    if (made) stream?.send(JSON.stringify(made.answer))
+    return made && !stream ? withCors(value(made.answer, made.status), ex) : nothing(202, ex)
   } finally {
     lease.release()
   }

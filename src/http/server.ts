@@ -142,7 +142,10 @@ export class Listener {
   /** Says that it is not ready, then stops accepting, lets what runs end, and ends it with an in-band error. */
   async drain(times: DrainTimes): Promise<void> {
     this.#draining = true
-    for (const { sink } of this.#requests.list) sink.endConnection()
+    for (const { ex, signal, sink } of this.#requests.list) {
+      sink.endConnection()
+      if (ex.endsOnDrain) signal.abort(errors.shuttingDown())
+    }
     await drain(
       {
         server: this.#server,

@@ -169,6 +169,30 @@ export interface JobRunner {
   content(job: Job, request: ContentRequest): Promise<ContentAnswer>
 }
 
+/** Whose a stream is. */
+export interface StreamOwner {
+  readonly tenant: string
+  /** The id of the key that opened it. */
+  readonly key: string
+}
+/** A stream on which messages go to one client that come of its other requests. */
+export interface MessageStream {
+  /** Cannot be guessed. */
+  readonly id: string
+  readonly owner: StreamOwner
+  /** False when it has ended, as it does where there is no memory for the message. */
+  send(message: string): boolean
+  /** The messages that wait, none after a while of silence; undefined at the end. Called again when they are written. */
+  next(): Promise<readonly string[] | undefined>
+  end(): void
+}
+/** Those that are open now. A stream lasts an hour at most. */
+export interface MessageStreams {
+  /** Throws 429 where a key or a tenant has too many, 529 where the process has. */
+  open(owner: StreamOwner): MessageStream
+  find(id: string): MessageStream | undefined
+}
+
 /** Whether a store works. Rejects, with the reason as message, when it does not. */
 export interface Probe {
   ping(): Promise<void>
@@ -190,6 +214,8 @@ export interface Services {
   readonly counters: Counters
   readonly cache: ReplyCache
   readonly turns: TurnStore
+  /** Absent where several processes serve: a message may reach another one than its stream. */
+  readonly streams?: MessageStreams | undefined
   readonly metrics: Metrics
   readonly log: Log
   readonly load: Load

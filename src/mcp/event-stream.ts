@@ -1,0 +1,55 @@
+/** The HTTP+SSE transport of the revision 2024-11-05: a stream that names an address, on which answers to what is posted there come. */
+import { errors } from '../core/error.ts'
+import type { Event } from '../core/event.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { Reply } from '../core/filter.ts'
+import type { MessageStream, Principal, Services, StreamOwner } from '../core/ports.ts'
+import { codes, rpcError } from './message.ts'
+
+const COMMENT = ': \n\n'
+
+const ownerOf = (principal: Principal): StreamOwner => ({ tenant: principal.orgId, key: principal.keyId })
+
+/** The stream itself; its client posts to `path`, which is relative because clients refuse another origin. */
+export function openStream(ex: Exchange, { streams }: Services, path: string): Reply {
+  if (!ex.principal) throw errors.noCredentials()
+  if (!streams) {
+    const message = 'The HTTP+SSE transport is served by a gateway without workers alone. Use Streamable HTTP.'
+    throw rpcError(405, message, { code: codes.server, id: null }, { allow: 'POST' })
+  }
+  const stream = streams.open(ownerOf(ex.principal))
+  ex.endsOnDrain = true
+  ex.signal.listen(() => stream.end())
+  return { status: 200, headers: ['mcp-session-id', stream.id], events: eventsOf(stream, path) }
+}
+
+async function* eventsOf(stream: MessageStream, path: string): AsyncGenerator<readonly Event[]> {
+  try {
+    yield said(`event: endpoint\ndata: ${path}?session=${stream.id}\n\n`)
+    for (let messages = await stream.next(); messages; messages = await stream.next()) {
+      const texts = messages.map(message => `event: message\ndata: ${message}\n\n`)
+      yield said(texts.join('') || COMMENT)
+    }
+  } finally {
+    stream.end()
+  }
+}
+
+const said = (text: string): readonly Event[] => [
+  { type: 'bytes', bytes: Buffer.from(text), contentType: 'text/event-stream' },
+]
+
+/** The stream that a message names; undefined where it names none. Throws 404 for one that has ended, 403 for another key's. */
+export function streamOf(ex: Exchange, principal: Principal, { streams }: Services): MessageStream | undefined {
+  const id = new URLSearchParams(ex.query).get('session')
+  if (id === null) return undefined
+  const stream = streams?.find(id)
+  if (!stream) {
+    throw rpcError(404, 'The stream of this session has ended. Open another one with GET.', {
+      code: codes.unauthorized,
+      id: null,
+    })
+  }
+  if (stream.owner.key === ownerOf(principal).key) return stream
+  throw rpcError(403, 'The stream of this session was opened with another key.', { code: codes.unauthorized, id: null })
+}
