@@ -3,6 +3,8 @@ import t from 'tap'
 import { openBooks } from '../helpers/books.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { callTool, rpc } from '../helpers/mcp.ts'
+import { random } from '../helpers/random.ts'
+import { runs } from '../helpers/runs.ts'
 import { plainGateway } from './plain.ts'
 
 type Tree = Record<string, unknown>
@@ -135,6 +137,63 @@ t.test('a key that is spent reads its analytics and cannot generate', async t =>
   await read(as, 'get-usage')
   t.ok(Number(rows()) - Number(before) <= 1, 'analytics leave no rows')
 })
+
+t.test(
+  'after any history, costs equal those of the operator to the last nano-USD, for owners and for developers',
+  async t => {
+    const { organization, project, keyOf } = await tenant()
+    const email = `dev-${made}@example.com`
+    await command('members.add', { organization, email, role: 'developer', projects: 'all' })
+    const keys = [await keyOf('a', { createdBy: email }), await keyOf('b', { createdBy: email }), await keyOf('c')]
+    const seed = 20_261_124
+    const chance = random(seed)
+    const oneOf = <T>(list: readonly T[]): T => list[Math.floor(chance() * list.length)]!
+    for (let left = runs(300); left > 0; left--) {
+      const [prompt, completion, cached] = [
+        Math.ceil(chance() * 999),
+        Math.floor(chance() * 999),
+        Math.floor(chance() * 99),
+      ]
+      await upstream.script('a', [{ usage: { prompt: prompt + cached, completion, cached } }])
+      const source = oneOf(['', 'cursor', 'my-app', 'open-code'])
+      await ask(oneOf(keys).as, oneOf(['test', 'cheap', 'premium', 'none']), source ? { 'x-source': source } : {})
+    }
+    await upstream.reset()
+    const nano = (usd: unknown) => Math.round(Number(usd) * 1e9)
+    type Sums = Tree & { id: string }
+    const shown = (sums: Tree) => [
+      sums.requestCount,
+      sums.errorCount,
+      sums.totalTokens,
+      nano(sums.costUsd),
+      nano(sums.creditsCostUsd),
+    ]
+    const expected = (all: readonly Sums[]) => {
+      const sum = (of: (one: Sums) => number) => all.reduce((total, one) => total + of(one), 0)
+      return [
+        sum(one => Number(one.requests)),
+        sum(one => Number(one.errors)),
+        sum(one => Number(one.inputTokens) + Number(one.outputTokens)),
+        sum(one => nano(one.cost)),
+        sum(one => nano(one.creditsCost)),
+      ]
+    }
+    const { groups } = await command<{ groups: Sums[] }>('usage', { project, groupBy: 'api_key' })
+    const developers = groups.filter(({ id }) => id !== keys[2]!.id)
+    const rows: [says: string, as: Record<string, string>, sums: Sums[]][] = [
+      ['an owner', keys[2]!.as, groups],
+      ['a developer', keys[0]!.as, developers],
+    ]
+    for (const [says, as, sums] of rows) {
+      t.strictSame(shown((await read(as, 'get-usage')).totals), expected(sums), says)
+      for (const groupBy of ['provider', 'model', 'app', 'api_key']) {
+        const { rows: parts } = await read(as, 'get-usage-breakdown', { group_by: groupBy, limit: 100 })
+        const total = parts.map(shown).reduce((one, other) => one.map((count, at) => Number(count) + Number(other[at])))
+        t.strictSame(total, expected(sums), `${says} by ${groupBy}, seed ${seed}`)
+      }
+    }
+  },
+)
 
 t.test('periods that cannot be, and credentials of end users, are errors of the tool', async t => {
   const { keyOf } = await tenant()
