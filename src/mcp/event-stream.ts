@@ -8,7 +8,10 @@ import { codes, rpcError } from './message.ts'
 
 const COMMENT = ': \n\n'
 
-const ownerOf = (principal: Principal): StreamOwner => ({ tenant: principal.orgId, key: principal.keyId })
+const ownerOf = (principal: Principal): StreamOwner => ({
+  tenant: principal.orgId,
+  key: principal.session?.id ?? principal.keyId,
+})
 
 /** The stream itself; its client posts to `path`, which is relative because clients refuse another origin. */
 export function openStream(ex: Exchange, { streams }: Services, path: string): Reply {

@@ -3,10 +3,11 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js'
 import t from 'tap'
 import { commandsOf } from '../helpers/commands.ts'
+import { startGateway } from '../helpers/gateway.ts'
 import { rpc } from '../helpers/mcp.ts'
 import { plainGateway } from './plain.ts'
 
-const { gateway } = await plainGateway()
+const { gateway, upstream } = await plainGateway()
 const command = commandsOf(gateway)
 const ping = { jsonrpc: '2.0', id: 7, method: 'ping' }
 let made = 0
@@ -20,9 +21,9 @@ async function newKey() {
 }
 
 /** Opens a stream; `read` resolves with what came until it holds `text`. */
-async function open(headers: Record<string, string>) {
+async function open(headers: Record<string, string>, { url } = gateway as { url: string }) {
   const abort = new AbortController()
-  const response = await fetch(`${gateway.url}/mcp`, {
+  const response = await fetch(`${url}/mcp`, {
     headers: { accept: 'text/event-stream', ...headers },
     signal: abort.signal,
   })
@@ -112,4 +113,35 @@ t.test('a key has sixteen streams at most, and one that closes makes room', asyn
   const bare = await fetch(`${gateway.url}/mcp`, { headers: { accept: 'text/event-stream' } })
   t.equal(bare.status, 401)
   t.ok(bare.headers.get('www-authenticate'))
+})
+
+t.test('an end user cannot post to the stream of another one, though one key began both sessions', async t => {
+  const key = await newKey()
+  const sessionOf = async (customer: string) => {
+    const { sessionToken } = (await (await gateway.post('/v1/sessions', { customer }, key)).json()) as Record<
+      string,
+      string
+    >
+    return { authorization: `Bearer ${sessionToken}` }
+  }
+  const [ada, bob] = [await sessionOf('Ada'), await sessionOf('Bob')]
+  const { response, close } = await open(ada)
+  const path = `/mcp?session=${response.headers.get('mcp-session-id')}`
+  t.strictSame(
+    [(await post(path, ping, ada)).status, (await post(path, ping, bob)).status, (await post(path, ping, key)).status],
+    [202, 403, 403],
+  )
+  close()
+})
+
+t.test('a drain ends streams at once, and waits for none', async t => {
+  const own = await startGateway(t, {
+    providers: { a: { base_url: upstream.url('a') } },
+    config: { server: { drain: '1h' } },
+  })
+  const { read } = await open({ authorization: `Bearer ${own.key}` }, own)
+  await read('\n\n')
+  const exit = own.kill('SIGTERM')
+  await t.rejects(read('never'), /the stream ended/)
+  t.equal(await exit, 0)
 })

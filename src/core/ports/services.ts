@@ -172,7 +172,7 @@ export interface JobRunner {
 /** Whose a stream is. */
 export interface StreamOwner {
   readonly tenant: string
-  /** The id of the key that opened it. */
+  /** The id of the key that opened it, or of its session. */
   readonly key: string
 }
 /** A stream on which messages go to one client that come of its other requests. */
