@@ -16,6 +16,7 @@ const bounds = [
     ['image of 4 MB', 1.3],
     ['upload of 10 MB', 1.2],
     ['speech of 1 MB', 1.1],
+    ['MCP tools/call, beside a unary one', 15],
   ].map(([name, limit]) => ({
     name: `${name}, CPU`,
     limit,

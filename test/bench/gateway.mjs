@@ -18,6 +18,8 @@ export const models = {
   images: 'bench-images',
   speech: 'bench-speech',
   transcriptions: 'bench-transcriptions',
+  /** Its tool calls no model; the floor answers a chat request in its place. */
+  mcp: 'bench',
 }
 
 /**
@@ -45,7 +47,10 @@ export async function configure(stage, upstream, { without = [] } = {}) {
     for (const manifest of manifests(upstream)) {
       await writeFile(join(folder, `providers.d/${manifest.provider}.yaml`), stringify(manifest))
     }
-    await writeFile(join(folder, 'config/models.d/bench.yaml'), stringify({ models: Object.values(models).map(model) }))
+    await writeFile(
+      join(folder, 'config/models.d/bench.yaml'),
+      stringify({ models: [...new Set(Object.values(models))].map(model) }),
+    )
   }
   return path
 }

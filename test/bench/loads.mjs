@@ -1,6 +1,7 @@
 /** The kinds of request that are measured, and how much of each. */
 import { checkStream, checkWhole, PACED, request } from './sample.mjs'
 import * as embeddings from './sample-embeddings.mjs'
+import { checkToolCall, toolCall, unary } from './sample-mcp.mjs'
 import { images, speech, transcriptions } from './sample-media.mjs'
 import { checkMessages } from './sample-messages.mjs'
 
@@ -8,7 +9,7 @@ import { checkMessages } from './sample-messages.mjs'
  * @typedef {object} Load
  * @property {string} name
  * @property {string} group what `--only` takes
- * @property {'chat' | 'messages' | 'embeddings' | 'images' | 'speech' | 'transcriptions'} wire of the provider; clients speak OpenAI's
+ * @property {'chat' | 'messages' | 'embeddings' | 'images' | 'speech' | 'transcriptions' | 'mcp'} wire of the provider; clients speak OpenAI's, or call a tool
  * @property {number} slice requests of one slice under saturation
  * @property {number} concurrency requests at a time
  * @property {number} rate requests per second of a run's paced part
@@ -99,6 +100,15 @@ export const loads = [
     wire: 'speech',
     ...{ slice: 32, concurrency: 8, rate: 10, seconds: 0 },
   },
+  {
+    name: 'MCP tools/call, beside a unary one',
+    group: 'mcp',
+    wire: 'mcp',
+    slice: 400,
+    concurrency: 32,
+    rate: 500,
+    seconds: 0,
+  },
 ]
 
 /** The floor pipes what the provider says, so it is asked where the provider says it, and its answers are in that wire. */
@@ -109,6 +119,7 @@ const shapes = {
   images: { path: '/v1/images/generations', ...images },
   speech: { path: '/v1/audio/speech', ...speech },
   transcriptions: { path: '/v1/audio/transcriptions', ...transcriptions },
+  mcp: { path: '/mcp', check: checkToolCall, request: toolCall, piped: unary },
 }
 
 /** What a load sends to a target. @returns {import('./driver.mjs').Shot} */
