@@ -1,4 +1,5 @@
 /** `/mcp` for clients of the older HTTP+SSE transport: answers, bounds, and whose a stream is. */
+import { Client as NewerClient, SSEClientTransport as NewerTransport } from '@modelcontextprotocol/client'
 import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { SSEClientTransport } from '@modelcontextprotocol/sdk/client/sse.js'
 import t from 'tap'
@@ -63,6 +64,15 @@ t.test("the SDK's client of the older transport lists tools and calls a model", 
     { content: [{ text: 'echo: two' }] },
     { content: [{ text: 'echo: three' }] },
   ])
+  await client.close()
+})
+
+t.test("the client of the SDK's second major version uses the older transport too", async t => {
+  const client = new NewerClient({ name: 'test', version: '1' })
+  const requestInit = { headers: await newKey() }
+  await client.connect(new NewerTransport(new URL(`${gateway.url}/mcp`), { requestInit }))
+  const { structuredContent } = await client.callTool({ name: 'get-account', arguments: {} })
+  t.match(structuredContent, { role: 'owner' })
   await client.close()
 })
 
