@@ -1,14 +1,17 @@
 /** The Responses wire, `openai.responses`: reasoning that can be replayed, phases, and tools that the provider runs. */
+
 import type { Plugin, Translator } from '../src/plugin.ts'
 import { ResponsesDecoder } from './openai-responses/decode.ts'
 import { encode } from './openai-responses/encode.ts'
 import { errorOf } from './openai-responses/fault.ts'
+import { NATIVE_WIRE, native } from './openai-responses/native.ts'
 
 const responses: Translator<'chat'> = {
   op: 'chat',
   wire: 'openai.responses',
   customTools: true,
   encode,
+  native: { wire: NATIVE_WIRE, encode: native, decoder: (mode, target) => new ResponsesDecoder(mode, target, true) },
   decoder: (mode, target) => new ResponsesDecoder(mode, target),
   error: errorOf,
 }

@@ -16,6 +16,8 @@ import type { Position } from './replay.ts'
 
 export class Answer {
   readonly target: Target
+  /** The client has the same wire. */
+  readonly isNative: boolean
   /** Of the values in all calls. */
   readonly count = new Count()
   /** Calls that the client must make; the index of a tool event counts these, not the provider's items. */
@@ -30,8 +32,9 @@ export class Answer {
   #wordless = true
   readonly #citations = new Citations(0)
 
-  constructor(target: Target) {
+  constructor(target: Target, isNative: boolean) {
     this.target = target
+    this.isNative = isNative
   }
 
   /** The place of an item that begins now. */

@@ -94,10 +94,11 @@ export class CallItem {
   #open(name: string, namespace: unknown, out: Event[]): number {
     if (this.#index !== undefined) return this.#index
     this.#index = this.#answer.call()
-    const signature = sealNamespace(namespace, this.#answer.target)
+    const group = textIn(namespace)
     const event: ToolEvent = { type: 'tool', choice: 0, index: this.#index, id: this.#clientId(), name }
     if (this.#custom) event.custom = true
-    if (signature !== undefined) event.signature = signature
+    if (group !== undefined && this.#answer.isNative) event.namespace = group
+    else if (group !== undefined) event.signature = sealNamespace(group, this.#answer.target)
     out.push(event)
     return this.#index
   }

@@ -46,10 +46,11 @@ export class ResponsesDecoder implements Decoder {
   readonly #calls: CallItem[] = []
   #started = false
 
-  constructor(mode: 'stream' | 'unary', target: Target) {
+  /** `isNative`: the client has the same wire. */
+  constructor(mode: 'stream' | 'unary', target: Target, isNative = false) {
     this.#unary = mode === 'unary'
     this.#target = target
-    this.#answer = new Answer(target)
+    this.#answer = new Answer(target, isNative)
   }
 
   frame({ data, name, parsed }: Frame): Event[] {

@@ -61,7 +61,7 @@ function inputItems(request: Readonly<ChatRequest>, target: Target): Json[] {
 }
 
 /** A model that cannot reason is not told not to. Without a summary it reasons unseen. */
-function reasoningOf(request: Readonly<ChatRequest>, { mapping }: Target): Json | undefined {
+export function reasoningOf(request: Readonly<ChatRequest>, { mapping }: Target): Json | undefined {
   const given = request.reasoning
   const effort = effortOf(request, mapping)
   const reasons = mapping.supports.has('reasoning')

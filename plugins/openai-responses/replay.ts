@@ -19,9 +19,8 @@ export function sealReasoning(item: Json, encrypted: string, position: Position,
 /** An item with no chat form, as the block that a client gets. */
 export const nativeBlock = (item: Json, position: Position): Json => ({ ...item, position })
 
-/** What a call must carry to be told apart from calls of the same name; undefined for most. */
-export const sealNamespace = (namespace: unknown, target: Target): string | undefined =>
-  typeof namespace === 'string' && namespace !== '' ? seal(target, JSON.stringify({ namespace })) : undefined
+/** What a call of a namespace must carry to be told apart from calls of the same name. */
+export const sealNamespace = (namespace: string, target: Target): string => seal(target, JSON.stringify({ namespace }))
 
 /** The namespace that `sealNamespace` put away, for the provider that gave it. */
 export function namespaceOf(signature: string | undefined, target: Target): string | undefined {
@@ -29,6 +28,7 @@ export function namespaceOf(signature: string | undefined, target: Target): stri
   return typeof namespace === 'string' ? namespace : undefined
 }
 
+/** An item of a provider, and where it stood. */
 interface Placed {
   readonly item: Json
   readonly position: Position
@@ -39,8 +39,7 @@ interface Placed {
  * another provider gave is left out, and so is reasoning that led to nothing: the wire refuses both.
  */
 export function withReplayed(spoken: readonly Json[], message: Message, target: Target): Json[] {
-  const placed = [...reasoningOf(message, target), ...nativeOf(message, target)]
-  placed.sort((a, b) => a.position[0] - b.position[0] || a.position[1] - b.position[1])
+  const placed = replayed(message.reasoning_details ?? [], message.provider_native_blocks ?? [], target)
   const items: Json[] = []
   let next = 0
   for (const [before, said] of spoken.entries()) {
@@ -52,26 +51,24 @@ export function withReplayed(spoken: readonly Json[], message: Message, target: 
   return items
 }
 
-function reasoningOf(message: Message, target: Target): Placed[] {
+/** Those of `target`'s provider, in their order. Their seals have been checked. */
+export function replayed(details: readonly Detail[], blocks: readonly Json[], target: Target): Placed[] {
   const placed: Placed[] = []
-  for (const { format, data } of message.reasoning_details ?? []) {
+  for (const { format, data } of details) {
     const sealed = format === FORMAT ? parsed(unseal(target, data)) : undefined
     if (typeof sealed?.encrypted_content !== 'string') continue
     const { position, ...item } = sealed
     placed.push({ item: { type: 'reasoning', ...item }, position: positionIn(position) })
   }
-  return placed
-}
-
-function nativeOf(message: Message, target: Target): Placed[] {
-  const placed: Placed[] = []
-  for (const block of message.provider_native_blocks ?? []) {
+  for (const block of blocks) {
     // The wire names who created an item, and does not take that back.
     const { provider, position, created_by: _, ...item }: Json = block
     if (provider === target.provider.id) placed.push({ item, position: positionIn(position) })
   }
-  return placed
+  return placed.sort((a, b) => a.position[0] - b.position[0] || a.position[1] - b.position[1])
 }
+
+type Detail = Pick<NonNullable<Message['reasoning_details']>[number], 'format' | 'data'>
 
 /** A sealed value that a client changed is none of ours. */
 function parsed(json: string | undefined): Json | undefined {

@@ -6,10 +6,9 @@ import { EVENT_STREAM } from './event-stream.ts'
 import { checkTexts } from './inner-json.ts'
 import { decode, validate } from './responses/decode.ts'
 import { StreamEncoder, WholeEncoder } from './responses/encoder.ts'
+import { nativeOf, WIRE } from './responses/native.ts'
 import { noteToolNames } from './responses/tool-names.ts'
 import { unsealed } from './unsealed.ts'
-
-const WIRE = 'openai.responses'
 
 export const openAiResponses = {
   wire: WIRE,
@@ -18,9 +17,10 @@ export const openAiResponses = {
     const { request, names, only } = decode(body, ex.values)
     noteToolNames(ex, names)
     checkTexts(request, ex.values)
-    ex.native = { wire: WIRE, body: body as Json, only }
+    const seals = ex.policy?.seals.check()
+    ex.native = nativeOf(body as Json, seals, ex.values, only)
     ex.showsReasoning = true
-    return ex.policy ? unsealed(request, ex.policy.seals.check()) : request
+    return seals ? unsealed(request, seals) : request
   },
   holdsAnswers: true,
   encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),

@@ -35,6 +35,8 @@ export interface ToolEvent {
   index: number
   id?: string
   name?: string
+  /** Of a tool that its client put into a group of tools, where the provider knows such groups. */
+  namespace?: string
   args?: string
   /** On every piece of a call of a custom tool, whose `args` are any text. */
   custom?: true

@@ -137,3 +137,25 @@ t.test('what is not kept and what nobody runs is a 400 that names it', async t =
     if (code) t.equal(error.code, code)
   }
 })
+
+t.test('to a provider of this wire the body goes as it came, and names of namespaces come back', async t => {
+  await play('responses', { text: 'Hi', usage })
+  const body = {
+    input: [
+      { role: 'user', content: [{ type: 'input_text', text: 'Weather?' }] },
+      { type: 'function_call', id: 'fc_1', call_id: 'c1', name: 'look', namespace: 'mcp', arguments: '{ "a":1 }' },
+      { type: 'function_call_output', call_id: 'c1', output: 'cold' },
+    ],
+    tools: [{ type: 'namespace', name: 'mcp', description: 'MCP', tools: [{ ...weather, name: 'look' }] }],
+    metadata: { a: 'b' },
+    truncation: 'auto',
+  }
+  const response = await gateway.post('/v1/responses', { model: 'responses', ...body, store: true, models: null })
+  t.equal(response.status, 200, await response.text())
+  const sent = (await upstream.record('responses')).at(-1)!.body as Record<string, unknown>
+  const { model, store, include, ...rest } = sent
+  t.strictSame(rest, body)
+  t.equal(store, false)
+  t.not(model, undefined)
+  t.ok(include === undefined || Array.isArray(include))
+})

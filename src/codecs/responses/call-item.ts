@@ -3,7 +3,7 @@ import type { ToolEvent } from '../../core/event.ts'
 import { isObject, type Json } from '../../core/json.ts'
 import { Shape } from '../../core/shape.ts'
 import type { ChoiceEvent, OpenItem, Place, Status } from './open-item.ts'
-import type { ToolNames } from './tool-names.ts'
+import type { Known, ToolNames } from './tool-names.ts'
 
 export class CallItem implements OpenItem {
   readonly #place: Place
@@ -17,7 +17,10 @@ export class CallItem implements OpenItem {
   constructor(place: Place, event: ToolEvent, names: ToolNames, callId: string) {
     this.#place = place
     this.#index = event.index
-    const { name, namespace, custom } = names.known(event.name ?? '')
+    const given = event.name ?? ''
+    // A provider that knows namespaces gives the client's own names.
+    const known = event.namespace === undefined ? names.known(given) : { name: given, namespace: event.namespace }
+    const { name, namespace, custom = undefined }: Known = known
     this.#custom = event.custom ? 'own' : custom ? 'wrapped' : undefined
     const type = this.#custom ? 'custom_tool_call' : 'function_call'
     this.#head = { id: place.id, type, call_id: callId, name, ...(namespace !== undefined && { namespace }) }

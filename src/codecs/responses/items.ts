@@ -1,6 +1,6 @@
 /** Output items, one open at a time: what comes for another one while a call is open waits for its end. */
 import type { ReasoningEvent, SourceEvent, ToolEvent } from '../../core/event.ts'
-import type { Json } from '../../core/json.ts'
+import { isObject, type Json } from '../../core/json.ts'
 import { CallItem } from './call-item.ts'
 import { MessageItem } from './message-item.ts'
 import type { ChoiceEvent, Emit, OpenItem, Place, Status } from './open-item.ts'
@@ -9,6 +9,9 @@ import type { ToolNames } from './tool-names.ts'
 import { WaitingEvents } from './waiting-events.ts'
 
 type SaidEvent = Extract<ChoiceEvent, { type: 'text' | 'refusal' }>
+
+/** Of a provider that does not say what it searched for. */
+const SEARCH: Readonly<Json> = { type: 'search', query: '' }
 
 export class Items {
   readonly output: Json[] = []
@@ -66,6 +69,7 @@ export class Items {
         break
       case 'native':
         this.#thoughts().native.push(Object.assign({}, event.block, { provider: event.provider }))
+        if (event.block.type === 'web_search_call') this.#search(event.block.action)
         break
       case 'tool':
         this.#call(event)
@@ -98,7 +102,7 @@ export class Items {
       if (name === undefined) return
       // It goes with the reasoning before the call, of which it is the last.
       if (signature !== undefined) this.#thoughts().signature = signature
-      const custom = event.custom || this.#names.known(name).custom
+      const custom = event.custom || (event.namespace === undefined && this.#names.known(name).custom)
       const callId = event.id || `call_${this.#id}_${event.index}`
       this.#open = new CallItem(this.#place(custom ? 'ctc' : 'fc'), event, this.#names, callId)
     }
@@ -121,6 +125,16 @@ export class Items {
     this.#emit('output_item.added', { ...at, item: { ...item, status: 'in_progress', result: null } })
     this.#emit('image_generation_call.in_progress', { ...at, item_id: id })
     this.#emit('image_generation_call.completed', { ...at, item_id: id })
+    this.#done(item)
+  }
+
+  /** What is to be replayed of it is in the reasoning before it. */
+  #search(action: unknown): void {
+    const { id, index } = this.#place('ws')
+    const item = { id, type: 'web_search_call', status: 'completed', action: isObject(action) ? action : SEARCH }
+    const at = { output_index: index, item_id: id }
+    this.#emit('output_item.added', { output_index: index, item: { ...item, status: 'in_progress' } })
+    for (const stage of ['in_progress', 'searching', 'completed']) this.#emit(`web_search_call.${stage}`, at)
     this.#done(item)
   }
 

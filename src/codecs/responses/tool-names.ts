@@ -8,7 +8,7 @@ import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import type { Tool } from '../../core/ops.ts'
 
 /** A tool's name and namespace in the client's request. */
-interface Known {
+export interface Known {
   readonly name: string
   readonly namespace?: string | undefined
   readonly custom?: true

@@ -30,6 +30,7 @@ const reasoningFields = {
 const toolFields = {
   function: words('type name description parameters strict defer_loading output_schema allowed_callers'),
   custom: words('type name description format'),
+  namespace: words('type name description tools'),
   tool_search: words('type description execution parameters'),
   web_search: words('type filters search_context_size user_location'),
 }

@@ -1,0 +1,175 @@
+/**
+ * A client's own Responses body, for a provider of the same wire: only what must change is changed, so that nothing of
+ * it is lost (docs/contract.md#responses).
+ */
+import {
+  type ChatRequest,
+  errors,
+  isObject,
+  type Json,
+  listIn,
+  type Target,
+  textIn,
+  type WireRequest,
+  wellFormed,
+} from '../../src/plugin.ts'
+import { fits, paysItself, saysAnything } from '../shared/operator-pays.ts'
+import { reasoningOf } from './encode.ts'
+import { replayed } from './replay.ts'
+
+export const NATIVE_WIRE = 'openai.responses'
+
+const ENCRYPTED = 'reasoning.encrypted_content'
+/** A manifest's `native_fields` may list it. */
+const FILE_ID = 'file_id'
+
+/** Fields of chat requests that the endpoint tolerates; the provider would refuse them. */
+const GATEWAY_ONLY = [
+  'effort',
+  'free_models_only',
+  'image_config',
+  'no_reasoning',
+  'onboarding',
+  'plugins',
+  'reasoning_effort',
+  'routing',
+  'sensitive_word_check',
+  'verbosity',
+  'web_search',
+]
+
+/** Fields of the body that cost nothing but tokens, on the operator's credentials. */
+const FIELDS: ReadonlySet<string> = new Set([
+  'background',
+  'client_metadata',
+  'context_management',
+  'include',
+  'input',
+  'instructions',
+  'max_output_tokens',
+  'max_tool_calls',
+  'metadata',
+  'model',
+  'parallel_tool_calls',
+  'prompt_cache_key',
+  'prompt_cache_options',
+  'prompt_cache_retention',
+  'reasoning',
+  'safety_identifier',
+  'service_tier',
+  'store',
+  'stream',
+  'stream_options',
+  'temperature',
+  'text',
+  'tool_choice',
+  'tools',
+  'top_logprobs',
+  'top_p',
+  'truncation',
+  'user',
+])
+
+/** What only tunes an answer, or names a tier: it is left out where the canonical request no longer has it. */
+const TUNING = ['prompt_cache_key', 'service_tier', 'temperature', 'top_p'] as const
+
+/** `body` has passed the endpoint's schema. Shares with it what does not change. */
+export function native(
+  body: Readonly<Json>,
+  input: Readonly<ChatRequest>,
+  target: Target,
+  stream: boolean,
+): WireRequest {
+  const { mapping } = target
+  const sent: Json = Object.assign({}, body)
+  for (const name of GATEWAY_ONLY) delete sent[name]
+  if (!paysItself(target)) checkPaid(sent, target)
+  sent.model = mapping.externalId
+  sent.store = false
+  if (stream) sent.stream = true
+  else delete sent.stream
+  for (const name of TUNING) if (input[name] == null) delete sent[name]
+  setLimit(sent, input.max_completion_tokens ?? input.max_tokens)
+  setReasoning(sent, reasoningOf(input, target))
+  if (mapping.supports.has('reasoning')) sent.include = [...new Set([...listIn(sent.include), ENCRYPTED])]
+  if (Array.isArray(body.input)) sent.input = itemsOf(body.input, target)
+  return { path: '/responses', body: wellFormed(sent) as Json }
+}
+
+/** Throws a 400 that names what the operator's credentials do not pay for; a target with the caller's own key may. */
+function checkPaid(sent: Json, { provider: { nativeFields = [] } }: Target): void {
+  for (const [name, value] of Object.entries(sent)) {
+    if (FIELDS.has(name) || nativeFields.some(entry => fits(entry, name))) continue
+    if (saysAnything(value)) throw errors.ownKeyOnly(name)
+    delete sent[name]
+  }
+  if (nativeFields.includes(FILE_ID)) return
+  for (const [i, item] of listIn(sent.input).entries()) {
+    if (!isObject(item)) continue
+    for (const field of ['content', 'output']) {
+      for (const [j, part] of listIn(item[field]).entries()) {
+        if (!isObject(part) || textIn(part.file_id) === undefined) continue
+        throw errors.ownKeyOnly(`input[${i}].${field}[${j}].${FILE_ID}`)
+      }
+    }
+  }
+}
+
+/** The canonical request has a lower limit where the gateway sets one. */
+function setLimit(sent: Json, limit: number | null | undefined): void {
+  if (limit != null && !(Number(sent.max_output_tokens ?? undefined) <= limit)) sent.max_output_tokens = limit
+}
+
+/** How much to think as this model can; what is shown of it, as the client says. */
+function setReasoning(sent: Json, canonical: Json | undefined): void {
+  const { effort: _, ...shown } = isObject(sent.reasoning) ? sent.reasoning : {}
+  const effort = canonical?.effort
+  if (!canonical) delete sent.reasoning
+  else if (effort !== undefined) sent.reasoning = Object.assign({ effort }, shown)
+  else if (isObject(sent.reasoning)) sent.reasoning = shown
+}
+
+/** What only its maker reads: searches come back with the reasoning before them. */
+const LEFT_OUT: ReadonlySet<unknown> = new Set(['web_search_call', 'image_generation_call'])
+
+/** The items as they came, with the reasoning that is this provider's; the wire refuses reasoning that leads to nothing. */
+function itemsOf(given: readonly unknown[], target: Target): unknown[] {
+  const items: unknown[] = []
+  for (const item of given) {
+    if (!isObject(item) || LEFT_OUT.has(item.type)) continue
+    if (item.type === 'reasoning') {
+      const { details, native } = isObject(item.carried) ? item.carried : {}
+      for (const own of replayed(listIn(details).filter(isObject), listIn(native).filter(isObject), target)) {
+        items.push(own.item)
+      }
+    } else {
+      if (!isOfAnswer(item)) dropLast(items)
+      items.push(asSent(item))
+    }
+  }
+  dropLast(items)
+  return items
+}
+
+/** Without what the official client's helpers add to the items of an answer, and the wire refuses. */
+function asSent(item: Json): Json {
+  if ('parsed_arguments' in item) {
+    const { parsed_arguments: _, ...plain } = item
+    return plain
+  }
+  const parts = listIn(item.content)
+  if (!parts.some(part => isObject(part) && 'parsed' in part)) return item
+  const plain = parts.map(part => {
+    if (!isObject(part)) return part
+    const { parsed: _, ...rest } = part
+    return rest
+  })
+  return Object.assign({}, item, { content: plain })
+}
+
+const isOfAnswer = ({ type, role }: Json): boolean =>
+  role === 'assistant' || type === 'function_call' || type === 'custom_tool_call'
+
+function dropLast(items: unknown[]): void {
+  for (let last = items.at(-1); isObject(last) && last.type === 'reasoning'; last = items.at(-1)) items.pop()
+}

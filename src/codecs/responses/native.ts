@@ -1,0 +1,38 @@
+/** A Responses body as it goes to providers of the same wire. */
+import { isObject, type Json } from '../../core/json.ts'
+import type { SealCheck } from '../../core/seals.ts'
+import { Count } from '../../core/shape.ts'
+import type { NativeRequest } from '../../core/translator.ts'
+import { carried } from '../carried-reasoning.ts'
+
+export const WIRE = 'openai.responses'
+
+/**
+ * Items keep their places. In place of its encrypted content a reasoning item has `carried: {details, native}`, of what
+ * this gateway sealed for the organization; without such content it has none. `values`: those of the body.
+ */
+export function nativeOf(
+  body: Json,
+  seals: SealCheck | undefined,
+  values: number,
+  only: string | undefined,
+): NativeRequest {
+  const { input } = body
+  if (!Array.isArray(input)) return { wire: WIRE, body, only }
+  const count = new Count(values)
+  const items = input.map((item: unknown) =>
+    isObject(item) && item.type === 'reasoning' ? opened(item, seals, count) : item,
+  )
+  return { wire: WIRE, body: Object.assign({}, body, { input: items }), only }
+}
+
+function opened({ encrypted_content: sealed }: Json, seals: SealCheck | undefined, count: Count): Json {
+  const found = typeof sealed === 'string' ? carried(sealed, count) : undefined
+  if (!found) return { type: 'reasoning' }
+  const details = (found.details ?? []).flatMap(({ format, data }) => {
+    const open = data == null || !seals ? data : seals.value(data)
+    return open == null ? [] : [{ format, data: open }]
+  })
+  const native = (found.native ?? []).flatMap(block => (seals ? (seals.block(block) ?? []) : block))
+  return { type: 'reasoning', carried: { details, native } }
+}
