@@ -11,7 +11,7 @@ import type { Strategy } from './score.ts'
 const MAX_NAME = 100
 
 /** As agents call it (docs/contract.md#session-affinity). */
-const sessionHeaders = ['x-session-id', 'x-session-affinity', 'session_id', 'session-id'] as const
+const sessionHeaders = ['x-session-id', 'x-session-affinity', 'session_id', 'session-id', 'thread-id'] as const
 
 /** What a caller names its session by: a header, else `prompt_cache_key`, else `user`. Undefined for a request of none. */
 export function sessionName(

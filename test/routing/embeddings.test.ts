@@ -60,7 +60,7 @@ t.test('a model that makes vectors serves embeddings and nothing else, and no ot
 
 t.test('a session is named by a header or by a chat, and embeddings that name none are of none', async t => {
   const request = { model: 'm', messages: [], user: 'u' }
-  for (const name of ['x-session-id', 'x-session-affinity', 'session_id', 'session-id']) {
+  for (const name of ['x-session-id', 'x-session-affinity', 'session_id', 'session-id', 'thread-id']) {
     t.equal(sessionName({ [name]: 's' }, chat.operation!, request), 's', name)
     t.equal(sessionName({ [name]: 's' }, operation, request), 's', name)
     t.equal(sessionName({ [name]: ['s', 't'] }, chat.operation!, request), 'u', `${name} given twice`)
