@@ -102,12 +102,18 @@ group('CC-01, CC-04 two hundred requests at once on money for ten are ten, whate
   }
 })
 
-group('AT-09 the same limits bound clients of Messages and of Google, in the words of each', async t => {
+group('AT-09 the same limits bound clients of Messages, Responses and Google, in the words of each', async t => {
   const ways: [says: string, ask: (who: As, model: string) => Promise<Response>, refusal: object][] = [
     [
       'Messages',
       ({ as }, model) => gateway.post('/v1/messages', { ...request, model }, as),
       { type: 'error', error: { type: 'billing_error' } },
+    ],
+    [
+      'Responses',
+      ({ as }, model) =>
+        gateway.post('/v1/responses', { model, input: content, max_output_tokens: usage.completion }, as),
+      { error: { type: 'invalid_request_error', code: String } },
     ],
     [
       'generateContent',

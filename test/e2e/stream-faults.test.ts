@@ -77,6 +77,14 @@ function generated(data: readonly Json[]) {
   }
 }
 
+const respond = (model: string) => gateway.post('/v1/responses', { model, stream: true, input: question })
+/** What a client of the Responses API has in the end: the text, and the last event. */
+function responded(data: readonly Json[]) {
+  const events = data as readonly (Json & { type: string; delta?: string })[]
+  const texts = events.filter(({ type }) => type === 'response.output_text.delta')
+  return { text: texts.map(({ delta }) => delta).join(''), last: events.at(-1)! }
+}
+
 interface Seen {
   text: string
   finishes: string[]
@@ -170,6 +178,10 @@ group('SF-03 a provider that takes long to begin: the stream is begun without it
   const { data, comments } = await readEvents<Json>(blank)
   t.match(generated(data), { text: whole, finishes: ['STOP'], error: undefined })
   t.strictSame(comments, [], 'its client takes each line for data')
+
+  const waiting = await beaten(await respond('slow'), 1, /^(?:: [^\n]*\n\n)+/g)
+  await upstream.release('slow')
+  t.match(responded((await readEvents<Json>(waiting)).data), { text: whole, last: { type: 'response.completed' } })
 })
 
 group('SF-03 a stream that was begun without its provider fails in band, and costs nothing', async t => {
@@ -189,6 +201,8 @@ group('SF-03 a stream that was begun without its provider fails in band, and cos
   t.equal(told.terminator, null)
   const ended = generated((await readEvents<Json>(await generate('late'))).data)
   t.match(ended, { text: '', finishes: [], error: { code: 504, status: 'DEADLINE_EXCEEDED' } })
+  const failed = responded((await readEvents<Json>(await respond('late'))).data)
+  t.match(failed, { text: '', last: { type: 'response.failed', response: { status: 'failed', output: [] } } })
 })
 
 group('SF-04 another provider may still answer a stream that was begun without the first', async t => {
@@ -239,6 +253,8 @@ group('SF-03 the clients of others read streams with heartbeats as they read all
     generated += chunk.text ?? ''
   }
   t.equal(generated, whole)
+  const response = await openai.responses.stream({ model: 'slow', input: question }).finalResponse()
+  t.equal(response.output_text, whole)
 })
 
 const delta = (content: string, index = 0) => ({ choices: [{ index, delta: { content } }] })
@@ -436,11 +452,13 @@ const forms = [
   ['chat', ask],
   ['messages', message],
   ['gemini', generate],
+  ['responses', respond],
 ] as const
 const textIn = {
   chat: (data: Json[]) => textOf(data as Json[] & ChatChunk[]),
   messages: (data: Json[]) => (data as { delta?: { text?: string } }[]).map(({ delta }) => delta?.text ?? '').join(''),
   gemini: (data: Json[]) => generated(data).text,
+  responses: (data: Json[]) => responded(data).text,
 }
 group('SF-16, SF-17 a stream that is cut at any byte is a beginning of it, and never looks whole', async t => {
   await play('a', { chunks })
@@ -461,10 +479,13 @@ group('SF-16, SF-17 a stream that is cut at any byte is a beginning of it, and n
       const { data, terminator } = await readEvents<Json>(response)
       const text = textIn[form](data)
       t.ok(whole.startsWith(text), `${form}, ${k} bytes: a beginning`)
-      const failed = data.some(({ error, type }) => error !== undefined || type === 'error')
+      const failed = data.some(
+        ({ error, type }) => error !== undefined || type === 'error' || type === 'response.failed',
+      )
       t.ok(failed || (text === whole && bytes.subarray(0, k).includes('"stop"')), `${form}, ${k} bytes: it fails`)
       if (form === 'messages' && failed) t.equal(terminator, null)
       if (form === 'gemini' && failed) t.strictSame(generated(data).finishes, [])
+      if (form === 'responses' && failed) t.equal(responded(data).last.type, 'response.failed')
     }
   }
 })

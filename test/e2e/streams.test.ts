@@ -96,6 +96,20 @@ async function generated(headers: Record<string, string>, alt = '?alt=sse') {
     metadata: data.at(-1)!.gateway as Metadata,
   }
 }
+/** The same by a client of the Responses API. */
+async function responded(headers: Record<string, string>) {
+  const response = await gateway.post('/v1/responses', { model: 'plain', input: question, stream: true }, headers)
+  const { data } = await readEvents<Tree & { type: string; delta?: string }>(response)
+  const texts = data.filter(({ type }) => type === 'response.output_text.delta')
+  const { type, response: last } = data.at(-1) as { type: string; response: Tree & { gateway: Metadata } }
+  return {
+    text: texts.map(({ delta }) => delta).join(''),
+    type,
+    id: last.id,
+    error: last.error,
+    metadata: last.gateway,
+  }
+}
 const chargeOf = (logId: string) =>
   books.prepare("SELECT -amount FROM ledger WHERE request_id = ? AND kind = 'charge'").pluck().get(logId)
 const rowOf = (logId: string) => books.prepare('SELECT * FROM requests WHERE id = ?').get(logId) as Tree
@@ -211,7 +225,30 @@ group('a replay is the first answer again, to another request', async t => {
   const replayed = await generated(caching)
   t.match(replayed, { text: again.text, id: again.id, finishes: ['STOP'], metadata: { cached: true } })
   t.not(replayed.metadata.log_id, again.metadata.log_id)
+  const third = await responded(caching)
+  const fourth = await responded(caching)
+  t.match(fourth, { text: third.text, id: third.id, type: 'response.completed', metadata: { cached: true } })
+  t.not(fourth.metadata.log_id, third.metadata.log_id)
 })
+
+group(
+  'SF-01, SF-06 a client of the Responses API sees no success in a stream that broke, and pays the same',
+  async t => {
+    for (const { says, step } of [
+      ...cuts,
+      { says: 'by an error', step: { chunks, fault: 'error-event', afterChunks: 5 } satisfies Step },
+    ]) {
+      await play('plain', step)
+      const id = `responses-${says}`.replaceAll(/\W/g, '-')
+      const { text, type, error } = await responded({ 'x-request-id': id })
+      t.match({ text, type, error }, { text: told, type: 'response.failed', error: { code: 'server_error' } }, says)
+      await quiet()
+      const row = books.prepare('SELECT * FROM requests WHERE request_id = ?').get(id) as Tree
+      t.match(row, { endpoint: 'responses', outcome: 'error', estimated: 1, cost: priceOf(5) }, says)
+      t.equal(chargeOf(row.id as string), priceOf(5))
+    }
+  },
+)
 
 group("SF-01, SF-06 a client of Google's API sees no success in a stream that broke, and pays the same", async t => {
   for (const { says, step } of [
