@@ -2,6 +2,7 @@
 import { chat, type Mode, type Turn } from '../../helpers/chat.ts'
 import type { Gateway } from '../../helpers/gateway.ts'
 import { geminiChat } from '../../helpers/gemini-chat.ts'
+import { responsesChat } from '../../helpers/responses-chat.ts'
 
 type Json = Record<string, unknown>
 
@@ -18,7 +19,15 @@ const withoutWrites = (expected: Json): Json => {
   return usage?.written ? { ...expected, usage: { ...usage, written: 0 } } : expected
 }
 
+/** A failure in a stream has a code of the wire's own enumeration, and no type. */
+const ownFailures = (expected: Json): Json => {
+  const error = expected.error as Json | null | undefined
+  if (!error || expected.status !== 200) return expected
+  return { ...expected, error: { type: undefined, code: 'server_error', message: error.message } }
+}
+
 export const clients: readonly ClientWire[] = [
   { name: 'chat completions', ask: chat, sees: expected => expected },
+  { name: 'responses', ask: responsesChat, sees: ownFailures },
   { name: 'generateContent', ask: geminiChat, sees: withoutWrites },
 ]
