@@ -5,7 +5,7 @@ import { knows, Refusal } from './rules.mjs'
 const words = text => new Set(text.split(/\s+/))
 
 const fields = words(
-  `model input instructions background context_management conversation include max_output_tokens max_tool_calls metadata
+  `model input instructions background client_metadata context_management conversation include max_output_tokens max_tool_calls metadata
   moderation parallel_tool_calls previous_response_id prompt prompt_cache_key prompt_cache_options
   prompt_cache_retention reasoning safety_identifier service_tier store stream stream_options temperature text
   tool_choice tools top_logprobs top_p truncation user`,
