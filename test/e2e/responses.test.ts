@@ -159,3 +159,21 @@ t.test('to a provider of this wire the body goes as it came, and names of namesp
   t.not(model, undefined)
   t.ok(include === undefined || Array.isArray(include))
 })
+
+t.test(
+  'what changes the price of an answer is refused where no mapping has it, also to a provider of this wire',
+  async t => {
+    await play('responses', { text: 'Hi', usage })
+    const rows: [fields: object, param: string][] = [
+      [{ reasoning: { mode: 'pro' } }, 'reasoning.mode'],
+      [{ service_tier: 'flex' }, 'service_tier'],
+      [{ tools: [{ type: 'web_search' }] }, 'tools'],
+    ]
+    for (const [fields, param] of rows) {
+      const response = await gateway.post('/v1/responses', { model: 'responses', input: 'Hi', ...fields })
+      t.match(await response.json(), { error: { param } }, param)
+      t.ok(response.status >= 400 && response.status < 500)
+    }
+    t.equal((await upstream.record('responses')).length, 0)
+  },
+)

@@ -128,8 +128,10 @@ function settingsOf(given: ResponsesRequest): Partial<ChatRequest> {
   if (limit != null) made.max_tokens = limit
   if (key) made.prompt_cache_key = key
   if (user) made.user = user
-  const { effort } = given.reasoning ?? {}
-  if (effort) made.reasoning_effort = effort
+  const { effort, mode, context } = given.reasoning ?? {}
+  if (mode || context) {
+    made.reasoning = { ...(effort && { effort }), ...(mode && { mode }), ...(context && { context }) }
+  } else if (effort) made.reasoning_effort = effort
   if (TIERS.has(given.service_tier)) made.service_tier = given.service_tier as NonNullable<ChatRequest['service_tier']>
   return made
 }

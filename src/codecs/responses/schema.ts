@@ -41,6 +41,8 @@ export const responsesRequest = s.open({
       s.open({
         effort: s.optional(s.nullable(s.enum('none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'))),
         summary: text,
+        context: s.optional(s.nullable(s.enum('auto', 'current_turn', 'all_turns'))),
+        mode: s.optional(s.nullable(s.enum('standard', 'pro'))),
       }),
     ),
   ),
