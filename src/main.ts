@@ -59,7 +59,7 @@ async function main(): Promise<void> {
     gateway = await startGateway({ config, env, log, onDrain: stopOnce })
     for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
       process.on(event, (err: unknown) => {
-        log.error({ err }, `${event}: the gateway drains and ends`)
+        log.error({ err, event }, 'uncaught error; gateway drains')
         process.exitCode = FAILED
         stopOnce()
       })

@@ -2,6 +2,7 @@
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
+import ts from 'typescript'
 import { root, sourceFiles, textOf } from './helpers/sources.ts'
 
 /** Names that had no meaning outside this project, by what they are called now. */
@@ -126,6 +127,30 @@ t.test('members of an exchange that were renamed or moved do not come back', asy
 
 t.test('files keep the names of what is in them', async t => {
   const found = sourceFiles.filter(file => file.startsWith('src/') && retiredFiles.some(name => file.endsWith(name)))
+  t.strictSame(found, [])
+})
+
+t.test('a log line has a constant name: a noun and what happened to it, its values in fields', async t => {
+  const isLog = (node: ts.Expression) => /(?:^|[.#])log$/.test(node.getText())
+  const found: string[] = []
+  let lines = 0
+  for (const file of sourceFiles) {
+    const text = textOf(file)
+    if (!/\blog\b/.test(text)) continue
+    const visit = (node: ts.Node): void => {
+      ts.forEachChild(node, visit)
+      if (!ts.isCallExpression(node) || !ts.isPropertyAccessExpression(node.expression)) return
+      const { name, expression } = node.expression
+      const message = node.arguments[1]
+      if (!/^(?:debug|info|warn|error)$/.test(name.text) || !isLog(expression) || !message) return
+      lines++
+      if (ts.isIdentifier(message)) return
+      const isName = ts.isStringLiteral(message) && /^(?!(?:an?|the) )[\w ;,-]{4,70}$/.test(message.text)
+      if (!isName) found.push(`${file}: ${message.getText()}`)
+    }
+    visit(ts.createSourceFile(file, text, ts.ScriptTarget.ES2023, true))
+  }
+  t.ok(lines > 30, `${lines} lines`)
   t.strictSame(found, [])
 })
 

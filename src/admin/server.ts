@@ -35,7 +35,7 @@ export async function adminListener(options: AdminOptions): Promise<AdminListene
       send(response, await answer(request, options.context, checkToken), request.method === 'HEAD')
     } catch (thrown) {
       const error = asError(thrown)
-      if (error.status >= 500) options.log.error({ err: thrown, path: request.url }, 'an admin request failed')
+      if (error.status >= 500) options.log.error({ err: thrown, path: request.url }, 'admin request failed')
       sendError(response, error)
     }
   })

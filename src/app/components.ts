@@ -121,7 +121,7 @@ export async function createComponents(
   const stores = await openStores(
     { sqlite: database },
     {
-      warn: err => log.warn({ err }, 'a store task failed and is tried again'),
+      warn: err => log.warn({ err }, 'store task failed; retried'),
       keyring: () => keyring,
       identity: options.storesIdentity,
     },
@@ -129,7 +129,7 @@ export async function createComponents(
   cleanup.add(() => stores.close())
   const keyring = new Keyring({ given: env.GATEWAY_MASTER_KEY, file: keyFile(database) })
   const missing = (await stores.policies.providerKeys.keyVersions()).filter(name => !keyring.versions.includes(name))
-  if (missing.length > 0) log.error({ missing }, 'master keys are missing: provider keys under them cannot be used')
+  if (missing.length > 0) log.error({ missing }, 'master keys missing; provider keys sealed with them are unusable')
   const lag = new Lag()
   cleanup.add(() => lag.close())
   const heap = new Memory()
@@ -240,9 +240,9 @@ export function sweepRegularly({ stores: { ledger }, log }: Components, cleanup:
   const sweep = async () => {
     try {
       const orphans = await ledger.recover()
-      if (orphans > 0) log.warn({ orphans }, 'requests of a process that ended are listed as orphaned')
+      if (orphans > 0) log.warn({ orphans }, 'orphaned requests found')
     } catch (err) {
-      log.warn({ err }, 'orphaned requests could not be looked for')
+      log.warn({ err }, 'orphan sweep failed')
     }
   }
   const timer = setInterval(() => void sweep(), ORPHAN_SWEEP_MS)
@@ -270,12 +270,9 @@ export class Reloads {
     const { at, version: running } = result
     this.#metrics.reload(result.ok ? (result.changed ? 'changed' : 'unchanged') : 'failed', running, at)
     this.last = result.ok ? { ok: true, at } : { ok: false, at, error: String(result.error) }
-    if (!result.ok) this.#log.error({ running }, `the new configuration is refused: ${result.error}`)
+    if (!result.ok) this.#log.error({ running, error: String(result.error) }, 'configuration rejected')
     else if (result.restartNeeded.length > 0) {
-      this.#log.warn(
-        { files: result.restartNeeded },
-        'restart needed: these plugins have changed since they were loaded',
-      )
-    } else if (result.changed) this.#log.info({ running }, 'the new configuration is in force')
+      this.#log.warn({ files: result.restartNeeded }, 'plugins changed; restart needed')
+    } else if (result.changed) this.#log.info({ running }, 'configuration loaded')
   }
 }

@@ -117,7 +117,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
     paths: () => manager.paths,
     // A refusal has been reported by `reloads`.
     onChange: () => reload().catch(() => undefined),
-    onError: err => log.error({ err }, 'the configuration cannot be watched; use `gatewayctl reload`'),
+    onError: err => log.error({ err }, 'configuration watch failed; use gatewayctl reload'),
   })
   // The drain does not wait for a reload that runs.
   cleanup.add(() => {
@@ -167,7 +167,7 @@ function pruneRegularly({ retention }: Stores, keepMs: number, log: Log): () => 
     try {
       while (!ended && (await retention.prune(Date.now() - keepMs)) > 0);
     } catch (err) {
-      log.warn({ err }, 'old request rows could not be dropped')
+      log.warn({ err }, 'request row retention failed')
     }
   }
   let running = prune()

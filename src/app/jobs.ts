@@ -65,7 +65,7 @@ export function runJobs(
   const sweep = () =>
     void blobs
       .sweep(names => parts.stores.jobs.blobs(names), Date.now())
-      .catch((err: unknown) => parts.log.warn({ err }, 'results that no job names could not be removed'))
+      .catch((err: unknown) => parts.log.warn({ err }, 'removal of unreferenced results failed'))
   const timer = setInterval(sweep, SWEEP_MS)
   timer.unref()
   jobs.engine.start()

@@ -68,7 +68,7 @@ class OrganizationPolicy implements Policy {
       if (narrowed !== undefined) this.#rules.set(narrowed, [...(this.#rules.get(narrowed) ?? []), rule])
     }
     this.#access = this.#accessOf([])
-    context.log.debug({ organization: facts.orgId, version: facts.version }, 'the policy of an organization is read')
+    context.log.debug({ organization: facts.orgId, version: facts.version }, 'organization policy loaded')
   }
 
   access({ keyId, member, session }: Caller): Access {
@@ -114,8 +114,8 @@ class OrganizationPolicy implements Policy {
     if (manifests.length === 0) return shared
     let catalog = this.#catalogs.get(shared)
     if (!catalog) {
-      catalog = linkCustom(orgId, manifests, shared, this.#context, (provider, why) =>
-        this.#context.log.warn({ organization: orgId, provider }, `an own provider is left out: ${why}`),
+      catalog = linkCustom(orgId, manifests, shared, this.#context, (provider, issue) =>
+        this.#context.log.warn({ organization: orgId, provider, issue }, 'custom provider skipped'),
       )
       this.#catalogs.set(shared, catalog)
     }
@@ -137,7 +137,7 @@ class OrganizationPolicy implements Policy {
       const secret = this.#context.keyring.open(sealed, placeOf(key))
       return Object.freeze({ id, source: 'byok', secret, fingerprint, label, models, budgets })
     } catch (err) {
-      this.#context.log.error({ organization: orgId, provider, id, err }, 'a provider key cannot be opened')
+      this.#context.log.error({ organization: orgId, provider, id, err }, 'provider key not decrypted')
       throw errors.credentialUnavailable(provider, err)
     }
   }

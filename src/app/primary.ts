@@ -62,7 +62,7 @@ export function leadingProcess(components: Components, { count, config, demo }: 
         reloads.note({ ok: false, error, version, at: Date.now() })
         throw new Error(error)
       }
-      log.warn({ version, others, round }, 'not all workers run on one configuration; it is read again')
+      log.warn({ version, others, round }, 'workers run different configurations; reloading')
       await manager.reload()
     }
   }

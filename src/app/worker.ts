@@ -101,7 +101,7 @@ async function main(): Promise<void> {
     const log = createLog(logLevel(env.GATEWAY_LOG_LEVEL), undefined, { worker: process.pid })
     for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
       process.on(event, (err: unknown) => {
-        log.error({ err }, `${event}: the worker drains and ends`)
+        log.error({ err, event }, 'uncaught error; worker drains')
         process.exitCode = FAILED
         stop()
       })

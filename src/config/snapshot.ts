@@ -73,7 +73,7 @@ export class ConfigSnapshot implements Snapshot {
       try {
         filter.dispose?.()
       } catch (err) {
-        this.#log.error({ err, config: this.version }, 'a filter failed to dispose of itself')
+        this.#log.error({ err, config: this.version }, 'filter dispose failed')
       }
     }
   }

@@ -176,7 +176,7 @@ async function release(hold: Hold | undefined, { ledger, log }: Services): Promi
   try {
     await ledger.void(hold)
   } catch (err) {
-    log.warn({ err, hold: hold.id }, 'a hold could not be given back; it will expire')
+    log.warn({ err, hold: hold.id }, 'hold release failed; the hold will expire')
   }
 }
 
@@ -196,8 +196,7 @@ async function keep(
     if (!ledger.canSpool) throw thrown
     if (hold?.funds !== 'byok') {
       // The caller gets the first failure.
-      const report = (err: unknown) =>
-        log.warn({ err, hold: hold?.id }, 'a charge could not be spooled; its hold will expire')
+      const report = (err: unknown) => log.warn({ err, hold: hold?.id }, 'charge spool failed; its hold will expire')
       if (delivered) await ledger.spool(failed(row, asError(thrown)), hold).catch(report)
       throw thrown
     }

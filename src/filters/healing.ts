@@ -74,7 +74,7 @@ export async function* healed(
     if (answer.skipped) {
       ex.healingSkipped = answer.skipped
       metrics.unhealed(answer.skipped)
-      log.warn({ request_id: ex.id, organization: tenant, reason: answer.skipped }, 'an answer could not be healed')
+      log.warn({ request_id: ex.id, organization: tenant, reason: answer.skipped }, 'answer not healed')
     }
   }
 }

@@ -80,7 +80,7 @@ export class Meter {
     if (this.#ex.timings.firstToken > 0 && usage.completion !== this.#noted) {
       this.#noted = usage.completion ?? 0
       const note = this.#services.ledger.checkpoint(this.hold, { usage, cost: cost?.total ?? null })
-      note.catch(this.#warn('the progress of a stream could not be noted'))
+      note.catch(this.#warn('stream checkpoint failed'))
     }
     if (!this.#estimate || !cost) return
     const missing = cost.total - this.hold.amount
@@ -119,7 +119,7 @@ export class Meter {
       this.#cover()
     } catch (thrown) {
       this.#failed = asError(thrown)
-      this.#warn('the hold of a stream could not be extended')(thrown)
+      this.#warn('hold extension failed')(thrown)
     }
     this.#growing = undefined
   }

@@ -77,6 +77,6 @@ function report(ex: Exchange, { log }: Services): void {
     // An internal error shows nothing to the client, so its cause must stand here.
     err: ex.failure?.status === 500 ? ex.failure.cause : undefined,
   }
-  if (ex.outcome === 'error') log.warn(fields, said(ex.failure))
+  if (ex.outcome === 'error') log.warn({ ...fields, error: said(ex.failure) }, 'request failed')
   else log.info(fields, 'request')
 }

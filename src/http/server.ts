@@ -157,7 +157,8 @@ export class Listener {
       this.#aborted,
     )
     this.#requests.close()
-    if (this.inFlight > 0) this.#options.log.error({ requests: this.inFlight }, 'requests did not end in time')
+    if (this.inFlight > 0)
+      this.#options.log.error({ requests: this.inFlight }, 'requests cut off at the end of the drain')
   }
 
   /** A drain that runs, or that will, waits no longer. */
@@ -264,7 +265,7 @@ export class Listener {
     const inFlight = this.#requests.enter(ex, signal, sink, guard)
     try {
       await pump(route, ex, sink)
-      await chain.finish(ex, (filter, err) => log.error({ filter, err }, 'a filter failed to finish'))
+      await chain.finish(ex, (filter, err) => log.error({ filter, err }, 'filter finish failed'))
     } finally {
       this.#requests.leave(inFlight)
       guard.release()
@@ -275,7 +276,7 @@ export class Listener {
 
   #refuse(req: IncomingMessage, res: ServerResponse, error: GatewayError, last: boolean): void {
     this.#options.metrics.refusal('http', error.code ?? 'internal')
-    if (error.status === 500) this.#options.log.error({ err: error.cause }, 'a request could not be read')
+    if (error.status === 500) this.#options.log.error({ err: error.cause }, 'request read failed')
     refuse(req, res, error, { snapshot: this.#options.current(), last, cors: this.#cors.headers(pathOf(req), req) })
   }
 }

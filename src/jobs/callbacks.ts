@@ -45,7 +45,7 @@ export class Callbacks {
       const run = this.#placeAt(hostOf(job))
         .then(() => this.#deliver(delivery, job))
         .catch((err: unknown) =>
-          this.#context.log.warn({ err, job: delivery.jobId }, 'a callback could not be noted; it is tried again'),
+          this.#context.log.warn({ err, job: delivery.jobId }, 'callback outcome not stored; retried'),
         )
         .finally(() => this.#open.delete(run))
       this.#open.set(run, hostOf(job))

@@ -122,7 +122,7 @@ export class Engine {
     const [operation] = this.#context.kinds.values()
     if (!operation) return
     const lost = await this.#context.store.interruptLost(INTERRUPTED, () => eventFor(operation, 'failed'), now)
-    if (lost > 0) this.#context.log.warn({ jobs: lost }, 'jobs were cut off while they were being created')
+    if (lost > 0) this.#context.log.warn({ jobs: lost }, 'jobs lost during creation')
   }
 
   /** How many were claimed. */
@@ -173,6 +173,5 @@ export class Engine {
     return Math.max(leastMs, Math.min(MOST_SLEEP_MS, next - this.#context.now()))
   }
 
-  readonly #report = (err: unknown): void =>
-    this.#context.log.warn({ err }, 'jobs could not be looked at; they are tried again')
+  readonly #report = (err: unknown): void => this.#context.log.warn({ err }, 'job claim failed; retried')
 }

@@ -40,7 +40,7 @@ export class Poller {
       await this.#poll(job, signal)
     } catch (err) {
       metrics.poll(job.provider, 'error')
-      log.warn({ err, job: job.id }, 'a job could not be moved; it is tried again when its lease is over')
+      log.warn({ err, job: job.id }, 'job step failed; retried when the lease ends')
     }
   }
 
@@ -121,7 +121,7 @@ export class Poller {
       if (isLost) return false
       if (upstreamStatus === 0 && job.failures < MAX_FAILURES - 1) throw thrown
       const error = { code: 'upstream_error', message: redactText(message, target.credential?.secret) }
-      this.#context.log.warn({ job: job.id, code }, 'the result of a job could not be kept')
+      this.#context.log.warn({ job: job.id, code }, 'job result not stored')
       return endJob(job, { state: 'failed', error }, this.#context)
     }
     const { lifeMs } = target.translator.job!

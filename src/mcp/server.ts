@@ -72,7 +72,7 @@ export async function answer(message: unknown, context: ToolContext): Promise<An
   const handlers: Handlers = { 'tools/list': () => listing, 'tools/call': params => called(params, context) }
   const { dispatch } = await import('./protocol.ts')
   const made = await dispatch(request, info, handlers, err => {
-    services.log.error({ err, request_id: ex.id, method }, 'an MCP request failed')
+    services.log.error({ err, request_id: ex.id, method }, 'MCP request failed')
     return `Internal error (request ${ex.id})`
   })
   return { status: 200, answer: modern ? modernAnswer(made, request, info) : made }

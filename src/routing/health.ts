@@ -106,8 +106,7 @@ export class Health {
     const tripped = isBreaking && this.#isBreaking(candidate.key, null) ? circuits.trip(at, policy, null) : undefined
     if (!opened) return
     const organization = [opened, cooled, tripped].includes('everyone') ? undefined : org
-    const what = whose === 'provider' ? 'a provider' : 'a credential'
-    log.warn({ offer: at, organization, status: upstreamStatus }, `the circuit of ${what} opens`)
+    log.warn({ offer: at, scope: whose, organization, status: upstreamStatus }, 'circuit opened')
   }
 
   /** Milliseconds after which the first piece of a stream is late, by what is usual. */

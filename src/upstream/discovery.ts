@@ -148,7 +148,7 @@ export class Discovery {
       const text = await body.text()
       return statusCode === 200 ? modelsIn(JSON.parse(text)) : undefined
     } catch (err) {
-      this.#options.log.debug({ provider: provider.id, err }, 'a provider does not list its models')
+      this.#options.log.debug({ provider: provider.id, err }, 'model list failed')
       return undefined
     } finally {
       clearTimeout(timer)

@@ -113,7 +113,7 @@ export class Pool {
       try {
         answers.set(pid, await slot.call(name, argument, patienceMs))
       } catch (err) {
-        this.#log.warn({ worker: pid, err }, 'a worker did not carry out a command')
+        this.#log.warn({ worker: pid, err }, 'worker command failed')
         refusals.set(pid, err as Error)
       }
     }

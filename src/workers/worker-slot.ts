@@ -141,9 +141,9 @@ export class WorkerSlot {
     const { pid } = this
     this.#failures = this.uptimeMs < STABLE_MS ? this.#failures + 1 : 0
     const delayMs = Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** this.#failures)
-    log.error({ worker: pid, end, delayMs }, 'a worker has ended; another one is started')
+    log.error({ worker: pid, end, delayMs }, 'worker ended; restarting')
     this.#timer = setTimeout(() => {
-      this.start().catch((err: unknown) => log.error({ worker: this.pid, err }, 'a worker could not be started'))
+      this.start().catch((err: unknown) => log.error({ worker: this.pid, err }, 'worker start failed'))
     }, delayMs)
   }
 }

@@ -217,7 +217,7 @@ t.test('a request is charged once: what it used, or what was delivered of it', a
     ['no ledger to settle', [HOLD, 'settle ok 200 20000'], 'billing_unavailable', whole, { fails: 'settle' }],
     [
       'no ledger to give back',
-      [HOLD, 'void', 'warn a hold could not be given back; it will expire', 'record error 502 0'],
+      [HOLD, 'void', 'warn hold release failed; the hold will expire', 'record error 502 0'],
       'fetch_failed',
       refused,
       { fails: 'void' },

@@ -99,7 +99,7 @@ t.test('AT-14 a key that cannot be opened is a 503 which shows nothing, and the 
       t.notMatch(String(error), SECRET)
     }
   }
-  t.match(logged.join('\n'), /a provider key cannot be opened/)
+  t.match(logged.join('\n'), /provider key not decrypted/)
   t.notMatch(logged.join('\n'), SECRET)
 })
 

@@ -144,7 +144,7 @@ export async function reading({ services, ex }: ToolContext, read: () => Promise
   try {
     return await read()
   } catch (err) {
-    services.log.error({ err, request_id: ex.id }, 'usage analytics could not be read')
+    services.log.error({ err, request_id: ex.id }, 'usage analytics failed')
     return toolError('Usage analytics are temporarily unavailable. Try again later.')
   }
 }

@@ -16,7 +16,7 @@ export async function generate(context: ToolContext, path: Call['path'], body: o
     path,
     body,
     lease,
-    report: (filter, err) => services.log.error({ filter, err }, 'a filter failed to finish'),
+    report: (filter, err) => services.log.error({ filter, err }, 'filter finish failed'),
   })
   if ('failure' in called) return { refusal: refused(called.failure) }
   return { ex: called.ex, answer: JSON.parse(called.body.toString()) }

@@ -69,7 +69,7 @@ export const generateNanoBanana: Tool<Infer<typeof bananaInput>> = {
       return { content: [textBlock(`Saved: ${paths.join(', ')}`), ...made.blocks] }
     } catch (err) {
       // The image is paid for, and is passed on all the same.
-      services.log.error({ err, request_id: ex.id }, 'an image could not be saved')
+      services.log.error({ err, request_id: ex.id }, 'image not saved')
       return { content: [textBlock('The image could not be saved on the server.'), ...made.blocks] }
     }
   },
