@@ -1,6 +1,7 @@
 /** What keys, members, plans and projects may do, as their callers find out: before a provider is asked anything. */
 import { createHash } from 'node:crypto'
 import t from 'tap'
+import { callAiSdk } from '../helpers/ai-sdk-chat.ts'
 import { groupsOf, openBooks } from '../helpers/books.ts'
 import { commandsOf } from '../helpers/commands.ts'
 import { runs } from '../helpers/runs.ts'
@@ -102,50 +103,61 @@ group('CC-01, CC-04 two hundred requests at once on money for ten are ten, whate
   }
 })
 
-group('AT-09 the same limits bound clients of Messages, Responses and Google, in the words of each', async t => {
-  const ways: [says: string, ask: (who: As, model: string) => Promise<Response>, refusal: object][] = [
-    [
-      'Messages',
-      ({ as }, model) => gateway.post('/v1/messages', { ...request, model }, as),
-      { type: 'error', error: { type: 'billing_error' } },
-    ],
-    [
-      'Responses',
-      ({ as }, model) =>
-        gateway.post('/v1/responses', { model, input: content, max_output_tokens: usage.completion }, as),
-      { error: { type: 'invalid_request_error', code: String } },
-    ],
-    [
-      'generateContent',
-      ({ as: { authorization } }, model) =>
-        gateway.post(
-          `/v1beta/models/${model}:generateContent`,
-          { contents: [{ parts: [{ text: content }] }], generationConfig: { maxOutputTokens: usage.completion } },
-          { authorization: null, 'x-goog-api-key': authorization!.slice('Bearer '.length) },
-        ),
-      { error: { code: 402, status: 'RESOURCE_EXHAUSTED' } },
-    ],
-  ]
-  for (const [says, ask, refusal] of ways) {
-    await upstream.reset()
-    await upstream.script('a', [{ usage }])
-    const price = PRICE.toFixed(9)
-    for (const who of [await tenant({ credits: price }), await tenant({ key: { limit: price } })]) {
-      const answers = [await ask(who, 'test'), await ask(who, 'test')]
-      t.strictSame(
-        answers.map(({ status }) => status),
-        [200, 402],
-        says,
-      )
-      t.match(await answers[1]!.json(), refusal, says)
+group(
+  'AT-09 the same limits bound clients of Messages, Responses, Google and the AI SDK, in the words of each',
+  async t => {
+    const ways: [says: string, ask: (who: As, model: string) => Promise<Response>, refusal: object][] = [
+      [
+        'Messages',
+        ({ as }, model) => gateway.post('/v1/messages', { ...request, model }, as),
+        { type: 'error', error: { type: 'billing_error' } },
+      ],
+      [
+        'Responses',
+        ({ as }, model) =>
+          gateway.post('/v1/responses', { model, input: content, max_output_tokens: usage.completion }, as),
+        { error: { type: 'invalid_request_error', code: String } },
+      ],
+      [
+        'the AI SDK',
+        ({ as }, model) => {
+          const prompt = [{ role: 'user', content: [{ type: 'text', text: content }] }]
+          return callAiSdk(gateway, model, { prompt, maxOutputTokens: usage.completion }, 'whole', as)
+        },
+        { error: { type: 'invalid_request_error', code: 'billing_error' }, generationId: /^gen_/ },
+      ],
+      [
+        'generateContent',
+        ({ as: { authorization } }, model) =>
+          gateway.post(
+            `/v1beta/models/${model}:generateContent`,
+            { contents: [{ parts: [{ text: content }] }], generationConfig: { maxOutputTokens: usage.completion } },
+            { authorization: null, 'x-goog-api-key': authorization!.slice('Bearer '.length) },
+          ),
+        { error: { code: 402, status: 'RESOURCE_EXHAUSTED' } },
+      ],
+    ]
+    for (const [says, ask, refusal] of ways) {
+      await upstream.reset()
+      await upstream.script('a', [{ usage }])
+      const price = PRICE.toFixed(9)
+      for (const who of [await tenant({ credits: price }), await tenant({ key: { limit: price } })]) {
+        const answers = [await ask(who, 'test'), await ask(who, 'test')]
+        t.strictSame(
+          answers.map(({ status }) => status),
+          [200, 402],
+          says,
+        )
+        t.match(await answers[1]!.json(), refusal, says)
+      }
+      t.equal((await upstream.record('a')).length, 2, `${says}: the refused were refused before any call`)
+      const planned = await tenant()
+      await command('plans.set', { organization: planned.org, plan: 'lite' })
+      t.equal((await ask(planned, 'a/test')).status, 403, `${says}: a plan takes no provider`)
+      t.equal((await gateway.get('/v1/key', planned.as)).status, 200)
     }
-    t.equal((await upstream.record('a')).length, 2, `${says}: the refused were refused before any call`)
-    const planned = await tenant()
-    await command('plans.set', { organization: planned.org, plan: 'lite' })
-    t.equal((await ask(planned, 'a/test')).status, 403, `${says}: a plan takes no provider`)
-    t.equal((await gateway.get('/v1/key', planned.as)).status, 200)
-  }
-})
+  },
+)
 
 group('AT-09 a reached limit refuses what is free, but GET /v1/key still tells of it', async t => {
   const who = await tenant({ key: { limit: '0' } })

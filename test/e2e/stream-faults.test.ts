@@ -8,6 +8,7 @@ import { GoogleGenAI } from '@google/genai'
 import OpenAI from 'openai'
 import t from 'tap'
 import type { Json } from '../../src/core/json.ts'
+import { callAiSdk, fold, type Part } from '../helpers/ai-sdk-chat.ts'
 import { groupsOf, openBooks } from '../helpers/books.ts'
 import { TIMINGS, timing } from '../helpers/figure.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
@@ -83,6 +84,14 @@ function responded(data: readonly Json[]) {
   const events = data as readonly (Json & { type: string; delta?: string })[]
   const texts = events.filter(({ type }) => type === 'response.output_text.delta')
   return { text: texts.map(({ delta }) => delta).join(''), last: events.at(-1)! }
+}
+
+const askParts = (model: string) =>
+  callAiSdk(gateway, model, { prompt: [{ role: 'user', content: [{ type: 'text', text: question }] }] }, 'stream')
+/** What a client of the AI SDK has in the end: the text, and why it ended. */
+function folded(data: readonly Json[]) {
+  const { content = [], finishReason, error } = fold(data as readonly Part[])
+  return { text: content.map(({ text = '' }) => text).join(''), finish: finishReason!.unified, error }
 }
 
 interface Seen {
@@ -182,6 +191,10 @@ group('SF-03 a provider that takes long to begin: the stream is begun without it
   const waiting = await beaten(await respond('slow'), 1, /^(?:: [^\n]*\n\n)+/g)
   await upstream.release('slow')
   t.match(responded((await readEvents<Json>(waiting)).data), { text: whole, last: { type: 'response.completed' } })
+
+  const parts = await beaten(await askParts('slow'), 1, /^(?:: [^\n]*\n\n)+/g)
+  await upstream.release('slow')
+  t.match(folded((await readEvents<Json>(parts)).data), { text: whole, finish: 'stop', error: undefined })
 })
 
 group('SF-03 a stream that was begun without its provider fails in band, and costs nothing', async t => {
@@ -203,6 +216,8 @@ group('SF-03 a stream that was begun without its provider fails in band, and cos
   t.match(ended, { text: '', finishes: [], error: { code: 504, status: 'DEADLINE_EXCEEDED' } })
   const failed = responded((await readEvents<Json>(await respond('late'))).data)
   t.match(failed, { text: '', last: { type: 'response.failed', response: { status: 'failed', output: [] } } })
+  const parts = folded((await readEvents<Json>(await askParts('late'))).data)
+  t.match(parts, { text: '', finish: 'error', error: { type: 'internal_server_error', statusCode: 504 } })
 })
 
 group('SF-04 another provider may still answer a stream that was begun without the first', async t => {
@@ -453,12 +468,14 @@ const forms = [
   ['messages', message],
   ['gemini', generate],
   ['responses', respond],
+  ['ai-sdk', askParts],
 ] as const
 const textIn = {
   chat: (data: Json[]) => textOf(data as Json[] & ChatChunk[]),
   messages: (data: Json[]) => (data as { delta?: { text?: string } }[]).map(({ delta }) => delta?.text ?? '').join(''),
   gemini: (data: Json[]) => generated(data).text,
   responses: (data: Json[]) => responded(data).text,
+  'ai-sdk': (data: Json[]) => folded(data).text,
 }
 group('SF-16, SF-17 a stream that is cut at any byte is a beginning of it, and never looks whole', async t => {
   await play('a', { chunks })
@@ -485,6 +502,7 @@ group('SF-16, SF-17 a stream that is cut at any byte is a beginning of it, and n
       t.ok(failed || (text === whole && bytes.subarray(0, k).includes('"stop"')), `${form}, ${k} bytes: it fails`)
       if (form === 'messages' && failed) t.equal(terminator, null)
       if (form === 'gemini' && failed) t.strictSame(generated(data).finishes, [])
+      if (form === 'ai-sdk' && failed) t.equal(folded(data).finish, 'error')
       if (form === 'responses' && failed) t.equal(responded(data).last.type, 'response.failed')
     }
   }

@@ -2,6 +2,7 @@
 import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { callAiSdk, fold, type Part } from '../helpers/ai-sdk-chat.ts'
 import { cachingKey, groupsOf, openBooks } from '../helpers/books.ts'
 import { startGateway, testMapping } from '../helpers/gateway.ts'
 import { isErrorBody, metric } from '../helpers/invariants.ts'
@@ -109,6 +110,15 @@ async function responded(headers: Record<string, string>) {
     error: last.error,
     metadata: last.gateway,
   }
+}
+/** The same by a client of the AI SDK. */
+async function folded(headers: Record<string, string>) {
+  const prompt = [{ role: 'user', content: [{ type: 'text', text: question }] }]
+  const response = await callAiSdk(gateway, 'plain', { prompt }, 'stream', headers)
+  const { data } = await readEvents<Part>(response)
+  const { content = [], finishReason, error, providerMetadata } = fold(data)
+  const text = content.map(({ text = '' }) => text).join('')
+  return { text, finish: finishReason!.unified, error, own: providerMetadata!.gateway }
 }
 const chargeOf = (logId: string) =>
   books.prepare("SELECT -amount FROM ledger WHERE request_id = ? AND kind = 'charge'").pluck().get(logId)
@@ -229,6 +239,28 @@ group('a replay is the first answer again, to another request', async t => {
   const fourth = await responded(caching)
   t.match(fourth, { text: third.text, id: third.id, type: 'response.completed', metadata: { cached: true } })
   t.not(fourth.metadata.log_id, third.metadata.log_id)
+  const fifth = await folded(caching)
+  const sixth = await folded(caching)
+  const { generationId } = fifth.own
+  t.match(sixth, { text: fifth.text, finish: 'stop', own: { cached: true, cost: '0', generationId } })
+  t.not(sixth.own.requestId, fifth.own.requestId)
+})
+
+group('SF-01, SF-06 a client of the AI SDK sees no success in a stream that broke, and pays the same', async t => {
+  for (const { says, step } of [
+    ...cuts,
+    { says: 'by an error', step: { chunks, fault: 'error-event', afterChunks: 5 } satisfies Step },
+  ]) {
+    await play('plain', step)
+    const id = `ai-sdk-${says}`.replaceAll(/\W/g, '-')
+    const { text, finish, error } = await folded({ 'x-request-id': id })
+    const failure = { type: 'internal_server_error', statusCode: 502, isRetryable: true }
+    t.match({ text, finish, error }, { text: told, finish: 'error', error: failure }, says)
+    await quiet()
+    const row = books.prepare('SELECT * FROM requests WHERE request_id = ?').get(id) as Tree
+    t.match(row, { endpoint: 'ai-sdk', outcome: 'error', estimated: 1, cost: priceOf(5) }, says)
+    t.equal(chargeOf(row.id as string), priceOf(5))
+  }
 })
 
 group(

@@ -1,4 +1,5 @@
 /** The wires that clients speak, as the cases of the matrix use them. */
+import { aiSdkChat } from '../../helpers/ai-sdk-chat.ts'
 import { chat, type Mode, type Turn } from '../../helpers/chat.ts'
 import type { Gateway } from '../../helpers/gateway.ts'
 import { geminiChat } from '../../helpers/gemini-chat.ts'
@@ -30,4 +31,5 @@ export const clients: readonly ClientWire[] = [
   { name: 'chat completions', ask: chat, sees: expected => expected },
   { name: 'responses', ask: responsesChat, sees: ownFailures },
   { name: 'generateContent', ask: geminiChat, sees: withoutWrites },
+  { name: 'AI SDK', ask: aiSdkChat, sees: expected => expected },
 ]
