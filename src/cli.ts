@@ -1,7 +1,7 @@
 /** Entry of `gatewayctl`. */
 import { run } from './cli/program.ts'
 
-// A reader that has seen enough (`gatewayctl metrics | head`) is no failure.
+// A closed reader, such as `gatewayctl metrics | head`, is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') return
   process.stderr.write(`gatewayctl: cannot write the output: ${error.message}\n`)

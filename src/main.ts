@@ -1,4 +1,4 @@
-/** The server's process: arguments, signals, what it says and how it ends. */
+/** The server process: arguments, signals, output, exit codes. */
 import { writeSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -31,14 +31,14 @@ const FAILED = 1
 const WRONG = 2
 const NO_STORE = 3
 
-/** After a second signal. */
+/** Time to end after a second signal, in milliseconds. */
 const HURRY_MS = 2_000
-/** After everything was closed. */
+/** Grace for forgotten handles after everything was closed, in milliseconds. */
 const FORGOTTEN_MS = 1_000
 
 let gateway: Gateway | undefined
 let stopping = false
-/** How many signals asked for the end. */
+/** Signals received. */
 let signals = 0
 
 void main()
@@ -54,7 +54,7 @@ async function main(): Promise<void> {
   try {
     const log = createLog(level)
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, stop)
-    // Before there is a gateway there is nothing to reload: files are read at the start, and once more after it.
+    // During the start there is nothing to reload: the files are read by the start and checked once after it.
     process.on('SIGHUP', () => void gateway?.reload().catch(() => undefined))
     gateway = await startGateway({ config, env, log, onDrain: stopOnce })
     for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
@@ -64,7 +64,7 @@ async function main(): Promise<void> {
         stopOnce()
       })
     }
-    // Also when a signal came meanwhile: a first key is shown now or never.
+    // Even when a signal has arrived: the first key is shown now or never.
     announce(gateway, located)
     if (stopping) return await end(gateway)
   } catch (thrown) {
@@ -74,13 +74,13 @@ async function main(): Promise<void> {
 }
 
 interface Arguments {
-  /** Whether only to copy the packaged configuration. */
+  /** Whether to only copy the packaged configuration. */
   readonly init: boolean
   readonly level: LogLevel
   readonly located: Located
 }
 
-/** What the command line and the environment say. Ends the process for what it cannot use. */
+/** Reads the command line and the environment. Ends the process on invalid values. */
 function readArguments(env: NodeJS.ProcessEnv): Arguments {
   try {
     const { values, positionals } = parseArgs({
@@ -93,7 +93,7 @@ function readArguments(env: NodeJS.ProcessEnv): Arguments {
     }
     const [command, ...more] = positionals
     if (more.length > 0 || (command !== undefined && command !== 'init')) {
-      throw new Error(`there is no command "${positionals.join(' ')}"; without one the gateway starts`)
+      throw new Error(`unknown command "${positionals.join(' ')}"; run without a command to start the gateway`)
     }
     readOverrides(env)
     const level = logLevel(env.GATEWAY_LOG_LEVEL)
@@ -113,14 +113,14 @@ async function copy(): Promise<void> {
   }
 }
 
-/** Also by an operator, or after an error, neither of which is a signal: the first signal after that cuts nobody off. */
+/** Also by an operator or after an error: neither is a signal, so the first signal after it still drains. */
 function stopOnce(): void {
   if (stopping) return
   stopping = true
   if (gateway) void end(gateway)
 }
 
-/** The first signal drains, the second ends what runs and keeps what must be kept, the third ends at once. */
+/** The first signal drains, the second ends running requests and flushes the stores, the third exits at once. */
 function stop(): void {
   signals++
   if (signals === 1) stopOnce()
@@ -130,7 +130,7 @@ function stop(): void {
   } else if (signals > 2) process.exit(FAILED)
 }
 
-/** Nothing is left to do then, and the process ends by itself; a handle that somebody forgot does not keep it. */
+/** The process ends by itself then; a forgotten handle does not keep it. */
 async function end(gateway: Gateway): Promise<void> {
   try {
     await gateway.stop()
@@ -145,6 +145,6 @@ function announce(gateway: Gateway, located: Located): void {
   console.log(announcement(gateway, located))
   const { listen, admin, firstKey } = gateway
   const fd = Number(process.env.GATEWAY_READY_FD)
-  // For whoever starts gateways by program: one JSON line on a descriptor of its choice.
+  // For programs that start gateways: one JSON line on a descriptor of their choice.
   if (fd > 2) writeSync(fd, `${JSON.stringify({ listen, admin, key: firstKey ?? null, pid: process.pid })}\n`)
 }

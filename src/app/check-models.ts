@@ -1,20 +1,20 @@
-/** What an operator should look at in the catalogue: old prices, missing ones, and models whose end has passed. */
+/** Catalogue entries that need an operator's attention: old prices, missing prices, deactivated models. */
 import type { Catalog, Mapping, Model } from '../core/catalog.ts'
 
 const DAY_MS = 86_400_000
 
 export interface ModelWarning {
   readonly model: string
-  /** Absent where the model itself is meant. */
+  /** Absent when the remark concerns the model itself. */
   readonly provider?: string
-  /** `undated`: it has a price, and neither the offer nor its file says of which day. */
+  /** `undated`: the mapping has a price, but neither the offer nor its file dates it. */
   readonly warning: 'old price' | 'undated price' | 'no price' | 'deactivated'
-  /** The day of the price or of the end. */
+  /** Date of the price or of the deactivation. */
   readonly since?: string
 }
 
 export interface ModelsCheck {
-  /** The day that ages are counted to. */
+  /** Date from which ages are counted. */
   readonly today: string
   readonly models: number
   readonly providers: number
@@ -23,8 +23,9 @@ export interface ModelsCheck {
 }
 
 /**
- * Prices are old when they are of more than `days` days before `today`. An offer that is free, or that may be used
- * without a price, needs no price and no day of it; one that has ended neither.
+ * A price is old when it is dated more than `days` days before `today`. Offers that are free, may be used without a
+ * price,
+ * or have been deactivated need no price and no date.
  */
 export function checkModels({ models, providers }: Catalog, days: number, today: string): ModelsCheck {
   const oldest = dayBefore(today, days)
@@ -55,7 +56,7 @@ function warningOf(
   return pricedAt < oldest ? { warning: 'old price', since: pricedAt } : undefined
 }
 
-/** From its day on. */
+/** Inclusive of the day itself. */
 const hasEnded = (day: string | undefined, today: string): boolean => day !== undefined && day <= today
 
 const dayBefore = (day: string, days: number): string =>

@@ -1,4 +1,4 @@
-/** Checks configuration files with the loader that the gateway uses, without opening a store or a port. */
+/** Checks configuration files with the gateway's own loader, without opening a store or a port. */
 import { dirname, resolve } from 'node:path'
 import { link } from '../config/link.ts'
 import { loadFiles, loadGateway } from '../config/load.ts'
@@ -17,7 +17,7 @@ export interface CheckSummary {
   readonly unpriced: string[]
 }
 
-/** Throws as readCatalog does. */
+/** Throws what readCatalog throws. */
 export async function checkConfig(path: string): Promise<CheckSummary> {
   const { version, catalog } = await readCatalog(path)
   const mappings = [...catalog.models.values()].flatMap(model => model.mappings)
@@ -31,9 +31,9 @@ export async function checkConfig(path: string): Promise<CheckSummary> {
   }
 }
 
-/** What the files make, and nothing that serves. Throws a ConfigError whose text starts with `file:line:column`. */
+/** Reads the files without serving them. Throws a ConfigError whose text starts with `file:line:column`. */
 export async function readCatalog(path: string): Promise<Pick<Snapshot, 'version' | 'catalog'>> {
-  // The demo's address is known only to a running gateway.
+  // Only a running gateway has an address of the demo provider.
   const options = { env: { [DEMO_URL]: 'http://127.0.0.1:9', ...process.env }, own: new Set([DEMO_URL]) }
   const registry = new Registry()
   const { value: file, source } = await loadGateway(path, options)
@@ -43,7 +43,7 @@ export async function readCatalog(path: string): Promise<Pick<Snapshot, 'version
     })
   }
   const { wires, filters, endpoints, operations } = registry
-  const terminal = () => Promise.reject(new Error('nothing is served while configuration is checked'))
+  const terminal = () => Promise.reject(new Error('a configuration check serves no requests'))
   return link(await loadFiles(path, options), {
     wires,
     filters,
@@ -54,5 +54,5 @@ export async function readCatalog(path: string): Promise<Pick<Snapshot, 'version
   })
 }
 
-/** Filters take their ports when they are made, and use them when they serve, which a check never does: all are inert. */
+/** Filters take ports when created and use them when serving, which a check never does: all ports are inert. */
 const services = new Proxy({} as Services, { get: () => Object.freeze({}) })

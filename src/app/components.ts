@@ -1,4 +1,4 @@
-/** What every process of a gateway is made of, whether it serves by itself, leads workers, or is one of them. */
+/** The parts of every process of a gateway: single, primary or worker. */
 import cluster from 'node:cluster'
 import { dirname, resolve } from 'node:path'
 import { DEFAULT_LISTEN } from '../config/environment.ts'
@@ -36,10 +36,10 @@ import { version } from './version.ts'
 
 const DEFAULT_DRAIN_MS = 30_000
 const ORPHAN_SWEEP_MS = 5_000
-/** Of a dollar. */
+/** Nano-USD per USD. */
 const NANO = 1e9
 
-/** What must be closed, in reverse order. */
+/** Closes resources in reverse order of their registration. */
 export class CleanupStack {
   readonly #closers: (() => unknown)[] = []
 
@@ -47,7 +47,7 @@ export class CleanupStack {
     this.#closers.push(close)
   }
 
-  /** Closes all of it, whatever fails; rejects with the first failure, and warns of the others. */
+  /** Closes everything, whatever fails; rejects with the first failure and warns about further ones. */
   async close(): Promise<void> {
     const failures: unknown[] = []
     for (let close = this.#closers.pop(); close; close = this.#closers.pop()) {
@@ -62,13 +62,13 @@ export class CleanupStack {
   }
 }
 
-/** Resolves with what `assemble` has put together. When it rejects, nothing is left open. */
+/** Resolves with the result of `assemble`. When it rejects, nothing stays open. */
 export async function withCleanup<T>(assemble: (cleanup: CleanupStack) => Promise<T>): Promise<T> {
   const cleanup = new CleanupStack()
   try {
     return await assemble(cleanup)
   } catch (thrown) {
-    // What kept it from being put together says more than what then failed to close.
+    // The error of the assembly says more than a failure to close.
     await cleanup.close().catch(warn)
     throw thrown
   }
@@ -77,14 +77,14 @@ export async function withCleanup<T>(assemble: (cleanup: CleanupStack) => Promis
 export interface ComponentsOptions {
   /** Path of `gateway.yaml`. */
   readonly config: string
-  /** With the address of the simulated provider. */
+  /** Includes the address of the simulated provider. */
   readonly env: Readonly<Record<string, string | undefined>>
   readonly log: Log
-  /** What configuration may name; by default all that is built in. */
+  /** What configuration may name; by default everything built in. */
   readonly registry?: Registry
-  /** The identity that the stores must have. */
+  /** Identity that the stores must have. */
   readonly storesIdentity?: string | undefined
-  /** In place of what counts for this process alone. */
+  /** Replaces ports that would count for this process alone. */
   readonly shared?: Partial<Pick<Services, 'counters' | 'circuits' | 'affinity' | 'turns'>>
 }
 
@@ -96,7 +96,7 @@ export interface Components {
   readonly stores: Stores
   readonly services: Services
   readonly jobs: Jobs
-  /** Where the public listener is; set once it listens. */
+  /** Address of the public listener; set once it listens. */
   readonly served: { at: string }
   readonly metrics: PrometheusMetrics
   readonly lag: Lag
@@ -110,7 +110,7 @@ export interface Components {
   readonly reloads: Reloads
 }
 
-/** Throws a StoreError. Registers in `cleanup` all that must be closed. */
+/** Throws a StoreError. Registers everything that must be closed in `cleanup`. */
 export async function createComponents(
   file: GatewayFile,
   options: ComponentsOptions,
@@ -180,7 +180,7 @@ export async function createComponents(
 
 type ProcessServices = Pick<Services, 'metrics' | 'load' | 'log' | 'memory' | 'media' | 'uploads' | 'streams'>
 
-/** Kept turns take the memory of the response cache. */
+/** Kept turns use the memory of the response cache. */
 const servicesOf = (
   stores: Stores,
   policies: Policies,
@@ -209,7 +209,7 @@ const servicesOf = (
   now: Date.now,
 })
 
-/** The public listener, as `server` describes it. It does not listen yet. */
+/** The public listener of `server`, not yet listening. */
 export function listenerOf({ file: { server }, services, manager }: Components): Listener {
   const { memory, load, metrics, log } = services
   return new Listener({
@@ -235,7 +235,7 @@ export const drainTimes = ({ file: { server } }: Components) => ({
   drain: server.drain ?? DEFAULT_DRAIN_MS,
 })
 
-/** Looks for the requests of processes that have ended, now and then, until `cleanup` closes. */
+/** Lists requests of ended processes as orphaned, at intervals, until `cleanup` closes. */
 export function sweepRegularly({ stores: { ledger }, log }: Components, cleanup: CleanupStack): void {
   const sweep = async () => {
     try {
@@ -250,7 +250,7 @@ export function sweepRegularly({ stores: { ledger }, log }: Components, cleanup:
   cleanup.add(() => clearInterval(timer))
 }
 
-/** Remembers how the last load of the configuration ended, and tells metrics and log. */
+/** Records the result of the last load of the configuration, in metrics and log. */
 export class Reloads {
   readonly #metrics: PrometheusMetrics
   readonly #log: Log

@@ -1,4 +1,4 @@
-/** Puts a gateway together: stores, configuration, listeners; and takes it apart again. */
+/** Assembles a gateway: stores, configuration, listeners; and closes it. */
 import { availableParallelism } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { AdminContext } from '../admin/context.ts'
@@ -28,26 +28,26 @@ import { type ServingMode, singleProcess } from './serving.ts'
 
 const DEFAULT_ADMIN = '127.0.0.1:9901'
 const PRUNE_MS = 600_000
-/** What polls of jobs get to end in, before what clients wait for is drained. */
+/** Time for polls of jobs to end, before client requests are drained. */
 const POLL_GRACE_MS = 2_000
 
 export interface Gateway {
-  /** `host:port`, as they came to be. */
+  /** `host:port` in use. */
   readonly listen: string
   readonly admin: string
-  /** Where clients reach it, if that is set. */
+  /** Address at which clients reach the gateway, if configured. */
   readonly publicUrl: string | undefined
   /** Path of the database. */
   readonly database: string
-  /** As it was read at the start. */
+  /** The catalogue at the start. */
   readonly catalog: Catalog
-  /** The key that the first start on an empty store made; shown once. */
+  /** The key created by the first start on an empty store; shown once. */
   readonly firstKey: string | undefined
-  /** Reads the configuration again. Rejects when it is refused, or a worker does not come along. */
+  /** Reloads the configuration. Rejects when it is rejected, or when a worker fails to load it. */
   reload(): Promise<unknown>
-  /** Finishes what runs, makes everything durable, closes. */
+  /** Drains requests, flushes the stores, closes. */
   stop(): Promise<void>
-  /** A stop that runs waits for no client any more. */
+  /** Ends a running stop without waiting for clients. */
   abortDrain(): void
 }
 
@@ -56,11 +56,11 @@ export interface GatewayOptions {
   readonly config: string
   readonly env: Readonly<Record<string, string | undefined>>
   readonly log: Log
-  /** The operator asks for a drain over the admin listener. */
+  /** Called when an operator requests a drain over the admin listener. */
   onDrain(): void
 }
 
-/** Throws a ConfigError, a StoreError, or what the operating system says of an address; then nothing is left open. */
+/** Throws a ConfigError, a StoreError, or the listen error of the operating system; then nothing stays open. */
 export const startGateway = (options: GatewayOptions): Promise<Gateway> =>
   withCleanup(cleanup => assemble(options, cleanup))
 
@@ -115,11 +115,11 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
 
   const unwatch = await watchConfig({
     paths: () => manager.paths,
-    // A refusal has been reported by `reloads`.
+    // `reloads` has reported a rejection.
     onChange: () => reload().catch(() => undefined),
     onError: err => log.error({ err }, 'configuration watch failed; use gatewayctl reload'),
   })
-  // The drain does not wait for a reload that runs.
+  // The drain does not wait for a running reload.
   cleanup.add(() => {
     unwatched = unwatch()
   })
@@ -148,7 +148,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
 
 const workersOf = (given: number | 'auto'): number => (given === 'auto' ? availableParallelism() : given)
 
-/** Loaded when it is needed: a gateway of one process has nothing to do with it. */
+/** Imported on demand: a gateway of one process does not need it. */
 async function leadWorkers(components: Components, options: PrimaryOptions): Promise<ServingMode> {
   const { leadingProcess } = await import('./primary.ts')
   return leadingProcess(components, options)
@@ -160,7 +160,7 @@ const portsOf = (stores: Stores) => {
   return { accounts, operatorSessions, organizations, projects, members, credits, plans, audit, names, usage, ping }
 }
 
-/** Drops request rows that are older than `keepMs`, now and then. Returns what ends that. */
+/** Deletes request rows older than `keepMs`, at intervals. Returns a function that stops it. */
 function pruneRegularly({ retention }: Stores, keepMs: number, log: Log): () => Promise<void> {
   let ended = false
   const prune = async () => {

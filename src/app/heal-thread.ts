@@ -1,4 +1,4 @@
-/** A thread that heals the texts of one answer after the other; `src/filters/heal-threads.ts` starts it. */
+/** A thread that repairs the JSON texts of one answer after the other; started by `src/filters/heal-threads.ts`. */
 import { parentPort } from 'node:worker_threads'
 import { heal } from '../filters/heal.ts'
 

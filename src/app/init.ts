@@ -1,4 +1,4 @@
-/** `gateway init`: copies the packaged configuration into a folder, for an operator to edit. */
+/** `gateway init`: copies the packaged configuration into a folder for editing. */
 import { existsSync } from 'node:fs'
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, relative } from 'node:path'
@@ -6,18 +6,18 @@ import { PACKAGE } from '../config/locate.ts'
 
 const FOLDERS = ['config', 'providers.d']
 
-/** Returns what it says. Throws an Error, and then has written nothing, when a file of that name is there already. */
+/** Returns the notice for the operator. Throws an Error, before writing anything, when one of the files exists. */
 export async function copyConfig(folder: string): Promise<string> {
   const files = (await Promise.all(FOLDERS.map(filesBelow))).flat()
   const there = files.filter(file => existsSync(join(folder, file)))
   if (there.length > 0) {
     const names =
       there.length > 3 ? `${there.slice(0, 3).join(', ')} and ${there.length - 3} more files` : there.join(', ')
-    throw new Error(`${names} exist in ${folder} already; nothing was copied. Move them away, or use another folder.`)
+    throw new Error(`${names} already exist in ${folder}; nothing was copied. Move them away, or use another folder.`)
   }
   for (const file of files) {
     await mkdir(dirname(join(folder, file)), { recursive: true })
-    // Its text, not its mode: packages may be installed read-only.
+    // Copies the text without the mode: packages may be installed read-only.
     await writeFile(join(folder, file), await readFile(join(PACKAGE, file)), { flag: 'wx' })
   }
   return next

@@ -1,4 +1,4 @@
-/** Puts the engine of jobs together. */
+/** Assembles the job engine. */
 import { dirname, resolve } from 'node:path'
 import type { ConfigManager } from '../config/manager.ts'
 import type { GatewayFile } from '../config/schemas/gateway.ts'
@@ -34,7 +34,7 @@ export interface JobParts {
   readonly manager: () => ConfigManager
 }
 
-/** The engine does not run yet. */
+/** Does not start the engine. */
 export function createJobs(parts: JobParts): Jobs {
   const { file, stores, policies, transport, registry, metrics, log, keyring, manager } = parts
   const { server, jobs } = file
@@ -54,7 +54,7 @@ export function createJobs(parts: JobParts): Jobs {
   })
 }
 
-/** Runs the engine until `cleanup` closes; polls have so long to end then. */
+/** Runs the engine until `cleanup` closes; polls then have `graceMs` to end. */
 export function runJobs(
   jobs: Jobs,
   parts: Pick<JobParts, 'file' | 'config' | 'stores' | 'log'>,

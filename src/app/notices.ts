@@ -1,4 +1,4 @@
-/** What the gateway says on the terminal: how it started, and why it did not. */
+/** Terminal output of the start: its success, or why it failed. */
 import { dirname } from 'node:path'
 import { ConfigError } from '../config/error.ts'
 import { type Located, PACKAGE } from '../config/locate.ts'
@@ -7,15 +7,15 @@ import type { Gateway } from './gateway.ts'
 import { version } from './version.ts'
 
 const INIT = '`npx model-gateway init`'
-/** npx finds no other command of a package that only npx itself has installed. */
+/** npx finds other commands only of a package that is installed, not of one that npx itself fetched. */
 const CTL = /[\\/]_npx[\\/]/.test(PACKAGE) ? 'npx -p model-gateway gatewayctl' : 'npx gatewayctl'
 
-/** What the operating system says of a host that cannot be listened on. */
+/** Error codes of the operating system for a host that cannot be listened on. */
 const UNUSABLE = new Set(['EADDRINUSE', 'EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN'])
 
 type Started = Pick<Gateway, 'listen' | 'admin' | 'publicUrl' | 'catalog' | 'database' | 'firstKey'>
 
-/** What an operator may do next. */
+/** Notice of a successful start, with next steps. */
 export function announcement(started: Started, { path, packaged }: Located): string {
   const { listen, admin, publicUrl, catalog, database, firstKey } = started
   const providers = [...catalog.providers.values()]
@@ -50,12 +50,12 @@ export function announcement(started: Started, { path, packaged }: Located): str
   return lines.join('\n')
 }
 
-/** A gateway that listens on every address is reached at this machine's own. */
+/** Replaces an any-address host by loopback. */
 const curl = (listen: string, key: string): string =>
   `  curl http://${listen.replace(/^0\.0\.0\.0:/, '127.0.0.1:').replace(/^\[::\]:/, '[::1]:')}/v1/chat/completions -H "Authorization: Bearer ${key}" ` +
   `-H "Content-Type: application/json" -d '{"model":"demo","messages":[{"role":"user","content":"Hello!"}]}'`
 
-/** Why the gateway did not start, and what to do about it. */
+/** Why the gateway did not start, and how to correct that. */
 export function explanation(thrown: unknown, { path, packaged }: Located): string {
   if (thrown instanceof ConfigError) return `gateway: ${thrown}`
   const { code, message, port } = thrown as NodeJS.ErrnoException & { port?: number }

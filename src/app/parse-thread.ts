@@ -1,4 +1,4 @@
-/** A thread that parses one configuration file and ends; `src/config/large.ts` starts it. */
+/** A thread that parses one configuration file and ends; started by `src/config/large.ts`. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { ConfigError } from '../config/error.ts'
 import type { Parsed, ParseRequest } from '../config/large.ts'

@@ -1,7 +1,7 @@
-/** In Node's loader: plugins import `model-gateway/plugin` of the gateway that runs, wherever they stand. */
+/** Module hook: resolves `model-gateway/plugin` to the running gateway, wherever the plugin is. */
 import type { ResolveHook } from 'node:module'
 
-/** Bundled beside this module. */
+/** The bundle places it beside this module. */
 const FACADE = new URL('./plugin.js', import.meta.url).href
 
 export const resolve: ResolveHook = (specifier, context, next) =>

@@ -1,7 +1,7 @@
-/** In Node's loader: modules as they were when the primary loaded them, whatever their files say now. */
+/** Module hook: loads plugins with the sources that the primary process loaded, whatever their files contain now. */
 import type { InitializeHook, LoadHook } from 'node:module'
 
-/** Source texts by address. */
+/** Module URL → source text. */
 let kept: ReadonlyMap<string, string> = new Map()
 
 export const initialize: InitializeHook<readonly (readonly [string, string])[]> = modules => {

@@ -1,4 +1,4 @@
-/** Puts organizations' policies together: what is kept of them, the master keys, and the wires of their providers. */
+/** Assembles organizations' policies from stored facts, the master keys and the wires of their providers. */
 import { issueOf } from '../config/auth.ts'
 import { type CustomOptions, linkCustom, readManifest } from '../config/custom.ts'
 import { ConfigError } from '../config/error.ts'
@@ -19,7 +19,7 @@ export interface PolicyContext extends CustomOptions {
   readonly log: Log
 }
 
-/** One policy for each state of an organization: the stores give the same facts while nothing changes. */
+/** One policy per version of an organization: stores return the same facts object while nothing changes. */
 export class OrganizationPolicies implements Policies {
   readonly #context: PolicyContext
   readonly #known = new WeakMap<PolicyFacts, Policy>()
@@ -49,11 +49,11 @@ class OrganizationPolicy implements Policy {
   readonly #facts: PolicyFacts
   readonly #context: PolicyContext
   readonly #access: Access
-  /** Of members and keys that have rules of their own, by their ids. */
+  /** Rules of members and keys, by member or key id. */
   readonly #rules = new Map<string, Rule[]>()
-  /** Of those, by the ids that tell them apart. */
+  /** Accesses by the ids of member and key that have rules. */
   readonly #accesses = new Map<string, Access>()
-  /** Of sessions that may call some models only. */
+  /** Accesses of sessions with a list of models. */
   readonly #accessOfSession = new WeakMap<object, Access>()
   readonly #credentials = new Map<string, readonly Credential[]>()
   readonly #catalogs = new WeakMap<Catalog, Catalog>()
@@ -145,7 +145,7 @@ class OrganizationPolicy implements Policy {
 
 const MAX_SECRET = 16 * 1024
 
-/** What the operator may change, checked against the catalogue that `current` gives. */
+/** Policy changes of operators, checked against the catalogue that `current` returns. */
 export function policyAdmin(context: PolicyContext, policies: Policies, current: () => Catalog): PolicyAdmin {
   const { stores } = context
   const catalogOf = async (organization: string): Promise<Catalog> => {
@@ -165,9 +165,9 @@ export function policyAdmin(context: PolicyContext, policies: Policies, current:
         const provider = providers.get(input.provider)
         if (!provider) throw errors.notFound(`${sentence(unknownName('provider', input.provider, providers.keys()))}.`)
         const { scheme } = provider.auth
-        if (scheme === 'none') throw errors.badRequest(`The provider ${provider.id} wants no key.`)
+        if (scheme === 'none') throw errors.badRequest(`The provider ${provider.id} takes no key.`)
         const secret = input.secret.trim()
-        const issue = secret === '' ? 'the secret is empty' : issueOf(scheme, secret)
+        const issue = secret === '' ? 'The secret is empty.' : issueOf(scheme, secret)
         if (issue) throw errors.invalidParameters(`${sentence(issue)}.`, 'secret')
         if (secret.length > MAX_SECRET) {
           throw errors.invalidParameters(`The secret is longer than ${MAX_SECRET} characters.`, 'secret')

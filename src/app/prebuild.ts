@@ -1,4 +1,4 @@
-/** Run by the build: what a start would do again each time, for `src/config/parsed.ts` and `src/validation/compile.ts`. */
+/** Run by the build: work that every start would repeat, for `src/config/parsed.ts` and `src/validation/compile.ts`. */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { _, Ajv } from 'ajv'
@@ -15,7 +15,7 @@ import { split } from '../validation/split.ts'
 import { checkConfig } from './check.ts'
 import { Registry } from './registry.ts'
 
-/** Writes the values of `files` to `target`. Throws a ConfigError for a file that is not valid. */
+/** Writes the parsed `files` to `target`. Throws a ConfigError for an invalid file. */
 export async function writeParsed(files: readonly string[], target: string): Promise<void> {
   const parsed: Record<string, string> = {}
   for (const file of files) {
@@ -25,7 +25,7 @@ export async function writeParsed(files: readonly string[], target: string): Pro
   await writeFile(target, JSON.stringify(parsed))
 }
 
-/** Writes the code of all that requests, commands and the configuration `config` are checked with to `target`. */
+/** Writes the compiled schemas of requests, commands and the configuration `config` to `target`. */
 export async function writeValidators(config: string, target: string): Promise<void> {
   const library = createAjv({ Ajv, _ }, { source: true })
   const code: Record<string, string> = {}
@@ -41,7 +41,7 @@ export async function writeValidators(config: string, target: string): Promise<v
   await writeFile(target, `module.exports = {\n${members.join(',\n')}\n}\n`)
 }
 
-/** Writes the schemas of the files that an operator edits into `folder`, for editors. */
+/** Writes the JSON Schemas of configuration files into `folder`, for editors. */
 export async function writeSchemas(folder: string): Promise<void> {
   await mkdir(folder, { recursive: true })
   for (const [name, schema] of Object.entries(editorSchemas(new Registry()))) {

@@ -5,11 +5,11 @@ import { Pool } from '../workers/pool.ts'
 import { type Components, drainTimes } from './components.ts'
 import { processState, type ServingMode } from './serving.ts'
 
-/** Bundled beside this module. */
+/** The bundle places it beside this module. */
 const ENTRY = fileURLToPath(new URL('./worker.js', import.meta.url))
-/** For what a worker does after its drain: to abort, to say so, to keep it. */
+/** Time for a worker to abort, report and flush after its drain. */
 const CLOSING_MS = 20_000
-/** How often files may change while all are reading them. */
+/** How often files may change while processes reload. */
 const ROUNDS = 3
 
 export interface PrimaryOptions {
@@ -30,7 +30,7 @@ export function leadingProcess(components: Components, { count, config, demo }: 
     }),
     onReady: configVersion => {
       void pool.ask('found', found.all())
-      // It may have taken the place of the one that a reload failed of.
+      // The worker may have replaced one whose reload failed.
       const settled = configVersion === manager.current.version && reloads.last.ok
       if (pool.ready && !settled) void reload().catch(() => undefined)
     },
@@ -44,7 +44,7 @@ export function leadingProcess(components: Components, { count, config, demo }: 
   }
   const sums = new Sums(scrape, pid => pool.has(pid))
 
-  /** Until all run on one version: files may change between one process' reading and the other's. */
+  /** Reloads until all processes run one version: files may change between the readings of two processes. */
   const reload: ServingMode['reload'] = async () => {
     const result = await manager.reload()
     for (let round = 1; ; round++) {
@@ -53,7 +53,7 @@ export function leadingProcess(components: Components, { count, config, demo }: 
       const others = [
         ...[...refusals].map(([pid, { message }]) => ({ pid, says: message })),
         ...[...answers].flatMap(([pid, other]) => (other === version ? [] : [{ pid, says: `it runs on ${other}` }])),
-        // Who has ended meanwhile reads it at its next start.
+        // A worker that ended meanwhile reads the configuration at its next start.
       ].filter(({ pid }) => pool.has(pid))
       const [first] = others
       if (!first) return { ...result, version, changed: version !== result.previous }
@@ -99,7 +99,7 @@ interface Scrape {
   readonly workers: ReadonlyMap<number, MetricFamily[]>
 }
 
-/** The metrics of all processes. Whoever ends leaves what it had counted when it was last asked. */
+/** The summed metrics of all processes. A process that ended counts with its last scraped values. */
 class Sums {
   readonly #scrape: () => Promise<Scrape>
   readonly #lives: (pid: number) => boolean
@@ -113,9 +113,9 @@ class Sums {
 
   async text(): Promise<string> {
     const { own, workers } = await this.#scrape()
-    // Who has ended meanwhile is counted with the ended.
+    // The retired sums already include workers that ended during the scrape.
     for (const [pid, families] of workers) if (this.#lives(pid)) this.#last.set(pid, families)
-    // Who has not answered counts as it did; so no sum falls.
+    // A worker that did not answer counts with its last values, so that no sum decreases.
     return exposition(merge([own, ...this.#last.values(), this.#ended]))
   }
 

@@ -1,4 +1,4 @@
-/** Gathers what configuration may name: wires and filters of the package, of plugins, and the endpoints. */
+/** Collects what configuration may name: wires and filters of the package and of plugins, and the endpoints. */
 import { createHash } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { readdir, readFile } from 'node:fs/promises'
@@ -45,15 +45,15 @@ const OWN_PLUGINS: Record<string, Plugin> = {
   bfl,
   bytedance,
 }
-/** A module may do something when it is loaded, but not for ever: nothing else is reloaded meanwhile. */
+/** Time limit for loading a module: reloads wait for it. */
 const LOAD_MS = 5_000
 const MODULE = /(?<!\.d)\.(js|mjs|ts)$/
-/** Bundled beside this module; absent when the code runs from its sources. */
+/** The bundle places it beside this module; absent when the code runs from its sources. */
 const IMPORTS = new URL('./plugin-imports.js', import.meta.url)
-/** Of this process, whose modules all go through one loader. */
+/** Per process: all modules go through one loader. */
 let hooked = false
 
-/** Plugin code is loaded once for each file: a module cannot be unloaded, so a changed one needs a restart. */
+/** Loads plugin code once per file: a module cannot be unloaded, so a changed one needs a restart. */
 export class Registry {
   readonly wires = new Map<string, Translator>()
   readonly filters = new Map<string, FilterFactory>(filters.map(factory => [factory.name, factory]))
@@ -62,7 +62,7 @@ export class Registry {
   /** By path. */
   readonly #loaded = new Map<string, LoadedModule>()
 
-  /** With the plugins of the package, and `more` operations and endpoints than its own. */
+  /** With the plugins of the package, and `more` operations and endpoints. */
   constructor(more: { operations?: readonly Operation[]; endpoints?: readonly Endpoint[] } = {}) {
     const added = (more.operations ?? []).map(operation => [operation.name, operation] as const)
     this.operations = { ...operations, ...Object.fromEntries(added) }
@@ -75,7 +75,7 @@ export class Registry {
   }
 
   /**
-   * Loads the modules of another process, as they are there: their files may have changed since, or be gone. Throws an
+   * Loads modules with the sources of another process: their files may have changed since, or be gone. Throws an
    * Error that names the file.
    */
   async adopt(modules: readonly LoadedModule[]): Promise<void> {
@@ -88,8 +88,9 @@ export class Registry {
   }
 
   /**
-   * Loads the modules of `folder` that are not loaded yet; returns those that have changed since they were. Throws an
-   * Error that names the file, and then nothing of that file is added.
+   * Loads the modules of `folder` that are not loaded; returns those that have changed since. Throws an Error that
+   * names
+   * the file, of which nothing is added then.
    */
   async load(folder: string): Promise<string[]> {
     const changed: string[] = []
@@ -112,10 +113,10 @@ export class Registry {
 
   #add(path: string, { wires = [], filters = [] }: Plugin): void {
     for (const { wire } of wires) {
-      if (this.wires.has(wire)) throw new Error(`${path}: the wire "${wire}" exists already`)
+      if (this.wires.has(wire)) throw new Error(`${path}: the wire "${wire}" already exists`)
     }
     for (const { name } of filters) {
-      if (this.filters.has(name)) throw new Error(`${path}: the filter "${name}" exists already`)
+      if (this.filters.has(name)) throw new Error(`${path}: the filter "${name}" already exists`)
     }
     for (const wire of wires) this.wires.set(wire.wire, wire)
     for (const factory of filters) this.filters.set(factory.name, factory)
@@ -124,7 +125,7 @@ export class Registry {
 
 const textOf = (path: string): Promise<string | undefined> => readFile(path, 'utf8').catch(() => undefined)
 
-/** Node remembers a module that failed by its address: mended, it must have another one. */
+/** Node caches a failed module by its URL: a corrected one needs another URL. */
 const addressOf = ({ path, source }: LoadedModule): string =>
   `${pathToFileURL(path).href}?${createHash('sha256').update(source).digest('hex')}`
 
@@ -145,7 +146,7 @@ async function importPlugin(loaded: LoadedModule): Promise<Plugin> {
 async function inTime<T>(loading: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`it takes longer than ${LOAD_MS / 1000} s`)), LOAD_MS)
+    timer = setTimeout(() => reject(new Error(`it did not load within ${LOAD_MS / 1000} s`)), LOAD_MS)
   })
   try {
     return await Promise.race([loading, late])

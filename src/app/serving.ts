@@ -1,22 +1,23 @@
-/** Who serves the public port: this process, or workers that it leads. */
+/** What serves the public port: this process, or workers that it leads. */
 import type { AdminContext } from '../admin/context.ts'
 import { explainRoute } from '../routing/explain.ts'
 import { type Components, drainTimes, listenerOf, warmUp } from './components.ts'
 import { version } from './version.ts'
 
 export interface ServingMode extends Pick<AdminContext, 'explainRoute' | 'metrics' | 'state'> {
-  /** `host:port` as it came to be; empty until `listen` has resolved. */
+  /** `host:port` in use; empty until `listen` has resolved. */
   readonly address: string
-  /** Rejects with what the operating system says of the address. */
+  /** Rejects with the listen error of the operating system. */
   listen(): Promise<void>
   /**
-   * Reads the configuration again. Rejects with a ConfigError, and then nothing changed; or, when a worker does not come
-   * along, with what it says.
+   * Reloads the configuration. Rejects with a ConfigError and changes nothing; or with the error of a worker that
+   * failed to load
+   * it.
    */
   reload: AdminContext['reload']
-  /** Lets what runs end. */
+  /** Waits for running requests to end. */
   drain(): Promise<void>
-  /** A drain that runs waits for no client any more. */
+  /** Ends a running drain without waiting for clients. */
   abortDrain(): void
 }
 
@@ -45,7 +46,7 @@ export function singleProcess(components: Components): ServingMode {
   }
 }
 
-/** What this process knows of itself. */
+/** State of this process, for `status`. */
 export const processState = ({ reloads, file }: Components) => ({
   version,
   publicUrl: file.server.public_url,

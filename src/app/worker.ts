@@ -1,4 +1,4 @@
-/** One worker of a gateway: serves the public port that it shares with others, as the primary tells it. */
+/** One worker of a gateway: serves the shared public port and follows the primary process. */
 import cluster from 'node:cluster'
 import { ConfigError } from '../config/error.ts'
 import { type ConfigFiles, revived } from '../config/load.ts'
@@ -28,7 +28,7 @@ import {
 import { tuneHeap } from './v8-flags.ts'
 
 const FAILED = 1
-/** After everything was closed. */
+/** Grace for forgotten handles after everything was closed, in milliseconds. */
 const FORGOTTEN_MS = 1_000
 
 const { env } = process
@@ -37,7 +37,7 @@ const primary: Channel<PrimaryCalls> = new Channel(
   {
     send: message => void process.send!(message, undefined, undefined, () => undefined),
     onMessage: listener => void process.on('message', listener),
-    // Node itself ends a worker whose primary has gone.
+    // Node ends a worker whose primary has ended.
     onClose: () => undefined,
   },
   {
@@ -61,9 +61,9 @@ const counters = new LeasedCounters({
 })
 const circuits = new SharedCircuits(new MemoryCircuits(), circuit => primary.tell('cool', circuit))
 const sharedAffinity = new SharedAffinity(new MemoryAffinity(), entries => primary.tell('affinity', entries))
-/** After so long a request goes on without the kept turns that are missing. */
+/** A request continues without missing turns after this time. */
 const TURNS_MS = 500
-/** Of this process; the primary has four times as much. */
+/** Budget of this process; the primary has four times as much. */
 const TURNS_BYTES = 16 * 1024 * 1024
 const turns = new SharedTurns(new MemoryCache({ maxBytes: TURNS_BYTES }), {
   keep: turn => primary.tell('keepTurn', turn),
@@ -72,7 +72,7 @@ const turns = new SharedTurns(new MemoryCache({ maxBytes: TURNS_BYTES }), {
 
 interface Worker {
   readonly components: Components
-  /** `host:port` as it came to be. */
+  /** `host:port` in use. */
   readonly listen: string
   state(): ReturnType<WorkerCalls['state']>
   stop(): Promise<void>
@@ -83,7 +83,7 @@ let worker: Worker | undefined
 let stopping = false
 let signals = 0
 
-// The whole group of processes may be sent a signal; what comes of it is the same as when the primary tells it.
+// A signal may reach the whole process group; the effect equals a drain command of the primary.
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   process.on(signal, () => {
     signals++
@@ -169,7 +169,7 @@ async function end(ending: Worker): Promise<void> {
   leave()
 }
 
-/** Nothing keeps the process then, nor does a handle that was not closed. */
+/** Disconnects; a handle that was not closed does not keep the process. */
 function leave(): void {
   counters.close()
   cluster.worker!.disconnect()

@@ -1,2 +1,2 @@
-/** The variable by which configuration files name the address of the simulated provider: another one at every start. */
+/** Variable in configuration files for the address of the simulated provider, which changes with every start. */
 export const DEMO_URL = 'GATEWAY_DEMO_URL'

@@ -5,7 +5,7 @@ import { type Operation, type SimulatedAnswer, SimulatedRefusal, type Simulation
 import { Router } from '../core/router.ts'
 
 const BASE = '/v1'
-/** Simulations tell methods apart themselves. */
+/** Simulations distinguish methods themselves. */
 const ANY = 'ANY'
 
 export interface Demo {
@@ -14,9 +14,9 @@ export interface Demo {
   close(): Promise<void>
 }
 
-/** Serves what the operations simulate. */
+/** Serves the simulated answers of the operations. */
 export function startDemo(operations: Iterable<Operation>): Promise<Demo> {
-  // Operations may share what they simulate.
+  // Operations may share simulations.
   const byPath = new Map([...operations].flatMap(({ demo = {} }) => Object.entries(demo)))
   const simulations = new Router<Simulation>()
   for (const [path, simulate] of byPath) simulations.add(ANY, BASE + path, simulate)
@@ -40,14 +40,14 @@ async function serve(simulations: Router<Simulation>, req: IncomingMessage, res:
     const match = simulations.match(ANY, pathOf(req))
     const chunks: Buffer[] = []
     for await (const chunk of req) chunks.push(chunk as Buffer)
-    if (!match || 'allow' in match) return refuse(res, 404, `the demo has no ${req.url}`)
+    if (!match || 'allow' in match) return refuse(res, 404, `the demo provider does not serve ${req.url}`)
     const body = Buffer.concat(chunks)
     const contentType = req.headers['content-type'] ?? ''
     const json: unknown = contentType.startsWith('application/json') ? JSON.parse(body.toString('utf8')) : undefined
     const { method = '' } = req
     send(res, match.value({ json, body, contentType, method, params: match.params }))
   } catch (thrown) {
-    const message = thrown instanceof Error ? thrown.message : 'unreadable request'
+    const message = thrown instanceof Error ? thrown.message : 'the request body is not valid'
     refuse(res, 400, message, thrown instanceof SimulatedRefusal ? thrown : undefined)
   }
 }

@@ -1,4 +1,4 @@
-/** What audio's first bytes prove about its type, and how long it lasts where its head says so. */
+/** Recognizes audio by its first bytes, and reads its length where the head of the file gives it. */
 
 export interface AudioType {
   readonly extension: string
@@ -18,7 +18,7 @@ const MPEG = { extension: 'mp3', contentType: 'audio/mpeg' }
 const MP4 = { extension: 'm4a', contentType: 'audio/mp4' }
 const OGG = { extension: 'ogg', contentType: 'audio/ogg' }
 
-/** By extension, which itself goes on as it is. */
+/** By file extension, which is sent on unchanged. */
 const BY_EXTENSION = new Map<string, string>([
   ['mp3', 'audio/mpeg'],
   ['mpga', 'audio/mpeg'],
@@ -35,7 +35,7 @@ const BY_EXTENSION = new Map<string, string>([
   ['amr', 'audio/amr'],
 ])
 
-/** The names that clients give to types. */
+/** Media types as clients write them, by their usual variants. */
 const BY_CONTENT_TYPE = new Map<string, AudioType>([
   ['audio/mpeg', MPEG],
   ['audio/mp3', MPEG],
@@ -57,8 +57,9 @@ const BY_CONTENT_TYPE = new Map<string, AudioType>([
 ])
 
 /**
- * What a file goes on as (docs/contract.md#forms): by its first bytes, else by its name's `extension`, else by the
- * `contentType` of its part; both are '' where nothing is said. A file that says nothing is named as MP3.
+ * The type under which a file is sent to a provider (docs/contract.md#forms): by its first bytes, else by the
+ * `extension` of its
+ * name, else by the `contentType` of its part; both are '' when absent. MP3 when nothing identifies it.
  */
 export function fileTypeOf(head: Buffer, extension: string, contentType: string): AudioType {
   const proven = audioType(head)
@@ -68,17 +69,17 @@ export function fileTypeOf(head: Buffer, extension: string, contentType: string)
 }
 const UNTYPED = 'application/octet-stream'
 
-/** Bytes that are enough to tell the type, and the length of most files. */
+/** Bytes of the head that identify the type and, for most files, the length. */
 export const AUDIO_HEAD = 4096
 
-/** Undefined for what begins like none of them: providers know more. */
+/** The type by magic bytes; undefined when none matches: providers accept more types than these. */
 export function audioType(head: Buffer): AudioType | undefined {
   const text = head.toString('latin1', 0, 12)
   const found = SIGNS.find(([sign]) => sign.test(text))
   return found && { extension: found[1], contentType: found[2] }
 }
 
-/** Seconds, exactly, of a WAV or FLAC file of so many bytes; undefined for others and for heads that do not say it. */
+/** Seconds of a WAV or FLAC file of `size` bytes; undefined for other types and for heads without a length. */
 export function audioSeconds(head: Buffer, size: number): number | undefined {
   const text = head.toString('latin1', 0, 12)
   if (/^RIFF.{4}WAVE/s.test(text)) return wavSeconds(head, size)
@@ -92,14 +93,14 @@ function wavSeconds(head: Buffer, size: number): number | undefined {
     const name = head.toString('latin1', at, at + 4)
     const length = head.readUInt32LE(at + 4)
     if (name === 'fmt ' && at + 20 <= head.length) bytesPerSecond = head.readUInt32LE(at + 16)
-    // Of a file that was streamed its head says a size that it does not have.
+    // The head of a streamed file gives a larger size than the file has.
     if (name === 'data') return bytesPerSecond > 0 ? Math.min(length, size - at - 8) / bytesPerSecond : undefined
     at += 8 + length + (length % 2)
   }
   return undefined
 }
 
-/** STREAMINFO is the first block (RFC 9639 section 8.2): 20 bits of rate, and 36 bits of samples. */
+/** STREAMINFO is the first block (RFC 9639 section 8.2): 20 bits of sample rate, 36 bits of sample count. */
 function flacSeconds(head: Buffer): number | undefined {
   if (head.length < 26) return undefined
   const rate = head.readUIntBE(18, 3) >> 4

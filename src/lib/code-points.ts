@@ -1,4 +1,4 @@
-/** Lengths of strings in code points, as JSON Schema has them (draft 2020-12, validation section 6.3). */
+/** Length of a string in code points, as JSON Schema counts (draft 2020-12, validation section 6.3). */
 
 export function codePoints(text: string): number {
   let count = 0
@@ -6,10 +6,13 @@ export function codePoints(text: string): number {
   return count
 }
 
-/** Whether a string has more than `most` code points; counted only where UTF-16 units, at most two each, leave it open. */
+/**
+ * Whether a string has more than `most` code points. Counts only when the number of UTF-16 units, at most two each,
+ * leaves it open.
+ */
 export const isLonger = (text: string, most: number): boolean =>
   text.length > most && (text.length > 2 * most || codePoints(text) > most)
 
-/** Whether a string has fewer than `least` code points; counted only where its UTF-16 units leave it open. */
+/** Whether a string has fewer than `least` code points. Counts only when the number of UTF-16 units leaves it open. */
 export const isShorter = (text: string, least: number): boolean =>
   text.length < least || (text.length < 2 * least && codePoints(text) < least)

@@ -1,10 +1,10 @@
-/** A limit with some slack below it, so that what is near it does not flutter. */
+/** A switch with two thresholds, so that a value near one of them does not toggle it. */
 export class Hysteresis {
   readonly #high: number
   readonly #low: number
   #over = false
 
-  /** Over when a value exceeds `high`, and from then on until one is no more than `low`. */
+  /** Turns on when a value exceeds `high`, and off when one is at most `low`. */
   constructor(high: number, low: number) {
     this.#high = high
     this.#low = low

@@ -1,25 +1,25 @@
 /** Identifiers: 20 characters that are safe in URLs, labels and logs. */
 import { randomFillSync, randomInt } from 'node:crypto'
 
-/** In the order of their codes, so that ids sort as their times do. */
+/** In ascending order of character codes, so that ids sort by time. */
 const ALPHABET = '234567abcdefghijklmnopqrstuvwxyz'
 const TIME_LENGTH = 9
 const COUNT_LENGTH = 2
 const RANDOM_LENGTH = 9
-/** Ids of one millisecond that keep their order. */
+/** Ids per millisecond that keep their order. */
 const COUNTED = 32 ** COUNT_LENGTH
 const CODES = Buffer.from(ALPHABET)
 const pool = Buffer.allocUnsafe(RANDOM_LENGTH * 256)
-/** The id that is being put together; a text that grows by characters would be made of as many pieces. */
+/** Buffer for the id; concatenation character by character would leave a string of as many pieces. */
 const id = Buffer.alloc(TIME_LENGTH + COUNT_LENGTH + RANDOM_LENGTH)
 let used = pool.length
 let stamped = 0
 let count = 0
 
 /**
- * Milliseconds, a count within them, then 45 random bits: the ids of a process sort as they were made. Ids of one time
- * stand together, so that a database appends to its indexes where it would otherwise touch a page of each for every
- * request.
+ * Milliseconds, a counter within them, then 45 random bits: ids of one process sort by creation. Neighbouring times
+ * give
+ * neighbouring ids, so that a database appends to its indexes instead of touching a page of each for every request.
  */
 export function shortId(): string {
   if (used === pool.length) {
@@ -38,7 +38,7 @@ export function shortId(): string {
   return id.toString('latin1')
 }
 
-/** What ids made at this time begin with, Unix milliseconds; it sorts before them and behind all earlier ones. */
+/** Prefix of all ids made at `ms` (Unix milliseconds); it sorts before these ids and after all earlier ones. */
 export function stampOf(ms: number): string {
   let stamp = ''
   for (let rest = ms; stamp.length < TIME_LENGTH; rest = Math.floor(rest / 32)) stamp = ALPHABET[rest % 32] + stamp
@@ -46,11 +46,11 @@ export function stampOf(ms: number): string {
 }
 
 const REQUEST_ID = /^[A-Za-z0-9._:-]{1,128}$/
-/** The caller's own request id when it is harmless, else a new one. */
+/** The caller's request id when it matches the allowed pattern, else a new one. */
 export const requestId = (given: string | undefined): string =>
   given !== undefined && REQUEST_ID.test(given) ? given : shortId()
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
-/** So many random letters and digits. */
+/** `length` random letters and digits. */
 export const base62 = (length: number): string =>
   Array.from({ length }, () => BASE62[randomInt(BASE62.length)]).join('')

@@ -1,4 +1,4 @@
-/** What an image's first bytes prove about its type: whoever declares it may be wrong (edge case R1). */
+/** Recognizes images by their first bytes: declared types may be wrong (docs/edge-cases.md#requests R1). */
 
 const SIGNS = [
   [/^\x89PNG/, 'image/png'],
@@ -8,10 +8,10 @@ const SIGNS = [
 ] as const
 export type ImageType = (typeof SIGNS)[number][1]
 
-/** Bytes that are enough to tell. */
+/** Bytes of the head that identify the type. */
 export const IMAGE_HEAD = 12
 
-/** The media type of an image that begins so; undefined for what is none. */
+/** The media type by magic bytes; undefined for anything that is not PNG, JPEG, GIF or WebP. */
 export function imageType(head: Buffer): ImageType | undefined {
   const text = head.toString('latin1', 0, IMAGE_HEAD)
   return SIGNS.find(([sign]) => sign.test(text))?.[1]

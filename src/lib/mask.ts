@@ -1,27 +1,27 @@
-/** Finds a credential in what its provider sends back, in all forms in which it is usually written. */
+/** Finds a credential in what its provider sends back, in every usual encoding. */
 
 export const MASK = '***'
-/** So many characters of a credential in a row are a part of it. */
+/** This many consecutive characters of a credential count as a part of it. */
 const RUN = 12
-/** Of one text: what comes behind so many is masked whole. */
+/** Runs masked per text; everything after the last is masked whole. */
 const MAX_RUNS = 256
-/** Characters that are hashed together. A run of 12 holds one of these groups at every eighth character. */
+/** Characters hashed together. A run of 12 contains one of these groups at every eighth position. */
 const GROUP = 5
 const STEP = RUN - GROUP + 1
-/** Shorter ones are words. */
+/** Shorter secrets are treated as words. */
 const SHORTEST = 8
-/** Of one credential, in characters. */
+/** Longest credential searched for, in characters. */
 const LONGEST = 4096
-/** What credentials of one kind begin with. */
+/** Longest common prefix of credentials of one kind. */
 const LONGEST_PREFIX = 'sk-ant-api03-'.length
-/** Places with the same group that are compared: as many as there are forms. More have credentials that repeat themselves. */
+/** Positions compared per group: one per encoding. Only a credential that repeats itself has more. */
 const MAX_PLACES = 20
-/** Comparisons that find nothing: so many, and one for each 64 characters, are more than any language needs. */
+/** Fruitless comparisons allowed per text, plus one per 64 characters: more than any natural language needs. */
 const MAX_FRUITLESS = 1024
-/** Credentials that are kept compiled. */
+/** Credentials whose masks are cached. */
 const MAX_MASKS = 256
 
-/** `skip` characters at the start are the same in many credentials, such as `sk-ant-api03-`. */
+/** The first `skip` characters are common to many credentials, such as `sk-ant-api03-`. */
 interface Form {
   readonly text: string
   readonly skip: number
@@ -32,7 +32,7 @@ const lower = (code: number, digits: number) => code.toString(16).padStart(digit
 const HTML_NAMES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 const JSON_ESCAPES: Readonly<Record<string, string>> = { '"': '\\"', '\\': '\\\\', '/': '\\/' }
 
-/** How a character that is no letter, digit, `-`, `_`, `.` or `~` may be written; the first is how it is. */
+/** Encodings of a character other than letters, digits, `-`, `_`, `.` and `~`; the first is the plain one. */
 const ESCAPES: readonly ((char: string, code: number) => string)[] = [
   char => char,
   // Percent.
@@ -53,7 +53,7 @@ const ESCAPES: readonly ((char: string, code: number) => string)[] = [
 ]
 
 function formsOf(secret: string): Form[] {
-  // Words only, so that no part of a UUID is taken for it.
+  // Words only, so that a part of a UUID is not taken for a prefix.
   const words = /^(?=.{24})(?:[a-z]{1,6}(?:\d\d)?[-_]){1,3}/i.exec(secret)?.[0].length ?? 0
   const skip = Math.min(words, LONGEST_PREFIX)
   const forms = new Map<string, number>()
@@ -63,10 +63,10 @@ function formsOf(secret: string): Form[] {
       skip,
     )
   }
-  // Three bytes become four characters: what they are depends on how many bytes stand before.
+  // Three bytes become four characters, so the result depends on how many bytes precede the credential.
   for (const before of [0, 1, 2]) {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(secret)])
-    // Only what the credential alone decides.
+    // The characters that the credential alone determines.
     const whole = bytes.toString('base64').slice([0, 2, 3][before], Math.floor((bytes.length * 8) / 6))
     const common = skip === 0 ? 0 : Math.ceil((skip * 4) / 3)
     forms.set(whole, common)
@@ -75,29 +75,29 @@ function formsOf(secret: string): Form[] {
   return [...forms].map(([text, skip]) => ({ text, skip }))
 }
 
-/** Of the JSON of a service account, its private key alone travels nowhere, and all else of it is public. */
+/** Splits a secret. Of a service account's JSON only the private key is secret: the other fields are public. */
 function partsOf(secret: string): string[] {
   if (!secret.startsWith('{')) return secret.slice(0, LONGEST).split(/\s+/)
   const key = /"private_key"\s*:\s*"([^"]*)"/.exec(secret)?.[1] ?? ''
   return key.split(/\\n|\n/).filter(line => line !== '' && !line.startsWith('-----'))
 }
 
-/** Stands between forms; nothing matches it. */
+/** Separator between forms; it equals no character of a text. */
 const BETWEEN = 0xffff
 
-/** Part of a text: from `start` up to `end`. */
+/** A part of a text: from `start` up to `end`, exclusive. */
 type Run = readonly [start: number, end: number]
 
-/** Finds runs of characters that a text has in common with one of the forms. */
+/** Finds runs of characters that a text shares with one of the forms. */
 class Needles {
-  /** All forms, with `BETWEEN` around each. */
+  /** All forms, each surrounded by `BETWEEN`. */
   readonly #codes: Uint16Array
-  /** By the hash of a group, a place where it begins in `codes`; `next` has the others of that hash. 0 is none. */
+  /** Hash of a group → a position of it in `codes`; `next` chains further ones. 0 is empty. */
   readonly #heads: Int32Array
   readonly #next: Int32Array
   readonly #shift: number
 
-  /** Of a form, 12 characters behind the first `skip` are a run, to which those before them belong. */
+  /** A run is 12 characters of a form after its first `skip`; characters before them that match extend it. */
   constructor(forms: readonly Form[]) {
     const size = forms.reduce((sum, { text }) => sum + text.length + 1, 1)
     const bits = Math.max(8, Math.ceil(Math.log2(size * 2)))
@@ -117,7 +117,7 @@ class Needles {
     }
   }
 
-  /** From left to right; undefined when there is none. Time is linear in the text, whatever it holds. */
+  /** Runs from left to right; undefined when there are none. Linear in the length of the text. */
   runsIn(text: string): Run[] | undefined {
     const heads = this.#heads
     const shift = this.#shift
@@ -147,7 +147,7 @@ class Needles {
     return runs
   }
 
-  /** The longest run that holds the group at `at`, from `from` on; when none is long enough, how many were looked at. */
+  /** The longest run around the group at `at` that starts at `from` or later; else the number of positions compared. */
   #longest(text: string, at: number, first: number, from: number): Run | number {
     const codes = this.#codes
     let run: Run | undefined
@@ -166,16 +166,16 @@ class Needles {
   }
 }
 
-/** Of the group at `at`; the upper bits count. */
+/** Hash of the group at `at`; its upper bits index the table. */
 function hashAt(text: string, at: number): number {
   const head = (text.charCodeAt(at) << 14) ^ (text.charCodeAt(at + 1) << 7) ^ text.charCodeAt(at + 2)
   return Math.imul(head ^ (text.charCodeAt(at + 3) << 25) ^ (text.charCodeAt(at + 4) << 20), 0x9e3779b1)
 }
 
-/** Matches one credential, or several with spaces between; made once for them. */
+/** Matches one credential, or several separated by spaces. */
 export class Mask {
   readonly #forms: readonly Form[]
-  /** Parts that are too short for a run, as they are written. */
+  /** Parts too short for a run, matched literally. */
   readonly #short: readonly string[]
   readonly #needles: Needles
   #strict: Needles | undefined
@@ -191,7 +191,7 @@ export class Mask {
     this.#needles = new Needles(this.#forms)
   }
 
-  /** For messages and headers: any 12 characters in a row are masked, and a short credential as a whole. */
+  /** For messages and headers: masks any 12 consecutive characters, and a short credential as a whole. */
   strict(text: string): string {
     this.#strict ??= new Needles(this.#forms.map(({ text }) => ({ text, skip: 0 })))
     const runs = this.#strict.runsIn(text)
@@ -199,9 +199,9 @@ export class Mask {
   }
 
   /**
-   * For answers, all of which come through here: what all credentials of that kind begin with does not count, and
-   * credentials below 12 characters are words. `before` is what went before in the same text.
-   * A thousand characters take about 4 us.
+   * For answers: a prefix common to all credentials of a kind is no match, and credentials below 12 characters are
+   * ignored.
+   * `before` is the end of the preceding text. 1,000 characters take about 4 us.
    */
   answer(text: string, before = ''): string {
     const runs = this.#needles.runsIn(before + text)
@@ -209,17 +209,20 @@ export class Mask {
   }
 }
 
-/** A text of an answer that comes in pieces: of a credential that is cut into them, its first 11 characters are shown. */
+/**
+ * Masks an answer's text that arrives in pieces. Of a credential split between pieces, the first 11 characters may
+ * show.
+ */
 export class PiecewiseMask {
   readonly #mask: Mask
-  /** The end of what went before. */
+  /** The end of the preceding pieces. */
   #tail = ''
 
   constructor(mask: Mask) {
     this.#mask = mask
   }
 
-  /** The next piece, masked. No credential holds a space, so that most pieces of prose need no further look. */
+  /** The next piece, masked. Credentials hold no spaces, so most pieces of prose are not searched. */
   next(text: string): string {
     if (text.length < RUN) {
       const space = text.indexOf(' ')
@@ -234,7 +237,7 @@ export class PiecewiseMask {
   }
 }
 
-/** What stands behind the first `shown` characters of `text`, with the runs masked. */
+/** `text` after its first `shown` characters, with the runs masked. */
 function masked(text: string, runs: readonly Run[], shown: number): string {
   let clean = ''
   let at = shown
@@ -248,7 +251,7 @@ function masked(text: string, runs: readonly Run[], shown: number): string {
 
 const masks = new Map<string, Mask>()
 
-/** The mask of a credential that is in use; undefined where it is too short to be one. */
+/** The cached mask of a credential; undefined when it is too short to be one. */
 export function maskOf(secret: string): Mask | undefined {
   if (secret.length < SHORTEST) return undefined
   let mask = masks.get(secret)
@@ -260,7 +263,7 @@ export function maskOf(secret: string): Mask | undefined {
   return mask
 }
 
-/** `text` without any of the credentials that are in use. For the log: it takes as many looks as there are masks. */
+/** `text` without any credential in use. Costs one search per cached mask: for the log only. */
 export function maskAll(text: string): string {
   let clean = text
   for (const mask of masks.values()) clean = mask.answer(clean)

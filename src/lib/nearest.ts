@@ -1,10 +1,10 @@
-/** Says which name was probably meant. */
+/** Suggests the name that was probably meant. */
 
 const MAX_DISTANCE = 3
 const MAX_LISTED = 24
-/** Names of up to this length are compared; bounds the work for what is longer. */
+/** Longer names are not compared, which bounds the work. */
 const MAX_LENGTH = 64
-/** Shorter parts are in too many names. */
+/** Shorter parts occur in too many names. */
 const MIN_PART = 3
 
 /** `unknown wire "openai.caht"; did you mean "openai.chat"?`, or the valid names when none is near. */
@@ -13,11 +13,11 @@ export function unknownName(kind: string, name: string, valid: Iterable<string>)
   return `unknown ${kind} ${JSON.stringify(name)}${suggestion(name, names)}`
 }
 
-/** The end of a sentence about a wrong name: the near one, else the valid ones. */
+/** End of a message about an unknown name: the nearest valid name, else a list of valid names. */
 export const suggestion = (name: string, valid: readonly string[]): string =>
   didYouMean(name, valid) || expectedOneOf(valid)
 
-/** `; did you mean "x"?`, or nothing. */
+/** `; did you mean "x"?`, or '' when no name is near. */
 export function didYouMean(name: string, valid: Iterable<string>): string {
   const near = nearest(name, valid)
   return near === undefined ? '' : `; did you mean "${near}"?`
@@ -32,7 +32,7 @@ function expectedOneOf(names: readonly string[]): string {
 /** `a, b or c` */
 export const anyOf = (names: readonly string[]): string => names.join(', ').replace(/, ([^,]+)$/, ' or $1')
 
-/** The closest valid name within three edits, and within half of the name's length. */
+/** The closest valid name within three edits and half of the name's length. */
 export function nearest(name: string, valid: Iterable<string>): string | undefined {
   let best: string | undefined
   let least = Math.min(MAX_DISTANCE, Math.max(1, name.length >> 1)) + 1
@@ -47,7 +47,7 @@ export function nearest(name: string, valid: Iterable<string>): string | undefin
   return best
 }
 
-/** Up to `count` valid names that hold the name, or else the closest one. */
+/** Up to `count` valid names that contain the name, else the closest one. */
 export function similar(name: string, valid: readonly string[], count = 3): readonly string[] {
   const part = name.toLowerCase()
   const near = nearest(name, valid)
@@ -56,8 +56,9 @@ export function similar(name: string, valid: readonly string[], count = 3): read
 }
 
 /**
- * Insertions, deletions, substitutions and swaps of neighbours (optimal string alignment). `limit` for all that is as
- * far apart or farther, which takes time by the length alone: a name may be a stranger's, and the valid ones many.
+ * Optimal string alignment: insertions, deletions, substitutions and swaps of neighbours. Returns `limit` for any
+ * distance of
+ * `limit` or more; differing lengths decide that without comparing, since clients choose the names.
  */
 function editDistance(a: string, b: string, limit: number): number {
   if (Math.abs(a.length - b.length) >= limit) return limit

@@ -1,9 +1,9 @@
-/** Recurring spans of time: hours, days, weeks and months as a clock on some wall shows them, and billing cycles. */
+/** Recurring spans of time: calendar hours, days, weeks and months in a time zone, and billing cycles. */
 
 export const periods = ['hour', 'day', 'week', 'month'] as const
 export type Period = (typeof periods)[number]
 
-/** Unix milliseconds; `end` is not part of it. */
+/** Unix milliseconds; `end` is exclusive. */
 export interface Span {
   readonly start: number
   readonly end: number
@@ -14,7 +14,7 @@ const DAY_MS = 24 * HOUR_MS
 /** 1970-01-01 was a Thursday; weeks begin on Mondays. */
 const DAYS_BEFORE_MONDAY = 3
 
-/** The span of `period` that holds `at`, in an IANA time zone. Weeks begin on Monday. Throws a RangeError for others. */
+/** The span of `period` that contains `at`, in an IANA time zone. Throws a RangeError for an unknown zone. */
 export function spanOf(period: Period, zone: string, at: number): Span {
   const wall = at + offsetOf(zone, at)
   if (period === 'hour') {
@@ -25,7 +25,7 @@ export function spanOf(period: Period, zone: string, at: number): Span {
   return { start: midnight(zone, first), end: midnight(zone, next) }
 }
 
-/** Whether `zone` names a time zone that can be reckoned with. */
+/** Whether `zone` is a time zone that `Intl` supports. */
 export function isZone(zone: string): boolean {
   try {
     clockOf(zone)
@@ -36,8 +36,9 @@ export function isZone(zone: string): boolean {
 }
 
 /**
- * The month that holds `at`, of those that begin at `anchor` and on the same day of every later month (its last day
- * where there is no such day), UTC. Before `anchor` it is the first one.
+ * The month that contains `at`, counted from `anchor` on the same day of each month (the last day of shorter months),
+ * UTC.
+ * For an `at` before `anchor`, the first month.
  */
 export function cycleOf(anchor: number, at: number): Span {
   const from = new Date(anchor)
@@ -48,7 +49,7 @@ export function cycleOf(anchor: number, at: number): Span {
   return { start: monthsAfter(from, months), end: monthsAfter(from, months + 1) }
 }
 
-/** Numbers of the first day of a period and of the next one, counted from 1970-01-01. */
+/** First day of the period and of the next one, as days since 1970-01-01. */
 function daysOf(period: Exclude<Period, 'hour'>, day: number): readonly [number, number] {
   if (period === 'day') return [day, day + 1]
   if (period === 'week') {
@@ -60,7 +61,7 @@ function daysOf(period: Exclude<Period, 'hour'>, day: number): readonly [number,
   return [first(0), first(1)]
 }
 
-/** When a day begins: its midnight, the first of two, or where clocks jump over it the moment at which they do. */
+/** Start of a day: midnight, the first of two, or the moment of the change where a clock change skips midnight. */
 function midnight(zone: string, day: number): number {
   const wall = day * DAY_MS
   const candidates = [offsetOf(zone, wall - DAY_MS), offsetOf(zone, wall + DAY_MS)].map(offset => wall - offset)
@@ -81,7 +82,7 @@ function clockOf(zone: string): Intl.DateTimeFormat {
   return clock
 }
 
-/** What a clock in `zone` is ahead of UTC, in milliseconds. */
+/** Offset of `zone` from UTC, in milliseconds. */
 function offsetOf(zone: string, at: number): number {
   if (zone === 'UTC') return 0
   const shown: Record<string, number> = {}

@@ -1,7 +1,7 @@
-/** Takes secrets out of text: what looks like one wherever it stands, and the credential that was used. */
+/** Removes secrets from text: what looks like one, and the credential in use. */
 import { MASK, maskOf } from './mask.ts'
 
-/** Our own keys, keys of common providers, headers, URLs. */
+/** The gateway's own keys, keys of common providers, headers, URLs. */
 const LOOKS: readonly (readonly [RegExp, string])[] = [
   [/\b(Bearer)\s+[^\s"',;]+/gi, `$1 ${MASK}`],
   [/\b([Bb]asic|BASIC)\s+(?=[^\s"',;]*[A-Z\d=])[^\s"',;]{8,}/g, `$1 ${MASK}`],
@@ -11,13 +11,13 @@ const LOOKS: readonly (readonly [RegExp, string])[] = [
   [/(:\/\/)[^\s/@:]+:[^\s/@]+@/g, `$1${MASK}@`],
 ]
 
-/** Compared without case, `-` and `_`, so that `x-api-key`, `apiKey` and `API_KEY` are one name. */
+/** Matched in lower case without `-` and `_`, so that `x-api-key`, `apiKey` and `API_KEY` are one name. */
 const SECRET_NAME = /^(?:(?:proxy)?authorization|(?:set)?cookie|key|.*(?:apikey|secret|token|password|privatekey))$/
 
 /** Whether a field or header of this name holds a secret. */
 export const isSecretName = (name: string): boolean => SECRET_NAME.test(name.toLowerCase().replace(/[-_]/g, ''))
 
-/** `text` with everything masked that looks like a credential, or is a part of `secret` in any of its usual forms. */
+/** `text` with everything masked that looks like a credential or is a part of `secret` in any usual encoding. */
 export function redactText(text: string, secret = ''): string {
   let clean = maskOf(secret)?.strict(text) ?? text
   for (const [pattern, replacement] of LOOKS) clean = clean.replace(pattern, replacement)

@@ -1,11 +1,12 @@
-/** The longest time that a timer of Node knows, some 24 days: one that is set to more goes off at once. */
+/** Longest delay of a Node timer, about 24 days: a longer one fires at once. */
 const LONGEST_MS = 2 ** 31 - 1
 
 export const timerMs = (ms: number): number => Math.min(ms, LONGEST_MS)
 
 /**
- * Aborts `signal` after so many milliseconds, or with `other`. Its timer holds the controller: a signal of
- * `AbortSignal.timeout` that only `AbortSignal.any` refers to can be collected as garbage before its time.
+ * Aborts `signal` after a delay in milliseconds, or together with `other`. The timer refers to the controller: a signal
+ * of
+ * `AbortSignal.timeout` that only `AbortSignal.any` refers to can be collected before its time.
  */
 export class Deadline {
   readonly #controller = new AbortController()
@@ -25,7 +26,7 @@ export class Deadline {
     return this.#controller.signal
   }
 
-  /** The work is over, in time or not. Must be called. */
+  /** Ends the deadline, whether it passed or not. Must be called. */
   end(): void {
     clearTimeout(this.#timer)
     this.#other?.removeEventListener('abort', this.#follow)

@@ -1,2 +1,2 @@
-/** Tells the process of what failed where nobody waits for it and no log is at hand. */
+/** Emits a process warning for a failure without a caller or a log to report it to. */
 export const warn = (thrown: unknown): void => process.emitWarning(thrown instanceof Error ? thrown : String(thrown))

@@ -1,11 +1,11 @@
-/** The head of a WAV file of 16-bit samples of one channel (RIFF, 44 bytes). */
+/** Size in bytes of the head of a mono WAV file of 16-bit samples (RIFF). */
 
 const HEAD = 44
 const BYTES_PER_SAMPLE = 2
-/** What both sizes say while the end is not known, as encoders that stream write it. */
+/** Both sizes while the length is unknown, as streaming encoders write them. */
 const UNKNOWN = 0xffff_ffff
 
-/** `bytes` of samples follow; undefined where that is not known yet. */
+/** `bytes`: length of the samples that follow; undefined while unknown. */
 export function wavHead(samplesPerSecond: number, bytes?: number): Buffer {
   const head = Buffer.alloc(HEAD)
   head.write('RIFF', 0, 'latin1')

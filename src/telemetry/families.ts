@@ -1,4 +1,4 @@
-/** Metric families over prom-client, cheap to feed from the hot path. */
+/** Metric families over prom-client that are cheap to update on the path of a request. */
 import { type Aggregator, Counter, Histogram, type HistogramConfiguration, type Registry, Summary } from 'prom-client'
 import type { Lag } from './lag.ts'
 import { SERIES_LIMIT, Series } from './series.ts'
@@ -8,15 +8,15 @@ const LAG = 'gateway_event_loop_lag_seconds'
 export interface Family {
   readonly name: string
   readonly help: string
-  /** Labels of closed sets; they survive folding. */
+  /** Labels with a closed set of values; folding keeps them. */
   readonly closed: readonly string[]
-  /** Labels that a fold replaces by `other`; they follow the closed ones in `of(...)`. */
+  /** Labels that folding replaces by `other`; they follow the closed ones in `of(...)`. */
   readonly open?: readonly string[]
-  /** What becomes of the values of several processes. */
+  /** How the values of several processes are combined. */
   readonly aggregator?: Aggregator
 }
 
-/** One counter series. What is no finite, non-negative number is left out rather than thrown at a request. */
+/** One counter series. Ignores values that are not finite and non-negative instead of throwing into a request. */
 class Count {
   readonly labels: Readonly<Record<string, string>>
   #value = 0
@@ -34,7 +34,7 @@ class Count {
   }
 }
 
-/** Counting is one addition; prom-client is handed the sums when it is scraped. */
+/** Counting is one addition; prom-client receives the sums at each scrape. */
 export function counter(
   registry: Registry,
   { name, help, closed, open = [], aggregator = 'sum' }: Family,
@@ -59,7 +59,7 @@ export function counter(
 class Distribution {
   readonly labels: Readonly<Record<string, string>>
   readonly #bounds: readonly number[]
-  /** By bucket; the last one is for what is above all bounds. */
+  /** By bucket; the last counts values above all bounds. */
   readonly counts: number[]
   sum = 0
 
@@ -69,7 +69,7 @@ class Distribution {
     this.counts = Array.from({ length: bounds.length + 1 }, () => 0)
   }
 
-  /** Negative ones, which clocks can make, count as 0. */
+  /** Negative values, which clock changes can cause, count as 0. */
   observe(given: number): void {
     if (!Number.isFinite(given)) return
     const seconds = Math.max(0, given)
@@ -80,7 +80,7 @@ class Distribution {
   }
 }
 
-/** prom-client's own observing puts the labels into one text every time. */
+/** Replaces prom-client's observing, which joins the labels into a string each time. */
 class Distributions extends Histogram {
   readonly #options: HistogramConfiguration<string> & { readonly buckets: number[] }
   readonly #children: () => readonly Distribution[]
@@ -94,7 +94,7 @@ class Distributions extends Histogram {
     this.#children = children
   }
 
-  /** What both forms of the exposition are made of; prom-client's types do not tell of it. */
+  /** Both exposition formats read this method; prom-client's types do not declare it. */
   async getForPromString() {
     const { name, help } = this.#options
     return { name, help, type: 'histogram', aggregator: 'sum', values: this.#children().flatMap(this.#lines) }
@@ -117,7 +117,7 @@ class Distributions extends Histogram {
   }
 }
 
-/** The children observe seconds. */
+/** A histogram of seconds. */
 export function histogram(
   registry: Registry,
   { name, help, closed, open = [], buckets }: Family & { readonly buckets: number[] },
@@ -132,7 +132,7 @@ export function histogram(
   return series
 }
 
-/** Quantiles are of the time since the last scrape, 1 being the maximum; `_sum` and `_count` never go back. */
+/** Quantiles cover the time since the last scrape, 1 is the maximum; `_sum` and `_count` never decrease. */
 export class LagSummary extends Summary<'quantile'> {
   readonly #lag: Lag
 

@@ -1,12 +1,12 @@
-/** How late the event loop runs: a smoothed value for admission, a distribution for the metrics. */
+/** Delay of the event loop: a smoothed value for admission, a distribution for metrics. */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
 const TICK_MS = 100
 const RESOLUTION_MS = 10
-/** How much one tick weighs against all that came before it. */
+/** Weight of one tick against all earlier ones. */
 const WEIGHT = 1 / 4
 
-/** Seconds. Quantiles are of the time since the previous call, `sum` and `count` of the whole life. */
+/** Seconds. Quantiles cover the time since the previous call; `sum` and `count` the whole life of the process. */
 export interface LagSample {
   readonly p50: number
   readonly p99: number
@@ -15,7 +15,7 @@ export interface LagSample {
   readonly count: number
 }
 
-/** Milliseconds: `now` is monotonic, `used` is the processor time that the process has had. */
+/** Milliseconds: `now` is monotonic, `used` is the CPU time of the process. */
 export interface LagClocks {
   now(): number
   used(): number
@@ -30,10 +30,11 @@ const clocks: LagClocks = {
 }
 
 /**
- * `lagMs()` forgets a quarter of what it remembers with every tick of 100 ms, so that one stall, or the burst of a
- * cold start, sheds no load, while a loop that stays late is seen within a few ticks; a tick that is overdue at the
- * time of the call counts already. No tick counts for more than the time that the process had the processor in it:
- * to turn requests away gives nothing back that other processes have taken.
+ * `lagMs()` decays by a quarter per tick of 100 ms: one stall, or the burst of a cold start, sheds no load, while a
+ * loop that
+ * stays late shows within a few ticks. A tick overdue at the time of the call counts already. A tick counts for at most
+ * the CPU
+ * time of the process in it: rejecting requests frees no time that other processes use.
  */
 export class Lag {
   readonly #delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
@@ -56,12 +57,12 @@ export class Lag {
 
   lagMs(): number {
     const overdue = this.#clocks.now() - this.#due
-    // The processor's clock costs a system call.
+    // Reading the CPU clock is a system call.
     if (overdue < TICK_MS) return this.#smoothed
     return Math.max(this.#smoothed, this.#with(overdue))
   }
 
-  /** What was measured since the last call. The monitor's values hold its own interval, which is taken off. */
+  /** Measurements since the last call, less the interval of the monitor itself, which its values include. */
   sample(): LagSample {
     const { count, mean, max } = this.#delay
     if (count === 0) return { p50: 0, p99: 0, max: 0, sum: this.#sum, count: this.#count }
@@ -73,7 +74,7 @@ export class Lag {
     return { p50, p99, max: lateness(max), sum: this.#sum, count: this.#count }
   }
 
-  /** Forgets the lag so far: at the end of a start, which is nobody's load. */
+  /** Resets the measurement: the lag of the start is not load. */
   forget(): void {
     this.#smoothed = 0
     this.#begin()

@@ -6,14 +6,14 @@ import { cleanText, redact } from './redact.ts'
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const
 export type LogLevel = (typeof logLevels)[number]
 
-/** The level named by `GATEWAY_LOG_LEVEL`; `info`, which tells of starts, reloads and stops, when unset. */
+/** The level of `GATEWAY_LOG_LEVEL`; `info` when unset. Throws a RangeError for an unknown level. */
 export function logLevel(value: string | undefined): LogLevel {
   const level = logLevels.find(known => known === (value || 'info'))
   if (!level) throw new RangeError(`GATEWAY_LOG_LEVEL is "${value}"; it must be one of ${logLevels.join(', ')}`)
   return level
 }
 
-/** Writes are synchronous: the last line before a crash is the one that is wanted. Every line has the fields of `base`. */
+/** Writes synchronously, so that the last line before a crash is written. Every line has the fields of `base`. */
 export function createLog(
   level: LogLevel,
   to: DestinationStream = destination({ dest: 2, sync: true }),
@@ -25,7 +25,7 @@ export function createLog(
       base,
       timestamp: stdTimeFunctions.isoTime,
       formatters: { level: label => ({ level: label }) },
-      // Errors come redacted; pino's own serializer would take them for errors again and drop what it does not know.
+      // Errors arrive redacted; pino's serializer would parse them again and drop fields.
       serializers: { err: err => err },
     },
     to,

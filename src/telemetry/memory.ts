@@ -1,9 +1,9 @@
-/** How full the heap is, as of the last look at it. */
+/** Share of the heap in use, sampled. */
 import { getHeapStatistics } from 'node:v8'
 
 const SAMPLE_MS = 250
 
-/** The share of the heap's limit that is in use; looking costs microseconds, so it is done four times a second. */
+/** Samples the used share of the heap limit four times a second; a sample costs microseconds. */
 export class Memory {
   readonly #timer: NodeJS.Timeout
   #share = 0
@@ -14,7 +14,7 @@ export class Memory {
     this.#sample()
   }
 
-  /** From 0 to 1. Garbage that was not collected yet counts as used; near the limit there is little of it. */
+  /** From 0 to 1. Uncollected garbage counts as used; near the limit there is little of it. */
   get share(): number {
     return this.#share
   }

@@ -1,13 +1,13 @@
-/** One exposition of several processes: what each of them counts, added up. */
+/** Merges the metrics of several processes into one exposition. */
 import { AggregatorRegistry } from 'prom-client'
 
 interface Value {
-  /** That of the line, where it is not the family's. */
+  /** Name of the line where it differs from the family's. */
   readonly metricName?: string
   readonly labels: Readonly<Partial<Record<string, string | number>>>
   value: number
 }
-/** A metric as prom-client tells it in JSON, and as it goes from process to process. */
+/** A metric in prom-client's JSON form, as processes exchange it. */
 export interface MetricFamily {
   readonly name: string
   readonly type: string
@@ -15,13 +15,13 @@ export interface MetricFamily {
   readonly values: readonly Value[]
 }
 
-/** What grows and never falls. */
+/** A value that never decreases. */
 const isCounter = ({ type, name }: MetricFamily, { metricName = name }: Value): boolean =>
   type === 'counter' || type === 'histogram' || (type === 'summary' && /_(sum|count)$/.test(metricName))
 
 /**
- * Counters are added up; of gauges each family says what becomes of them: their sum, their mean, or what the first of
- * `processes` says. Of quantiles the largest counts.
+ * Adds up counters; combines gauges by the family's aggregator: sum, mean, or the value of the first of `processes`.
+ * Of quantiles, takes the largest.
  */
 export function merge(processes: readonly (readonly MetricFamily[])[]): MetricFamily[] {
   const merged = new Map<string, MetricFamily & { readonly lines: Map<string, Value & { of: number }> }>()
@@ -38,7 +38,7 @@ export function merge(processes: readonly (readonly MetricFamily[])[]): MetricFa
   return [...merged.values()].map(({ lines, ...family }) => ({ ...family, values: [...lines.values()] }))
 }
 
-/** Of a process that has ended, what must stay in the sums: they would fall otherwise, which counters never do. */
+/** The counters of a process that ended: without them the sums would decrease. */
 export const countersOf = (families: readonly MetricFamily[]): MetricFamily[] =>
   families
     .map(family => ({ ...family, values: family.values.filter(value => isCounter(family, value)) }))
@@ -46,7 +46,7 @@ export const countersOf = (families: readonly MetricFamily[]): MetricFamily[] =>
 
 /** Prometheus' text format. */
 export function exposition(families: readonly MetricFamily[]): Promise<string> {
-  // What must not be added up has been left to the first process; here nothing is to be left out.
+  // Values that must not be added are already those of the first process; here none may be dropped.
   const kept = families.map(family => ({ ...family, aggregator: 'first' }))
   return AggregatorRegistry.aggregate([kept]).metrics()
 }

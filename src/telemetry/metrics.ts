@@ -1,25 +1,25 @@
-/** The metrics port over prom-client, with a registry of its own: two gateways in one process do not mix. */
+/** The metrics port over prom-client, with its own registry, so that two gateways in one process do not mix. */
 import { collectDefaultMetrics, Gauge, Registry } from 'prom-client'
 import type { HealingSkipped, Metrics } from '../core/ports.ts'
 import { counter, histogram, LagSummary } from './families.ts'
 import type { Lag } from './lag.ts'
 import type { MetricFamily } from './merge.ts'
 
-/** Own time starts at 50 µs, because that is what the gateway adds to a request that it only passes on. */
+/** The gateway's own time starts at 50 µs, what it adds to a request that it only passes on. */
 const OVERHEAD_BUCKETS = [0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5]
 const DURATION_BUCKETS = [0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300]
 const FIRST_TOKEN_BUCKETS = [0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 
-/** Gauges of prom-client whose names end in `_total`, which is for counters; `nodejs_active_*` says the same. */
+/** prom-client gauges whose names end in `_total`, a suffix of counters; `nodejs_active_*` has the same values. */
 const MISNAMED = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total']
 
-/** How a load of the configuration ended: a new snapshot, the same one, or a refusal that left the old in place. */
+/** Result of loading the configuration: a new snapshot, the same one, or a rejection that kept the old one. */
 const reloadResults = ['changed', 'unchanged', 'failed'] as const
 export type ReloadResult = (typeof reloadResults)[number]
 
-/** Each metric is bounded to some 2,000 lines (`Series`): models beyond that are counted as `other`. */
 const JOB_BUCKETS = [10, 30, 60, 120, 300, 600, 1200, 1800, 3600, 7200]
 
+/** Each metric is limited to some 2,000 lines (`Series`): further models count as `other`. */
 export class PrometheusMetrics implements Metrics {
   readonly contentType = Registry.PROMETHEUS_CONTENT_TYPE
   readonly #registry = new Registry()
@@ -28,7 +28,7 @@ export class PrometheusMetrics implements Metrics {
 
   readonly #requests = counter(this.#registry, {
     name: 'gateway_requests_total',
-    help: 'Requests by how they ended.',
+    help: 'Requests by outcome.',
     closed: ['endpoint', 'outcome'],
     open: ['provider', 'model'],
   })
@@ -54,28 +54,28 @@ export class PrometheusMetrics implements Metrics {
   })
   readonly #jobPolls = counter(this.#registry, {
     name: 'gateway_job_polls_total',
-    help: 'Questions to providers how jobs are, by what came of them.',
+    help: 'Polls of jobs at providers, by result.',
     closed: ['outcome'],
     open: ['provider'],
   })
   readonly #jobSeconds = histogram(this.#registry, {
     name: 'gateway_job_seconds',
-    help: 'Life of jobs by how they ended.',
+    help: 'Duration of jobs, by final state.',
     closed: ['state'],
     open: ['provider', 'model'],
     buckets: JOB_BUCKETS,
   })
   readonly #jobClaimsLost = counter(this.#registry, {
     name: 'gateway_job_claims_lost_total',
-    help: 'Writes to jobs that somebody else had claimed since.',
+    help: 'Writes to jobs rejected because another process had claimed the job.',
     closed: [],
   })
   readonly #callbacks = counter(this.#registry, {
     name: 'gateway_callbacks_total',
-    help: 'Attempts to tell the end of a job, by what came of them.',
+    help: 'Callback deliveries of jobs, by result.',
     closed: ['outcome'],
   })
-  /** Of the engine of jobs. */
+  /** Metrics of the job engine. */
   readonly jobs = {
     poll: (provider: string, outcome: string): void => this.#jobPolls.of(outcome, provider).add(1),
     ended: ({ provider, model, state }: Record<'provider' | 'model' | 'state', string>, seconds: number): void =>
@@ -103,24 +103,24 @@ export class PrometheusMetrics implements Metrics {
   })
   readonly #refusals = counter(this.#registry, {
     name: 'gateway_filter_refusals_total',
-    help: 'Requests that a filter refused.',
+    help: 'Requests refused, by filter.',
     closed: ['filter'],
     open: ['code'],
   })
   readonly #unpriced = counter(this.#registry, {
     name: 'gateway_unpriced_requests_total',
-    help: 'Requests served without a known price: their cost is missing from all sums.',
+    help: 'Requests served without a known price; no sum includes their cost.',
     closed: [],
     open: ['provider', 'model'],
   })
   readonly #unhealed = counter(this.#registry, {
     name: 'gateway_unhealed_answers_total',
-    help: 'Answers passed on as they came though the repair of their JSON was asked for, by the reason.',
+    help: 'Answers whose requested JSON repair was skipped, by reason.',
     closed: ['reason'],
   })
   readonly #mcpCalls = counter(this.#registry, {
     name: 'gateway_mcp_calls_total',
-    help: 'Calls of tools of the MCP server.',
+    help: 'Tool calls of the MCP server.',
     closed: ['tool', 'outcome'],
   })
   readonly #reloads = counter(this.#registry, {
@@ -131,17 +131,17 @@ export class PrometheusMetrics implements Metrics {
   })
   readonly #reloadOk = this.#gauge(
     'gateway_config_reload_successful',
-    'Whether the last load of the configuration succeeded (1) or left the one before in place (0).',
+    'Whether the last load of the configuration succeeded (1) or failed (0).',
   )
   readonly #reloadAt = this.#gauge(
     'gateway_config_reload_last_success_seconds',
-    'When a configuration was last loaded without a fault, in seconds since 1970.',
+    'Time of the last successful load of the configuration, in Unix seconds.',
   )
   readonly #config = this.#gauge('gateway_config_info', 'The version of the configuration in force.', ['version'])
 
   constructor(options: { version: string; lag: Lag }) {
-    this.#level('gateway_requests_in_flight', 'Requests that are being served.', () => this.#inFlight)
-    this.#level('gateway_requests_waiting', 'Requests that wait for a place.', () => this.#waiting)
+    this.#level('gateway_requests_in_flight', 'Requests in flight.', () => this.#inFlight)
+    this.#level('gateway_requests_waiting', 'Requests waiting for a permit.', () => this.#waiting)
     new LagSummary(this.#registry, options.lag)
     this.#gauge('gateway_build_info', 'The version of the gateway.', ['version']).set({ version: options.version }, 1)
     for (const result of reloadResults) this.#reloads.of(result)
@@ -198,7 +198,7 @@ export class PrometheusMetrics implements Metrics {
     this.#mcpCalls.of(tool, outcome).add(1)
   }
 
-  /** After every load, the first included. `version` is that of the snapshot in force, `at` Unix milliseconds. */
+  /** After every load, including the first. `version` is that of the snapshot in force, `at` Unix milliseconds. */
   reload(result: ReloadResult, version: string, at: number): void {
     this.#reloads.of(result).add(1)
     this.#reloadOk.set(result === 'failed' ? 0 : 1)
@@ -208,10 +208,10 @@ export class PrometheusMetrics implements Metrics {
     this.#config.set({ version }, 1)
   }
 
-  /** `read` resolves with USD; when it rejects the value of before stays. */
+  /** `read` resolves with USD; when it rejects, the previous value stays. */
   overdraft(read: () => Promise<number>): void {
     const registers = [this.#registry]
-    const help = 'By how much prepaid balances have fallen below zero, because answers cost more than was reserved.'
+    const help = 'Sum of negative prepaid balances, in USD: answers that cost more than their holds.'
     new Gauge({
       name: 'gateway_overdraft_usd',
       help,
@@ -221,7 +221,7 @@ export class PrometheusMetrics implements Metrics {
         try {
           this.set(await read())
         } catch {
-          // The health of the database is told elsewhere.
+          // The store reports its own health.
         }
       },
     })
@@ -232,13 +232,13 @@ export class PrometheusMetrics implements Metrics {
     return this.#registry.metrics()
   }
 
-  /** The same for `merge`. */
+  /** The same values for `merge`. */
   async families(): Promise<MetricFamily[]> {
     const metrics = await this.#registry.getMetricsAsJSON()
     return metrics.map(({ type, ...metric }) => ({ ...metric, type: String(type) }))
   }
 
-  /** Of all processes of a gateway, the first one's counts. */
+  /** Merged from several processes, the value of the first counts. */
   #gauge(name: string, help: string, labelNames: string[] = []) {
     return new Gauge({ name, help, labelNames, registers: [this.#registry], aggregator: 'first' })
   }

@@ -1,15 +1,15 @@
-/** Takes secrets out of what is logged: by the name of a field, and by the look of a value. */
+/** Removes secrets from log fields, by field name and by the form of the value. */
 import { MASK, maskAll } from '../lib/mask.ts'
 import { isSecretName, redactText } from '../lib/redact.ts'
 
 const MAX_DEPTH = 6
 
-/** Also without the credentials that are in use, which need not look like any. */
+/** Also removes the credentials in use, which may have any form. */
 export const cleanText = (text: string): string => redactText(maskAll(text))
 
 /**
  * A copy of `value` that is safe to log: secret fields and values masked, errors as plain objects with their causes,
- * bigints as text, nothing deeper than six levels.
+ * bigints as strings, nesting cut at six levels.
  */
 export function redact(value: unknown, depth = 0): unknown {
   if (typeof value === 'string') return cleanText(value)
@@ -28,7 +28,7 @@ export function redact(value: unknown, depth = 0): unknown {
   return clean
 }
 
-/** Other fields of foreign errors may hold requests, headers and bodies; these tell what went wrong, and where. */
+/** Other fields of foreign errors may hold requests, headers and bodies. */
 const ERROR_FIELDS = ['code', 'status', 'syscall', 'file', 'line', 'column'] as const
 
 function redactError(error: Error, depth: number): object {

@@ -1,6 +1,6 @@
-/** A bounded family: one child per tuple of label values, found without building a label object. */
+/** A bounded set of series: one child per tuple of label values, found without building a label object. */
 
-/** Prometheus series that one metric may have; a histogram's child counts as all of its lines. */
+/** Prometheus lines that one metric may have; a histogram's child counts with all of its lines. */
 export const SERIES_LIMIT = 2000
 
 const FOLDED = 'other'
@@ -12,8 +12,9 @@ interface Node<Child> {
 const node = <Child>(): Node<Child> => ({ next: new Map(), child: undefined })
 
 /**
- * The children of one metric. Past nine tenths of `limit` a new tuple keeps only its first `closed` values and the
- * rest become `other`; past `limit` all become `other`. So strange names cannot add series without end.
+ * Children of one metric. Above nine tenths of `limit` a new tuple keeps only its first `closed` values and the rest
+ * become
+ * `other`; above `limit` all become `other`. Client-chosen names therefore cannot add series without end.
  */
 export class Series<Child> {
   readonly #root: Node<Child> = node()
@@ -38,7 +39,7 @@ export class Series<Child> {
 
   #find(values: readonly string[]): Child | undefined {
     let at = this.#root
-    // At each request, for each of its metrics: an iterator would be one more object for each label.
+    // Runs for each metric of each request: an iterator would allocate one object per label.
     for (let place = 0; place < values.length; place++) {
       const next = at.next.get(values[place]!)
       if (!next) return undefined

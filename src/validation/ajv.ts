@@ -1,18 +1,18 @@
-/** The one dialect of JSON Schema that everything is checked with: configuration, requests, arguments of commands. */
+/** The JSON Schema dialect of configuration, requests and command arguments. */
 import type { Ajv, CodeKeywordDefinition, KeywordCxt } from 'ajv'
 import { isLonger, isShorter } from '../lib/code-points.ts'
 import { examples, parseUnit, type Unit } from './units.ts'
 
-/** What compiled code refers to by name; `reach` gives it to code that the build has kept. */
+/** Functions that compiled code calls by name; `reach` provides them to code compiled by the build. */
 const OWN = { units: { parseUnit }, formats: { date: isDate }, lengths: { isLonger, isShorter } } as const
 
-/** `ajv`, which is loaded only for a schema that was not there at the build. */
+/** `ajv` is loaded only to compile a schema that the build did not compile. */
 type Library = Pick<typeof import('ajv'), 'Ajv' | '_'>
 
 /**
- * An instance keeps what it has compiled, by schema object. With `source` it also keeps the code, for the build.
- * Defaults are filled in and units turned into numbers IN PLACE, and nothing else is changed: what has neither, such as
- * a client's request, stays as it is.
+ * Compiled functions are cached by schema object. With `source`, the instance also keeps their code, for the build.
+ * Fills in defaults and converts units IN PLACE and changes nothing else: a client's request, which has neither, is not
+ * modified.
  */
 export function createAjv({ Ajv, _ }: Library, { source = false } = {}): Ajv {
   const ajv = new Ajv({
@@ -23,16 +23,16 @@ export function createAjv({ Ajv, _ }: Library, { source = false } = {}): Ajv {
     useDefaults: true,
     discriminator: true,
     ownProperties: true,
-    // `split` has made the pieces.
+    // `split` already made the pieces.
     inlineRefs: false,
-    // Our own schemas are checked by tests.
+    // Tests check the schemas.
     meta: false,
     validateSchema: false,
     code: { source, formats: _`require("formats")` },
     verbose: true,
   })
   ajv.addFormat('date', isDate)
-  // The library counts every code point, which holds the event loop for large texts.
+  // ajv counts every code point, which blocks the event loop on large texts.
   for (const keyword of ['minLength', 'maxLength']) ajv.removeKeyword(keyword)
   ajv.addKeyword(lengthKeyword({ _ }, 'minLength', isShorter))
   ajv.addKeyword(lengthKeyword({ _ }, 'maxLength', isLonger))
@@ -54,7 +54,7 @@ export function createAjv({ Ajv, _ }: Library, { source = false } = {}): Ajv {
   })
 }
 
-/** A keyword that limits the length of strings, by the function of that name in `lengths`. */
+/** A keyword that limits the length of strings with the function of that name in `lengths`. */
 function lengthKeyword(
   { _ }: Pick<Library, '_'>,
   keyword: 'minLength' | 'maxLength',
@@ -76,7 +76,7 @@ function lengthKeyword(
   }
 }
 
-/** A `require` for compiled code: what is ours by its name here, all else by `load`. */
+/** A `require` for compiled code: the names of `OWN`, else `load`. */
 export const reach =
   (load: (name: string) => unknown) =>
   (name: string): unknown =>

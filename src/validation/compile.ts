@@ -1,6 +1,7 @@
 /**
- * Turns schemas into functions. Those of the package were turned into code when it was built: compiling them was a
- * quarter of a start, and the compiler a part of its memory.
+ * Compiles schemas to functions. The build compiles those of the package: compiling them took a quarter of the start,
+ * and the
+ * compiler a part of its memory.
  */
 import { createHash } from 'node:crypto'
 import { createRequire } from 'node:module'
@@ -9,19 +10,19 @@ import type { JsonSchema } from '../core/schema.ts'
 import { createAjv, reach } from './ajv.ts'
 import { split } from './split.ts'
 
-/** What one schema says is wrong, as `ajv` words it. */
+/** One failure, in ajv's terms. */
 export type Failure = ErrorObject
-/** Whether a value is right; the failures of the last call are its `errors`. */
+/** Whether a value is valid; `errors` holds the failures of the last call. */
 export type Check = ValidateFunction
-/** Makes the function that a schema describes, with a `require` of its own. */
+/** Creates the function of a schema, given its `require`. */
 export type Made = (module: { exports: unknown }, require: (name: string) => unknown) => void
 
 const load = createRequire(import.meta.url)
 
-/** What a schema is known by: code belongs to one that is the same to the letter. */
+/** Key of a schema's compiled code: the hash of its exact JSON. */
 export const keyOf = (json: JsonSchema): string => createHash('sha256').update(JSON.stringify(json)).digest('base64url')
 
-/** The functions of the build; none when the code runs from its sources. */
+/** Functions of the build; undefined when the code runs from its sources. */
 let built: Readonly<Record<string, Made>> | undefined
 let ajv: Ajv | undefined
 let compileNew = (json: JsonSchema): Check => {
@@ -29,14 +30,14 @@ let compileNew = (json: JsonSchema): Check => {
   return ajv.compile(split(json))
 }
 
-/** Schemas that were not there at the build are compiled by `compile` from now on. For the build itself. */
+/** For the build: compiles schemas that are not prebuilt with `compile`. */
 export function compileWith(compile: typeof compileNew): void {
   compileNew = compile
 }
 
 const known = new WeakMap<JsonSchema, Check>()
 
-/** The function for a schema, made once for each schema object. Throws for a schema that is none. */
+/** The function of a schema, created once per schema object. Throws for an invalid schema. */
 export function compile(json: JsonSchema): Check {
   let check = known.get(json)
   if (!check) {

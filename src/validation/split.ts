@@ -1,13 +1,14 @@
 /**
- * A schema in pieces, so that each becomes a function of its own. The engine never optimises a function as long as all
- * that a chat request may say: checking one took six times as long.
+ * Splits a schema so that each piece becomes a function of its own. V8 never optimises a function as long as that of a
+ * whole
+ * chat request: checking one took six times as long.
  */
 import type { JsonSchema } from '../core/schema.ts'
 
 /**
- * The same schema with everything that holds further schemas referred to in `$defs`; what occurs twice is there once.
- * Members of a union stay in it: what is wrong with a union is told by what they are. Takes the keywords of `s`, which
- * has no references of its own.
+ * The same schema with every nested schema moved to `$defs`, equal ones once. Members of a union stay in place: its
+ * errors
+ * are derived from them. Supports the keywords of `s`, which has no references of its own.
  */
 export function split(json: JsonSchema): JsonSchema {
   const names = new Map<string, string>()
@@ -15,7 +16,7 @@ export function split(json: JsonSchema): JsonSchema {
 
   const refer = (schema: JsonSchema): JsonSchema => {
     if (!holdsMore(schema)) return schema
-    // Whoever holds it fills its default in.
+    // The parent fills in the default.
     const { default: initial, ...rest } = schema
     const text = JSON.stringify(rest)
     let name = names.get(text)

@@ -1,4 +1,4 @@
-/** Durations and sizes as they are written in files: a number with its unit, never a bare number. */
+/** Durations and sizes in configuration files: a number with a unit, never a bare number. */
 
 export const units = {
   duration: { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 },
@@ -11,7 +11,7 @@ export const examples: Record<Unit, string> = {
   size: 'a size with a unit, such as "32MiB"',
 }
 
-/** `"1.5s"` → 1500 (milliseconds), `"64KiB"` → 65536 (bytes); undefined for what has no known unit. */
+/** `"1.5s"` → 1500 (milliseconds), `"64KiB"` → 65536 (bytes); undefined for an unknown unit. */
 export function parseUnit(unit: Unit, text: unknown): number | undefined {
   const match = typeof text === 'string' ? /^(\d{1,12}(?:\.\d{1,6})?) ?([A-Za-z]{1,3})$/.exec(text) : null
   const factors: Readonly<Record<string, number>> = units[unit]

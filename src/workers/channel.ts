@@ -1,13 +1,13 @@
-/** Calls between the primary and a worker, over the channel that Node keeps between a process and its child. */
+/** Calls between the primary process and a worker, over Node's IPC channel. */
 import { type ErrorInit, GatewayError } from '../core/error.ts'
 
-/** What one side lets the other call, by name. Arguments and results are what JSON can say. */
+/** Calls that one side serves, by name. Arguments and results must be JSON values. */
 export type Calls = Readonly<Record<string, (argument: never) => unknown>>
 
 /** One end of the channel. */
 export interface IpcPort {
   send(message: object): void
-  /** Messages arrive in the order in which they were sent. */
+  /** Messages arrive in the order of sending. */
   onMessage(listener: (message: object) => void): void
   onClose(listener: () => void): void
 }
@@ -18,7 +18,7 @@ type Message =
   | { readonly id: number; readonly error: Failure }
 type Failure = Pick<Error, 'name' | 'message'> & Partial<NodeJS.ErrnoException & { port: number; status: number }>
 
-/** How long an answer may take. */
+/** Default time limit of a call, in milliseconds. */
 const PATIENCE_MS = 5_000
 
 interface Pending {
@@ -27,7 +27,7 @@ interface Pending {
   reject(reason: Error): void
 }
 
-/** `Theirs` are the calls that the other side serves. */
+/** `Theirs`: the calls that the other side serves. */
 export class Channel<Theirs extends Calls> {
   readonly #wire: IpcPort
   readonly #serves: Calls
@@ -42,7 +42,7 @@ export class Channel<Theirs extends Calls> {
     wire.onClose(() => this.#close())
   }
 
-  /** Rejects with what was thrown there, when the channel closes, and when there is no answer for `patienceMs`. */
+  /** Rejects with the error of the other side, when the channel closes, or after `patienceMs` without an answer. */
   call<N extends keyof Theirs & string>(
     name: N,
     argument: Parameters<Theirs[N]>[0],
@@ -61,7 +61,7 @@ export class Channel<Theirs extends Calls> {
     })
   }
 
-  /** Does not wait for an answer; nothing comes of it when the channel is closed. */
+  /** Sends without waiting for an answer; does nothing on a closed channel. */
   tell<N extends keyof Theirs & string>(name: N, argument: Parameters<Theirs[N]>[0]): void {
     this.#send({ call: name, argument })
   }
@@ -80,7 +80,8 @@ export class Channel<Theirs extends Calls> {
   }
 
   async #serve(name: string, argument: unknown, id: number | undefined): Promise<void> {
-    // Who waits for an answer goes on before what was sent after that answer is served, also when both arrive at once.
+    // Resolve calls that wait for an answer before serving messages sent after that answer, even when both arrive at
+    // once.
     await undefined
     try {
       const returned = this.#serves[name]!(argument as never)
@@ -106,10 +107,10 @@ export class Channel<Theirs extends Calls> {
   }
 }
 
-/** What is told of an error; nobody beyond the two processes sees its stack. */
+/** An error as it is sent; its stack stays between the two processes. */
 function failure(thrown: unknown): Failure {
   if (!(thrown instanceof Error)) return { name: 'Error', message: String(thrown) }
-  // A fault of configuration is told with its position, which its message lacks.
+  // The position of a ConfigError is not part of its message.
   const message = thrown.name === 'ConfigError' ? String(thrown) : thrown.message
   return { ...thrown, name: thrown.name, message, cause: undefined }
 }

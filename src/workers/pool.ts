@@ -1,4 +1,4 @@
-/** The workers of a gateway: started, started again when they end, asked, and ended. */
+/** The workers of a gateway: starts, restarts, calls and ends them. */
 import cluster from 'node:cluster'
 import type { Log } from '../core/ports.ts'
 import { AffinityBoard } from '../stores/workers/affinity.ts'
@@ -7,26 +7,26 @@ import { TurnBoard } from '../stores/workers/turns.ts'
 import type { WorkerCalls, WorkerInit, WorkerState } from './protocol.ts'
 import { WorkerSlot } from './worker-slot.ts'
 
-/** How long a worker may take to tell how it is; who probes a gateway gives it a second, usually. */
+/** Time limit for a worker's state, in milliseconds; health probes usually wait a second. */
 const GLANCE_MS = 500
 
 export interface PoolOptions {
-  /** The module that a worker runs. */
+  /** Module that a worker runs. */
   readonly entry: string
   readonly count: number
-  /** Asked by every worker at its start. */
+  /** Initial state for a worker; called at the start of each. */
   begin(): WorkerInit
-  /** A worker that was started again serves with this version of the configuration. */
+  /** A restarted worker is ready, with this version of the configuration. */
   onReady(configVersion: string): void
-  /** A worker has ended. */
+  /** A worker ended. */
   onEnd(pid: number): void
   readonly log: Log
 }
 
-/** What came of a call, by the pid of the worker. */
+/** Results of a call, by the pid of the worker. */
 export interface Told<Answer> {
   readonly answers: ReadonlyMap<number, Answer>
-  /** Also of who did not answer in time, or has ended meanwhile. */
+  /** Includes workers that did not answer in time or ended during the call. */
   readonly refusals: ReadonlyMap<number, Error>
 }
 
@@ -53,7 +53,7 @@ export class Pool {
           onReady(configVersion)
         },
         relay: {
-          // To its sender too, so that all of them see affinity in one order.
+          // To the sender too, so that all workers apply affinity in one order.
           affinity: entries => {
             board.note(entries)
             for (const { tell } of others()) tell('affinity', entries)
@@ -68,28 +68,28 @@ export class Pool {
       slots.push(slot)
     }
     this.#slots = slots
-    // Who is too busy to hear that its primary has gone would go on for ever.
+    // A worker too busy to notice the end of its primary would run on for ever.
     process.once('exit', () => {
       for (const slot of slots) slot.abandon()
     })
   }
 
-  /** `host:port` as it came to be; empty until `start` has resolved. */
+  /** `host:port` in use; empty until `start` has resolved. */
   get address(): string {
     return this.#address
   }
 
-  /** Whether anybody serves, and goes on to. */
+  /** Whether a worker serves and the pool is not draining. */
   get ready(): boolean {
     return !this.#draining && this.#slots.some(({ ready }) => ready)
   }
 
-  /** Whether a worker that serves has this pid. */
+  /** Whether a serving worker has this pid. */
   has(pid: number): boolean {
     return this.#slots.some(slot => slot.ready && slot.pid === pid)
   }
 
-  /** Resolves when all serve. Rejects with what keeps one of them from it, and then all have ended. */
+  /** Resolves when all workers serve. Rejects with the error of the first that cannot start, after ending all. */
   async start(): Promise<void> {
     try {
       await Promise.all(this.#slots.map(slot => slot.start()))
@@ -99,7 +99,7 @@ export class Pool {
     }
   }
 
-  /** Calls all that serve. The log tells of who refused, or did not answer. */
+  /** Calls every serving worker. Refusals and timeouts are logged. */
   async ask<N extends keyof WorkerCalls>(
     name: N,
     argument: Parameters<WorkerCalls[N]>[0],
@@ -121,7 +121,7 @@ export class Pool {
     return { answers, refusals }
   }
 
-  /** Calls one that serves. Rejects when there is none. */
+  /** Calls one serving worker. Rejects when there is none. */
   askOne<N extends keyof WorkerCalls>(
     name: N,
     argument: Parameters<WorkerCalls[N]>[0],
@@ -130,7 +130,7 @@ export class Pool {
     return slot ? slot.call(name, argument) : Promise.reject(new Error('no worker serves'))
   }
 
-  /** One for each worker, also for those that start or do not answer. */
+  /** One state per worker, including those that are starting or do not answer. */
   async states(): Promise<WorkerState[]> {
     const { answers: known } = await this.ask('state', null, GLANCE_MS)
     return this.#slots.map(({ pid, uptimeMs }) => {
@@ -138,10 +138,7 @@ export class Pool {
     })
   }
 
-  /**
-   * Lets what runs end, and with it the workers; who has not ended after `limitMs` is killed. Rejects when one ended
-   * otherwise than well.
-   */
+  /** Drains all workers; kills those still running after `limitMs`. Rejects when one did not end with success. */
   async drain(limitMs: number): Promise<void> {
     this.#draining = true
     const ends = await Promise.all(this.#slots.map(slot => slot.end(limitMs)))

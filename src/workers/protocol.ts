@@ -1,4 +1,4 @@
-/** What the primary and its workers ask of each other. */
+/** Calls between the primary process and its workers. */
 import type { ModelLists } from '../core/catalog.ts'
 import type { ExplainedRoute, RouteQuestion } from '../core/ports.ts'
 import type { LoadedModule } from '../core/translator.ts'
@@ -7,54 +7,54 @@ import type { OpenedCircuit } from '../stores/workers/circuits.ts'
 import type { Ask, Lease, Unused } from '../stores/workers/lease.ts'
 import type { KeptTurn } from '../stores/workers/turns.ts'
 
-/** What a worker is to do. */
+/** Initial state of a worker. */
 export interface WorkerInit {
   /** Path of `gateway.yaml`. */
   readonly config: string
   /** Address of the simulated provider. */
   readonly demo: string
-  /** The `ConfigFiles` that the primary runs on: those on disk may be faulty meanwhile. */
+  /** The `ConfigFiles` in force at the primary: those on disk may be invalid by now. */
   readonly files: unknown
-  /** Of its stores: others in the same place would be empty. */
+  /** Identity of the primary's stores: stores elsewhere would be empty. */
   readonly storesIdentity: string | undefined
-  /** The plugins that it has loaded: what their files say now may be faulty, too, or another version. */
+  /** Plugins that the primary has loaded: their files may have changed since. */
   readonly plugins: readonly LoadedModule[]
 }
 
 export interface WorkerState {
   readonly pid: number
-  /** False while starting and while draining. */
+  /** False during start and drain. */
   readonly ready: boolean
   readonly inFlight: number
   readonly configVersion: string
   readonly uptimeMs: number
 }
 
-/** Served by every worker. */
+/** Calls that each worker serves. */
 export type WorkerCalls = {
   state(asked: null): WorkerState
-  /** As prom-client has them. */
+  /** In prom-client's JSON form. */
   metrics(asked: null): Promise<object[]>
-  /** → the version in force. Rejects when the new configuration is refused. */
+  /** → the version in force. Rejects when the new configuration is rejected. */
   reload(asked: null): Promise<string>
   explain(question: RouteQuestion): ExplainedRoute
-  /** Gives up what is left over of a key. */
+  /** Returns the unused part of a key's quota to the primary. */
   recall(asked: { key: string; windowMs: number }): Unused | undefined
   affinity(entries: readonly AffinityEntry[]): void
-  /** The models that providers list now. */
+  /** Models that providers list now. */
   found(lists: ModelLists): void
   cool(circuit: OpenedCircuit): void
   drain(asked: null): void
-  /** A drain waits for no client any more. */
+  /** Ends a drain without waiting for clients. */
   abortDrain(asked: null): void
 }
 
-/** Served by the primary. */
+/** Calls that the primary serves. */
 export type PrimaryCalls = {
   begin(asked: null): WorkerInit
-  /** The worker serves, at `host:port`. */
+  /** The worker serves at `host:port`. */
   ready(at: { listen: string; configVersion: string }): void
-  /** The worker cannot start, and ends. */
+  /** The worker cannot start and ends. */
   failed(why: { message: string; code?: string | undefined; port?: number | undefined }): void
   take(ask: Ask): Lease | Promise<Lease>
   giveBack(left: { key: string; windowMs: number; unused: Unused }): void

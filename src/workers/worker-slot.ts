@@ -1,4 +1,4 @@
-/** The place of one worker: who sits there serves until it ends, and then another one takes it. */
+/** The slot of one worker process: starts another one when it ends. */
 import cluster, { type Worker } from 'node:cluster'
 import type { Log } from '../core/ports.ts'
 import { timerMs } from '../lib/timer.ts'
@@ -6,12 +6,12 @@ import type { LeaseServer } from '../stores/workers/lease-server.ts'
 import { Channel } from './channel.ts'
 import type { PrimaryCalls, WorkerCalls, WorkerInit } from './protocol.ts'
 
-/** Who lived for so long did not fail at its start. */
+/** A worker that ran this long did not fail during its start. */
 const STABLE_MS = 10_000
 const FIRST_DELAY_MS = 100
 const MAX_DELAY_MS = 30_000
 
-/** How a process ended: its exit code, or the signal that killed it. */
+/** How a process ended: exit code, or the signal that killed it. */
 export type End = number | string
 
 export interface WorkerSlotOptions {
@@ -31,7 +31,7 @@ export class WorkerSlot {
   #startedAt = 0
   #ready = false
   #ending = false
-  /** Early ends in a row. */
+  /** Consecutive failures during the start. */
   #failures = 0
   #timer: NodeJS.Timeout | undefined
 
@@ -39,12 +39,12 @@ export class WorkerSlot {
     this.#options = options
   }
 
-  /** Whether its worker serves. */
+  /** Whether the worker of this slot serves. */
   get ready(): boolean {
     return this.#ready
   }
 
-  /** Of its last worker; 0 when there was none. */
+  /** Pid of the latest worker; 0 before the first. */
   get pid(): number {
     return this.#worker?.process.pid ?? 0
   }
@@ -56,7 +56,7 @@ export class WorkerSlot {
   readonly call: Channel<WorkerCalls>['call'] = (...given) => this.#channel!.call(...given)
   readonly tell: Channel<WorkerCalls>['tell'] = (...given) => this.#channel?.tell(...given)
 
-  /** Resolves when a worker serves. Rejects with what keeps it from that. From then on, who ends is replaced. */
+  /** Resolves when a worker serves; rejects with what prevents it. From then on, a worker that ends is replaced. */
   async start(): Promise<void> {
     try {
       await new Promise<void>((resolve, reject) => this.#fork(resolve, reject))
@@ -65,7 +65,7 @@ export class WorkerSlot {
     }
   }
 
-  /** Resolves when the worker has ended by itself, or was killed after `limitMs`. */
+  /** Resolves when the worker has ended, at the latest by a kill after `limitMs`. */
   async end(limitMs: number): Promise<End> {
     this.#ending = true
     clearTimeout(this.#timer)
@@ -77,7 +77,7 @@ export class WorkerSlot {
     return end
   }
 
-  /** Leaves no process behind; nobody waits for it. */
+  /** Kills the process without waiting for its end. */
   abandon(): void {
     if (this.#worker && !this.#worker.isDead()) this.#worker.process.kill('SIGKILL')
   }
@@ -90,7 +90,7 @@ export class WorkerSlot {
     const { begin, onReady: report, onEnd, relay, leaseServer } = this.#options
     const worker = cluster.fork()
     const wire = {
-      // What cannot be sent any more was meant for a worker that has ended, which is seen to below.
+      // A message that cannot be sent was for a worker that has ended; its exit is handled below.
       send: (message: object) => void worker.process.send(message, () => undefined),
       onMessage: (listener: (message: object) => void) => void worker.process.on('message', listener),
       onClose: (listener: () => void) => void worker.process.once('disconnect', listener),
@@ -99,7 +99,7 @@ export class WorkerSlot {
     const channel = new Channel<WorkerCalls>(wire, {
       ...relay,
       begin: () => {
-        // What is told to a process before it listens is lost.
+        // Messages sent before the process listens are lost.
         if (this.#ending) this.tell('drain', null)
         return begin()
       },
@@ -128,13 +128,13 @@ export class WorkerSlot {
       worker.once('exit', (code, signal) => ended(signal || code))
       worker.on('error', error => {
         onFailure(error)
-        // There was no room for another process, so that none will exit.
+        // The process could not be created, so no exit event follows.
         if (this.pid === 0) ended(error.message)
       })
     })
   }
 
-  /** The longer it waits, the oftener the workers of this place have failed. */
+  /** Restarts the worker; each consecutive failure lengthens the delay. */
   #replace(end: End): void {
     if (this.#ending) return
     const { log } = this.#options

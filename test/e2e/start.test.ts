@@ -90,7 +90,7 @@ t.test('init copies the configuration out, once, and the next start uses the cop
   )
   await rm(join(dir, 'providers.d'), { recursive: true })
   const again = await ended('gateway.js', ['init'])
-  t.match(again, { code: 1, stdout: '', stderr: /config\/gateway\.yaml, .* more files exist in .* nothing was copied/ })
+  t.match(again, { code: 1, stdout: '', stderr: /config\/gateway\.yaml, .* more files already exist in .* nothing was copied/ })
   t.notOk(existsSync(join(dir, 'providers.d')), 'nothing else is written either')
   await cp(join(own, 'providers.d'), join(dir, 'providers.d'), { recursive: true })
 
@@ -128,7 +128,7 @@ t.test('what cannot be used is refused in words that say what to do', async t =>
       /^gateway: there is no file .*none\.yaml, which --config names; .*model-gateway init/,
     ],
     [[], { GATEWAY_CONFIG: 'none.yaml' }, /^gateway: there is no file .*none\.yaml, which GATEWAY_CONFIG names/],
-    [['start'], {}, /^gateway: there is no command "start"; without one the gateway starts\n\nusage: gateway /],
+    [['start'], {}, /^gateway: unknown command "start"; run without a command to start the gateway\n\nusage: gateway /],
     [['--colour'], {}, /^gateway: Unknown option '--colour'/],
   ]
   const check = async ([args, env, said]: (typeof refusals)[number]) => {
