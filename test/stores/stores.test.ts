@@ -17,6 +17,7 @@ import { auditContract, creditContract, memberContract, organizationContract } f
 import { jobStoreContract } from './contract-jobs.ts'
 import { limitContract, planContract } from './contract-limits.ts'
 import { placesContract } from './contract-memory.ts'
+import { oauthContract } from './contract-oauth.ts'
 import { reportContract } from './contract-reports.ts'
 import { storesContract } from './contract-stores.ts'
 import { type MakeSubject, memorySubject, sqliteSubject } from './subject.ts'
@@ -34,6 +35,7 @@ const contracts: readonly (readonly [what: string, contract: (t: Test, make: Mak
   ['audit', auditContract],
   ['usage', usageStoreContract],
   ['reports', reportContract],
+  ['oauth', oauthContract],
   ['policies', policyStoreContract],
   ['stores', storesContract],
 ]

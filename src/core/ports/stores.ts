@@ -4,6 +4,7 @@ import type { AccountStores } from './accounts.ts'
 import type { JobStore } from './jobs.ts'
 import type { KeyStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'
+import type { OAuthStores } from './oauth.ts'
 import type { PolicyStores } from './policies.ts'
 import type { ReportStore } from './reports.ts'
 import type { Probe } from './services.ts'
@@ -24,6 +25,7 @@ export interface Stores extends Probe, AccountStores {
   readonly policies: PolicyStores
   readonly keys: KeyStore
   readonly sessions: SessionStore
+  readonly oauth: OAuthStores
   readonly ledger: Ledger
   readonly jobs: JobStore
   readonly usage: UsageStore

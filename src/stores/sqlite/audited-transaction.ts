@@ -34,22 +34,49 @@ export class AuditedTransaction {
   /** Runs `work` in a transaction, after all that requests have written in it. Rejects with a GatewayError. */
   async run<T>(work: () => T): Promise<T> {
     try {
-      return await this.#writer.run(() => {
+      return await this.write(() => {
         this.#writer.sync()
         return work()
       })
-    } catch (cause) {
-      throw cause instanceof GatewayError ? cause : errors.storeUnavailable(cause)
     } finally {
       this.#onKeyChange()
     }
   }
 
-  /** Within `run`. */
+  /** The same of what neither reads sums of requests nor changes what keys may do. */
+  async write<T>(work: () => T): Promise<T> {
+    try {
+      return await this.#writer.run(work)
+    } catch (cause) {
+      throw refusalOf(cause)
+    }
+  }
+
+  /** Rejects with a GatewayError. */
+  async read<T>(work: () => T): Promise<T> {
+    try {
+      return work()
+    } catch (cause) {
+      throw refusalOf(cause)
+    }
+  }
+
+  /** What keys may do has changed by `write`. */
+  keysChanged(): void {
+    this.#onKeyChange()
+  }
+
+  /** Within `run` or `write`. */
   note({ actor, action, organization, subject, was, became }: Note): void {
     this.#note.run(this.now(), actor, action, organization, subject, auditText(was), auditText(became))
   }
 }
+
+const refusalOf = (cause: unknown): unknown =>
+  cause instanceof GatewayError || cause instanceof Undone ? cause : errors.storeUnavailable(cause)
+
+/** Undoes what a transaction has written so far, and says no more than that nothing came of it. */
+export class Undone extends Error {}
 
 interface AuditRow {
   id: number

@@ -11,6 +11,9 @@ import { SqliteKeys } from './keys.ts'
 import { SqliteLedger } from './ledger.ts'
 import { SqliteMembers } from './members.ts'
 import { namesOf } from './name-resolver.ts'
+import { SqliteOAuthClients } from './oauth-clients.ts'
+import { GrantEnds } from './oauth-ends.ts'
+import { SqliteOAuthGrants } from './oauth-grants.ts'
 import { openDatabase } from './open.ts'
 import { SqliteOperatorSessions } from './operator-sessions.ts'
 import { SqliteOrganizations } from './organizations.ts'
@@ -59,6 +62,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
     reader.changed()
   }
   const changes = new AuditedTransaction(db, writer, { now, onKeyChange })
+  const ends = new GrantEnds(db, changes)
   const ledger = new SqliteLedger(db, writer, { now, warn, spool: path === ':memory:' ? undefined : path })
   const read = db.prepare('SELECT count(*) FROM sqlite_schema')
   const overdraft = db.prepare<[], Money>(OVERDRAFT).pluck().safeIntegers()
@@ -66,6 +70,10 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
     identity: file,
     keys,
     sessions: new SqliteSessions(db, writer, now, hash => keys.forget(hash)),
+    oauth: {
+      clients: new SqliteOAuthClients(db, changes, keys, ends),
+      grants: new SqliteOAuthGrants(db, changes, keys, ends),
+    },
     ledger,
     jobs: new SqliteJobs(db, writer, ledger, keyring),
     accounts: new SqliteAccounts(db, changes),

@@ -6,9 +6,11 @@ import type { Discount, KeyStatus, KeyStore, Principal, ProjectMode, Role, Subsc
 import { FairEntries } from '../memory/fair-entries.ts'
 import { cacheTtl } from '../rules/accounts.ts'
 import { budgetOf } from '../rules/budgets.ts'
+import { isLiveKey, tokenPrincipal } from '../rules/oauth.ts'
 import { planState } from '../rules/plans.ts'
 import { BudgetReader } from './budgets.ts'
 import { ChangeDetector } from './change-detector.ts'
+import type { LiveKeys } from './oauth-ends.ts'
 import type { Sqlite } from './open.ts'
 import { planAccount, readSubscription, type SubscriptionRow } from './subscriptions.ts'
 import { type Sum, sumAs, sumOf } from './sums.ts'
@@ -46,6 +48,7 @@ type ProjectRow = [
   planSince: number,
   overflow: number,
 ]
+type TokenRow = [keyId: string, scopes: string, expiresAt: number]
 /** What all keys of a project share. */
 type ProjectFacts = Pick<
   Principal,
@@ -92,7 +95,14 @@ const KEY = `
   LEFT JOIN keys AS parents ON parents.id = keys.parent_id
   LEFT JOIN members ON members.id = keys.created_by
     AND members.org_id = (SELECT org_id FROM projects WHERE projects.id = keys.project_id)
-  WHERE keys.hash = CAST(? AS TEXT) AND keys.revoked_at IS NULL AND parents.revoked_at IS NULL`
+  WHERE keys.revoked_at IS NULL AND parents.revoked_at IS NULL`
+
+/** What an access token stands for. */
+const TOKEN = `
+  SELECT grants.key_id, tokens.scopes, tokens.expires_at
+  FROM oauth_tokens AS tokens JOIN oauth_grants AS grants ON grants.id = tokens.grant_id
+  WHERE tokens.hash = CAST(? AS TEXT) AND tokens.kind = 'access' AND tokens.used_at IS NULL
+    AND grants.revoked_at IS NULL`
 
 const PROJECT = `
   SELECT projects.org_id, projects.archived_at, projects.cache_ttl_ms, projects.mode,
@@ -111,10 +121,13 @@ export interface KeyOptions {
   readonly now?: () => number
 }
 
-export class SqliteKeys implements KeyStore {
+export class SqliteKeys implements KeyStore, LiveKeys {
   /** In one transaction: what belongs together is as of one moment, and SQLite takes its read lock once. */
   readonly #atOnce: (hash: string) => Principal | undefined
   readonly #find: Statement<[string], KeyRow>
+  readonly #byId: Statement<[string], KeyRow>
+  readonly #token: Statement<[string], TokenRow>
+  readonly #organization: Statement<[string], string>
   readonly #project: Statement<[string], ProjectRow>
   readonly #spent: Statement<[string], Sum<'spent'>>
   readonly #budgets: BudgetReader
@@ -130,8 +143,13 @@ export class SqliteKeys implements KeyStore {
   #discounts: readonly DiscountRow[] | undefined
 
   constructor(db: Sqlite, { clock, now = Date.now }: KeyOptions = {}) {
-    this.#atOnce = db.transaction((hash: string) => this.#principal(hash))
-    this.#find = db.prepare<[string], KeyRow>(KEY).raw()
+    this.#atOnce = db.transaction((hash: string) => this.#principal(this.#find.get(hash)) ?? this.#ofToken(hash))
+    this.#find = db.prepare<[string], KeyRow>(`${KEY} AND keys.hash = CAST(? AS TEXT)`).raw()
+    this.#byId = db.prepare<[string], KeyRow>(`${KEY} AND keys.id = CAST(? AS TEXT)`).raw()
+    this.#token = db.prepare<[string], TokenRow>(TOKEN).raw()
+    this.#organization = db
+      .prepare<[string], string>('SELECT org_id FROM keys JOIN projects ON projects.id = project_id WHERE keys.id = ?')
+      .pluck()
     this.#project = db.prepare<[string], ProjectRow>(PROJECT).raw()
     this.#budgets = new BudgetReader(db)
     this.#subscription = readSubscription(db)
@@ -186,8 +204,25 @@ export class SqliteKeys implements KeyStore {
     }
   }
 
-  #principal(hash: string): Principal | undefined {
-    const row = this.#find.get(hash)
+  /** Within a transaction, from the database itself. */
+  live(keyId: string): Principal | undefined {
+    const principal = this.#principal(this.#byId.get(keyId))
+    return principal && isLiveKey(principal, this.#now()) ? principal : undefined
+  }
+
+  organizationOf(keyId: string): string | undefined {
+    return this.#organization.get(keyId)
+  }
+
+  #ofToken(hash: string): Principal | undefined {
+    const row = this.#token.get(hash)
+    if (!row) return undefined
+    const [keyId, scopes, expiresAt] = row
+    const principal = this.#principal(this.#byId.get(keyId))
+    return principal && tokenPrincipal(principal, scopes, expiresAt)
+  }
+
+  #principal(row: KeyRow | undefined): Principal | undefined {
     if (!row) return undefined
     const [id, parentId, models, name, kind, expiresAt, projectId, createdBy, memberId, role, access, limited] = row
     const budgets = limited ? this.#budgets.of([id, parentId, memberId], this.#now()) : []

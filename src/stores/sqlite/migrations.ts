@@ -14,6 +14,7 @@ import { step as parameters } from './migrations/8-parameters.ts'
 import { step as promptCache } from './migrations/9-prompt-cache.ts'
 import { step as jobs } from './migrations/10-jobs.ts'
 import { step as reports } from './migrations/11-reports.ts'
+import { step as oauth } from './migrations/12-oauth.ts'
 
 export const migrations: readonly string[] = [
   start,
@@ -27,4 +28,5 @@ export const migrations: readonly string[] = [
   promptCache,
   jobs,
   reports,
+  oauth,
 ]

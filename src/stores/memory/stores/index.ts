@@ -9,11 +9,12 @@ import { Keyring } from '../../keyring.ts'
 import { accountStore } from './accounts.ts'
 import { auditStore, creditStore, planStore } from './credits.ts'
 import { jobStore } from './jobs.ts'
-import { keyStore, operatorSessionStore, sessionStore } from './keys.ts'
+import { keyStore, liveKey, operatorSessionStore, sessionStore } from './keys.ts'
 import { MemoryLedger } from './ledger.ts'
 import { Limits } from './limits.ts'
 import { memberStore } from './members.ts'
 import { Names } from './names.ts'
+import { oauthStores } from './oauth.ts'
 import { organizationStore, projectStore } from './organizations.ts'
 import { complianceStore, manifestStore, policyFacts, ruleStore } from './policies.ts'
 import { providerKeyStore } from './provider-keys.ts'
@@ -46,6 +47,7 @@ export function openMemory({ now = Date.now, warn = emitWarning, keyring }: Memo
     identity: undefined,
     keys: keyStore(tables, limits),
     sessions: sessionStore(tables, limits),
+    oauth: oauthStores(tables, names, id => liveKey(tables, limits, id)),
     ledger,
     jobs: jobStore(tables, ledger),
     accounts: accountStore(tables, names, limits, rules.move),

@@ -11,6 +11,7 @@ import {
   SESSIONS_FORGOTTEN,
 } from '../../rules/accounts.ts'
 import { budgetOf } from '../../rules/budgets.ts'
+import { isLiveKey, tokenPrincipal } from '../../rules/oauth.ts'
 import { planState } from '../../rules/plans.ts'
 import { newSecret } from '../../secret.ts'
 import { spentBy } from './accounts.ts'
@@ -29,7 +30,7 @@ export function keyStore(tables: Tables, limits: Limits): KeyStore {
           ? principalOf(tables, limits, key, parent)
           : undefined
       }
-      return undefined
+      return ofToken(tables, limits, hash)
     },
     status: async ({ keyId, orgId, member }) => ({
       spent: spentBy(tables, keyId),
@@ -37,6 +38,23 @@ export function keyStore(tables: Tables, limits: Limits): KeyStore {
       plan: planState(tables.plans.get(orgId), now()),
     }),
   }
+}
+
+/** Whom an access token stands for. */
+function ofToken(tables: Tables, limits: Limits, hash: string): Principal | undefined {
+  const token = tables.tokens.get(hash)
+  const grant = token && tables.grants.get(token.grantId)
+  const key = grant && tables.keys.get(grant.keyId)
+  if (token?.kind !== 'access' || token.usedAt !== null || grant?.revokedAt !== null) return undefined
+  if (!key || key.revokedAt !== null) return undefined
+  return tokenPrincipal(principalOf(tables, limits, key, undefined), token.scopes.join(' '), token.expiresAt)
+}
+
+/** The principal of a regular key that may be used now. */
+export function liveKey(tables: Tables, limits: Limits, keyId: string): Principal | undefined {
+  const key = tables.keys.get(keyId)
+  const principal = key && key.revokedAt === null ? principalOf(tables, limits, key, undefined) : undefined
+  return principal && isLiveKey(principal, tables.now()) ? principal : undefined
 }
 
 function principalOf(tables: Tables, limits: Limits, key: Key, parent: Key | undefined): Principal {
@@ -73,8 +91,10 @@ function principalOf(tables: Tables, limits: Limits, key: Key, parent: Key | und
 }
 
 /** Owners and admins have access to every project. */
-const hasAccess = ({ role, projects }: { role: string; projects: readonly string[] | null }, projectId: string) =>
-  role !== 'developer' || projects === null || projects.includes(projectId)
+export const hasAccess = (
+  { role, projects }: { role: string; projects: readonly string[] | null },
+  projectId: string,
+) => role !== 'developer' || projects === null || projects.includes(projectId)
 
 /** The most specific first: of this organization, of this model, of this provider. */
 const discountsOf = (tables: Tables, orgId: string): Discount[] =>

@@ -8,6 +8,7 @@ import type {
   HoldRequest,
   Job,
   KeyKind,
+  OAuthClient,
   OrganizationRecord,
   Page,
   Principal,
@@ -115,6 +116,41 @@ export interface ManifestRow {
   readonly createdAt: number
 }
 
+/** Of a client, by what proves whose it is. */
+export interface Grant extends Row {
+  readonly clientId: string
+  readonly clientName: string
+  readonly keyId: string
+  readonly scopes: readonly string[]
+  readonly resource: string
+  /** The key was made for it alone, and ends with it. */
+  readonly madeKey: boolean
+  readonly usedAt: number | null
+  readonly revokedAt: number | null
+}
+/** What is presented once, or until it ends. */
+interface Secret {
+  /** SHA-256, hex. */
+  readonly hash: string
+  readonly expiresAt: number
+  /** When it was used up. */
+  readonly usedAt: number | null
+}
+export interface Code extends Secret {
+  readonly grantId: string
+  readonly redirectUri: string
+  readonly challenge: string
+}
+export interface Token extends Secret {
+  readonly grantId: string
+  readonly kind: 'access' | 'refresh'
+  readonly scopes: readonly string[]
+}
+export interface Login extends Secret {
+  readonly memberId: string
+  readonly projectId: string
+}
+
 interface Leased {
   readonly leaseOwner: string | null
   /** 0 for none. */
@@ -203,6 +239,11 @@ export class Tables {
   readonly providerKeys = new Table<ProviderKeyRow>(this.#undoable)
   readonly manifests = new Table<ManifestRow>(this.#undoable)
   readonly policies = new Table<{ version: number; compliance: Compliance | null }>(this.#undoable)
+  readonly clients = new Table<OAuthClient>(this.#undoable)
+  readonly grants = new Table<Grant>(this.#undoable)
+  readonly codes = new Table<Code>(this.#undoable)
+  readonly tokens = new Table<Token>(this.#undoable)
+  readonly logins = new Table<Login>(this.#undoable)
   readonly audit = new Table<AuditEntry & { readonly orgId: string | null }>(this.#undoable)
   #lines = 0
 

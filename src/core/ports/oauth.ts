@@ -1,0 +1,156 @@
+/**
+ * Clients that act for the holder of a key, and what they were granted (RFC 6749). Secrets, codes and tokens are here by
+ * their SHA-256 in hex alone. Everything rejects with a GatewayError, 503 when the store fails.
+ */
+import type { Actor, Page } from './accounts.ts'
+
+export type GrantType = 'authorization_code' | 'refresh_token' | 'client_credentials'
+export type ClientAuthentication = 'none' | 'client_secret_basic' | 'client_secret_post'
+
+export interface NewClient {
+  readonly id: string
+  readonly name: string
+  readonly redirectUris: readonly string[]
+  readonly grantTypes: readonly GrantType[]
+  readonly method: ClientAuthentication
+  /** Null for a public client. */
+  readonly secretHash: string | null
+  readonly scopes: readonly string[]
+  /** The key that it acts for by itself, without anybody's consent; null for none. */
+  readonly keyId: string | null
+}
+export interface OAuthClient extends NewClient {
+  /** Unix milliseconds. */
+  readonly createdAt: number
+  /** When it was last granted something, or issued a token. */
+  readonly usedAt: number | null
+}
+export interface ClientRecord {
+  readonly clientId: string
+  readonly name: string
+  readonly redirectUris: readonly string[]
+  readonly grantTypes: readonly GrantType[]
+  readonly key: string | null
+  readonly scope: string
+  readonly createdAt: string
+  readonly usedAt: string | null
+}
+export interface OAuthClientStore {
+  /** Open to everybody. The oldest client that was never used makes room for it; rejects with 503 where there is none. */
+  register(client: NewClient): Promise<void>
+  find(id: string): Promise<OAuthClient | undefined>
+  /** By the operator; `keyId` must be a live regular key. */
+  create(client: NewClient & { readonly keyId: string }, actor: Actor): Promise<ClientRecord>
+  /** The oldest first. */
+  list(page?: Page): Promise<ClientRecord[]>
+  /** Ends its grants. */
+  remove(id: string, actor: Actor): Promise<ClientRecord>
+}
+
+export interface NewToken {
+  readonly hash: string
+  /** Unix milliseconds. */
+  readonly expiresAt: number
+}
+export interface NewTokens {
+  readonly access: NewToken
+  readonly refresh?: NewToken | undefined
+}
+/** A client that is registered, or one that the document at its id describes. */
+export interface GrantedClient {
+  readonly id: string
+  readonly name: string
+  readonly isRegistered: boolean
+}
+export interface NewGrant {
+  readonly client: GrantedClient
+  /** What proves whose grant it is: a live regular key, or a member's code, which this uses up. */
+  readonly proof: { readonly keyId: string } | { readonly loginCode: string }
+  readonly scopes: readonly string[]
+  readonly resource: string
+  readonly code: NewToken & { readonly redirectUri: string; readonly challenge: string }
+}
+/** A code as it is presented; `challenge` is made of the verifier that comes with it. */
+export interface PresentedCode {
+  readonly hash: string
+  readonly clientId: string
+  readonly redirectUri: string
+  readonly challenge: string
+}
+export interface PresentedRefreshToken {
+  readonly hash: string
+  readonly clientId: string
+  /** Of the access token, in place of all that was granted. */
+  readonly scopes: readonly string[] | undefined
+}
+/** What tokens were issued for. */
+export interface Issued {
+  readonly scopes: readonly string[]
+}
+
+export interface LoginCodeInput {
+  readonly organization: string
+  readonly member: string
+  /** The only one that the member has access to, or `default`, where it is left out. */
+  readonly project?: string | undefined
+  readonly hash: string
+  /** Unix milliseconds. */
+  readonly expiresAt: number
+}
+/** By their names. */
+export interface LoginCodeRecord {
+  readonly member: string
+  readonly organization: string
+  readonly project: string
+  readonly expiresAt: string
+}
+export interface GrantRecord {
+  readonly id: string
+  readonly client: string
+  readonly clientName: string
+  /** Its id. */
+  readonly key: string
+  /** Address of the member who made the key. */
+  readonly member: string | null
+  readonly scope: string
+  readonly createdAt: string
+  /** When tokens were last issued. */
+  readonly lastUsedAt: string | null
+}
+export interface OAuthGrantStore {
+  /** Makes a code by which a member proves who they are, once. */
+  addLoginCode(input: LoginCodeInput, actor: Actor): Promise<LoginCodeRecord>
+  /** A grant and its code, all or nothing; false when the proof, or the client, is good no more. */
+  begin(grant: NewGrant): Promise<boolean>
+  /**
+   * Takes a code and issues tokens: of many at once exactly one succeeds. A second use by its client ends the grant; what
+   * another client presents changes nothing.
+   */
+  redeem(code: PresentedCode, tokens: NewTokens): Promise<Issued | 'invalid_grant'>
+  /** Puts a new pair in the place of a refresh token. A second use of one ends the grant. */
+  refresh(token: PresentedRefreshToken, tokens: NewTokens): Promise<Issued | 'invalid_grant' | 'invalid_scope'>
+  /** A grant to a client that acts by itself; false when its key is over. */
+  issue(
+    client: Pick<OAuthClient, 'id' | 'name' | 'keyId'>,
+    scopes: readonly string[],
+    resource: string,
+    access: NewToken,
+  ): Promise<boolean>
+  /** Ends an access token, or with a refresh token its grant. Does nothing for what is unknown, or another client's. */
+  revokeToken(hash: string, clientId: string): Promise<void>
+  /** Those that are in force, the oldest first. */
+  list(
+    query: Page & { readonly organization?: string | undefined; readonly key?: string | undefined },
+  ): Promise<GrantRecord[]>
+  revoke(id: string, actor: Actor): Promise<GrantRecord>
+  /**
+   * Ends grants of which nothing is in force, removes what ended a day ago, and clients that nobody has used for a month.
+   * Returns how many rows it removed.
+   */
+  sweep(): Promise<number>
+}
+
+export interface OAuthStores {
+  readonly clients: OAuthClientStore
+  readonly grants: OAuthGrantStore
+}

@@ -1,0 +1,17 @@
+/** Secrets that mean nothing by themselves: whoever made one knows it by its hash. */
+import { createHash, randomBytes } from 'node:crypto'
+
+export interface Opaque {
+  /** Shown once. */
+  readonly text: string
+  /** SHA-256, hex. */
+  readonly hash: string
+}
+
+export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
+
+/** `prefix` and as many random bytes, in base64url. */
+export function opaque(prefix: string, bytes: number): Opaque {
+  const text = `${prefix}${randomBytes(bytes).toString('base64url')}`
+  return { text, hash: sha256(text) }
+}

@@ -1,0 +1,114 @@
+/** When codes, tokens, grants and clients are in force, and how many there may be. */
+import { errors } from '../../core/error.ts'
+import type { ClientRecord, GrantRecord, OAuthClient, Principal } from '../../core/ports.ts'
+
+const DAY_MS = 86_400_000
+/** What has ended is kept so long, so that its late reuse is still seen. */
+export const KEPT_MS = DAY_MS
+/** A client that nobody has used for so long is removed. One that acts for a key goes with its key. */
+export const CLIENT_MS = 30 * DAY_MS
+
+/** Registered clients of all together. */
+export const MAX_CLIENTS = 10_000
+/** Clients that act for one key. */
+export const MAX_CLIENTS_OF_KEY = 20
+/** Grants of one key that are in force: the oldest ends where another one begins. */
+export const MAX_GRANTS_OF_KEY = 100
+/** Tokens of each kind that are kept of one grant: the oldest are forgotten. */
+export const MAX_TOKENS_OF_GRANT = 100
+/** Login codes of one member that are in force: the oldest ends. */
+export const MAX_LOGIN_CODES = 10
+/** Rows that one sweep removes of each kind, so that it holds up nobody. */
+export const SWEPT = 500
+
+interface Once {
+  readonly usedAt: number | null
+  readonly expiresAt: number
+}
+/** What becomes of a code or token that its client presents. */
+export type Presentation = 'accepted' | 'refused' | 'reused'
+
+export function presented({ usedAt, expiresAt }: Once, now: number): Presentation {
+  if (usedAt !== null) return 'reused'
+  return expiresAt > now ? 'accepted' : 'refused'
+}
+
+/** The scopes of a new access token; undefined where more is wanted than was granted. */
+export function narrowed(
+  granted: readonly string[],
+  wanted: readonly string[] | undefined,
+): readonly string[] | undefined {
+  if (!wanted) return granted
+  return wanted.every(scope => granted.includes(scope)) ? wanted : undefined
+}
+
+/** When a made-up key ends: with its grant. Its name says whose client has it. */
+export const keyNameOf = (clientName: string): string => `mcp: ${clientName}`.slice(0, 200)
+
+export const scopesOf = (text: string): string[] => text.split(' ').filter(Boolean)
+
+export const clientsFull = () => errors.storeUnavailable(new Error('there are too many OAuth clients that are in use'))
+export const tooManyOfKey = () =>
+  errors.badRequest(`The key has ${MAX_CLIENTS_OF_KEY} clients already; remove one with \`gatewayctl oauth clients\`.`)
+export const notRegular = (id: string) =>
+  errors.badRequest(`"${id}" is no live regular key: a client can act for no other one.`)
+export const noSuchClient = (id: string) =>
+  errors.notFound(`There is no OAuth client with the id "${id}". List the clients to see their ids.`)
+export const noSuchGrant = (id: string) =>
+  errors.notFound(`There is no grant in force with the id "${id}". List the grants to see their ids.`)
+export const noProject = (member: string) =>
+  errors.badRequest(`${member} has access to several projects, or none: name one.`)
+export const noAccess = (member: string, project: string) =>
+  errors.badRequest(`${member} has no access to the project "${project}".`)
+
+/** The project that a login without one is for. */
+export const loginProject = <P extends { readonly name: string }>(projects: readonly P[]): P | undefined =>
+  projects.length === 1 ? projects[0] : projects.find(({ name }) => name === 'default')
+
+const iso = (at: number): string => new Date(at).toISOString()
+
+export const clientRecord = (client: OAuthClient): ClientRecord => ({
+  clientId: client.id,
+  name: client.name,
+  redirectUris: client.redirectUris,
+  grantTypes: client.grantTypes,
+  key: client.keyId,
+  scope: client.scopes.join(' '),
+  createdAt: iso(client.createdAt),
+  usedAt: client.usedAt === null ? null : iso(client.usedAt),
+})
+
+export interface GrantFacts {
+  readonly id: string
+  readonly clientId: string
+  readonly clientName: string
+  readonly keyId: string
+  readonly member: string | null
+  readonly scopes: readonly string[]
+  readonly createdAt: number
+  readonly usedAt: number | null
+}
+export const grantRecord = (grant: GrantFacts): GrantRecord => ({
+  id: grant.id,
+  client: grant.clientId,
+  clientName: grant.clientName,
+  key: grant.keyId,
+  member: grant.member,
+  scope: grant.scopes.join(' '),
+  createdAt: iso(grant.createdAt),
+  lastUsedAt: grant.usedAt === null ? null : iso(grant.usedAt),
+})
+
+/** Who makes changes that clients ask for, as the audit log names them. */
+export const actorOf = (clientId: string): string => `client ${clientId}`
+
+/** Whether a key may be used now, and is one that others can act for. */
+export const isLiveKey = ({ kind, session, scopes, access, archived, expiresAt }: Principal, now: number): boolean =>
+  kind === 'key' && !session && !scopes && access && !archived && (expiresAt === undefined || expiresAt > now)
+
+/** Whom an access token makes: its key, for less, and no longer than either lives. */
+export const tokenPrincipal = (principal: Principal, scopes: string, expiresAt: number): Principal => ({
+  ...principal,
+  expiresAt: Math.min(principal.expiresAt ?? expiresAt, expiresAt),
+  scopes: scopesOf(scopes),
+})
