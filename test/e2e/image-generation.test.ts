@@ -70,7 +70,7 @@ const usage = {
   total_tokens: 150,
 }
 
-t.test('an answer has the shape of media.md 15 to the letter, and its price', async t => {
+t.test('an answer has its shape to the letter, and its price', async t => {
   tokens.answers({ json: { created: 1790000000, data: [{ b64_json: b64 }], usage } })
   const answer = await generate({ model: 'gpt-image-a' })
   const { usage: told, ...rest } = (await bodyOf(answer)) as { usage: Tree }
@@ -218,7 +218,7 @@ t.test('what is no picture fails over, what is filtered does not', async t => {
   }
 })
 
-t.test('a picture costs by its size and quality, and what is not offered is refused', async t => {
+t.test('M1 a picture costs by its size and quality, and what is not offered is refused', async t => {
   each.answers({ json: { data: [{ b64_json: `data:image/png;base64,${b64.slice(0, 20)}\n${b64.slice(20)}` }] } })
   for (const [more, usd] of [
     [{ quality: 'hd', size: '1024x1024' }, '0.08'],

@@ -112,7 +112,7 @@ t.test('more pictures than one request makes are several requests, at most four 
   t.match(each.last().json, { n: 1 })
 })
 
-t.test('14.4: what is filtered is left out, unless it is all; what fails fails over as a whole', async t => {
+t.test('M4 what is filtered is left out, unless it is all; what fails fails over as a whole', async t => {
   each.answers(picture(1), filtered, picture(3))
   const some = await generate({ model: 'single', n: 3 })
   t.equal(((await bodyOf(some)).data as unknown[]).length, 2)
@@ -126,7 +126,7 @@ t.test('14.4: what is filtered is left out, unless it is all; what fails fails o
   t.strictSame([providerOf(other), costOf(other)], ['spare', '0.02'])
 })
 
-t.test('14.3: pictures at addresses are fetched without a credential, and no address is shown', async t => {
+t.test('M3 pictures at addresses are fetched without a credential, and no address is shown', async t => {
   each.answers({ json: { data: [{ url: `${originOf(files.url)}/a.png`, revised_prompt: 'a cat!' }] } })
   files.answers({ type: 'image/png', body: png(5) })
   const answer = await generate({ model: 'single' })
@@ -141,7 +141,7 @@ t.test('14.3: pictures at addresses are fetched without a credential, and no add
   t.match(each.last(), { method: 'GET', path: '/b.png', headers: { authorization: /^Bearer / } }, 'its own origin')
 })
 
-t.test('14.3, 14.5: what an address may not be, or does not give, is the failure of the provider', async t => {
+t.test('M3, M5 what an address may not be, or does not give, is the failure of the provider', async t => {
   spare.answers({ json: { data: [{ b64_json: b64 }] } })
   const before = hidden.got.length
   const redirect: Answer = res => void res.writeHead(302, { location: `${hidden.url}/x.png` }).end()
@@ -167,7 +167,7 @@ t.test('14.3, 14.5: what an address may not be, or does not give, is the failure
   t.equal(hidden.got.length, before, 'never fetched')
 })
 
-t.test('14.6: a job is polled through failures, and made once', async t => {
+t.test('M6 a job is polled through failures, and made once', async t => {
   jobs.got.length = 0
   const sample = `${originOf(files.url)}/result.png`
   jobs.answers(
@@ -190,7 +190,7 @@ t.test('14.6: a job is polled through failures, and made once', async t => {
   t.match(await bodyOf(await generate({ model: 'job' })), { error: { code: 'content_filter' } })
 })
 
-t.test('14.7: who leaves while a picture is polled pays nothing, and polling ends', async t => {
+t.test('M7 who leaves while a picture is polled pays nothing, and polling ends', async t => {
   const leave = new AbortController()
   const polled = new Promise<void>(resolve => {
     jobs.answers({ json: { id: '9', polling_url: `${jobs.url}/get_result` } }, res => {
@@ -216,7 +216,7 @@ function setImmediateEmitter() {
   return target
 }
 
-t.test('1.5: an images request is served by a model that has only a chat wire', async t => {
+t.test('an images request is served by a model that has only a chat wire', async t => {
   const image = { type: 'image_url', image_url: { url: `data:image/png;base64,${b64}` } }
   const message = { role: 'assistant', content: 'Here it is.', images: [image] }
   talk.answers({
@@ -245,7 +245,7 @@ t.test('1.5: an images request is served by a model that has only a chat wire', 
   t.equal((await generate({ model: 'mixed' })).status, 502)
 })
 
-t.test('1.5: a chat request is answered with pictures by a model that has only images wires', async t => {
+t.test('a chat request is answered with pictures by a model that has only images wires', async t => {
   each.answers({ json: { data: [{ b64_json: b64 }], usage: { input_tokens: 10, output_tokens: 100 } } })
   const messages = [
     { role: 'system', content: 'Draw well.' },
@@ -281,7 +281,7 @@ t.test('1.5: a chat request is answered with pictures by a model that has only i
   }
 })
 
-t.test('14.24: a model answers at the endpoints of its operations, whatever it is called by', async t => {
+t.test('M24 a model answers at the endpoints of its operations, whatever it is called by', async t => {
   each.answers({ json: { data: [{ b64_json: b64 }] } })
   for (const model of ['single', 'each/single', 'each/draw-1']) {
     t.equal((await generate({ model })).headers.get('x-gateway-model'), 'single', model)

@@ -80,7 +80,7 @@ t.test('each refusal has the class of its status, and our code', async t => {
   }
 })
 
-t.test('14.9: a form whose length is wrong is cut, and one that is compressed is not read', async t => {
+t.test('M9 a form whose length is wrong is cut, and one that is compressed is not read', async t => {
   const part = '--b\r\ncontent-disposition: form-data; name="model"\r\n\r\nhear\r\n'
   const body = Buffer.from(`${part}${part.replace('"model"', '"file"; filename="a.mp3"')}--b--\r\n`)
   const send = async (headers: Record<string, string | number>) => {

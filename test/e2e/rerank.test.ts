@@ -52,7 +52,7 @@ const rerank = (body: Tree, path = '/v1/rerank') =>
 const bodyOf = async (answer: Response) => (await answer.json()) as Tree
 
 t.test(
-  '14.15: an answer is sorted, cut and priced, and its documents, plain or in objects, are those of the caller',
+  'M14, M15 an answer is sorted, cut and priced, and its documents, plain or in objects, are those of the caller',
   async t => {
     units.answers({
       json: { results: ranked([1, 0.2], [0, 0.9], [2, 0.2]), meta: { billed_units: { search_units: 2 } } },
@@ -83,7 +83,7 @@ t.test(
   },
 )
 
-t.test('14.15: tokens are charged as reported, and more than there are documents is all of them', async t => {
+t.test('M15 tokens are charged as reported, and more than there are documents is all of them', async t => {
   tokens.answers({ json: { data: ranked([1, 0.2], [0, 0.9], [2, 0.1]), usage: { total_tokens: 40 } } })
   const answer = await bodyOf(await rerank({ model: 'by-token', top_n: 9 }))
   t.match(answer, {
@@ -93,7 +93,7 @@ t.test('14.15: tokens are charged as reported, and more than there are documents
   })
 })
 
-t.test('what ranks wrongly fails over, and nothing is charged for it', async t => {
+t.test('M14 what ranks wrongly fails over, and nothing is charged for it', async t => {
   units.answers({ json: { results: ranked([3, 1]) } })
   spare.answers({ json: ranked([2, 4.5], [0, -1]) })
   const answer = await rerank({ model: 'by-unit' })

@@ -61,7 +61,7 @@ const cost = (answer: Response) => answer.headers.get('x-gateway-cost')
 const CATEGORIES = 13
 const image = { type: 'image_url', image_url: { url: 'https://a.example/a.png' } }
 
-t.test("OpenAI's own client moderates texts and images", async t => {
+t.test("M17 OpenAI's own client moderates texts and images", async t => {
   const client = new OpenAI({ baseURL: `${gateway.url}/v1`, apiKey: gateway.key, maxRetries: 0 })
   provider.answers({
     json: { id: 'modr-x', results: [{ flagged: true, categories: { hate: true }, category_scores: { hate: 1.5 } }] },
@@ -75,7 +75,7 @@ t.test("OpenAI's own client moderates texts and images", async t => {
     t.equal(Object.keys(result![field]).length, CATEGORIES, field)
   }
   const { hate, violence } = result!.category_scores
-  t.strictSame([hate, violence], [1, 0], 'clamped and filled (media.md 14 row 17)')
+  t.strictSame([hate, violence], [1, 0], 'clamped and filled')
   t.equal(response.headers.get('x-gateway-cost'), '0.00001')
   const odd = { type: 'image_url', image_url: { ...image.image_url, detail: 'high' }, unknown: 1 }
   await client.moderations.create({ input: [{ type: 'text', text: 'a' }, odd as never] })
@@ -115,7 +115,7 @@ t.test('a document is read at the price of its pages, annotated ones at theirs',
   t.equal(cost(annotated), '0.015')
 })
 
-t.test('typed decisions are checked, and the next provider answers in place of a wrong one', async t => {
+t.test('M16 typed decisions are checked, and the next provider answers in place of a wrong one', async t => {
   const sure = { type: 'noul', instructions: 'Sure?' }
   const questions = {
     sure: { ...sure, criteria: { true: null }, unknown: 1 },
@@ -143,7 +143,7 @@ t.test('typed decisions are checked, and the next provider answers in place of a
   t.equal(provider.got.length, before, 'a redirect is not followed')
 })
 
-t.test('a request that is wrong is refused before any provider', async t => {
+t.test('M18 a request that is wrong is refused before any provider', async t => {
   const before = provider.got.length + spare.got.length
   const noul = { type: 'noul', instructions: 'x' }
   const decision = (questions: Tree, more: Tree = {}) =>
@@ -180,7 +180,6 @@ t.test('a request that is wrong is refused before any provider', async t => {
     ],
     [ocr(pdf('data:application/pdf,plain')), 'invalid_parameters', 'document.document_url'],
     [ocr(pdf('')), 'url_not_allowed', 'document.document_url'],
-    // docs/edge-cases.md#media M18
     [ocr(good, { pages: '5-2' }), 'invalid_parameters', 'pages'],
     [ocr(good, { pages: [-1] }), 'invalid_parameters', 'pages[0]'],
     [ocr(good, { image_limit: -1 }), 'invalid_parameters', 'image_limit'],

@@ -110,7 +110,7 @@ t.test('typed events carry sound and what it cost, and no [DONE]', async t => {
   t.equal(Number(lastRow().cost), 4_087_200)
 })
 
-t.test('14.2: what is no sound fails over, and a refusal before the first byte is JSON', async t => {
+t.test('M2 what is no sound fails over, and a refusal before the first byte is JSON', async t => {
   for (const answer of [
     { json: { error: { message: 'oops', code: 500 } } },
     { status: 500, json: {} },
@@ -159,7 +159,7 @@ async function open(body: Tree): Promise<IncomingMessage> {
   return answer
 }
 
-t.test('sound that is cut breaks the connection, and is charged for its characters (media.md 14 row 10)', async t => {
+t.test('M10 sound that is cut breaks the connection, and is charged for its characters', async t => {
   provider.answers((res: ServerResponse) => {
     res.writeHead(200, { 'content-type': 'audio/mpeg' })
     res.write(Buffer.alloc(100 * 1024, 1), () => res.destroy())
@@ -175,7 +175,7 @@ t.test('sound that is cut breaks the connection, and is charged for its characte
   t.strictSame([Number(cost), outcome], [75_000, 'error'])
 })
 
-t.test('a slow listener stalls itself alone, and one that leaves ends the stream of its provider', async t => {
+t.test('M10 a slow listener stalls itself alone, and one that leaves ends the stream of its provider', async t => {
   const sound = Buffer.alloc(64 * 1024, 7)
   let gone: (() => void) | undefined
   const ended = new Promise<void>(resolve => {

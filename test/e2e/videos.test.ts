@@ -140,7 +140,7 @@ t.test('a job is held for, polled to its end, charged once, and its content is w
   t.same(await differences(), { differences: [] })
 })
 
-t.test('SI-14 a signed address plays without a key, in ranges, and no other token does', async t => {
+t.test('SI-14, M20, M21 a signed address plays without a key, in ranges, and no other token does', async t => {
   const job = await ended((await jobOf(await create())).id)
   const url = new URL(job.content![0]!.url)
   const get = (range?: string, token = url.searchParams.get('token')!, method = 'GET') =>
@@ -268,7 +268,7 @@ t.test('an image at an address is fetched for a wire that takes files', async t 
   }
 })
 
-t.test('what a request may say is checked', async t => {
+t.test('M19 what a request may say is checked', async t => {
   for (const [body, param] of [
     [{ seconds: 8.5 }, 'seconds'],
     [{ seconds: 'eight' }, 'seconds'],

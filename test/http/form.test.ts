@@ -42,7 +42,7 @@ async function outcome(...args: Parameters<typeof read>): Promise<unknown> {
 }
 const of = (body: string, type?: string) => outcome([Buffer.from(body)], type)
 
-t.test('a form is read whatever its order, its boundary and its preamble', async t => {
+t.test('M8 a form is read whatever its order, its boundary and its preamble', async t => {
   const whole = { texts: { model: ['m'] }, files: [['file', ['RIFF', 'audio/wav', 'wav']]] }
   t.strictSame(await of(text('model', 'm') + file('file', 'RIFF') + END), whole)
   t.strictSame(await of(file('file', 'RIFF') + text('model', 'm') + END), whole, 'the file first')
@@ -59,7 +59,7 @@ t.test('a form is read whatever its order, its boundary and its preamble', async
   t.strictSame(await of(bare + END), { texts: {}, files: [['file', ['RIFF', '', '']]] }, 'a file without a name')
 })
 
-t.test('a form is the same however the bytes come', async t => {
+t.test('M8 a form is the same however the bytes come', async t => {
   const body = Buffer.from(text('model', 'm') + file('file', 'a\r\n--\r\n-b\r\n--bc') + text('n', '2') + END)
   const expected = await outcome([body])
   const cuts = fc.uniqueArray(fc.nat(body.length), { maxLength: 20 })
@@ -71,7 +71,7 @@ t.test('a form is the same however the bytes come', async t => {
   await fc.assert(holds, { numRuns: 50 })
 })
 
-t.test('a broken form is refused, and says so', async t => {
+t.test('M8, M9 a broken form is refused, and says so', async t => {
   const rows: [says: string, body: string, refused: string, type?: string][] = [
     ['no boundary', text('a', '1') + END, '400 invalid_form_data', 'multipart/form-data'],
     ['another boundary', text('a', '1') + END, '400 invalid_form_data', 'multipart/form-data; boundary=c'],

@@ -56,7 +56,7 @@ const inGemini = (config: object, parts: object[] = [{ text: 'a cat' }]) => ({
 })
 const inlineData = { inlineData: { mimeType: 'image/png', data: b64 } }
 
-t.test('each wire asks in its own words', async t => {
+t.test('M1 each wire asks in its own words', async t => {
   const gpt = { model: 'gpt-image-1', prompt: 'a cat', n: 1 }
   const dall = { model: 'dall-e-3', prompt: 'a cat', n: 1, response_format: 'b64_json' }
   const grok = { model: 'draw-1', prompt: 'a cat', n: 1, response_format: 'b64_json' }
@@ -346,7 +346,7 @@ const counted = {
   output_images: 1,
 }
 
-t.test('each wire reads its pictures and what was counted', async t => {
+t.test('M3, M4 each wire reads its pictures and what was counted', async t => {
   const xaiUsage = {
     data: [
       { b64_json: b64, respect_moderation: true },
@@ -395,7 +395,7 @@ t.test('each wire reads its pictures and what was counted', async t => {
   }
 })
 
-t.test('what holds no picture is refused, or the failure of its provider', async t => {
+t.test('M3, M4 what holds no picture is refused, or the failure of its provider', async t => {
   const svg = Buffer.from('<svg onload="alert(1)"/>').toString('base64')
   const rows: [wire: string, answer: unknown, status: number, code: string, failover: boolean][] = [
     ['openai.images', {}, 502, 'upstream_invalid_response', true],

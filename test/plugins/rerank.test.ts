@@ -108,7 +108,7 @@ t.test('each wire reads its list and what was counted', async t => {
   }
 })
 
-t.test('an answer that ranks nothing, or wrongly, is the failure of its provider', async t => {
+t.test('M14 an answer that ranks nothing, or wrongly, is the failure of its provider', async t => {
   const results = (...entries: object[]) => ({ results: entries })
   const rows: [says: string, answer: unknown, status: number][] = [
     ['no list', {}, 502],

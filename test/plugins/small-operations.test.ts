@@ -193,7 +193,7 @@ t.test('what an object inherits is no probability of an option that has its name
   t.end()
 })
 
-t.test('an answer of another type, option or share is the failure of its provider (media.md 14 row 16)', async t => {
+t.test('M16 an answer of another type, option or share is the failure of its provider', async t => {
   const changed: [key: keyof typeof answers, change: object][] = [
     ['likely', { type: 'choice' }],
     ['likely', { noul: 1.1 }],
