@@ -9,7 +9,7 @@ import {
 } from '../src/plugin.ts'
 import { textsOf } from './shared/embeddings/inputs.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
-import { type Ranking, rerankWire } from './shared/rerank.ts'
+import { type Ranking, rerankWire, tokensIn } from './shared/rerank.ts'
 
 function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
   const { encoding_format: form, dimensions } = request
@@ -36,7 +36,7 @@ function readRanking(answer: unknown): Ranking {
   if (Array.isArray(answer)) return { list: answer, usage: {} }
   const { results, data, usage } = isObject(answer) ? answer : {}
   const { total_tokens: tokens } = isObject(usage) ? usage : {}
-  return { list: results ?? data, usage: typeof tokens === 'number' ? { prompt: tokens } : {} }
+  return { list: results ?? data, usage: tokensIn(tokens) }
 }
 
 const rerank = rerankWire('jina.rerank', encodeRerank, readRanking)

@@ -1,5 +1,6 @@
 /** The wire of typed decisions, `typesafe.decisions` (docs/contract.md#typed-decisions). */
 import {
+  countIn,
   type Decision,
   type DecisionRequest,
   type DecisionResult,
@@ -33,7 +34,8 @@ function read(
   const given = isObject(answer) ? answer.answers : undefined
   if (!isObject(given)) throw errorIn(answer, 'answers', target)
   const { usage } = answer as Json
-  const { input_tokens: prompt, output_tokens: output } = isObject(usage) ? usage : {}
+  const { input_tokens, output_tokens } = isObject(usage) ? usage : {}
+  const prompt = countIn(input_tokens)
   const answers = Object.entries(questions).map(([key, question]) => {
     const one = Object.hasOwn(given, key) ? given[key] : undefined
     if (!isObject(one) || one.type !== question.type) throw wrong(key, `is no "${question.type}"`)
@@ -41,12 +43,9 @@ function read(
   })
   const value: DecisionResult = {
     answers: Object.fromEntries(answers),
-    outputTokens: typeof output === 'number' && output >= 0 ? output : 0,
+    outputTokens: countIn(output_tokens) ?? 0,
   }
-  return [
-    ...(typeof prompt === 'number' ? [{ type: 'usage' as const, usage: { prompt } }] : []),
-    { type: 'result', value },
-  ]
+  return [...(prompt === undefined ? [] : [{ type: 'usage' as const, usage: { prompt } }]), { type: 'result', value }]
 }
 
 /** Throws for an answer that is not one to its question (docs/edge-cases.md#media M16). */
@@ -67,10 +66,17 @@ function decisionOf(key: string, question: Question, given: Json): Decision {
   return {
     type: 'score',
     score,
-    legend: isObject(legend) ? legend : { ...question.criteria },
+    legend: legendOf(legend, question.criteria),
     probabilities,
     confidence: confidenceOf(key, given, probabilities, String(Math.round(score))),
   }
+}
+
+/** What each level means: as the provider says, else as the question does. */
+function legendOf(given: unknown, criteria: readonly unknown[]): Record<string, unknown> {
+  const legend = isObject(given) ? given : {}
+  const meanings = criteria.map((own, level) => [level, Object.hasOwn(legend, level) ? legend[level] : own] as const)
+  return Object.fromEntries(meanings)
 }
 
 /** The probability of the chosen one where the provider says no confidence. Throws where it says neither. */

@@ -9,7 +9,7 @@ import {
 } from '../src/plugin.ts'
 import { textsOf } from './shared/embeddings/inputs.ts'
 import { openAiFormWire } from './shared/embeddings/openai-form.ts'
-import { type Ranking, rerankWire } from './shared/rerank.ts'
+import { type Ranking, rerankWire, tokensIn } from './shared/rerank.ts'
 
 /** Numbers are what comes when no form is named; naming them is refused. A text that is too long is not cut. */
 function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
@@ -46,7 +46,7 @@ function encodeRerank({ query, documents, top_n }: Readonly<RerankRequest>, { ma
 function readRanking(answer: unknown): Ranking {
   const { data, usage } = isObject(answer) ? answer : {}
   const { total_tokens: tokens } = isObject(usage) ? usage : {}
-  return { list: data, usage: typeof tokens === 'number' ? { prompt: tokens } : {} }
+  return { list: data, usage: tokensIn(tokens) }
 }
 
 const rerank = rerankWire('voyage.rerank', encodeRerank, readRanking)

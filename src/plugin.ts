@@ -89,7 +89,7 @@ export {
 } from './operations/moderations/request.ts'
 export { isAnnotated, type OcrRequest, type OcrResult } from './operations/ocr/request.ts'
 export type { RerankRequest, RerankResult } from './operations/rerank/request.ts'
-export { type SpeechFormat, type SpeechRequest, speechFormats } from './operations/speech/request.ts'
+export { ANY_VOICE, type SpeechFormat, type SpeechRequest, speechFormats } from './operations/speech/request.ts'
 export {
   needsSpeakers,
   needsTimes,

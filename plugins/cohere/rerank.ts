@@ -1,5 +1,5 @@
 /** Cohere's rerank wire, `cohere.rerank` (docs/wire-sources.md#cohere), which Together speaks too. */
-import { isObject, type RerankRequest, type Target, type WireRequest } from '../../src/plugin.ts'
+import { countIn, isObject, type RerankRequest, type Target, type WireRequest } from '../../src/plugin.ts'
 import { type Ranking, rerankWire } from '../shared/rerank.ts'
 
 /** One search unit is one query and up to so many documents. */
@@ -25,8 +25,9 @@ function read(answer: unknown, documents: number): Ranking {
   const { results, meta } = isObject(answer) ? answer : {}
   const { billed_units } = isObject(meta) ? meta : {}
   const { search_units: units, input_tokens: tokens } = isObject(billed_units) ? billed_units : {}
-  const usage = { request: typeof units === 'number' ? units : Math.ceil(documents / UNIT_DOCUMENTS) }
-  return { list: results, usage: typeof tokens === 'number' ? { ...usage, prompt: tokens } : usage }
+  const request = countIn(units) || Math.ceil(documents / UNIT_DOCUMENTS)
+  const prompt = countIn(tokens)
+  return { list: results, usage: prompt === undefined ? { request } : { request, prompt } }
 }
 
 export const rerank = rerankWire('cohere.rerank', encode, read)

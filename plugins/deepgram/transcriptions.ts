@@ -10,7 +10,7 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { errorIn, plainError } from '../shared/error.ts'
-import { segmentsIn, transcriptEvents, wordsIn } from '../shared/transcriptions.ts'
+import { secondsIn, segmentsIn, transcriptEvents, wordsIn } from '../shared/transcriptions.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 
 /** The file goes as it is, an address as JSON. */
@@ -38,6 +38,8 @@ function transcriptOf(answer: unknown, target: Target): Transcript {
   const channels = isObject(results) ? listIn(results.channels).filter(isObject) : []
   if (!isObject(results) || channels.length === 0) throw errorIn(answer, 'channels', target)
   const first = channels.map(({ alternatives }) => listIn(alternatives)[0]).map(one => (isObject(one) ? one : {}))
+  const texts = first.map(({ transcript }) => transcript)
+  if (!texts.every(text => typeof text === 'string')) throw errorIn(answer, 'transcript', target)
   const { duration } = isObject(metadata) ? metadata : {}
   const { detected_language: language } = channels[0]!
   const words = first.flatMap(({ words }) => [
@@ -48,9 +50,9 @@ function transcriptOf(answer: unknown, target: Target): Transcript {
   ])
   const segments = segmentsIn(results.utterances)
   return {
-    text: first.map(({ transcript }) => String(transcript ?? '')).join('\n'),
+    text: texts.join('\n'),
     language: typeof language === 'string' ? language : undefined,
-    duration: typeof duration === 'number' ? duration : undefined,
+    duration: secondsIn(duration),
     segments: segments.length > 0 ? segments : undefined,
     words: words.length > 0 ? words : undefined,
   }

@@ -10,7 +10,7 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { errorIn } from '../shared/error.ts'
-import { fileOf, transcriptEvents, wordsIn } from '../shared/transcriptions.ts'
+import { fileOf, secondsIn, transcriptEvents, wordsIn } from '../shared/transcriptions.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 import { error } from './fault.ts'
 
@@ -38,7 +38,7 @@ function transcriptOf(answer: unknown, target: Target): Transcript {
   return {
     text: text.trim(),
     language: typeof language === 'string' ? language : undefined,
-    duration: typeof duration === 'number' ? duration : undefined,
+    duration: secondsIn(duration),
     words: said.length > 0 ? wordsIn(said, 'text') : undefined,
   }
 }

@@ -16,7 +16,6 @@ import {
   pathSegment,
   type Target,
   type Translator,
-  textIn,
   type Usage,
   type WireRequest,
 } from '../../src/plugin.ts'
@@ -25,15 +24,13 @@ import { base64Of, typeOf } from '../shared/images/inputs.ts'
 import { ratioFor } from '../shared/images/proportions.ts'
 import { parsed } from '../shared/whole.ts'
 import { faultOf } from './fault.ts'
+import { blockedBy, filteredBy } from './filtered.ts'
 import { type Surface, vertex } from './surface.ts'
 import { ofModality, UsageMeter } from './usage.ts'
 
 const RATIOS = ['1:1', '2:3', '3:2', '3:4', '4:3', '4:5', '5:4', '9:16', '16:9', '21:9']
 /** Older models have one size alone. */
 const HAS_SIZES = /^gemini-3/
-/** An image that is not made for what it would show; other reasons say nothing of the request. */
-const FILTERED = /SAFETY|PROHIBITED_CONTENT|RECITATION|BLOCKLIST|SPII/
-
 function encode(
   request: Readonly<ImageRequest>,
   images: readonly Json[],
@@ -80,8 +77,7 @@ function read(frame: Frame, target: Target): FoundImages {
   const images: FoundImage[] = []
   let refused = blockedBy(answer.promptFeedback)
   for (const candidate of listIn(answer.candidates).filter(isObject)) {
-    const reason = textIn(candidate.finishReason) ?? ''
-    if (FILTERED.test(reason)) refused ??= textIn(candidate.finishMessage) ?? `The provider made no image: ${reason}.`
+    refused ??= filteredBy(candidate)
     const content = isObject(candidate.content) ? candidate.content : {}
     for (const part of listIn(content.parts).filter(isObject)) {
       const { mimeType, data } = isObject(part.inlineData) ? part.inlineData : {}
@@ -90,11 +86,6 @@ function read(frame: Frame, target: Target): FoundImages {
     }
   }
   return { images, refused, usage: usageOf(answer.usageMetadata) }
-}
-
-function blockedBy(feedback: unknown): string | undefined {
-  if (!isObject(feedback) || feedback.blockReason === undefined) return undefined
-  return textIn(feedback.blockReasonMessage) ?? `The provider refused the prompt: ${String(feedback.blockReason)}.`
 }
 
 /** Without details, all that was answered is images. */

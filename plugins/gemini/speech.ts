@@ -3,7 +3,9 @@ import {
   type Decoder,
   type Event,
   errors,
+  type GatewayError,
   isObject,
+  type Json,
   listIn,
   pathSegment,
   type SpeechRequest,
@@ -12,9 +14,10 @@ import {
   type WireRequest,
   wavHead,
 } from '../../src/plugin.ts'
-import { countedOf, voiceOf } from '../shared/speech.ts'
+import { audioBytes, countedOf, voiceOf } from '../shared/speech.ts'
 import { parsed } from '../shared/whole.ts'
 import { faultOf } from './fault.ts'
+import { blockedBy, filteredBy } from './filtered.ts'
 import type { Surface } from './surface.ts'
 import { UsageMeter } from './usage.ts'
 
@@ -42,6 +45,9 @@ function encode(
   }
 }
 
+/** What a provider sends of the rate that its samples have: `audio/L16;codec=pcm;rate=24000`. */
+const rateOf = (mimeType: string): number => Number(/;\s*rate=(\d{4,6})\b/.exec(mimeType)?.[1] ?? RATE)
+
 /** Plain samples in base64, of which a WAV file is made where that is wanted. */
 class PartDecoder implements Decoder {
   readonly done = false
@@ -52,6 +58,9 @@ class PartDecoder implements Decoder {
   readonly #characters: readonly Event[]
   readonly #meter = new UsageMeter()
   #began = false
+  #refused: string | undefined
+  /** A stream that ends without a reason was cut. */
+  #ended = false
 
   constructor(mode: 'stream' | 'unary', target: Target, request: Readonly<SpeechRequest>) {
     const { response_format: format = 'wav' } = request
@@ -66,16 +75,27 @@ class PartDecoder implements Decoder {
     const fault = faultOf(answer, this.#target)
     if (fault) return [{ type: 'error', error: fault }]
     if (!isObject(answer)) return [{ type: 'error', error: errors.invalidAnswer('it is no object') }]
-    return [...this.#counted(answer.usageMetadata), ...this.#soundIn(listIn(answer.candidates)[0])]
+    const [first] = listIn(answer.candidates)
+    const candidate = isObject(first) ? first : {}
+    this.#refused ??= blockedBy(answer.promptFeedback) ?? filteredBy(candidate)
+    this.#ended ||= candidate.finishReason !== undefined
+    return [...this.#counted(answer.usageMetadata), ...this.#audioIn(candidate)]
   }
 
   end(): Event[] {
-    if (!this.#began) return [{ type: 'error', error: errors.invalidAnswer('it holds no audio') }]
+    const error = this.#failure()
+    if (error) return [{ type: 'error', error }]
     if (this.#characters.length > 0) return []
     const { total } = this.#meter
     return total
       ? [{ type: 'usage', usage: { ...total, output_audio: total.output_audio ?? total.completion ?? 0 } }]
       : []
+  }
+
+  #failure(): GatewayError | undefined {
+    if (this.#refused !== undefined) return errors.contentFiltered(this.#refused)
+    if (!this.#began) return errors.invalidAnswer('it holds no audio')
+    return this.#isWhole || this.#ended ? undefined : errors.truncated()
   }
 
   #counted(report: unknown): readonly Event[] {
@@ -84,19 +104,21 @@ class PartDecoder implements Decoder {
     return usage ? [{ type: 'usage', usage }] : []
   }
 
-  #soundIn(candidate: unknown): Event[] {
-    const { content } = isObject(candidate) ? candidate : {}
+  #audioIn({ content }: Json): Event[] {
     const pieces: Buffer[] = []
+    let said = ''
     for (const part of listIn(isObject(content) ? content.parts : undefined)) {
-      const data = isObject(part) && isObject(part.inlineData) ? part.inlineData.data : undefined
-      if (typeof data === 'string') pieces.push(Buffer.from(data, 'base64'))
+      const { mimeType = '', data } = isObject(part) && isObject(part.inlineData) ? part.inlineData : {}
+      if (typeof data !== 'string' || !/^(?:audio\/|$)/i.test(String(mimeType))) continue
+      said = String(mimeType)
+      pieces.push(audioBytes(data))
     }
     const audio = Buffer.concat(pieces)
     if (audio.length === 0) return []
     if (this.#began) return [{ type: 'bytes', bytes: audio }]
     this.#began = true
     if (!this.#isWav) return [{ type: 'bytes', bytes: audio, contentType: 'audio/pcm' }]
-    const bytes = Buffer.concat([wavHead(RATE, this.#isWhole ? audio.length : undefined), audio])
+    const bytes = Buffer.concat([wavHead(rateOf(said), this.#isWhole ? audio.length : undefined), audio])
     return [{ type: 'bytes', bytes, contentType: 'audio/wav' }]
   }
 }

@@ -1,5 +1,6 @@
 /** Mistral's OCR wire, `mistral.ocr` (docs/wire-sources.md#mistral), whose form clients speak too. */
 import {
+  countIn,
   errors,
   isAnnotated,
   isObject,
@@ -21,6 +22,9 @@ export const ocr: Translator<'ocr'> = {
   error,
 }
 
+/** No document that is read has more. */
+const MOST_PAGES = 10_000
+
 /** What the provider adds is passed on. */
 function read(answer: unknown, target: Target, input: Readonly<OcrRequest>): ReturnType<WholeDecoder['frame']> {
   const pages = isObject(answer) ? answer.pages : undefined
@@ -28,12 +32,13 @@ function read(answer: unknown, target: Target, input: Readonly<OcrRequest>): Ret
   if (!pages.every(isObject)) throw errors.invalidAnswer('a page is no object')
   const { usage_info, document_annotation } = answer as Json
   const { pages_processed: processed, doc_size_bytes: size } = isObject(usage_info) ? usage_info : {}
-  const count = Number.isSafeInteger(processed) && Number(processed) > 0 ? Number(processed) : pages.length
+  const told = Number.isSafeInteger(processed) ? Number(processed) : 0
+  const count = told > 0 && told <= MOST_PAGES ? told : pages.length
   const value: OcrResult = {
     ...(answer as Json),
     pages,
     document_annotation: document_annotation ?? null,
-    usage_info: { pages_processed: count, doc_size_bytes: typeof size === 'number' ? size : null },
+    usage_info: { pages_processed: count, doc_size_bytes: countIn(size) ?? null },
   }
   return [
     { type: 'usage', usage: { [isAnnotated(input) ? 'ocr_page_annotated' : 'ocr_page']: count } },

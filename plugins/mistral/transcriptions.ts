@@ -1,7 +1,6 @@
 /** Mistral's transcription wire, `mistral.transcriptions` (docs/wire-sources.md#mistral). */
 import {
   isObject,
-  type Json,
   needsSpeakers,
   needsTimes,
   type Target,
@@ -10,8 +9,8 @@ import {
   type Translator,
   type WireRequest,
 } from '../../src/plugin.ts'
-import { type TranscriptForm, transcriptDecoder } from '../shared/transcript-decoder.ts'
-import { fileOf, segmentsIn } from '../shared/transcriptions.ts'
+import { type Spoken, type TranscriptForm, transcriptDecoder } from '../shared/transcript-decoder.ts'
+import { fileOf, secondsIn, segmentsIn } from '../shared/transcriptions.ts'
 import { error } from './fault.ts'
 
 function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target, stream: boolean): WireRequest {
@@ -33,12 +32,12 @@ function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target, st
   }
 }
 
-function transcriptOf({ text, language, segments, usage }: Json): Transcript {
+function transcriptOf({ text, language, segments, usage }: Spoken): Transcript {
   const { prompt_audio_seconds: seconds } = isObject(usage) ? usage : {}
   return {
-    text: String(text ?? ''),
+    text,
     language: typeof language === 'string' ? language : undefined,
-    duration: typeof seconds === 'number' ? seconds : undefined,
+    duration: secondsIn(seconds),
     segments: Array.isArray(segments) && segments.length > 0 ? segmentsIn(segments) : undefined,
   }
 }

@@ -1,6 +1,7 @@
 /** OpenAI's speech wire, `openai.speech` (docs/wire-sources.md#openai). */
 import {
   CHARACTERS,
+  countIn,
   type Decoder,
   type Event,
   errors,
@@ -13,7 +14,7 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { errorIn, plainError } from '../shared/error.ts'
-import { allFormats, audioForm, noAudio, voiceOf } from '../shared/speech.ts'
+import { allFormats, audioBytes, audioForm, noAudio, voiceOf } from '../shared/speech.ts'
 import { parsed } from '../shared/whole.ts'
 
 const USUAL_VOICE = 'alloy'
@@ -64,11 +65,12 @@ class EventDecoder implements Decoder {
   }
 
   end(): Event[] {
-    return this.done ? [] : [{ type: 'error', error: errors.invalidAnswer('it was cut short') }]
+    if (this.done && this.#began) return []
+    return [{ type: 'error', error: errors.invalidAnswer(this.done ? 'it holds no audio' : 'it was cut short') }]
   }
 
   #audio(audio: string): Event[] {
-    const bytes = Buffer.from(audio, 'base64')
+    const bytes = audioBytes(audio)
     if (bytes.length === 0) return []
     if (this.#began) return [{ type: 'bytes', bytes }]
     this.#began = true
@@ -77,8 +79,9 @@ class EventDecoder implements Decoder {
 
   #end({ usage }: Json): Event[] {
     this.done = true
-    const { input_tokens: prompt, output_tokens: completion } = isObject(usage) ? usage : {}
-    if (typeof prompt !== 'number' || typeof completion !== 'number') return []
+    const { input_tokens, output_tokens } = isObject(usage) ? usage : {}
+    const [prompt, completion] = [countIn(input_tokens), countIn(output_tokens)]
+    if (prompt === undefined || completion === undefined) return []
     return [{ type: 'usage', usage: { prompt, completion, output_audio: completion } }]
   }
 }

@@ -1,7 +1,7 @@
 /** OpenAI's transcription wires, `openai.transcriptions` and `openai.translations` (docs/wire-sources.md#openai). */
 import {
+  countIn,
   isObject,
-  type Json,
   needsSpeakers,
   needsTimes,
   type Target,
@@ -12,8 +12,8 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { plainError } from '../shared/error.ts'
-import { type TranscriptForm, transcriptDecoder } from '../shared/transcript-decoder.ts'
-import { fileOf, segmentsIn, wordsIn } from '../shared/transcriptions.ts'
+import { type Spoken, type TranscriptForm, transcriptDecoder } from '../shared/transcript-decoder.ts'
+import { fileOf, secondsIn, segmentsIn, wordsIn } from '../shared/transcriptions.ts'
 
 /** Times where the client's format needs them, or the price is for hours, which only this form tells. */
 function formatOf(request: Readonly<TranscriptionRequest>, { mapping, price }: Target): string {
@@ -48,14 +48,13 @@ function encode(path: string, request: Readonly<TranscriptionRequest>, target: T
   }
 }
 
-function transcriptOf(answer: Json): Transcript {
+function transcriptOf(answer: Spoken): Transcript {
   const { text, language, duration, segments, words, logprobs, usage } = answer
   const { seconds } = isObject(usage) ? usage : {}
-  const lasted = Number(duration ?? seconds)
   return {
-    text: String(text),
+    text,
     language: typeof language === 'string' ? language : undefined,
-    duration: Number.isFinite(lasted) && lasted >= 0 ? lasted : undefined,
+    duration: secondsIn(typeof duration === 'string' ? Number.parseFloat(duration) : duration) ?? secondsIn(seconds),
     segments: Array.isArray(segments) ? segmentsIn(segments) : undefined,
     words: Array.isArray(words) ? wordsIn(words, 'word') : undefined,
     logprobs,
@@ -63,10 +62,11 @@ function transcriptOf(answer: Json): Transcript {
 }
 
 function tokensIn(usage: unknown): Usage {
-  const { input_tokens: prompt, output_tokens: completion, input_token_details: details } = isObject(usage) ? usage : {}
-  if (typeof prompt !== 'number' || typeof completion !== 'number') return {}
-  const { audio_tokens: audio } = isObject(details) ? details : {}
-  return typeof audio === 'number' ? { prompt, completion, input_audio: audio } : { prompt, completion }
+  const { input_tokens, output_tokens, input_token_details: details } = isObject(usage) ? usage : {}
+  const [prompt, completion] = [countIn(input_tokens), countIn(output_tokens)]
+  if (prompt === undefined || completion === undefined) return {}
+  const audio = isObject(details) ? countIn(details.audio_tokens) : undefined
+  return audio === undefined ? { prompt, completion } : { prompt, completion, input_audio: audio }
 }
 
 const form: TranscriptForm = {

@@ -1,5 +1,6 @@
 /** Shared by the moderation wires: a result for each text, or one for all parts (docs/contract.md#moderations). */
 import {
+  countIn,
   errors,
   isObject,
   type Json,
@@ -39,9 +40,9 @@ const decoder = (read: (entry: Json) => ModerationResult, target: Target, input:
       return read(entry)
     })
     const { usage } = answer as Json
-    const tokens = isObject(usage) ? usage.prompt_tokens : undefined
+    const prompt = isObject(usage) ? countIn(usage.prompt_tokens) : undefined
     return [
-      { type: 'usage', usage: { request: 1, ...(typeof tokens === 'number' && { prompt: tokens }) } },
+      { type: 'usage', usage: prompt === undefined ? { request: 1 } : { request: 1, prompt } },
       { type: 'result', value: { results } },
     ]
   })

@@ -1,5 +1,6 @@
 /** What the rerank wires have in common: one whole answer with a list of scores (docs/contract.md#rerank). */
 import {
+  countIn,
   type Decoder,
   type Event,
   errors,
@@ -12,10 +13,16 @@ import {
 import { errorIn, plainError } from './error.ts'
 import { parsed, WholeDecoder } from './whole.ts'
 
-/** What a wire finds in an answer: its list, and what it counted; `score` is the name of the field that holds one. */
+/** What a wire finds in an answer: its list, and what it counted. */
 export interface Ranking {
   readonly list: unknown
   readonly usage: Extract<Event, { type: 'usage' }>['usage']
+}
+
+/** Tokens as a provider counted them; nothing for what is no count. */
+export function tokensIn(tokens: unknown): Ranking['usage'] {
+  const prompt = countIn(tokens)
+  return prompt === undefined ? {} : { prompt }
 }
 
 /** A wire that asks and is answered in a form of its own. `read` gets the parsed body and the number of documents. */

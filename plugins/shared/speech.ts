@@ -1,5 +1,6 @@
 /** What the speech wires have in common: voices, formats, and audio as it comes (docs/contract.md#speech). */
 import {
+  ANY_VOICE,
   CHARACTERS,
   type Decoder,
   type Event,
@@ -18,7 +19,7 @@ import { parsed, WholeDecoder } from './whole.ts'
 /** The provider's voice for what a client says; `usual` where neither the client nor the mapping names one. */
 export function voiceOf({ voice }: Readonly<SpeechRequest>, { voices = {} }: Mapping, usual: string): string {
   const name = voice ?? 'default'
-  if (Object.hasOwn(voices, name)) return voices[name]!
+  if (name !== ANY_VOICE && Object.hasOwn(voices, name)) return voices[name]!
   return voice ?? usual
 }
 
@@ -29,9 +30,21 @@ export function countedOf({ characters }: Readonly<SpeechRequest>, { mapping }: 
   return [{ type: 'usage', usage }]
 }
 
-/** Clients get the type of the format that they named, else what the provider says. */
-export const typeOf = ({ response_format: format }: Readonly<SpeechRequest>, said: string): string =>
-  format === undefined ? said.replace(/;.*/s, '').trim().toLowerCase() : speechFormats[format]
+/** Clients get the type of the format that they named, else what the provider says, and MP3 where it says none. */
+export function typeOf({ response_format: format }: Readonly<SpeechRequest>, said: string): string {
+  if (format !== undefined) return speechFormats[format]
+  const type = said.replace(/;.*/s, '').trim().toLowerCase()
+  return AUDIO_TYPE.test(type) ? type : speechFormats.mp3
+}
+const AUDIO_TYPE = /^audio\/[a-z0-9.+-]{1,40}$/
+
+/** Audio of an event. Throws for text that is no base64, of which Node would leave out what it does not know. */
+export function audioBytes(base64: string): Buffer {
+  const bytes = Buffer.from(base64, 'base64')
+  const isWhole = (text: string) => bytes.length === Buffer.byteLength(text, 'base64')
+  if (isWhole(base64) || isWhole(base64.replace(/\s+/g, ''))) return bytes
+  throw errors.invalidAnswer('audio of it is not base64')
+}
 
 /** Reads audio as it comes. */
 export class AudioDecoder implements Decoder {

@@ -9,11 +9,15 @@ import {
   type Target,
   type Transcript,
   type TranscriptionRequest,
+  textIn,
   type Usage,
 } from '../../src/plugin.ts'
 import { errorIn } from './error.ts'
 import { transcriptEvents } from './transcriptions.ts'
 import { parsed, WholeDecoder } from './whole.ts'
+
+/** An answer, or the event that ends a stream, which holds all of the text. */
+export type Spoken = Json & { readonly text: string }
 
 /** How a wire names its events, and what it says in them. */
 export interface TranscriptForm {
@@ -24,7 +28,7 @@ export interface TranscriptForm {
   readonly done: string
   /** Event that says the language before the text, for wires that have one. */
   readonly language?: string
-  transcriptOf(answer: Json): Transcript
+  transcriptOf(answer: Spoken): Transcript
   /** Tokens that an answer reports; none for wires that count time alone. */
   tokensIn?(usage: unknown): Usage
 }
@@ -39,9 +43,11 @@ export const transcriptDecoder = (
 const whole = (target: Target, request: Readonly<TranscriptionRequest>, form: TranscriptForm): Decoder =>
   new WholeDecoder(frame => {
     const answer = parsed(frame)
-    if (!isObject(answer) || typeof answer.text !== 'string') throw errorIn(answer, 'text', target)
+    if (!isSpoken(answer)) throw errorIn(answer, 'text', target)
     return transcriptEvents(form.transcriptOf(answer), request, target, form.tokensIn?.(answer.usage))
   })
+
+const isSpoken = (answer: unknown): answer is Spoken => isObject(answer) && typeof answer.text === 'string'
 
 /** Without the event that ends it an answer was cut. */
 class EventDecoder implements Decoder {
@@ -64,7 +70,7 @@ class EventDecoder implements Decoder {
     const { delta, deltaText, segment, done, language } = this.#form
     switch (event.type ?? '') {
       case delta:
-        return [{ type: 'text', choice: 0, text: String(event[deltaText] ?? '') }]
+        return [{ type: 'text', choice: 0, text: textIn(event[deltaText]) ?? '' }]
       case segment:
         this.#segments.push(event)
         return []
@@ -84,6 +90,7 @@ class EventDecoder implements Decoder {
 
   #end(event: Json): Event[] {
     this.done = true
+    if (!isSpoken(event)) throw errorIn(event, 'text', this.#target)
     const segments = this.#segments.length > 0 ? { segments: this.#segments } : {}
     const transcript = this.#form.transcriptOf({ language: this.#language, ...event, ...segments })
     return transcriptEvents(transcript, this.#request, this.#target, this.#form.tokensIn?.(event.usage))

@@ -4,6 +4,7 @@ import {
   errors,
   type FilePart,
   isObject,
+  type Json,
   listIn,
   type Segment,
   type Target,
@@ -23,26 +24,38 @@ export function fileOf({ file, fileType }: Readonly<TranscriptionRequest>): File
   return { name: 'file', filename: `audio.${extension}`, contentType, pieces: file.pieces }
 }
 
-const isSeconds = (value: unknown): value is number => typeof value === 'number' && value >= 0
+/** No recording is longer: 11 days. */
+const MOST_SECONDS = 1e6
+/** A time or a length of audio; undefined for what is none. */
+export const secondsIn = (value: unknown): number | undefined =>
+  typeof value === 'number' && value >= 0 && value <= MOST_SECONDS ? value : undefined
+
+/** A time that ends no sooner than it begins. */
+function spanIn({ start, end }: Json): { readonly start: number; readonly end: number } | undefined {
+  const [from, to] = [secondsIn(start), secondsIn(end)]
+  return from === undefined || to === undefined ? undefined : { start: from, end: Math.max(from, to) }
+}
 
 /** Entries with a text and its times, by the names of their fields. */
 export function wordsIn(list: unknown, textField: string): Word[] {
   return listIn(list).flatMap(entry => {
     if (!isObject(entry)) return []
-    const { start, end, speaker, speaker_id } = entry
+    const { speaker, speaker_id } = entry
     const word = entry[textField]
-    if (typeof word !== 'string' || !isSeconds(start) || !isSeconds(end)) return []
-    return [{ word, start, end, speaker: speakerOf(speaker ?? speaker_id) }]
+    const span = spanIn(entry)
+    if (typeof word !== 'string' || !span) return []
+    return [{ word, start: span.start, end: span.end, speaker: speakerOf(speaker ?? speaker_id) }]
   })
 }
 
 export function segmentsIn(list: unknown): Segment[] {
   return listIn(list).flatMap(entry => {
     if (!isObject(entry)) return []
-    const { start, end, text, transcript, speaker, speaker_id } = entry
+    const { text, transcript, speaker, speaker_id } = entry
     const said = text ?? transcript
-    if (typeof said !== 'string' || !isSeconds(start) || !isSeconds(end)) return []
-    return [{ start, end, text: said, speaker: speakerOf(speaker ?? speaker_id), more: entry }]
+    const span = spanIn(entry)
+    if (typeof said !== 'string' || !span) return []
+    return [{ start: span.start, end: span.end, text: said, speaker: speakerOf(speaker ?? speaker_id), more: entry }]
   })
 }
 

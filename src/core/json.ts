@@ -16,7 +16,7 @@ export const indexIn = (value: unknown): number | undefined =>
 
 /** A count, in whole units; undefined for any other value. */
 export const countIn = (value: unknown): number | undefined =>
-  typeof value === 'number' && value >= 0 ? Math.ceil(value) : undefined
+  typeof value === 'number' && value >= 0 && value < Infinity ? Math.ceil(value) : undefined
 
 /** A list; empty for any other value. */
 export const listIn = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : [])

@@ -32,7 +32,7 @@ const hello: Transcript = {
   ],
 }
 
-t.test('a time has milliseconds, and as many hours as it takes', async t => {
+t.test('M13 a time has milliseconds, and as many hours as it takes', async t => {
   for (const [seconds, said] of [
     [0, '00:00:00,000'],
     [1.5, '00:00:01,500'],
@@ -112,7 +112,7 @@ t.test('words stand in verbose JSON when they are asked for', async t => {
   t.strictSame(of({ timestamp_granularities: ['word'] }).words, [{ word: 'Hi', start: 0, end: 0.5 }])
 })
 
-t.test('segments are made of words: at sentences, gaps, speakers and ten seconds', async t => {
+t.test('M12 segments are made of words: at sentences, gaps, speakers and ten seconds', async t => {
   const of = (...words: [word: string, start: number, end: number, speaker?: string][]) =>
     segmentsOf({ text: 'x', words: words.map(([word, start, end, speaker]) => ({ word, start, end, speaker })) }).map(
       ({ text, start, end }) => [text, start, end],
@@ -130,9 +130,15 @@ t.test('segments are made of words: at sentences, gaps, speakers and ten seconds
   t.strictSame(of(['a', 0, 6], ['b', 6, 11]).length, 2, 'more than ten seconds')
 })
 
-t.test('nothing said is written as nothing', async t => {
+t.test('M12 nothing said is written as nothing, and no text breaks its format', async t => {
   const empty = { text: '', duration: 2 }
   t.strictSame([body(empty, 'srt'), body(empty, 'vtt'), body(empty, 'text')], ['', 'WEBVTT\n\n', '\n'])
+  const odd = { start: 0, end: 1, text: ' a\r\n\r\n2\n00:00:00,000 --> 00:00:09,000\n ' }
+  const segments = [odd, { start: 1, end: 2, text: ' \n ' }, { start: 2, end: 3, text: 'b' }]
+  t.equal(
+    body({ text: 'x', segments }, 'srt'),
+    '1\n00:00:00,000 --> 00:00:01,000\na\n2\n00:00:00,000 -> 00:00:09,000\n\n2\n00:00:02,000 --> 00:00:03,000\nb\n\n',
+  )
   t.strictSame(segmentsOf({ text: 'Hi', duration: 2 }), [{ start: 0, end: 2, text: 'Hi' }])
 })
 

@@ -58,6 +58,13 @@ t.test('each wire asks in its own words', async t => {
     ],
     ['openai.speech', request({ voice: 'alloy' }), offer(voices), '/audio/speech', { ...openAi, voice: 'bea' }],
     ['openai.speech', request(), offer(voices), '/audio/speech', { ...openAi, voice: 'anna' }],
+    [
+      'openai.speech',
+      request({ voice: '*' }),
+      offer({ voices: { '*': 'pass' } }),
+      '/audio/speech',
+      { ...openAi, voice: '*' },
+    ],
     ['openai.speech', request({ instructions: 'Slow' }), offer(), '/audio/speech', { ...openAi, instructions: 'Slow' }],
     [
       'openai.speech',
@@ -120,7 +127,7 @@ const all = (decoder: Decoder, frames: readonly { data?: string; bytes?: Buffer 
   ...decoder.end(),
 ]
 
-t.test('sound passes as it comes, under the type of the format that was named', async t => {
+t.test('M2 sound passes as it comes, under the type of the format that was named', async t => {
   const { bytes } = wires.get('openai.speech')!
   const chunks = ['ID3', '', 'ab', 'c'].map(text => ({ bytes: Buffer.from(text) }))
   for (const [input, said, type] of [
@@ -159,13 +166,14 @@ t.test('sound in events is decoded, with the usage that they end in', async t =>
   t.strictSame(failure(of({ type: 'error', error: { message: 'rate limit', code: 429 } }))[0], 503)
 })
 
-t.test('samples of Gemini become WAV, and no odd byte of them is lost', async t => {
-  const part = (text: string, usage?: object) => ({
-    data: JSON.stringify({
-      candidates: [{ content: { parts: [{ inlineData: { data: Buffer.from(text, 'latin1').toString('base64') } }] } }],
-      usageMetadata: usage,
-    }),
+t.test('M11 samples of Gemini become WAV, and no odd byte of them is lost', async t => {
+  const said = (text: string, mimeType: string) => ({
+    parts: [{ inlineData: { mimeType, data: Buffer.from(text, 'latin1').toString('base64') } }],
   })
+  const part = (text: string, usage?: object, mimeType = 'audio/L16;codec=pcm;rate=24000') => {
+    const candidate = { content: said(text, mimeType), ...(usage && { finishReason: 'STOP' }) }
+    return { data: JSON.stringify({ candidates: [candidate], usageMetadata: usage }) }
+  }
   const tokens = {
     ...{ promptTokenCount: 3, candidatesTokenCount: 50 },
     candidatesTokensDetails: [{ modality: 'AUDIO', tokenCount: 50 }],
@@ -179,6 +187,12 @@ t.test('samples of Gemini become WAV, and no odd byte of them is lost', async t 
   t.equal(soundOf(streamed), `${wavHead(24_000).toString('latin1')}abcd`)
   const whole = decode('unary', request(), [part('abcd', tokens)])
   t.equal(soundOf(whole), `${wavHead(24_000, 4).toString('latin1')}abcd`)
+  const slow = decode('unary', request(), [part('abcd', tokens, 'audio/L16;rate=16000')])
+  t.equal(soundOf(slow), `${wavHead(16_000, 4).toString('latin1')}abcd`, 'at the rate that the provider says')
+  t.strictSame(failure(decode('stream', request(), [part('abcd')])), [502], 'without a reason for its end it was cut')
+  t.strictSame(failure(decode('unary', request(), [part('abcd', tokens, 'image/png')])), [502])
+  const refused = { data: '{"promptFeedback":{"blockReason":"SAFETY"}}' }
+  t.strictSame(failure(decode('unary', request(), [refused])), [400], 'a refusal does not fail over')
   t.strictSame(failure(decode('unary', request(), [{ data: '{}' }])), [502])
   t.strictSame(failure(decode('unary', request(), [{ data: '{"error":{"code":429,"message":"slow"}}' }]))[0], 503)
 })

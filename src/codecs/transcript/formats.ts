@@ -43,13 +43,24 @@ export function written(
   }
 }
 
-const srt = (segments: readonly Segment[]): string =>
-  segments
-    .map(({ start, end, text }, at) => `${at + 1}\n${clock(start, ',')} --> ${clock(end, ',')}\n${text.trim()}\n\n`)
-    .join('')
+function srt(segments: readonly Segment[]): string {
+  const cues = cuesOf(segments, ',')
+  return cues.map((cue, at) => `${at + 1}\n${cue}`).join('')
+}
 
-const vtt = (segments: readonly Segment[]): string =>
-  `WEBVTT\n\n${segments.map(({ start, end, text }) => `${clock(start, '.')} --> ${clock(end, '.')}\n${text.trim()}\n\n`).join('')}`
+const vtt = (segments: readonly Segment[]): string => `WEBVTT\n\n${cuesOf(segments, '.').join('')}`
+
+/** Times and a text of each segment that has one. A blank line would end the text, an arrow would be read as times. */
+function cuesOf(segments: readonly Segment[], mark: ',' | '.'): string[] {
+  return segments.flatMap(({ start, end, text }) => {
+    const lines = text.split(/[\r\n]+/).map(line => line.trim())
+    const said = lines
+      .filter(line => line !== '')
+      .join('\n')
+      .replaceAll('-->', '->')
+    return said === '' ? [] : [`${clock(start, mark)} --> ${clock(end, mark)}\n${said}\n\n`]
+  })
+}
 
 /** What a provider does not say in the type that clients expect is 0. */
 const numberIn = (value: unknown): number => (typeof value === 'number' ? value : 0)

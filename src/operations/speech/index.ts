@@ -3,7 +3,7 @@ import type { Mapping } from '../../core/catalog.ts'
 import type { Operation, Requirement } from '../../core/operation.ts'
 import { CHARACTERS } from '../../core/usage.ts'
 import { demo } from './demo.ts'
-import type { SpeechRequest } from './request.ts'
+import { ANY_VOICE, type SpeechRequest } from './request.ts'
 
 /** Of audio whose provider counts none (docs/contract.md#media-prices). */
 const TOKENS_PER_SECOND = 21
@@ -28,8 +28,8 @@ const requirements: readonly Requirement<SpeechRequest>[] = [
     param: 'voice',
     what: 'this voice',
     needed: ({ voice }) => voice !== undefined,
-    offers: ({ voices }) => voices && Object.keys(voices).filter(name => name !== 'default' && name !== '*'),
-    met: ({ voices }, { voice }) => !voices || Object.hasOwn(voices, voice!) || Object.hasOwn(voices, '*'),
+    offers: ({ voices }) => voices && Object.keys(voices).filter(name => name !== 'default' && name !== ANY_VOICE),
+    met: ({ voices }, { voice }) => !voices || Object.hasOwn(voices, voice!) || Object.hasOwn(voices, ANY_VOICE),
   },
   {
     param: 'input',

@@ -12,6 +12,9 @@ export const speechFormats = {
 } as const
 export type SpeechFormat = keyof typeof speechFormats
 
+/** The key of a mapping's `voices` by which every name that is no key goes on unchanged. */
+export const ANY_VOICE = '*'
+
 const voice = s.string({ minLength: 1, maxLength: 200 })
 
 export const speechBody = s.open({
