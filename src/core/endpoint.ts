@@ -42,6 +42,8 @@ export interface Endpoint {
   readonly instead?: (ex: Exchange, error: GatewayError) => Reply | undefined
   /** What bodies it takes; JSON where nothing is said. Which of several a request has, its content type says. */
   readonly body?: BodyType | readonly BodyType[]
+  /** Requests that ask for a WebSocket (RFC 6455) can become one, by `Exchange.upgrade`; elsewhere they are served without. */
+  readonly upgrade?: true
   /** Bytes of request body that are accepted. */
   readonly bodyLimit: number
   /** JSON values that a request body may hold, where it is not the usual number. */

@@ -9,6 +9,7 @@ import type { Codec } from './codec.ts'
 import type { Endpoint } from './endpoint.ts'
 import { CLIENT_CLOSED, type GatewayError } from './error.ts'
 import { type Event, isContent } from './event.ts'
+import type { MessageSocket } from './message-socket.ts'
 import type { Cost, Money, Terms } from './money.ts'
 import type { Operation } from './operation.ts'
 import type { ChatRequest, Op, Ops } from './ops.ts'
@@ -54,7 +55,15 @@ export interface ExchangeInit {
   port?: number
   /** Reads, bounds and parses the body; called at most once. */
   body: () => Promise<Body>
+  /** See `Exchange.upgrade`. */
+  upgrade?: Upgrade
 }
+
+/**
+ * Answers a request for a WebSocket: from then on its status stands, and messages wait until they are read. `limit`:
+ * bytes of one. `protocol`: what is chosen of those that the client offers. Throws a GatewayError when it has left.
+ */
+export type Upgrade = (options: { readonly limit: number; readonly protocol: string }) => MessageSocket
 
 const NO_PARAMS: Params = Object.freeze({})
 const unknownSpeed = (): number => 0
@@ -73,6 +82,8 @@ export class Exchange {
   readonly signal: Cancellation
   readonly peer: string
   readonly port: number
+  /** Of a request that asks for a WebSocket, at an endpoint that has them; called at most once. */
+  readonly upgrade: Upgrade | undefined
   /** Unix milliseconds of arrival. */
   readonly at: number = Date.now()
   readonly timings: Timings
@@ -159,6 +170,7 @@ export class Exchange {
     this.signal = init.signal
     this.peer = init.peer ?? ''
     this.port = init.port ?? 0
+    this.upgrade = init.upgrade
     this.#body = init.body
     const start = performance.now()
     this.timings = { start, read: start, sent: 0, answered: 0, firstToken: 0, end: 0, stalled: 0 }

@@ -35,8 +35,8 @@ export function answerClientError(
   else refuse(socket, error, cors)
 }
 
-/** The requests before what is broken were whole. */
-function afterAll(requests: readonly InFlightRequest[], then: () => void): void {
+/** Calls back when all of these have ended. Requests before what is broken were whole. */
+export function afterAll(requests: readonly InFlightRequest[], then: () => void): void {
   let left = requests.length
   for (const { sink } of requests) {
     sink.onEnd(() => {

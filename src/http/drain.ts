@@ -19,6 +19,8 @@ export interface Drained {
   finished(): Promise<void>
   /** Ends all that is served with an error in band. */
   abortAll(): void
+  /** Ends every connection at once, also those that are none of HTTP any more. */
+  destroyAll(): void
 }
 
 const SWEEP_MS = 100
@@ -50,7 +52,7 @@ export async function drain(listener: Drained, times: DrainTimes, aborted: Promi
   closeIdle()
   await within(closed, LINGER_MS)
   clearInterval(sweep)
-  server.closeAllConnections()
+  listener.destroyAll()
   await closed
 }
 

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { Cancellation } from '../core/cancel.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { BodyGuard } from './body-guard.ts'
-import type { HttpSink } from './sink.ts'
+import type { ServedSink } from './sink.ts'
 
 /** Milliseconds. */
 export interface StreamTimeouts {
@@ -18,7 +18,7 @@ export interface StreamTimeouts {
 export interface InFlightRequest {
   readonly ex: Exchange
   readonly signal: Cancellation
-  readonly sink: HttpSink
+  readonly sink: ServedSink
   readonly guard: BodyGuard
   at: number
 }
@@ -52,7 +52,7 @@ export class InFlightRequests {
     this.#timer.unref()
   }
 
-  enter(ex: Exchange, signal: Cancellation, sink: HttpSink, guard: BodyGuard): InFlightRequest {
+  enter(ex: Exchange, signal: Cancellation, sink: ServedSink, guard: BodyGuard): InFlightRequest {
     const request = { ex, signal, sink, guard, at: this.list.length }
     this.list.push(request)
     return request

@@ -7,11 +7,11 @@ import { Exchange } from '../core/exchange.ts'
 import type { MemoryBudget } from '../core/memory-budget.ts'
 import type { Load, Log, Metrics } from '../core/ports.ts'
 import { pump } from '../core/pump.ts'
-import type { Snapshot } from '../core/snapshot.ts'
+import type { Route, Snapshot } from '../core/snapshot.ts'
 import { Hysteresis } from '../lib/hysteresis.ts'
 import { readBody } from './body.ts'
 import { BodyGuard } from './body-guard.ts'
-import { answerClientError } from './client-error.ts'
+import { afterAll, answerClientError } from './client-error.ts'
 import { isClosing } from './closing.ts'
 import { Cors } from './cors.ts'
 import { type DrainTimes, drain } from './drain.ts'
@@ -19,6 +19,8 @@ import { checkRequest } from './edge.ts'
 import { InFlightRequests, type StreamTimeouts } from './in-flight-requests.ts'
 import { pathOf, permit, refuse } from './refusal.ts'
 import { HttpSink } from './sink.ts'
+import { ignoreUpgrade, type UpgradeRequest, UpgradeSink } from './upgrade.ts'
+import { asksForMessages, isHandshake } from './web-socket.ts'
 
 const MAX_HEADER_BYTES = 16 * 1024
 const CHECK_MS = 1_000
@@ -97,11 +99,14 @@ export class Listener {
     this.#server.on('request', serve)
     this.#server.on('checkContinue', serve)
     this.#server.on('checkExpectation', (req, res) => this.#refuse(req, res, expectation(), true))
+    this.#server.on('upgrade', (req, socket: Socket, head) => this.#upgrade({ req, socket, head }))
     this.#server.on('clientError', (cause, socket: Socket) =>
       answerClientError(cause, socket, this.#requests.on(socket), this.#cors.unread),
     )
     this.#maxConnections = maxConnections
     this.#server.on('connection', (socket: Socket) => {
+      // It comes again when an upgrade is ignored.
+      if (this.#sockets.has(socket)) return
       if (this.#sockets.size >= this.#maxConnections) {
         socket.destroy()
         return
@@ -152,6 +157,9 @@ export class Listener {
         idleSockets: () => this.#idleSockets(),
         finished: () => this.#finished(),
         abortAll: () => this.#abortAll(),
+        destroyAll: () => {
+          for (const socket of this.#sockets.keys()) socket.destroy()
+        },
       },
       times,
       this.#aborted,
@@ -274,10 +282,71 @@ export class Listener {
     }
   }
 
+  /** `node:http` hands over every request with an Upgrade header. Most are served as if they had none. */
+  #upgrade(request: UpgradeRequest): void {
+    const { req, socket } = request
+    // What goes wrong ends in `close`.
+    socket.on('error', () => undefined)
+    const path = pathOf(req)
+    const snapshot = this.#options.current()
+    const match = asksForMessages(req) && isHandshake(req) ? snapshot.match('GET', path) : undefined
+    const earlier = this.#requests.on(socket)
+    if (match && 'value' in match && match.value.endpoint.upgrade && earlier.length === 0 && isSound(req)) {
+      void this.#serveUpgrade(request, path, snapshot, match.value)
+    } else if (earlier.length === 0) ignoreUpgrade(this.#server, request)
+    else afterAll(earlier, () => socket.writable && ignoreUpgrade(this.#server, request))
+  }
+
+  async #serveUpgrade(request: UpgradeRequest, path: string, snapshot: Snapshot, route: Route): Promise<void> {
+    const { req, socket } = request
+    const { memory, log } = this.#options
+    snapshot.retain()
+    const signal = new Cancellation()
+    if (this.#draining) signal.abort(errors.shuttingDown())
+    const guard: BodyGuard = new BodyGuard(memory, (): string => ex.principal?.orgId ?? '')
+    const fixed = [...this.#cors.headers(path, req)]
+    const sink = new UpgradeSink(request, fixed)
+    const ex = new Exchange({
+      snapshot,
+      endpoint: route.endpoint,
+      method: req.method ?? '',
+      headers: req.headers,
+      query: (req.url ?? '').slice(path.length + 1),
+      signal,
+      peer: socket.remoteAddress ?? '',
+      port: socket.localPort ?? 0,
+      body: async () => ({ value: undefined }),
+      upgrade: sink.upgrade,
+    })
+    fixed.push('x-request-id', ex.id, 'x-gateway-log-id', ex.logId)
+    socket.once('close', () => {
+      if (!sink.begun) signal.abort(errors.aborted())
+    })
+    const inFlight = this.#requests.enter(ex, signal, sink, guard)
+    try {
+      await pump(route, ex, sink)
+      await route.chain.finish(ex, (filter, err) => log.error({ filter, err }, 'filter finish failed'))
+    } finally {
+      this.#requests.leave(inFlight)
+      snapshot.release()
+      if (this.inFlight === 0) this.#idle?.()
+    }
+  }
+
   #refuse(req: IncomingMessage, res: ServerResponse, error: GatewayError, last: boolean): void {
     this.#options.metrics.refusal('http', error.code ?? 'internal')
     if (error.status === 500) this.#options.log.error({ err: error.cause }, 'request read failed')
     refuse(req, res, error, { snapshot: this.#options.current(), last, cors: this.#cors.headers(pathOf(req), req) })
+  }
+}
+
+/** What is not is refused as any request is. */
+function isSound(req: IncomingMessage): boolean {
+  try {
+    checkRequest(req)
+    return true
+  } catch {
+    return false
   }
 }
 

@@ -15,7 +15,25 @@ const REQUEST_TIMEOUT = 408
 const NO_CONTENT = 204
 const EVENT_STREAM = 'text/event-stream'
 
-export class HttpSink implements Sink {
+/** The way out of a request in flight, besides what the pump needs of it. */
+export interface ServedSink extends Sink {
+  readonly begun: boolean
+  readonly socket: Socket
+  /** Whether all of the request is here. */
+  readonly received: boolean
+  /** The connection ends with this answer, unless that has begun already. */
+  endConnection(): void
+  /** Calls back when the answer has left, or never will. */
+  onEnd(done: () => void): void
+  /** From now on no `write` waits for the client. */
+  release(): void
+  /** Begins a stream before the first event, with `text`. */
+  begin(contentType: string, headers: readonly string[], text: string): void
+  /** Says `text` in the `ticks`th tick of silence, unless the client has yet to take what was said before. */
+  tick(text: string, ticks: number): void
+}
+
+export class HttpSink implements ServedSink {
   readonly #req: IncomingMessage
   readonly #res: ServerResponse
   #status = 200
@@ -61,17 +79,14 @@ export class HttpSink implements Sink {
     return this.#req.socket
   }
 
-  /** Whether all of the request is here. */
   get received(): boolean {
     return this.#req.complete
   }
 
-  /** The connection ends with this answer, unless that has begun already. */
   endConnection(): void {
     if (!this.begun) this.#last = true
   }
 
-  /** Calls back when the answer has left, or never will. */
   onEnd(done: () => void): void {
     this.#res.once('close', done)
   }
@@ -87,14 +102,12 @@ export class HttpSink implements Sink {
     if (this.#last) this.#headers.push('connection', 'close')
   }
 
-  /** Begins a stream before the first event, with `text`. */
   begin(contentType: string, headers: readonly string[], text: string): void {
     this.head(200, contentType, headers)
     this.#begin()
     this.#say(text)
   }
 
-  /** Says `text` in the `ticks`th tick of silence, unless the client has yet to take what was said before. */
   tick(text: string, ticks: number): void {
     if (++this.#silence < ticks) return
     this.#silence = 0
@@ -123,7 +136,6 @@ export class HttpSink implements Sink {
     })
   }
 
-  /** From now on no `write` waits for the client. */
   release(): void {
     this.#released = true
     this.#wake?.()

@@ -8,6 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import t from 'tap'
+import { WebSocket } from 'ws'
 import { createComponents, listenerOf, withCleanup } from '../../src/app/components.ts'
 import { Registry } from '../../src/app/registry.ts'
 import { json } from '../../src/codecs/json.ts'
@@ -15,7 +16,7 @@ import { loadGateway } from '../../src/config/load.ts'
 import { Form, type Upload } from '../../src/core/body.ts'
 import type { Codec } from '../../src/core/codec.ts'
 import { type Endpoint, value } from '../../src/core/endpoint.ts'
-import { errorBody } from '../../src/core/error.ts'
+import { errorBody, errors } from '../../src/core/error.ts'
 import type { Event } from '../../src/core/event.ts'
 import type { Exchange } from '../../src/core/exchange.ts'
 import type { Price } from '../../src/core/money.ts'
@@ -95,7 +96,33 @@ const endpoints: Endpoint[] = [
     body: 'none',
     serve: ex => Promise.resolve(value({ id: ex.params.id, query: ex.query })),
   },
+  {
+    ...{ name: 'echo-socket', method: 'GET', path: '/v1/echo-socket', chain: 'local', codec: json, bodyLimit: 0 },
+    body: 'none',
+    upgrade: true,
+    check(ex) {
+      if (!ex.upgrade) throw errors.badRequest('ask for a WebSocket')
+    },
+    async serve(ex) {
+      if (!ex.principal) throw errors.noCredentials()
+      const socket = ex.upgrade!({ limit: 1000, protocol: 'echo' })
+      const ended = new Promise<void>(resolve => {
+        ex.signal.listen(() => socket.close(1001, 'draining'))
+        socket.open({
+          message: text => socket.send(`${text} from ${ex.principal!.orgName}`),
+          pong: () => undefined,
+          drained: () => undefined,
+          closed: () => resolve(),
+        })
+      })
+      return { status: 101, headers: [], events: until(ended) }
+    },
+  },
 ]
+async function* until(ended: Promise<void>): AsyncGenerator<readonly Event[]> {
+  await ended
+  yield []
+}
 
 /** One whole JSON answer, or bytes as they come. */
 function reads(toEvents: (frame: Frame) => Event[]): Decoder {
@@ -299,4 +326,44 @@ t.test('a request that is a GET is answered with bytes, no faster than its reade
   const got: Buffer[] = []
   for await (const chunk of answer) got.push(chunk as Buffer)
   t.ok(Buffer.concat(got).equals(PICTURE))
+})
+
+const socketAt = (path: string, headers: Record<string, string> = {}, protocols: string[] = []) =>
+  new WebSocket(`${gateway.url.replace('http', 'ws')}${path}`, protocols, { headers })
+
+t.test('an endpoint that takes upgrades has a filtered WebSocket, and says refusals in plain HTTP', async t => {
+  const refused = socketAt('/v1/echo-socket')
+  const [, answer] = (await once(refused, 'unexpected-response')) as [unknown, IncomingMessage]
+  t.strictSame([answer.statusCode, answer.headers.connection], [401, 'close'])
+  t.match(JSON.parse((await answer.toArray()).join('')), { error: { code: 'invalid_api_key' } })
+  t.equal((await call('GET', '/v1/echo-socket')).status, 400, 'a plain request is checked as any is')
+
+  const socket = socketAt('/v1/echo-socket', { authorization: `Bearer ${gateway.key}` }, ['other', 'echo'])
+  socket.on('open', () => socket.send('hello'))
+  const [upgraded] = (await once(socket, 'upgrade')) as [IncomingMessage]
+  t.ok(upgraded.headers['x-request-id'], 'with the headers that every answer has')
+  t.equal(String((await once(socket, 'message'))[0]), 'hello from default')
+  t.equal(socket.protocol, 'echo')
+  socket.send('x'.repeat(1001))
+  t.equal((await once(socket, 'close'))[0], 1009, 'beyond its limit')
+})
+
+t.test('where no upgrade is taken, a request that asks for one is served whole', async t => {
+  const ask = (extra: object, method: string, path: string, body = '') =>
+    new Promise<[number | undefined, string]>((resolve, reject) => {
+      const headers = { authorization: `Bearer ${gateway.key}`, 'content-type': 'application/json', ...extra }
+      const req = request(`${gateway.url}${path}`, { method, headers }, res => {
+        void res.toArray().then(all => resolve([res.statusCode, all.join('')]), reject)
+      })
+      req.on('error', reject)
+      req.end(body)
+    })
+  const h2c = { connection: 'Upgrade, HTTP2-Settings', upgrade: 'h2c', 'http2-settings': 'AAMAAABk' }
+  const text = 'y'.repeat(300_000)
+  const body = JSON.stringify({ model: 'acme-echo', text })
+  // What the provider got: the text in an object of its own.
+  const got = JSON.stringify({ text }).length
+  t.strictSame(await ask(h2c, 'POST', '/v1/echo', body), [200, JSON.stringify({ got })])
+  const websocket = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-version': '13' }
+  t.equal((await ask(websocket, 'GET', '/v1/echo/a%20b?x=1'))[1], '{"id":"a b","query":"x=1"}')
 })

@@ -1,0 +1,28 @@
+/** One end of a WebSocket (RFC 6455) that carries texts, for parts that touch no sockets. */
+
+export interface MessageListener {
+  /** `text` is undefined for a binary message; `bytes` is its length. */
+  message(text: string | undefined, bytes: number): void
+  pong(): void
+  /** All that was sent has been taken. */
+  drained(): void
+  /** Called once, whichever end closed it; 1006 where the connection just ended. */
+  closed(code: number): void
+}
+
+export interface MessageSocket {
+  /** Begins to read. Messages that have been read when `pause` is called still come. */
+  open(listener: MessageListener): void
+  send(text: string): void
+  ping(): void
+  pause(): void
+  resume(): void
+  /** Bytes that were sent, and that the other end has not taken. */
+  readonly waiting: number
+  /** Bytes that came, with the frames around them. */
+  readonly received: number
+  /** Says so, waits for the other end for a while, and ends. */
+  close(code: number, reason: string): void
+  /** Ends at once. */
+  destroy(): void
+}

@@ -1,0 +1,122 @@
+/** Requests that ask for another protocol (RFC 9110 section 7.8): WebSockets where an endpoint has them, else nothing. */
+import { type IncomingMessage, type Server, STATUS_CODES } from 'node:http'
+import type { Socket } from 'node:net'
+import { errors } from '../core/error.ts'
+import type { Upgrade } from '../core/exchange.ts'
+import { stopListening } from './closing.ts'
+import type { ServedSink } from './sink.ts'
+import { acceptMessages } from './web-socket.ts'
+
+/** How long a client that was refused may go on sending what is not read. */
+const LINGER_MS = 1000
+
+/** An upgrade request as `node:http` hands it over: no parser reads the socket any more. */
+export interface UpgradeRequest {
+  readonly req: IncomingMessage
+  readonly socket: Socket
+  /** What came behind the request. */
+  readonly head: Buffer
+}
+
+/** Serves the request by the protocol that it came in, as a server may: given to the parser again, without its wish. */
+export function ignoreUpgrade(server: Server, { req, socket, head }: UpgradeRequest): void {
+  const { rawHeaders: raw } = req
+  let text = `${req.method} ${req.url} HTTP/${req.httpVersion}\r\n`
+  for (let at = 0; at < raw.length; at += 2) {
+    const name = raw[at]!.toLowerCase()
+    const value = name === 'connection' ? withoutUpgrade(raw[at + 1]!) : raw[at + 1]!
+    if (name !== 'upgrade' && value !== undefined) text += `${raw[at]}: ${value}\r\n`
+  }
+  // What is given back last is read first. Headers were read as latin1, which keeps every byte.
+  if (head.length > 0) socket.unshift(head)
+  socket.unshift(Buffer.from(`${text}\r\n`, 'latin1'))
+  socket.setTimeout(0)
+  server.emit('connection', socket)
+}
+
+/** What is left of a Connection header; undefined for nothing. */
+function withoutUpgrade(value: string): string | undefined {
+  const left = value.split(',').filter(token => token.trim().toLowerCase() !== 'upgrade')
+  return left.length > 0 ? left.join(',') : undefined
+}
+
+/** The way out of a request that may become a WebSocket: until then, a refusal; from then on, nothing. */
+export class UpgradeSink implements ServedSink {
+  readonly #request: UpgradeRequest
+  /** Names and values in turn, of every answer. */
+  readonly #fixed: readonly string[]
+  #status = 0
+  #headers: readonly string[] = []
+  #begun = false
+
+  constructor(request: UpgradeRequest, fixed: readonly string[]) {
+    this.#request = request
+    this.#fixed = fixed
+  }
+
+  /** See `Exchange.upgrade`. */
+  readonly upgrade: Upgrade = ({ limit, protocol }) => {
+    const { req, socket, head } = this.#request
+    try {
+      const accepted = acceptMessages(req, socket, head, { limit, protocol, headers: this.#fixed })
+      this.#begun = true
+      return accepted
+    } catch {
+      socket.destroy()
+      throw errors.aborted()
+    }
+  }
+
+  get begun(): boolean {
+    return this.#begun
+  }
+
+  get socket(): Socket {
+    return this.#request.socket
+  }
+
+  get received(): boolean {
+    return true
+  }
+
+  head(status: number, contentType: string, headers: readonly string[]): void {
+    this.#status = status
+    this.#headers = ['content-type', contentType, ...headers, ...this.#fixed]
+  }
+
+  /** Nothing is streamed here. */
+  write(): undefined {}
+
+  end(body: string | Buffer | readonly Buffer[] = ''): undefined {
+    if (this.#begun) return
+    this.#begun = true
+    const { socket } = this.#request
+    const bytes = typeof body === 'string' ? Buffer.from(body) : Buffer.isBuffer(body) ? body : Buffer.concat(body)
+    let head = `HTTP/1.1 ${this.#status} ${STATUS_CODES[this.#status] ?? ''}\r\n`
+    for (let at = 0; at < this.#headers.length; at += 2) head += `${this.#headers[at]}: ${this.#headers[at + 1]}\r\n`
+    head += `content-length: ${bytes.length}\r\nconnection: close\r\n\r\n`
+    stopListening(socket)
+    socket.end(Buffer.concat([Buffer.from(head, 'latin1'), bytes]))
+    // A connection that is closed over unread bytes is reset, and the client would lose the answer.
+    socket.resume()
+    const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+    socket.once('end', () => socket.destroy())
+    socket.once('close', () => clearTimeout(timer))
+  }
+
+  destroy(): void {
+    this.#request.socket.destroy()
+  }
+
+  onEnd(done: () => void): void {
+    this.#request.socket.once('close', done)
+  }
+
+  endConnection(): void {}
+
+  release(): void {}
+
+  begin(): void {}
+
+  tick(): void {}
+}

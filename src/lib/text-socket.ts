@@ -1,0 +1,112 @@
+/** One end of a WebSocket (RFC 6455) that carries texts: without compression, and bounded in what it holds. */
+
+/** Of a message: more would be a way to make a small one dear. */
+const MAX_FRAGMENTS = 1024
+/** Reads that a message may come in. */
+const MAX_CHUNKS = 16 * 1024
+/** For the other end to close, too. */
+const CLOSE_MS = 5_000
+/** RFC 6455 section 7.4.1: the connection ended without a word. */
+const ABNORMAL = 1006
+
+/** What both ends of a WebSocket are made with. `limit`: bytes of a message. */
+export const socketBounds = (limit: number) => ({
+  maxPayload: limit,
+  maxFragments: MAX_FRAGMENTS,
+  maxBufferedChunks: MAX_CHUNKS,
+  perMessageDeflate: false,
+  closeTimeout: CLOSE_MS,
+})
+
+/** As the package `ws` has it. */
+interface WebSocket {
+  readonly readyState: number
+  on(event: 'error' | 'pong', listener: () => void): unknown
+  on(event: 'message', listener: (data: Buffer, isBinary: boolean) => void): unknown
+  once(event: 'close', listener: (code: number) => void): unknown
+  send(text: string): void
+  ping(): void
+  pause(): void
+  resume(): void
+  close(code: number, reason: string): void
+  terminate(): void
+}
+const OPEN = 1
+const CLOSED = 3
+
+/** Of the connection below. */
+interface Connection {
+  readonly writableLength: number
+  readonly bytesRead: number
+  on(event: 'drain', listener: () => void): unknown
+}
+
+interface Listener {
+  message(text: string | undefined, bytes: number): void
+  pong(): void
+  drained(): void
+  closed(code: number): void
+}
+
+const ignore = (): void => undefined
+
+/** A `MessageSocket` of the core. */
+export class TextSocket {
+  readonly #ws: WebSocket
+  readonly #socket: Connection
+
+  /** Reads nothing yet. */
+  constructor(ws: WebSocket, socket: Connection) {
+    this.#ws = ws
+    this.#socket = socket
+    // What goes wrong ends in `close`.
+    ws.on('error', ignore)
+    ws.pause()
+  }
+
+  open(listener: Listener): void {
+    const ws = this.#ws
+    ws.on('message', (data: Buffer, isBinary) =>
+      listener.message(isBinary ? undefined : data.toString('utf8'), data.length),
+    )
+    ws.on('pong', () => listener.pong())
+    this.#socket.on('drain', () => listener.drained())
+    if (ws.readyState === CLOSED) process.nextTick(() => listener.closed(ABNORMAL))
+    else ws.once('close', code => listener.closed(code))
+    ws.resume()
+  }
+
+  send(text: string): void {
+    if (this.#ws.readyState === OPEN) this.#ws.send(text)
+  }
+
+  ping(): void {
+    if (this.#ws.readyState === OPEN) this.#ws.ping()
+  }
+
+  pause(): void {
+    this.#ws.pause()
+  }
+
+  resume(): void {
+    this.#ws.resume()
+  }
+
+  get waiting(): number {
+    return this.#socket.writableLength
+  }
+
+  get received(): number {
+    return this.#socket.bytesRead
+  }
+
+  close(code: number, reason: string): void {
+    // Its answer must be read.
+    this.#ws.resume()
+    this.#ws.close(code, reason)
+  }
+
+  destroy(): void {
+    this.#ws.terminate()
+  }
+}
