@@ -7,9 +7,9 @@ const DEFAULT_ADMIN = 'http://127.0.0.1:9901'
 
 export interface Admin {
   readonly url: URL
-  /** The answer's body as text; throws a Failure for any refusal. */
+  /** Body of the answer as text; throws a Failure for any error status. */
   text(method: 'GET' | 'POST', path: string, body?: unknown): Promise<string>
-  /** The same, as JSON. Gateway and command line are one package, so `T` is taken on trust. */
+  /** The same as JSON. Gateway and command line are one package, so `T` is not verified. */
   json<T>(method: 'GET' | 'POST', path: string, body?: unknown): Promise<T>
   command<T>(name: string, args?: object): Promise<T>
 }
@@ -47,7 +47,7 @@ export function connect(options: TokenPlaces & { admin?: string | undefined }, i
   return { url, text, json, command: (name, args = {}) => json('POST', `/commands/${name}`, args) }
 }
 
-/** Who the audit log shall name: `GATEWAY_ACTOR`, else the user of the machine. */
+/** Name of the operator in the audit log: `GATEWAY_ACTOR`, else the user of the machine. */
 function actorOf({ env }: Io): string {
   const name = env.GATEWAY_ACTOR || env.USER || env.LOGNAME || 'gatewayctl'
   return name.replace(/[^\x20-\x7e]/g, '?').slice(0, 100)
@@ -61,7 +61,7 @@ function refusal(url: URL, status: number, answer: string): Failure {
   return error ? new Failure(error.message, error) : new Failure(`${notAdmin(url)} (status ${status})`)
 }
 
-/** The `error` object of a refusal, or undefined for any other text. */
+/** The `error` object of an error answer, or undefined for any other text. */
 export function parseError(answer: string): { message: string } | undefined {
   try {
     const error: unknown = (JSON.parse(answer) as { error?: unknown } | null)?.error

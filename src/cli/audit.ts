@@ -8,7 +8,7 @@ type Facts = Readonly<Record<string, unknown>>
 
 const isFacts = (value: unknown): value is Facts => typeof value === 'object' && value !== null
 
-/** What became different: `name: a → b`. */
+/** Changed fields: `name: a → b`. */
 function differences({ before, after }: AuditEntry): string {
   const was: Facts = isFacts(before) ? before : {}
   const became: Facts = isFacts(after) ? after : {}
@@ -37,16 +37,16 @@ const showEntries = (entries: readonly AuditEntry[]): string =>
 
 function whole(text: string): number {
   if (/^[1-9]\d{0,8}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError(`"${text}" is no whole number above zero`)
+  throw new InvalidArgumentError(`"${text}" is not a whole number above zero`)
 }
 
 export function addAudit(program: Command, open: Open): void {
   program
     .command('audit')
-    .description('who changed what, the newest first')
-    .option('--org <org>', 'only what concerns this organization')
-    .option('--limit <count>', 'how many (50)', whole)
-    .option('--before <id>', 'only what is older than this entry', whole)
+    .description('list changes and who made them, newest first')
+    .option('--org <org>', 'only changes of this organization')
+    .option('--limit <count>', 'number of entries (default: 50)', whole)
+    .option('--before <id>', 'only entries older than this one', whole)
     .action(async ({ org: organization, limit, before: beforeId }, command) => {
       const { admin, print } = open(command)
       print(await admin.command<AuditEntry[]>('audit', { organization, limit, beforeId }), showEntries)

@@ -1,4 +1,4 @@
-/** `gatewayctl providers`, `models` and `explain`: what the configuration holds. */
+/** `gatewayctl providers`, `models` and `explain`: the contents of the configuration. */
 import { resolve } from 'node:path'
 import { type Command, InvalidArgumentError } from 'commander'
 import type { ExplainedChain } from '../admin/commands/explain.ts'
@@ -24,7 +24,7 @@ const showProviders = (providers: readonly ListedProvider[]): string =>
     ]),
   )
 
-/** One row for every offer. */
+/** One row per offer. */
 const showModels = (models: readonly ListedModel[]): string =>
   table(
     ['model', 'provider', 'live', 'context', 'input USD/M', 'output USD/M', 'aliases'],
@@ -64,10 +64,10 @@ interface CheckOptions {
   readonly strict?: boolean
 }
 
-/** Up to a century. */
+/** At most a century. */
 function wholeDays(text: string): number {
   if (/^\d{1,5}$/.test(text)) return Number(text)
-  throw new InvalidArgumentError(`"${text}" is no whole number of days`)
+  throw new InvalidArgumentError(`"${text}" is not a whole number of days`)
 }
 
 function showCheck({ models, providers, offers, warnings }: ModelsCheck): string {
@@ -82,7 +82,7 @@ export function addCatalogue(program: Command, open: Open): void {
     .command('providers')
     .description('model providers')
     .command('list')
-    .description('which are live, and which lack a credential')
+    .description('list providers: live, or without a credential')
     .action(async (_, command) => {
       const { admin, print } = open(command)
       print(await admin.command<ListedProvider[]>('providers.list'), showProviders)
@@ -92,7 +92,7 @@ export function addCatalogue(program: Command, open: Open): void {
 
   models
     .command('list')
-    .description('who offers them, at which price')
+    .description('list models, their providers and prices')
     .argument('[query]', 'part of a name, alias, family or provider')
     .action(async (query, _, command) => {
       const { admin, print } = open(command)
@@ -101,10 +101,8 @@ export function addCatalogue(program: Command, open: Open): void {
 
   models
     .command('check')
-    .description(
-      'which prices of the configuration files are old or missing, and which models have ended; needs no gateway',
-    )
-    .option('--older-than <days>', 'of which age a price is old', wholeDays, 90)
+    .description('find old or missing prices and deactivated models in the configuration files; needs no gateway')
+    .option('--older-than <days>', 'age from which a price is old', wholeDays, 90)
     .option('--strict', 'exit with status 1 when there is a warning')
     .action(async (options: CheckOptions, command: Command) => {
       const { io, config, print } = open(command)
@@ -121,7 +119,7 @@ export function addCatalogue(program: Command, open: Open): void {
 
   program
     .command('explain')
-    .description('the compiled filter chain of an endpoint: what runs once per request, what once per attempt')
+    .description('show the compiled filter chain of an endpoint: what runs once per request, what once per attempt')
     .argument('<endpoint>', 'name or path: chat, /v1/chat/completions')
     .action(async (endpoint, _, command) => {
       const { admin, print } = open(command)

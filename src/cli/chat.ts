@@ -6,7 +6,7 @@ import { errorCode, Failure, type Io } from './io.ts'
 import { addPublicOptions, type PublicOptions, post } from './public.ts'
 import type { Open } from './session.ts'
 
-/** The parts of a completion or of a stream's chunk that are shown. */
+/** The printed parts of a completion or of a stream's chunk. */
 interface Answer {
   readonly error?: { readonly message: string }
   readonly choices?: readonly {
@@ -33,10 +33,10 @@ interface ChatOptions extends PublicOptions {
 export function addChat(program: Command, open: Open): void {
   const chat = program
     .command('chat')
-    .description('ask a model one question; with --json the answer comes whole')
+    .description('ask a model one question; with --json the whole answer is printed')
     .argument('<text>', 'the question')
-    .option('--model <model>', 'model, or provider/model', 'demo')
-    .option('--stream', 'show the answer as it comes')
+    .option('--model <model>', 'a model, or provider/model', 'demo')
+    .option('--stream', 'print the answer while it arrives')
     .action(async (text: string, options: ChatOptions, command: Command) => {
       const session = open(command)
       const stream = options.stream === true && !session.json
@@ -56,11 +56,11 @@ function parseAnswer(text: string): Answer {
   try {
     return JSON.parse(text) as Answer
   } catch {
-    throw new Failure("the answer is no JSON; pass the gateway's public listener as --url")
+    throw new Failure("the answer is not JSON; pass the gateway's public listener as --url")
   }
 }
 
-/** Writes the text as it comes; resolves with what the last chunks say of usage and routing. */
+/** Prints the text while it arrives; resolves with usage and routing of the last chunks. */
 async function showStream(response: IncomingMessage, io: Io): Promise<Answer> {
   const { createParser } = await import('eventsource-parser')
   let last: Answer = {}
@@ -88,11 +88,11 @@ async function showStream(response: IncomingMessage, io: Io): Promise<Answer> {
     if (errorCode(thrown) !== 'ECONNRESET') throw thrown
   }
   io.out('\n')
-  if (!done) throw new Failure('the stream ended before it was complete')
+  if (!done) throw new Failure('the stream ended before the answer was complete')
   return last
 }
 
-/** Who answered, at which cost: a remark beside the answer, so it goes to standard error. */
+/** Provider and cost: a remark, so it goes to standard error. */
 function showRemark({ usage, metadata }: Answer, io: Io): void {
   const parts: string[] = []
   if (metadata) parts.push(`${metadata.used_provider}/${metadata.used_model}`)

@@ -6,7 +6,7 @@ import { type Open, warnUnknown } from './session.ts'
 import { facts } from './table.ts'
 
 function showPolicy({ organization, policy }: ShownCompliance): string {
-  if (!policy) return `${organization} demands nothing of providers\n`
+  if (!policy) return `${organization} has no requirements for providers\n`
   const list = (entries: readonly string[]) => entries.join(', ')
   const on = (demanded: boolean) => (demanded ? 'on' : 'off')
   return facts([
@@ -24,18 +24,18 @@ function showPolicy({ organization, policy }: ShownCompliance): string {
   ])
 }
 
-/** A demand that is on or off. */
+/** A requirement that is on or off. */
 const toggle = (flag: string, description: string): Option =>
   new Option(`--${flag} <on|off>`, description).choices(['on', 'off'])
 const isOn = (value: 'on' | 'off' | undefined): boolean | undefined =>
   value === undefined ? undefined : value === 'on'
 
 export function addCompliance(program: Command, open: Open): void {
-  const compliance = program.command('compliance').description('what organizations demand of providers')
+  const compliance = program.command('compliance').description('requirements of organizations for providers')
 
   compliance
     .command('show')
-    .description('the demands of an organization')
+    .description('show the requirements of an organization')
     .requiredOption('--org <organization>', 'id or name of the organization')
     .action(async ({ org }, command) => {
       const { admin, print } = open(command)
@@ -44,7 +44,9 @@ export function addCompliance(program: Command, open: Open): void {
 
   compliance
     .command('set')
-    .description('change demands; what a provider does not state counts against it, and lists may be empty: ""')
+    .description(
+      'change requirements; a provider that does not state a fact fails the requirement; lists may be empty: ""',
+    )
     .requiredOption('--org <organization>', 'id or name of the organization')
     .addOption(toggle('block-training', 'providers do not train on API data'))
     .addOption(
@@ -54,7 +56,7 @@ export function addCompliance(program: Command, open: Open): void {
     .addOption(new Option('--soc2 <type>', 'providers have a SOC 2 report of this type').choices(['1', '2', 'off']))
     .addOption(toggle('iso27001', 'providers have an ISO 27001 certificate'))
     .addOption(toggle('soc2-or-iso27001', 'providers have a SOC 2 type 2 report or an ISO 27001 certificate'))
-    .option('--countries <list>', 'providers have their headquarters there', listOf)
+    .option('--countries <list>', 'providers have their headquarters in these countries', listOf)
     .option('--allow-providers <list>', 'only these providers', listOf)
     .option('--block-providers <list>', 'never these providers', listOf)
     .option('--allow-models <list>', 'only these models', listOf)
@@ -83,7 +85,7 @@ export function addCompliance(program: Command, open: Open): void {
 
   compliance
     .command('clear')
-    .description('demand nothing')
+    .description('remove all requirements')
     .requiredOption('--org <organization>', 'id or name of the organization')
     .action(async ({ org }, command) => {
       const { admin, print } = open(command)

@@ -42,25 +42,28 @@ function showPlan(state: ShownPlan): string {
   return facts([
     ['plan', state.plan],
     ['used USD', `${state.used} of ${state.monthly}, renews ${state.renewsAt.slice(0, 10)}`],
-    ['premium USD', `${state.premiumUsed} of ${state.weeklyPremium}, resets ${state.premiumResetsAt ?? 'never yet'}`],
+    [
+      'premium USD',
+      `${state.premiumUsed} of ${state.weeklyPremium}, resets ${state.premiumResetsAt ?? 'not yet started'}`,
+    ],
     ['overflow', state.overflow ? 'to credits' : 'off'],
   ])
 }
 
 export function addCredits(program: Command, open: Open): void {
-  const credits = program.command('credits').description('what organizations have paid')
+  const credits = program.command('credits').description('payments of organizations')
 
   for (const [name, says] of [
     ['add', 'book a payment'],
-    ['refund', 'give a payment back'],
+    ['refund', 'refund a payment'],
   ] as const) {
     credits
       .command(name)
       .description(says)
       .requiredOption('--org <org>', 'id or name of the organization')
-      .requiredOption('--amount <usd>', 'how much: 12.50')
-      .option('--reference <text>', 'what names the payment: the same one is booked once')
-      .option('--note <text>', 'what it is for')
+      .requiredOption('--amount <usd>', 'amount in USD: 12.50')
+      .option('--reference <text>', 'reference of the payment; one reference is booked once')
+      .option('--note <text>', 'description')
       .action(async ({ org: organization, ...options }, command) => {
         const { admin, print } = open(command)
         const entry = await admin.command<ShownEntry>(`credits.${name}`, { organization, ...options })
@@ -70,7 +73,7 @@ export function addCredits(program: Command, open: Open): void {
 
   credits
     .command('show')
-    .description('balance, what is held of it, and what was used')
+    .description('show the balance, its held part, and the amount used')
     .requiredOption('--org <org>', 'id or name of the organization')
     .action(async ({ org: organization }, command) => {
       const { admin, print } = open(command)
@@ -79,7 +82,7 @@ export function addCredits(program: Command, open: Open): void {
 
   credits
     .command('entries')
-    .description('payments and refunds')
+    .description('list payments and refunds')
     .requiredOption('--org <org>', 'id or name of the organization')
     .action(async ({ org: organization }, command) => {
       const { admin, print } = open(command)
@@ -89,8 +92,8 @@ export function addCredits(program: Command, open: Open): void {
 
   credits
     .command('discount')
-    .description('take something off prices; the most specific discount counts')
-    .requiredOption('--percent <percent>', 'how much: 12.5; 0 takes the discount away')
+    .description('set a discount; the most specific one applies')
+    .requiredOption('--percent <percent>', 'percentage: 12.5; 0 removes the discount')
     .option('--org <org>', 'for this organization (default: for all)')
     .option('--provider <id>', 'only at this provider')
     .option('--model <id>', 'only of this model')
@@ -105,7 +108,7 @@ export function addCredits(program: Command, open: Open): void {
   credits
     .command('discounts')
     .description('list discounts')
-    .option('--org <org>', 'only those that this organization gets')
+    .option('--org <org>', 'only those that apply to this organization')
     .action(async ({ org: organization }, command) => {
       const { admin, print } = open(command)
       const all = await everyPart(part =>
@@ -120,7 +123,7 @@ export function addPlans(program: Command, open: Open): void {
 
   plans
     .command('list')
-    .description('what the configuration declares')
+    .description('list the plans of the configuration')
     .action(async (_, command) => {
       const { admin, print } = open(command)
       print(await admin.command<DeclaredPlan[]>('plans.list'), declared =>
@@ -137,7 +140,7 @@ export function addPlans(program: Command, open: Open): void {
     .requiredOption('--org <org>', 'id or name of the organization')
     .addOption(new Option('--plan <plan>', 'which').choices([...planNames, 'none']))
     .addOption(
-      new Option('--overflow <on|off>', 'whether credits pay for what the plan does not').choices(['on', 'off']),
+      new Option('--overflow <on|off>', 'whether credits pay for what exceeds the plan').choices(['on', 'off']),
     )
     .action(async ({ org: organization, ...options }, command) => {
       const { admin, print } = open(command)
@@ -145,8 +148,8 @@ export function addPlans(program: Command, open: Open): void {
     })
 
   for (const [name, says] of [
-    ['show', 'what is used of a plan'],
-    ['reset', 'begin the week of premium models anew'],
+    ['show', 'show the used part of a plan'],
+    ['reset', 'restart the week of premium models'],
   ] as const) {
     plans
       .command(name)

@@ -1,4 +1,4 @@
-/** `gatewayctl models custom`: providers and models that an organization has for itself. */
+/** `gatewayctl models custom`: custom providers and models of an organization. */
 import { readFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
@@ -13,7 +13,7 @@ async function readManifest(path: string | undefined, io: Io): Promise<string> {
   if (path === undefined || path === '-') {
     const text = await io.in?.()
     if (text?.trim()) return text
-    throw new Failure('no manifest on standard input; name its file, or write it there')
+    throw new Failure('no manifest on standard input; name a file, or redirect one: `< manifest.yaml`')
   }
   try {
     return await readFile(resolve(io.cwd, path), 'utf8')
@@ -24,7 +24,7 @@ async function readManifest(path: string | undefined, io: Io): Promise<string> {
 
 const showList = (manifests: readonly ShownManifest[]): string =>
   manifests.length === 0
-    ? 'no own providers; add one with `gatewayctl models custom add --org O manifest.yaml`\n'
+    ? 'no custom providers; add one with `gatewayctl models custom add --org O manifest.yaml`\n'
     : table(
         ['organization', 'provider', 'address', 'models', 'created'],
         manifests.map(({ organization, provider, manifest, createdAt }) => {
@@ -33,14 +33,14 @@ const showList = (manifests: readonly ShownManifest[]): string =>
         }),
       )
 
-/** Below `models`, which must be there. */
+/** Adds the subcommand to `models`, which must exist. */
 export function addCustomModels(program: Command, open: Open): void {
   const models = program.commands.find(command => command.name() === 'models')!
-  const custom = models.command('custom').description('providers and models of an organization alone')
+  const custom = models.command('custom').description('custom providers and models of an organization')
 
   custom
     .command('add')
-    .description('declare a provider by a manifest as in providers.d, without its secret')
+    .description('declare a provider with a manifest as in providers.d, without its secret')
     .argument('[file]', 'the manifest, YAML or JSON (default: standard input)')
     .requiredOption('--org <organization>', 'id or name of the organization')
     .action(async (file, { org }, command) => {
@@ -54,7 +54,7 @@ export function addCustomModels(program: Command, open: Open): void {
 
   custom
     .command('list')
-    .description('what is declared')
+    .description('list declared providers')
     .option('--org <organization>', 'only that of this organization')
     .action(async ({ org }, command) => {
       const { admin, print } = open(command)
@@ -67,7 +67,7 @@ export function addCustomModels(program: Command, open: Open): void {
   custom
     .command('remove')
     .description('withdraw a provider')
-    .argument('<provider>', 'its id')
+    .argument('<provider>', 'id of the provider')
     .requiredOption('--org <organization>', 'id or name of the organization')
     .action(async (provider, { org }, command) => {
       const { admin, print } = open(command)
@@ -75,6 +75,6 @@ export function addCustomModels(program: Command, open: Open): void {
         organization: org,
         provider,
       })
-      print(removed, ({ organization }) => `${organization} has no ${provider} of its own any more\n`)
+      print(removed, ({ organization }) => `${organization} no longer has a custom provider ${provider}\n`)
     })
 }

@@ -1,9 +1,9 @@
-/** Reads Prometheus' text format. Source: the "exposition formats" page of its documentation. */
+/** Reads Prometheus' text format. Source: "Exposition formats" of the Prometheus documentation. */
 
 export interface Sample {
   readonly name: string
   readonly labels: Readonly<Record<string, string>>
-  /** Text for what JSON has no number for: `NaN`, `+Inf`, `-Inf`. */
+  /** A string for values that JSON cannot represent: `NaN`, `+Inf`, `-Inf`. */
   readonly value: number | string
 }
 

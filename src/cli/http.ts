@@ -1,11 +1,11 @@
-/** HTTP by node:http alone: a command should be done before a larger client has loaded. */
+/** HTTP over node:http alone: loading a larger client would take longer than most commands. */
 import type { ClientRequest, IncomingMessage, RequestOptions } from 'node:http'
 import { Readable } from 'node:stream'
 import { errorCode, Failure } from './io.ts'
 
 const SILENCE_MS = 60_000
 
-/** A form of so many bytes. What its pieces throw fails the call. */
+/** A multipart body of known length. An error of its pieces fails the call. */
 export interface FormContent {
   readonly contentType: string
   readonly size: number
@@ -17,13 +17,13 @@ export interface HttpCall {
   readonly headers?: Record<string, string>
   /** Sent as JSON. */
   readonly body?: unknown
-  /** Sent in its place, as it is read. */
+  /** Sent instead of `body`, while it is read. */
   readonly form?: FormContent
-  /** How long the other side may say nothing; a minute. */
+  /** Time without data after which the call fails; a minute by default. */
   readonly silenceMs?: number
 }
 
-/** Resolves with the head of the answer; rejects with the system's error. One connection for one call. */
+/** Resolves with the head of the answer; rejects with the system's error. Uses one connection per call. */
 export async function call(
   url: URL,
   { method, headers, body, form, silenceMs = SILENCE_MS }: HttpCall,
@@ -46,7 +46,8 @@ export async function call(
   return new Promise((resolve, reject) => {
     const outgoing = request(url, options, resolve)
     outgoing.once('timeout', () => outgoing.destroy(new Error(`${url.origin} was silent for ${silenceMs / 1000} s`)))
-    // A refusal may come before all is sent, and the connection then break: what follows the head is no failure.
+    // An error answer may arrive before everything is sent, and the connection then break: that is no failure of the
+    // call.
     outgoing.on('error', reject)
     if (form) sendForm(form, outgoing)
     else outgoing.end(payload)
@@ -68,18 +69,19 @@ export async function readText(response: IncomingMessage): Promise<string> {
 }
 
 /**
- * `127.0.0.1:9901`, `http://gateway:9901/` → a URL; a Failure that shows `example` for anything else. An address with a
- * password in it is refused without being repeated.
+ * `127.0.0.1:9901`, `http://gateway:9901/` → a URL; throws a Failure that shows `example` for anything else. An address
+ * with
+ * a password is refused without being repeated.
  */
 export function parseUrl(text: string, example: string): URL {
   const full = /^[a-z]+:\/\//i.test(text) ? text : `http://${text}`
   const url = URL.canParse(full) ? new URL(full) : undefined
-  if (url?.password) throw new Failure(`an address may not hold a password; write it like ${example}`)
+  if (url?.password) throw new Failure(`an address must not contain a password; write it like ${example}`)
   if (url?.protocol === 'http:' || url?.protocol === 'https:') return url
   throw new Failure(`"${text}" is not an http(s) address; write it like ${example}`)
 }
 
 const UNREACHABLE = new Set('ECONNREFUSED ECONNRESET ETIMEDOUT EHOSTUNREACH ENETUNREACH ENOTFOUND EAI_AGAIN'.split(' '))
 
-/** Whether a system error means that nobody answers there. */
+/** Whether a system error means that no server is reachable. */
 export const unreachable = (thrown: unknown): boolean => UNREACHABLE.has(errorCode(thrown) ?? '')

@@ -37,13 +37,13 @@ const showRules = (rules: readonly RuleRecord[]): string =>
       )
 
 export function addIam(program: Command, open: Open): void {
-  const iam = program.command('iam').description('rules of what organizations, members and keys may call')
+  const iam = program.command('iam').description('access rules of organizations, members and keys')
 
   iam
     .command('add')
-    .description('add a rule; rules of one type that allow are a union, types add up, and what denies wins')
+    .description('add a rule; allowing rules of one type form a union, all types must pass, and denials win')
     .option('--org <organization>', 'for all keys of this organization')
-    .option('--member <address>', 'for all keys that this member of it made')
+    .option('--member <address>', 'for all keys that this member of the organization created')
     .option('--key <id>', 'for this API key')
     .addOption(new Option('--type <type>', 'kind of rule').choices(ruleTypes).makeOptionMandatory())
     .option('--models <list>', 'models: ids or aliases, or provider/model', listOf)
@@ -67,7 +67,7 @@ export function addIam(program: Command, open: Open): void {
     .command('list')
     .description('list rules')
     .option('--org <organization>', 'only those of this organization, its members and keys')
-    .option('--member <address>', 'only those of this member of it')
+    .option('--member <address>', 'only those of this member of the organization')
     .option('--key <id>', 'only those of this API key')
     .action(async ({ org, member, key }, command) => {
       const { admin, print } = open(command)
@@ -76,10 +76,10 @@ export function addIam(program: Command, open: Open): void {
 
   iam
     .command('update')
-    .description('put a rule in force, or out of it')
+    .description('activate or deactivate a rule')
     .argument('<id>', 'id of the rule')
     .addOption(
-      new Option('--status <status>', 'whether it counts').choices(['active', 'inactive']).makeOptionMandatory(),
+      new Option('--status <status>', 'whether the rule applies').choices(['active', 'inactive']).makeOptionMandatory(),
     )
     .option('--org <organization>', 'only if it is a rule of this organization')
     .action(async (id, { status, org }, command) => {

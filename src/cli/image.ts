@@ -1,4 +1,4 @@
-/** `gatewayctl image`: an image of a prompt, into a file, through the public listener. */
+/** `gatewayctl image`: generates an image into a file, through the public listener. */
 import { writeFile } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
@@ -18,7 +18,7 @@ interface ImageOptions extends PublicOptions {
   readonly quality?: string
 }
 
-/** The parts of an answer that are shown. */
+/** The printed parts of an answer. */
 interface Answer {
   readonly data?: readonly { readonly b64_json?: string }[]
   readonly usage?: { readonly cost?: number | null }
@@ -27,10 +27,10 @@ interface Answer {
 export function addImage(program: Command, open: Open): void {
   const image = program
     .command('image')
-    .description('make an image of a prompt; with --json and without --out the answer is printed and no file written')
-    .argument('<prompt>', 'what the image shows')
-    .option('--out <file>', 'where it is written, in place of what stands there (default: a new file image.<type>)')
-    .option('--model <model>', 'model, or provider/model', 'demo-image')
+    .description('generate an image; with --json and without --out the answer is printed and no file is written')
+    .argument('<prompt>', 'the prompt')
+    .option('--out <file>', 'file to write or overwrite (default: a new file image.<type>)')
+    .option('--model <model>', 'a model, or provider/model', 'demo-image')
     .option('--size <size>', 'such as 1024x1024, or 2K')
     .option('--quality <quality>', 'such as low or high')
     .action(async (prompt: string, options: ImageOptions, command: Command) => {
@@ -43,7 +43,7 @@ export function addImage(program: Command, open: Open): void {
       })
       const answer = parsed(text)
       const [first] = answer.data ?? []
-      if (first?.b64_json === undefined) throw new Failure('the answer holds no image')
+      if (first?.b64_json === undefined) throw new Failure('the answer contains no image')
       if (!json || options.out !== undefined) {
         const bytes = Buffer.from(first.b64_json, 'base64')
         const file = options.out ?? `image.${imageType(bytes)?.replace('image/', '') ?? 'bin'}`
@@ -60,7 +60,7 @@ function parsed(text: string): Answer {
   try {
     return JSON.parse(text) as Answer
   } catch {
-    throw new Failure("the answer is no JSON; pass the gateway's public listener as --url")
+    throw new Failure("the answer is not JSON; pass the gateway's public listener as --url")
   }
 }
 
@@ -69,7 +69,7 @@ async function write(path: string, name: string, bytes: Buffer, isNew: boolean):
     await writeFile(path, bytes, { flag: isNew ? 'wx' : 'w' })
   } catch (thrown) {
     const code = errorCode(thrown)
-    if (code === 'EEXIST') throw new Failure(`${printable(name)} is there already; name another file as --out`)
+    if (code === 'EEXIST') throw new Failure(`${printable(name)} already exists; name another file as --out`)
     throw new Failure(`cannot write ${printable(name)}: ${code ?? 'it cannot be opened'}`)
   }
 }

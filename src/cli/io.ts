@@ -1,4 +1,4 @@
-/** What the command line reads and writes, so that tests can stand in for a terminal. */
+/** Input and output of the command line, so that tests can replace the terminal. */
 import { ConfigError } from '../config/error.ts'
 
 export interface Io {
@@ -8,18 +8,19 @@ export interface Io {
   out(content: string | Buffer): void
   /** Whether standard output is a terminal; false by default. */
   readonly isTerminal?: boolean
-  /** Standard error: why something failed, and remarks. */
+  /** Standard error: failures and remarks. */
   err(text: string): void
   /**
-   * Runs a command on this terminal to its end; resolves with its exit code. Rejects with the system's error when it cannot
-   * be started.
+   * Runs a command on this terminal to its end; resolves with its exit code. Rejects with the system's error when it
+   * cannot
+   * start.
    */
   run?(command: string, args: readonly string[], env: Io['env']): Promise<number>
   /** All of standard input. */
   in?(): Promise<string>
 }
 
-/** A refusal or failure, told in one line and exit code 1. `body` is the gateway's own error, when it sent one. */
+/** A failure, printed as one line, with exit code 1. `body` is the gateway's own error, if it sent one. */
 export class Failure extends Error {
   readonly body: unknown
 
@@ -30,25 +31,28 @@ export class Failure extends Error {
   }
 }
 
-/** Ends a command whose result is printed with exit code 1, and says nothing more. */
+/** Exit code 1 for a command whose printed result says why. */
 export class CheckFailed extends Error {}
 
-/** A command that was run has ended with `code`, and has said why itself. */
+/** A started command ended with `code` and printed its own reason. */
 export class Exited extends Error {
   readonly code: number
 
   constructor(code: number) {
-    super(`it ended with ${code}`)
+    super(`the command ended with ${code}`)
     this.code = code
   }
 }
 
-/** Names come from databases, files and servers: nothing in them may steer the terminal or break its line. */
+/**
+ * Removes control characters: names come from databases, files and servers, and must not steer the terminal or break
+ * lines.
+ */
 export const printable = (text: string): string =>
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it removes
   text.replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, ' ')
 
-/** What was thrown, as one line; faults of a configuration file begin with `file:line:column`. */
+/** A thrown value as one line; errors of configuration files begin with `file:line:column`. */
 export function oneLine(thrown: unknown): string {
   const message = thrown instanceof Error && !(thrown instanceof ConfigError) ? thrown.message : String(thrown)
   return printable(message.trim().replace(/\s*\n\s*/g, '; '))

@@ -30,10 +30,10 @@ const counts = (all: Readonly<Record<string, number>>): string =>
     .join(', ') || 'none'
 
 export function addJobs(program: Command, open: Open): void {
-  const videos = program.command('videos').description('videos that are made, or were')
+  const videos = program.command('videos').description('videos')
   videos
     .command('list')
-    .description('the newest first')
+    .description('list videos, newest first')
     .option('--org <org>', 'only those of this organization')
     .option('--project <project>', 'only those of this project')
     .action(async ({ org: organization, project }, command) => {
@@ -41,23 +41,23 @@ export function addJobs(program: Command, open: Open): void {
       print(await admin.command<ShownJob[]>('videos.list', { organization, project }), showJobs)
     })
   for (const [name, says] of [
-    ['show', 'how a video is'],
-    ['cancel', 'end a video that is being made'],
+    ['show', 'show a video'],
+    ['cancel', 'cancel a running video'],
   ] as const) {
     videos
       .command(name)
       .description(says)
-      .argument('<id>', 'its id: video_…')
+      .argument('<id>', 'id of the video: video_…')
       .action(async (id: string, _, command) => {
         const { admin, print } = open(command)
         print(await admin.command<ShownJob>(`videos.${name}`, { id }), one => showJobs([one]))
       })
   }
 
-  const jobs = program.command('jobs').description('work that outlives its requests')
+  const jobs = program.command('jobs').description('asynchronous jobs')
   jobs
     .command('status')
-    .description('what runs, what is due, and who has it')
+    .description('list running and due jobs and their processes')
     .action(async (_, command) => {
       const { admin, print } = open(command)
       print(await admin.command<Status>('jobs.status'), ({ running, due, leased, oldest, callbacks }) =>
@@ -72,7 +72,7 @@ export function addJobs(program: Command, open: Open): void {
     })
   jobs
     .command('events')
-    .description('who was told of the end of a job, and what they answered')
+    .description('list callback deliveries of a job and their results')
     .argument('<id>', 'id of the job')
     .action(async (id: string, _, command) => {
       const { admin, print } = open(command)
@@ -89,7 +89,7 @@ export function addJobs(program: Command, open: Open): void {
   ] as const) {
     parent
       .command(name)
-      .description('tell the end of a job now')
+      .description('deliver a callback now')
       .argument('<event>', 'id of the event: evt_…')
       .action(async (event: string, _, command) => {
         const { admin, print } = open(command)

@@ -20,7 +20,7 @@ const showNew = (key: NewKey): string =>
 
 const showList = (keys: readonly ShownKey[]): string =>
   keys.length === 0
-    ? 'no keys; make one with `gatewayctl keys create --project default`\n'
+    ? 'no keys; create one with `gatewayctl keys create --project default`\n'
     : table(
         ['id', 'name', 'project', 'key', 'status', 'spent USD', 'limits USD', 'created', 'expires'],
         keys.map(key => [
@@ -42,12 +42,12 @@ export function addKeys(program: Command, open: Open): void {
   addLimitOptions(
     keys
       .command('create')
-      .description('make a key and show its secret, once')
+      .description('create a key and show its secret, once')
       .requiredOption('--project <project>', 'id or name of the project')
-      .option('--name <name>', 'what the key is for')
-      .option('--expires <time>', 'end of the key from now on: 12h, 30d, 52w (default: never; 15m for a session)')
-      .addOption(new Option('--kind <kind>', 'what it is').choices(['key', 'publishable', 'session']))
-      .option('--created-by <member>', 'address of the member whom it belongs to'),
+      .option('--name <name>', 'purpose of the key')
+      .option('--expires <time>', 'lifetime of the key: 12h, 30d, 52w (default: unlimited; 15m for a session)')
+      .addOption(new Option('--kind <kind>', 'kind of key').choices(['key', 'publishable', 'session']))
+      .option('--created-by <member>', 'address of the member who owns the key'),
   ).action(async (options, command) => {
     const { admin, print } = open(command)
     print(await admin.command<NewKey>('keys.create', options), showNew)
@@ -65,11 +65,11 @@ export function addKeys(program: Command, open: Open): void {
   addLimitOptions(
     keys
       .command('update')
-      .description('change a key; what is not named stays as it is')
+      .description('change a key; omitted options stay unchanged')
       .argument('<id>', 'id of the key')
-      .option('--name <name>', 'what the key is for')
-      .option('--expires <time>', 'end of the key from now on: 12h, 30d, 52w, or never'),
-    'amount in USD, or none to take the limit away',
+      .option('--name <name>', 'purpose of the key')
+      .option('--expires <time>', 'lifetime of the key from now on: 12h, 30d, 52w, or never'),
+    'amount in USD, or none to remove the limit',
   ).action(async (id, options, command) => {
     const { admin, print } = open(command)
     print(await admin.command<ShownKey>('keys.update', { id, ...options }), key => showList([key]))
@@ -77,7 +77,7 @@ export function addKeys(program: Command, open: Open): void {
 
   keys
     .command('revoke')
-    .description('end a key at once')
+    .description('revoke a key at once')
     .argument('<id>', 'id of the key')
     .action(async (id, _, command) => {
       const { admin, print } = open(command)
@@ -86,7 +86,7 @@ export function addKeys(program: Command, open: Open): void {
 
   keys
     .command('roll')
-    .description('end a key and make its successor, whose secret is shown once')
+    .description('revoke a key and create its successor, whose secret is shown once')
     .argument('<id>', 'id of the key')
     .action(async (id, _, command) => {
       const { admin, print } = open(command)

@@ -1,7 +1,7 @@
-/** The tools that `gatewayctl launch` starts, and what each must be told to use the gateway. */
+/** Tools that `gatewayctl launch` starts, with the settings each needs to use the gateway. */
 
 export interface Place {
-  /** Address of the public listener, without a slash at its end. */
+  /** Address of the public listener, without a trailing slash. */
   readonly url: string
   readonly key: string
   readonly model: string | undefined
@@ -9,20 +9,20 @@ export interface Place {
 
 export interface Launch {
   readonly command: string
-  /** Before the caller's own. */
+  /** Placed before the caller's arguments. */
   readonly args: readonly string[]
   readonly env: Readonly<Record<string, string>>
-  /** A file of settings that the tool reads where a variable says it is. */
+  /** A settings file, and the variable that holds its path. */
   readonly settings?: { readonly variable: string; readonly content: object }
 }
 
 interface Tool {
-  /** How it is installed, for who does not have it. */
+  /** npm package that installs it. */
   readonly npm: string
   launch(place: Place): Launch
 }
 
-/** Where codex and opencode find the key. */
+/** Variable from which codex and opencode read the key. */
 const KEY = 'MODEL_GATEWAY_API_KEY'
 
 export const tools = {
@@ -49,10 +49,10 @@ export const tools = {
       env: {
         ANTHROPIC_BASE_URL: url,
         ANTHROPIC_AUTH_TOKEN: key,
-        // A key of another account would be sent beside it.
+        // Prevents the tool from also sending a key of another account.
         ANTHROPIC_API_KEY: '',
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
-        // Also for what it asks in the background.
+        // Also for the tool's background requests.
         ...(model !== undefined && { ANTHROPIC_MODEL: model, ANTHROPIC_DEFAULT_HAIKU_MODEL: model }),
       },
     }),

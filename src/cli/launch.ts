@@ -1,4 +1,4 @@
-/** `gatewayctl launch`: an agent's command line on this gateway, with a key of its own for as long as it runs. */
+/** `gatewayctl launch`: starts an agent's command line on this gateway, with a temporary key. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -19,19 +19,19 @@ interface LaunchOptions {
 
 type NewKey = ShownKey & { readonly key: string }
 
-/** In place of a key, which only a tool that runs gets. */
+/** Placeholder: only a tool that is started gets a key. */
 const NO_KEY = 'mgw_YOUR_KEY'
 
 export function addLaunch(program: Command, open: Open): void {
   program
     .command('launch')
     .description("start an agent's command line on this gateway; its key is removed when it ends")
-    .addArgument(new Argument('<tool>', 'what to start').choices(Object.keys(tools)))
-    .argument('[args...]', 'arguments of the tool, behind --')
-    .option('--model <model>', 'model, or provider/model (default: as the tool chooses)')
+    .addArgument(new Argument('<tool>', 'tool to start').choices(Object.keys(tools)))
+    .argument('[args...]', 'arguments of the tool, after --')
+    .option('--model <model>', 'a model, or provider/model (default: that of the tool)')
     .option('--project <project>', 'the project that pays', 'default')
-    .option('--expires <time>', 'end of the key, should it not be removed', '12h')
-    .option('--url <url>', 'the public listener (default: asked of the admin listener)')
+    .option('--expires <time>', 'lifetime of the key, in case it is not removed', '12h')
+    .option('--url <url>', 'the public listener (default: as the admin listener reports it)')
     .option('--print', 'show the settings instead, for a key of your own')
     .action(async (name: ToolName, args: readonly string[], options: LaunchOptions, command: Command) => {
       const session = open(command)
@@ -42,7 +42,7 @@ export function addLaunch(program: Command, open: Open): void {
         return
       }
       const { admin, io } = session
-      if (!io.run) throw new Failure('nothing can be started here')
+      if (!io.run) throw new Failure('this terminal cannot start commands')
       const { project, expires } = options
       const { id, key } = await admin.command<NewKey>('keys.create', { project, expires, name: `launch ${name}` })
       let code: number
@@ -52,7 +52,7 @@ export function addLaunch(program: Command, open: Open): void {
         code = await withSettings(settings, more => start(command, [...own, ...args], { ...io.env, ...env, ...more }))
       } catch (thrown) {
         if (errorCode(thrown) !== 'ENOENT') throw thrown
-        throw new Failure(`there is no command "${name}"; install it: npm install -g ${tools[name].npm}`)
+        throw new Failure(`cannot find the command "${name}"; install it: npm install -g ${tools[name].npm}`)
       } finally {
         await remove(id, expires, session)
       }
@@ -60,7 +60,7 @@ export function addLaunch(program: Command, open: Open): void {
     })
 }
 
-/** The file stands in a folder of the user's home, because a tool may not trust one that others can write to. */
+/** The file is in the user's home: a tool may distrust a folder that others can write to. */
 async function withSettings<T>(
   settings: Launch['settings'],
   run: (env: Readonly<Record<string, string>>) => Promise<T>,
@@ -80,11 +80,11 @@ async function remove(id: string, expires: string, { admin, io }: Session): Prom
   try {
     await admin.command('keys.revoke', { id })
   } catch (thrown) {
-    io.err(`the key ${id} ends within ${expires}; it could not be removed at once: ${oneLine(thrown)}\n`)
+    io.err(`the key ${id} could not be removed and expires within ${expires}: ${oneLine(thrown)}\n`)
   }
 }
 
-/** Lines for a shell. */
+/** The settings as lines for a shell. */
 function shell({ command, args, env, settings }: Launch): string {
   const lines = Object.entries(env).map(([name, value]) => `export ${name}=${quoted(value)}`)
   if (settings) {

@@ -1,4 +1,4 @@
-/** Limits of keys and members: the options that set them, and how they are shown. */
+/** Spending limits of keys and members: their options and their display. */
 import { type Command, Option } from 'commander'
 import { periods } from '../lib/period.ts'
 
@@ -10,8 +10,8 @@ interface ShownLimit {
 
 export const addLimitOptions = (command: Command, amount = 'amount in USD'): Command =>
   command
-    .option('--limit <usd>', `what may be spent: ${amount}`)
-    .addOption(new Option('--limit-period <period>', 'in each of these, instead of in all').choices([...periods]))
+    .option('--limit <usd>', `spending limit: ${amount}`)
+    .addOption(new Option('--limit-period <period>', 'period of the limit (default: total)').choices([...periods]))
     .option('--limit-zone <zone>', 'IANA time zone in which periods begin (default: UTC)')
 
 /** `1.25 of 5 a month, 20 of 100 in all`. */

@@ -1,6 +1,6 @@
-/** Lists as arguments: entries with commas between them. */
+/** Comma-separated lists as arguments. */
 
-/** `a,b` → `['a', 'b']`; nothing at all is a list of nothing. */
+/** `a,b` → `['a', 'b']`; an empty text is an empty list. */
 export const listOf = (text: string): string[] =>
   text
     .split(',')

@@ -26,16 +26,16 @@ export function addMembers(program: Command, open: Open): void {
   const members = program.command('members').description('members of organizations')
   const one = (member: ShownMember) => showMembers([member])
   const addAccess = (command: Command) =>
-    command.option('--projects <names>', 'those that it has access to, with commas between, or all', listOrAll)
+    command.option('--projects <names>', 'accessible projects, separated by commas, or all', listOrAll)
 
   addLimitOptions(
     addAccess(
       members
         .command('add')
-        .description('make somebody a member')
+        .description('add a member')
         .requiredOption('--org <org>', 'id or name of the organization')
-        .requiredOption('--email <address>', 'its address')
-        .addOption(new Option('--role <role>', 'what it may do').choices(ROLES).makeOptionMandatory()),
+        .requiredOption('--email <address>', 'address of the member')
+        .addOption(new Option('--role <role>', 'role').choices(ROLES).makeOptionMandatory()),
     ),
   ).action(async ({ org: organization, ...options }, command) => {
     const { admin, print } = open(command)
@@ -55,12 +55,12 @@ export function addMembers(program: Command, open: Open): void {
     addAccess(
       members
         .command('update')
-        .description('change a member; what is not named stays as it is')
+        .description('change a member; omitted options stay unchanged')
         .argument('<member>', 'address or id of the member')
         .requiredOption('--org <org>', 'id or name of the organization')
-        .addOption(new Option('--role <role>', 'what it may do').choices(ROLES)),
+        .addOption(new Option('--role <role>', 'role').choices(ROLES)),
     ),
-    'amount in USD, or none to take the limit away',
+    'amount in USD, or none to remove the limit',
   ).action(async (member, { org: organization, ...options }, command) => {
     const { admin, print } = open(command)
     print(await admin.command<ShownMember>('members.update', { organization, member, ...options }), one)
@@ -68,7 +68,7 @@ export function addMembers(program: Command, open: Open): void {
 
   members
     .command('remove')
-    .description('end a membership; keys that the member made are refused from then on')
+    .description('end a membership; keys created by the member are refused from then on')
     .argument('<member>', 'address or id of the member')
     .requiredOption('--org <org>', 'id or name of the organization')
     .action(async (member, { org: organization }, command) => {

@@ -60,7 +60,7 @@ interface Reloaded {
 export function addOperation(program: Command, open: Open): void {
   program
     .command('status')
-    .description('how the gateway is')
+    .description('show the status of the gateway')
     .action(async (_, command) => {
       const { admin, print } = open(command)
       print(await admin.command<Status>('status'), showStatus)
@@ -68,7 +68,7 @@ export function addOperation(program: Command, open: Open): void {
 
   program
     .command('reload')
-    .description('read the configuration again; a faulty one is refused and the old one stays')
+    .description('reload the configuration; an invalid one is rejected and the old one stays')
     .action(async (_, command) => {
       const { admin, print } = open(command)
       const result = await admin.json<Reloaded>('POST', '/reload')
@@ -97,7 +97,7 @@ export function addOperation(program: Command, open: Open): void {
 
   program
     .command('config')
-    .description('the configuration in force, secrets as ***')
+    .description('show the configuration in force, secrets as ***')
     .action(async (_, command) => {
       const { admin, print } = open(command)
       const { stringify } = await import('./yaml.ts')
@@ -115,7 +115,7 @@ export function addOperation(program: Command, open: Open): void {
 
   program
     .command('metrics')
-    .description('what Prometheus would read')
+    .description('show the metrics in the Prometheus text format')
     .action(async (_, command) => {
       const { io, admin, json, print } = open(command)
       const text = await admin.text('GET', '/metrics')

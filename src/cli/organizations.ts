@@ -43,13 +43,20 @@ const addOrganizationOptions = (command: Command): Command =>
 const addProjectOptions = (command: Command): Command =>
   command
     .addOption(choice('--mode <mode>', 'whose provider keys it uses', 'credits', 'api-keys', 'hybrid'))
-    .addOption(choice('--cache <on|off>', 'whether whole answers are replayed', 'on', 'off'))
-    .option('--cache-ttl <time>', 'for how long: 60s, 10m, 12h; turns the cache on')
-    .addOption(choice('--pass-parameters <on|off>', 'whether stop, seed, logprobs and the like go on', 'on', 'off'))
+    .addOption(choice('--cache <on|off>', 'whether the response cache replays whole answers', 'on', 'off'))
+    .option('--cache-ttl <time>', 'lifetime of cached answers: 60s, 10m, 12h; turns the cache on')
+    .addOption(
+      choice(
+        '--pass-parameters <on|off>',
+        'whether stop, seed, logprobs and the like are sent to providers',
+        'on',
+        'off',
+      ),
+    )
     .addOption(
       choice(
         '--prompt-cache <auto|off>',
-        'whether prompts are marked for providers that cache what is marked',
+        'whether prompts are marked for providers that cache marked prompts only',
         'auto',
         'off',
       ),
@@ -62,7 +69,7 @@ export function addOrganizations(program: Command, open: Open): void {
   addOrganizationOptions(
     organizations
       .command('create')
-      .description('make an organization: prepaid, without credits')
+      .description('create an organization: prepaid, without credits')
       .requiredOption('--name <name>', 'its name'),
   ).action(async (options, command) => {
     const { admin, print } = open(command)
@@ -80,7 +87,7 @@ export function addOrganizations(program: Command, open: Open): void {
   addOrganizationOptions(
     organizations
       .command('update')
-      .description('change an organization; what is not named stays as it is')
+      .description('change an organization; omitted options stay unchanged')
       .argument('<org>', 'id or name of the organization')
       .option('--name <name>', 'its new name'),
   ).action(async (organization, options, command) => {
@@ -116,7 +123,7 @@ export function addProjects(program: Command, open: Open): void {
   addProjectOptions(
     projects
       .command('update')
-      .description('change a project; what is not named stays as it is')
+      .description('change a project; omitted options stay unchanged')
       .argument('<project>', 'id or name of the project')
       .option('--name <name>', 'its new name'),
   ).action(async (project, options, command) => {
@@ -125,8 +132,8 @@ export function addProjects(program: Command, open: Open): void {
   })
 
   for (const [name, says] of [
-    ['archive', 'refuse all requests of a project with 410'],
-    ['restore', 'serve an archived project again'],
+    ['archive', 'archive a project: its requests get 410'],
+    ['restore', 'restore an archived project'],
   ] as const) {
     projects
       .command(name)

@@ -1,7 +1,7 @@
-/** Lists that come in parts, put together again. */
+/** Joins lists that the admin listener answers in parts. */
 import type { Admin } from './admin.ts'
 
-/** How many records one part holds. */
+/** Records per part. */
 const PART = 500
 
 /** All records of a list. */
@@ -18,7 +18,7 @@ export async function every<T extends { readonly id: string }>(
   }
 }
 
-/** The same for what has no ids: `ask` answers with a part of what follows the first `offset`. */
+/** The same for lists without ids: `ask` resolves with the part after the first `offset` entries. */
 export async function everyPart<T>(
   ask: (part: { limit: number; offset: number }) => Promise<readonly T[]>,
 ): Promise<T[]> {

@@ -42,7 +42,7 @@ function build(io: Io): Command {
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({ writeOut: io.out, writeErr: io.err })
     .exitOverride()
-  refuseSecret(program, '--token', 'set GATEWAY_ADMIN_TOKEN, or name its file as --token-file')
+  refuseSecret(program, '--token', 'set GATEWAY_ADMIN_TOKEN, or name its file with --token-file')
   const open = openSession(io)
   addOrganizations(program, open)
   addProjects(program, open)

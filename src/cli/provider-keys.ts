@@ -40,11 +40,11 @@ export function addProviderKeys(program: Command, open: Open): void {
   const add = addLimitOptions(
     keys
       .command('add')
-      .description('keep a key for a provider; its secret is read from standard input and never shown')
+      .description('add a key for a provider; its secret is read from standard input and never shown')
       .requiredOption('--org <organization>', 'id or name of the organization')
       .requiredOption('--provider <id>', 'id of the provider')
-      .option('--label <label>', 'what the key is called in the routing of answers')
-      .option('--models <list>', 'only for these: ids or aliases, or provider/model', listOf),
+      .option('--label <label>', 'label of the key in the routing of answers')
+      .option('--models <list>', 'only for these models: ids, aliases, or provider/model', listOf),
   ).action(async ({ org: organization, ...options }, command) => {
     const session = open(command)
     const { admin, print, io } = session
@@ -58,12 +58,12 @@ export function addProviderKeys(program: Command, open: Open): void {
   addLimitOptions(
     keys
       .command('update')
-      .description('change what a key is for and may spend; what is not named stays as it is')
+      .description('change the models and limits of a key; omitted options stay unchanged')
       .argument('<id>', 'id of the key')
       .option('--org <organization>', 'only if it is a key of this organization')
-      .option('--label <label>', 'what the key is called in the routing of answers')
-      .option('--models <list>', 'only for these, or all', listOrAll),
-    'amount in USD from now on, or none to take the limit away',
+      .option('--label <label>', 'label of the key in the routing of answers')
+      .option('--models <list>', 'only for these models, or all', listOrAll),
+    'amount in USD from now on, or none to remove the limit',
   ).action(async (id, { org: organization, ...options }, command) => {
     const session = open(command)
     const record = await session.admin.command<ChangedProviderKey>('provider-keys.update', {
@@ -97,8 +97,8 @@ export function addProviderKeys(program: Command, open: Open): void {
 
   keys
     .command('reencrypt')
-    .description('keep all keys under the newest master key; may be repeated when it was cut short')
-    .option('--new-key', 'make a new master key first (where the keys are in the file beside the database)')
+    .description('encrypt all keys under the newest master key; may be repeated after an interruption')
+    .option('--new-key', 'create a new master key first (when master keys are in the file beside the database)')
     .action(async ({ newKey }, command) => {
       const { admin, print } = open(command)
       print(await admin.command<Reencryption>('provider-keys.reencrypt', { newKey }), showReencryption)

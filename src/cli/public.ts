@@ -9,7 +9,7 @@ import { Failure, oneLine } from './io.ts'
 import { readSecret, refuseSecret } from './secrets.ts'
 import type { Session } from './session.ts'
 
-/** As long as a provider may take for a whole answer. */
+/** Maximum time of a provider for a whole answer. */
 const SILENCE_MS = 900_000
 
 const PUBLIC_EXAMPLE = 'http://127.0.0.1:8080'
@@ -28,14 +28,14 @@ export function addPublicOptions(command: Command): void {
       '--key-stdin',
       'read an API key from standard input (default: GATEWAY_API_KEY, else the admin token suffices)',
     )
-    .option('--project <project>', 'the project that pays when there is no key', 'default')
-    .option('--url <url>', 'the public listener (default: asked of the admin listener)')
+    .option('--project <project>', 'the project to bill when no key is given', 'default')
+    .option('--url <url>', 'the public listener (default: as the admin listener reports it)')
   refuseSecret(command, '--key', 'set GATEWAY_API_KEY, or write the key to standard input with --key-stdin')
 }
 
 /**
- * Resolves with the head of an answer below 400; a Failure for any other. `name` is the command's. Without a key, with
- * one that the admin listener lends for this request.
+ * Resolves with the head of an answer below 400; a Failure for any other. `name` is the command's. Without a key of the
+ * caller, uses a session of the admin listener for this request.
  */
 export async function post(
   name: string,
@@ -51,9 +51,9 @@ export async function post(
   try {
     return await send(path, content, options, session, key)
   } finally {
-    // The request is under way, or refused; nothing needs the key any more.
+    // The key is no longer needed: the request was accepted or refused.
     await admin.command('sessions.end', { id }).catch((thrown: unknown) => {
-      io.err(`the session of this request ends within a minute; it could not be ended at once: ${oneLine(thrown)}\n`)
+      io.err(`the session of this request could not be ended and expires within a minute: ${oneLine(thrown)}\n`)
     })
   }
 }
@@ -78,13 +78,13 @@ async function send(
   }
 }
 
-/** The address of the public listener, without `/v1` and without a slash at its end. */
+/** The address of the public listener, without `/v1` and without a trailing slash. */
 export async function publicBase(given: string | undefined, session: Session): Promise<string> {
   const base = await publicUrl(given, session)
   return `${base.origin}${base.pathname.replace(/\/(?:v1\/?)?$/, '')}`
 }
 
-/** A gateway that listens on every address is reached where its admin listener is. */
+/** A gateway that listens on every address is reached at the host of its admin listener. */
 export async function publicUrl(given: string | undefined, { admin }: Session): Promise<URL> {
   if (given !== undefined) return parseUrl(given, PUBLIC_EXAMPLE)
   const { listen } = await admin.command<Status>('status')

@@ -1,4 +1,4 @@
-/** `gatewayctl route explain`: who would serve a request, and why. */
+/** `gatewayctl route explain`: the provider selection for a request, and its reasons. */
 import type { Command } from 'commander'
 import type { ExplainedCandidate, ExplainedRoute } from '../core/ports.ts'
 import type { Open } from './session.ts'
@@ -34,7 +34,7 @@ const measurements = (candidates: readonly ExplainedCandidate[]): string =>
     ]),
   )
 
-/** Signed, so that a bonus shows. */
+/** Signed, so that a bonus is visible. */
 const scores = (candidates: readonly ExplainedCandidate[]): string =>
   table(
     ['#', 'offer', 'price', 'uptime', 'throughput', 'latency', 'cache', 'base', 'priority', 'penalty', 'score'],
@@ -59,14 +59,14 @@ function show({ model, reason, choice, candidates, excluded }: ExplainedRoute): 
 export function addRoute(program: Command, open: Open): void {
   program
     .command('route')
-    .description('how requests find their provider')
+    .description('routing of requests')
     .command('explain')
-    .description('the candidates of a request, their measurements, each term of their scores, and the choice')
-    .requiredOption('--model <model>', 'as a request names it: an id, provider/id, or auto')
+    .description('show the candidates of a request, their measurements, all terms of their scores, and the selection')
+    .requiredOption('--model <model>', 'model of the request: an id, provider/id, or auto')
     .option('--routing <strategy>', 'auto, price, throughput or latency')
-    .option('--stream', 'for a streamed answer, where the time to the first token counts')
-    .option('--prompt <tokens>', 'length of the prompt')
-    .option('--session <id>', 'as a request would say in x-session-id')
+    .option('--stream', 'for a streamed answer, which weighs the time to the first token')
+    .option('--prompt <tokens>', 'length of the prompt in tokens')
+    .option('--session <id>', 'value of x-session-id')
     .action(async ({ model, routing, stream, prompt, session }: Options, command) => {
       const { admin, print } = open(command)
       const tokens = prompt === undefined ? undefined : Number(prompt)

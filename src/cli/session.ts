@@ -1,4 +1,4 @@
-/** What every command starts from: its options, the gateway, and a way to show a result. */
+/** Start of every command: its options, the admin client, and the output of its result. */
 import type { Command } from 'commander'
 import { type Admin, connect } from './admin.ts'
 import type { Io } from './io.ts'
@@ -9,7 +9,7 @@ export interface Session {
   /** `--config` as given. */
   readonly config: string | undefined
   readonly admin: Admin
-  /** Shows `value`: as it is under `--json`, else as the text that `human` makes of it. */
+  /** Prints `value`: as JSON under `--json`, else as `human` formats it. */
   print<T>(value: T, human: (value: T) => string): void
 }
 
@@ -38,7 +38,7 @@ export const openSession =
     }
   }
 
-/** Names that nothing has are taken, because it may come later; they may also be spelt wrong. */
+/** Warns about accepted names that do not exist: they may be created later, or be misspelt. */
 export function warnUnknown({ unknown }: { readonly unknown: readonly string[] }, { io, json }: Session): void {
   if (unknown.length > 0 && !json) io.err(`warning: there is no ${unknown.join(', ')} yet\n`)
 }

@@ -1,4 +1,4 @@
-/** `gatewayctl speak`: text as audio, into a file or a pipe, through the public listener. */
+/** `gatewayctl speak`: converts text to audio, into a file or a pipe, through the public listener. */
 import { type FileHandle, open as openFile } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { extname, resolve } from 'node:path'
@@ -18,18 +18,20 @@ interface SpeakOptions extends PublicOptions {
   readonly format?: string
 }
 
-/** Takes audio as it comes. Rejects with a Failure that says why it cannot. */
+/** Receives audio pieces in order. Rejects with a Failure that says why it cannot. */
 type Sink = (piece: Buffer) => void | Promise<void>
 
 export function addSpeak(program: Command, open: Open): void {
   const speak = program
     .command('speak')
-    .description('say a text; with --json and without --out the audio is printed as base64')
-    .argument('<text>', 'what is said')
-    .option('--out <file>', 'where the audio is written, in place of what stands there (default: standard output)')
-    .option('--model <model>', 'model, or provider/model', 'demo-speech')
+    .description('convert text to speech; with --json and without --out the audio is printed as base64')
+    .argument('<text>', 'the text')
+    .option('--out <file>', 'file to write or overwrite (default: standard output)')
+    .option('--model <model>', 'a model, or provider/model', 'demo-speech')
     .option('--voice <voice>', 'such as alloy')
-    .addOption(new Option('--format <format>', 'of the audio (default: what --out ends with)').choices(formats))
+    .addOption(
+      new Option('--format <format>', 'format of the audio (default: the extension of --out)').choices(formats),
+    )
     .action(async (text: string, options: SpeakOptions, command: Command) => {
       const session = open(command)
       const { io, json } = session
@@ -60,12 +62,12 @@ export function addSpeak(program: Command, open: Open): void {
   addPublicOptions(speak)
 }
 
-/** Resolves with how many bytes came; a Failure for audio that breaks off, or an answer that is none. */
+/** Resolves with the number of bytes; rejects with a Failure for truncated audio or any other answer. */
 async function receive(response: IncomingMessage, take: Sink): Promise<number> {
   const type = response.headers['content-type'] ?? ''
   if (!/^(?:audio\/|application\/octet-stream)/.test(type)) {
     response.destroy()
-    throw new Failure("the answer is no audio; pass the gateway's public listener as --url")
+    throw new Failure("the answer is not audio; pass the gateway's public listener as --url")
   }
   let bytes = 0
   try {
@@ -80,7 +82,7 @@ async function receive(response: IncomingMessage, take: Sink): Promise<number> {
   return bytes
 }
 
-/** Writes the audio as it comes. A Failure names the file. */
+/** Writes audio while it arrives. A Failure names the file. */
 async function save(response: IncomingMessage, path: string, name: string): Promise<number> {
   const unwritable = (thrown: unknown) =>
     new Failure(`cannot write ${printable(name)}: ${errorCode(thrown) ?? 'it cannot be opened'}`)

@@ -1,4 +1,4 @@
-/** Starts a command on this terminal: only what `launch-tools.ts` names, and never through a shell. */
+/** Starts a command on this terminal: only those of `launch-tools.ts`, and never through a shell. */
 import { spawn } from 'node:child_process'
 import { constants } from 'node:os'
 import type { Io } from './io.ts'
@@ -10,7 +10,7 @@ export const startTool: NonNullable<Io['run']> = (command, args, env) =>
       // A terminal sends its interrupt to the tool as well.
       if (signal !== 'SIGINT' || !process.stdin.isTTY) child.kill(signal)
     }
-    // They stay: what follows the tool, such as the removal of its key, is not interrupted.
+    // The handlers stay installed, so that the removal of the tool's key is not interrupted.
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, pass)
     child.once('error', reject)
     child.once('close', (code, signal) => resolve(code ?? 128 + (signal ? constants.signals[signal] : 0)))

@@ -5,14 +5,14 @@ type Cell = string | number | null | undefined
 
 const show = (cell: Cell): string =>
   cell === null || cell === undefined || cell === '' ? '-' : printable(String(cell))
-/** Characters of two columns, and of none (Unicode annex 11). */
+/** Characters two columns wide, and zero-width ones (Unicode annex 11). */
 const WIDE =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\uff01-\uff60]/u
 const MARK = /\p{M}/u
 const columns = (character: string): number => (WIDE.test(character) ? 2 : MARK.test(character) ? 0 : 1)
 const width = (text: string): number => [...text].reduce((sum, character) => sum + columns(character), 0)
 
-/** Columns two spaces apart; those without words stand to the right. Empty cells show as `-`. */
+/** Columns two spaces apart; columns without words are right-aligned. Empty cells show as `-`. */
 export function table(headers: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const cells = [headers, ...rows].map(row => headers.map((_, column) => show(row[column])))
   const widths = headers.map((_, column) => Math.max(...cells.map(row => width(row[column]!))))
@@ -32,7 +32,7 @@ function pad(text: string, to: number, right: boolean): string {
   return right ? space + text : text + space
 }
 
-/** `name  value` lines with the values in one column. */
+/** `name  value` lines with aligned values. */
 export function facts(entries: readonly (readonly [string, Cell])[]): string {
   const widest = Math.max(...entries.map(([name]) => width(name)))
   return entries.map(([name, value]) => `${pad(name, widest, false)}  ${show(value)}\n`).join('')

@@ -12,15 +12,14 @@ export interface TokenPlaces {
   readonly config?: string | undefined
 }
 
-/** `from` says where the token stood; without a token, `looked` says where it was sought. */
+/** `from`: where the token was found; `looked`: the places searched without success. */
 export type FoundToken =
   | { readonly token: string; readonly from: string }
   | { readonly token: undefined; readonly looked: readonly string[] }
 
 /**
- * In this order: `--token-file`, `GATEWAY_ADMIN_TOKEN`, the folder `GATEWAY_DATA`, or `./data` and then beside the
- * database that the configuration file names. A file that was named but cannot be read is a failure, a place that is
- * empty is not.
+ * Searches in order: `--token-file`, `GATEWAY_ADMIN_TOKEN`, the folder `GATEWAY_DATA`, or `./data` and then beside the
+ * database of the configuration file. A named file that cannot be read is a failure; an empty place is not.
  */
 export async function findToken({ tokenFile, config }: TokenPlaces, io: Io): Promise<FoundToken> {
   if (tokenFile !== undefined) {
@@ -44,8 +43,8 @@ export async function findToken({ tokenFile, config }: TokenPlaces, io: Io): Pro
 }
 
 /**
- * Where the gateway that runs on this configuration file keeps its token; undefined when the file does not say, or does
- * not count. Other faults of the file do not matter here: `gatewayctl reload` is how their positions are learnt.
+ * The token file of the gateway that uses this configuration file; undefined when the file does not determine it or is
+ * irrelevant. Other errors in the file are ignored here: `gatewayctl reload` reports their positions.
  */
 async function besideDatabase(option: string | undefined, { env, cwd }: Io): Promise<string | undefined> {
   if (env.GATEWAY_DATA) return undefined

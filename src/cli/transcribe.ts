@@ -1,4 +1,4 @@
-/** `gatewayctl transcribe`: the words of an audio file, through the public listener. */
+/** `gatewayctl transcribe`: prints the text of an audio file, through the public listener. */
 import { randomUUID } from 'node:crypto'
 import { type FileHandle, open as openFile } from 'node:fs/promises'
 import { extname, resolve } from 'node:path'
@@ -11,7 +11,7 @@ import { servedOf, showServed } from './remarks.ts'
 import type { Open } from './session.ts'
 
 const MIB = 1024 * 1024
-/** Bytes between two remarks on how far an upload is. */
+/** Bytes between two progress remarks of an upload. */
 const REMARK_EVERY = 8 * MIB
 
 interface TranscribeOptions extends PublicOptions {
@@ -22,10 +22,10 @@ interface TranscribeOptions extends PublicOptions {
 export function addTranscribe(program: Command, open: Open): void {
   const transcribe = program
     .command('transcribe')
-    .description('write down what an audio file says; with --json, as json unless --format names another JSON')
-    .argument('<file>', 'such as speech.mp3; at most 64 MiB')
-    .option('--model <model>', 'model, or provider/model', 'demo-transcribe')
-    .addOption(new Option('--format <format>', 'of the transcript').choices(transcriptFormats).default('text'))
+    .description('transcribe an audio file; with --json, as json unless --format names another JSON')
+    .argument('<file>', 'the file, such as speech.mp3; at most 64 MiB')
+    .option('--model <model>', 'a model, or provider/model', 'demo-transcribe')
+    .addOption(new Option('--format <format>', 'format of the transcript').choices(transcriptFormats).default('text'))
     .action(async (file: string, options: TranscribeOptions, command: Command) => {
       const session = open(command)
       const { io, json } = session
@@ -47,7 +47,7 @@ export function addTranscribe(program: Command, open: Open): void {
   addPublicOptions(transcribe)
 }
 
-/** A Failure that says why for a file that cannot be read. */
+/** Throws a Failure with the reason for a file that cannot be read. */
 async function opened(path: string, name: string): Promise<FileHandle> {
   try {
     const handle = await openFile(path)
@@ -56,10 +56,10 @@ async function opened(path: string, name: string): Promise<FileHandle> {
   } catch (thrown) {
     throw new Failure(`cannot read ${printable(name)}: ${errorCode(thrown) ?? 'it cannot be opened'}`)
   }
-  throw new Failure(`cannot read ${printable(name)}: it is no file`)
+  throw new Failure(`cannot read ${printable(name)}: not a file`)
 }
 
-/** The file is read as it is sent; `io` gets how far a large one is. */
+/** Reads the file while it is sent; reports the progress of a large one on `io`. */
 function formOf(
   fields: Readonly<Record<string, string>>,
   file: FileHandle,
@@ -70,7 +70,7 @@ function formOf(
   const boundary = `form-${randomUUID()}`
   const part = (disposition: string) => `--${boundary}\r\ncontent-disposition: form-data; ${disposition}\r\n\r\n`
   const texts = Object.entries(fields).map(([name, text]) => `${part(`name="${name}"`)}${text}\r\n`)
-  // The name says the type, and nothing else of it is used.
+  // Only the extension of the name is sent, which identifies the type.
   const filename = `audio${/^\.[A-Za-z0-9]{1,8}$/.test(extension) ? extension : ''}`
   const head = Buffer.from(`${texts.join('')}${part(`name="file"; filename="${filename}"`)}`)
   const tail = Buffer.from(`\r\n--${boundary}--\r\n`)
@@ -91,7 +91,7 @@ function formOf(
         }
       }
       yield tail
-      if (size >= REMARK_EVERY) io?.err('all is sent; the transcript takes a while\n')
+      if (size >= REMARK_EVERY) io?.err('upload complete; waiting for the transcript\n')
     },
   }
 }

@@ -21,7 +21,7 @@ function showUsage({ from, to, totals, groupBy, groups }: Usage): string {
     ['requests', `${totals.requests} (${totals.errors} failed, ${totals.cached} from cache)`],
     ['input tokens', `${totals.inputTokens} (${totals.cachedTokens} cached)`],
     ['output tokens', `${totals.outputTokens} (${totals.reasoningTokens} reasoning)`],
-    ['cost USD', `${totals.cost} (${totals.creditsCost} of credits, ${totals.byokCost} by keys of one's own)`],
+    ['cost USD', `${totals.cost} (${totals.creditsCost} of credits, ${totals.byokCost} through own provider keys)`],
     ['storage USD', totals.storageCost],
   ])
   if (!groups) return summary
@@ -39,13 +39,13 @@ function showUsage({ from, to, totals, groupBy, groups }: Usage): string {
 export function addUsage(program: Command, open: Open): void {
   const usage = program
     .command('usage')
-    .description('requests, tokens and cost; of the last 30 days unless said otherwise')
+    .description('show requests, tokens and cost (default: the last 30 days)')
     .option('--org <org>', 'only this organization')
     .option('--project <project>', 'only this project')
     .option('--key <id>', 'only this key')
     .option('--from <date>', 'first day, YYYY-MM-DD (UTC)')
     .option('--to <date>', 'last day, YYYY-MM-DD (UTC)')
-    .addOption(new Option('--group-by <what>', 'also by').choices(['provider', 'model', 'app', 'api_key']))
+    .addOption(new Option('--group-by <what>', 'group by').choices(['provider', 'model', 'app', 'api_key']))
     .action(async ({ org: organization, project, key, from, to, groupBy }, command) => {
       const { admin, print } = open(command)
       const args = { organization, project, key, from, to, groupBy }

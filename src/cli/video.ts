@@ -1,4 +1,4 @@
-/** `gatewayctl video`: a video of a prompt, into a file; shows how far it is. */
+/** `gatewayctl video`: generates a video into a file and shows its progress. */
 import { createWriteStream } from 'node:fs'
 import { resolve } from 'node:path'
 import { pipeline } from 'node:stream/promises'
@@ -21,10 +21,10 @@ interface VideoOptions extends PublicOptions {
 export function addVideo(program: Command, open: Open): void {
   const video = program
     .command('video')
-    .description('make a video of a prompt, and wait for it')
-    .argument('<prompt>', 'what the video shows')
-    .option('--out <file>', 'where it is written, in place of what stands there', 'video.mp4')
-    .option('--model <model>', 'model, or provider/model', 'demo-video')
+    .description('generate a video and wait for it')
+    .argument('<prompt>', 'the prompt')
+    .option('--out <file>', 'file to write or overwrite', 'video.mp4')
+    .option('--model <model>', 'a model, or provider/model', 'demo-video')
     .option('--size <size>', 'such as 1280x720')
     .option('--seconds <seconds>', 'such as 4')
     .action(async (prompt: string, options: VideoOptions, command: Command) => {
@@ -58,7 +58,7 @@ function bar(progress: number): string {
   return `[${'#'.repeat(full)}${'-'.repeat(WIDTH - full)}] ${String(progress).padStart(3)}%`
 }
 
-/** The signed address is read where this command reaches the gateway. */
+/** Reads the signed address at the host by which this command reaches the gateway. */
 async function save(address: string, options: VideoOptions, session: Session): Promise<void> {
   const { pathname, search } = new URL(address)
   const url = new URL(pathname + search, await publicUrl(options.url, session))

@@ -1,2 +1,2 @@
-/** What the commands need of YAML, loaded by those that do. By name: a bundle gives a whole package another shape. */
+/** The YAML functions that commands load on demand. Named exports keep the bundle small. */
 export { parseDocument, stringify } from 'yaml'

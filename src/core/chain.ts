@@ -35,7 +35,7 @@ export function checkOrder(
     const missing = factory.needs?.find(facet => !given.has(facet))
     if (missing) return { index, message: needs(`filter "${factory.name}"`, missing, givers(missing)) }
     if (factories.findIndex(other => other.name === factory.name) < index) {
-      return { index, message: `filter "${factory.name}" stands twice in one chain; keep one` }
+      return { index, message: `filter "${factory.name}" occurs twice in one chain; keep one` }
     }
     for (const facet of factory.gives ?? []) given.add(facet)
   }

@@ -284,7 +284,7 @@ t.test('what cannot be is refused in one line, and what is misused shows how', a
     ['keys create --project web --limit-period day', /"limit" is missing/],
     ['keys create --project web --created-by nobody@acme.example', /There is no member/],
     ['keys update nope --name x', /There is no key with the id "nope"/],
-    ['keys update nope', /Nothing is to be changed/],
+    ['keys update nope', /at least one field/],
     ['credits add --org acme --amount -5', /"amount" must be an amount of USD/],
     [
       'credits add --org acme --amount 1000000000',
@@ -311,8 +311,8 @@ t.test('what cannot be is refused in one line, and what is misused shows how', a
     ['keys create --project web --limit 5 --limit-period year', /Allowed choices are hour, day, week, month/],
     ['credits add --org acme', /required option '--amount <usd>'/],
     ['plans set --org acme --plan gold', /Allowed choices are lite, pro, max, none/],
-    ['audit --limit x', /'--limit <count>' argument 'x' is invalid\. "x" is no whole number above zero/],
-    ['audit --before 0', /'--before <id>' argument '0' is invalid\. "0" is no whole number above zero/],
+    ['audit --limit x', /'--limit <count>' argument 'x' is invalid\. "x" is not a whole number above zero/],
+    ['audit --before 0', /'--before <id>' argument '0' is invalid\. "0" is not a whole number above zero/],
   ]
   for (const [line, message] of misused) {
     const { code, stderr } = await ctl(line)

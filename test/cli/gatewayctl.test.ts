@@ -91,7 +91,7 @@ t.test('every command prints one JSON value under --json, and something legible 
       /^key {6}mgw_new\nid {7}k2\n/,
     ],
     [['keys', 'list'], [{ id: 'k1' }, { id: 'k2' }], /^id {2}name {11}project/],
-    [['keys', 'list', '--project', 'empty'], [], /^no keys; make one with `gatewayctl keys create/],
+    [['keys', 'list', '--project', 'empty'], [], /^no keys; create one with `gatewayctl keys create/],
     [['keys', 'revoke', 'k1'], { id: 'k1', status: 'revoked' }, /^revoked k1 \(first\)\n$/],
     [['keys', 'roll', 'k1'], { id: 'k3', key: 'mgw_rolled' }, /^key {6}mgw_rolled\n/],
     [['reload'], { changed: true, version: 'def456', restartNeeded: [] }, /^now running version def456\n$/],
@@ -185,7 +185,7 @@ t.test('a refusal is one line and exit code 1, and an error object under --json'
       ['chat', 'hi', '--key-stdin'],
       /^no secret on standard input; write it there: `gatewayctl chat --key-stdin < file`$/,
     ],
-    [['status', '--admin', 'http://me:hunter2@x'], /^an address may not hold a password; write it like [^@]*$/],
+    [['status', '--admin', 'http://me:hunter2@x'], /^an address must not contain a password; write it like [^@]*$/],
     [['chat', 'hi', '--url', 'ftp://x'], /write it like http:\/\/127\.0\.0\.1:8080$/],
     [['chat', 'hi', '--url', closed], /^cannot reach the gateway at .*pass --url$/],
   ]
@@ -208,7 +208,7 @@ t.test('a refusal is one line and exit code 1, and an error object under --json'
   await new Promise(resolve => other.once('listening', resolve))
   const url = `http://127.0.0.1:${(other.address() as AddressInfo).port}`
   t.match((await ctl(['status', '--admin', url])).stderr, /answers, but not as an admin listener/)
-  t.match((await ctl(['chat', 'hi', '--url', url])).stderr, /^the answer is no JSON; pass the gateway's/)
+  t.match((await ctl(['chat', 'hi', '--url', url])).stderr, /^the answer is not JSON; pass the gateway's/)
 
   const wrong = await ctl(['status'], { GATEWAY_ADMIN: admin, GATEWAY_ADMIN_TOKEN: 'wrong' })
   t.equal(wrong.stderr, 'the gateway refused the admin token from GATEWAY_ADMIN_TOKEN; pass --token-file\n')
@@ -234,7 +234,7 @@ t.test('wrong use is exit code 2', async t => {
     [['provider-keys', 'add', '--key', SECRET], /--key takes no secret/],
     [
       ['--token', SECRET, 'status'],
-      /--token takes no secret.*; set GATEWAY_ADMIN_TOKEN, or name its file as --token-file$/m,
+      /--token takes no secret.*; set GATEWAY_ADMIN_TOKEN, or name its file with --token-file$/m,
     ],
     [['usage', '--key', `mgw_${SECRET}`], /^error: argument 3 is an API key, but everybody .*; name a key by its id/],
     [['keys', 'revoke', `mgw_es_${SECRET}`], /argument 3 is an API key/],
@@ -324,9 +324,9 @@ t.test('image writes a picture into a file, and never over one that it was not g
   t.equal((await ctl(['image', 'a cat', '--out', 'mine.png', '--model', 'm', '--url', url], env)).code, 0)
   t.ok(readFileSync(join(dir, 'mine.png')).equals(png))
   const rows: [args: string[], code: number, said: RegExp][] = [
-    [['a cat'], 1, /^image\.png is there already; name another file as --out$/m],
+    [['a cat'], 1, /^image\.png already exists; name another file as --out$/m],
     [['a cat', '--out', 'no/such/folder.png'], 1, /^cannot write no\/such\/folder\.png: ENOENT$/m],
-    [['nothing'], 1, /^the answer holds no image$/m],
+    [['nothing'], 1, /^the answer contains no image$/m],
     [['a cat', '--key', 'secret'], 2, /--key takes no secret/],
   ]
   await refuses(t, args => ctl(['image', ...args, '--url', url], env), rows)
@@ -383,7 +383,7 @@ t.test('speak writes audio into a file or a pipe, and never to a terminal', asyn
     [['--out', 'no/such/folder.mp3'], 1, /^cannot write no\/such\/folder\.mp3: ENOENT$/m],
     [['--model', 'gone', '--out', 'hi.MP3'], 1, /^The model "gone" does not exist\.$/m],
     [['--model', 'cut', '--out', 'cut.mp3'], 1, /^the audio broke off after \d bytes$/m],
-    [['--model', 'page'], 1, /^the answer is no audio; pass the gateway's public listener as --url$/m],
+    [['--model', 'page'], 1, /^the answer is not audio; pass the gateway's public listener as --url$/m],
     [['--format', 'ogg'], 2, /Allowed choices are mp3, opus/],
     [['--key', 'secret'], 2, /--key takes no secret/],
   ]
@@ -434,7 +434,7 @@ t.test('chat asks the public listener as any client would', async t => {
   t.match(await ctl(['chat', 'Hi', '--model', 'gone', '--project', 'shop'], withoutKey), { code: 1 })
   t.strictSame(context.lent.splice(0), ['begin shop', 'end s1'], 'ended after a refusal too')
   context.storeFault = errors.storeUnavailable(new Error('no disk'))
-  t.match(await ctl(['chat', 'Hi'], withoutKey), { code: 0, stdout: 'Hello.\n', stderr: /^the session of .* minute; / })
+  t.match(await ctl(['chat', 'Hi'], withoutKey), { code: 0, stdout: 'Hello.\n', stderr: /^the session of .* minute: / })
   context.storeFault = undefined
   context.lent.splice(0)
   asked.splice(0)
@@ -450,7 +450,10 @@ t.test('chat asks the public listener as any client would', async t => {
   stream = `${piece('Hel')}${event({ error: { message: 'The upstream broke.' } })}data: [DONE]\n\n`
   t.match(await ctl(['chat', 'Hi', '--stream'], env), { code: 1, stdout: 'Hel', stderr: 'The upstream broke.\n' })
   stream = piece('Hel')
-  t.match(await ctl(['chat', 'Hi', '--stream'], env), { code: 1, stderr: 'the stream ended before it was complete\n' })
+  t.match(await ctl(['chat', 'Hi', '--stream'], env), {
+    code: 1,
+    stderr: 'the stream ended before the answer was complete\n',
+  })
   t.match(await ctl(['chat', 'Hi', '--model', 'gone'], env), { code: 1, stderr: 'The model "gone" does not exist.\n' })
   t.strictSame(context.lent, [], "a key of one's own is used where there is one")
 })
@@ -481,7 +484,7 @@ t.test('transcribe sends a file as it is, says how far it is, and prints the tra
   writeFileSync(join(dir, 'empty.mp3'), '')
 
   const first = await ctl(['transcribe', 'my "speech".WAV', '--model', 'hear', '--format', 'srt', '--url', url], env)
-  const remarks = 'sent 8 of 17 MiB\nsent 16 of 17 MiB\nall is sent; the transcript takes a while\n'
+  const remarks = 'sent 8 of 17 MiB\nsent 16 of 17 MiB\nupload complete; waiting for the transcript\n'
   t.match(first, { code: 0, stdout: 'Hi.\n', stderr: `${remarks}[acme/hear, $0.001]\n` })
   const { path, form } = got.pop()!
   t.strictSame([path, form.get('model'), form.get('response_format')], ['/v1/audio/transcriptions', 'hear', 'srt'])
@@ -502,7 +505,7 @@ t.test('transcribe sends a file as it is, says how far it is, and prints the tra
   const rows: [args: string[], code: number, said: RegExp][] = [
     [['small', '--model', 'gone'], 1, /^The model "gone" does not exist\.$/m],
     [['nothing.mp3'], 1, /^cannot read nothing\.mp3: ENOENT$/m],
-    [['.'], 1, /^cannot read \.: it is no file$/m],
+    [['.'], 1, /^cannot read \.: not a file$/m],
     [['small', '--format', 'xml'], 2, /Allowed choices are json, text, srt/],
     [['small', '--key', 'secret'], 2, /--key takes no secret/],
   ]
