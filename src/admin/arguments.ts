@@ -1,4 +1,4 @@
-/** What arguments of several commands look like, and what becomes of them. */
+/** Schemas and conversions for arguments of several commands. */
 import { errors } from '../core/error.ts'
 import { formatMoney, type Money, parseMoney } from '../core/money.ts'
 import type { LimitChange, LimitInput, LimitRecord, Page } from '../core/ports.ts'
@@ -30,24 +30,27 @@ export function durationOf(text: string): number {
 export const lifetime = s.string({ pattern: '^[1-9]\\d{0,4}[mhdw]$', description: 'a time such as 12h, 30d or 52w' })
 export const cacheTtl = s.string({ pattern: '^[1-9]\\d{0,7}[smhd]$', description: 'a time such as 60s, 10m or 12h' })
 
-/** Amounts are more than zero. */
+/** An amount above zero. Throws a GatewayError. */
 export function paid(text: string): Money {
   const money = parseMoney(text)
   if (money > 0n) return money
   throw errors.invalidParameters('Argument "amount" must be more than zero.', 'amount')
 }
 
-/** Lists are answered in parts, so that none holds up requests: `after` is the id of the last record of a part. */
+/**
+ * Lists are answered in parts, so that a long one does not block requests: `after` is the id of the last record
+ * received.
+ */
 const MAX_RECORDS = 500
 export const pageArguments = {
   after: s.optional(s.string({ minLength: 1, description: 'the id of a record' })),
   limit: s.optional(s.integer({ minimum: 1, maximum: MAX_RECORDS, description: `a count from 1 to ${MAX_RECORDS}` })),
 }
 export const pageOf = ({ after, limit = MAX_RECORDS }: Page): Page => ({ after, limit })
-/** The same for what has no ids. */
+/** The same for lists without ids. */
 export const partArguments = {
   limit: pageArguments.limit,
-  offset: s.optional(s.integer({ minimum: 0, description: 'a count of what is left out' })),
+  offset: s.optional(s.integer({ minimum: 0, description: 'the number of entries to skip' })),
 }
 export const partOf = ({
   limit = MAX_RECORDS,
@@ -73,7 +76,7 @@ export function limitInput({ limit, limitPeriod, limitZone }: LimitArguments): L
   throw errors.invalidParameters('Argument "limit" is missing: the amount for the period.', 'limit')
 }
 
-/** `"none"` takes away the limit of all time, or with a period the recurring one. */
+/** `"none"` removes the limit: the total one, or with a period the recurring one. */
 export function limitChange(given: LimitArguments): LimitChange | undefined {
   if (given.limit === 'none') return { drop: given.limitPeriod === undefined ? 'total' : 'period' }
   const set = limitInput(given)

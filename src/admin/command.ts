@@ -1,4 +1,4 @@
-/** What `gatewayctl` asks for: named functions of validated arguments, served at `POST /commands/<name>`. */
+/** Commands of `gatewayctl`: named functions of validated arguments, served at `POST /commands/<name>`. */
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Actor } from '../core/ports.ts'
 import type { Schema } from '../core/schema.ts'
@@ -7,12 +7,12 @@ import type { AdminContext } from './context.ts'
 
 export interface Command {
   readonly args: Schema<unknown>
-  /** Only ever called with what `args` accepts. The result is sent as JSON; money in it is a decimal string. */
+  /** Called only with arguments that `args` accepts. The result is sent as JSON; money in it is a decimal string. */
   run(args: never, context: AdminContext, actor: Actor): unknown
 }
 export type CommandTable = Readonly<Record<string, Command>>
 
-/** Ties the type of `run`'s arguments to the schema that checks them. */
+/** Infers the type of `run`'s arguments from their schema. */
 export function command<Args>(
   args: Schema<Args>,
   run: (args: Args, context: AdminContext, actor: Actor) => unknown,
@@ -21,8 +21,9 @@ export function command<Args>(
 }
 
 /**
- * Runs a command on arguments from outside; throws a GatewayError that names the argument when they do not fit.
- * `actor` is who asks, for the audit log.
+ * Runs a command on unvalidated arguments; throws a GatewayError that names an invalid one. `actor` is the caller, for
+ * the
+ * audit log.
  */
 export function runCommand(
   name: string,

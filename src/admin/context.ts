@@ -1,4 +1,4 @@
-/** What the operator's side may see and do; `gateway.ts` provides it. */
+/** The ports of the admin listener; `gateway.ts` implements them. */
 import type {
   AccountStores,
   ExplainedRoute,
@@ -17,29 +17,30 @@ export interface GatewayState {
   readonly pid: number
   /** The public listener, `host:port`. */
   readonly listen: string
-  /** Where clients reach it, if that is set. */
+  /** Address for clients, if configured. */
   readonly publicUrl?: string | undefined
-  /** False while starting and while draining. */
+  /** False during start and drain. */
   readonly ready: boolean
   readonly inFlight: number
-  /** When there are several; `pid` is of the process that leads them then. */
+  /** The serving workers, when there are several; `pid` is then that of the primary. */
   readonly workers?: readonly {
     readonly pid: number
     readonly ready: boolean
     readonly inFlight: number
-    /** Empty while it starts. */
+    /** Empty during its start. */
     readonly configVersion: string
     readonly uptimeMs: number
   }[]
-  /** `at` is Unix milliseconds; `error` holds file, line and column. */
+  /** `at` is Unix milliseconds; `error` includes file, line and column. */
   readonly lastReload: { readonly ok: boolean; readonly at: number; readonly error?: string | undefined }
 }
 
 export interface AdminContext extends AccountStores {
   snapshot(): Snapshot
   /**
-   * Rejects with a message of file, line and column when the new configuration is refused, and the old one stays; or,
-   * when a worker does not come along, with what it says.
+   * Rejects with file, line and column when the new configuration is rejected, which keeps the old one; or with the
+   * error
+   * of a worker that failed to load it.
    */
   reload(): Promise<{ changed: boolean; version: string; restartNeeded: readonly string[] }>
   /** The effective configuration, secrets masked. */
@@ -50,10 +51,10 @@ export interface AdminContext extends AccountStores {
   readonly jobRunner: JobRunner
   readonly metrics: { text(): Promise<string>; readonly contentType: string }
   state(): GatewayState | Promise<GatewayState>
-  /** Throws what such a request would be told. */
+  /** Throws the error that such a request would get. */
   explainRoute(question: RouteQuestion): ExplainedRoute | Promise<ExplainedRoute>
   /** Starts the drain and returns at once. */
   drain(): void
-  /** Throws, with the reason as message, when the database is down. */
+  /** Rejects with the reason when the database is down. */
   ping(): Promise<void>
 }

@@ -1,4 +1,4 @@
-/** Who may speak to the admin listener: nobody's browser, and only those who hold the token. */
+/** Access control of the admin listener: no browsers, and only holders of the token. */
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { isIPv4 } from 'node:net'
@@ -10,9 +10,11 @@ const isLoopback = (host: string): boolean =>
   host === 'localhost' || host === '[::1]' || (isIPv4(host) && host.startsWith('127.'))
 
 /**
- * Throws 403 for what a page in the operator's browser could send: a foreign name that resolves to this address
- * (DNS rebinding), or any `Origin`. Accepted as `Host` are loopback, the configured name and the address that the
- * connection came in on, with any port.
+ * Throws 403 for anything that a page in the operator's browser could send: a foreign name that resolves to this
+ * address
+ * (DNS rebinding), or any `Origin`. Accepts as `Host`: loopback, the configured name, and the local address of the
+ * connection,
+ * with any port.
  */
 export function checkSender(request: IncomingMessage, listenHost: string): void {
   const { host, origin } = request.headers
@@ -30,7 +32,7 @@ function localHost({ socket }: IncomingMessage): string | undefined {
   return address?.includes(':') ? `[${address}]` : address
 }
 
-/** A check of `Authorization: Bearer <token>` that takes as long for a near miss as for a far one; throws 401. */
+/** Checks `Authorization: Bearer <token>` in constant time; throws 401. */
 export function tokenCheck(token: string): (request: IncomingMessage) => void {
   const expected = digest(token)
   return request => {
@@ -38,7 +40,7 @@ export function tokenCheck(token: string): (request: IncomingMessage) => void {
     if (given !== undefined && timingSafeEqual(digest(given), expected)) return
     throw errors.invalidToken(
       `${given === undefined ? 'No admin token was sent.' : 'The admin token is wrong.'} ` +
-        'Send "Authorization: Bearer <token>" with the content of admin.token, which stands beside the database.',
+        'Send "Authorization: Bearer <token>" with the content of admin.token, which is beside the database.',
     )
   }
 }

@@ -1,4 +1,4 @@
-/** What the admin listener serves besides commands. */
+/** Routes of the admin listener besides commands. */
 import { errors } from '../core/error.ts'
 import { databaseStatus } from './commands/status.ts'
 import type { AdminContext } from './context.ts'
@@ -17,12 +17,12 @@ export const json = (value: unknown, status = 200): Answer => ({
 
 interface Route {
   readonly method: 'GET' | 'POST'
-  /** Served without the token: what probes and scrapers read. */
+  /** Served without the token: for probes and scrapers. */
   readonly open?: boolean
   answer(context: AdminContext): Answer | Promise<Answer>
 }
 
-/** The reason goes to everybody who can reach the port, so it names the part that is down and nothing more. */
+/** Anyone who can reach the port sees the reason, so it names only the failed part. */
 async function ready(context: AdminContext): Promise<Answer> {
   if (!(await context.state()).ready) return json({ status: 'not ready', reason: 'starting or draining' }, 503)
   if ((await databaseStatus(context)) !== 'ok')
@@ -38,7 +38,7 @@ async function reload(context: AdminContext): Promise<Answer> {
   }
 }
 
-/** A fault of a configuration file, written out, begins with `file:line:column`, which its message lacks. */
+/** A ConfigError's text begins with `file:line:column`, which its message lacks. */
 const reason = (thrown: unknown): string =>
   thrown instanceof Error && thrown.name !== 'ConfigError' ? thrown.message : String(thrown)
 

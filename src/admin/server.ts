@@ -1,4 +1,4 @@
-/** The admin listener: probes, metrics, and what `gatewayctl` needs. Never on the public port. */
+/** The admin listener: probes, metrics, and the commands of `gatewayctl`. Never on the public port. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { asError, errorBody, errors, type GatewayError } from '../core/error.ts'
@@ -15,13 +15,13 @@ const COMMANDS = '/commands/'
 export interface AdminOptions {
   readonly context: AdminContext
   readonly token: string
-  /** `host:port`; port 0 takes a free one. */
+  /** `host:port`; port 0 takes a free port. */
   readonly listen: string
   readonly log: Log
 }
 
 export interface AdminListener {
-  /** `host:port` as it came to be. */
+  /** `host:port` in use. */
   readonly address: string
   close(): Promise<void>
 }
@@ -66,9 +66,7 @@ async function answer(
     return route.answer(context)
   }
   if (!path.startsWith(COMMANDS)) {
-    throw errors.notFound(
-      `There is no "${path}" here. There are ${Object.keys(routes).join(', ')} and ${COMMANDS}<name>.`,
-    )
+    throw errors.notFound(`There is no "${path}" here. Paths: ${Object.keys(routes).join(', ')} and ${COMMANDS}<name>.`)
   }
   const name = path.slice(COMMANDS.length)
   const command = Object.hasOwn(commands, name) ? commands[name] : undefined
@@ -81,18 +79,18 @@ async function answer(
 
 const ACTOR = /^[\x20-\x7e]{1,100}$/
 
-/** As whoever holds the token calls itself; the token is what was checked. */
+/** The name that the holder of the token gives itself; only the token is verified. */
 function actorOf({ headers }: IncomingMessage): string {
   const given = headers['x-gateway-actor']
   return typeof given === 'string' && ACTOR.test(given) ? given : 'admin'
 }
 
-/** The body as JSON, an empty one as `{}`. */
+/** The body as JSON; an empty one as `{}`. */
 async function readJson(request: IncomingMessage): Promise<unknown> {
   const chunks: Buffer[] = []
   let size = 0
   try {
-    // The socket must outlive a refusal, or the caller would never read it.
+    // Keep the socket open after a refusal, or the caller could not read it.
     for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
       size += chunk.length
       if (size > BODY_LIMIT) break
@@ -120,7 +118,7 @@ function send(response: ServerResponse, { status, contentType, body }: Answer, h
   response.end(headOnly ? undefined : body)
 }
 
-/** The connection ends with a refusal: what is left of its body is not worth reading. */
+/** Closes the connection after a refusal instead of reading the rest of the body. */
 function sendError(response: ServerResponse, error: GatewayError): void {
   for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value)
   response.setHeader('connection', 'close')

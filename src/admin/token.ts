@@ -1,4 +1,4 @@
-/** The admin token: a file beside the database, made at first start. */
+/** The admin token: a file beside the database, created by the first start. */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -7,8 +7,9 @@ const BYTES = 32
 const MIN_LENGTH = 16
 
 /**
- * The token in the file at `path`; a file that is missing is made, readable by its owner only. Throws for a file
- * that holds no token, because an empty one would let everybody in.
+ * The token in the file at `path`; creates a missing file, readable by its owner only. Throws for a file without a
+ * token,
+ * because an empty one would admit everyone.
  */
 export function adminToken(path: string): string {
   const made = create(path)
@@ -19,7 +20,7 @@ export function adminToken(path: string): string {
   return token
 }
 
-/** Undefined when the file is there already; two processes that start at once agree on one token. */
+/** Undefined when the file exists; two processes that start at once agree on one token. */
 function create(path: string): string | undefined {
   mkdirSync(dirname(path), { recursive: true })
   const token = randomBytes(BYTES).toString('base64url')

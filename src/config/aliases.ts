@@ -1,4 +1,4 @@
-/** Other names of models: those that stand in a model's entry, and those on a line of their own. */
+/** Aliases of models: those in a model's entry, and those in the `aliases` of a models file. */
 import type { Catalog, Mapping, Model } from '../core/catalog.ts'
 import { unknownName } from '../lib/nearest.ts'
 import type { ConfigFile } from './file.ts'
@@ -8,35 +8,35 @@ import type { Path, Source } from './source.ts'
 
 type Files = readonly ConfigFile<ModelsFile>[]
 
-/** One alias as it is written. */
+/** One alias as written in a file. */
 interface Written {
   readonly alias: string
   /** Id of a model, or `<provider>/<model>`. */
   readonly target: string
   readonly source: Source
   readonly path: Path
-  /** Of what stands at `path`, the alias is the key; else the value. */
+  /** Whether the alias is the key or the value at `path`. */
   readonly at: 'key' | 'value'
 }
 
-/** Names that mean something else in requests. */
+/** Names with another meaning in requests. */
 const RESERVED = ['auto']
 
 export interface Aliases {
-  /** Of models, by their ids. */
+  /** Aliases by model id. */
   readonly byModel: ReadonlyMap<string, readonly string[]>
-  /** Of one provider's offers. */
+  /** Aliases of single offers. */
   readonly pinned: readonly Written[]
 }
 
-/** Throws a ConfigError. `ids` are those of all models. */
+/** Throws a ConfigError. `ids`: all model ids. */
 export function readAliases(files: Files, ids: ReadonlySet<string>): Aliases {
   const models = new Map<string, string>()
   const pinned = new Map<string, Written>()
   for (const written of [...entryAliases(files), ...lineAliases(files)]) {
     const { alias, source, path, at } = written
     const standsFor = models.get(alias) ?? pinned.get(alias)?.target
-    const taken = ids.has(alias) ? 'is the id of a model' : standsFor && `already stands for "${standsFor}"`
+    const taken = ids.has(alias) ? 'is the id of a model' : standsFor && `already names "${standsFor}"`
     if (taken) throw source.error(`the alias "${alias}" ${taken}`, path, at)
     if (RESERVED.includes(alias)) throw source.error(`"${alias}" is reserved`, path, at)
     if (!MODEL_ID.test(alias)) {
@@ -74,7 +74,7 @@ function modelOf({ target, source, path }: Written, ids: ReadonlySet<string>, kn
   return id
 }
 
-/** The offers that aliases stand for, as a request would name them. Throws a ConfigError. */
+/** The offers named by aliases. Throws a ConfigError. */
 export function linkPinned({ pinned }: Aliases, { models, providers, open }: Catalog): ReadonlyMap<string, string> {
   const offersOf = (id: string): Mapping[] =>
     [...models.values()].flatMap(({ mappings }) => mappings.filter(({ provider }) => provider.id === id))

@@ -1,4 +1,4 @@
-/** `auth` of a provider's file → how its credential is shown, and the credentials. */
+/** `auth` of a provider's file → the auth scheme of its requests, and its credentials. */
 import type { Auth, Credential } from '../core/catalog.ts'
 import { awsKeys, type Parsed, serviceAccount } from '../core/secret.ts'
 import { type ConfigFile, fingerprint } from './file.ts'
@@ -9,14 +9,14 @@ type Key = Exclude<keyof AuthEntry, 'scheme'>
 interface Keys {
   readonly needs: readonly Key[]
   readonly takes?: readonly Key[]
-  /** With `source` in place of `secret`. */
+  /** Keys allowed with `source` in place of `secret`. */
   readonly found?: readonly Key[]
 }
 
 const SERVICE = 'bedrock'
 const SCOPE = 'https://www.googleapis.com/auth/cloud-platform'
 
-/** The keys that each scheme needs, and those that it takes besides. */
+/** Required and optional keys of each scheme. */
 const schemeKeys: Readonly<Record<Auth['scheme'], Keys>> = {
   none: { needs: [] },
   bearer: { needs: ['secret'] },
@@ -53,24 +53,24 @@ export function linkAuth({ source, value }: File): Auth {
   }
 }
 
-/** Those of what is written: a source takes the place of a secret, and may have a profile. */
+/** The keys of an entry: `source` replaces `secret` and allows a profile. */
 function keysOf({ scheme, source }: AuthEntry): { needs: readonly Key[]; takes: readonly Key[] } {
   const { needs, takes = [], found } = schemeKeys[scheme]
   if (source === undefined || !found) return { needs, takes }
   return { needs: found, takes: scheme === 'aws-sigv4' ? [...takes, 'profile'] : takes }
 }
 
-/** What a header can carry: visible characters, spaces and tabs. */
+/** Characters of a header value: visible ones, spaces and tabs. */
 export const HEADER_VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /**
- * The secrets of a comma-separated list, or the one that is JSON; none of a variable that is not set. Throws a
- * ConfigError that shows nothing of a secret.
+ * The secrets of a comma-separated list, or the one JSON secret; [] for an unset variable. Throws a ConfigError that
+ * shows no part of a secret.
  */
 export function linkCredentials({ source, value }: File): Credential[] {
   const { scheme, secret: text = '', source: from } = value.auth
   if (from) {
-    // There may be one, which is known when it is looked for.
+    // A credential may exist; looking it up is left to the first request.
     return [
       Object.freeze({ id: `${value.provider}#1`, source: 'platform', secret: '', fingerprint: fingerprint(scheme) }),
     ]
@@ -84,10 +84,11 @@ export function linkCredentials({ source, value }: File): Credential[] {
   })
 }
 
-/** Why a secret cannot be used with a scheme, in words that show nothing of it; undefined for one that can. */
+/** Why a secret cannot be used with a scheme, without repeating it; undefined when it can. */
 export function issueOf(scheme: Auth['scheme'], secret: string): string | undefined {
   if (scheme === 'gcp-oauth') return accountProblem(secret)
-  if (!HEADER_VALUE.test(secret)) return 'a secret holds a line break or another character that cannot be sent'
+  if (!HEADER_VALUE.test(secret))
+    return 'a secret contains a line break or another character that a header cannot carry'
   return scheme === 'aws-sigv4' ? said(awsKeys(secret)) : undefined
 }
 
@@ -103,6 +104,6 @@ const said = (parsed: Parsed<unknown>): string | undefined => ('issue' in parsed
 
 const LOOPBACK = /^(?:127(?:\.\d{1,3}){3}|\[::1\]|localhost)$/
 
-/** Whether a credential may go to this address: encrypted, or within this machine. */
+/** Whether a credential may be sent to this address: over TLS, or within this machine. */
 export const travelsSafely = ({ protocol, hostname }: URL): boolean =>
   protocol === 'https:' || (protocol === 'http:' && LOOPBACK.test(hostname))

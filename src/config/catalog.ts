@@ -1,4 +1,4 @@
-/** Joins what the files say of models and providers. */
+/** Joins the files of models and providers to a catalogue. */
 import type { Catalog, Mapping, Model, OpenModels, Provider } from '../core/catalog.ts'
 import { unknownName } from '../lib/nearest.ts'
 import { linkPinned, readAliases } from './aliases.ts'
@@ -9,7 +9,7 @@ import { linkMappings, linkOpen } from './mapping.ts'
 import { linkProvider, type WireRegistries } from './provider.ts'
 import type { ModelEntry } from './schemas/models.ts'
 
-/** Throws a ConfigError. Providers that are turned off are left out wholly. */
+/** Throws a ConfigError. Omits disabled providers entirely. */
 export function linkCatalog(files: ConfigFiles, registries: WireRegistries & Pick<Registries, 'found'>): Catalog {
   const offers = new Map<string, Mapping[]>()
   const entries = readModels(files, registries)
@@ -41,7 +41,7 @@ export function linkCatalog(files: ConfigFiles, registries: WireRegistries & Pic
   return { ...catalog, pinned: linkPinned(aliases, catalog) }
 }
 
-/** By id. */
+/** Models by id. */
 function readModels(files: ConfigFiles, { operations }: WireRegistries): Map<string, ModelEntry> {
   const entries = new Map<string, ModelEntry>()
   for (const { source, value } of files.models) {
@@ -86,7 +86,7 @@ function linkModel(
   })
 }
 
-/** The operations of a model whose file lists none (docs/contract.md#operations). */
+/** Operations of a model whose file lists none (docs/contract.md#operations). */
 export function operationsOf(
   model: Pick<Model, 'input' | 'output'>,
   { operations }: Pick<WireRegistries, 'operations'>,

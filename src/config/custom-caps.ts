@@ -1,4 +1,4 @@
-/** How long and how often organizations' own providers may be called, whatever their manifests say. */
+/** Limits on time and concurrency of organizations' own providers, whatever their manifests say. */
 import type { CustomCaps, Provider } from '../core/catalog.ts'
 import { isObject } from '../core/json.ts'
 import { type Infer, s } from '../core/schema.ts'
@@ -8,9 +8,9 @@ import type { Path, Source } from './source.ts'
 /** The `custom_providers` of `gateway.yaml`. */
 export const customProvidersEntry = s.default(
   s.object({
-    /** The longest of any of a manifest's `timeouts`. */
+    /** Upper bound of each of a manifest's `timeouts`. */
     max_timeout: s.default(s.duration(), '10m'),
-    /** Calls at the same time: to one own provider, and to all of an organization together. */
+    /** Concurrent calls to one custom provider, and to all custom providers of an organization together. */
     max_concurrency: s.default(s.integer({ minimum: 1, maximum: 100_000 }), 64),
   }),
   {},
@@ -21,7 +21,7 @@ export const linkCaps = ({ max_timeout, max_concurrency }: Infer<typeof customPr
   concurrency: max_concurrency,
 })
 
-/** The places of what a manifest says itself, of all that has a cap. */
+/** Paths of the capped keys that a manifest sets itself. */
 export function cappedKeys(manifest: unknown): readonly Path[] {
   if (!isObject(manifest)) return []
   const { timeouts, concurrency } = manifest
@@ -29,7 +29,7 @@ export function cappedKeys(manifest: unknown): readonly Path[] {
   return concurrency === undefined ? times : [...times, ['concurrency']]
 }
 
-/** Throws a ConfigError for the first of `keys` that is beyond its cap. What only defaults say is capped instead. */
+/** Throws a ConfigError for the first of `keys` above its cap. Defaults above a cap are lowered to it. */
 export function refuseBeyond(value: ProviderFile, keys: readonly Path[], caps: CustomCaps, source: Source): void {
   const { timeouts, concurrency } = value
   for (const path of keys) {

@@ -1,4 +1,4 @@
-/** Providers that an organization declares for itself: a manifest as in `providers.d`, with less trust in it. */
+/** Providers that an organization declares for itself: manifests as in `providers.d`, but untrusted. */
 import { isPublicHost } from '../core/address.ts'
 import { type Catalog, type Mapping, type Model, type Provider, REGION } from '../core/catalog.ts'
 import { isObject } from '../core/json.ts'
@@ -14,34 +14,34 @@ import { check } from './validate.ts'
 import { parseYamlFile } from './yaml.ts'
 
 export interface CustomOptions extends WireRegistries {
-  /** Addresses of the operator's own network may be named too: for local engines and tests. */
+  /** Allows private addresses: for local engines and tests. */
   readonly allowPrivate: boolean
 }
 
-/** A manifest that was found to be right. */
+/** A valid manifest. */
 export interface Declaration {
   readonly provider: string
   readonly models: readonly string[]
-  /** What is kept of it, as JSON. */
+  /** The manifest to store, as JSON. */
   readonly manifest: string
 }
 
 const NAME = 'manifest'
 const MAX_LENGTH = 64 * 1024
 const MAX_MODELS = 200
-/** Words that requests and rules use for something else. */
+/** Names with another meaning in requests and rules. */
 const RESERVED = ['auto', 'custom', 'dynamic', 'smart']
-/** Keys that are the operator's: they are about the network that the gateway stands in. */
+/** Keys for operators only: they concern the gateway's own network. */
 const OPERATORS = ['allow_http', 'open', 'discover'] as const
-/** Headers that hold a credential, or that belong to the connection. */
+/** Headers that hold a credential or belong to the connection. */
 const FOREIGN_HEADERS =
   /^(?:(?:proxy-)?authorization|.*api-?key.*|cookie|.*token.*|.*secret.*|host|content-.*|transfer-encoding|connection|te|upgrade|expect)$/
 
-/** Throws a ConfigError that names the position. Of a fault with a secret in it, nothing of the secret is shown. */
+/** Throws a ConfigError with a position. An error in a value that contains a secret does not repeat the value. */
 export function readManifest(orgId: string, text: string, shared: Catalog, options: CustomOptions): Declaration {
   const source = new Source(NAME, text)
-  // `error` would parse all of it for the position.
-  if (text.length > MAX_LENGTH) throw source.errorAt(0, `a manifest may have up to ${MAX_LENGTH} characters`)
+  // `error` would parse the whole text to find the position.
+  if (text.length > MAX_LENGTH) throw source.errorAt(0, `expected at most ${MAX_LENGTH} characters`)
   const plain = parseYamlFile(source)
   refuseReferences(plain, source)
   const manifest = JSON.stringify(plain)
@@ -51,7 +51,7 @@ export function readManifest(orgId: string, text: string, shared: Catalog, optio
   const { provider } = file.value
   const models = mappingsIn(file.value)
   if (shared.providers.has(provider)) {
-    throw source.error(`"${provider}" is the id of a provider that all share; choose another one`, ['provider'])
+    throw source.error(`"${provider}" is the id of a shared provider; choose another id`, ['provider'])
   }
   for (const [index, { model }] of models.entries()) {
     const meant = shared.models.has(model) ? undefined : shared.aliases.get(model)
@@ -62,8 +62,8 @@ export function readManifest(orgId: string, text: string, shared: Catalog, optio
 }
 
 /**
- * The shared catalogue with an organization's own providers and their models. What no longer fits, because the shared
- * catalogue has changed, is left out; `warn` is told which provider and why.
+ * The shared catalogue with an organization's own providers and models. Omits what no longer fits because the shared
+ * catalogue has changed, and calls `warn` with the provider and the reason.
  */
 export function linkCustom(
   orgId: string,
@@ -85,7 +85,7 @@ export function linkCustom(
     const plain: unknown = JSON.parse(manifest)
     attempt(String((plain as { provider?: unknown }).provider), () => {
       const file = fileOf(new Source(NAME, manifest), plain)
-      if (shared.providers.has(file.value.provider)) throw file.source.error('all share a provider of this id now')
+      if (shared.providers.has(file.value.provider)) throw file.source.error('a shared provider has this id now')
       if (file.value.enabled) files.push(file)
     })
   }
@@ -101,12 +101,12 @@ export function linkCustom(
   }
   const all = new Map(shared.models)
   for (const [id, model] of models) if (Object.freeze(model.mappings).length > 0) all.set(id, model)
-  // An alias of a model that was joined stands for it with the organization's own offers, as its id does.
+  // An alias of a model with own offers must refer to the merged model, as its id does.
   const aliases = new Map([...shared.aliases].map(([alias, model]) => [alias, all.get(model.id) ?? model]))
   return { ...shared, models: all, aliases, providers }
 }
 
-/** Throws a ConfigError. `plain` is changed in place. */
+/** Throws a ConfigError. Modifies `plain`. */
 function fileOf(source: Source, plain: unknown): ConfigFile<ProviderFile> {
   withoutSecret(plain, source)
   const result = check(providerFile, plain, [['auth', 'secret']])
@@ -115,26 +115,32 @@ function fileOf(source: Source, plain: unknown): ConfigFile<ProviderFile> {
   return { source, value: result.value, secrets, variables: { secret: [], address: [] }, references: [], digest: '' }
 }
 
-/** The schemes want a secret; an organization gives it apart, so that it is kept under a master key. */
+/**
+ * Sets a placeholder: schemes require a secret, which an organization adds separately, so that it is sealed under a
+ * master key.
+ */
 function withoutSecret(plain: unknown, source: Source): void {
   if (!isObject(plain) || !isObject(plain.auth)) return
   if (plain.auth.secret !== undefined && plain.auth.secret !== '') {
-    throw source.error('a manifest holds no secret; add it by `gatewayctl provider-keys add`', ['auth', 'secret'])
+    throw source.error('a manifest must not contain a secret; add it with `gatewayctl provider-keys add`', [
+      'auth',
+      'secret',
+    ])
   }
   delete plain.auth.secret
   if (plain.auth.scheme !== 'none') plain.auth.secret = ''
 }
 
-/** The environment and the files of the gateway are not an organization's to read. */
+/** Organizations must not read the environment and the files of the gateway. */
 function refuseReferences(value: unknown, source: Source, path: Path = []): void {
   if (typeof value === 'string' && value.includes('${')) {
-    throw source.error(`references such as "\${NAME}" are not resolved in a manifest of an organization`, path)
+    throw source.error(`references such as "\${NAME}" are not resolved in an organization's manifest`, path)
   }
   if (typeof value !== 'object' || value === null) return
   for (const [key, inner] of Object.entries(value)) refuseReferences(inner, source, [...path, key])
 }
 
-/** The models that the files name: copies of shared ones with their mappings, and new ones without. */
+/** Models that the files name: shared ones as copies with their mappings, new ones without. */
 function modelsFor(shared: Catalog, files: readonly ConfigFile<ProviderFile>[]): Map<string, Model> {
   const models = new Map<string, Model>()
   for (const { value } of files) {
@@ -183,22 +189,22 @@ function linkFile(
   const { source, value } = file
   if (RESERVED.includes(value.provider)) throw source.error(`"${value.provider}" is reserved`, ['provider'])
   if (value.models === 'open') throw source.error('expected a list of models: "open" is for the operator', ['models'])
-  if (value.models.length > MAX_MODELS) throw source.error(`a manifest may have up to ${MAX_MODELS} models`, ['models'])
+  if (value.models.length > MAX_MODELS) throw source.error(`expected at most ${MAX_MODELS} models`, ['models'])
   const foreignKey = OPERATORS.find(key => value[key])
   if (foreignKey) throw source.error(`only the operator of the gateway can set "${foreignKey}"`, [foreignKey], 'key')
-  // They would be the operator's own, sent to an address of the organization's.
+  // They would be the operator's credentials, sent to an address of the organization.
   if (value.auth.source)
     throw source.error('only the operator of the gateway can set "source"', ['auth', 'source'], 'key')
-  // A region would be part of the address that is judged here.
+  // A region would become part of the address that is checked here.
   if (value.base_url.includes(REGION))
-    throw source.error(`"${REGION}" cannot stand in an own provider's address`, ['base_url'])
+    throw source.error(`"${REGION}" is not allowed in a custom provider's address`, ['base_url'])
   const url = URL.canParse(value.base_url) ? new URL(value.base_url) : undefined
   if (url && !options.allowPrivate && (url.protocol !== 'https:' || !isPublicHost(url.hostname))) {
     throw source.error('expected "https://" and a public host', ['base_url'])
   }
   const foreign = Object.keys(value.headers).find(name => FOREIGN_HEADERS.test(name.toLowerCase()))
   if (foreign !== undefined)
-    throw source.error(`the header "${foreign}" cannot be fixed here`, ['headers', foreign], 'key')
+    throw source.error(`the header "${foreign}" cannot be set by a manifest`, ['headers', foreign], 'key')
 
   const linked = linkProvider(file, options)
   const provider: Provider = Object.freeze({ ...(customCaps ? capped(linked, customCaps) : linked), owner: orgId })

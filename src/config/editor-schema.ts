@@ -1,4 +1,4 @@
-/** The schemas that files are checked with, as editors read them: JSON Schema without keywords of our own. */
+/** JSON Schemas of configuration files for editors, without the keywords of the gateway's dialect. */
 import type { Endpoint } from '../core/endpoint.ts'
 import type { FilterFactory } from '../core/filter.ts'
 import type { JsonSchema } from '../core/schema.ts'
@@ -8,12 +8,12 @@ import { gatewayFile } from './schemas/gateway.ts'
 import { modelsFile } from './schemas/models.ts'
 import { providerFile } from './schemas/provider.ts'
 
-/** What stands for a text may be a reference: `${NAME}`, `${file:path}`. */
+/** A string may be a reference instead: `${NAME}`, `${file:path}`. */
 const REFERENCE = '\\$\\{'
 
 type Known = Pick<Registries, 'wires' | 'filters' | 'endpoints'>
 
-/** By the name of the file that holds it, without its ending. */
+/** Schemas by file name without its extension. */
 export function editorSchemas({ wires, filters, endpoints }: Known): Readonly<Record<string, JsonSchema>> {
   const file = (title: string, json: JsonSchema) => ({
     $schema: 'http://json-schema.org/draft-07/schema#',
@@ -50,10 +50,10 @@ export function editorSchemas({ wires, filters, endpoints }: Known): Readonly<Re
   }
 }
 
-/** Names that are known; plugins may add others. */
+/** Known names as suggestions; plugins may add others. */
 const suggested = (names: readonly string[]): JsonSchema => ({ anyOf: [{ enum: names }, { type: 'string' }] })
 
-/** A filter of a chain: its name, or that with options. */
+/** A filter of a chain: its name, or its name with options. */
 const entryOf = (names: readonly string[]): JsonSchema => ({
   anyOf: [
     suggested(names),
@@ -66,7 +66,7 @@ const entryOf = (names: readonly string[]): JsonSchema => ({
   ],
 })
 
-/** What one endpoint changes of its chain: some options of filters, and those of its codec. */
+/** Overrides of one endpoint: filter options, and options of its codec. */
 function changesOf({ codec: { compat } }: Endpoint, filters: Known['filters']): JsonSchema {
   const properties = Object.fromEntries([...filters.keys()].map(name => [name, defined(`some-${name}`)]))
   return { type: 'object', properties: { ...properties, ...(compat && { compat: forEditors(compat.options.json) }) } }
@@ -99,7 +99,7 @@ const quantity = (unit: Unit): JsonSchema => ({
   description: examples[unit],
 })
 
-/** The same for texts that may be references. */
+/** The schema with references allowed in place of its strings. */
 function referable(schema: JsonSchema): JsonSchema {
   const { pattern, enum: values, type, ...rest } = schema
   if (typeof pattern === 'string') return { ...schema, pattern: `(?:${pattern})|${REFERENCE}` }
@@ -107,7 +107,7 @@ function referable(schema: JsonSchema): JsonSchema {
   return { ...rest, anyOf: [{ enum: values }, { type: 'string', pattern: REFERENCE }] }
 }
 
-/** `name` of every object that has such a property, with another schema. */
+/** Replaces the schema of property `name` in every object that has it. */
 function everywhere(schema: JsonSchema, name: string, by: JsonSchema): JsonSchema {
   const { properties, items } = schema
   const inner = isSchema(properties)

@@ -1,4 +1,4 @@
-/** What is in force: as it may be shown, and what of it only a restart changes. */
+/** The configuration in force: a printable copy, and the differences that need a restart. */
 import { isDeepStrictEqual } from 'node:util'
 import { type ConfigFile, masked } from './file.ts'
 import type { ConfigFiles } from './load.ts'
@@ -16,7 +16,7 @@ export function effectiveConfig(files: ConfigFiles): Record<string, unknown> {
   }
 }
 
-/** The fields of `server` and `stores` in which two files differ, as `server.listen`: they are read once, at start. */
+/** Fields of `server` and `stores` in which two files differ, such as `server.listen`: these are read only at start. */
 export function staticDifferences(a: GatewayFile, b: GatewayFile): string[] {
   return (['server', 'stores'] as const).flatMap(section => {
     const before: Record<string, unknown> = a[section]

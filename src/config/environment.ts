@@ -1,4 +1,4 @@
-/** What the environment says in place of `gateway.yaml`: `HOST` and `PORT` of the public listener, `GATEWAY_DATA`. */
+/** Environment variables that override `gateway.yaml`: `HOST` and `PORT` of the public listener, `GATEWAY_DATA`. */
 import { basename, resolve } from 'node:path'
 import { parseAddress } from '../core/address.ts'
 import type { Env } from './reference.ts'
@@ -12,21 +12,24 @@ const DIGITS = /^\d{1,5}$/
 const MAX_PORT = 65_535
 
 export interface Overrides {
-  /** As it stands in an address. */
+  /** As part of an address: IPv6 in brackets. */
   readonly host: string | undefined
   readonly port: number | undefined
-  /** The folder of the database and of what stands beside it. */
+  /** Folder of the database and its companion files. */
   readonly data: string | undefined
 }
 
-/** An empty variable counts as unset. Throws an Error that names the variable. */
+/** Reads the overrides; an empty variable counts as unset. Throws an Error that names the variable. */
 export const readOverrides = ({ HOST, PORT, GATEWAY_DATA }: Env): Overrides => ({
   host: HOST ? hostOf(HOST) : undefined,
   port: PORT ? portOf(PORT) : undefined,
   data: GATEWAY_DATA || undefined,
 })
 
-/** The file as it counts; a relative `GATEWAY_DATA` starts at the working folder. Throws as `readOverrides` does. */
+/**
+ * The file with the overrides; a relative `GATEWAY_DATA` is resolved from the working folder. Throws as `readOverrides`
+ * does.
+ */
 export function withEnvironment(file: GatewayFile, env: Env): GatewayFile {
   const { host, port, data } = readOverrides(env)
   if (host === undefined && port === undefined && data === undefined) return file

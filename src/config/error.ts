@@ -1,4 +1,4 @@
-/** A fault of a configuration file, and where it stands. */
+/** An error in a configuration file, with its position. */
 
 /** Both count from 1; a column is a UTF-16 unit. */
 export interface Position {
@@ -6,7 +6,7 @@ export interface Position {
   readonly column: number
 }
 
-/** What stands somewhere in a text, to be found by whoever wants to know: in a large one that takes long. */
+/** A position still to be found, on demand: finding it in a large text takes long. */
 export interface Sought {
   readonly text: string
   readonly path: readonly (string | number)[]
@@ -15,7 +15,7 @@ export interface Sought {
 }
 
 export class ConfigError extends Error {
-  /** As the operator knows it: relative to the folder that holds the configuration folder. */
+  /** Relative to the parent of the configuration folder. */
   readonly file: string
   #position: Position | Sought
 
@@ -26,7 +26,7 @@ export class ConfigError extends Error {
     this.#position = position
   }
 
-  /** Undefined once it is known where the fault stands. */
+  /** Undefined once the position is known. */
   get sought(): Sought | undefined {
     return 'find' in this.#position ? this.#position : undefined
   }

@@ -1,4 +1,4 @@
-/** Reads one kind of configuration file, and parses again only what changed since it was read last. */
+/** Reads one kind of configuration file; parses only files that changed since the last reading. */
 import { createHash, createHmac } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -21,9 +21,9 @@ import { check } from './validate.ts'
 import { type Expanded, expandReferences } from './yaml.ts'
 
 const MAX_BYTES = 1024 * 1024
-/** Values that are frozen before others run. */
+/** Values frozen before yielding to the event loop. */
 const AT_ONCE = 10_000
-/** Where a reference may be shown: addresses and paths, which hold no secret. */
+/** Sections where a reference may be shown: addresses and paths contain no secret. */
 const OPEN = new Set<unknown>(['server', 'catalog', 'base_url'])
 const ADDRESS: Path = ['base_url']
 
@@ -31,21 +31,21 @@ export interface ConfigFile<T> {
   readonly source: Source
   /** Deeply frozen. */
   readonly value: T
-  /** Where `value` holds what must not be shown. */
+  /** Paths in `value` that must not be shown. */
   readonly secrets: readonly Path[]
-  /** Environment variables that its one secret is read from, and those of its address. */
+  /** Environment variables of its secret, and those of its address. */
   readonly variables: Readonly<Record<'secret' | 'address', readonly string[]>>
-  /** Files that it refers to as `${file:…}`, as absolute paths. */
+  /** Files referenced as `${file:…}`, as absolute paths. */
   readonly references: readonly string[]
-  /** Hash of the effective values, in which secrets count by their fingerprints, and `own` variables by their names. */
+  /** Hash of the effective values; secrets count by fingerprint, `own` variables by name. */
   readonly digest: string
 }
 
-/** What may be shown of a secret: enough to tell two of them apart. */
+/** A printable fingerprint of a secret, to tell two secrets apart. */
 export const fingerprint = (secret: string): string =>
   createHmac('sha256', 'model-gateway credential fingerprint').update(secret).digest('hex').slice(0, 7)
 
-/** A file's values, not to be changed, with what `mask` makes of each secret; an empty one is none, and stays. */
+/** A copy of the values with `mask` applied to each secret; an empty secret stays empty. Must not be modified. */
 export function masked<T>(file: Pick<ConfigFile<T>, 'value' | 'secrets'>, mask: (secret: string) => string): T {
   return replaced(
     file.value,
@@ -53,7 +53,7 @@ export function masked<T>(file: Pick<ConfigFile<T>, 'value' | 'secrets'>, mask: 
   )
 }
 
-/** A copy in which other texts stand at some places. */
+/** A copy with the strings at some paths replaced. */
 function replaced<T>(value: T, places: readonly { path: Path; by: (text: string) => string }[]): T {
   if (places.length === 0) return value
   const copy = structuredClone(value)
@@ -68,7 +68,7 @@ function replaced<T>(value: T, places: readonly { path: Path; by: (text: string)
 
 export interface LoadOptions {
   readonly env: Env
-  /** Names of variables with another value at every start: in digests and versions these values do not count. */
+  /** Variables whose values change with every start: digests and versions exclude the values. */
   readonly own?: ReadonlySet<string>
 }
 
@@ -76,12 +76,12 @@ export class FileReader<T> {
   readonly #schema: Schema<T>
   readonly #env: Env
   readonly #own: ReadonlySet<string>
-  /** The one secret of this kind of file; its variables may be unset. */
+  /** The secret of this kind of file; its variables may be unset. */
   readonly #secret: Path | undefined
   readonly #adapt: (value: T) => T
   readonly #cache = new Map<string, { readonly key: string; readonly file: ConfigFile<T> }>()
 
-  /** `adapt` makes what counts of a file's values. What it changes is not in the digest. */
+  /** `adapt` transforms a file's values; the digest excludes its changes. */
   constructor(
     schema: Schema<T>,
     { env, own = new Set() }: LoadOptions,
@@ -94,7 +94,7 @@ export class FileReader<T> {
     this.#adapt = adapt
   }
 
-  /** `name` is what errors call it. Throws a ConfigError. Reading lets others run between its steps. */
+  /** `name` identifies the file in errors. Throws a ConfigError. Yields to the event loop between steps. */
   async read(path: string, name: string): Promise<ConfigFile<T>> {
     const source = new Source(name, await readText(path, name))
     const folder = dirname(path)
@@ -134,7 +134,7 @@ export class FileReader<T> {
     return file
   }
 
-  /** Forgets all files but these. */
+  /** Drops the cached files except these. */
   keep(paths: readonly string[]): void {
     for (const path of this.#cache.keys()) if (!paths.includes(path)) this.#cache.delete(path)
   }
@@ -159,7 +159,7 @@ async function readText(path: string, name: string): Promise<string> {
   }
 }
 
-/** Lets others run now and then. */
+/** Freezes in steps, yielding to the event loop in between. */
 async function deepFreeze(value: unknown): Promise<void> {
   const left = [value]
   for (let count = 1; left.length > 0; count++) {

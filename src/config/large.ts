@@ -1,44 +1,44 @@
-/** Large files are parsed beside the event loop: a millisecond for each kilobyte would keep every stream waiting. */
+/** Parses large files in a thread: a millisecond per kilobyte would stall every stream. */
 import { existsSync } from 'node:fs'
 import { Worker } from 'node:worker_threads'
 import { ConfigError, type Position, type Sought } from './error.ts'
 import type { Source } from './source.ts'
 import { parseYamlFile } from './yaml.ts'
 
-/** Characters above which a thread is worth its start. */
+/** Characters above which starting a thread pays off. */
 const LARGE = 32 * 1024
-/** Beside the bundle; absent when the code runs from its sources, where everything is parsed here. */
+/** The bundle places it beside this module; absent when the code runs from its sources, which parse everything here. */
 const THREAD = new URL('./parse-thread.js', import.meta.url)
 
-/** A request to the thread: the values of a file, or the position of one of them. */
+/** A request to the thread: parse a file, or find the position of a value. */
 export interface ParseRequest {
   readonly name: string
   readonly text: string
   readonly place?: Pick<Sought, 'path' | 'at'>
 }
-/** What it answers: values are read from JSON in less time than they are copied. */
+/** Answer of the thread, as JSON: parsing it is faster than a structured clone. */
 export type Parsed =
   | { readonly json: string }
   | { readonly fault: { readonly position: Position; readonly message: string } }
   | { readonly position: Position }
 
-/** The plain values of a file, references as they stand. Rejects with a ConfigError. */
+/** The plain values of a file, references unresolved. Rejects with a ConfigError. */
 export async function parseFile(source: Source): Promise<unknown> {
   if (source.text.length <= LARGE || !existsSync(THREAD)) return parseYamlFile(source)
   const { name, text } = source
   const parsed = await inThread({ name, text })
   if ('json' in parsed) return JSON.parse(parsed.json)
   if ('fault' in parsed) throw new ConfigError(name, parsed.fault.position, parsed.fault.message)
-  throw new Error(`the thread that parses ${name} answered something else`)
+  throw new Error(`the thread that parses ${name} sent an unexpected answer`)
 }
 
-/** What was thrown, once it is known where the fault stands. */
+/** The thrown error with its position resolved. */
 export async function located(thrown: unknown): Promise<unknown> {
   if (!(thrown instanceof ConfigError)) return thrown
   const { file, sought } = thrown
   if (!sought || sought.text.length <= LARGE || !existsSync(THREAD)) return thrown
   const { text, path, at } = sought
-  // Where the thread fails, it is found here.
+  // When the thread fails, this thread finds the position.
   const found = await inThread({ name: file, text, place: { path, at } }).catch(() => undefined)
   if (found && 'position' in found) thrown.position = found.position
   return thrown

@@ -1,4 +1,4 @@
-/** Files + code → snapshot. */
+/** Files + registries → snapshot. */
 import type { FoundModel } from '../core/catalog.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
@@ -13,21 +13,21 @@ import { linkPlans } from './plans.ts'
 import { linkRoutes } from './routes.ts'
 import { ConfigSnapshot } from './snapshot.ts'
 
-/** All that configuration may name, and what the compiled chains end in. */
+/** Everything that configuration may name, and the end of compiled chains. */
 export interface Registries {
   readonly wires: ReadonlyMap<string, Translator>
   readonly filters: ReadonlyMap<string, FilterFactory>
   readonly endpoints: readonly Endpoint[]
-  /** By name. */
+  /** Operations by name. */
   readonly operations: Readonly<Record<string, Operation>>
   readonly services: Services
-  /** The models that the provider at an address listed when it was last looked up; without it none is looked up. */
+  /** Latest model list of the provider at an address; without it nothing is discovered. */
   readonly found?: (baseUrl: string) => readonly FoundModel[]
   /** Calls the provider of an exchange. */
   readonly terminal: (ex: Exchange) => Promise<Reply>
 }
 
-/** Throws a ConfigError that names the position of what does not fit. */
+/** Throws a ConfigError with the position of the first error. */
 export function link(files: ConfigFiles, registries: Registries): ConfigSnapshot {
   const catalog = linkCatalog(files, registries)
   const { routes, filters } = linkRoutes(files.gateway, registries)

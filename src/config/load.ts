@@ -12,18 +12,18 @@ import { type ProviderFile, providerFile } from './schemas/provider.ts'
 import { Source } from './source.ts'
 
 export interface ConfigFiles {
-  /** Where the relative paths of `gateway.yaml` start; absolute. */
+  /** Base of the relative paths in `gateway.yaml`; absolute. */
   readonly folder: string
   readonly gateway: ConfigFile<GatewayFile>
   readonly models: readonly ConfigFile<ModelsFile>[]
   readonly providers: readonly ConfigFile<ProviderFile>[]
-  /** Hash of the effective configuration; comments and layout do not count. */
+  /** Hash of the effective configuration, without comments and layout. */
   readonly version: string
 }
 
 export type { LoadOptions } from './file.ts'
 
-/** What another process has read, as it came as JSON. */
+/** Restores files that another process has read and sent as JSON. */
 export function revived(files: ConfigFiles): ConfigFiles {
   const revive = <T>(file: ConfigFile<T>) => ({ ...file, source: new Source(file.source.name, file.source.text) })
   const { gateway, models, providers } = files
@@ -33,7 +33,7 @@ export function revived(files: ConfigFiles): ConfigFiles {
 /** Loads once. Throws a ConfigError. */
 export const loadFiles = (path: string, options: LoadOptions): Promise<ConfigFiles> => new Loader(path, options).load()
 
-/** Only `gateway.yaml`: what must be known before the stores and plugins that linking needs. Throws a ConfigError. */
+/** Reads only `gateway.yaml`, before the stores and plugins that linking needs. Throws a ConfigError. */
 export function loadGateway(path: string, options: LoadOptions): Promise<ConfigFile<GatewayFile>> {
   const absolute = resolve(path)
   const name = relative(dirname(dirname(absolute)), absolute)
@@ -43,7 +43,7 @@ export function loadGateway(path: string, options: LoadOptions): Promise<ConfigF
 const gatewayReader = (options: LoadOptions) =>
   new FileReader(gatewayFile, options, { adapt: value => withEnvironment(value, options.env) })
 
-/** Loads again and again: a file that did not change is read and hashed, not parsed. */
+/** Loads repeatedly: an unchanged file is read and hashed, not parsed. */
 export class Loader {
   readonly #path: string
   readonly #folder: string
@@ -61,7 +61,7 @@ export class Loader {
     this.#paths = [this.#path]
   }
 
-  /** Files and folders that the last load depended on, as far as it came; absolute. */
+  /** Absolute paths of the files and folders that the last load depended on, even if it failed. */
   get paths(): readonly string[] {
     return this.#paths
   }
@@ -99,7 +99,7 @@ export class Loader {
     return files
   }
 
-  /** The YAML files of a folder, by name. Hidden files are not ours: editors and Kubernetes keep theirs so. */
+  /** YAML files of a folder, by name. Ignores hidden files: editors and Kubernetes use them. */
   async #list(folder: string): Promise<string[]> {
     const entries = await readdir(folder, { withFileTypes: true })
     const paths: string[] = []
@@ -131,7 +131,7 @@ export class Loader {
 async function escapes(folder: string, entry: Dirent): Promise<boolean> {
   if (!entry.isSymbolicLink()) return false
   const target = await realpath(join(folder, entry.name)).catch(() => undefined)
-  // A link to nothing is reported when it is read.
+  // Reading a dangling link reports it.
   return target !== undefined && leaves(relative(await realpath(folder), target))
 }
 

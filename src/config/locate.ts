@@ -1,24 +1,25 @@
-/** Which configuration counts: the one that is named, the one of the working folder, or the one of the package. */
+/** Finds the configuration file: the named one, the one in the working folder, or the packaged one. */
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Env } from './reference.ts'
 
-/** Where the package keeps what an operator may edit a copy of. */
+/** The root folder of the package. */
 export const PACKAGE = fileURLToPath(new URL('../../', import.meta.url))
-/** Of the package and of the working folder. */
+/** Path below the package and below the working folder. */
 export const CONFIG_FILE = 'config/gateway.yaml'
 
 export interface Located {
-  /** As it was given or found, to be shown. */
+  /** As given or found, for messages. */
   readonly path: string
-  /** The package's own: its database belongs into the working folder, not into the package. */
+  /** Whether it is the packaged file: its database belongs in the working folder, not in the package. */
   readonly packaged: boolean
 }
 
 /**
- * `option` (`--config`), `GATEWAY_CONFIG`, `./config/gateway.yaml`, the package's. Throws an Error for a file that is
- * named and is not there.
+ * In order: `option` (`--config`), `GATEWAY_CONFIG`, `./config/gateway.yaml`, the package's. Throws an Error when a
+ * named file
+ * does not exist.
  */
 export function locateConfig(option: string | undefined, env: Env, cwd: string): Located {
   const given = option ?? env.GATEWAY_CONFIG

@@ -1,4 +1,4 @@
-/** Holds the configuration in force, and replaces it by one assignment or not at all. */
+/** Holds the configuration in force; replaces it by one assignment or not at all. */
 import { resolve } from 'node:path'
 import { staticDifferences } from './effective.ts'
 import { located } from './large.ts'
@@ -9,28 +9,27 @@ import type { ConfigSnapshot } from './snapshot.ts'
 type Outcome =
   | { readonly ok: true; readonly changed: boolean; readonly restartNeeded: readonly string[] }
   | { readonly ok: false; readonly error: unknown }
-/** How a reload ended. `version` is in force now, `at` is Unix milliseconds. */
+/** Result of a reload. `version` is the one in force, `at` is Unix milliseconds. */
 export type ReloadResult = Outcome & { readonly version: string; readonly at: number }
 
 export interface Reloaded {
   readonly changed: boolean
   readonly version: string
   readonly previous: string
-  /** Plugin files that have changed; the code that runs is the one that was loaded. */
+  /** Plugin files that have changed since they were loaded; the loaded code stays in use. */
   readonly restartNeeded: readonly string[]
 }
 
 export interface ManagerOptions extends LoadOptions {
   /** Of `gateway.yaml`. */
   readonly path: string
-  /** Read at every reload, so that what plugins add later can be named. */
+  /** Read at every reload, so that names added by plugins are known. */
   readonly registries: Registries
   /**
-   * Loads the modules of `folder` before the files are linked; returns the paths of those that have changed since they
-   * were loaded.
+   * Loads the modules of `folder` before linking; returns the paths of those that have changed since they were loaded.
    */
   readonly loadPlugins?: (folder: string) => Promise<readonly string[]>
-  /** Called after every reload; for logs and metrics. */
+  /** Called after every reload, for logs and metrics. */
   readonly onResult?: (result: ReloadResult) => void
 }
 
@@ -47,18 +46,18 @@ export class ConfigManager {
 
   /** The snapshot for new exchanges. */
   get current(): ConfigSnapshot {
-    if (!this.#current) throw new Error('the configuration is read by start()')
+    if (!this.#current) throw new Error('call start() first')
     return this.#current
   }
 
-  /** What to watch. */
+  /** Paths to watch. */
   get paths(): readonly string[] {
     return this.#loader.paths
   }
 
   /**
-   * Reads all files, unless another process has done so: `given` is what came of it, and what they name besides is in
-   * the registries then. Throws a ConfigError.
+   * Reads all files, or takes those of another process, `given`, whose plugins the registries already contain. Throws a
+   * ConfigError.
    */
   async start(given?: ConfigFiles): Promise<ConfigSnapshot> {
     const files = given ?? (await this.#loader.load())
@@ -67,7 +66,7 @@ export class ConfigManager {
     return this.#current
   }
 
-  /** Reads all files again, after any reload that is under way. Rejects with a ConfigError, and then nothing changed. */
+  /** Reads all files again, after any running reload. Rejects with a ConfigError and changes nothing. */
   reload(): Promise<Reloaded> {
     const run = this.#turn.then(() => this.#reload())
     this.#turn = run.catch(() => undefined)

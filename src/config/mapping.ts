@@ -1,4 +1,4 @@
-/** What a provider's file says of the models that it serves → offers. */
+/** Models in a provider's file → mappings. */
 import { type FoundModel, type Mapping, type Model, type OpenModels, type Provider, REGION } from '../core/catalog.ts'
 import type { Price } from '../core/money.ts'
 import { serves } from '../core/offer.ts'
@@ -15,7 +15,7 @@ import { check } from './validate.ts'
 
 type Fail = Parameters<typeof linkPricing>[2]
 
-/** Throws a ConfigError. `models` are those that the file may name. */
+/** Throws a ConfigError. `models`: those that the file may name. */
 export function* linkMappings(
   { source, value }: ConfigFile<ProviderFile>,
   provider: Provider,
@@ -34,7 +34,7 @@ export function* linkMappings(
   }
 }
 
-/** What a provider offers under names that stand in no file, if its file says so. Throws a ConfigError. */
+/** Offers of models that no file lists, if the provider's file allows them. Throws a ConfigError. */
 export function linkOpen(
   { source, value }: ConfigFile<ProviderFile>,
   provider: Provider,
@@ -43,11 +43,11 @@ export function linkOpen(
   const { found = () => NONE } = registries
   const entry = value.open ?? (value.models === 'open' ? openDefaults() : undefined)
   if (!entry) {
-    if (value.discover) throw source.error('what is discovered is served by "models: open"; add it', ['discover'])
+    if (value.discover) throw source.error('"discover" needs "models: open"; add it', ['discover'])
     return undefined
   }
   if (value.discover && value.base_url.includes(REGION)) {
-    throw source.error(`models cannot be discovered at an address that holds "${REGION}"`, ['discover'])
+    throw source.error(`models cannot be discovered at an address that contains "${REGION}"`, ['discover'])
   }
   if (value.discover && value.auth.scheme === 'aws-sigv4') {
     throw source.error('the models of a provider with auth scheme "aws-sigv4" cannot be discovered', ['discover'])
@@ -67,7 +67,7 @@ function openDefaults(): OpenEntry {
   return checked.value
 }
 
-/** What every model that stands in no file is, but for its name. */
+/** Properties shared by all models that no file lists; only the name differs. */
 function unnamed({ id: family }: Provider, { supports }: OpenEntry): Model {
   const input = ['text']
   if (supports.includes('vision')) input.push('image')
@@ -148,7 +148,7 @@ function linkMapping(
   })
 }
 
-/** The wires of a mapping, with those that serve further operations by them. */
+/** The wires of a mapping, with bridges that serve further operations through them. */
 function withBridges(
   wires: Provider['wires'],
   model: Model,
@@ -162,11 +162,11 @@ function withBridges(
   return all
 }
 
-/** Regions that become part of an address must be able to. */
+/** Regions become part of the address and must be valid there. */
 function linkRegions({ regions }: OfferEntry, { baseUrl }: Provider, fail: Fail): readonly string[] {
   if (!baseUrl.includes(REGION)) return regions
   if (regions.length === 0) {
-    throw fail(`the provider's address holds "${REGION}", so each of its models needs the key "regions"`, ['model'])
+    throw fail(`the provider's address contains "${REGION}", so each of its models needs the key "regions"`, ['model'])
   }
   const odd = regions.findIndex(region => !/^[a-z0-9-]{1,64}$/.test(region))
   if (odd >= 0) throw fail('expected a region such as "us-east-1"', ['regions', odd])

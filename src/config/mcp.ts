@@ -1,4 +1,4 @@
-/** The `mcp` of `gateway.yaml`: by which names it is reached, and what its tools use. */
+/** The `mcp` section of `gateway.yaml`: accepted host names and origins, and models of its tools. */
 import type { McpOptions } from '../core/mcp.ts'
 import { s } from '../core/schema.ts'
 import type { ConfigFile } from './file.ts'
@@ -15,7 +15,7 @@ const origin = s.string({
 
 export const mcpEntry = s.default(
   s.object({
-    /** Further names of this server. */
+    /** Additional host names of this server. */
     hosts: s.default(s.array(host), []),
     /** Web origins that may call it. */
     origins: s.default(s.array(origin), []),
@@ -25,7 +25,7 @@ export const mcpEntry = s.default(
   {},
 )
 
-/** Throws a ConfigError for a `server.public_url` that is none. */
+/** Throws a ConfigError for a `server.public_url` that is not a URL. */
 export function linkMcp({ value: { mcp, server }, source }: ConfigFile<GatewayFile>): McpOptions {
   const { public_url: url } = server
   if (url !== undefined && !URL.canParse(url)) {

@@ -1,15 +1,15 @@
-/** Models that stand in no file: a provider's offers by the names that callers give, or that the provider lists. */
+/** Offers of models that no file lists, by names from callers or from the provider's list. */
 import { LRUCache } from 'lru-cache'
 import type { FoundModel, Mapping, Model, OpenModels } from '../core/catalog.ts'
 import { OPEN_SERIES } from '../core/offer.ts'
 
-/** No part of a name is empty or made of dots: some wires put it into the path of an address. */
+/** No segment of a name is empty or consists of dots: some wires put it into a path. */
 const NAME = /^[A-Za-z0-9][\w.:@+-]*(?:\/\w[\w.:@+-]*)*$/
 const MAX_LENGTH = 128
-/** Offers that are kept of names that callers gave; each takes some kilobytes with what routing keeps of it. */
+/** Cached offers for names from callers; each takes some kilobytes together with its routing state. */
 const MAX_KEPT = 256
 
-/** Whether a text can be the name of a model that stands in no file. */
+/** Whether a text is a valid name of a model that no file lists. */
 export const isOpenName = (name: string): boolean => name.length <= MAX_LENGTH && NAME.test(name)
 
 export class OpenCatalog implements OpenModels {
@@ -23,8 +23,9 @@ export class OpenCatalog implements OpenModels {
   readonly searched: boolean
 
   /**
-   * `template` is what every offer says but its names; `mapped` are those that stand for models of the catalogue;
-   * `found` gives what the provider listed last.
+   * `template`: the properties common to all offers; `mapped`: names mapped to models of the catalogue; `found` returns
+   * the
+   * provider's latest list.
    */
   constructor(template: Mapping, mapped: ReadonlySet<string>, found?: () => readonly FoundModel[]) {
     this.#template = template

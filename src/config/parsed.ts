@@ -1,16 +1,16 @@
-/** Values of shipped files, parsed when the package was built: parsing YAML would be most of a cold start. */
+/** Values of shipped files, parsed at build time: parsing YAML would dominate a cold start. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
-/** Beside the bundle; absent when the code runs from its sources. */
+/** The bundle places it beside this module; absent when the code runs from its sources. */
 const BUILT = new URL('./parsed.json', import.meta.url)
 
-/** The key of a text: a file that an operator changed has no value here, and is parsed. */
+/** Key of a text: a file that an operator has changed has no value here, and is parsed. */
 export const keyOf = (text: string): string => createHash('sha256').update(text).digest('base64')
 
 let known: Record<string, string> | undefined
 
-/** The plain values of `text`, as fresh objects; undefined for a text that was not there at build time. */
+/** The plain values of `text`, as new objects; undefined for a text unknown at build time. */
 export function parsedAtBuild(text: string): unknown {
   known ??= read()
   const json = known[keyOf(text)]

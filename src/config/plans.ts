@@ -1,9 +1,9 @@
-/** Coding plans as operators write them → as filters see them. */
+/** Coding plans of the configuration → plans as filters use them. */
 import { parseDecimal, parseMoney } from '../core/money.ts'
 import { type Plan, type PlanName, type Plans, planNames } from '../core/plan.ts'
 import { type Infer, s } from '../core/schema.ts'
 
-/** USD per million tokens with 6 places is pico-USD per token. */
+/** USD per million tokens with 6 decimals is pico-USD per token. */
 const TOKEN_PLACES = 6
 
 const usd = s.decimal({
@@ -13,9 +13,9 @@ const usd = s.decimal({
 const text = s.string({ minLength: 1 })
 
 const plan = s.object({
-  /** Credits of a month, USD. */
+  /** Credits per month, USD. */
   monthly: usd,
-  /** Of them, what premium models may use in seven days, USD. */
+  /** Part of the credits that premium models may use in seven days, USD. */
   weekly_premium: usd,
   /** A model is premium from either of these prices on, USD per million tokens. */
   premium_from: s.default(s.object({ prompt: s.default(usd, '5'), completion: s.default(usd, '15') }), {}),
@@ -25,14 +25,14 @@ const plan = s.object({
 })
 type PlanEntry = Infer<typeof plan>
 
-/** docs/contract.md#cost: three times the price of a month, and 10, 12 and 15 percent of that in a week. */
+/** docs/contract.md#cost: credits of three times the monthly price, and 10, 12 and 15 percent of them per week. */
 const usual = {
   lite: { monthly: '87', weekly_premium: '8.7' },
   pro: { monthly: '237', weekly_premium: '28.44' },
   max: { monthly: '537', weekly_premium: '80.55' },
 }
 
-/** The `plans` of `gateway.yaml`. */
+/** The `plans` section of `gateway.yaml`. */
 export const plansEntry = s.default(
   s.object({ lite: s.optional(plan), pro: s.optional(plan), max: s.optional(plan) }),
   usual,

@@ -1,4 +1,4 @@
-/** Prices as operators write them → rates of the ledger, and decimals as clients are shown them. */
+/** Prices of the configuration → rates of the ledger, and decimals for clients. */
 import type { Mapping } from '../core/catalog.ts'
 import { formatDecimal, type Price, parseDecimal } from '../core/money.ts'
 import type { ConfigError } from './error.ts'
@@ -6,7 +6,7 @@ import type { OfferEntry } from './schemas/offer.ts'
 import { tokenPriceKeys, unitPriceKeys } from './schemas/pricing.ts'
 import type { Path } from './source.ts'
 
-/** USD per million tokens with 6 places is pico-USD per token; USD per unit with 12 is pico-USD per unit. */
+/** USD per million tokens with 6 decimals is pico-USD per token; USD per unit with 12 is pico-USD per unit. */
 const TOKEN_PLACES = 6
 const UNIT_PLACES = 12
 /** Factors in millionths. */
@@ -17,10 +17,12 @@ type Fail = (message: string, path: Path) => ConfigError
 type Key = (typeof tokenPriceKeys)[number] | (typeof unitPriceKeys)[number]
 type Written = Readonly<Partial<Record<Key, string | undefined>>>
 
-/** `price` is undefined when what was written is not enough to know what a request costs. */
+/** `price` is undefined when the configured rates do not determine the cost of a request. */
 export type LinkedPricing = Pick<Mapping, 'price' | 'pricing' | 'pricingBySize'>
 
-/** `isEnough` tells whether all has a price that answers are charged for. `fail` takes paths within the mapping. */
+/**
+ * `isEnough`: whether a price covers everything that answers are charged for. `fail` takes paths within the mapping.
+ */
 export function linkPricing(entry: OfferEntry, isEnough: (price: Price) => boolean, fail: Fail): LinkedPricing {
   const { pricing: written, pricing_tiers: tiers } = entry
   if (!written) {
@@ -49,7 +51,7 @@ function readFactors({ tier_factors: written }: OfferEntry): Price['tierFactors'
   return Object.fromEntries(factors.map(([tier, factor]) => [tier, parseDecimal(factor, FACTOR_PLACES)]))
 }
 
-/** Rates as clients are shown them: USD, as short as they can be written. */
+/** Rates for clients: USD as the shortest decimals. */
 const decimals = (rates: Readonly<Record<string, bigint>>): Record<string, string> =>
   Object.fromEntries(Object.entries(rates).map(([key, rate]) => [key, formatDecimal(rate, UNIT_PLACES)]))
 

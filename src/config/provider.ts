@@ -1,4 +1,4 @@
-/** One provider's file → the provider as requests meet it: address, credentials, wires. */
+/** A provider's file → the provider as requests use it: address, credentials, wires. */
 import type { DataPolicy, Provider } from '../core/catalog.ts'
 import type { Op } from '../core/ops.ts'
 import type { Translator } from '../core/translator.ts'
@@ -9,7 +9,7 @@ import type { Registries } from './link.ts'
 import type { ProviderFile } from './schemas/provider.ts'
 import type { Path, Source } from './source.ts'
 
-/** What the files of providers may name. */
+/** Names that providers' files may use. */
 export type WireRegistries = Pick<Registries, 'wires' | 'operations'>
 
 /** Throws a ConfigError. */
@@ -66,8 +66,8 @@ function baseUrl({ source, value }: ConfigFile<ProviderFile>): string {
         'for plain http within your own network add the line "allow_http: true"',
     )
   }
-  if (url.username || url.password) throw refuse('an address holds no credential; put it under "auth"')
-  if (url.search || url.hash) throw refuse('expected an address without "?" and "#": a wire adds its path to it')
+  if (url.username || url.password) throw refuse('an address must not contain a credential; put it under "auth"')
+  if (url.search || url.hash) throw refuse('expected an address without "?" and "#": wires append their paths to it')
   return value.base_url.replace(/\/+$/, '')
 }
 
@@ -78,14 +78,14 @@ function headers({ source, value }: ConfigFile<ProviderFile>): Record<string, st
   for (const [name, text] of Object.entries(value.headers)) {
     const path = ['headers', name]
     if (!HEADER_NAME.test(name)) throw source.error(`expected a header name, got ${JSON.stringify(name)}`, path, 'key')
-    if (!HEADER_VALUE.test(text)) throw source.error('a header value holds a character that cannot be sent', path)
-    if (Object.hasOwn(fixed, name.toLowerCase())) throw source.error(`the header "${name}" stands twice`, path, 'key')
+    if (!HEADER_VALUE.test(text)) throw source.error('a header value contains a character that cannot be sent', path)
+    if (Object.hasOwn(fixed, name.toLowerCase())) throw source.error(`the header "${name}" occurs twice`, path, 'key')
     fixed[name.toLowerCase()] = text
   }
   return fixed
 }
 
-/** Only headers that some wire knows how to pass on. */
+/** Accepts only headers that one of the wires passes on. */
 function passHeaders({ source, value }: ConfigFile<ProviderFile>, { wires }: WireRegistries): Provider['passHeaders'] {
   const known = new Set([...wires.values()].flatMap(({ native }) => native?.headers ?? []))
   const unknown = Object.keys(value.pass_headers).find(name => !known.has(name))
@@ -102,7 +102,7 @@ function clamps({ source, value }: ConfigFile<ProviderFile>): Provider['quirks']
   return bounds
 }
 
-/** The wires that `written` names, by operation; `at` is its place in the file. Throws a ConfigError. */
+/** Wires of `written` by operation; `at` is its path in the file. Throws a ConfigError. */
 export function linkWires(
   source: Source,
   written: Readonly<Record<string, string>>,

@@ -1,20 +1,20 @@
-/** `${NAME}`, `${NAME:-default}` and `${file:path}` inside of values: the environment and secret files. */
+/** `${NAME}`, `${NAME:-default}` and `${file:path}` in values: environment variables and secret files. */
 import { readFile, stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { didYouMean } from '../lib/nearest.ts'
 
 export type Env = Readonly<Record<string, string | undefined>>
-/** What a reference stands for, or why it stands for nothing; `unset` when it is a variable that is not set. */
+/** Value of a reference, or why it has none; `unset` marks an unset variable. */
 export type Resolved = { readonly value: string } | { readonly issue: () => string; readonly unset: boolean }
-/** By what stands between the braces. */
+/** References by the text between the braces. */
 export type References = ReadonlyMap<string, Resolved>
 
 const REFERENCE = /\$\{([^${}]*)(\}?)/g
-/** A name, and what stands for a variable that is unset or empty. */
+/** A name, and a default for an unset or empty variable. */
 const VARIABLE = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
 const MAX_FILE_BYTES = 64 * 1024
 
-/** Everything that a text refers to, read before it is parsed, so that parsing is synchronous. */
+/** Resolves all references of a text before it is parsed, so that parsing is synchronous. */
 export async function resolveReferences(text: string, folder: string, env: Env): Promise<References> {
   const found = new Map<string, Resolved>()
   for (const [, name = ''] of text.matchAll(REFERENCE)) {
@@ -29,11 +29,11 @@ export async function resolveReferences(text: string, folder: string, env: Env):
   return found
 }
 
-/** The files that a text refers to, as absolute paths. */
+/** Files referenced by a text, as absolute paths. */
 export const referencedFiles = (references: References, folder: string): string[] =>
   [...references.keys()].map(name => fileOf(name, folder)).filter(file => file !== undefined)
 
-/** `text` with every reference replaced; `issue` is called with the first that cannot be. */
+/** `text` with every reference replaced; calls `issue` for the first that cannot be resolved. */
 export function expand(text: string, references: References, issue: (why: string, unset: boolean) => string): string {
   return text.replace(REFERENCE, (written, name: string, end: string) => {
     const found = end ? references.get(name) : undefined
@@ -42,7 +42,7 @@ export function expand(text: string, references: References, issue: (why: string
   })
 }
 
-/** The same, with the variables of these names as they are written. */
+/** The references with the variables of these names unresolved. */
 export const unresolved = (references: References, names: ReadonlySet<string>): References =>
   new Map(
     [...references].map(([name, found]) => {
@@ -51,7 +51,7 @@ export const unresolved = (references: References, names: ReadonlySet<string>): 
     }),
   )
 
-/** The names of the environment variables in a text. */
+/** Names of the environment variables in a text. */
 export const variablesIn = (text: string): string[] =>
   [...text.matchAll(REFERENCE)].flatMap(([, name = '']) => VARIABLE.exec(name)?.[1] ?? [])
 

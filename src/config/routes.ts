@@ -13,22 +13,23 @@ import { check } from './validate.ts'
 
 type Options = Readonly<Record<string, unknown>>
 
-/** Stands among an endpoint's filters in gateway.yaml, and holds the options of its codec. */
+/** Key among an endpoint's filters in gateway.yaml that holds the options of its codec. */
 const COMPAT = 'compat'
 
 /** One filter of a chain. */
 interface Entry {
   readonly factory: FilterFactory
-  /** As they stand in the file, for an endpoint to override. */
+  /** Options as written, for endpoints to override. */
   readonly written: Options
-  /** The same, checked, with defaults. */
+  /** Options validated, with defaults. */
   readonly options: unknown
   readonly path: Path
 }
 
 /**
- * Throws a ConfigError, and then leaves no filter alive. Endpoints that use one chain with equal options share its
- * filters, so that what a filter counts it counts for all of them.
+ * Throws a ConfigError and then disposes all filters. Endpoints that use one chain with equal options share its
+ * filters,
+ * so that counters of a filter cover all of them.
  */
 export function linkRoutes(
   file: ConfigFile<GatewayFile>,
@@ -49,7 +50,7 @@ class RouteLinker {
   readonly #file: ConfigFile<GatewayFile>
   readonly #registries: Registries
   readonly #chains: ReadonlyMap<string, readonly Entry[]>
-  /** By chain, position and effective options. */
+  /** Filters by chain, position and effective options. */
   readonly #filters = new Map<string, Filter>()
 
   constructor(file: ConfigFile<GatewayFile>, registries: Registries) {
@@ -82,7 +83,7 @@ class RouteLinker {
     return compile(links, serve === 'upstream' ? terminal : ex => serve(ex, services), instead)
   }
 
-  /** Refuses options of endpoints that do not exist, and of filters that an endpoint's chain does not have. */
+  /** Rejects options of unknown endpoints, and of filters that an endpoint's chain lacks. */
   checkOverrides(): void {
     const { endpoints } = this.#registries
     for (const [name, filters] of Object.entries(this.#file.value.endpoints)) {
@@ -112,7 +113,7 @@ class RouteLinker {
     const message = `the chain "${chain}" of endpoint "${name}" is missing`
     throw near === undefined
       ? this.#file.source.error(`${message}; add it`, ['chains'], 'key')
-      : this.#file.source.error(`${message}; is "${near}" meant to be it?`, ['chains', near], 'key')
+      : this.#file.source.error(`${message}; did you mean "${near}"?`, ['chains', near], 'key')
   }
 
   #entries(chain: string, written: readonly ChainEntry[]): Entry[] {
@@ -125,7 +126,7 @@ class RouteLinker {
     const [first, second] = typeof entry === 'string' ? [[entry, {}] as const] : Object.entries(entry)
     if (!first) throw this.#file.source.error('expected a filter, such as "auth"', path)
     if (second) {
-      const message = `expected one filter in an entry; write "- ${second[0]}" as an entry of its own`
+      const message = `expected one filter in an entry; write "- ${second[0]}" as a separate entry`
       throw this.#file.source.error(message, [...path, second[0]], 'key')
     }
     const [name, written] = first
@@ -135,7 +136,7 @@ class RouteLinker {
     return { factory, written, options: this.#check(factory.options, written, [...path, name]), path }
   }
 
-  /** `path` is where the options stand that may be wrong. */
+  /** `path`: place of the options in the file. */
   #check(schema: Schema<unknown>, options: Options, path: Path): unknown {
     const { secrets } = this.#file
     const hidden = secrets.filter(at => samePath(at.slice(0, path.length), path)).map(at => at.slice(path.length))
@@ -172,7 +173,7 @@ class RouteLinker {
       return factory.create(options, this.#registries.services, place)
     } catch (thrown) {
       const why = thrown instanceof Error ? thrown.message : String(thrown)
-      throw this.#file.source.error(`filter "${factory.name}" cannot be made: ${why}`, path)
+      throw this.#file.source.error(`filter "${factory.name}" cannot be created: ${why}`, path)
     }
   }
 }

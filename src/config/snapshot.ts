@@ -1,4 +1,4 @@
-/** The routes and the catalogue of one configuration, alive until its last exchange is gone. */
+/** Routes and catalogue of one configuration, alive until its last exchange has ended. */
 import type { Catalog } from '../core/catalog.ts'
 import type { Filter } from '../core/filter.ts'
 import type { McpOptions } from '../core/mcp.ts'
@@ -13,7 +13,7 @@ export class ConfigSnapshot implements Snapshot {
   readonly catalog: Catalog
   readonly plans: Plans
   readonly mcp: McpOptions
-  /** What it was made from, for `effectiveConfig`. */
+  /** Source files, for `effectiveConfig`. */
   readonly files: ConfigFiles
   readonly #routes: readonly Route[]
   readonly #router = new Router<Route>()
@@ -50,7 +50,7 @@ export class ConfigSnapshot implements Snapshot {
   }
 
   retain(): void {
-    if (this.#disposed) throw new Error('a snapshot was retained after its end')
+    if (this.#disposed) throw new Error('a snapshot was retained after its disposal')
     this.#exchanges++
   }
 
@@ -60,7 +60,7 @@ export class ConfigSnapshot implements Snapshot {
     this.#disposeWhenDone()
   }
 
-  /** No new exchange will come: its filters are disposed when the last one has gone. */
+  /** Accepts no new exchange; disposes the filters when the last one has ended. */
   retire(): void {
     this.#retired = true
     this.#disposeWhenDone()

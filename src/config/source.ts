@@ -1,4 +1,4 @@
-/** The text of one configuration file, and where in it a value stands. */
+/** The text of one configuration file, and positions of values in it. */
 import { type Document, isAlias, isMap, isScalar, isSeq, parseDocument } from 'yaml'
 import { ConfigError, type Position } from './error.ts'
 
@@ -6,7 +6,7 @@ import { ConfigError, type Position } from './error.ts'
 export type Path = readonly (string | number)[]
 export const samePath = (a: Path, b: Path): boolean => a.join('\0') === b.join('\0')
 
-/** One parse for values and positions. Duplicate keys are found by `parseYamlFile`: here that would be quadratic. */
+/** Parses values and positions. `parseYamlFile` finds duplicate keys: here that would be quadratic. */
 export const parseYaml = (text: string): Document.Parsed =>
   parseDocument(text, {
     prettyErrors: false,
@@ -24,15 +24,15 @@ export class Source {
     this.text = text
   }
 
-  /** An error about the character at `offset`. */
+  /** An error at the character `offset`. */
   errorAt(offset: number, message: string): ConfigError {
     return new ConfigError(this.name, this.#positionOf(offset), message)
   }
 
   /**
-   * An error about the value at `path`, or about its key; about its nearest parent when it is absent. The text is
-   * parsed again for it, when it is wanted: one error is reported at a time, and positions of all other values are
-   * never kept.
+   * An error at the value of `path`, at its key, or at its nearest parent when it is absent. Finding the position
+   * parses the
+   * text again, on demand: only one error is reported, and keeping all positions would cost memory.
    */
   error(message: string, path: Path = [], at: 'key' | 'value' = 'value'): ConfigError {
     const { text } = this
@@ -68,7 +68,7 @@ function offsetOf(document: Document.Parsed, path: Path, at: 'key' | 'value'): n
   return offset
 }
 
-/** Where a node's text starts; undefined for a value that is not written, as in `key:`. */
+/** Start of a node's text; undefined for an unwritten value, as in `key:`. */
 function startOf(node: unknown): number | undefined {
   if (!isAlias(node) && !isMap(node) && !isScalar(node) && !isSeq(node)) return undefined
   const range = node.range

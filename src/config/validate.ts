@@ -1,4 +1,4 @@
-/** Checks values against schemas, and says in an operator's words what is wrong. */
+/** Validates values against schemas, with messages for operators. */
 
 import type { JsonSchema, Schema } from '../core/schema.ts'
 import { nearest, unknownName } from '../lib/nearest.ts'
@@ -6,17 +6,17 @@ import { compile, type Failure } from '../validation/compile.ts'
 import { examples, type Unit } from '../validation/units.ts'
 import { type Path, samePath } from './source.ts'
 
-/** What is wrong with one value of a checked whole. */
+/** An invalid value within a validated whole. */
 export interface Issue {
   readonly path: Path
-  /** Whether it is about the value at `path` or about its key. */
+  /** Whether the issue concerns the value at `path` or its key. */
   readonly at: 'key' | 'value'
   readonly message: string
 }
 
 /**
  * `value` as its schema types it, with defaults filled in and units turned into numbers IN PLACE; or the first
- * issue. Values at `hidden` paths are not repeated in messages.
+ * issue. Messages do not repeat values at `hidden` paths.
  */
 export function check<T>(
   schema: Schema<T>,
@@ -28,7 +28,7 @@ export function check<T>(
   return { issue: explain(mostSpecific(fits.errors ?? []), hidden) }
 }
 
-/** Of the complaints of a union's members, the one that went deepest; else the union's own, which comes last. */
+/** Of a union's failures, the deepest one; else the union's own, which is the last. */
 function mostSpecific(errors: readonly Failure[]): Failure {
   const depth = ({ instancePath, keyword }: Failure) =>
     2 * instancePath.split('/').length + (keyword === 'type' || keyword === 'anyOf' ? 0 : 1)
@@ -62,7 +62,7 @@ const unknownKey = (path: Path, key: string, known: string[]): Issue => ({
   message: unknownName('key', key, known),
 })
 
-/** What would be right: the schema's own `description` where it has one. */
+/** What would be valid: the schema's own `description` when it has one. */
 function expectation({ keyword, params, message }: Failure, rule: JsonSchema): string {
   if (typeof rule.description === 'string') return rule.description
   if (Array.isArray(rule.enum)) return `one of ${rule.enum.map(value => JSON.stringify(value)).join(', ')}`
@@ -99,7 +99,7 @@ const words: Readonly<Record<string, string>> = {
 }
 const withArticle = (type: string): string => words[type] ?? `a ${type}`
 
-/** A value as far as it fits into a sentence. */
+/** A value, shortened for a message. */
 function show(value: unknown): string {
   if (Array.isArray(value)) return value.length > 0 ? `a list of ${value.length}` : 'an empty list'
   if (typeof value === 'object' && value !== null) return 'a mapping'

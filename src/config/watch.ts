@@ -1,33 +1,34 @@
-/** Tells when configuration files may have changed. What changed is for the caller to find out: by reading them. */
+/** Reports possible changes of configuration files. The caller reads the files to find out what changed. */
 import type { Stats } from 'node:fs'
 import { readlink, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { type FSWatcher, watch } from 'chokidar'
 
 export interface WatchOptions {
-  /** Files and folders, absolute; asked again after every `onChange`. */
+  /** Absolute paths of files and folders; called again after every `onChange`. */
   readonly paths: () => readonly string[]
   /**
-   * Never runs twice at once. A rejection goes to `onError`. Also called once after a watch has begun, for what changed
-   * between the caller's last reading and then.
+   * Never runs twice at once. A rejection goes to `onError`. Also called once when the watch begins, for changes since
+   * the
+   * caller's last reading.
    */
   readonly onChange: () => unknown
-  /** What could not be watched. */
+  /** Receives errors of watching. */
   readonly onError: (thrown: unknown) => void
-  /** Milliseconds without a change that must pass before `onChange`. */
+  /** Quiet time in milliseconds before `onChange`. */
   readonly debounceMs?: number
-  /** After which `onChange` is called although changes go on. */
+  /** Maximum delay of `onChange` while changes continue. */
   readonly maxWaitMs?: number
 }
 
-/** Resolves when changes are seen, with the function that ends it. */
+/** Resolves when the watch is active, with the function that ends it. */
 export async function watchConfig(options: WatchOptions): Promise<() => Promise<void>> {
   const { paths, onChange, onError, debounceMs = 250, maxWaitMs = 500 } = options
   let timer: NodeJS.Timeout | undefined
   let busy: Promise<void> = Promise.resolve()
   let closed = false
   let touched = new Set<string>()
-  /** Of the first change that nobody has been told of. */
+  /** Time of the first unreported change. */
   let since: number | undefined
 
   const wait = (then: () => Promise<void>) => {
@@ -50,7 +51,7 @@ export async function watchConfig(options: WatchOptions): Promise<() => Promise<
   const settle = async () => {
     const changed = touched
     touched = new Set()
-    // An editor that truncates before it writes gets as long again, once.
+    // Wait once more for an editor that truncates before it writes.
     if (await someEmpty(changed)) wait(report)
     else await report()
   }
@@ -58,7 +59,7 @@ export async function watchConfig(options: WatchOptions): Promise<() => Promise<
     await onChange()
     const next = await Scope.of(paths())
     if (closed || next.equals(scope)) return
-    // Not after the next one has begun: chokidar shares what watches one path, and with it a folder that is gone.
+    // Before the next one begins: chokidar shares watchers per path, and would keep one for a folder that is gone.
     await watcher.close()
     watcher = await open(next, note, onError)
     scope = next
@@ -76,7 +77,7 @@ export async function watchConfig(options: WatchOptions): Promise<() => Promise<
   }
 }
 
-/** Watches folders rather than files, so that a file may be renamed over, removed and made again. */
+/** Watches folders instead of files, so that files may be replaced by a rename, removed and created again. */
 async function open(
   scope: Scope,
   note: (path: string) => void,
@@ -91,7 +92,7 @@ async function open(
     if (scope.holds(path)) note(path)
   }
   watcher.on('all', (_event, path) => seen(path))
-  // Also what the file system itself says: a swapped link to a folder changes no file that chokidar knows.
+  // Raw events too: replacing a link to a folder changes no file that chokidar knows.
   watcher.on('raw', (_event, name, facts) => {
     const { watchedPath } = facts as { watchedPath: string }
     seen(name && scope.folders.has(watchedPath) ? join(watchedPath, name) : watchedPath)
@@ -103,11 +104,11 @@ async function open(
 
 const OURS = /\.(yaml|js|mjs|ts)$/
 
-/** The folders that are watched, and what in them matters. */
+/** The watched folders, and the relevant names in them. */
 class Scope {
   readonly folders: ReadonlySet<string>
   readonly #files: ReadonlySet<string>
-  /** Which folders these are: another one of the same name has to be watched anew. */
+  /** Identities of the folders: a new folder of the same name needs a new watch. */
   readonly #inodes: ReadonlySet<string>
 
   constructor(folders: ReadonlyMap<string, string>, files: ReadonlySet<string>) {
@@ -125,7 +126,7 @@ class Scope {
       if (facts) folders.set(dirname(link), identityOf(facts))
     }
     for (const path of paths) {
-      // What is not there yet is awaited where it will appear, and so is the folder that it will be in.
+      // For a missing path, watch the existing folders above it where it may appear.
       for (let at = path; ; at = dirname(at)) {
         const facts = await stat(at).catch(() => undefined)
         if (facts?.isDirectory()) {
@@ -140,8 +141,7 @@ class Scope {
   }
 
   /**
-   * YAML files and modules, the files that are named, and names such as `..data`, which Kubernetes swaps to replace a
-   * folder.
+   * YAML files and modules, the named files, and names such as `..data`, which Kubernetes swaps to replace a folder.
    */
   holds(path: string): boolean {
     const name = basename(path)
@@ -155,10 +155,10 @@ class Scope {
   }
 }
 
-/** Tells a folder from another one of its name. A number alone may be given again at once. */
+/** Identity of a folder. Inode numbers alone may be reused at once. */
 const identityOf = ({ dev, ino, birthtimeMs }: Stats): string => `${dev}:${ino}:${birthtimeMs}`
 
-/** Links on the way to `paths`, and to where those lead: releases are switched by one. */
+/** Symbolic links on the way to `paths`, and to their targets: releases are switched by replacing a link. */
 async function linksTo(paths: readonly string[]): Promise<Set<string>> {
   const links = new Set<string>()
   const seen = new Set<string>()

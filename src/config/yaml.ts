@@ -1,13 +1,13 @@
-/** YAML text → plain values: one document, one meaning, references expanded, every fault with its position. */
+/** YAML text → plain values: one document, no ambiguity, references expanded, every error with its position. */
 import { isAlias, isMap, isNode, isScalar, isSeq, type Node, type Scalar, type YAMLError, type YAMLMap } from 'yaml'
 import { expand, type References } from './reference.ts'
 import { type Path, parseYaml, type Source, samePath } from './source.ts'
 
 const MAX_DEPTH = 64
-/** Aliases that are followed, those within aliases counted each time: what a bomb multiplies. */
+/** Limit of followed aliases; nested ones count each time, since an alias bomb multiplies them. */
 const MAX_ALIASES = 100
 
-/** Where references were expanded, and in what text. */
+/** The expanded references and their text. */
 export interface Expanded {
   readonly path: Path
   readonly text: string
@@ -19,8 +19,8 @@ export interface YamlValue {
 }
 
 /**
- * The values of a file, `plain`, with its references expanded in them. `optional` is the one place where a variable
- * may be unset; it reads as an empty text there. Throws a ConfigError.
+ * The values of a file, `plain`, with references expanded. `optional` is the one path where a variable may be unset; it
+ * expands to an empty text there. Throws a ConfigError.
  */
 export function expandReferences(plain: unknown, source: Source, references: References, optional?: Path): YamlValue {
   const expanded: Expanded[] = []
@@ -35,7 +35,7 @@ export function expandReferences(plain: unknown, source: Source, references: Ref
   return { value, expanded }
 }
 
-/** The plain values of a file, references as they stand. Throws a ConfigError. */
+/** The plain values of a file, references unresolved. Throws a ConfigError. */
 export function parseYamlFile(source: Source): unknown {
   const document = parseYaml(source.text)
   const fault = document.errors[0] ?? document.warnings[0]
@@ -46,7 +46,7 @@ export function parseYamlFile(source: Source): unknown {
   return new Reader(source).value(document.contents)
 }
 
-/** In place: the values of a large file are many. `path` is the same list all the way. */
+/** In place: a large file has many values. `path` is one list, reused during the walk. */
 function expandAll(value: unknown, path: (string | number)[], expandAt: (text: string, path: Path) => string): unknown {
   if (typeof value === 'string') return value.includes('${') ? expandAt(value, [...path]) : value
   if (typeof value !== 'object' || value === null) return value
@@ -70,15 +70,15 @@ function sayFault({ code, message, pos }: YAMLError, text: string): string {
     case 'TAB_AS_INDENT':
       return 'tabs are not allowed as indentation; use spaces'
     case 'TAG_RESOLVE_FAILED':
-      return 'tags are not supported; remove it'
+      return 'tags are not supported; remove the tag'
     default:
-      return text[pos[0] - 1] === '$' ? `a reference inside of braces stands in quotes: "\${NAME}"` : message
+      return text[pos[0] - 1] === '$' ? `a reference inside braces needs quotes: "\${NAME}"` : message
   }
 }
 
 class Reader {
   readonly #source: Source
-  /** By name, as far as the walk has come: an alias means the last one above it. */
+  /** Anchors by name in order of the walk: an alias refers to the last one above it. */
   readonly #anchors = new Map<string, Node>()
   #aliases = 0
 
@@ -104,7 +104,7 @@ class Reader {
     for (const pair of node.items) {
       const key = isScalar(pair.key) ? String(pair.key.value) : ''
       if (key === '__proto__') throw this.#error(pair.key, 'the key "__proto__" is not allowed')
-      if (Object.hasOwn(value, key)) throw this.#error(pair.key, `the key "${key}" stands twice; keep one`)
+      if (Object.hasOwn(value, key)) throw this.#error(pair.key, `the key "${key}" occurs twice; keep one`)
       value[key] = this.value(pair.value, depth + 1)
     }
     return value

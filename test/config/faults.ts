@@ -8,10 +8,10 @@ const DURATION = 'expected a duration with a unit, such as "30s"'
 
 const gatewayRows: Row[] = [
   [GATEWAY, '  inference:', '\tinference:', '5:1: tabs are not allowed as indentation; use spaces'],
-  [GATEWAY, 'stores:', 'server: {}\nstores:', '2:1: the key "server" stands twice; keep one'],
+  [GATEWAY, 'stores:', 'server: {}\nstores:', '2:1: the key "server" occurs twice; keep one'],
   [GATEWAY, 'chains:', '---\nchains:', '4:1: expected one document in a file; remove this "---"'],
   [GATEWAY, 'server:', '%YAML 1.1\n---\nserver:', '1:1: YAML 1.1 is not supported; remove the %YAML line'],
-  [GATEWAY, '127.0.0.1:0,', '!!js/function "x",', '1:19: tags are not supported; remove it'],
+  [GATEWAY, '127.0.0.1:0,', '!!js/function "x",', '1:19: tags are not supported; remove the tag'],
   [
     GATEWAY,
     'server: {',
@@ -62,7 +62,7 @@ const gatewayRows: Row[] = [
     'listen: 127.0.0.1:65536',
     '1:19: expected a host and a port of up to 65535, such as "127.0.0.1:8080", got "127.0.0.1:65536"',
   ],
-  [GATEWAY, '../data', ref('DATA'), `2:20: a reference inside of braces stands in quotes: "${ref('NAME')}"`],
+  [GATEWAY, '../data', ref('DATA'), `2:20: a reference inside braces needs quotes: "${ref('NAME')}"`],
   [
     GATEWAY,
     '../data/gateway.db',
@@ -120,7 +120,7 @@ const gatewayRows: Row[] = [
     '',
     '14:7: filter "ratelimit" needs "principal", which no filter above it gives; put "auth" above it',
   ],
-  [GATEWAY, '- billing', '- billing\n    - billing', '13:7: filter "billing" stands twice in one chain; keep one'],
+  [GATEWAY, '- billing', '- billing\n    - billing', '13:7: filter "billing" occurs twice in one chain; keep one'],
   [GATEWAY, '- billing', '- billing:', '12:7: expected options such as "{ rpm: 600 }", got nothing'],
   [
     GATEWAY,
@@ -133,14 +133,9 @@ const gatewayRows: Row[] = [
     GATEWAY,
     '- billing',
     '- {billing: {}, auth: {}}',
-    '12:21: expected one filter in an entry; write "- auth" as an entry of its own',
+    '12:21: expected one filter in an entry; write "- auth" as a separate entry',
   ],
-  [
-    GATEWAY,
-    '  local:',
-    '  locale:',
-    '13:3: the chain "local" of endpoint "models" is missing; is "locale" meant to be it?',
-  ],
+  [GATEWAY, '  local:', '  locale:', '13:3: the chain "local" of endpoint "models" is missing; did you mean "locale"?'],
   [GATEWAY, '  inference:', '  xy:', '4:1: the chain "inference" of endpoint "chat" is missing; add it'],
   [GATEWAY, '  chat:', '  chatt:', '17:3: unknown endpoint "chatt"; did you mean "chat"?'],
   [
@@ -188,7 +183,7 @@ const modelRows: Row[] = [
   [MODELS, '200000', '1.5', '9:21: expected an integer, got 1.5'],
   [MODELS, 'id: acme-embed', 'id: acme-large', '10:9: the model "acme-large" is defined twice; keep one'],
   [MODELS, '[acme-l]', '[acme-embed]', '5:15: the alias "acme-embed" is the id of a model'],
-  [MODELS, '[acme-l]', '[acme-l, acme-l]', '5:23: the alias "acme-l" already stands for "acme-large"'],
+  [MODELS, '[acme-l]', '[acme-l, acme-l]', '5:23: the alias "acme-l" already names "acme-large"'],
   [
     MODELS,
     'models:',
@@ -199,7 +194,7 @@ const modelRows: Row[] = [
     MODELS,
     'models:',
     'aliases: { acme-l: acme-embed }\nmodels:',
-    '1:12: the alias "acme-l" already stands for "acme-large"',
+    '1:12: the alias "acme-l" already names "acme-large"',
   ],
   [MODELS, 'models:', 'aliases: { acme-embed: acme-l }\nmodels:', '1:12: the alias "acme-embed" is the id of a model'],
   [MODELS, 'models:', 'aliases: { auto: acme-large }\nmodels:', '1:12: "auto" is reserved'],
@@ -335,7 +330,12 @@ const providerRows: Row[] = [
     'gcp-oauth, source: default, profile: x',
     '4:45: auth scheme "gcp-oauth" does not use the key "profile"; it takes source and scope',
   ],
-  [PROVIDER, KEY, '"sk-line\\nbreak"', '4:33: a secret holds a line break or another character that cannot be sent'],
+  [
+    PROVIDER,
+    KEY,
+    '"sk-line\\nbreak"',
+    '4:33: a secret contains a line break or another character that a header cannot carry',
+  ],
   [PROVIDER, KEY, '12345', '4:33: expected a string, got another value'],
   [PROVIDER, TEAM, `"${ref('TEAMS')}"`, '6:20: the environment variable "TEAMS" is not set; did you mean "TEAM"?'],
   [PROVIDER, 'X-Team:', '"X Team":', '6:12: expected a header name, got "X Team"'],
@@ -349,8 +349,8 @@ const providerRows: Row[] = [
     'http://api',
     '3:11: expected "https://": "api.acme.example" is not a loopback address; for plain http within your own network add the line "allow_http: true"',
   ],
-  [PROVIDER, 'https://', 'https://u:p@', '3:11: an address holds no credential; put it under "auth"'],
-  [PROVIDER, '/v1/', '/v1?k=v', '3:11: expected an address without "?" and "#": a wire adds its path to it'],
+  [PROVIDER, 'https://', 'https://u:p@', '3:11: an address must not contain a credential; put it under "auth"'],
+  [PROVIDER, '/v1/', '/v1?k=v', '3:11: expected an address without "?" and "#": wires append their paths to it'],
   [PROVIDER, 'models:', 'open: { suports: [] }\nmodels:', '8:9: unknown key "suports"; did you mean "supports"?'],
   [
     PROVIDER,

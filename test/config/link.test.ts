@@ -157,7 +157,7 @@ t.test('what cannot be the name of a model is unknown in an open catalogue, too'
 
 t.test('what is discovered is served by an open catalogue, at one address', async t => {
   const rows: [text: string, said: RegExp][] = [
-    ['models: []\ndiscover: true\n', /:9:11: what is discovered is served by "models: open"; add it/],
+    ['models: []\ndiscover: true\n', /:9:11: "discover" needs "models: open"; add it/],
     ['models: open\ndiscover: yes please\n', /:9:11: expected true or false/],
   ]
   for (const [text, said] of rows) t.match(await refusal(ending(text)), said)
@@ -166,7 +166,7 @@ t.test('what is discovered is served by an open catalogue, at one address', asyn
     const head = edited(PROVIDER, from, to)[PROVIDER]!
     return refusal(load({ [PROVIDER]: head.slice(0, head.indexOf('models:')) + open }))
   }
-  t.match(await changed('api.acme', '{region}.acme'), /:10:11: models cannot be discovered at an address that holds/)
+  t.match(await changed('api.acme', '{region}.acme'), /:10:11: models cannot be discovered at an address that contains/)
   const signed = await changed(`bearer, secret: ${KEY}`, 'aws-sigv4, region: eu, source: default')
   t.match(signed, /:10:11: the models of a provider with auth scheme "aws-sigv4" cannot be discovered/)
   const { catalog } = await ending('models: open\ndiscover: true\n')
@@ -308,7 +308,7 @@ t.test('CF-07 a filter that cannot be made is refused at its place, and the othe
   })
   t.equal(
     await refusal(linked(folder(), base, registries)),
-    `${GATEWAY}:12:7: filter "billing" cannot be made: no ledger`,
+    `${GATEWAY}:12:7: filter "billing" cannot be created: no ledger`,
   )
   t.equal(registries.made.length, 6)
   t.ok(registries.made.every(made => made.disposed === 1))
@@ -338,7 +338,7 @@ t.test('a retired snapshot disposes of its filters once, when its last exchange 
   t.strictSame(registries.logged, ['filter dispose failed'])
   snapshot.retire()
   t.ok(disposed().every(times => times === 1))
-  t.throws(() => snapshot.retain(), /after its end/)
+  t.throws(() => snapshot.retain(), /after its disposal/)
   t.throws(() => snapshot.release(), /more often/)
 
   const idle = fakeRegistries()

@@ -98,7 +98,7 @@ t.test('an order that cannot work is refused by filter and facet', async t => {
       false,
       [1, 'filter "rest" needs "target", which no filter above it gives; put "rest" above it'],
     ],
-    [[auth, route, auth], false, [2, 'filter "auth" stands twice in one chain; keep one']],
+    [[auth, route, auth], false, [2, 'filter "auth" occurs twice in one chain; keep one']],
     [[auth, route], true, [2, 'the upstream call needs "quota", which no filter above it gives; put "rest" above it']],
     [[auth, route], false, undefined],
   ]

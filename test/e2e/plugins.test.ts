@@ -173,7 +173,7 @@ t.test('CF-07 a filter that cannot be made is refused where it stands, and what 
   const refused = await gateway.admin('POST', '/reload')
   t.equal(refused.status, 400)
   const { error } = (await refused.json()) as { error: { message: string } }
-  t.match(error.message, /^config\/gateway\.yaml:\d+:\d+: filter "thrower" cannot be made: no luck$/)
+  t.match(error.message, /^config\/gateway\.yaml:\d+:\d+: filter "thrower" cannot be created: no luck$/)
   t.strictSame(await said(), ['two', 'HELLO'])
   await gateway.writeFile('config/gateway.yaml', settings)
   t.equal((await gateway.admin('POST', '/reload')).status, 200)

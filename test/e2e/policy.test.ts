@@ -275,6 +275,6 @@ group('an own key is for some models and for so much money; what it is not for, 
   await ctlJson(t, [...update, '--models', 'a/test'])
   t.equal(await sourceOf(lone), 'lone')
   await ctlJson(t, [...update, '--models', 'all'])
-  t.match(await ctl(update), { code: 1, stderr: /Nothing is to be changed/ })
+  t.match(await ctl(update), { code: 1, stderr: /at least one field/ })
   t.match(await ctl([...update.slice(0, 3), '--org', own.org, '--label', 'x']), { code: 1, stderr: /no provider key/ })
 })

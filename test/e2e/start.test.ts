@@ -90,7 +90,11 @@ t.test('init copies the configuration out, once, and the next start uses the cop
   )
   await rm(join(dir, 'providers.d'), { recursive: true })
   const again = await ended('gateway.js', ['init'])
-  t.match(again, { code: 1, stdout: '', stderr: /config\/gateway\.yaml, .* more files already exist in .* nothing was copied/ })
+  t.match(again, {
+    code: 1,
+    stdout: '',
+    stderr: /config\/gateway\.yaml, .* more files already exist in .* nothing was copied/,
+  })
   t.notOk(existsSync(join(dir, 'providers.d')), 'nothing else is written either')
   await cp(join(own, 'providers.d'), join(dir, 'providers.d'), { recursive: true })
 

@@ -19,7 +19,10 @@ t.test('an address that holds {region} needs regions that can stand in it', asyn
   t.strictSame([offer.provider.baseUrl, offer.regions], [address, ['eu-west-1', 'us-east-1']])
   const plain = mapping(await load(regional('https://api.acme.example/v1', '["Europe, west"]')))
   t.strictSame(plain.regions, ['Europe, west'], 'without it they are only told')
-  t.match(await refusal(load(regional(address))), /holds "\{region\}", so each of its models needs the key "regions"/)
+  t.match(
+    await refusal(load(regional(address))),
+    /contains "\{region\}", so each of its models needs the key "regions"/,
+  )
   for (const odd of ['"a/b"', '"evil.example#"', '"EU"', '"a b"', '"a@b"']) {
     t.match(await refusal(load(regional(address, `[ok, ${odd}]`))), /expected a region such as "us-east-1"/, odd)
   }

@@ -1,4 +1,4 @@
-/** Who changed what. */
+/** The audit log. */
 import { s } from '../../core/schema.ts'
 import { organization } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
@@ -6,7 +6,9 @@ import { type CommandTable, command } from '../command.ts'
 const USUAL = 50
 
 export const auditCommands: CommandTable = {
-  /** → `{id, at, actor, action, organization, subject, before, after}`, the newest first; `beforeId` pages on. */
+  /**
+   * → `{id, at, actor, action, organization, subject, before, after}`, newest first; `beforeId` requests the next page.
+   */
   audit: command(
     s.object({
       organization: s.optional(organization),

@@ -1,16 +1,16 @@
-/** What organizations demand of providers. */
+/** Compliance requirements of organizations. */
 import type { Compliance } from '../../core/policy.ts'
 import { s } from '../../core/schema.ts'
 import { organization } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
 import { names } from './policy-args.ts'
 
-/** `organization` as it was asked for; `policy` null when nothing is demanded. */
+/** `organization` as named in the command; `policy` is null without requirements. */
 export interface ShownCompliance {
   readonly organization: string
   readonly policy: Compliance | null
 }
-/** → with `unknown`: names of models and providers that the organization has none of; they may come later. */
+/** → with `unknown`: names of models and providers that the organization does not have yet. */
 export type SetCompliance = ShownCompliance & { readonly unknown: readonly string[] }
 
 export const complianceCommands: CommandTable = {
@@ -21,7 +21,7 @@ export const complianceCommands: CommandTable = {
       policy: await policies.compliance.show(organization),
     }),
   ),
-  /** What is not named stays as it is; `soc2: "off"` demands no report. */
+  /** Omitted requirements stay unchanged; `soc2: "off"` removes the requirement. */
   'compliance.set': command(
     s.object({
       organization,
@@ -57,7 +57,7 @@ export const complianceCommands: CommandTable = {
   ),
 }
 
-/** Without what was not named. */
+/** Without undefined members. */
 const given = <T extends object>(changes: T): { [K in keyof T]?: NonNullable<T[K]> } =>
   Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined)) as {
     [K in keyof T]?: NonNullable<T[K]>

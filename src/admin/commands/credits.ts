@@ -14,7 +14,7 @@ const note = s.string({ maxLength: 500 })
 const text = s.string({ minLength: 1, maxLength: 200 })
 const percent = s.string({ pattern: '^\\d{1,3}(\\.\\d{1,4})?$', description: 'a percentage such as "12.5"' })
 
-/** A percent is so many millionths; so many places of a percentage are millionths. */
+/** A percent is 10^4 millionths, so four decimals of a percentage are millionths. */
 const PERCENT_PLACES = 4
 const WHOLE = 1_000_000
 
@@ -22,7 +22,7 @@ export type ShownEntry = ReturnType<typeof shown>
 const shown = ({ amount, ...rest }: LedgerEntry) => ({ ...rest, amount: formatMoney(amount) })
 
 export type ShownDiscount = ReturnType<typeof shownDiscount>
-/** → with `unknown`: names of models and providers that nobody has whom it is for; they may come later. */
+/** → with `unknown`: names of models and providers that none of the organizations concerned has yet. */
 export type GivenDiscount = ShownDiscount & { readonly unknown: readonly string[] }
 const shownDiscount = ({ millionths, ...rest }: DiscountRecord) => ({
   ...rest,
@@ -32,11 +32,11 @@ const shownDiscount = ({ millionths, ...rest }: DiscountRecord) => ({
 const booking = s.object({ organization, amount, reference: s.optional(reference), note: s.optional(note) })
 
 export const creditCommands: CommandTable = {
-  /** A reference is booked once, however often it is asked for → the ledger entry. */
+  /** Books a reference once, however often the command runs → the ledger entry. */
   'credits.add': command(booking, async (args, { credits }, actor) =>
     shown(await credits.add({ ...args, amount: paid(args.amount) }, actor)),
   ),
-  /** Gives back what was paid → the ledger entry, its amount below zero. */
+  /** Refunds a payment → the ledger entry, with a negative amount. */
   'credits.refund': command(booking, async (args, { credits }, actor) =>
     shown(await credits.refund({ ...args, amount: paid(args.amount) }, actor)),
   ),
@@ -45,12 +45,12 @@ export const creditCommands: CommandTable = {
     const { balance, held, used } = await credits.show(organization)
     return { balance: formatMoney(balance), held: formatMoney(held), used: formatMoney(used) }
   }),
-  /** → payments and refunds, the newest first. */
+  /** → payments and refunds, newest first. */
   'credits.entries': command(
     s.object({ organization, ...partArguments }),
     async ({ organization, ...part }, { credits }) => (await credits.entries(organization, ...partOf(part))).map(shown),
   ),
-  /** Zero percent takes a discount away → the discount. Without an organization it is everybody's. */
+  /** Zero percent removes a discount → the discount. Without an organization it applies to all. */
   'credits.discount': command(
     s.object({ organization: s.optional(organization), provider: s.optional(text), model: s.optional(text), percent }),
     async ({ percent, ...given }, { credits, policies }, actor): Promise<GivenDiscount> => {

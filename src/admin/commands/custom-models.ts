@@ -1,4 +1,4 @@
-/** Providers and models that an organization has for itself. */
+/** Custom providers and models of an organization. */
 import { s } from '../../core/schema.ts'
 import { organization, partArguments, partOf } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
@@ -6,7 +6,7 @@ import { provider } from './policy-args.ts'
 
 const manifest = s.string({ minLength: 1, description: 'a manifest as in providers.d, YAML or JSON' })
 
-/** As it was declared. */
+/** A manifest as declared. */
 export interface ShownManifest {
   readonly organization: string
   readonly provider: string
@@ -15,7 +15,7 @@ export interface ShownManifest {
 }
 
 export const customModelCommands: CommandTable = {
-  /** → `{organization, provider, models}`. Replaces the provider of the same id. */
+  /** → `{organization, provider, models}`. Replaces a provider with the same id. */
   'models.custom.add': command(
     s.object({ organization, manifest }),
     ({ organization, manifest }, { policies }, actor) => policies.manifests.declare(organization, manifest, actor),

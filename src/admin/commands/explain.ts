@@ -12,11 +12,11 @@ interface ExplainedFilter {
   readonly runs: 'once per request' | 'once per attempt'
   readonly needs: readonly string[]
   readonly gives: readonly string[]
-  /** As they are in effect, with defaults. */
+  /** In effect, with defaults. */
   readonly options: unknown
 }
 
-/** Filters below one that repeats run once per attempt. */
+/** Filters below a repeating one run once per attempt. */
 function explainLinks(links: readonly Link[]): ExplainedFilter[] {
   let perAttempt = false
   return links.map(link => {
@@ -39,7 +39,7 @@ const explain = ({ endpoint, chain, compat }: Route) => ({
 })
 
 export const explainCommands: CommandTable = {
-  /** → `{endpoint, method, path, compat, chain, filters, end}`; of endpoints that share a name, the first. */
+  /** → `{endpoint, method, path, compat, chain, filters, end}` of the first endpoint with this name. */
   explain: command(s.object({ endpoint }), (args, context) => {
     const routes = context.snapshot().routes()
     const found =

@@ -1,4 +1,4 @@
-/** Rules of what organizations, members and keys may call. */
+/** Access rules of organizations, members and keys. */
 import { ruleTypes } from '../../core/policy.ts'
 import type { RuleRecord } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
@@ -8,7 +8,7 @@ import { id, names } from './policy-args.ts'
 
 const price = s.string({ description: 'a price in USD per million tokens, such as "2.50"' })
 
-/** → with `unknown`: names of models and providers that the organization has none of; they may come later. */
+/** → with `unknown`: names of models and providers that the organization does not have yet. */
 export type AddedRule = RuleRecord & { readonly unknown: readonly string[] }
 
 export const iamCommands: CommandTable = {
@@ -39,7 +39,7 @@ export const iamCommands: CommandTable = {
     }),
     ({ after, limit, ...scope }, { policies }) => policies.rules.list(scope, pageOf({ after, limit })),
   ),
-  /** An inactive rule is kept and does not count. */
+  /** An inactive rule is stored but not applied. */
   'iam.update': command(
     s.object({ id, organization: s.optional(organization), status: s.enum('active', 'inactive') }),
     ({ id, organization, status }, { policies }, actor) => policies.rules.setStatus(id, status, organization, actor),

@@ -1,4 +1,4 @@
-/** Every command by its name. */
+/** All commands by name. */
 import type { CommandTable } from '../command.ts'
 import { auditCommands } from './audit.ts'
 import { complianceCommands } from './compliance.ts'

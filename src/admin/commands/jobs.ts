@@ -1,4 +1,4 @@
-/** Work that outlives its request: what runs, how it ended, and who was told. */
+/** Jobs: running and ended ones, and the delivery of their callbacks. */
 import { errors } from '../../core/error.ts'
 import { formatMoney } from '../../core/money.ts'
 import type { Job, JobStore } from '../../core/ports.ts'
@@ -14,7 +14,7 @@ const USUAL = 100
 
 export type ShownJob = ReturnType<typeof shown>
 export type ShownVideo = ShownJob & { readonly address: string | null }
-/** Nothing of its prompt, its addresses or its secret. */
+/** Omits the prompt, addresses and the secret. */
 const shown = (job: Job) => ({
   id: job.id,
   status: job.state,
@@ -47,13 +47,13 @@ export const jobCommands: CommandTable = {
       return (await jobs.list({ orgId, projectId }, VIDEO, { limit })).map(shown)
     },
   ),
-  /** → with the signed address of its content; null where there is none. */
+  /** → with the signed address of its content; null when there is none. */
   'videos.show': command(s.object({ id }), async ({ id }, { jobs, jobRunner }) => {
     const job = await found(jobs, id)
     const { content = [] } = jobRunner.show(job) as { content?: { url: string }[] }
     return { ...shown(job), address: content[0]?.url ?? null }
   }),
-  /** → the job as it is then. */
+  /** → the job after the cancellation. */
   'videos.cancel': command(s.object({ id }), async ({ id }, { jobs, jobRunner }) => {
     const job = await found(jobs, id)
     return shown(job.completedAt === null ? await jobRunner.cancel(job) : job)
@@ -69,10 +69,12 @@ export const jobCommands: CommandTable = {
       triedAt: triedAt === null ? null : new Date(triedAt).toISOString(),
     }))
   }),
-  /** The secret is erased once an end was told, or was given up. */
+  /** A secret is erased once its callback was delivered or given up. */
   'jobs.retry-callback': command(s.object({ event }), async ({ event }, { jobs, jobRunner }) => {
     if (!(await jobs.redeliver(event, Date.now()))) {
-      throw errors.badRequest(`"${event}" cannot be told again: there is no such event, or its secret is erased.`)
+      throw errors.badRequest(
+        `"${event}" cannot be delivered again: the event does not exist, or its secret is erased.`,
+      )
     }
     jobRunner.wake()
     return { event }

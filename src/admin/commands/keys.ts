@@ -1,4 +1,4 @@
-/** API keys: made, listed, changed, revoked, rolled. */
+/** Create, list, change, revoke and roll API keys. */
 import { errors } from '../../core/error.ts'
 import { formatMoney } from '../../core/money.ts'
 import type { KeyRecord } from '../../core/ports.ts'
@@ -36,7 +36,7 @@ const shown = <T extends KeyRecord>({ limits, spent, ...rest }: T) => ({
 })
 
 export const keyCommands: CommandTable = {
-  /** → the record, and `key`: the secret, which nothing shows again. */
+  /** → the record, and `key`: the secret, which is never shown again. */
   'keys.create': command(
     s.object({
       project,
@@ -65,7 +65,7 @@ export const keyCommands: CommandTable = {
     s.object({ project: s.optional(project), ...pageArguments }),
     async ({ project, ...page }, { accounts }) => (await accounts.listKeys(project, pageOf(page))).map(shown),
   ),
-  /** What is not named stays as it is → the record. */
+  /** Omitted fields stay unchanged → the record. */
   'keys.update': command(
     s.object({
       id: keyId,
@@ -77,14 +77,15 @@ export const keyCommands: CommandTable = {
     async ({ id, name, expires, ...args }, { accounts }, actor) => {
       const expiresAt = expires === undefined ? undefined : expires === 'never' ? null : expiry(expires)
       const limit = limitChange(args)
-      if (name === undefined && expiresAt === undefined && !limit) throw errors.badRequest('Nothing is to be changed.')
+      if (name === undefined && expiresAt === undefined && !limit)
+        throw errors.badRequest('Name at least one field to change.')
       return shown(await accounts.updateKey(id, { name, expiresAt, limit }, actor))
     },
   ),
   'keys.revoke': command(s.object({ id: keyId }), async ({ id }, { accounts }, actor) =>
     shown(await accounts.revokeKey(id, actor)),
   ),
-  /** Ends the key and makes another of the same name and project → as `keys.create`. */
+  /** Revokes the key and creates another with the same name and project → as `keys.create`. */
   'keys.roll': command(s.object({ id: keyId }), async ({ id }, { accounts }, actor) => {
     const { key, ...record } = await accounts.rollKey(id, actor)
     return { key, ...shown(record) }

@@ -29,7 +29,7 @@ const accessOf = (given: string | string[] | undefined): readonly string[] | nul
   typeof given === 'string' ? null : given
 
 export const memberCommands: CommandTable = {
-  /** Access to all projects, unless some are named → the record. */
+  /** Access to all projects unless some are named → the record. */
   'members.add': command(
     s.object({
       organization,
@@ -49,7 +49,7 @@ export const memberCommands: CommandTable = {
     s.object({ organization: s.optional(organization), ...pageArguments }),
     async ({ organization, ...page }, { members }) => (await members.list(organization, pageOf(page))).map(shown),
   ),
-  /** What is not named stays as it is → the record. */
+  /** Omitted fields stay unchanged → the record. */
   'members.update': command(
     s.object({
       organization,
@@ -64,7 +64,7 @@ export const memberCommands: CommandTable = {
       return shown(await members.update(organization, member, changes, actor))
     },
   ),
-  /** Keys that the member has made are refused from then on. */
+  /** Keys that the member has created are refused from then on. */
   'members.remove': command(s.object({ organization, member }), async (args, { members }, actor) =>
     shown(await members.remove(args.organization, args.member, actor)),
   ),

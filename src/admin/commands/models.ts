@@ -1,4 +1,4 @@
-/** Models as the running configuration has them. */
+/** Models of the running configuration. */
 import type { Mapping, Model } from '../../core/catalog.ts'
 import { formatDecimal } from '../../core/money.ts'
 import { foundOffers, isLive, offerOf } from '../../core/offer.ts'
@@ -10,7 +10,7 @@ const deactivated = (at: string | undefined): boolean => at !== undefined && Dat
 const live = ({ model, provider, deactivatedAt }: Mapping): boolean =>
   isLive(provider) && !deactivated(deactivatedAt) && !deactivated(model.deactivatedAt)
 
-/** USD per million units of a rate, which is pico-USD per unit; null when it is unknown. */
+/** USD per million units; the rate is in pico-USD per unit; null when unknown. */
 const perMillion = (rate: bigint | undefined): string | null =>
   rate === undefined ? null : formatDecimal(rate * 1_000_000n, 12)
 
@@ -40,7 +40,7 @@ const describe = (model: Model) => ({
   providers: model.mappings.map(describeMapping),
 })
 
-/** Whether `query` is part of a name that the model is known by. */
+/** Whether `query` is part of one of the model's names. */
 function matches(model: Model, query: string): boolean {
   const names = [model.id, model.name, model.family, ...model.aliases]
   for (const { provider, externalId } of model.mappings) names.push(provider.id, externalId)
@@ -48,7 +48,7 @@ function matches(model: Model, query: string): boolean {
 }
 
 export const modelCommands: CommandTable = {
-  /** → the models of which `query` names a part, all without it; behind them those that providers have listed. */
+  /** → the models with `query` as part of a name, or all; then those listed by providers. */
   'models.list': command(s.object({ query: s.optional(s.string()) }), ({ query = '' }, context) => {
     const { catalog } = context.snapshot()
     const models = [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)]

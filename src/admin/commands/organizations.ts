@@ -12,7 +12,7 @@ interface CacheArguments {
   cacheTtl?: string | undefined
 }
 
-/** A time to live turns the cache on; undefined leaves it as it is. */
+/** A time to live turns the cache on; undefined leaves it unchanged. */
 function ttlOf({ cache, cacheTtl }: CacheArguments): number | 'on' | null | undefined {
   if (cache === 'off') return null
   if (cacheTtl !== undefined) return durationOf(cacheTtl)
@@ -28,14 +28,14 @@ const projectArguments = {
 }
 
 export const organizationCommands: CommandTable = {
-  /** Prepaid, with no credits → the record. */
+  /** Prepaid, without credits → the record. */
   'orgs.create': command(
     s.object({ name, account: s.optional(account), retain: s.optional(onOff) }),
     ({ name, account, retain }, { organizations }, actor) =>
       organizations.create({ name, account, retains: retain === 'on' }, actor),
   ),
   'orgs.list': command(s.object(pageArguments), (page, { organizations }) => organizations.list(pageOf(page))),
-  /** What is not named stays as it is → the record. */
+  /** Omitted fields stay unchanged → the record. */
   'orgs.update': command(
     s.object({ organization, name: s.optional(name), account: s.optional(account), retain: s.optional(onOff) }),
     ({ organization, name, account, retain }, { organizations }, actor) => {
@@ -56,7 +56,7 @@ export const organizationCommands: CommandTable = {
     s.object({ organization: s.optional(organization), ...pageArguments }),
     ({ organization, ...page }, { projects }) => projects.list(organization, pageOf(page)),
   ),
-  /** What is not named stays as it is → the record. */
+  /** Omitted fields stay unchanged → the record. */
   'projects.update': command(
     s.object({ project, name: s.optional(name), ...projectArguments }),
     ({ project, name, mode, passParameters, promptCache, ...cache }, { projects }, actor) => {
@@ -65,7 +65,7 @@ export const organizationCommands: CommandTable = {
       return projects.update(project, { name, mode, cacheTtlMs: ttlOf(cache), passesParameters, cachesPrompts }, actor)
     },
   ),
-  /** Its keys get 410 from then on. */
+  /** Requests with its keys get 410 from then on. */
   'projects.archive': command(s.object({ project }), ({ project }, { projects }, actor) =>
     projects.update(project, { archived: true }, actor),
   ),

@@ -1,4 +1,4 @@
-/** Coding plans: what is declared, and who has which. */
+/** Coding plans: declared ones, and those of organizations. */
 import { formatDecimal, formatMoney } from '../../core/money.ts'
 import { planNames } from '../../core/plan.ts'
 import type { PlanState } from '../../core/ports.ts'
@@ -7,7 +7,7 @@ import { organization } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
 import type { AdminContext } from '../context.ts'
 
-/** Pico-USD per token with so many places is USD per million tokens. */
+/** Pico-USD per token with 6 decimals is USD per million tokens. */
 const TOKEN_PLACES = 6
 
 export type DeclaredPlan = ReturnType<typeof declared>[number]
@@ -43,7 +43,7 @@ export const planCommands: CommandTable = {
   'plans.show': command(s.object({ organization }), async ({ organization }, context) =>
     shown(await context.plans.show(organization), context),
   ),
-  /** `none` ends the plan. With overflow, credits pay for what the plan does not. */
+  /** `none` ends the plan. With overflow, credits pay for what exceeds the plan. */
   'plans.set': command(
     s.object({
       organization,
@@ -58,7 +58,7 @@ export const planCommands: CommandTable = {
       return shown(await context.plans.set(organization, changes, actor), context)
     },
   ),
-  /** Begins the week of premium models anew. */
+  /** Restarts the week of premium models. */
   'plans.reset': command(s.object({ organization }), async ({ organization }, context, actor) =>
     shown(await context.plans.resetWeek(organization, actor), context),
   ),

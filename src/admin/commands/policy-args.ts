@@ -1,4 +1,4 @@
-/** What the commands of organizations' policies have in common. */
+/** Arguments shared by the commands of organizations' policies. */
 import { s } from '../../core/schema.ts'
 
 export const provider = s.string({ minLength: 1, maxLength: 64, description: 'the id of a provider' })

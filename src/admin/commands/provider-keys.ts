@@ -1,4 +1,4 @@
-/** Keys of organizations for providers. Secrets come in and never go out. */
+/** Keys of organizations for providers. No command returns a secret. */
 import { errors } from '../../core/error.ts'
 import type { ProviderKeyRecord } from '../../core/ports.ts'
 import { s } from '../../core/schema.ts'
@@ -23,7 +23,7 @@ const secret = s.string({ minLength: 1, maxLength: 64 * 1024, description: 'the 
 export type ShownProviderKey = ReturnType<typeof shown>
 const shown = ({ limits, ...rest }: ProviderKeyRecord) => ({ ...rest, limits: limits.map(shownLimit) })
 
-/** → with `unknown`: names of models that the organization has none of; they may come later. */
+/** → with `unknown`: names of models that the organization does not have yet. */
 export type ChangedProviderKey = ShownProviderKey & { readonly unknown: readonly string[] }
 async function changed(record: ProviderKeyRecord, { policies }: AdminContext): Promise<ChangedProviderKey> {
   const unknown = await policies.unknown(record.organization, { models: record.models ?? [] })
@@ -52,7 +52,7 @@ export const providerKeyCommands: CommandTable = {
     async ({ organization, ...page }, { policies }) =>
       (await policies.providerKeys.list(organization, pageOf(page))).map(shown),
   ),
-  /** What is not named stays as it is → the record. */
+  /** Omitted fields stay unchanged → the record. */
   'provider-keys.update': command(
     s.object({
       id,
@@ -64,7 +64,8 @@ export const providerKeyCommands: CommandTable = {
     }),
     async ({ id, organization, label, models, ...limits }, context, actor) => {
       const limit = limitChange(limits)
-      if (label === undefined && models === undefined && !limit) throw errors.badRequest('Nothing is to be changed.')
+      if (label === undefined && models === undefined && !limit)
+        throw errors.badRequest('Name at least one field to change.')
       const changes = { label, models: typeof models === 'string' ? null : some(models), limit }
       return changed(await context.policies.providerKeys.update(id, organization, changes, actor), context)
     },
@@ -74,14 +75,14 @@ export const providerKeyCommands: CommandTable = {
     async ({ id, organization }, { policies }, actor) =>
       shown(await policies.providerKeys.remove(id, organization, actor)),
   ),
-  /** → `{reencrypted, unreadable, keyVersion}`. May be asked for again when it was cut short. */
+  /** → `{reencrypted, unreadable, keyVersion}`. May be repeated after an interruption. */
   'provider-keys.reencrypt': command(
     s.object({ newKey: s.optional(s.boolean()) }),
     ({ newKey = false }, { policies }, actor) => policies.providerKeys.reencrypt(newKey, actor),
   ),
 }
 
-/** A key for no model at all would be an error of whoever wrote the list. */
+/** A key for no model at all would be a mistake in the list. */
 function some(models: string[] | undefined): string[] | undefined {
   if (models?.length !== 0) return models
   throw errors.invalidParameters('Argument "models" must name at least one model.', 'models')

@@ -1,4 +1,4 @@
-/** Providers as the running configuration has them. */
+/** Providers of the running configuration. */
 import type { Catalog, Provider } from '../../core/catalog.ts'
 import { foundOffers, isAbsent, isLive } from '../../core/offer.ts'
 import { s } from '../../core/schema.ts'
@@ -34,7 +34,7 @@ const describe = (provider: Provider, catalog: Catalog, models: number) => ({
 })
 
 export const providerCommands: CommandTable = {
-  /** Wires are by operation, credentials are fingerprints. */
+  /** Wires by operation; credentials as fingerprints. */
   'providers.list': command(s.object({}), (_, context) => {
     const { catalog } = context.snapshot()
     const counts = countModels(catalog)

@@ -1,4 +1,4 @@
-/** What routing would do with a request. */
+/** Explains the routing of a request. */
 import { s } from '../../core/schema.ts'
 import { type CommandTable, command } from '../command.ts'
 
@@ -11,6 +11,6 @@ const question = s.object({
 })
 
 export const routeCommands: CommandTable = {
-  /** → the candidates with their measurements and each term of their scores, the choice and its reason. */
+  /** → the candidates with their measurements and all terms of their scores, the selection and its reason. */
   'route.explain': command(question, (args, context) => context.explainRoute(args)),
 }

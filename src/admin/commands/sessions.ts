@@ -1,4 +1,4 @@
-/** Sessions of the operator, for `gatewayctl chat`: begun before a request, ended after it. */
+/** Sessions of the operator, for `gatewayctl chat`: created before a request, ended after it. */
 import { s } from '../../core/schema.ts'
 import { project } from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
@@ -6,7 +6,7 @@ import { type CommandTable, command } from '../command.ts'
 const id = s.string({ minLength: 1, description: 'the id of a session, as sessions.begin answers it' })
 
 export const sessionCommands: CommandTable = {
-  /** → `{id, key, expiresAt}`: `key` is the secret, which nothing shows again. */
+  /** → `{id, key, expiresAt}`: `key` is the secret, which is never shown again. */
   'sessions.begin': command(s.object({ project }), ({ project }, { operatorSessions }, actor) =>
     operatorSessions.begin(project, actor),
   ),

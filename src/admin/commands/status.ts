@@ -1,10 +1,10 @@
-/** How the gateway is. */
+/** Status of the gateway. */
 import { s } from '../../core/schema.ts'
 import { type CommandTable, command } from '../command.ts'
 import type { AdminContext } from '../context.ts'
 import { providerStatus } from './providers.ts'
 
-/** `"ok"`, or what the database says of itself. */
+/** `"ok"`, or the error of the database. */
 export async function databaseStatus(context: AdminContext): Promise<string> {
   try {
     await context.ping()

@@ -1,4 +1,4 @@
-/** What was consumed, and whether the books agree. */
+/** Usage, and the consistency of its records. */
 import { errors } from '../../core/error.ts'
 import { formatMoney } from '../../core/money.ts'
 import type { UsageQuery, UsageTotals } from '../../core/ports.ts'
@@ -12,7 +12,7 @@ const DEFAULT_DAYS = 30
 
 const date = s.string({ pattern: '^\\d{4}-\\d{2}-\\d{2}$', description: 'a date such as 2026-01-31' })
 
-/** The start of a UTC day, Unix milliseconds. Throws for days that no calendar has. */
+/** Start of a UTC day in Unix milliseconds. Throws a GatewayError for an impossible date. */
 function day(text: string, argument: string): number {
   const at = Date.parse(`${text}T00:00:00Z`)
   if (Number.isNaN(at) || isoDay(at) !== text) throw errors.invalidParameters(`"${text}" is not a date.`, argument)
@@ -20,7 +20,7 @@ function day(text: string, argument: string): number {
 }
 const isoDay = (at: number): string => new Date(at).toISOString().slice(0, 10)
 
-/** Both days count in full. */
+/** Both days are inclusive. */
 function period(from: string | undefined, to: string | undefined): { first: number; last: number } {
   const last = day(to ?? isoDay(Date.now()), 'to')
   const first = from === undefined ? last - (DEFAULT_DAYS - 1) * DAY_MS : day(from, 'from')
@@ -36,7 +36,7 @@ interface Scope {
   key?: string | undefined
 }
 
-/** Throws for what does not exist: no usage would look like none. */
+/** Throws for an unknown organization, project or key: an empty answer would look like no usage. */
 async function scopeOf({ organization, project, key }: Scope, { names }: AdminContext): Promise<Partial<UsageQuery>> {
   return {
     ...(organization !== undefined && { orgId: await names.organization(organization) }),
@@ -54,7 +54,7 @@ const shown = <T extends UsageTotals>(totals: T) => ({
 })
 
 export const usageCommands: CommandTable = {
-  /** → `{from, to, totals, groupBy?, groups?}`; days are UTC and inclusive, cost is in USD. `groups` come in parts. */
+  /** → `{from, to, totals, groupBy?, groups?}`; days are UTC and inclusive, cost is in USD. `groups` are paged. */
   usage: command(
     s.object({
       organization: s.optional(organization),
@@ -74,6 +74,6 @@ export const usageCommands: CommandTable = {
       return { ...result, groupBy, groups: groups.map(shown) }
     },
   ),
-  /** → `{differences}`: one sentence for each; none when request rows, ledger and aggregates agree. */
+  /** → `{differences}`: a sentence each; empty when request rows, ledger and aggregates agree. */
   'usage.check': command(s.object({}), async (_, { usage }) => ({ differences: await usage.check() })),
 }

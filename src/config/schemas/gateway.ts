@@ -1,4 +1,4 @@
-/** `config/gateway.yaml` as a schema. Unknown keys are refused, as in every file. */
+/** The schema of `config/gateway.yaml`. Unknown keys are rejected, as in every file. */
 import { type Infer, s } from '../../core/schema.ts'
 import { customProvidersEntry } from '../custom-caps.ts'
 import { mcpEntry } from '../mcp.ts'
@@ -15,13 +15,13 @@ const origin = s.string({
   pattern: '^https?://[^\\s/?#@]+$',
   description: 'a scheme, a host and perhaps a port, such as "http://images.internal:9000"',
 })
-/** As browsers write it: without a path, and without the port that its scheme has anyway. */
+/** As browsers send it: without a path and without the default port of its scheme. */
 const webOrigin = s.string({
   pattern: '^(?:\\*|null|[A-Za-z][A-Za-z0-9+.-]*://[^\\s/?#@,*]+)$',
   description: 'an origin such as "https://app.example.com", or "*" for all',
 })
 
-/** A filter's options are checked against the filter's own schema. */
+/** The filter's own schema validates its options. */
 const options = called('options such as "{ rpm: 600 }"', s.record(s.unknown()))
 const filterEntry = called(
   'a filter such as "auth", or with options "auth: { optional: true }"',
@@ -31,13 +31,13 @@ const chain = s.array(filterEntry, { minItems: 1 })
 export type ChainEntry = Infer<typeof filterEntry>
 
 const someWorkers = 'a number of processes from 1 to 256, or "auto"'
-/** Processes that serve; `auto` is one for each core. */
+/** Serving processes; `auto` is one per core. */
 const workers = s.either(
   called(someWorkers, s.integer({ minimum: 1, maximum: 256 })),
   called(someWorkers, s.enum('auto')),
 )
 
-/** `config/gateway.yaml`. `server` and `stores` are read at start, the rest on every reload. */
+/** `config/gateway.yaml`. `server` and `stores` are read at start, the rest at every reload. */
 export const gatewayFile = s.object({
   server: s.object({
     listen: s.optional(address),
@@ -57,7 +57,7 @@ export const gatewayFile = s.object({
     cors: s.default(s.object({ origins: s.default(s.array(webOrigin), ['*']) }), {}),
     workers: s.default(workers, 1),
   }),
-  /** `keep_requests`: how long request rows are kept; for ever when it is not set. */
+  /** `keep_requests`: retention of request rows; unlimited when unset. */
   stores: s.object({ sqlite: text, keep_requests: s.optional(s.duration()) }),
   catalog: s.object({ models: text, providers: text, plugins: s.optional(text) }),
   chains: s.record(chain),

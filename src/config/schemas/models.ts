@@ -1,4 +1,4 @@
-/** `config/models.d/<family>.yaml` as a schema. Unknown keys are refused. */
+/** The schema of `config/models.d/<family>.yaml`. Unknown keys are rejected. */
 import { type Infer, s } from '../../core/schema.ts'
 import { called, count, date, lifecycle, modelId, text } from './terms.ts'
 
@@ -11,7 +11,7 @@ const model = s.object({
   aliases: s.default(s.array(modelId), []),
   created: s.optional(date),
   tokenizer: s.optional(s.string()),
-  /** What it can be asked for; by default what its modalities say. */
+  /** Operations of the model; derived from its modalities by default. */
   operations: s.optional(s.array(text, { minItems: 1 })),
   input: s.array(modality, { minItems: 1 }),
   output: s.array(modality, { minItems: 1 }),
@@ -21,7 +21,7 @@ const model = s.object({
 })
 
 /**
- * `config/models.d/<family>.yaml`. `aliases` are further names of models or of one provider's offers, a line each:
+ * `config/models.d/<family>.yaml`. `aliases` are further names of models or of single offers, one per line:
  * `fast: gpt-5.4-mini`, `local: ollama/qwen3:4b`.
  */
 export const modelsFile = s.object({

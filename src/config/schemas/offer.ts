@@ -1,4 +1,4 @@
-/** What a provider offers of a model, as a schema. */
+/** The schema of a provider's offer of a model. */
 import { capabilities } from '../../core/catalog.ts'
 import { type Infer, s } from '../../core/schema.ts'
 import { pricing, tier } from './pricing.ts'
@@ -6,8 +6,9 @@ import { called, count, date, lifecycle, modelId, text } from './terms.ts'
 
 const state = called('true, false or a word', s.either(s.boolean(), text))
 /**
- * The provider's own field that turns reasoning on and off. An effort turns it on, `none` and a tool that is forced turn
- * it off. The effort itself is sent too where `reasoning_efforts` names any but `none`.
+ * The provider's field that turns reasoning on and off. An effort turns it on; `none` and a forced tool turn it off.
+ * The
+ * effort itself is sent when `reasoning_efforts` contains any other than `none`.
  */
 const reasoningSwitch = s.object({
   field: s.string({
@@ -16,22 +17,22 @@ const reasoningSwitch = s.object({
   }),
   on: state,
   off: s.optional(state),
-  /** The field that takes a budget of tokens. */
+  /** The field for a token budget. */
   budget: s.optional(text),
 })
 
-/** What a service tier multiplies the prices of tokens by. */
+/** Factor of a service tier on token prices. */
 const factor = s.decimal({
   pattern: '^\\d{1,3}(\\.\\d{1,6})?$',
   description: 'a factor in quotes, such as "0.5"',
 })
 
-/** What a provider offers of a model. */
+/** Properties of an offer. */
 const offer = {
   wires: s.default(s.record(s.string()), {}),
   pricing: s.optional(pricing),
   pricing_tiers: s.default(s.array(tier), []),
-  /** The day that the prices are of; that of the file where an offer names none. `gatewayctl models check` reads it. */
+  /** Date of the prices; by default that of the file. Read by `gatewayctl models check`. */
   priced_at: s.optional(date),
   unpriced: s.default(s.enum('allow', 'refuse'), 'refuse'),
   supports: s.default(s.array(s.enum(...capabilities)), []),
@@ -45,28 +46,28 @@ const offer = {
   context_length: count,
   max_output: count,
   min_cacheable_tokens: count,
-  /** `auto`: prompts of clients that mark nothing are marked for the provider's cache, where that saves money. */
+  /** `auto`: marks prompts for the provider's cache when the client marks nothing and caching saves money. */
   cache: s.optional(s.enum('auto')),
-  /** Of choices, 1 where nothing is said; of images, as many as the wire has. */
+  /** Choices, 1 by default; for images, the maximum of the wire. */
   max_n: s.optional(s.integer({ minimum: 1, maximum: 128 })),
-  /** What clients may call a voice, and what the provider calls it. */
+  /** Client name of a voice → the provider's name. */
   voices: s.optional(s.record(text)),
   max_input_characters: count,
   max_file: s.optional(s.size()),
-  /** Of images. */
+  /** Sizes of images. */
   sizes: s.optional(s.array(text, { minItems: 1 })),
   aspect_ratios: s.optional(s.array(text, { minItems: 1 })),
   max_images: s.optional(s.integer({ minimum: 1, maximum: 16 })),
   video_sizes: s.optional(s.array(text, { minItems: 1 })),
   video_seconds: s.optional(s.array(s.integer({ minimum: 1, maximum: 3600 }), { minItems: 1 })),
   max_reference_images: s.optional(s.integer({ minimum: 1, maximum: 9 })),
-  /** False where the provider goes on, and charges, when its caller has left: such answers are read to their end. */
+  /** False when the provider continues, and charges, after its caller has left: such answers are read to their end. */
   cancellable: s.optional(s.boolean()),
   ...lifecycle,
 }
 export const mapping = s.object({ model: modelId, id: s.optional(text), ...offer })
 
-/** What an operator need not say of models that nobody knows: the provider refuses what it cannot do. */
+/** Capabilities assumed of models that no file lists: the provider rejects what it does not support. */
 const openSupports = [
   'streaming',
   'tools',
@@ -82,5 +83,5 @@ export const openEntry = s.object({ ...offer, supports: s.default(s.array(s.enum
 export type OpenEntry = Infer<typeof openEntry>
 
 export type MappingEntry = Infer<typeof mapping>
-/** What an offer is, whatever its model is called. */
+/** Properties of an offer without its model. */
 export type OfferEntry = Omit<MappingEntry, 'model'>

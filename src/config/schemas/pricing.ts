@@ -1,7 +1,7 @@
-/** Prices of an offer as a schema: what they are for, and how they are written (docs/contract.md#catalogue). */
+/** The schema of an offer's prices: units and notation (docs/contract.md#catalogue). */
 import { type Schema, s } from '../../core/schema.ts'
 
-/** Price keys of docs/contract.md#catalogue that are written as USD per million tokens. */
+/** Price keys of docs/contract.md#catalogue in USD per million tokens. */
 export const tokenPriceKeys = [
   'prompt',
   'completion',
@@ -15,7 +15,7 @@ export const tokenPriceKeys = [
   'input_cache_write_1h',
   'internal_reasoning',
 ] as const
-/** Those that are written as USD per unit. */
+/** Price keys in USD per unit. */
 export const unitPriceKeys = [
   'request',
   'web_search',
@@ -25,7 +25,7 @@ export const unitPriceKeys = [
   'input_audio_hour',
 ] as const
 
-/** How many decimals there may be depends on the unit: see `pricing.ts`. */
+/** The number of decimals depends on the unit: see `pricing.ts`. */
 const decimal = s.decimal({
   pattern: '^\\d{1,9}(\\.\\d{1,30})?$',
   description: 'a decimal number in quotes, such as "2.5"',

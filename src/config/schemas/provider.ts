@@ -1,4 +1,4 @@
-/** `providers.d/<id>.yaml` as a schema. Unknown keys are refused. */
+/** The schema of `providers.d/<id>.yaml`. Unknown keys are rejected. */
 import { type Infer, s } from '../../core/schema.ts'
 import { type MappingEntry, mapping, openEntry } from './offer.ts'
 import { date, text, url } from './terms.ts'
@@ -8,18 +8,18 @@ const id = s.string({
   description: 'a provider id of lower-case letters, digits and "-", such as "acme"',
 })
 
-/** How the gateway shows its credential to the provider. */
+/** How requests carry the provider's credential. */
 const auth = s.object({
   scheme: s.enum('bearer', 'header', 'query', 'aws-sigv4', 'gcp-oauth', 'none'),
   secret: s.optional(s.string()),
   header: s.optional(s.string({ pattern: '^[A-Za-z0-9-]{1,64}$', description: 'a header name such as "x-api-key"' })),
-  /** What stands before the secret, such as "Token ". */
+  /** Prefix of the secret, such as "Token ". */
   prefix: s.optional(s.string({ pattern: '^[A-Za-z]{1,32} $', description: 'a word and a space, such as "Token "' })),
   parameter: s.optional(text),
   region: s.optional(s.string({ pattern: '^[a-z0-9-]{1,64}$', description: 'a region such as "us-east-1"' })),
   service: s.optional(s.string({ pattern: '^[a-z0-9-]{1,64}$', description: 'a service such as "bedrock"' })),
   scope: s.optional(text),
-  /** In place of a secret: what the vendor's own tools would find in the environment, in files, or of the machine. */
+  /** In place of a secret: the vendor's default credential chain (environment, files, instance metadata). */
   source: s.optional(s.enum('default')),
   profile: s.optional(text),
 })
@@ -43,12 +43,14 @@ export const providerFile = s.object({
   name: text,
   enabled: s.default(s.boolean(), true),
   base_url: url,
-  /** Plain http to other places than this machine: for what stands in a network of the operator's. */
+  /** Allows plain http beyond loopback: for servers in the operator's own network. */
   allow_http: s.default(s.boolean(), false),
   auth,
   headers: s.default(s.record(s.string()), {}),
   pass_headers: s.default(s.record(s.array(passed, { minItems: 1 })), {}),
-  /** What clients of the provider's own wire may use at the operator's expense, besides what costs nothing. */
+  /**
+   * Fields of the provider's own wire that clients may use at the operator's expense, besides those that cost nothing.
+   */
   native_fields: s.optional(s.array(nativeName, { minItems: 1 })),
   native_tools: s.optional(s.array(nativeName, { minItems: 1 })),
   wires: s.record(s.string()),
@@ -71,11 +73,11 @@ export const providerFile = s.object({
     {},
   ),
   concurrency: s.default(s.integer({ minimum: 1, maximum: 100_000 }), 256),
-  /** Images at addresses are fetched for it, for a provider that takes them as data only. */
+  /** Fetches images at addresses for a provider that accepts only data. */
   inline_media: s.default(s.boolean(), false),
   reasoning_replay: s.optional(s.enum('reasoning', 'reasoning_content', 'reasoning_details')),
   priority: s.default(s.number({ minimum: 0 }), 1),
-  /** The day that the prices of its models are of. */
+  /** Date of its models' prices. */
   priced_at: s.optional(date),
   data_policy: s.optional(
     s.object({
@@ -88,18 +90,19 @@ export const providerFile = s.object({
       gdpr: s.optional(s.boolean()),
     }),
   ),
-  /** The models of the catalogue that it serves; `open`: none of them, but whatever a caller names. */
+  /** Models of the catalogue that it serves; `open`: none of them, but any name. */
   models: s.arrayOr('open', mapping, { description: 'a list of models, or "open"' }),
   /**
-   * What is said of models that stand in no file: `<provider>/<name>` is sent as it is. `models: open` is the same as
-   * this, with nothing in it, beside an empty list.
+   * Properties of models that no file lists: `<provider>/<name>` is sent unchanged. `models: open` equals an empty
+   * `open`
+   * with an empty list of models.
    */
   open: s.optional(openEntry),
-  /** Its list of models is read now and then, and stands in the catalogue: for engines that come and go. */
+  /** Reads its model list at intervals and adds it to the catalogue: for engines that come and go. */
   discover: s.default(s.boolean(), false),
 })
 export type ProviderFile = Infer<typeof providerFile>
 
-/** The models of the catalogue that a provider serves. */
+/** Models of the catalogue that a provider serves. */
 export const mappingsIn = ({ models }: Pick<ProviderFile, 'models'>): readonly MappingEntry[] =>
   models === 'open' ? [] : models

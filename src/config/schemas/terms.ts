@@ -1,7 +1,7 @@
-/** What several of the files that an operator edits are written in. */
+/** Schemas shared by several configuration files. */
 import { type Schema, s } from '../../core/schema.ts'
 
-/** What may be the id of a model, or another name of it. */
+/** A valid model id or alias. */
 export const MODEL_ID = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$/
 export const modelId = s.string({
   pattern: MODEL_ID.source,
@@ -11,7 +11,7 @@ export const date = s.string({ format: 'date', description: 'a date such as "202
 export const url = s.string({ pattern: '^https?://[^\\s]+$', description: 'an address that starts with "https://"' })
 export const text = s.string({ minLength: 1 })
 
-/** What messages call it. */
+/** The schema with a name for error messages. */
 export const called = <T>(description: string, { json }: Schema<T>): Schema<T> => ({ json: { ...json, description } })
 
 const stability = s.enum('stable', 'beta', 'experimental', 'unstable')
