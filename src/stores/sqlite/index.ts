@@ -6,7 +6,7 @@ import { Keyring, keyFile } from '../keyring.ts'
 import { SqliteAccounts } from './accounts.ts'
 import { AuditedTransaction, SqliteAudit } from './audited-transaction.ts'
 import { SqliteCredits } from './credits.ts'
-import { SqliteJobs } from './jobs.ts'
+import { sqliteJobs } from './jobs/index.ts'
 import { SqliteKeys } from './keys.ts'
 import { SqliteLedger } from './ledger.ts'
 import { SqliteMembers } from './members.ts'
@@ -75,7 +75,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
       grants: new SqliteOAuthGrants(db, changes, keys, ends),
     },
     ledger,
-    jobs: new SqliteJobs(db, writer, ledger, keyring),
+    jobs: sqliteJobs(db, writer, ledger, keyring),
     accounts: new SqliteAccounts(db, changes),
     operatorSessions: new SqliteOperatorSessions(db, changes),
     organizations: new SqliteOrganizations(db, changes),

@@ -1,33 +1,35 @@
 /** Who is told of the end of a job: each attempt is a row, claimed as jobs are. */
-import type { Delivered, Delivery, EndedJob, Lease } from '../../core/ports.ts'
-import { deliveryOf, type EventRow } from './job-rows.ts'
-import type { Sqlite } from './open.ts'
+import type { Delivered, Delivery, EndedJob, Lease } from '../../../core/ports.ts'
+import { deliveryOf, type EventRow } from './rows.ts'
+import type { JobTable } from './table.ts'
 
 const NO_SECRET = 'callback_url = NULL, callback_secret = NULL'
 
 export class JobEvents {
-  readonly #db: Sqlite
-  readonly #write: <T>(work: () => T) => Promise<T>
+  readonly #table: JobTable
 
-  constructor(db: Sqlite, write: <T>(work: () => T) => Promise<T>) {
-    this.#db = db
-    this.#write = write
+  constructor(table: JobTable) {
+    this.#table = table
+  }
+
+  get #db() {
+    return this.#table.db
   }
 
   /** Within a transaction: the first attempt is due. */
-  protected announce(jobId: string, { id, type }: EndedJob['event'], at: number): void {
+  announce(jobId: string, { id, type }: EndedJob['event'], at: number): void {
     this.#add(id, jobId, type, 1, at)
   }
 
   /** Within a transaction. */
-  protected releaseEvents(owner: string, now: number): void {
+  release(owner: string, now: number): void {
     this.#db
       .prepare('UPDATE job_events SET lease_until = ? WHERE lease_owner = ? AND lease_until > ?')
       .run(now, owner, now)
   }
 
-  claimDeliveries({ owner, now, until, limit }: Lease, share: number): Promise<Delivery[]> {
-    return this.#write(() =>
+  claim({ owner, now, until, limit }: Lease, share: number): Promise<Delivery[]> {
+    return this.#table.write('committed', () =>
       this.#db
         .prepare<object, EventRow>(`
           WITH held AS (
@@ -51,7 +53,7 @@ export class JobEvents {
 
   deliver({ eventId, jobId, type, attempt, fence }: Delivery, delivered: Delivered): Promise<boolean> {
     const { state, triedAt, status, response, error, headers, bodySha256, nextAt } = delivered
-    return this.#write(() => {
+    return this.#table.write('committed', () => {
       const { changes } = this.#db
         .prepare(`
           UPDATE job_events SET state = @state, tried_at = @triedAt, status = @status, response_body = @response,
@@ -66,7 +68,7 @@ export class JobEvents {
     })
   }
 
-  async deliveries(jobId: string): Promise<Delivery[]> {
+  async of(jobId: string): Promise<Delivery[]> {
     return this.#db
       .prepare<[string], EventRow>('SELECT * FROM job_events WHERE job_id = ? ORDER BY type, attempt')
       .all(jobId)
@@ -74,7 +76,7 @@ export class JobEvents {
   }
 
   redeliver(eventId: string, now: number): Promise<boolean> {
-    return this.#write(() => {
+    return this.#table.write('committed', () => {
       const last = this.#db
         .prepare<[string], EventRow>(`
           SELECT job_events.* FROM job_events JOIN jobs ON jobs.id = job_id

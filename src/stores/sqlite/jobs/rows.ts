@@ -1,7 +1,7 @@
 /** Rows of jobs and of what is told of them, as SQLite keeps them. */
-import type { Delivery, Funds, Job, JobCallback, JobError, JobResult, JobState } from '../../core/ports.ts'
-import type { Keyring } from '../keyring.ts'
-import { openText } from '../sealing.ts'
+import type { Delivery, Funds, Job, JobCallback, JobError, JobResult, JobState } from '../../../core/ports.ts'
+import type { Keyring } from '../../keyring.ts'
+import { openText } from '../../sealing.ts'
 
 export interface JobRow {
   id: string

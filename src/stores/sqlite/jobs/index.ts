@@ -1,0 +1,27 @@
+/** Jobs on SQLite. */
+import type { JobStore } from '../../../core/ports.ts'
+import type { Keyring } from '../../keyring.ts'
+import type { LedgerTransaction } from '../../rules/jobs.ts'
+import type { Sqlite } from '../open.ts'
+import type { Writer } from '../writer.ts'
+import { claims } from './claims.ts'
+import { creation } from './creation.ts'
+import { JobEvents } from './events.ts'
+import { reads } from './reads.ts'
+import { results } from './results.ts'
+import { JobTable } from './table.ts'
+
+export function sqliteJobs(db: Sqlite, writer: Writer, ledger: LedgerTransaction, keyring: () => Keyring): JobStore {
+  const table = new JobTable(db, writer, keyring)
+  const events = new JobEvents(table)
+  return {
+    ...creation(table, events, ledger),
+    ...claims(table, events, ledger),
+    ...results(table),
+    ...reads(table),
+    claimDeliveries: (lease, share) => events.claim(lease, share),
+    deliver: (delivery, delivered) => events.deliver(delivery, delivered),
+    deliveries: jobId => events.of(jobId),
+    redeliver: (eventId, now) => events.redeliver(eventId, now),
+  }
+}

@@ -1,0 +1,64 @@
+/** What is read of jobs, one by one, as lists and as counts. */
+import type { JobStore } from '../../../core/ports.ts'
+import { ALL } from '../page.ts'
+import { RUNNING } from './claims.ts'
+import type { JobRow } from './rows.ts'
+import type { JobTable } from './table.ts'
+
+type Reads = Pick<JobStore, 'get' | 'byLogId' | 'list' | 'status'>
+
+/** The page behind the job @after, and its order. */
+const NEWEST_FIRST = `(@after IS NULL OR (created_at, id) < (SELECT created_at, id FROM jobs WHERE id = @after))
+  ORDER BY created_at DESC, id DESC`
+const OLDEST_FIRST = `(@after IS NULL OR (created_at, id) > (SELECT created_at, id FROM jobs WHERE id = @after))
+  ORDER BY created_at, id`
+const OPEN = "FROM jobs WHERE state IN ('creating', 'queued', 'in_progress')"
+
+export function reads(table: JobTable): Reads {
+  const { db } = table
+  const byLogId = db.prepare<[string], JobRow>('SELECT * FROM jobs WHERE log_id = ?').safeIntegers()
+  const count = (sql: string, ...args: unknown[]): Record<string, number> =>
+    Object.fromEntries(
+      db
+        .prepare<unknown[], [string, number]>(sql)
+        .raw()
+        .all(...args),
+    )
+  const one = (sql: string, ...args: unknown[]) =>
+    db
+      .prepare<unknown[], number>(sql)
+      .pluck()
+      .get(...args)
+
+  return {
+    get: async id => table.read(id),
+
+    async byLogId(logId) {
+      const row = byLogId.get(logId)
+      return row && table.job(row)
+    },
+
+    async list({ orgId = undefined, projectId = undefined }, kind, page) {
+      const { after = null, limit = ALL, ascending = false } = page
+      const rows = db
+        .prepare<object, JobRow>(`
+          SELECT * FROM jobs
+          WHERE kind = @kind AND deleted_at IS NULL AND state <> 'creating'
+            AND (@org IS NULL OR org_id = @org) AND (@project IS NULL OR project_id = @project)
+            AND ${ascending ? OLDEST_FIRST : NEWEST_FIRST} LIMIT @limit`)
+        .safeIntegers()
+        .all({ kind, org: orgId ?? null, project: projectId ?? null, after, limit })
+      return rows.map(table.job)
+    },
+
+    async status(now) {
+      return {
+        running: count(`SELECT state, count(*) ${OPEN} GROUP BY state`),
+        due: one(`SELECT count(*) FROM jobs WHERE ${RUNNING} AND next_at <= ?`, now) ?? 0,
+        leased: count(`SELECT lease_owner, count(*) ${OPEN} AND lease_until > ? GROUP BY lease_owner`, now),
+        oldest: one(`SELECT min(created_at) ${OPEN}`) ?? null,
+        callbacks: one("SELECT count(*) FROM job_events WHERE state = 'pending'") ?? 0,
+      }
+    },
+  }
+}
