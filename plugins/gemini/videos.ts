@@ -80,10 +80,11 @@ const studioJobs: JobForm = {
 /** `models/veo-3/operations/abc`: each part of it for itself. */
 const operationPath = (name: string): string => name.split('/').map(pathSegment).join('/')
 
+const INLINE = 'bytesBase64Encoded'
 const BUCKET = /^gs:\/\/([^/]+)\/(.+)$/
 
 const vertexJobs = (surface: Surface): JobForm => ({
-  inlineResults: true,
+  inlineResult: INLINE,
   poll: ({ upstreamId }, { mapping }) => ({
     path: `${surface.models}/${pathSegment(mapping.externalId)}:fetchPredictOperation`,
     body: { operationName: upstreamId },
@@ -93,10 +94,8 @@ const vertexJobs = (surface: Surface): JobForm => ({
     const otherwise = endedOtherwise(answer)
     if (otherwise) return otherwise
     const [video] = listIn((answer.response as Json).videos)
-    const { bytesBase64Encoded: data, gcsUri: address } = isObject(video) ? video : {}
-    if (typeof data === 'string') {
-      return { state: 'completed', result: { kind: 'bytes', bytes: Buffer.from(data, 'base64') } }
-    }
+    const { [INLINE]: data, gcsUri: address } = isObject(video) ? video : {}
+    if (data !== undefined) return { state: 'completed', result: { kind: 'inline' } }
     const [, bucket, object] = BUCKET.exec(textIn(address) ?? '') ?? []
     if (!bucket || !object) return { state: 'failed', error: { code: '', message: 'The provider names no video.' } }
     return { state: 'completed', result: { kind: 'url', url: storageAddress(bucket, object) } }

@@ -31,12 +31,15 @@ const words = new Map(
 export const jobState = (word: unknown): State | undefined =>
   typeof word === 'string' ? words.get(word.toLowerCase().replace(/[-_ ]/g, '')) : undefined
 
+/** It stands in the address of every poll. */
+const MAX_ID = 1024
+
 /** Reads the answer to a create: the id of the job in the field `name`. */
 export function jobDecoder(name: string, target: Target): Decoder {
   return new WholeDecoder(frame => {
     const answer = objectIn(frame)
     const id = textIn(answer[name])
-    if (id === undefined || isObject(answer.error)) throw errorIn(answer, name, target)
+    if (id === undefined || id.length > MAX_ID || isObject(answer.error)) throw errorIn(answer, name, target)
     const state = jobState(answer.status) === 'in_progress' ? 'in_progress' : 'queued'
     const { progress } = answer
     return [{ type: 'job', upstreamId: id, state, ...(typeof progress === 'number' && { progress }) }]

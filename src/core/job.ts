@@ -11,11 +11,11 @@ export interface UpstreamJob {
   readonly params: unknown
 }
 
-/** Where the provider has a result: at an address, behind a request of its wire, or in the answer itself. */
+/** Where the provider has a result: at an address, behind a request of its wire, or in the field `JobForm.inlineResult`. */
 export type FoundResult =
   | { readonly kind: 'url'; readonly url: string }
   | { readonly kind: 'own' }
-  | { readonly kind: 'bytes'; readonly bytes: Buffer }
+  | { readonly kind: 'inline' }
 
 /** What a provider says of a job. */
 export interface JobReport {
@@ -44,8 +44,8 @@ export interface JobForm {
   readonly sharesCredentialWith?: readonly string[]
   /** How long the provider keeps results; undefined where that is not known. */
   readonly lifeMs?: number
-  /** Results stand in answers, which are as large then. */
-  readonly inlineResults?: true
+  /** The field of answers in whose first value a result may stand as base64. `read` gets an empty text in its place. */
+  readonly inlineResult?: string
 }
 
 /** What an operation says of its jobs, so that no part of the engine tests which one it is. */

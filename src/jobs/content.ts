@@ -1,9 +1,10 @@
 /** Results as clients read them: kept ones from here, others from their provider, with the client's ranges. */
-import { errors } from '../core/error.ts'
+import { asError, errors } from '../core/error.ts'
 import type { ContentAnswer, ContentRequest, Job, JobResult } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
 import type { JobsContext, OpenAnswer } from './context.ts'
-import { openResult, type Poller } from './poller.ts'
+import { pollMs, within } from './lease.ts'
+import type { JobProvider } from './provider.ts'
 import { cut, spanOf } from './range.ts'
 import { targetsOf } from './targets.ts'
 
@@ -30,13 +31,13 @@ export async function contentOf(
   job: Job,
   request: ContentRequest,
   context: JobsContext,
-  poller: Poller,
+  provider: JobProvider,
 ): Promise<ContentAnswer> {
   const { state, result, kind } = job
   if (job.completedAt === null) throw errors.jobNotReady(kind)
   if (state === 'failed' || state === 'canceled') throw errors.jobFailed(kind, state)
   if (!result || (job.expiresAt !== null && job.expiresAt <= context.now())) throw gone(kind)
-  return result.kind === 'blob' ? kept(result, request, job, context) : proxied(job, result, request, context, poller)
+  return result.kind === 'blob' ? kept(result, request, job, context) : proxied(job, result, request, context, provider)
 }
 
 const gone = (kind: string) => errors.notFound(`The content of this ${kind} is gone: it was kept for some time only.`)
@@ -53,18 +54,18 @@ async function kept({ blob, bytes, etag, type }: Blob, request: ContentRequest, 
   return { status: span ? (206 as const) : (200 as const), type, headers, chunks }
 }
 
-async function proxied(job: Job, result: Remote, request: ContentRequest, context: JobsContext, poller: Poller) {
+async function proxied(job: Job, result: Remote, request: ContentRequest, context: JobsContext, provider: JobProvider) {
   const [target] = await targetsOf(job, context)
   if (!target) throw errors.unreachable('the provider of the video is not configured any more')
-  let answer = await open(job, target, result, request, context)
+  let answer = await open(job, target, result, request, provider)
   if (GONE.includes(answer.status)) {
     answer.destroy()
-    const again = await found(job, request, poller)
+    const again = await found(job, request, context, provider)
     if (!again) {
       await context.store.expire(job.id, context.now())
       throw gone(job.kind)
     }
-    answer = await open(job, target, again, request, context)
+    answer = await open(job, target, again, request, provider)
   }
   if (answer.status === 416) {
     answer.destroy()
@@ -81,24 +82,32 @@ async function proxied(job: Job, result: Remote, request: ContentRequest, contex
   return passed(answer, request)
 }
 
-/** A fresh poll may name a new address. */
-async function found(job: Job, { signal }: ContentRequest, poller: Poller): Promise<Remote | undefined> {
+/** A fresh poll may name a new address. Undefined where the provider has the job or its result no more. */
+async function found(
+  job: Job,
+  { signal }: ContentRequest,
+  context: JobsContext,
+  provider: JobProvider,
+): Promise<Remote | undefined> {
+  const late = errors.upstreamTimeout('how the result is')
   try {
-    const { report } = await poller.ask(job, signal)
-    if (report.state !== 'completed' || report.result?.kind === 'bytes') return undefined
+    const { report, inline } = await within(pollMs(context), signal, late, signal => provider.ask(job, signal))
+    await provider.results.discard(inline)
+    if (report.state !== 'completed' || report.result?.kind === 'inline') return undefined
     return report.result ?? { kind: 'own' }
-  } catch {
-    return undefined
+  } catch (thrown) {
+    if (GONE.includes(asError(thrown).upstreamStatus ?? 0)) return undefined
+    throw thrown
   }
 }
 
-function open(job: Job, target: Target, result: Remote, request: ContentRequest, context: JobsContext) {
+function open(job: Job, target: Target, result: Remote, request: ContentRequest, provider: JobProvider) {
   const { range, ifRange, signal } = request
   const wanted = isOneRange(range) ? range : undefined
   const headers: Record<string, string> = {}
   if (wanted !== undefined) headers.range = wanted
   if (wanted !== undefined && ifRange !== undefined) headers['if-range'] = ifRange
-  return openResult(job, target, result, context, signal, headers)
+  return provider.open(job, target, result, signal, headers)
 }
 
 /** What lies outside is for the provider to refuse; what is no range at all is not passed on. */

@@ -1,4 +1,5 @@
 /** The end of a job: what it cost, the row of its request, and who is told. */
+import { setTimeout } from 'node:timers/promises'
 import type { JobOperation } from '../core/job.ts'
 import { costOf } from '../core/money.ts'
 import type { EndedJob, FinalState, Job, JobError, JobResult, RequestRow } from '../core/ports.ts'
@@ -27,6 +28,10 @@ export const INTERRUPTED: JobError = {
   message: 'The job was cut off while it was being created. Create it again.',
 }
 
+/** When a result goes: with its job, or when its provider says that it drops it. Whole milliseconds. */
+const expiryOf = (kept: number, said: number | undefined): number =>
+  said !== undefined && Number.isFinite(said) ? Math.max(0, Math.min(kept, Math.floor(said))) : kept
+
 /** Ends a job that is claimed. False where somebody else has it by now, or has ended it. */
 export async function endJob(job: Job, ending: Ending, context: JobsContext): Promise<boolean> {
   const operation = context.kinds.get(job.kind)!
@@ -38,10 +43,11 @@ export async function endJob(job: Job, ending: Ending, context: JobsContext): Pr
     error: ending.error ?? null,
     result: ending.result ?? null,
     completedAt: now,
-    expiresAt: isDone ? Math.min(kept, ending.expiresAt ?? kept) : null,
+    expiresAt: isDone ? expiryOf(kept, ending.expiresAt) : null,
     event: eventFor(operation, ending.state),
   }
-  const done = await context.store.end(job.id, job.fence, ended, rowOf(job, ending, operation, now))
+  const row = rowOf(job, ending, operation, now)
+  const done = await persistently(() => context.store.end(job.id, job.fence, ended, row), context.options().lease)
   if (done) {
     const { provider, model } = job
     context.metrics.ended({ provider, model, state: ending.state }, (now - job.createdAt) / 1000)
@@ -85,5 +91,23 @@ function rowOf(
     storage: 0n,
     discount: job.discount,
     tier: null,
+  }
+}
+
+const FIRST_RETRY_MS = 100
+
+/**
+ * What a provider said is not thrown away because the store cannot be written for a moment: the write is tried again under
+ * its fence for as long as a lease lasts. Rejects with the last error.
+ */
+async function persistently<T>(write: () => Promise<T>, forMs: number): Promise<T> {
+  const start = performance.now()
+  for (let gap = FIRST_RETRY_MS; ; gap *= 2) {
+    try {
+      return await write()
+    } catch (thrown) {
+      if (performance.now() - start + gap > forMs) throw thrown
+    }
+    await setTimeout(gap, undefined, { ref: false })
   }
 }

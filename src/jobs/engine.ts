@@ -7,6 +7,7 @@ import { Callbacks } from './callbacks.ts'
 import type { JobsContext } from './context.ts'
 import { eventFor, INTERRUPTED } from './ending.ts'
 import { Poller } from './poller.ts'
+import type { JobProvider } from './provider.ts'
 
 /** No sleep is longer: other processes create jobs, too. */
 const MOST_SLEEP_MS = 1_000
@@ -37,9 +38,9 @@ export class Engine {
   /** The wall clock at the last turn, and the monotonic one. */
   #clock: readonly [wall: number, steady: number] | undefined
 
-  constructor(context: JobsContext) {
+  constructor(context: JobsContext, provider: JobProvider) {
     this.#context = context
-    this.#poller = new Poller(context)
+    this.#poller = new Poller(context, provider)
     this.#callbacks = new Callbacks(context, this.#owner)
   }
 

@@ -1,39 +1,32 @@
-/** Asks a provider how a job is, and moves the job by what it says. */
+/** Moves a claimed job by what its provider says, or does not say. */
 import type { Cancellation } from '../core/cancel.ts'
 import { asError, errors, type GatewayError } from '../core/error.ts'
-import { type FoundResult, isFinal, type JobReport } from '../core/job.ts'
+import { isFinal, type JobReport } from '../core/job.ts'
 import type { FinalState, Job, JobError, JobResult } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
 import { redactText } from '../lib/redact.ts'
 import { failureGap, pollGap } from './back-off.ts'
-import type { JobsContext, OpenAnswer } from './context.ts'
+import type { JobsContext } from './context.ts'
 import { type Ending, endJob } from './ending.ts'
-import { targetsOf } from './targets.ts'
+import { afterFailure, isOurs, MAX_FAILURES, saidBy } from './failures.ts'
+import { renewing } from './lease.ts'
+import type { Answer, JobProvider } from './provider.ts'
 
-const MAX_STATE_BYTES = 1024 * 1024
-/** Of an answer that holds a result: base64 of a film that fits into memory. */
-const MAX_INLINE_BYTES = 48 * 1024 * 1024
-const MAX_FAILURES = 5
-/** Providers know a job everywhere after this time. */
-const UNKNOWN_MS = 60_000
-const MAX_UNKNOWN = 3
 /** A provider that keeps results for less than this has them copied. */
 const SHORT_LIFE_MS = 86_400_000
+const MAX_MESSAGE = 1000
 const DEFAULT_MESSAGE = 'The provider says that the job has failed.'
-
-interface Answer {
-  readonly target: Target
-  readonly report: JobReport
-}
 
 export class Poller {
   readonly #context: JobsContext
+  readonly #provider: JobProvider
 
-  constructor(context: JobsContext) {
+  constructor(context: JobsContext, provider: JobProvider) {
     this.#context = context
+    this.#provider = provider
   }
 
-  /** Of a claimed job, within two thirds of its lease. Never rejects. */
+  /** Of a claimed job. Never rejects. `signal` ends when another process has the job, or this one stops. */
   async poll(job: Job, signal: Cancellation): Promise<void> {
     const { log, metrics } = this.#context
     try {
@@ -44,222 +37,132 @@ export class Poller {
     }
   }
 
-  /** What the provider says now. Throws a GatewayError. */
-  async ask(job: Job, signal: Cancellation): Promise<Answer> {
-    const targets = await targetsOf(job, this.#context)
-    if (targets.length === 0) throw errors.unreachable('the provider of the job is not configured any more')
-    let failure: GatewayError | undefined
-    for (const target of targets.slice(0, 2)) {
-      try {
-        return { target, report: await this.#report(job, target, signal) }
-      } catch (thrown) {
-        failure ??= asError(thrown)
-        // Another credential of the same account may do.
-        if (failure.upstreamStatus !== 401 && failure.upstreamStatus !== 403) throw thrown
-      }
-    }
-    throw failure
-  }
-
-  /** Tells the provider that the job is not wanted any more; false where its wire has no word for that. */
-  async cancel(job: Job, signal: Cancellation): Promise<boolean> {
-    const [target] = await targetsOf(job, this.#context)
-    const form = target?.translator.job
-    if (!target || !form?.cancel) return false
-    const answer = await this.#call(job, target, form.cancel(upstreamOf(job), target), signal)
-    answer.destroy()
-    return true
-  }
-
   async #poll(job: Job, signal: Cancellation): Promise<void> {
-    const { store, metrics, random } = this.#context
-    const options = this.#context.options()
-    const isLate = this.#context.now() >= job.deadlineAt
+    const { metrics, now } = this.#context
+    const isLate = now() >= job.deadlineAt
     let answer: Answer
     try {
-      answer = await this.ask(job, signal)
+      answer = await this.#provider.ask(job, signal)
     } catch (thrown) {
       if (signal.aborted) return
       metrics.poll(job.provider, 'failed')
-      await this.#failed(job, asError(thrown), isLate, signal)
+      if (isLate) await this.#timedOut(job, signal)
+      else await this.#failed(job, asError(thrown))
       return
     }
-    const { report } = answer
-    const state = report.state ?? job.state
+    const state = answer.report.state ?? job.state
     metrics.poll(job.provider, state)
-    const now = this.#context.now()
-    if (isFinal(state)) {
-      await this.end(job, answer, signal)
-      return
-    }
-    if (isLate) {
-      await this.#timedOut(job, signal)
-      return
-    }
-    const gap = pollGap(options, now - job.createdAt, report.afterMs, random())
-    const nextAt = Math.min(now + gap, Math.max(job.deadlineAt, now))
-    const moved = {
-      state: report.state as 'queued' | 'in_progress',
-      progress: report.progress,
-      nextAt,
-      failures: 0,
-      at: now,
-    }
-    if (!(await store.move(job.id, job.fence, moved))) metrics.claimLost()
+    if (isFinal(state)) return this.end(job, answer, signal)
+    await this.#provider.results.discard(answer.inline)
+    if (isLate) await this.#timedOut(job, signal)
+    else await this.#running(job, answer.report)
   }
 
-  /** By a report that is final. */
-  async end(job: Job, { target, report }: Answer, signal: Cancellation): Promise<boolean> {
+  /** By a report that is final. A result that cannot be kept now leaves the job as it is, for a later poll. */
+  async end(job: Job, answer: Answer, signal: Cancellation): Promise<void> {
+    const { target, report } = answer
     const state = report.state as FinalState
-    if (state !== 'completed') return endJob(job, { state, error: errorOf(report, state, target) }, this.#context)
+    if (state !== 'completed') {
+      await this.#provider.results.discard(answer.inline)
+      await endJob(job, { state, error: errorOf(report, state, target) }, this.#context)
+      return
+    }
     let result: JobResult
     try {
-      result = await this.#resultOf(job, target, report.result ?? { kind: 'own' }, signal)
+      result = await this.#resultOf(job, answer, signal)
     } catch (thrown) {
-      const { code, message, upstreamStatus } = asError(thrown)
-      const isLost = signal.aborted
-      if (isLost) return false
-      if (upstreamStatus === 0 && job.failures < MAX_FAILURES - 1) throw thrown
-      const error = { code: 'upstream_error', message: redactText(message, target.credential?.secret) }
-      this.#context.log.warn({ job: job.id, code }, 'job result not stored')
-      return endJob(job, { state: 'failed', error }, this.#context)
+      if (!signal.aborted) await this.#withoutResult(job, asError(thrown), target)
+      return
     }
-    const { lifeMs } = target.translator.job!
-    const life = lifeMs === undefined ? undefined : this.#context.now() + lifeMs
-    const expiresAt = result.kind === 'blob' ? undefined : (report.expiresAt ?? life)
-    const ending: Ending = { state, result, usage: report.usage, expiresAt }
-    const done = await endJob(job, ending, this.#context)
-    if (!done && result.kind === 'blob') await this.#context.blobs.remove(result.blob)
-    return done
+    const life = target.translator.job!.lifeMs
+    const expiresAt = report.expiresAt ?? (life === undefined ? undefined : this.#context.now() + life)
+    const ending: Ending = {
+      state,
+      result,
+      usage: report.usage,
+      expiresAt: result.kind === 'blob' ? undefined : expiresAt,
+    }
+    let isEnded = false
+    try {
+      isEnded = await endJob(job, ending, this.#context)
+    } finally {
+      if (!isEnded) await this.#provider.results.discard(result)
+    }
   }
 
-  async #report(job: Job, target: Target, signal: Cancellation): Promise<JobReport> {
-    const form = target.translator.job!
-    const answer = await this.#call(job, target, form.poll(upstreamOf(job), target), signal)
-    const text = await textOf(answer, form.inlineResults ? MAX_INLINE_BYTES : MAX_STATE_BYTES)
-    if (answer.status === 200) return form.read(text, target)
-    if (answer.status < 400) throw errors.invalidAnswer(`its status is ${answer.status}`, answer.status)
-    const seconds = Number(answer.header('retry-after') ?? Number.NaN)
-    const error = target.translator.error(answer.status, text, target).with({ upstreamStatus: answer.status })
-    throw Number.isFinite(seconds) ? error.with({ retryAfterMs: seconds * 1000 }) : error
-  }
-
-  #call(job: Job, target: Target, request: Parameters<JobsContext['caller']['own']>[1], signal: Cancellation) {
-    const ms = Math.floor((this.#context.options().lease * 2) / 3)
-    const options = { requestId: job.requestId, tenant: job.orgId, signal, headMs: ms, idleMs: ms }
-    return this.#context.caller.own(target, request, options)
-  }
-
-  /** Kept where the provider would not keep it, or where all are; bytes are kept in any case. */
-  async #resultOf(job: Job, target: Target, found: FoundResult, signal: Cancellation): Promise<JobResult> {
+  /** Kept where the provider would not keep it, or where all are; what stood in the answer is kept already. */
+  async #resultOf(job: Job, { target, report, inline }: Answer, signal: Cancellation): Promise<JobResult> {
     const { results } = this.#context.options()
     const { lifeMs = Number.POSITIVE_INFINITY } = target.translator.job!
-    if (found.kind !== 'bytes' && (results === 'proxy' || (results === 'auto' && lifeMs >= SHORT_LIFE_MS))) return found
-    const chunks = found.kind === 'bytes' ? once(found.bytes) : await this.#chunksOf(job, target, found, signal)
-    const lease = setInterval(() => void this.#renew(job, signal), this.#context.options().lease / 3)
-    try {
-      const { max_result: most } = this.#context.options()
-      const tooLarge = () => errors.invalidAnswer(`its result is larger than ${most} bytes`)
-      const { blob, bytes, etag, head } = await this.#context.blobs.write(chunks, most, tooLarge)
-      const type = this.#context.kinds.get(job.kind)!.resultType(head)
-      if (type !== undefined) return { kind: 'blob', blob, bytes, etag, type }
-      await this.#context.blobs.remove(blob)
-      throw errors.invalidAnswer('its result is not of the type that was asked for')
-    } finally {
-      clearInterval(lease)
+    const found = report.result ?? { kind: 'own' }
+    if (found.kind === 'inline') {
+      if (inline) return inline
+      throw errors.invalidAnswer('the result that it names is not in it')
     }
+    await this.#provider.results.discard(inline)
+    if (results === 'proxy' || (results === 'auto' && lifeMs >= SHORT_LIFE_MS)) return found
+    return renewing(job, signal, this.#context, async within => {
+      const answer = await this.#provider.open(job, target, found, within)
+      try {
+        if (answer.status === 200) return await this.#provider.results.keep(job, answer.chunks)
+        throw errors.invalidAnswer(`its result answers with status ${answer.status}`, answer.status)
+      } finally {
+        answer.destroy()
+      }
+    })
   }
 
-  async #chunksOf(job: Job, target: Target, found: Exclude<FoundResult, { kind: 'bytes' }>, signal: Cancellation) {
-    const answer = await openResult(job, target, found, this.#context, signal)
-    if (answer.status === 200) return answer.chunks
-    answer.destroy()
-    throw errors.invalidAnswer(`its result answers with status ${answer.status}`, answer.status)
-  }
-
-  async #renew(job: Job, signal: Cancellation): Promise<void> {
-    const { store, options, now } = this.#context
-    const isOurs = await store.renew(job.id, job.fence, now() + options().lease).catch(() => true)
-    if (!isOurs) signal.abort(errors.aborted())
-  }
-
-  async #failed(job: Job, error: GatewayError, isLate: boolean, signal: Cancellation): Promise<void> {
-    const { store, metrics, random } = this.#context
-    const now = this.#context.now()
-    if (isLate) return this.#timedOut(job, signal)
-    const { upstreamStatus: status = 0 } = error
-    const isUnknown = status === 404
-    if (isUnknown && now - job.createdAt < UNKNOWN_MS) {
-      const nextAt = now + pollGap(this.#context.options(), 0, undefined, random())
-      await store.move(job.id, job.fence, { nextAt, failures: 0, at: now })
+  /** What is not there yet, or cannot be read now, is tried again; what is no result, never. */
+  async #withoutResult(job: Job, error: GatewayError, { credential }: Target): Promise<void> {
+    const { now, log, random } = this.#context
+    const at = now()
+    const failures = job.failures + (isOurs(error) ? 0 : 1)
+    const isOver = error.upstreamStatus === 200 || failures >= MAX_FAILURES || at >= job.deadlineAt
+    if (!isOver) {
+      await this.#move(job, {
+        nextAt: at + failureGap(Math.max(1, failures), error.retryAfterMs, random()),
+        failures,
+        at,
+      })
       return
     }
-    const isThrottled = status === 429 || status === 503
-    const failures = job.failures + (isThrottled ? 0 : 1)
-    if (failures >= (isUnknown ? MAX_UNKNOWN : MAX_FAILURES)) {
-      const last_error = redactText(error.message).slice(0, 500)
-      const details = { reason: 'poll_error_limit', error_count: failures, last_error }
-      const message = 'The provider could not be asked how the job is.'
-      await endJob(job, { state: 'failed', error: { code: 'poll_error', message, details } }, this.#context)
-      return
-    }
-    const nextAt = Math.min(now + failureGap(Math.max(1, failures), error.retryAfterMs, random()), job.deadlineAt)
-    const isMoved = await store.move(job.id, job.fence, { nextAt: Math.max(nextAt, now + 1), failures, at: now })
-    if (!isMoved) metrics.claimLost()
+    log.warn({ job: job.id, code: error.code }, 'job result not stored')
+    const message = redactText(saidBy(error), credential?.secret)
+    await endJob(job, { state: 'failed', error: { code: 'upstream_error', message } }, this.#context)
   }
 
+  async #running(job: Job, { state, progress, afterMs }: JobReport): Promise<void> {
+    const { options, now, random } = this.#context
+    const at = now()
+    const gap = pollGap(options(), at - job.createdAt, afterMs, random())
+    const nextAt = Math.min(at + gap, Math.max(job.deadlineAt, at))
+    await this.#move(job, { state: state as 'queued' | 'in_progress', progress, nextAt, failures: 0, at })
+  }
+
+  async #failed(job: Job, error: GatewayError): Promise<void> {
+    const { options, now, random } = this.#context
+    const at = now()
+    const after = afterFailure(job, error, options(), at, random())
+    if ('error' in after) await endJob(job, { state: 'failed', error: after.error }, this.#context)
+    else await this.#move(job, { ...after, at })
+  }
+
+  /** What the provider is told may take longer than what is left of the lease. */
   async #timedOut(job: Job, signal: Cancellation): Promise<void> {
-    await this.cancel(job, signal).catch(() => undefined)
+    await renewing(job, signal, this.#context, within => this.#provider.cancel(job, within)).catch(() => undefined)
+    if (signal.aborted) return
     const error = { code: 'timeout', message: 'The job did not end in time.' }
     await endJob(job, { state: 'failed', error }, this.#context)
   }
+
+  async #move(job: Job, moved: Parameters<JobsContext['store']['move']>[2]): Promise<void> {
+    const { store, metrics } = this.#context
+    if (!(await store.move(job.id, job.fence, moved))) metrics.claimLost()
+  }
 }
-
-const HEAD_MS = 30_000
-const IDLE_MS = 60_000
-
-/** Opens the result of a job at its provider. */
-export function openResult(
-  job: Job,
-  target: Target,
-  found: Exclude<FoundResult, { kind: 'bytes' }>,
-  { caller }: JobsContext,
-  signal: Cancellation,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<OpenAnswer> {
-  const options = { requestId: job.requestId, tenant: job.orgId, signal, headers, headMs: HEAD_MS, idleMs: IDLE_MS }
-  if (found.kind === 'url') return caller.at(target, found.url, options)
-  const request = target.translator.job!.result?.(upstreamOf(job), target)
-  if (!request) throw errors.invalidAnswer('it names no result')
-  return caller.own(target, request, options)
-}
-
-export const upstreamOf = ({ upstreamId, params }: Job) => ({
-  upstreamId: upstreamId ?? '',
-  params: JSON.parse(params) as unknown,
-})
 
 function errorOf({ error }: JobReport, state: FinalState, { credential }: Target): JobError {
   const code = state === 'failed' ? (error?.code === 'content_filter' ? 'content_filter' : 'upstream_error') : state
   const said = error?.message ?? (state === 'failed' ? DEFAULT_MESSAGE : `The provider says that the job is ${state}.`)
-  return { code, message: redactText(said, credential?.secret).slice(0, 1000) }
-}
-
-async function textOf(answer: OpenAnswer, most: number): Promise<string> {
-  const chunks: Buffer[] = []
-  let size = 0
-  try {
-    for await (const chunk of answer.chunks) {
-      size += chunk.length
-      if (size > most) throw errors.invalidAnswer(`it is larger than ${most} bytes`)
-      chunks.push(chunk)
-    }
-  } finally {
-    answer.destroy()
-  }
-  return Buffer.concat(chunks).toString('utf8')
-}
-
-async function* once(bytes: Buffer): AsyncGenerator<Buffer> {
-  yield bytes
+  return { code, message: redactText(said, credential?.secret).slice(0, MAX_MESSAGE) }
 }

@@ -7,6 +7,8 @@ import { contentOf } from './content.ts'
 import type { JobsContext } from './context.ts'
 import { endJob } from './ending.ts'
 import { Engine } from './engine.ts'
+import { renewing } from './lease.ts'
+import { type Answer, JobProvider } from './provider.ts'
 import { isValidToken } from './token.ts'
 import { shown } from './view.ts'
 
@@ -16,11 +18,13 @@ const LOOK_MS = 100
 
 export class Jobs implements JobRunner {
   readonly #context: JobsContext
+  readonly #provider: JobProvider
   readonly engine: Engine
 
   constructor(context: JobsContext) {
     this.#context = context
-    this.engine = new Engine(context)
+    this.#provider = new JobProvider(context)
+    this.engine = new Engine(context, this.#provider)
   }
 
   get timeoutMs(): number {
@@ -53,31 +57,39 @@ export class Jobs implements JobRunner {
     const claimed = await this.#claim(job.id)
     const again = async () => (await store.get(job.id)) ?? job
     if (!claimed) return again()
-    const { poller } = this.engine
-    const signal = new Cancellation()
-    const giveBack = () => {
-      const at = this.#context.now()
-      return store.move(job.id, claimed.fence, { nextAt: at, failures: claimed.failures, at })
-    }
-    let isTold: boolean
     try {
-      isTold = await poller.cancel(claimed, signal)
+      await renewing(claimed, new Cancellation(), this.#context, signal => this.#canceled(claimed, signal))
     } catch (thrown) {
-      await giveBack()
+      const at = this.#context.now()
+      await store.move(job.id, claimed.fence, { nextAt: at, failures: claimed.failures, at })
       throw thrown
-    }
-    if (!isTold) {
-      await giveBack()
-      throw errors.jobNotCancelable(job.kind)
-    }
-    const answer = await poller.ask(claimed, signal).catch(() => undefined)
-    if (answer?.report.state && isFinal(answer.report.state)) await poller.end(claimed, answer, signal)
-    else {
-      const error = { code: 'canceled', message: 'The job was canceled.' }
-      await endJob(claimed, { state: 'canceled', error }, this.#context)
     }
     this.wake()
     return again()
+  }
+
+  /**
+   * A job that has ended at its provider ends as it did there: some providers drop a result that is canceled. What a
+   * provider goes on with is not canceled here, as it is charged for.
+   */
+  async #canceled(job: Job, signal: Cancellation): Promise<void> {
+    const { poller } = this.engine
+    const before = await this.#finalAnswer(job, signal)
+    if (before) return poller.end(job, before, signal)
+    const outcome = await this.#provider.cancel(job, signal)
+    const after = outcome === 'unknown' ? undefined : await this.#finalAnswer(job, signal)
+    if (after) return poller.end(job, after, signal)
+    if (outcome !== 'agreed') throw errors.jobNotCancelable(job.kind)
+    const error = { code: 'canceled', message: 'The job was canceled.' }
+    await endJob(job, { state: 'canceled', error }, this.#context)
+  }
+
+  /** Undefined for a job that goes on, and where its provider says nothing of it. */
+  async #finalAnswer(job: Job, signal: Cancellation): Promise<Answer | undefined> {
+    const answer = await this.#provider.ask(job, signal).catch(() => undefined)
+    if (answer?.report.state && isFinal(answer.report.state)) return answer
+    await this.#provider.results.discard(answer?.inline)
+    return undefined
   }
 
   async remove(job: Job): Promise<void> {
@@ -86,7 +98,7 @@ export class Jobs implements JobRunner {
   }
 
   content(job: Job, request: ContentRequest): Promise<ContentAnswer> {
-    return contentOf(job, request, this.#context, this.engine.poller)
+    return contentOf(job, request, this.#context, this.#provider)
   }
 
   /** Undefined for a job that has ended meanwhile. */

@@ -59,6 +59,7 @@ t.test('answers to a create', async t => {
     ['gemini.videos', { name: 'models/veo/operations/a' }, { upstreamId: 'models/veo/operations/a' }],
     ['bytedance.videos', { id: 'cgt-1' }, { upstreamId: 'cgt-1', state: 'queued' }],
     ['bytedance.videos', {}, { type: 'error' }],
+    ['openai.videos', { id: 'x'.repeat(1025) }, { type: 'error' }],
   ] as const) {
     const decoder = wireOf(wire).decoder('unary', to)
     t.match(decoder.frame({ data: JSON.stringify(answer) }), [shows], wire)
@@ -95,7 +96,7 @@ t.test('questions and what they are answered', async t => {
     [
       'gemini.vertex-videos',
       { done: true, response: { videos: [{ bytesBase64Encoded: 'AAAA' }] } },
-      { state: 'completed', result: { kind: 'bytes' } },
+      { state: 'completed', result: { kind: 'inline' } },
     ],
     [
       'gemini.vertex-videos',

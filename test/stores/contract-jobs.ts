@@ -84,6 +84,25 @@ export function jobStoreContract(t: Test, make: MakeSubject): void {
     t.match(await jobs.get('a'), { state: 'in_progress', progress: 40, attempts: 1 })
   })
 
+  t.test('progress is a whole number below 100, whatever a provider says of it', async t => {
+    const subject = await make(t)
+    const { jobs } = subject
+    const principal = await subject.organization('prepaid', 1000n)
+    for (const [at, [said, kept]] of (
+      [
+        [0.4, 0],
+        [1e300, 99],
+        [-7.5, null],
+        [null, null],
+      ] as const
+    ).entries()) {
+      const id = `job-${at}`
+      await begin(subject, principal, jobOf(id))
+      await jobs.start(id, { upstreamId: `up-${id}`, state: 'in_progress', progress: said, nextAt: NOON })
+      t.equal((await jobs.get(id))?.progress, kept)
+    }
+  })
+
   t.test('neither state nor progress goes back', async t => {
     const subject = await make(t)
     const { jobs } = subject

@@ -1,12 +1,9 @@
 /** Videos: `POST /v1/videos`. */
 import type { Operation } from '../../core/operation.ts'
 import { demo } from './demo.ts'
-import { imagesIn, videoJob, videoTerms, videoUsage } from './job.ts'
+import { imagesIn, TOKENS_PER_SECOND, videoJob, videoTerms, videoUsage } from './job.ts'
 import { secondsFor, type VideoRequest } from './request.ts'
 import { videoRequirements } from './requirements.ts'
-
-/** What a second may come to where tokens are what is priced (docs/contract.md#media-prices). */
-const TOKENS_PER_SECOND = 25_000
 
 export const videos: Operation<'videos'> = {
   name: 'videos',

@@ -19,11 +19,16 @@ export function videoTerms({ size = '1280x720', audio }: Pick<VideoParams, 'size
   return { sizes: [...(audio ? [] : [`${size}/silent`, `${class_}/silent`]), size, class_] }
 }
 
+/** What a second may come to where tokens are what is priced (docs/contract.md#media-prices). */
+export const TOKENS_PER_SECOND = 25_000
+
+/** What a provider reports counts where it is at most twice what was expected. */
 export const videoUsage = ({ seconds, images }: VideoParams, { second, completion }: Usage = {}): Usage => {
   const isLikely = second !== undefined && second >= 1 && second <= 2 * seconds
   const usage: Usage = { second: isLikely ? second : seconds }
   if (images > 0) usage.image = images
-  if (completion !== undefined) usage.completion = completion
+  if (completion !== undefined)
+    usage.completion = completion <= 2 * seconds * TOKENS_PER_SECOND ? completion : seconds * TOKENS_PER_SECOND
   return usage
 }
 

@@ -25,3 +25,7 @@ export function moved(job: Pick<Job, 'state' | 'progress'>, { state, progress }:
   const most = Math.max(job.progress ?? -1, progress ?? -1)
   return { state: next, progress: most < 0 ? null : Math.min(99, Math.round(most)) }
 }
+
+/** Progress as a provider says it when it takes a job. */
+export const startProgress = (said: number | null): number | null =>
+  moved({ state: 'queued', progress: null }, { progress: said ?? undefined, nextAt: 0, failures: 0, at: 0 }).progress

@@ -1,7 +1,7 @@
 /** Jobs in memory: one process, so that leases and fences only keep its own claims apart. */
 import { errors } from '../../../core/error.ts'
 import type { Delivered, Delivery, EndedJob, Job, JobError, JobStore, Lease } from '../../../core/ports.ts'
-import { IDEMPOTENT_MS, isRunning, type LedgerTransaction, moved } from '../../rules/jobs.ts'
+import { IDEMPOTENT_MS, isRunning, type LedgerTransaction, moved, startProgress } from '../../rules/jobs.ts'
 import type { JobRow, Tables } from './tables.ts'
 
 export function jobStore(tables: Tables, ledger: LedgerTransaction): JobStore {
@@ -74,7 +74,8 @@ export function jobStore(tables: Tables, ledger: LedgerTransaction): JobStore {
         const row = jobs.get(id)
         if (row?.state !== 'creating') return undefined
         ledger.handOver(row.hold.id)
-        return change(id, { ...started, startedAt: started.state === 'in_progress' ? row.createdAt : null })
+        const progress = startProgress(started.progress)
+        return change(id, { ...started, progress, startedAt: started.state === 'in_progress' ? row.createdAt : null })
       }),
     drop: id =>
       write(() => {

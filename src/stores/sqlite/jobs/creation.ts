@@ -1,6 +1,6 @@
 /** Jobs until their provider has them: in the state `creating`, with a hold that belongs to this process. */
 import type { EndedJob, Job, JobError, JobStore, NewJob } from '../../../core/ports.ts'
-import { IDEMPOTENT_MS, type LedgerTransaction } from '../../rules/jobs.ts'
+import { IDEMPOTENT_MS, type LedgerTransaction, startProgress } from '../../rules/jobs.ts'
 import type { JobEvents } from './events.ts'
 import type { JobRow } from './rows.ts'
 import type { JobTable } from './table.ts'
@@ -62,7 +62,8 @@ export function creation(table: JobTable, events: JobEvents, ledger: LedgerTrans
         const row = table.row(id)
         if (row?.state !== 'creating') return undefined
         const started_at = state === 'in_progress' ? row.created_at : null
-        table.update(id, { upstream_id: upstreamId, state, progress, next_at: nextAt, started_at })
+        const said = startProgress(progress)
+        table.update(id, { upstream_id: upstreamId, state, progress: said, next_at: nextAt, started_at })
         ledger.handOver(row.hold_id)
         return table.read(id)
       }),

@@ -1,0 +1,44 @@
+/** What follows when it could not be found out how a job is: a rule of values. */
+import type { GatewayError } from '../core/error.ts'
+import type { Job, JobError } from '../core/ports.ts'
+import { redactText } from '../lib/redact.ts'
+import { failureGap, pollGap } from './back-off.ts'
+import type { JobOptions } from './context.ts'
+
+export const MAX_FAILURES = 5
+/** Providers know a job everywhere after this time. */
+const UNKNOWN_MS = 60_000
+const MAX_UNKNOWN = 3
+const MAX_TEXT = 500
+
+/** The next poll, and how many have failed in a row by now; or what the job fails with. */
+export type AfterFailure = { readonly nextAt: number; readonly failures: number } | { readonly error: JobError }
+
+export function afterFailure(
+  job: Pick<Job, 'createdAt' | 'deadlineAt' | 'failures'>,
+  error: GatewayError,
+  options: JobOptions,
+  now: number,
+  chance: number,
+): AfterFailure {
+  const { upstreamStatus: status } = error
+  const soon = now + pollGap(options, 0, undefined, chance)
+  if (isOurs(error)) return { nextAt: Math.min(soon, latest(job, now)), failures: job.failures }
+  const isUnknown = status === 404
+  if (isUnknown && now - job.createdAt < UNKNOWN_MS) return { nextAt: soon, failures: 0 }
+  const failures = job.failures + (status === 429 || status === 503 ? 0 : 1)
+  if (failures >= (isUnknown ? MAX_UNKNOWN : MAX_FAILURES)) {
+    const details = { reason: 'poll_error_limit', error_count: failures, last_error: saidBy(error) }
+    return { error: { code: 'poll_error', message: 'The provider could not be asked how the job is.', details } }
+  }
+  const gap = failureGap(Math.max(1, failures), error.retryAfterMs, chance)
+  return { nextAt: Math.min(now + gap, latest(job, now)), failures }
+}
+
+/** What keeps the gateway itself from calling says nothing of the job. A defect in reading an answer does. */
+export const isOurs = ({ upstreamStatus, status }: GatewayError): boolean =>
+  upstreamStatus === undefined && status !== 500
+
+const latest = ({ deadlineAt }: Pick<Job, 'deadlineAt'>, now: number): number => Math.max(deadlineAt, now + 1)
+
+export const saidBy = ({ message }: GatewayError): string => redactText(message).slice(0, MAX_TEXT)

@@ -1,0 +1,137 @@
+/** What is said to the providers of jobs: how one is, that it is not wanted any more, and what it made. */
+import type { Cancellation } from '../core/cancel.ts'
+import { asError, errors, type GatewayError } from '../core/error.ts'
+import type { FoundResult, JobReport } from '../core/job.ts'
+import type { Job, JobResult } from '../core/ports.ts'
+import type { Target, WireRequest } from '../core/translator.ts'
+import type { JobsContext, OpenAnswer } from './context.ts'
+import { pollMs, renewing, within } from './lease.ts'
+import { ResultKeeper } from './results.ts'
+import { targetsOf } from './targets.ts'
+
+const MAX_STATE_BYTES = 1024 * 1024
+const HEAD_MS = 30_000
+const IDLE_MS = 60_000
+
+export interface Answer {
+  readonly target: Target
+  readonly report: JobReport
+  /** The result that stood in the answer. Whoever gets it removes it where no row names it. */
+  readonly inline?: Extract<JobResult, { kind: 'blob' }> | undefined
+}
+
+/** `refused`: the provider goes on with the job. `unknown`: its wire has no word for it. */
+export type Canceled = 'agreed' | 'refused' | 'unknown'
+
+export class JobProvider {
+  readonly #context: JobsContext
+  readonly results: ResultKeeper
+
+  constructor(context: JobsContext) {
+    this.#context = context
+    this.results = new ResultKeeper(context)
+  }
+
+  /** What the provider says now of a job that is claimed. Throws a GatewayError. */
+  async ask(job: Job, parent: Cancellation): Promise<Answer> {
+    const isLong = this.#context.wires.get(job.wire)?.job?.inlineResult !== undefined
+    const ask = (signal: Cancellation) => this.#ask(job, signal)
+    if (isLong) return renewing(job, parent, this.#context, ask)
+    return within(pollMs(this.#context), parent, errors.upstreamTimeout('its answer takes too long'), ask)
+  }
+
+  async #ask(job: Job, signal: Cancellation): Promise<Answer> {
+    const targets = await targetsOf(job, this.#context)
+    if (targets.length === 0) throw errors.unreachable('the provider of the job is not configured any more')
+    let failure: GatewayError | undefined
+    for (const target of targets.slice(0, 2)) {
+      try {
+        return await this.#report(job, target, signal)
+      } catch (thrown) {
+        failure ??= asError(thrown)
+        // Another credential of the same account may do.
+        if (failure.upstreamStatus !== 401 && failure.upstreamStatus !== 403) throw thrown
+      }
+    }
+    throw failure
+  }
+
+  /** Throws a GatewayError where no answer came. */
+  async cancel(job: Job, parent: Cancellation): Promise<Canceled> {
+    const [target] = await targetsOf(job, this.#context)
+    const form = target?.translator.job
+    if (!target || !form?.cancel) return 'unknown'
+    const request = form.cancel(upstreamOf(job), target)
+    const late = errors.upstreamTimeout('the job could not be canceled in time')
+    return within(pollMs(this.#context), parent, late, async signal => {
+      const answer = await this.#call(job, target, request, signal)
+      answer.destroy()
+      return answer.status < 300 || answer.status === 404 || answer.status === 410 ? 'agreed' : 'refused'
+    })
+  }
+
+  /** Opens the result of a job, whatever the status of the answer is. */
+  async open(
+    job: Job,
+    target: Target,
+    found: Extract<FoundResult, { kind: 'url' | 'own' }>,
+    signal: Cancellation,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<OpenAnswer> {
+    const { caller } = this.#context
+    const options = { requestId: job.requestId, tenant: job.orgId, signal, headers, headMs: HEAD_MS, idleMs: IDLE_MS }
+    if (found.kind === 'url') return caller.at(target, found.url, options)
+    const request = target.translator.job!.result?.(upstreamOf(job), target)
+    if (!request) throw errors.invalidAnswer('it names no result')
+    return caller.own(target, request, options)
+  }
+
+  async #report(job: Job, target: Target, signal: Cancellation): Promise<Answer> {
+    const form = target.translator.job!
+    const answer = await this.#call(job, target, form.poll(upstreamOf(job), target), signal)
+    try {
+      if (answer.status !== 200) throw await failureOf(answer, target)
+      const { inlineResult: name } = form
+      if (name === undefined) return { target, report: form.read(await textOf(answer), target) }
+      const { text, blob } = await this.results.readInline(job, answer.chunks, name, MAX_STATE_BYTES)
+      try {
+        return { target, report: form.read(text, target), inline: blob }
+      } catch (thrown) {
+        await this.results.discard(blob)
+        throw thrown
+      }
+    } finally {
+      answer.destroy()
+    }
+  }
+
+  #call(job: Job, target: Target, request: WireRequest, signal: Cancellation): Promise<OpenAnswer> {
+    const ms = pollMs(this.#context)
+    const options = { requestId: job.requestId, tenant: job.orgId, signal, headMs: ms, idleMs: ms }
+    return this.#context.caller.own(target, request, options)
+  }
+}
+
+const upstreamOf = ({ upstreamId, params }: Job) => ({
+  upstreamId: upstreamId ?? '',
+  params: JSON.parse(params) as unknown,
+})
+
+async function failureOf(answer: OpenAnswer, target: Target): Promise<GatewayError> {
+  const { status } = answer
+  if (status < 400) return errors.invalidAnswer(`its status is ${status}`, status)
+  const seconds = Number(answer.header('retry-after') ?? Number.NaN)
+  const error = target.translator.error(status, await textOf(answer), target).with({ upstreamStatus: status })
+  return Number.isFinite(seconds) ? error.with({ retryAfterMs: seconds * 1000 }) : error
+}
+
+async function textOf(answer: OpenAnswer): Promise<string> {
+  const chunks: Buffer[] = []
+  let size = 0
+  for await (const chunk of answer.chunks) {
+    size += chunk.length
+    if (size > MAX_STATE_BYTES) throw errors.invalidAnswer(`it is larger than ${MAX_STATE_BYTES} bytes`)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
+}

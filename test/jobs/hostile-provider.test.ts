@@ -1,0 +1,216 @@
+/** Providers of jobs that lie, hang, or send what was not asked for: each job ends, once, and costs what was agreed. */
+import t from 'tap'
+import { errors } from '../../src/core/error.ts'
+import { type Asked, engineKit, FILM, type Said } from './kit.ts'
+
+const MINUTE = 60_000
+type Kit = Awaited<ReturnType<typeof engineKit>>
+
+/** Polls until the job has ended, with an hour and a half at most. */
+async function ended(kit: Kit, id: string) {
+  for (let polls = 0; polls < 2_000; polls++) {
+    const job = await kit.read(id)
+    if (job.completedAt !== null) return job
+    await kit.poll()
+    kit.subject.clock.now += 10_000
+  }
+  throw new Error(`${id} does not end`)
+}
+const isPoll = ({ path, method }: Asked) => method === 'GET' && !path.endsWith('/content') && path.startsWith('/')
+/** Answers to polls; results are the film. */
+const polls =
+  (...answers: readonly Said[]) =>
+  (asked: Asked): Said => {
+    if (!isPoll(asked)) return { body: FILM }
+    const [next] = answers.length > 1 ? (answers as Said[]).splice(0, 1) : answers
+    return next!
+  }
+const done = (extra: object = {}): Said => ({ body: { status: 'completed', ...extra } })
+
+t.test('what is said of a job that makes no sense changes nothing of its state, its price or its row', async t => {
+  for (const [says, report, expected] of [
+    ['progress that falls, and is none', { status: 'in_progress', progress: -3.7 }, { progress: null }],
+    ['progress beyond all', '{"status":"in_progress","progress":1e999}', { progress: 99 }],
+    ['progress in parts', { status: 'in_progress', progress: 12.6 }, { progress: 13 }],
+    ['another id', { id: 'up_other', status: 'in_progress' }, { upstreamId: 'up-video_1' }],
+    ['a state that is no word', { status: { deep: ['completed'] } }, { state: 'queued' }],
+    ['a prototype', '{"status":"in_progress","__proto__":{"status":"completed"}}', { state: 'in_progress' }],
+  ] as const) {
+    const kit = await engineKit(t)
+    kit.answer = polls({ body: report })
+    await kit.create()
+    await kit.poll()
+    t.match(await kit.read('video_1'), { completedAt: null, ...expected }, says)
+  }
+})
+
+t.test('what an end reports is charged for within what was asked, and its times are times', async t => {
+  for (const [says, report, cost] of [
+    ['twice the length', { seconds: '8' }, 800_000_000n],
+    ['more than twice', { seconds: '9' }, 400_000_000n],
+    ['no number', { seconds: 'NaN' }, 400_000_000n],
+    ['without end', { seconds: '1e999' }, 400_000_000n],
+    ['a fraction of a time', { expires_at: 1_790_000_000.5 }, 400_000_000n],
+    ['a time beyond all', '{"status":"completed","expires_at":1e999}', 400_000_000n],
+    ['a time before all', { expires_at: -1e300 }, 400_000_000n],
+  ] as const) {
+    const kit = await engineKit(t)
+    kit.answer = polls(typeof report === 'string' ? { body: report } : done(report))
+    await kit.create()
+    const job = await ended(kit, 'video_1')
+    t.match(job, { state: 'completed', cost }, says)
+    t.ok(Number.isSafeInteger(job.expiresAt), says)
+    t.same(await kit.subject.usage.check(), [], says)
+  }
+})
+
+t.test('tokens that a provider reports are charged for as far as they were expected', async t => {
+  const price = { rates: { completion: 1_000_000n }, tiers: [] }
+  for (const [tokens, charged] of [
+    ['90000', 90_000n],
+    ['200000', 200_000n],
+    ['200001', 100_000n],
+    ['1e300', 100_000n],
+    ['1e999', 100_000n],
+    ['1.6', 2n],
+    ['-5', 0n],
+  ] as const) {
+    const kit = await engineKit(t, { wire: 'bytedance.videos', options: { results: 'proxy' }, price })
+    const url = 'https://x.example/film'
+    kit.answer = polls({
+      body: `{"status":"succeeded","content":{"video_url":"${url}"},"usage":{"completion_tokens":${tokens}}}`,
+    })
+    const { id } = await kit.create()
+    const job = await ended(kit, id)
+    t.match(job, { state: 'completed', cost: charged * 1000n }, tokens)
+  }
+})
+
+t.test('UF-20 a provider that says nothing of use has the job failed in time, without a cost', async t => {
+  for (const [says, said, code] of [
+    ['500 for ever', { status: 500 }, 'poll_error'],
+    ['404 for ever', { status: 404 }, 'poll_error'],
+    ['a redirect', { status: 302, headers: { location: 'http://169.254.169.254/' } }, 'poll_error'],
+    ['a page', { body: '<html>' }, 'poll_error'],
+    ['a list', { body: '[]' }, 'poll_error'],
+    ['a state of 2 MiB', { body: Buffer.alloc(2 * 1024 * 1024, ' ') }, 'poll_error'],
+    ['levels without end', { body: '['.repeat(100_000) }, 'poll_error'],
+    ['throttling for ever', { status: 429, headers: { 'retry-after': '1e9' } }, 'timeout'],
+    ['a state that never ends', { body: { status: 'in_progress' } }, 'timeout'],
+    ['an unknown word for ever', { body: { status: 'melting' } }, 'timeout'],
+    ['a place of ours that is taken', { error: errors.providerBusy('acme') }, 'timeout'],
+  ] as const) {
+    const kit = await engineKit(t)
+    kit.answer = polls(said as Said)
+    await kit.create()
+    t.match(await ended(kit, 'video_1'), { state: 'failed', error: { code }, cost: 0n }, says)
+    const { held, used } = await kit.subject.ledger.balance(kit.principal.orgId)
+    t.same([held, used], [0n, 0n], says)
+  }
+})
+
+t.test('a provider that hangs is given up within the lease, also when the job is canceled in the end', async t => {
+  const kit = await engineKit(t, { options: { lease: 30, poll: 10, timeout: 40 } })
+  kit.answer = () => ({ hang: true })
+  await kit.create()
+  await kit.poll()
+  t.match(await kit.read('video_1'), { state: 'queued', failures: 1 })
+  kit.subject.clock.now += MINUTE
+  await kit.poll()
+  t.match(await kit.read('video_1'), { state: 'failed', error: { code: 'timeout' } })
+  t.equal(kit.asked.at(-1)?.method, 'DELETE')
+})
+
+t.test('a result that is none fails the job; one that is not there yet is asked for again', async t => {
+  const keep = { results: 'keep' } as const
+  const transient: Said[] = [{ status: 404 }, { status: 503 }, { body: FILM }]
+  for (const [says, results, expected] of [
+    ['a page', [{ body: '<html>' }], { state: 'failed', error: { code: 'upstream_error' } }],
+    ['nothing', [{ body: '' }], { state: 'failed', error: { code: 'upstream_error' } }],
+    ['more than may be', [{ body: Buffer.concat([FILM, Buffer.alloc(100_000)]) }], { state: 'failed' }],
+    [
+      'a place inside',
+      [{ error: errors.invalidAnswer('an address in it is none that is fetched from') }],
+      { state: 'failed' },
+    ],
+    ['nobody there', [{ error: errors.unreachable('closed') }], { state: 'failed', error: { code: 'upstream_error' } }],
+    ['a refusal', [{ status: 403 }], { state: 'failed', error: { code: 'upstream_error' } }],
+    ['what comes in the end', transient, { state: 'completed', result: { kind: 'blob', bytes: FILM.length } }],
+  ] as const) {
+    const kit = await engineKit(t, { options: keep })
+    const left = [...(results as readonly Said[])]
+    kit.answer = asked => (isPoll(asked) ? done() : left.length > 1 ? left.shift()! : left[0]!)
+    await kit.create()
+    const job = await ended(kit, 'video_1')
+    t.match(job, expected, says)
+    t.equal(kit.blobs.size, job.state === 'completed' ? 1 : 0, `${says}: nothing is left behind`)
+    t.equal(job.cost, job.state === 'completed' ? 400_000_000n : 0n, says)
+    t.same(await kit.subject.usage.check(), [], says)
+  }
+})
+
+t.test('a result in the answer is kept while it arrives, in pieces of any size', async t => {
+  const film = Buffer.concat([FILM, Buffer.from([0xff, 0xfe, 0x3e, 0x3f])])
+  const base64 = film.toString('base64').replaceAll('/', '\\/').replaceAll('=', '\\u003d')
+  const text = JSON.stringify({ done: true, 'bytesBase64Encoded"': 'no', response: { videos: [{ x: 1 }] } }).replace(
+    '{"x":1}',
+    `{"bytesBase64Encoded" : "${base64}","mimeType":"video/mp4"}`,
+  )
+  for (const size of [1, 2, 3, 7, 64, 100_000]) {
+    const kit = await engineKit(t, { wire: 'gemini.vertex-videos' })
+    const whole = Buffer.from(text)
+    const body = Array.from({ length: Math.ceil(whole.length / size) }, (_, at) =>
+      whole.subarray(at * size, (at + 1) * size),
+    )
+    kit.answer = () => ({ body })
+    await kit.create()
+    t.match(await ended(kit, 'video_1'), { state: 'completed', result: { kind: 'blob' } }, `${size}`)
+    t.same([...kit.blobs.values()], [film], `${size}`)
+  }
+  for (const [says, body, state] of [
+    ['no film', text.replace(base64, 'AAAA'), 'failed'],
+    ['a film that is too large', text.replace(base64, FILM.subarray(0, 5010).toString('base64').repeat(30)), 'failed'],
+    ['a film that breaks off', text.slice(0, 2000), 'failed'],
+    [
+      'a failure with a film in it',
+      text.replace('"done":true', '"done":true,"error":{"code":3,"message":"no"}'),
+      'failed',
+    ],
+  ] as const) {
+    const kit = await engineKit(t, { wire: 'gemini.vertex-videos' })
+    kit.answer = () => ({ body })
+    await kit.create()
+    t.match(await ended(kit, 'video_1'), { state }, says)
+    t.equal(kit.blobs.size, 0, says)
+  }
+})
+
+t.test('a canceled job ends as it did at its provider, and goes on where the provider goes on', async t => {
+  const answers = (before: string, status: number, after: string) => {
+    let isCanceled = false
+    return (asked: Asked): Said => {
+      if (asked.method === 'DELETE') {
+        isCanceled = true
+        return { status }
+      }
+      return { body: { status: isCanceled ? after : before } }
+    }
+  }
+  for (const [says, answer, expected] of [
+    ['it agrees', answers('in_progress', 200, 'canceled'), { state: 'canceled', cost: 0n }],
+    ['it forgets the job', answers('in_progress', 204, 'unknown'), { state: 'canceled', cost: 0n }],
+    ['it was ready', answers('completed', 200, 'canceled'), { state: 'completed', cost: 400_000_000n }],
+    ['it became ready', answers('in_progress', 409, 'completed'), { state: 'completed', cost: 400_000_000n }],
+    ['it refuses', answers('in_progress', 400, 'in_progress'), undefined],
+  ] as const) {
+    const kit = await engineKit(t, { options: { results: 'proxy' } })
+    kit.answer = answer
+    const job = await kit.create()
+    if (expected) t.match(await kit.jobs.cancel(job), expected, says)
+    else {
+      await t.rejects(kit.jobs.cancel(job), { code: 'video_not_cancelable' }, says)
+      t.equal(await kit.poll(), 1, 'it is polled as before')
+    }
+    t.same(await kit.subject.usage.check(), [], says)
+  }
+})
