@@ -1,4 +1,4 @@
-/** The AI SDK's gateway protocol below its prefixes, and what its clients look for at the origin. */
+/** The AI SDK's gateway protocol below its prefixes, and the addresses that its clients request at the origin. */
 import { notServed } from '../codecs/ai-sdk/error.ts'
 import { versionOfPath } from '../codecs/ai-sdk/version.ts'
 import { aiSdk, aiSdkValue } from '../codecs/ai-sdk.ts'
@@ -63,7 +63,7 @@ const at = (prefix: string): Endpoint[] => [
   missing('GET', `${prefix}/{+path}`),
 ]
 
-/** One entry for each offer of chat that the key could call now. */
+/** One entry per chat offer that the key could call now. */
 function modelsOf(ex: Exchange): object[] {
   const { catalog, access, at: now } = ex
   const day = new Date(now).toISOString().slice(0, 10)

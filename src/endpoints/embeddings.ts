@@ -12,6 +12,6 @@ export const embeddings: Endpoint = {
   codec: openAiEmbeddings,
   serve: 'upstream',
   bodyLimit: 32 * 1024 * 1024,
-  // 300,000 token ids, as many as OpenAI takes in one request, in up to 2,048 inputs, and the other fields.
+  // 300,000 token ids, OpenAI's limit per request, in up to 2,048 inputs, and the other fields.
   maxValues: 310_000,
 }

@@ -51,13 +51,13 @@ const catalogue: readonly Endpoint[] = [
   { ...local, path: '/v1beta/models/{+model}', serve: async ex => found(ex, ex.params.model!) },
 ]
 
-/** Whatever else is asked for: clients of this wire read no other form of a refusal. */
+/** Any other path: clients of this wire read errors only in its own form. */
 const nothing = (method: Method, path: string): Endpoint => ({
   ...local,
   method,
   path,
   open: true,
-  serve: () => Promise.reject(errors.notFound(`There is nothing at ${method} of this path.`)),
+  serve: () => Promise.reject(errors.notFound(`${method} is not served at this path.`)),
 })
 
 export const gemini: readonly Endpoint[] = [

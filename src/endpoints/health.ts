@@ -1,4 +1,4 @@
-/** `GET /`: whether the configured stores answer, docs/contract.md#health. */
+/** `GET /`: whether the configured stores answer (docs/contract.md#health). */
 import { json } from '../codecs/json.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
 import { errors } from '../core/error.ts'
@@ -29,7 +29,7 @@ export const health: Endpoint = {
     const failed = (state: State) => !state.connected && state.error !== 'skipped' && state.error !== 'not configured'
     const healthy = !failed(redisState) && !failed(databaseState)
     const status = healthy ? 'ok' : 'unhealthy'
-    const message = healthy ? 'Model Gateway is running' : 'A store that is configured does not answer'
+    const message = healthy ? 'Model Gateway is running' : 'A configured store does not answer'
     const record = { message, version, health: { status, redis: redisState, database: databaseState } }
     return value(record, healthy ? 200 : 503)
   },
@@ -46,7 +46,7 @@ function skipped(query: string): Set<string> {
 
 const off = (error: string): State => ({ connected: false, error })
 
-/** A probe that hangs counts as failed. */
+/** A probe that does not answer in time counts as failed. */
 async function ask(probe: Probe): Promise<State> {
   let timer: NodeJS.Timeout | undefined
   try {

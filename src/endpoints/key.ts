@@ -1,4 +1,4 @@
-/** `GET /v1/key`: what a key may still spend, docs/contract.md#key-status. */
+/** `GET /v1/key`: the remaining limits of a key (docs/contract.md#key-status). */
 import { json } from '../codecs/json.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
 import { errors } from '../core/error.ts'
@@ -34,7 +34,7 @@ export const key: Endpoint = {
   },
 }
 
-/** The recurring limit, with when it begins anew. */
+/** The recurring limit, with the start of its next period. */
 const periodOf = ({ limit, period, spent, resetsAt }: KeyStatus['budgets'][number]) => ({
   periodLimit: formatMoney(limit),
   periodUsage: formatMoney(spent),
@@ -69,7 +69,7 @@ function planOf(state: PlanState | undefined, plans: Plans): object {
 
 const iso = (at: number | undefined): string | null => (at === undefined ? null : new Date(at).toISOString())
 
-/** With two decimals, cut: what remains is never shown as more than it is (docs/contract.md#cost). */
+/** Truncated to two decimals: the remainder is never overstated (docs/contract.md#cost). */
 function cents(amount: Money): string {
   const digits = (amount / CENT).toString().padStart(3, '0')
   return `${digits.slice(0, -2)}.${digits.slice(-2)}`

@@ -1,12 +1,12 @@
-/** An entry of the catalogue, as docs/contract.md#catalogue shows it. */
+/** An entry of the catalogue in the form of docs/contract.md#catalogue. */
 import type { CatalogEntry } from '../codecs/model-forms.ts'
 import type { Capability, Mapping, Model } from '../core/catalog.ts'
 import { isFree, offerOf } from '../core/offer.ts'
 
-/** By which it can be requested: one that stands in no file needs its provider. */
+/** The name for requests: a model that no file lists needs its provider. */
 export const nameOf = ({ id, open, mappings: [first] }: Model): string => (open && first ? offerOf(first) : id)
 
-/** What `mappings` offer of a model: all of them, or one that stands for itself. Prices are those of the first. */
+/** The entry for all `mappings` of a model, or for one of them. Prices are those of the first. */
 export function entryOf(
   model: Model,
   id: string,
@@ -50,7 +50,7 @@ export function entryOf(
 
 const largest = (numbers: (number | undefined)[]) => Math.max(0, ...numbers.map(number => number ?? 0)) || undefined
 
-/** When the last of all offers ends: never, while one has no date. */
+/** Latest end of all offers; undefined while one has no end. */
 const last = (dates: (string | undefined)[]) => (dates.includes(undefined) ? undefined : dates.sort().at(-1))
 const earlier = (one: string | undefined, other: string | undefined) => [one, other].filter(Boolean).sort()[0]
 
@@ -80,7 +80,7 @@ function mappingOf(mapping: Mapping): object {
   })
 }
 
-/** Parameters that every mapping takes unless it says otherwise, and those that come with a capability. */
+/** Parameters that every mapping accepts by default, and those of capabilities. */
 const base = ['max_tokens', 'temperature', 'top_p', 'frequency_penalty', 'presence_penalty', 'user', 'prompt_cache_key']
 const byCapability = {
   tools: ['tools', 'tool_choice'],
@@ -93,13 +93,13 @@ const byCapability = {
   web_search: ['web_search'],
 } as const satisfies Partial<Record<Capability, readonly string[]>>
 
-/** Those of models that make vectors. */
+/** Parameters of embedding models. */
 const ofVectors = ['encoding_format', 'dimensions', 'user']
 
-/** Parameters that a mapping's own list of `parameters` never takes away; `reasoning` goes with `reasoning_effort`. */
+/** Parameters that a mapping's list of `parameters` cannot remove; `reasoning` goes with `reasoning_effort`. */
 const always = new Set(['max_tokens', 'tools', 'web_search', 'encoding_format'])
 
-/** The request parameters that have an effect on at least one of the mappings. */
+/** The request parameters that have an effect at one of the mappings or more. */
 function parametersOf(mappings: readonly Mapping[]): string[] {
   const names = new Set<string>()
   for (const mapping of mappings) {
@@ -123,6 +123,6 @@ function offeredBy({ model, supports, maxN, serviceTiers }: Mapping): readonly s
   return offered
 }
 
-/** Without the keys that have no value. */
+/** Without undefined members. */
 const clean = <T extends object>(entry: T): T =>
   Object.fromEntries(Object.entries(entry).filter(([, field]) => field !== undefined)) as T

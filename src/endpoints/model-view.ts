@@ -1,4 +1,4 @@
-/** What of the catalogue a caller is shown. */
+/** The part of the catalogue that a caller may see. */
 import type { Catalog, Mapping, Model } from '../core/catalog.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { isCallable } from '../routing/plan.ts'
@@ -12,27 +12,27 @@ export const flags = [
 ] as const
 export type Flags = Record<(typeof flags)[number], boolean>
 
-/** The flags of a query. */
+/** Flags of a query. */
 export const wantedOf = (query: URLSearchParams): Flags =>
   Object.fromEntries(flags.map(flag => [flag, isOn(query.get(flag))])) as Flags
 
-/** All are strings; present and not plainly negative means on. */
+/** A present flag is on unless it is `false` or `0`. */
 const isOn = (text: string | null) => text !== null && text !== 'false' && text !== '0'
 export const today = (at: number) => new Date(at).toISOString().slice(0, 10)
 
-/** What a listing shows, and to whom. */
+/** The contents and the audience of a listing. */
 export interface View {
   readonly catalog: Catalog
-  /** All who see the same hold one object here and, for one object, one name. */
+  /** Callers with the same view share one object. */
   readonly seer: object
   readonly name: string
   shows(mapping: Mapping): boolean
 }
 
-/** Those who are denied nothing, and call with the operator's credentials alone. */
+/** Callers without restrictions who use only the operator's credentials. */
 const everybody = {}
 
-/** With a key: what that key could call now. Without one, or where all is wanted: the public catalogue. */
+/** With a key: what the key could call now. Without one, or with `include_restricted`: the public catalogue. */
 export function viewOf(ex: Exchange, { include_restricted: all }: Flags): View {
   const { access, policy, principal, catalog, snapshot } = ex
   if (all || !access || !policy || !principal) {
@@ -42,7 +42,7 @@ export function viewOf(ex: Exchange, { include_restricted: all }: Flags): View {
   const isShared = mode === 'credits' && catalog === snapshot.catalog
   return {
     catalog,
-    // Rules are those of one policy, and a policy has other keys when it is another object.
+    // Accesses belong to one policy object; changed keys come with a new one.
     seer: access.restricted ? access : isShared ? everybody : policy,
     name: mode,
     shows: mapping => access.denial(mapping) === undefined && isCallable(ex, mapping),
@@ -51,7 +51,7 @@ export function viewOf(ex: Exchange, { include_restricted: all }: Flags): View {
 
 type Dated = { deactivatedAt: string | undefined; deprecatedAt: string | undefined }
 
-/** The mappings of a model that are shown; none for one that is not. */
+/** Visible mappings of a model; none for an invisible model. */
 export function shownMappings(model: Model, view: View, wanted: Flags, day: string): readonly Mapping[] {
   const isShown = (at: Dated) =>
     (wanted.include_deactivated || !at.deactivatedAt || at.deactivatedAt > day) &&

@@ -1,4 +1,4 @@
-/** `GET /v1/models/{id}`: one entry of the catalogue, by any name that a request may have for it. */
+/** `GET /v1/models/{id}`: one entry of the catalogue, by any name that requests may use. */
 import { entryIn, modelForms } from '../codecs/model-forms.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
 import { errors, GatewayError } from '../core/error.ts'
@@ -19,7 +19,7 @@ export const model: Endpoint = {
   serve: async ex => found(ex, ex.params.model!),
 }
 
-/** An alias gives the model that it stands for; a name with its provider what that provider offers. Throws a 404. */
+/** An alias gives its model; a name with a provider gives the offer of that provider. Throws a 404. */
 export function found(ex: Exchange, name: string): Reply {
   const wanted = wantedOf(new URLSearchParams(ex.query))
   const view = viewOf(ex, wanted)
@@ -43,7 +43,7 @@ function meantBy(name: string, catalog: Exchange['catalog']): Extract<Wanted, { 
     const meant = resolve(catalog, name)
     if (meant.kind === 'model') return meant
   } catch (thrown) {
-    // A name that only needs its provider is told so, as what is unknown.
+    // A name that needs its provider is reported as unknown, with that hint.
     throw thrown instanceof GatewayError ? thrown.with({ status: 404 }) : thrown
   }
   throw errors.modelNotFound(name)

@@ -1,4 +1,4 @@
-/** `GET /v1/models`: the catalogue (docs/contract.md#catalogue), or in the form that clients of another wire read. */
+/** `GET /v1/models`: the catalogue (docs/contract.md#catalogue), or its form on another client wire. */
 import { modelForms, pageOf } from '../codecs/model-forms.ts'
 import type { Catalog, Mapping, Model } from '../core/catalog.ts'
 import { type Endpoint, value, written } from '../core/endpoint.ts'
@@ -30,7 +30,7 @@ export const models: Endpoint = {
 
 const listings = new WeakMap<object, WeakMap<Catalog, Listings>>()
 
-/** Those of one day and of what providers listed then, by view and flags. */
+/** Listings of one day and one set of discovered models, by view and flags. */
 interface Listings {
   readonly day: string
   readonly found: readonly (readonly Mapping[])[]
@@ -38,8 +38,9 @@ interface Listings {
 }
 
 /**
- * A listing is made once, as JSON, for those who see the same, a catalogue, a day and a set of flags: anybody may ask
- * for it as often as they like. Nobody asks for those of a day that is over.
+ * Each listing is built once as JSON per view, catalogue, day and flags, since any caller may request it at any rate.
+ * Listings of
+ * earlier days are dropped.
  */
 export function list(view: View, wanted: Flags, day: string): Buffer {
   const { catalog, seer, name } = view
@@ -63,14 +64,14 @@ export function list(view: View, wanted: Flags, day: string): Buffer {
   return listing
 }
 
-/** A model under the name by which it can be requested, and its offers that a listing shows. */
+/** A model under its name for requests, with its visible offers. */
 interface Listed {
   readonly id: string
   readonly model: Model
   readonly mappings: readonly Mapping[]
 }
 
-/** What the catalogue shows its caller, by some of its flags. */
+/** The caller's view of the catalogue, with some flags set. */
 export function listedModels(ex: Exchange, wanted: Partial<Flags>): Listed[] {
   const all = { ...none, ...wanted }
   return shownModels(viewOf(ex, all), all, today(ex.at))

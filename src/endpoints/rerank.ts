@@ -1,4 +1,4 @@
-/** `POST /v1/rerank`, and `/v2/rerank`, where Cohere's own client looks for it. */
+/** `POST /v1/rerank`, and `/v2/rerank` for Cohere's own client. */
 import { rerank as codec } from '../codecs/rerank.ts'
 import type { Endpoint } from '../core/endpoint.ts'
 import { rerank as operation } from '../operations/rerank/index.ts'

@@ -1,4 +1,4 @@
-/** `POST /v1/sessions`: begins the session of an end user, with a secret of its own (docs/contract.md#sessions). */
+/** `POST /v1/sessions`: begins a session of an end user, with its own secret (docs/contract.md#sessions). */
 import { json } from '../codecs/json.ts'
 import { validator } from '../codecs/validate.ts'
 import { type Endpoint, value } from '../core/endpoint.ts'
@@ -12,7 +12,7 @@ const MAX_SECONDS = 86_400
 const name = s.string({ minLength: 1, maxLength: 200 })
 const amount = s.string({ pattern: '^\\d{1,9}(\\.\\d{1,9})?$' })
 
-/** `maxSpend` is USD; what neither it nor `models` says is left to the limits and rules of the key. */
+/** `maxSpend` is USD; the limits and rules of the key apply in any case. */
 const request = s.open({
   customer: s.either(name, s.open({ externalId: name, email: s.optional(s.string({ maxLength: 254 })) })),
   scope: s.optional(
@@ -53,5 +53,5 @@ export const sessions: Endpoint = {
   },
 }
 
-/** Without an exponent, and without what lies below a nano-dollar. */
+/** Without an exponent, truncated to nano-USD. */
 const fixed = (usd: number): string => usd.toFixed(9)

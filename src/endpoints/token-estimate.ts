@@ -1,9 +1,9 @@
-/** Our own count of a prompt, where no provider counts it. */
+/** The gateway's own estimate of a prompt's tokens, where no provider counts them. */
 import { type Endpoint, value } from '../core/endpoint.ts'
 import { PAYMENT_REQUIRED } from '../core/gateway-error.ts'
 import type { TokenCount } from '../core/translator.ts'
 
-/** Whatever a provider does wrong; a request that is wrong itself, or that its caller may not send, is refused. */
+/** Replaces provider failures; invalid or forbidden requests are still refused. */
 export const estimated: NonNullable<Endpoint['instead']> = (ex, error) => {
   const { upstreamStatus, failover, status } = error
   const isProviders = upstreamStatus !== undefined || failover || status >= 500 || status === PAYMENT_REQUIRED

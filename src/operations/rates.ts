@@ -1,7 +1,10 @@
-/** Whether price lists suffice to bill an operation (docs/contract.md#media-prices). */
+/** Whether a price list suffices to bill an operation (docs/contract.md#media-prices). */
 import type { Price } from '../core/money.ts'
 
-/** All tokens have a price, or none has and what is counted instead of them does. `writes`: answers count tokens too. */
+/**
+ * Either all tokens have a price, or none has and the other counted unit does. `writes`: answers have output tokens
+ * too.
+ */
 export function hasTokenRates({ rates, perSecond, perImage }: Price, writes: boolean): boolean {
   const { prompt, completion, request, ocr_page, input_audio_hour } = rates
   if (prompt !== undefined && (completion !== undefined || !writes)) return true

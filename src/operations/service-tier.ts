@@ -1,7 +1,7 @@
-/** What a request for a service tier needs of an offer, in every operation that has tiers. */
+/** Requirement of a service tier on an offer, for every operation with tiers. */
 import type { Requirement } from '../core/operation.ts'
 
-/** `auto` and `default` any offer has. */
+/** Every offer has `auto` and `default`. */
 export const serviceTier: Requirement<{ readonly service_tier?: string | null | undefined }> = {
   param: 'service_tier',
   what: 'this service tier',

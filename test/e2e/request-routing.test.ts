@@ -169,7 +169,7 @@ t.test('what means nothing is refused before a provider is called', async t => {
     [{ model: 'first', provider: { only: ['two'] } }, 400, 'provider.only', /"first"/],
     [{ model: 'first', provider: { only: ['unset'] } }, 400, 'provider', /NOT_SET/],
     [{ model: 'first', provider: { max_price: { prompt: '0.5' } } }, 400, 'provider.max_price', /"first"/],
-    [{ model: 'first', provider: { data_collection: 'deny' } }, 400, 'provider.data_collection', /means nothing here/],
+    [{ model: 'first', provider: { data_collection: 'deny' } }, 400, 'provider.data_collection', /is unknown/],
     [{ model: 'first', models: 'second' }, 400, 'models', /must be a list/],
   ]
   for (const [body, status, param, names] of rows) {

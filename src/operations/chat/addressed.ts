@@ -1,4 +1,4 @@
-/** Options that a caller addresses to one provider by its name, as fields of the request. */
+/** Options that a request addresses to one provider by name. */
 import type { Capability } from '../../core/catalog.ts'
 import { isObject, type Json } from '../../core/json.ts'
 import type { ChatRequest } from '../../core/ops.ts'
@@ -6,7 +6,7 @@ import type { Target } from '../../core/translator.ts'
 
 type Field = keyof ChatRequest
 
-/** Options that mean the same as a field, as the AI SDK's own providers call them. */
+/** Options equivalent to a field, under the names of the AI SDK's own providers. */
 const SAME: Readonly<Record<string, Field>> = {
   reasoningEffort: 'reasoning_effort',
   thinkingLevel: 'reasoning_effort',
@@ -17,7 +17,7 @@ const SAME: Readonly<Record<string, Field>> = {
   promptCacheRetention: 'prompt_cache_retention',
   user: 'user',
 }
-/** What a mapping must support to be sent a field. */
+/** Capability that a mapping needs for a field. */
 const NEEDS: Readonly<Partial<Record<Field, Capability>>> = {
   reasoning_effort: 'reasoning',
   reasoning: 'reasoning',
@@ -26,9 +26,10 @@ const NEEDS: Readonly<Partial<Record<Field, Capability>>> = {
 }
 
 /**
- * The request as `target` may have it: with what its own namespace says, and nothing of others. A namespace is a
- * provider's id, or what the ids of one vendor begin with (`google` of `google-vertex`). What does not fit its field is
- * left out, as unknown fields are.
+ * The request for `target`, with the options of its own namespace and of no other. A namespace is a provider's id, or
+ * the prefix
+ * of one vendor's ids (`google` of `google-vertex`). Options that do not fit their field are dropped, as unknown fields
+ * are.
  */
 export function addressed(request: Readonly<ChatRequest>, { provider, mapping }: Target): Readonly<ChatRequest> {
   if (!request.provider_options) return request
@@ -44,7 +45,7 @@ export function addressed(request: Readonly<ChatRequest>, { provider, mapping }:
   return rest
 }
 
-/** Of an effort and a budget only one may stand. */
+/** An effort and a budget exclude each other. */
 function setReasoning(request: ChatRequest, field: Field, value: unknown): void {
   if (field === 'reasoning') delete request.reasoning_effort
   if (field === 'reasoning_effort') delete request.reasoning
@@ -75,7 +76,7 @@ type Words<F extends Field> = readonly ChatRequest[F][]
 const efforts: Words<'reasoning_effort'> = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 const levels: Words<'effort'> & Words<'verbosity'> = ['low', 'medium', 'high']
 const retentions: Words<'prompt_cache_retention'> = ['in_memory', '24h']
-/** The values of fields that are not any text. */
+/** Allowed values of enumerated fields. */
 const WORDS: Readonly<Partial<Record<Field, readonly unknown[]>>> = {
   reasoning_effort: efforts,
   effort: levels,
@@ -84,6 +85,6 @@ const WORDS: Readonly<Partial<Record<Field, readonly unknown[]>>> = {
   parallel_tool_calls: [true, false],
 }
 
-/** A budget was checked where it was read. */
+/** Budgets were validated when they were read. */
 const fits = (field: Field, value: unknown): boolean =>
   field === 'reasoning' || (WORDS[field]?.includes(value) ?? typeof value === 'string')

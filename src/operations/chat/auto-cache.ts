@@ -1,17 +1,18 @@
-/** Marks of where a prompt may be cached, for clients that set none, where a provider caches only what is marked. */
+/** Cache marks for clients that set none, at providers that cache only marked prompts. */
 import type { Mapping } from '../../core/catalog.ts'
 import { type Price, ratesFor } from '../../core/money.ts'
 import type { ChatRequest, ContentPart, Message, Tool } from '../../core/ops.ts'
 import { estimateTokens } from '../../core/usage.ts'
 
-/** The least prefix that is cached, where a mapping names none (docs/wire-sources.md#anthropic). */
+/** Shortest cacheable prefix when the mapping names none (docs/wire-sources.md#anthropic). */
 const LEAST_TOKENS = 1024
 const MARK = { type: 'ephemeral' } as const
 
 /**
- * The request with up to four marks: behind its tools, its system messages, the turn before the last and the last. As it
- * is where it has marks, where it will hardly be continued, where it is too short, or where the cache costs more than
- * what it saves when it is written once and read once.
+ * The request with up to four marks: after its tools, its system messages, the turn before the last, and the last turn.
+ * Unchanged when it has marks, will probably not be continued, is too short, or when caching costs more than it saves
+ * for one
+ * write and one read.
  */
 export function autoCached(request: Readonly<ChatRequest>, mapping: Mapping): Readonly<ChatRequest> {
   const { messages, tools } = request
@@ -34,7 +35,7 @@ export function autoCached(request: Readonly<ChatRequest>, mapping: Mapping): Re
   return marked
 }
 
-/** Of all that is read twice, a plain price is the most that may be paid. */
+/** Whether one write and one read of the cache cost no more than two plain reads. */
 function pays(price: Price, tokens: number): boolean {
   const { prompt, input_cache_read: read, input_cache_write: write } = ratesFor(price, tokens)
   return prompt !== undefined && read !== undefined && write !== undefined && read + write < 2n * prompt
@@ -49,7 +50,7 @@ function isMarked({ messages, tools }: Readonly<ChatRequest>): boolean {
   )
 }
 
-/** Characters up to the end of the tools, and of each message behind them. */
+/** Characters up to the end of the tools, and up to the end of each message. */
 function sizesOf({ tools, messages }: Readonly<ChatRequest>): number[] {
   let sum = tools?.length ? JSON.stringify(tools).length : 0
   const sizes = [sum]
@@ -62,7 +63,7 @@ function sizesOf({ tools, messages }: Readonly<ChatRequest>): number[] {
   return sizes
 }
 
-/** The last leading system message, the end of the turn before the last answer, and the last message. */
+/** Last leading system message, end of the turn before the last answer, and last message. */
 function placesIn(messages: readonly Message[]): number[] {
   const isSystem = ({ role }: Message) => role === 'system' || role === 'developer'
   const first = messages.findIndex(message => !isSystem(message))

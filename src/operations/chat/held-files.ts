@@ -1,14 +1,15 @@
-/** Files that a provider holds for the account which uploaded them: any request of that account reads them by their id. */
+/** Files that a provider stores for the account that uploaded them: any request of that account can read them by id. */
 import { errors } from '../../core/error.ts'
 import type { ChatRequest } from '../../core/ops.ts'
 import type { Target } from '../../core/translator.ts'
 
-/** A manifest's `native_fields` may list it. */
+/** Name in a manifest's `native_fields` that allows it. */
 const FIELD = 'file_id'
 
 /**
- * Throws a 400 where a file of the operator's account is named: no client has uploaded one there, and no price covers
- * what it holds. Another target may have the caller's own key.
+ * Throws a 400 for a file id of the operator's account: no client can have uploaded it, and no price covers its
+ * contents.
+ * Another target may use the caller's own key.
  */
 export function refuseHeldFiles(
   { messages }: Readonly<ChatRequest>,

@@ -1,4 +1,4 @@
-/** Chat: `POST /v1/chat/completions`, and all client wires that are read as it. */
+/** Chat: `POST /v1/chat/completions`, and every client wire that decodes to it. */
 import { mediaOf } from '../../core/media.ts'
 import type { Terms } from '../../core/money.ts'
 import type { Operation } from '../../core/operation.ts'
@@ -66,7 +66,7 @@ export const chat: Operation<'chat'> = {
     const sizes = [both, size, quality].filter(name => name !== undefined)
     return { tier: tier == null || tier === 'auto' ? undefined : tier, sizes }
   },
-  /** What makes images alone, or is spoken to by wires for images alone, answers with them. */
+  /** Models that only produce images, or have only wires for images, answer chat with them. */
   bridge: (wires, { output, operations }) =>
     !output.includes('image') || (wires.has('chat') && operations?.includes('chat') !== false)
       ? undefined
@@ -102,7 +102,7 @@ export const chat: Operation<'chat'> = {
 
 const noTerms: Terms = {}
 
-/** How often a model may search, as far as the caller says: at least once when it may at all. */
+/** Number of searches to hold for, as far as the request says: at least one when search is allowed. */
 function searchesOf({ web_search, tools }: Readonly<ChatRequest>): number {
   const tool = tools?.find(tool => tool.type === 'web_search')
   if (!tool) return web_search === true ? 1 : 0

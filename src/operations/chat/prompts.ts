@@ -1,4 +1,4 @@
-/** Chat requests that hold several prompts, each of which is answered by itself. */
+/** Chat requests with several prompts, each answered separately. */
 import type { Event } from '../../core/event.ts'
 import type { ChatRequest } from '../../core/ops.ts'
 import type { FanOut } from '../../core/translator.ts'
@@ -10,7 +10,7 @@ export const promptFanOut: FanOut<'chat'> = {
     const { prompts: _, messages, ...rest } = request
     return messages.map((message): ChatRequest => Object.assign({ messages: [message] }, rest))
   },
-  /** The choices of the first prompt, then those of the second. */
+  /** Choices of the first prompt, then those of the second. */
   join(answers) {
     const width = Math.max(...answers.map(choicesIn))
     return answers.flatMap((events, place) => events.map(event => moved(event, place * width)))

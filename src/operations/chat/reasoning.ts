@@ -1,12 +1,12 @@
-/** How a mapping reasons that cannot do just what a request wishes for. */
+/** Adapts a request's reasoning to what a mapping supports. */
 import type { Mapping } from '../../core/catalog.ts'
 import { effortOf } from '../../core/effort.ts'
 import type { ChatRequest, ReasoningEffort } from '../../core/ops.ts'
 
-/** From the least to the most. */
+/** In ascending order. */
 const EFFORTS: readonly ReasoningEffort[] = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 
-/** Where a mapping lists its efforts, the nearest of them; where it does not reason at all, nothing. */
+/** The nearest of the mapping's efforts, if it lists them; none for a mapping without reasoning. */
 export function adaptedReasoning(request: Readonly<ChatRequest>, mapping: Mapping): Readonly<ChatRequest> {
   if (!request.lenient_reasoning) return request
   const { lenient_reasoning: _, reasoning, reasoning_effort: effort, ...rest } = request

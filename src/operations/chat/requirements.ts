@@ -1,4 +1,4 @@
-/** What a chat request needs of a mapping (docs/contract.md#errors). */
+/** Requirements of a chat request on a mapping (docs/contract.md#errors). */
 import { type Requirement, takes } from '../../core/operation.ts'
 import type { ChatRequest, ContentPart } from '../../core/ops.ts'
 import { serviceTier } from '../service-tier.ts'

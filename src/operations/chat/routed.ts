@@ -1,15 +1,15 @@
-/** What routes a request, whatever client wire it comes by: `models`, `provider` and `routing` of its body. */
+/** Routing fields of a request's body on every client wire: `models`, `provider` and `routing`. */
 import { errors } from '../../core/error.ts'
 import { isObject, type Json } from '../../core/json.ts'
 import type { RoutedBody } from '../../core/operation.ts'
 import type { ChatRequest } from '../../core/ops.ts'
 import type { ProviderPreferences } from '../../core/provider-preferences.ts'
 
-/** Each is planned, and has an attempt of its own. */
+/** Each is planned and attempted separately. */
 const MAX_MODELS = 10
 const MAX_PROVIDERS = 100
 const MAX_NAME = 256
-/** Prices have no more: those are pico-USD per token. */
+/** Prices are pico-USD per token, so they have no more decimals. */
 const PRICE_PLACES = 6
 
 const ROUTINGS: readonly unknown[] = ['auto', 'price', 'throughput', 'latency']
@@ -27,14 +27,14 @@ export function routed(body: unknown): RoutedBody<ChatRequest> | undefined {
   if (!hasFields) return { body, fields }
   const { models, provider, ...rest } = body
   const names = models == null ? [] : namesOf(models, 'models', MAX_MODELS, "a model's name")
-  // Where the wire has it elsewhere, as in its path, that one comes first.
+  // A model given elsewhere by the wire, such as in its path, comes first.
   if (rest.model == null && names.length > 0) rest.model = names[0]
   if (names.length > 0) fields.models = names
   if (provider != null) fields.provider = preferencesOf(provider)
   return { body: rest, fields }
 }
 
-/** How each member of `provider` is read. */
+/** Parsers of the members of `provider`. */
 const MEMBERS: { readonly [M in keyof Required<ProviderPreferences>]: (value: unknown, at: string) => unknown } = {
   order: providersOf,
   only: providersOf,
@@ -62,7 +62,7 @@ function limitsOf(given: unknown, at: string): unknown {
   return membersOf(given, at, PRICES)
 }
 
-/** Those that are there, each as `members` reads it. Throws for any other. */
+/** Members present in `given`, parsed by `members`. Throws for any other. */
 function membersOf(
   given: Json,
   at: string,
@@ -72,7 +72,7 @@ function membersOf(
   for (const [name, value] of Object.entries(given)) {
     const own = `${at}.${name.slice(0, MAX_NAME)}`
     if (!Object.hasOwn(members, name)) {
-      throw wrong(own, `means nothing here; ${at} takes ${Object.keys(members).join(', ')}`)
+      throw wrong(own, `is unknown; ${at} takes ${Object.keys(members).join(', ')}`)
     }
     if (value != null) read[name] = members[name]!(value, own)
   }
@@ -83,7 +83,7 @@ function providersOf(given: unknown, at: string): readonly string[] {
   return namesOf(given, at, MAX_PROVIDERS, "a provider's id")
 }
 
-/** Each once. */
+/** Without repetitions. */
 function namesOf(given: unknown, at: string, most: number, what: string): string[] {
   if (!Array.isArray(given) || given.length > most) throw wrong(at, `must be a list of at most ${most} names`)
   for (const [index, name] of given.entries()) {
@@ -93,7 +93,7 @@ function namesOf(given: unknown, at: string, most: number, what: string): string
   return [...new Set<string>(given)]
 }
 
-/** Digits that no price has are cut: what is above the rest is above the whole. */
+/** Truncates to the decimals of prices: a price above the truncated limit is above the limit. */
 function limitOf(given: unknown, at: string): string {
   const text = typeof given === 'number' && given >= 0 && given < 1e9 ? given.toFixed(12) : given
   const [, whole, fraction = ''] = (typeof text === 'string' && /^(\d{1,9})(?:\.(\d{1,12}))?$/.exec(text)) || []

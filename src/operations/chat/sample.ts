@@ -1,9 +1,9 @@
-/** Makes a value that fits a JSON Schema, from its simplest keywords; bounded in depth and size. */
+/** Generates a value that fits a JSON Schema, from its simplest keywords; bounded in depth and size. */
 import type { Json } from '../../core/json.ts'
 
 const MAX_DEPTH = 8
 const MAX_PROPERTIES = 100
-/** Of one sample: a schema that refers to itself in each of its properties has no end. */
+/** Per sample: a recursive schema has no end. */
 const MAX_VALUES = 500
 
 /** Strings become `seed`, numbers their minimum or 1, arrays one element. */

@@ -1,4 +1,4 @@
-/** The demo provider's answers: computed from the request, and labelled as simulated. */
+/** Answers of the demo provider: derived from the request and labelled as simulated. */
 import { sample } from './sample.ts'
 
 interface Message {
@@ -8,10 +8,10 @@ interface Message {
 interface Tool {
   type: string
   function?: { name: string; parameters?: unknown }
-  /** In the place of a function, for a tool that takes any text. */
+  /** Instead of a function, for a tool that takes free text. */
   custom?: { name: string }
 }
-/** What the demo reads of an OpenAI chat request. */
+/** Fields of an OpenAI chat request that the demo reads. */
 export interface DemoRequest {
   messages: Message[]
   tools?: Tool[]
@@ -26,7 +26,7 @@ export interface DemoRequest {
 export interface DemoAnswer {
   text: string
   reasoning: string
-  /** `input` in the place of `arguments` is for a custom tool. */
+  /** `input` instead of `arguments` is for a custom tool. */
   tool: { name: string; arguments: string } | { name: string; input: string } | undefined
   source: { url: string; title: string } | undefined
   finish: 'stop' | 'tool_calls' | 'length'
@@ -59,7 +59,7 @@ export function answer(request: DemoRequest): DemoAnswer {
 
 const thinks = ({ reasoning_effort: effort }: DemoRequest) => effort !== undefined && effort !== 'none'
 
-/** The tool that is asked for, or the first one; none once a result is there. */
+/** The forced tool, or the first one; none when a result is present. */
 function toolCall({ tools, tool_choice: choice, messages }: DemoRequest, prompt: string): DemoAnswer['tool'] {
   if (!tools?.length || choice === 'none' || hasResult(messages)) return undefined
   const named = typeof choice === 'object' ? (choice.function ?? choice.custom)?.name : undefined
@@ -76,7 +76,7 @@ function textOf({ response_format: format, messages }: DemoRequest, prompt: stri
   return `This is a simulated answer from the demo provider. You said: ${prompt}${result}`
 }
 
-/** Whether a tool has answered, whoever speaks last: clients add reminders in the user's name behind a result. */
+/** Whether a tool has answered; clients may add reminders as user messages after a result. */
 const hasResult = (messages: Message[]) => messages.some(({ role }) => role === 'tool')
 
 function lastText(messages: Message[], role: string): string {

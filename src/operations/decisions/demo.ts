@@ -1,4 +1,4 @@
-/** The simulated provider's decisions: the first option, the middle level, and yes as likely as not. */
+/** Decisions of the simulated provider: the first option, the middle level, and a probability of one half. */
 import type { Simulation } from '../../core/operation.ts'
 import type { DecisionRequest, Question } from './request.ts'
 

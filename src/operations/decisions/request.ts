@@ -2,7 +2,7 @@
 import { type Infer, type Schema, s } from '../../core/schema.ts'
 
 const OPTIONS = { minProperties: 2, maxProperties: 255 }
-/** Words, or what a caller's own program wrote. */
+/** Text, or a value that a program wrote. */
 const prose: Schema<string | object> = { json: { type: ['string', 'object', 'array'] } }
 
 const question = s.tagged(
@@ -20,7 +20,7 @@ const question = s.tagged(
     criteria: s.array(prose, { minItems: 2, maxItems: 10 }),
   }),
 )
-/** As asked, without what is unknown or null. */
+/** Without unknown and null fields. */
 export type Question = Infer<typeof question>
 
 export const decisionBody = s.open({
@@ -36,7 +36,7 @@ export interface DecisionRequest {
 }
 
 export type Decision =
-  /** How likely yes is. */
+  /** Probability of yes. */
   | { readonly type: 'noul'; readonly noul: number }
   | {
       readonly type: 'choice'
@@ -56,7 +56,7 @@ export type Decision =
 /** The value of a decisions `result`; `answers` in the order of the questions. */
 export interface DecisionResult {
   readonly answers: Readonly<Record<string, Decision>>
-  /** They cost nothing. */
+  /** Free of charge. */
   readonly outputTokens: number
 }
 

@@ -1,7 +1,7 @@
 /** The canonical request and answer of embeddings (docs/contract.md#embeddings). */
 import { type Infer, type Schema, s } from '../../core/schema.ts'
 
-/** A list of numbers is one input, as token ids. What the lists hold is a rule of the codec, which can say what is wrong. */
+/** A list of numbers is one input of token ids. The codec checks the lists, with better messages than a schema. */
 const inputs: Schema<string | string[] | number[] | number[][]> = { json: { type: ['string', 'array'] } }
 
 /** `POST /v1/embeddings`, docs/contract.md#embeddings. */
@@ -13,14 +13,14 @@ export const embeddingRequest = s.open({
   user: s.optional(s.nullable(s.string())),
 })
 
-/** `task_type` and `title` are Google's, for wires that have them; no fields of an OpenAI body. */
+/** `task_type` and `title` are fields of Google's wires, not of an OpenAI body. */
 export type EmbeddingRequest = Infer<typeof embeddingRequest> & { task_type?: string; title?: string }
 
 /** The value of an embeddings `result`. */
 export interface Embeddings {
-  /** How the vectors are written: as numbers, or as base64 of their little-endian float32 bytes. */
+  /** Encoding of the vectors: numbers, or base64 of their little-endian float32 bytes. */
   readonly encoding: 'float' | 'base64'
-  /** In the order of the inputs; unset when the event's `bytes` are a `data` array of docs/contract.md#embeddings. */
+  /** In the order of the inputs; absent when the event's `bytes` are a `data` array of docs/contract.md#embeddings. */
   readonly vectors?: readonly (readonly number[] | string)[]
 }
 

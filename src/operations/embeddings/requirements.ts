@@ -1,8 +1,8 @@
-/** What an embeddings request needs of a mapping. */
+/** Requirements of an embeddings request on a mapping. */
 import { type Requirement, takes } from '../../core/operation.ts'
 import type { EmbeddingRequest } from './request.ts'
 
-/** Tokens of the longest input that is given as such; texts are counted by the provider. */
+/** Tokens of the longest input of token ids; the provider counts texts. */
 function longest({ input }: EmbeddingRequest): number {
   if (!Array.isArray(input)) return 0
   const [first] = input

@@ -1,8 +1,8 @@
-/** The demo provider's vectors: a sum over the words of an input, so that texts which share words are near to each other. */
+/** Vectors of the demo provider: a sum over the words of an input, so that texts with common words are close. */
 import { createHash } from 'node:crypto'
 import { SimulatedRefusal } from '../../core/operation.ts'
 
-/** What the demo reads of an OpenAI embeddings request. */
+/** Fields of an OpenAI embeddings request that the demo reads. */
 export interface DemoInputs {
   input: string | (string | number | number[])[]
   encoding_format?: string
@@ -13,7 +13,7 @@ const DIMENSIONS = 256
 const MAX_DIMENSIONS = 4096
 const MAX_TOKENS = 8192
 
-/** The whole answer. Throws a SimulatedRefusal for what the demo cannot make. */
+/** The whole answer. Throws a SimulatedRefusal for unsupported requests. */
 export function embed(request: DemoInputs & { model: string }): object {
   const inputs = inputsOf(request.input)
   const size = request.dimensions ?? DIMENSIONS
@@ -33,7 +33,7 @@ export function embed(request: DemoInputs & { model: string }): object {
   return { object: 'list', data, model: request.model, usage: { prompt_tokens: tokens, total_tokens: tokens } }
 }
 
-/** The words of each input; token ids are words too. */
+/** The words of each input; token ids count as words. */
 function inputsOf(input: DemoInputs['input']): string[][] {
   if (typeof input === 'string') return [wordsOf(input)]
   if (typeof input[0] === 'number') return [input.map(String)]
@@ -42,7 +42,7 @@ function inputsOf(input: DemoInputs['input']): string[][] {
 
 const wordsOf = (text: string): string[] => text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [text]
 
-/** Of length 1. Each word points where its hash says. */
+/** A unit vector. The hash of each word gives its direction. */
 function vectorOf(words: readonly string[], size: number): Float32Array {
   const sum = new Float32Array(size)
   for (const word of words) {

@@ -1,4 +1,4 @@
-/** The simulated provider's ranking, in Cohere's form: the share of the query's words that a document holds. */
+/** Ranking of the simulated provider, in Cohere's form: the share of the query's words in a document. */
 import type { Simulation } from '../../core/operation.ts'
 
 interface DemoRerank {

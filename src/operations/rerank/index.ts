@@ -2,7 +2,7 @@
 import type { Operation } from '../../core/operation.ts'
 import { demo } from './demo.ts'
 
-/** Documents that one search unit pays for. */
+/** Documents per search unit. */
 const UNIT_DOCUMENTS = 100
 
 export const rerank: Operation<'rerank'> = {
@@ -10,7 +10,7 @@ export const rerank: Operation<'rerank'> = {
   impliedBy: ({ output }) => output.includes('rerank'),
   isPriced: ({ rates }) => rates.prompt !== undefined || rates.request !== undefined,
   requirements: [],
-  /** The query is read beside each document. */
+  /** The model reads the query with each document. */
   promptCharacters({ query, documents }) {
     let sum = documents.length * query.length
     for (const { length } of documents) sum += length

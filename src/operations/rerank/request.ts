@@ -4,7 +4,7 @@ import { type Infer, s } from '../../core/schema.ts'
 const MAX_DOCUMENTS = 1000
 const count = s.optional(s.nullable(s.integer({ minimum: 1 })))
 
-/** As clients send it; `rank_fields` and what else is not known is ignored. */
+/** As clients send it; ignores `rank_fields` and unknown fields. */
 export const rerankBody = s.open({
   model: s.string({ minLength: 1, maxLength: 256 }),
   query: s.string({ minLength: 1 }),
@@ -20,14 +20,14 @@ export interface RerankRequest {
   readonly model: string
   readonly query: string
   readonly documents: readonly string[]
-  /** How many results are wanted; undefined for all. */
+  /** Number of results; undefined for all. */
   readonly top_n: number | undefined
   readonly return_documents: boolean
   readonly max_chunks_per_doc: number | undefined
   readonly max_tokens_per_doc: number | undefined
 }
 
-/** The value of a rerank `result`: what the provider found relevant, in any order. */
+/** Value of a rerank `result`: relevant documents in any order. */
 export interface RerankResult {
   readonly results: readonly { readonly index: number; readonly relevance_score: number }[]
 }

@@ -1,9 +1,9 @@
-/** The simulated provider's videos: the third question finds the film, which is one frame. */
+/** Videos of the simulated provider: the third poll finds the film, which has one frame. */
 import { SimulatedRefusal, type Simulation } from '../../core/operation.ts'
 import { film } from './film.ts'
 
 const POLLS = 3
-/** Jobs that are remembered; the oldest go. */
+/** Remembered jobs; the oldest are dropped. */
 const MOST = 10_000
 
 interface Made {

@@ -1,6 +1,6 @@
 /**
- * The smallest film that players take: MP4 (ISO 14496-12) with one H.264 frame (ITU-T H.264) of raw samples, which lasts as long
- * as is wanted.
+ * The smallest film that players accept: MP4 (ISO 14496-12) with one H.264 frame (ITU-T H.264) of raw samples, of any
+ * duration.
  */
 const SIDE = 32
 const BLOCKS = (SIDE / 16) ** 2
@@ -35,7 +35,7 @@ class Bits {
     return this
   }
 
-  /** With the stop bit of a raw byte sequence payload. */
+  /** Adds the stop bit of a raw byte sequence payload. */
   end(): Buffer {
     this.fixed(1, 1).align()
     const bytes = Buffer.alloc(this.#bits.length / 8)
@@ -44,7 +44,7 @@ class Bits {
   }
 }
 
-/** Baseline, level 1; no picture order, no cropping. */
+/** Baseline profile, level 1; no picture order, no cropping. */
 const sps = Buffer.concat([
   Buffer.from([0x67, 66, 0xc0, 10]),
   new Bits()
@@ -59,7 +59,7 @@ const pps = Buffer.concat([
   new Bits().ue(0, 0).fixed(0, 2).ue(0, 0, 0).fixed(0, 3).ue(0, 0, 0).fixed(0b100, 3).end(),
 ])
 
-/** An IDR slice of I_PCM macroblocks: a grey that grows lighter. No run of zeros needs escaping. */
+/** An IDR slice of I_PCM macroblocks: a grey gradient. It has no runs of zeros that need escaping. */
 function frame(): Buffer {
   const slice = new Bits().ue(0, 7, 0).fixed(0, 4).ue(0).fixed(0, 2).ue(0).ue(1)
   for (let block = 0; block < BLOCKS; block++) {
@@ -83,7 +83,7 @@ const box = (type: string, ...parts: Buffer[]): Buffer => {
 const full = (type: string, flags: number, ...parts: Buffer[]) => box(type, u32(flags), ...parts)
 const MATRIX = u32(0x10000, 0, 0, 0, 0x10000, 0, 0, 0, 0x40000000)
 
-/** The bytes of a film of so many seconds. */
+/** The bytes of a film of `seconds`. */
 export function film(seconds: number): Buffer {
   const sample = frame()
   const duration = seconds * TIMESCALE
