@@ -1,4 +1,4 @@
-/** Results of jobs as files: there whole or not at all, and named by chance. Several nodes may share the folder. */
+/** Results of jobs as files with random names, written completely or not at all. Several nodes may share the folder. */
 import { createHash, randomBytes } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 
 const HEAD_BYTES = 64
 const CHUNK_BYTES = 64 * 1024
-/** A file that no row names is left from a crash after this time. */
+/** Age after which a file that no row names is left from a crash. */
 const ABANDONED_MS = 86_400_000
 
 export class FileBlobs {
@@ -16,7 +16,7 @@ export class FileBlobs {
     this.#folder = folder
   }
 
-  /** Rejects with `tooLarge()` beyond `maxBytes`; then nothing is left. */
+  /** Rejects with `tooLarge()` beyond `maxBytes` and leaves no file. */
   async write(chunks: AsyncIterable<Buffer>, maxBytes: number, tooLarge: () => Error) {
     const blob = randomBytes(16).toString('hex')
     const path = this.#pathOf(blob)
@@ -44,7 +44,7 @@ export class FileBlobs {
     return { blob, bytes, etag: `"${hash.digest('hex')}"`, head: head.subarray(0, HEAD_BYTES) }
   }
 
-  /** From `start` to `end`, both of it; undefined where it is not there. */
+  /** Bytes from `start` to `end`, inclusive; undefined when the file is missing. */
   async read(blob: string, start: number, end: number): Promise<AsyncIterable<Buffer> | undefined> {
     const file = await open(this.#pathOf(blob)).catch(() => undefined)
     if (!file) return undefined
@@ -55,7 +55,7 @@ export class FileBlobs {
     await rm(this.#pathOf(blob), { force: true })
   }
 
-  /** Removes files that no row names, of a day ago or earlier. `named` tells which of some are. */
+  /** Removes files older than a day that no row names. `named` returns those of a list that rows name. */
   async sweep(named: (blobs: readonly string[]) => Promise<Set<string>>, now: number): Promise<void> {
     for (const part of await readdir(this.#folder).catch(() => [])) {
       const names = await readdir(join(this.#folder, part)).catch(() => [])

@@ -1,4 +1,4 @@
-/** The master keys under which secrets are kept: AES-256-GCM, each secret bound to the place where it stands. */
+/** Master keys that seal stored secrets: AES-256-GCM, each secret bound to its place. */
 import {
   createCipheriv,
   createDecipheriv,
@@ -31,34 +31,37 @@ const NONCE_BYTES = 12
 const TAG_BYTES = 16
 const MIN_LENGTH = 16
 
-/** Where the master keys of a database stand when the environment gives none. */
+/** Path of the master keys of a database when the environment gives none. */
 export const keyFile = (database: string): string => join(dirname(database), 'master.key')
 
-/** Where a provider key stands, so that no row can be passed off as another one. */
+/** Place of a provider key, so that no row can be substituted for another. */
 export const placeOf = ({ orgId, provider, id }: Pick<SealedKey, 'orgId' | 'provider' | 'id'>): string =>
   [orgId, provider, id].join('|')
 
-/** A master key cannot be had, or a secret cannot be opened. Its message holds nothing of either. */
+/** A master key is unavailable, or a secret cannot be opened. The message contains no part of either. */
 export class KeyringError extends Error {
   override readonly name = 'KeyringError'
 }
 
 interface MasterKey {
-  /** What secrets say that they were sealed with: tells keys apart and nothing of them. */
+  /** Identifies the key in sealed secrets without revealing it. */
   readonly version: string
   readonly key: Buffer
-  /** Derived for the seals of what clients hold. */
+  /** Derived key for the seals of values that clients keep. */
   readonly seals: KeyObject
   derive(purpose: string): Buffer
 }
 
-/** A version that is not known may be of a key that another process has made; made-up ones must not cost much. */
+/**
+ * Delay between readings of the file for unknown versions: another process may have added a key, but a forged version
+ * must stay cheap.
+ */
 const LOOK_AGAIN_MS = 10_000
 
 export interface KeyringOptions {
-  /** `GATEWAY_MASTER_KEY`: one key or several with commas between them, the newest first. */
+  /** `GATEWAY_MASTER_KEY`: one or several comma-separated keys, newest first. */
   readonly given: string | undefined
-  /** Holds the keys when none is given, one a line; made, with mode 0600, when it is missing. */
+  /** File of the keys when none is given, one per line; created with mode 0600 when missing. */
   readonly file: string
 }
 
@@ -74,22 +77,22 @@ export class Keyring {
     this.#keys = this.#read()
   }
 
-  /** Of the key that seals. */
+  /** Version of the sealing key. */
   get version(): string {
     return this.#keys[0]!.version
   }
 
-  /** Those that can be opened, the newest first. */
+  /** Versions that can be opened, newest first. */
   get versions(): readonly string[] {
     return this.#keys.map(({ version }) => version)
   }
 
-  /** Keys for a purpose of its own, of all master keys, the newest first. */
+  /** Keys derived for `purpose` from all master keys, newest first. */
   derived(purpose: string): Buffer[] {
     return this.#keys.map(({ derive }) => derive(purpose))
   }
 
-  /** `place` must be told again to open it: a sealed secret that was moved elsewhere stays closed. */
+  /** Opening needs the same `place`: a sealed secret copied elsewhere stays closed. */
   seal(secret: string, place: string): Sealed {
     const { version, key } = this.#keys[0]!
     const nonce = randomBytes(NONCE_BYTES)
@@ -98,7 +101,9 @@ export class Keyring {
     return { version, nonce, ciphertext }
   }
 
-  /** Seals of clients' own histories: what no key verifies is dropped, so that a missing key fails nothing. */
+  /**
+   * Seals of values in clients' histories: a value that no key verifies is dropped, so a missing key fails no request.
+   */
   readonly seals: SealKeys = ringOfSeals(
     () => this.#keys,
     () => {
@@ -106,7 +111,7 @@ export class Keyring {
     },
   )
 
-  /** Throws a KeyringError: the key is not there, or what is kept was changed or moved. */
+  /** Throws a KeyringError when the key is missing, or the stored value was modified or moved. */
   open({ version, nonce, ciphertext }: Sealed, place: string): string {
     const { key } = this.#keyOf(version)
     try {
@@ -121,14 +126,15 @@ export class Keyring {
   }
 
   /**
-   * Makes a new key, with which everything is sealed from now on; returns its version. Only for keys in the file.
-   * The old keys stay in the file, because other processes and backups need them.
+   * Creates a key that seals from now on; returns its version. Only for keys in the file. Old keys stay in the file,
+   * because
+   * other processes and backups need them.
    */
   addKey(): string {
     if (given(this.#options).length > 0) {
       throw new KeyringError(
         'the master keys are given by GATEWAY_MASTER_KEY: put the new one before the old one, with a comma between ' +
-          'them, and restart',
+          'them, then restart',
       )
     }
     addKey(this.#options.file)
@@ -136,7 +142,7 @@ export class Keyring {
     return this.version
   }
 
-  /** Another process may have made a key since the file was read. */
+  /** Another process may have added a key since the file was read. */
   #keyOf(version: string): MasterKey {
     const find = () => this.#keys.find(key => key.version === version)
     let key = find()
@@ -175,7 +181,7 @@ function ringOfSeals(keys: () => readonly MasterKey[], reread: () => void): Seal
         try {
           reread()
         } catch (thrown) {
-          // Provider keys tell of a file that cannot be read; here it costs a thought that is not replayed.
+          // Provider keys report an unreadable file; here it costs only a reasoning block that is not replayed.
           if (!(thrown instanceof KeyringError)) throw thrown
         }
       }
@@ -210,7 +216,7 @@ function readLines(file: string): string[] {
     .filter(Boolean)
 }
 
-/** The file is there whole or not at all, whenever the process ends; of two that make it at once, one does. */
+/** Creates the file completely or not at all; of two processes at once, one succeeds. */
 function makeFile(file: string): void {
   mkdirSync(dirname(file), { recursive: true })
   const made = `${file}.${randomBytes(4).toString('hex')}`
@@ -224,14 +230,14 @@ function makeFile(file: string): void {
   }
 }
 
-/** Puts a new key before those of the file; of two processes that do so at once, one is refused. */
+/** Prepends a key to those of the file; of two processes at once, one is refused. */
 function addKey(file: string): void {
   const next = `${file}.new`
   try {
     writeDurably(next, () => [newKey(), ...readLines(file)])
   } catch (thrown) {
     if (!isThere(thrown)) throw thrown
-    throw new KeyringError(`another process makes a master key; if none does, remove ${next}`)
+    throw new KeyringError(`another process is creating a master key; if none is, remove ${next}`)
   }
   renameSync(next, file)
 }
@@ -239,7 +245,7 @@ function addKey(file: string): void {
 const newKey = (): string => randomBytes(KEY_BYTES).toString('base64url')
 const isThere = (thrown: unknown): boolean => (thrown as NodeJS.ErrnoException).code === 'EEXIST'
 
-/** `lines` is called once the new file is there, which nobody else makes then. What fails leaves no file behind. */
+/** Calls `lines` once the new file exists, which excludes other processes. A failure leaves no file. */
 function writeDurably(file: string, lines: () => readonly string[]): void {
   const descriptor = openSync(file, 'wx', 0o600)
   try {

@@ -1,9 +1,9 @@
-/** Provider keys under the master keys, wherever they are kept. */
+/** Seals provider keys under the master keys, for every store. */
 import { errors } from '../core/error.ts'
 import type { Sealed, SealedKey } from '../core/policy.ts'
 import { type Keyring, KeyringError, placeOf } from './keyring.ts'
 
-/** What is wrong with the master keys is the operator's to put right: throws a 400. */
+/** Turns a KeyringError, which the operator must correct, into a 400. */
 export function attempt<T>(work: () => T): T {
   try {
     return work()
@@ -12,7 +12,7 @@ export function attempt<T>(work: () => T): T {
   }
 }
 
-/** The same secret under the newest master key; undefined when its own is missing, or it was changed or moved. */
+/** The secret under the newest master key; undefined when its own key is missing, or it was modified or moved. */
 export function resealed(
   key: Pick<SealedKey, 'id' | 'orgId' | 'provider' | 'sealed'>,
   keyring: Keyring,
@@ -26,13 +26,13 @@ export function resealed(
   }
 }
 
-/** A secret as text for a column, bound to the row that it stands in. */
+/** Seals a secret to text for a column, bound to its row. */
 export function sealText(keyring: Keyring, text: string, place: string): string {
   const { version, nonce, ciphertext } = keyring.seal(text, place)
   return `${version}.${Buffer.from(nonce).toString('base64url')}.${Buffer.from(ciphertext).toString('base64url')}`
 }
 
-/** Throws a KeyringError: the key is not there, or the text was changed or moved. */
+/** Throws a KeyringError when the key is missing, or the text was modified or moved. */
 export function openText(keyring: Keyring, sealed: string, place: string): string {
   const [version = '', nonce = '', ciphertext = ''] = sealed.split('.')
   return keyring.open(

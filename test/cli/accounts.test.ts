@@ -274,13 +274,13 @@ t.test('what cannot be is refused in one line, and what is misused shows how', a
   await json('orgs create --name acme')
   await json('projects create --org acme --name web')
   const refused: [line: string, message: RegExp][] = [
-    ['orgs create --name acme', /There is an organization "acme" already/],
+    ['orgs create --name acme', /An organization "acme" already exists/],
     ['projects create --org nope --name x', /There is no organization "nope"\. There are: acme \(id /],
     ['projects create --org acme --name x --cache-ttl 60', /"cacheTtl" must be a time such as 60s, 10m or 12h/],
     ['members add --org acme --email dev --role admin', /"email" must be an address such as/],
     ['members update nobody --org acme --role admin', /There is no member "nobody"/],
     ['keys create --project web --limit 5,00', /"limit" must be an amount of USD such as "12\.50"/],
-    ['keys create --project web --limit 5 --limit-period day --limit-zone Mars/Olympus', /is no IANA time zone/],
+    ['keys create --project web --limit 5 --limit-period day --limit-zone Mars/Olympus', /is not an IANA time zone/],
     ['keys create --project web --limit-period day', /"limit" is missing/],
     ['keys create --project web --created-by nobody@acme.example', /There is no member/],
     ['keys update nope --name x', /There is no key with the id "nope"/],
@@ -291,9 +291,9 @@ t.test('what cannot be is refused in one line, and what is misused shows how', a
       /"amount" must be an amount of USD .*, at most 999999999\.999999999\.$/m,
     ],
     ['credits add --org acme --amount 0', /"amount" must be more than zero/],
-    ['credits refund --org acme --amount 1', /"acme" has 0 USD that are free, less than 1/],
+    ['credits refund --org acme --amount 1', /"acme" has 0 USD free, less than 1/],
     ['credits discount --percent 101', /"percent" must be at most 100/],
-    ['plans set --org acme --overflow on', /has no plan; name one/],
+    ['plans set --org acme --overflow on', /has no plan; name the plan/],
     ['plans reset --org acme', /has no plan/],
     ['usage --org nope', /There is no organization "nope"/],
   ]

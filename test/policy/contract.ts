@@ -189,7 +189,7 @@ export function policyStoreContract(t: Test, make: MakeSubject): void {
           ),
         /no key with the id/,
       ],
-      [() => policies.manifests.remove(a.orgId, 'theirs', BY), /has no provider "theirs" of its own/],
+      [() => policies.manifests.remove(a.orgId, 'theirs', BY), /has no custom provider "theirs"/],
     ]
     for (const [attempt, said] of tries) t.match(await refusal(t, attempt(), 404), said)
     t.strictSame(await policies.providerKeys.list(a.orgId), [])

@@ -135,7 +135,7 @@ t.test('master keys that cannot be used are refused with what to do', async t =>
   t.throws(() => open(), { name: 'KeyringError', message: /holds no master key/ })
   writeFileSync(`${file}.new`, '')
   writeFileSync(file, `${'k'.repeat(43)}\n`)
-  t.throws(() => open().addKey(), { name: 'KeyringError', message: /another process makes a master key/ })
+  t.throws(() => open().addKey(), { name: 'KeyringError', message: /another process is creating a master key/ })
   t.equal(open().versions.length, 1)
 })
 

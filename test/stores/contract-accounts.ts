@@ -22,10 +22,7 @@ export function organizationContract(t: Test, make: MakeSubject): void {
       account: 'prepaid',
     })
     t.match(await organizations.update(made.id, { account: 'open' }, ADA), { name: 'ACME', account: 'open' })
-    t.match(
-      await refusal(t, organizations.create({ name: 'open' }, ADA), 400),
-      'There is an organization "open" already',
-    )
+    t.match(await refusal(t, organizations.create({ name: 'open' }, ADA), 400), 'An organization "open" already exists')
     await refusal(t, organizations.create({ name: made.id }, ADA), 400)
     await refusal(t, organizations.update('ACME', { name: 'open' }, ADA), 400)
     t.match(await refusal(t, organizations.update('nope', {}, ADA), 404), /There are: ACME \(id /)
@@ -101,7 +98,7 @@ export function memberContract(t: Test, make: MakeSubject): void {
       projects: null,
     })
     const again = members.add({ organization: 'a', email: 'dev@a.example', role: 'admin' }, ADA)
-    t.match(await refusal(t, again, 400), 'is a member of "a" already')
+    t.match(await refusal(t, again, 400), 'is already a member of "a"')
     await refusal(t, members.update('a', 'nobody@a.example', {}, ADA), 404)
     await refusal(t, members.update('a', dev.id, { projects: ['nope'] }, ADA), 404)
   })

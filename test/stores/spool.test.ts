@@ -267,7 +267,7 @@ t.test('there is room for so much, and none without a folder', async t => {
   await spool.append(large)
   await spool.append(large)
   t.equal(spool.hasRoom, false)
-  await t.rejects(spool.append(rowOf(anybody, 'b')), { message: /no room/ })
+  await t.rejects(spool.append(rowOf(anybody, 'b')), { message: /the spool is full/i })
   const refuse: Enter = () => Promise.reject(new Error('not now'))
   await t.rejects(spool.drain(['me'], refuse), { message: 'not now' })
   t.equal(spool.hasRoom, false, 'what could not be entered takes room')

@@ -1,14 +1,14 @@
-/** Which offer a session, or a model, was given; in this process. */
+/** Session and model affinity to offers, in this process. */
 import type { AffinityStore } from '../../core/ports.ts'
 import { FairEntries } from './fair-entries.ts'
 
-/** Each takes about half a kilobyte. */
+/** Each entry takes about half a kilobyte. */
 const MAX_ENTRIES = 20_000
 
 export class MemoryAffinity implements AffinityStore {
   readonly #entries: FairEntries<string>
 
-  /** `now` is a clock in milliseconds, monotonic. */
+  /** `now`: a monotonic clock in milliseconds. */
   constructor(now: () => number = () => performance.now()) {
     this.#entries = new FairEntries({ limit: MAX_ENTRIES, now })
   }

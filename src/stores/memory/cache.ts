@@ -1,11 +1,11 @@
-/** The response cache of one process: bounded in bytes, shared out among tenants. */
+/** The response cache of one process: bounded in bytes, shared among tenants. */
 import type { CachedReply, ReplyCache, TurnStore } from '../../core/ports.ts'
 import { FairEntries } from './fair-entries.ts'
 
 export interface CacheOptions {
-  /** Of all entries together, in bytes. */
+  /** Limit for all entries together, in bytes. */
   readonly maxBytes?: number
-  /** A larger reply is not kept. */
+  /** Larger replies are not cached. */
   readonly maxEntryBytes?: number
   /** Milliseconds; monotonic. */
   readonly now?: () => number

@@ -1,22 +1,22 @@
 /** One circuit breaker. All times are milliseconds of a monotonic clock. */
 import type { CircuitPolicy, CircuitState } from '../../core/ports.ts'
 
-/** A probe keeps others out for as long as the circuit was open before, and for so long at least. */
+/** Minimum time for which a probe keeps others out; otherwise the span for which the circuit was open. */
 const PROBE_MS = 30_000
 
 export class Circuit {
-  /** Failures in a row. */
+  /** Consecutive failures. */
   #failures = 0
-  /** Openings in a row. */
+  /** Consecutive openings. */
   #openings = 0
-  /** No longer closed; until `#until` open, then half-open. */
+  /** Not closed: open until `#until`, then half-open. */
   #broken = false
   #until = 0
-  /** How long it was opened for the last time. */
+  /** Duration of the last opening. */
   #span = 0
-  /** Until then a probe that runs keeps others out. */
+  /** Until then a running probe keeps others out. */
   #probedUntil = Number.NEGATIVE_INFINITY
-  /** Who told the failure that opened it; '' when that is not known. */
+  /** Organization whose failure opened it; '' when unknown. */
   openedBy = ''
 
   get broken(): boolean {
@@ -27,7 +27,7 @@ export class Circuit {
     return this.#broken || this.#failures > 0
   }
 
-  /** Nothing of it is worth remembering. */
+  /** Whether it has no state worth keeping. */
   get sound(): boolean {
     return !this.failing && this.#openings === 0
   }
@@ -54,7 +54,7 @@ export class Circuit {
     this.#probedUntil = Number.NEGATIVE_INFINITY
   }
 
-  /** A circuit that is open and is answered all the same, because no other target was left, is probed next. */
+  /** An open circuit that succeeds, because no other target was left, is probed next. */
   succeeded(now: number): void {
     const wasOpen = this.isOpen(now)
     this.#failures = 0
@@ -64,7 +64,7 @@ export class Circuit {
     this.#broken = wasOpen
   }
 
-  /** Whether this opened it. What was under way when the circuit opened does not open it further. */
+  /** Returns whether this opened it. Requests in flight when it opened do not extend the opening. */
   failed(now: number, policy: CircuitPolicy, chance: number): boolean {
     if (this.isOpen(now)) return false
     this.#failures++
@@ -72,7 +72,7 @@ export class Circuit {
     return this.trip(now, policy, chance)
   }
 
-  /** Openings follow in a row when the circuit was closed no longer than it had been open before. */
+  /** Openings are consecutive when the circuit was closed no longer than it had been open before. */
   trip(now: number, { baseMs, maxMs, jitter }: CircuitPolicy, chance: number): boolean {
     if (this.isOpen(now)) return false
     if (!this.#broken && now - this.#until > this.#span) this.#openings = 0

@@ -1,15 +1,15 @@
-/** Circuit breakers of one process: one for each organization, and one for all. Only what has failed takes any room. */
+/** Circuit breakers of one process: one per organization, and one for all. Only targets with failures take memory. */
 import type { CircuitPolicy, CircuitState, Circuits, Opened } from '../../core/ports.ts'
 import { Circuit } from './circuit.ts'
 import { FairEntries } from './fair-entries.ts'
 
-/** Of organizations, altogether; they are shared out. */
+/** Circuits of all organizations together; they share them. */
 const MAX_CIRCUITS = 10_000
-/** One organization counts for at most so much of what opens a circuit for all, which is 1. */
+/** Maximum weight of one organization toward opening the circuit for all, which takes 1. */
 const MOST_TOLD = 1 / 2
-/** What sums of shares may be short of. */
+/** Tolerance for rounding in sums of shares. */
 const EPSILON = 1e-9
-/** What was told before that counts no more. */
+/** Reports older than this do not count. */
 const TOLD_MS = 5 * 60_000
 
 export interface CircuitClock {
@@ -19,13 +19,13 @@ export interface CircuitClock {
   readonly random?: () => number
 }
 
-/** All that speaks against an offer, or a credential at it. */
+/** State of an offer, or of a credential at it. */
 class Trouble {
   readonly own = new Map<string, Circuit>()
   all: Circuit | undefined = undefined
-  /** An organization of which nothing is remembered here was answered, so that those in `own` are not the only ones. */
+  /** An organization without state here was answered, so that those in `own` are not the only ones. */
   answersOthers = false
-  /** What organizations have told since the last success of any of them. */
+  /** Failures reported by organizations since the last success of any. */
   readonly told = new Map<string, { readonly share: number; readonly at: number }>()
 }
 
@@ -130,8 +130,9 @@ export class MemoryCircuits implements Circuits {
   }
 
   /**
-   * Whether what an organization tells opens the circuit for all: together with what others have told; or, of a probe,
-   * when another one has told the failure before.
+   * Whether a report opens the circuit for all: together with the reports of others; or, of a probe, when another
+   * organization
+   * reported the failure before.
    */
   #convinces({ all, told }: Trouble, org: string, share: number, now: number): boolean {
     if (all?.broken) return !all.isOpen(now) && all.openedBy !== org
@@ -185,7 +186,7 @@ function allOf(trouble: Trouble): Circuit {
 
 const isOpenBy = ({ all }: Trouble, org: string, now: number): boolean => all?.openedBy === org && all.isOpen(now)
 
-/** An organization's own circuit; where nobody in particular is meant, that of the only one that uses the target. */
+/** An organization's own circuit; for null, that of the only organization that uses the target. */
 function ownOf({ own, answersOthers }: Trouble, org: string | null): Circuit | undefined {
   if (org !== null) return own.get(org)
   const [only] = own.size === 1 && !answersOthers ? own.values() : []

@@ -8,15 +8,15 @@ const MAX_KEYS = 10_000
 export class MemoryCounters implements Counters {
   readonly #now: () => number
   readonly #windows = new LRUCache<string, SlidingWindow>({ max: MAX_KEYS })
-  /** Places that are taken; a key with none is not there. */
+  /** Concurrent units by key; a key without any is absent. */
   readonly #taken = new Map<string, number>()
 
-  /** `now` is a clock in milliseconds, monotonic if possible; while it runs backwards, time stands still. */
+  /** `now`: a clock in milliseconds, monotonic if possible; time stands still while it runs backwards. */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now
   }
 
-  /** In no span of `windowMs` are more than `limit` units admitted. A key counts apart for each `windowMs`. */
+  /** Admits at most `limit` units in any span of `windowMs`. A key counts separately for each `windowMs`. */
   take(key: string, limit: number, windowMs: number): Quota {
     const name = `${windowMs} ${key}`
     let window = this.#windows.get(name)

@@ -1,8 +1,10 @@
-/** Entries of tenants within one bound. A tenant that passes its share loses its own oldest entries, never another's. */
+/**
+ * Entries of tenants within one bound. A tenant above its share loses its own oldest entries, never another tenant's.
+ */
 import { LRUCache } from 'lru-cache'
 import { FairShare, type Shares } from '../../core/fair-share.ts'
 
-/** Alone, a tenant may use all of it: its entries leave when another one needs the room. */
+/** A lone tenant may use everything: its entries are evicted when another tenant needs the room. */
 const SHARES: Shares = { alone: 1, contended: 1 / 2 }
 
 interface Entry<V> {
@@ -12,13 +14,13 @@ interface Entry<V> {
 }
 
 export interface FairEntriesOptions<V> {
-  /** Sum of the sizes of all entries. */
+  /** Limit of the sum of all sizes. */
   readonly limit: number
-  /** A larger entry is not kept. */
+  /** Larger entries are not stored. */
   readonly maxEntry?: number
   /** Milliseconds; monotonic. */
   readonly now?: () => number
-  /** Told of every value that leaves. */
+  /** Called with every evicted value. */
   readonly left?: (value: V) => void
 }
 
@@ -26,7 +28,7 @@ export class FairEntries<V> {
   readonly #maxEntry: number
   readonly #share: FairShare
   readonly #entries: LRUCache<string, Entry<V>>
-  /** Keys by tenant, in the order in which they were set. */
+  /** Keys by tenant, in insertion order. */
   readonly #keys = new Map<string, Set<string>>()
   readonly #onLeft: ((value: V) => void) | undefined
 
@@ -51,7 +53,9 @@ export class FairEntries<V> {
     this.#entries.delete(key)
   }
 
-  /** Keeps an entry for so long, which may be `Infinity`; a time of 0 or a size that does not fit keeps nothing, and drops what was there. */
+  /**
+   * Stores an entry for `ttlMs`, which may be `Infinity`. A time of 0 or a size that does not fit removes the entry.
+   */
   set(tenant: string, key: string, value: V, size: number, ttlMs: number): void {
     this.#entries.delete(key)
     if (ttlMs <= 0 || size > this.#maxEntry || !this.#makeRoom(tenant, size)) return
@@ -61,11 +65,11 @@ export class FairEntries<V> {
       this.#keys.set(tenant, keys)
     }
     keys.add(key)
-    // Of lru-cache's options, a ttl of 0 means for ever.
+    // lru-cache treats a ttl of 0 as unlimited.
     this.#entries.set(key, { tenant, value, size }, { size, ttl: Number.isFinite(ttlMs) ? ttlMs : 0 })
   }
 
-  /** Those that hold still with the time that they have left, the one that was used last at the end. */
+  /** Live entries with their remaining time, the most recently used last. */
   *all(): Generator<{ readonly tenant: string; readonly key: string; readonly value: V; readonly ttlMs: number }> {
     for (const key of this.#entries.rkeys()) {
       const entry = this.#entries.peek(key)
@@ -74,7 +78,7 @@ export class FairEntries<V> {
     }
   }
 
-  /** Takes room for an entry. False when the share would be too small even without the tenant's other entries. */
+  /** Makes room for an entry. False when the tenant's share is too small even without its other entries. */
   #makeRoom(tenant: string, size: number): boolean {
     for (;;) {
       const lack = this.#share.lack(tenant, size)

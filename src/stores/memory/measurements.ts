@@ -1,4 +1,4 @@
-/** How offers have done in this process, as each organization has found them. */
+/** Measurements of offers in this process, per organization. */
 import { LRUCache } from 'lru-cache'
 import type { History, Measured, Measurements, Sample } from '../../core/ports.ts'
 import {
@@ -17,20 +17,20 @@ import {
 export { MAX_MINUTES } from './series.ts'
 
 const MINUTE_MS = 60_000
-/** Offers that are remembered. */
+/** Offers with measurements. */
 const MAX_OFFERS = 2000
-/** Organizations that are told apart for each of them; all others together count as one. */
+/** Organizations measured separately per offer; all others count as one. */
 const MAX_APART = 6
-/** Samples of the running minute that a mean must have to count for half of itself. */
+/** Samples in the current minute at which a mean has a weight of one half. */
 const TRUSTED = 5
-/** Minutes after which an organization that makes no request gives its place up to another one. */
+/** Idle minutes after which an organization gives its separate place to another one. */
 const IDLE_MINUTES = 10
 
 export class MemoryMeasurements implements Measurements {
   readonly #now: () => number
   readonly #offers = new LRUCache<string, Offer>({ max: MAX_OFFERS })
 
-  /** `now` is a clock in milliseconds, monotonic if possible; while it runs backwards, time stands still. */
+  /** `now`: a clock in milliseconds, monotonic if possible; time stands still while it runs backwards. */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now
   }
@@ -53,12 +53,12 @@ export class MemoryMeasurements implements Measurements {
   }
 }
 
-/** What organizations tell of an offer, and what it comes to for one of them. */
+/** Measurements of an offer by organization, and their combination for one of them. */
 class Offer implements Measured {
   readonly #apart = new Map<string, Series>()
-  /** Of the organizations that are not told apart. */
+  /** Of the organizations that are not measured separately. */
   #others: Series | undefined
-  /** All of them. */
+  /** All series. */
   readonly #all: Series[] = []
   #readFor: string | null = null
   #readWith: History | undefined
@@ -84,7 +84,7 @@ class Offer implements Measured {
     this.#readFor = org
     this.#readAt = minute
     const all = this.#all
-    // Where nobody in particular wants to know, the only one speaks for the offer.
+    // For null, a single organization's series stands for the offer.
     const own = org !== null ? this.#apart.get(org) : all.length === 1 ? all[0] : undefined
     let organizations = 0
     let requests = 0
@@ -109,17 +109,20 @@ class Offer implements Measured {
     return this
   }
 
-  /** Only failures are judged by it. */
+  /** Judges failures only. */
   get lately(): Measured['lately'] {
     this.#join(this.#own, LATE_ERRORS, LATE_REQUESTS, 0, 1)
     return { requests: this.#count, errors: this.#sum }
   }
 
   /**
-   * What `own` tells of a sum and its count, and what the others agree on: where at least two of them tell something,
-   * no mean counts beyond the second highest or lowest, that of few samples being drawn to what is usual, and no one
-   * for more than the rest of them. What is measured for itself counts for half at least, once there is some of it. So
-   * one organization moves no other one, whatever it does and however much.
+   * Combines the sum and count of `own` with the consensus of the others. Where at least two others have samples, no
+   * mean counts
+   * beyond the second highest or lowest, means of few samples are drawn toward `usual`, and none weighs more than the
+   * rest
+   * together. An organization's own samples weigh at least one half once there are some. So no organization can shift
+   * the
+   * measurements of another one.
    */
   #join(own: Series | undefined, sum: number, count: number, usual: number, weight: number): void {
     this.#sum = own === undefined ? 0 : own.told[sum]!
@@ -186,7 +189,7 @@ class Offer implements Measured {
     return series
   }
 
-  /** The place of an organization that makes no request any more. */
+  /** The place of an organization that no longer makes requests. */
   #givenUp(others: Series, minute: number): Series | undefined {
     for (const [org, series] of this.#apart) {
       if (minute - series.sampledAt < IDLE_MINUTES) continue

@@ -1,10 +1,10 @@
-/** What one organization, or several together, have measured of an offer, minute by minute. */
+/** Measurements of an offer by one organization, or by several together, minute by minute. */
 import type { History, Sample } from '../../core/ports.ts'
 
-/** Minutes that are kept; no history can be longer. */
+/** Minutes kept; the longest possible history. */
 export const MAX_MINUTES = 120
 
-/** What is summed for each minute, and told with the weights of a history. */
+/** Fields summed per minute and read with the weights of a history. */
 export const REQUESTS = 0
 export const ERRORS = 1
 export const FIRST_TOKEN_MS = 2
@@ -12,28 +12,29 @@ export const FIRST_TOKENS = 3
 export const SPEED = 4
 export const SPEEDS = 5
 const FIELDS = 6
-/** Told besides, without weights: attempts with a verdict, and of the last two minutes those and the ones that failed. */
+/** Fields read without weights: judged attempts, and judged and failed attempts of the last two minutes. */
 export const ALL_REQUESTS = 6
 export const LATE_REQUESTS = 7
 export const LATE_ERRORS = 8
 const TOLD = 9
 
 /**
- * All minutes but the one that runs are weighed once a minute, so that a look costs a few additions. Minute number m
- * stands in slot m modulo their count. It takes 3 KB.
+ * All minutes but the current one are weighted once a minute, so that a reading costs a few additions. Minute m is in
+ * slot m
+ * modulo the number of slots. Takes 3 KB.
  */
 export class Series {
   readonly #sums = new Float32Array(MAX_MINUTES * FIELDS)
-  /** The past, weighed by `#weighedFor`. */
+  /** Weighted sums of past minutes, for `#weighedFor`. */
   readonly #past = new Float64Array(FIELDS)
   #pastRequests = 0
   #weighedFor: History | undefined
   #stale = true
 
   #minute = -1
-  /** The minute of the newest sample. */
+  /** Minute of the newest sample. */
   sampledAt = -1
-  /** By field, as of the last `look`. */
+  /** Values by field, as of the last `look`. */
   readonly told = new Float64Array(TOLD)
 
   add(minute: number, { ok, firstTokenMs, tokensPerSecond }: Sample): void {
@@ -54,7 +55,7 @@ export class Series {
     this.#stale = true
   }
 
-  /** Brings what can be read up to date. */
+  /** Updates the readable values. */
   look(minute: number, history: History): void {
     this.#advance(minute)
     if (this.#weighedFor !== history) this.#weigh(history)
@@ -71,7 +72,7 @@ export class Series {
     told[LATE_ERRORS] = sums[at + ERRORS]! + sums[before + ERRORS]!
   }
 
-  /** Adds all that `other` knows, which knows nothing any more. */
+  /** Adds all samples of `other` and empties it. */
   absorb(other: Series): void {
     this.#advance(other.#minute)
     other.#advance(this.#minute)
@@ -81,7 +82,7 @@ export class Series {
     other.#weighedFor = undefined
   }
 
-  /** Makes `minute` the newest; those that were skipped are empty. */
+  /** Makes `minute` the newest; skipped minutes are empty. */
   #advance(minute: number): void {
     if (minute <= this.#minute) return
     const first = Math.max(this.#minute + 1, minute - MAX_MINUTES + 1)
@@ -106,7 +107,7 @@ export class Series {
 
 const slotOf = (minute: number): number => (minute % MAX_MINUTES) * FIELDS
 
-/** Of a minute that began `age` whole minutes ago. */
+/** Weight of a minute that began `age` whole minutes ago. */
 function weightOf(age: number, { newest, recent, newestWeight, recentWeight, restWeight }: History): number {
   if (age < newest) return newestWeight
   return age < recent ? recentWeight : restWeight

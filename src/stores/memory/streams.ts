@@ -1,15 +1,15 @@
-/** Streams of messages to clients, within this process. */
+/** Message streams to clients, within this process. */
 import { randomBytes } from 'node:crypto'
 import { errors, GatewayError } from '../../core/error.ts'
 import type { MemoryBudget, MemoryLease } from '../../core/memory-budget.ts'
 import type { MessageStream, MessageStreams, StreamOwner } from '../../core/ports.ts'
 
-/** Streams that are open at once. */
+/** Concurrent streams. */
 const LIMITS = { process: 1000, tenant: 250, key: 16 } as const
 const LIFE_MS = 3_600_000
 const SILENCE_MS = 15_000
 const ID_BYTES = 24
-/** Of a text in memory. */
+/** Memory of one character. */
 const CHARACTER_BYTES = 2
 
 export class MemoryStreams implements MessageStreams {
@@ -72,7 +72,7 @@ class OpenStream implements MessageStream {
   }
 
   async next(): Promise<readonly string[] | undefined> {
-    // What was taken before has been written.
+    // The previous message has been written.
     this.#lease.release()
     if (this.#bytes > 0 && !this.#lease.grow(this.#bytes)) this.end()
     if (this.#waiting.length === 0 && !this.#ended) await this.#silence()
@@ -91,7 +91,7 @@ class OpenStream implements MessageStream {
     this.#wake?.()
   }
 
-  /** Resolves with the next message, at the end, or after a while. */
+  /** Resolves with the next message, at the end, or after a timeout. */
   async #silence(): Promise<void> {
     let timer: NodeJS.Timeout | undefined
     await new Promise<void>(resolve => {

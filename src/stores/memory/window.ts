@@ -1,24 +1,24 @@
 /** One sliding window of counted units. */
 
-/** A window is cut into at most so many buckets; the units of one leave together, when its newest is a window old. */
+/** Buckets per window; the units of a bucket leave together, when its newest unit is a window old. */
 const BUCKETS = 60
 
-/** Milliseconds that one bucket of a window lasts. */
+/** Duration of one bucket of a window, in milliseconds. */
 export const bucketMs = (windowMs: number): number => Math.max(1, Math.ceil(windowMs / BUCKETS))
 
-/** Whole milliseconds from `now` until `leavesAt`; none is more than a window away, unless the clock ran backwards. */
+/** Whole milliseconds from `now` until `leavesAt`; at most one window, unless the clock ran backwards. */
 export const untilLeft = (leavesAt: number, now: number, windowMs: number): number =>
   Math.min(windowMs, Math.max(0, Math.ceil(leavesAt - now)))
 
-/** Bucket number b stands in slot b modulo the number of buckets that a window can touch. */
+/** Bucket b is in slot b modulo the number of buckets that a window can touch. */
 export class SlidingWindow {
   readonly #windowMs: number
   readonly #width: number
   readonly #units: Uint32Array
-  /** When the newest unit of each bucket was added. */
+  /** Time of the newest unit in each bucket. */
   readonly #newest: Float64Array
   #sum = 0
-  /** No unit is in an older bucket. */
+  /** Older buckets contain no units. */
   #oldest = 0
 
   constructor(windowMs: number) {
@@ -29,19 +29,20 @@ export class SlidingWindow {
     this.#newest = new Float64Array(span)
   }
 
-  /** Of the window that ends at the time of the last `advance`. */
+  /** Sum of the window that ends at the last `advance`. */
   get sum(): number {
     return this.#sum
   }
 
-  /** When the oldest bucket with a unit leaves the window; for use after `advance`, while there is a unit. */
+  /** When the oldest non-empty bucket leaves the window. Call after `advance`, while there are units. */
   get leavesAt(): number {
     return this.#newest[this.#oldest % this.#newest.length]! + this.#windowMs
   }
 
   /**
-   * Moves on to `now`, in milliseconds, and returns its bucket; while the clock runs backwards, time stands still. Each
-   * bucket is passed once, so that this costs O(1) on average.
+   * Advances to `now`, in milliseconds, and returns its bucket; time stands still while the clock runs backwards.
+   * Passes each
+   * bucket once, so that the amortized cost is O(1).
    */
   advance(now: number): number {
     const span = this.#units.length
@@ -58,7 +59,7 @@ export class SlidingWindow {
     return bucket
   }
 
-  /** `bucket` is what `advance` has just returned; `at` is when the last of the units may be used. */
+  /** `bucket` is the result of the last `advance`; `at` is when the last of the units may be used. */
   add(bucket: number, units: number, at: number): void {
     const slot = bucket % this.#units.length
     const newest = this.#units[slot] === 0 ? bucket * this.#width : this.#newest[slot]!
@@ -67,13 +68,13 @@ export class SlidingWindow {
     this.#sum += units
   }
 
-  /** None of the units of `bucket` is used after `now`, whatever was said when they were added. */
+  /** Declares that no unit of `bucket` is used after `now`, whatever `at` said when they were added. */
   settle(bucket: number, now: number): void {
     const slot = bucket % this.#units.length
     this.#newest[slot] = Math.min(this.#newest[slot]!, Math.max(now, bucket * this.#width))
   }
 
-  /** Takes units back out of the bucket that they were added to, unless that has left the window. */
+  /** Removes units from the bucket to which they were added, unless it has left the window. */
   remove(bucket: number, units: number): void {
     const span = this.#units.length
     if (bucket < this.#oldest || bucket >= this.#oldest + span) return

@@ -1,34 +1,35 @@
-/** What amounts can be kept, and booked. */
+/** Ranges of amounts that can be stored and booked. */
 import { errors } from '../../core/error.ts'
 import { formatMoney, type Money } from '../../core/money.ts'
 import type { LedgerEntry } from '../../core/ports.ts'
 
-/** Half of what 64 bits hold: the rest is for what is added to it. */
+/** Half of the 64-bit range: the rest is for sums. */
 export const MOST = 2n ** 62n
 
-/** As much of an amount as can be kept. */
+/** The amount, capped to the storable range. */
 export const storable = (amount: Money): Money => (amount > MOST ? MOST : amount)
 
-/** Throws a 400 when the balance of the organization of this name has no room for a payment. */
+/** Throws a 400 when a payment would exceed the storable balance of the organization `name`. */
 export function checkPayment(balance: Money, amount: Money, name: string): void {
   if (balance + amount > MOST) throw tooMuch(MOST - balance, 'added to', balance, name)
 }
 
-/** The same of a refund, whether or not the amount is free. */
+/** The same for a refund, whether or not the amount is free. */
 export function checkRefund(balance: Money, amount: Money, name: string): void {
   if (balance - amount < -MOST) throw tooMuch(balance + MOST, 'taken from', balance, name)
 }
 
-/** A refund of more than what is free of a prepaid balance. */
+/** The error for a refund above the free part of a prepaid balance. */
 export const notFree = (free: Money, amount: Money, name: string) =>
-  errors.badRequest(`"${name}" has ${formatMoney(free)} USD that are free, less than ${formatMoney(amount)}.`)
+  errors.badRequest(`"${name}" has ${formatMoney(free)} USD free, less than ${formatMoney(amount)}.`)
 
 const tooMuch = (most: Money, done: 'added to' | 'taken from', balance: Money, name: string) =>
   errors.badRequest(`At most ${formatMoney(most)} USD can be ${done} the ${formatMoney(balance)} USD of "${name}".`)
 
 /**
- * A reference is booked once: whether `before`, the entry of it, is the booking that is reported again. Throws a 400 when
- * it stands for another one.
+ * Whether `before`, the entry of a reference, is the same booking repeated. Throws a 400 when the reference belongs to
+ * another
+ * booking.
  */
 export function isRepeated<T extends { readonly orgId: string } & Pick<LedgerEntry, 'amount'>>(
   before: T | undefined,
@@ -38,5 +39,5 @@ export function isRepeated<T extends { readonly orgId: string } & Pick<LedgerEnt
 ): before is T {
   if (!before) return false
   if (before.orgId === orgId && before.amount === amount) return true
-  throw errors.badRequest(`The reference "${reference}" stands for another ${kind} already.`)
+  throw errors.badRequest(`The reference "${reference}" already belongs to another ${kind}.`)
 }

@@ -2,18 +2,18 @@
 import { formatMoney } from '../../core/money.ts'
 import type { Actor } from '../../core/ports.ts'
 
-/** One line: a record as it was before a change, and after it. */
+/** One line: a record before and after a change. */
 export interface Note {
   readonly actor: Actor
   readonly action: string
-  /** Id; null for what concerns all. */
+  /** Id; null when all organizations are concerned. */
   readonly organization: string | null
   readonly subject: string
   readonly was: unknown
   readonly became: unknown
 }
 
-/** A record as JSON, with amounts as decimal strings of USD; null for what is not there. */
+/** A record as JSON, with amounts as decimal strings of USD; null for an absent one. */
 export const auditText = (value: unknown): string | null =>
   value === null || value === undefined
     ? null

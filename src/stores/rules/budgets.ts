@@ -1,24 +1,24 @@
-/** What is spent and held of a limit, and when its periods begin. */
+/** Spending and holds of a limit, and the start of its periods. */
 import type { Money } from '../../core/money.ts'
 import type { Budget, BudgetState, Exhausted } from '../../core/ports.ts'
 import { type Period, type Span, spanOf } from '../../lib/period.ts'
 
-/** A limit with what is spent and held of it. */
+/** A limit with its spending and holds. */
 export interface BudgetAccount extends Budget {
-  /** Start of the period that `spent` is of, Unix milliseconds; 0 for one of all time. */
+  /** Start of the period of `spent`, Unix milliseconds; 0 for a total limit. */
   readonly periodAt: number
   readonly spent: Money
   readonly held: Money
 }
 
-/** The account as it is at `now`: in a new period nothing is spent yet; what is held then will be charged in it. */
+/** The account as of `now`: a new period starts at zero; current holds will be charged in it. */
 export function currentBudget(account: BudgetAccount, now: number): BudgetAccount {
   if (account.period === 'total') return account
   const { start } = current(account.period, account.zone, now)
   return account.periodAt >= start ? account : { ...account, periodAt: start, spent: 0n }
 }
 
-/** Why `amount` cannot be held of a current account. A limit that is reached refuses what is free, too. */
+/** Why `amount` cannot be held of a current account. A reached limit also refuses free requests. */
 export function budgetRefusal(account: BudgetAccount, amount: Money, now: number): Exhausted | undefined {
   const { of, period, limit, spent, held } = account
   if (spent < limit && spent + held + amount <= limit) return undefined
@@ -26,7 +26,7 @@ export function budgetRefusal(account: BudgetAccount, amount: Money, now: number
   return { exhausted: of, period, resetsAt: endOf(account, now), room: left > 0n ? left : 0n }
 }
 
-/** A current account with so much more held and spent. */
+/** A current account with these amounts added to holds and spending. */
 export const withSpending = (account: BudgetAccount, held: Money, cost: Money): BudgetAccount => ({
   id: account.id,
   of: account.of,
@@ -43,7 +43,7 @@ export function budgetState(account: BudgetAccount, now: number): BudgetState {
   return { id, of, limit, period, zone, spent, held, resetsAt: endOf(account, now) }
 }
 
-/** A limit without what is spent of it. */
+/** A limit without its spending. */
 export const budgetOf = ({ id, of, limit, period, zone }: Budget): Budget => ({ id, of, limit, period, zone })
 
 const endOf = ({ period, zone }: Budget, now: number): number | undefined =>
@@ -51,7 +51,7 @@ const endOf = ({ period, zone }: Budget, now: number): number | undefined =>
 
 const spans = new Map<string, Span>()
 
-/** The span that runs; reckoned once for each. */
+/** The current span; computed once per period and zone. */
 function current(period: Period, zone: string, now: number): Span {
   const key = `${period} ${zone}`
   let span = spans.get(key)

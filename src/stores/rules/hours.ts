@@ -1,4 +1,4 @@
-/** Hours as UTC has them, by which usage is summed. */
+/** UTC hours, by which usage is summed. */
 export const HOUR_MS = 3_600_000
-/** When the hour that holds `at` begins, Unix milliseconds. */
+/** Start of the hour of `at`, Unix milliseconds. */
 export const hourOf = (at: number): number => Math.floor(at / HOUR_MS) * HOUR_MS

@@ -1,32 +1,32 @@
-/** What becomes of limits when one is set, and what was spent before counts against it. */
+/** Rules for setting a limit, and for counting earlier spending against it. */
 import { errors } from '../../core/error.ts'
 import type { Budget, BudgetState, LimitInput, LimitRecord } from '../../core/ports.ts'
 import { stampOf } from '../../lib/id.ts'
 import { isZone, spanOf } from '../../lib/period.ts'
 import { hourOf } from './hours.ts'
 
-/** An id is made with its request; clocks are set meanwhile. All rows between are read within a transaction. */
+/** Ids carry the time of their request, but clocks may be adjusted: reads this much beyond, within a transaction. */
 const SLACK_MS = 60_000
 
-/** A limit of the same period and zone is only raised or lowered; another one takes the place of what was there. */
+/** A limit of the same period and zone is raised or lowered; any other replaces the old one. */
 export type LimitSetting =
   | { readonly raises: string }
   | {
       readonly replaces: string | undefined
       readonly period: Budget['period']
       readonly zone: string
-      /** Start of its period, Unix milliseconds: what was spent since then counts. */
+      /** Start of its period, Unix milliseconds: spending since then counts. */
       readonly periodAt: number
     }
 
-/** `known` are the limits of the same subject. Throws a 400 for a zone that is none. */
+/** `known`: limits of the same subject. Throws a 400 for an unknown zone. */
 export function limitSetting(
   known: readonly BudgetState[],
   { zone = 'UTC', ...input }: LimitInput,
   now: number,
 ): LimitSetting {
   if (!isZone(zone)) {
-    throw errors.invalidParameters(`"${zone}" is no IANA time zone, such as "Europe/Berlin".`, 'zone')
+    throw errors.invalidParameters(`"${zone}" is not an IANA time zone such as "Europe/Berlin".`, 'zone')
   }
   const period: Budget['period'] = input.period ?? 'total'
   const old = known.find(one => (one.period === 'total') === (period === 'total'))
@@ -35,9 +35,11 @@ export function limitSetting(
 }
 
 /**
- * How what was spent since `at` is found: sums are of hours as UTC has them, from `hour` on; where a period begins in the
- * middle of one, what requests came to between `hour` and `at` is left out. Ids of their rows are from `first` to before
- * `last`. Rows that were dropped tell nothing, so that it may be that hour's spending too much.
+ * How to find the spending since `at`. Sums are per UTC hour, from `hour` on; when a period begins within an hour, the
+ * rows
+ * between `hour` and `at` (ids from `first` to before `last`) are subtracted. Deleted rows cannot be subtracted, so
+ * that
+ * spending may count up to one hour too much.
  */
 export interface SpentSince {
   readonly hour: number

@@ -1,4 +1,4 @@
-/** What an operator means by an id or a name. */
+/** Resolves the id or name that an operator gives. */
 import { errors } from '../../core/error.ts'
 
 export interface Named {
@@ -10,7 +10,7 @@ export interface NamedProject extends Named {
   readonly organization: string
 }
 
-/** How many of what exists a refusal names. */
+/** Existing records listed in an error. */
 export const MAX_NAMED = 20
 
 export const showNamed = ({ id, name }: Named): string => `${name} (id ${id})`
@@ -18,8 +18,9 @@ export const showProject = ({ id, name, organization }: NamedProject): string =>
   `${name} (id ${id}, of ${organization})`
 
 /**
- * The one of `found` that `wanted` means: an id goes before a name, which several may have. Throws a 404 that says what
- * there is: of `all`, at most `MAX_NAMED`.
+ * The one of `found` that `wanted` means: ids precede names, which may be ambiguous. Throws a 404 that lists at most
+ * `MAX_NAMED`
+ * of `all`.
  */
 export function chosen<T extends Named>(
   what: string,
@@ -40,7 +41,7 @@ export function chosen<T extends Named>(
   throw errors.notFound(`There is no ${what} "${wanted}". ${there}`)
 }
 
-/** A 404 for a record that goes by its id, in the organization that was named, if one was. */
+/** A 404 for a record identified by id, in the named organization if there is one. */
 export const noSuch = (what: string, id: string, organization?: string) =>
   errors.notFound(
     `There is no ${what} with the id "${id}"${organization === undefined ? '' : ` in "${organization}"`}.`,

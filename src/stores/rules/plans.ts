@@ -1,4 +1,4 @@
-/** What is used and held of a coding plan's allowance, and when its months and weeks begin. */
+/** Use and holds of a coding plan's allowance, and the start of its months and weeks. */
 import { errors } from '../../core/error.ts'
 import type { Money } from '../../core/money.ts'
 import type { PlanName } from '../../core/plan.ts'
@@ -7,9 +7,9 @@ import { cycleOf } from '../../lib/period.ts'
 
 const WEEK_MS = 7 * 86_400_000
 
-/** An organization's plan with what is used and held of it. */
+/** An organization's plan with its use and holds. */
 export interface PlanAccount {
-  /** Null when it has ended; what requests hold of it is still given back. */
+  /** Null when it has ended; releases of its holds still apply. */
   readonly plan: PlanName | null
   /** Unix milliseconds, like all times here. */
   readonly since: number
@@ -23,7 +23,7 @@ export interface PlanAccount {
   readonly premiumHeld: Money
 }
 
-/** A month begins where it does, a week with the first charge for a premium model after the last one has ended. */
+/** A month begins at its anchor, a week with the first premium charge after the previous week. */
 export function currentPlan(account: PlanAccount, now: number): PlanAccount {
   const { start } = cycleOf(account.since, now)
   const end = weekEnd(account)
@@ -32,7 +32,7 @@ export function currentPlan(account: PlanAccount, now: number): PlanAccount {
   return month || week ? { ...account, ...month, ...week } : account
 }
 
-/** Why `amount` cannot be held of a current account. What is free needs no room. */
+/** Why `amount` cannot be held of a current account. Free requests need no allowance. */
 export function planRefusal(
   account: PlanAccount | undefined,
   { monthly, premium }: Allowance,
@@ -54,7 +54,7 @@ export function planRefusal(
 
 export const fundsOf = ({ premium }: Allowance): Funds => (premium === undefined ? 'plan' : 'premium')
 
-/** A current account with so much more held and used. */
+/** A current account with these amounts added to holds and use. */
 export function withUse(account: PlanAccount, funds: Funds, held: Money, cost: Money, now: number): PlanAccount {
   const isPremium = funds === 'premium'
   return {
@@ -70,7 +70,7 @@ export function withUse(account: PlanAccount, funds: Funds, held: Money, cost: M
   }
 }
 
-/** When a charge is booked: where a clock was put back, at the begin of the month that it counts in. */
+/** Booking time of a charge: after a clock was set back, the start of the month in which it counts. */
 export const bookedAt = (account: PlanAccount | undefined, now: number): number => Math.max(now, account?.monthAt ?? 0)
 
 /** Undefined when the plan has ended. */
@@ -89,12 +89,12 @@ export function planState(account: PlanAccount | undefined, now: number): PlanSt
   }
 }
 
-/** What plan there is after a change. Throws a 400 when there is none to change. */
+/** The plan after a change. Throws a 400 when there is none to change. */
 export function planSetting(
   was: PlanState | null,
   changes: Parameters<PlanStore['set']>[1],
 ): { readonly plan: PlanName | null; readonly overflow: boolean } {
-  if (changes.plan === undefined && !was) throw errors.badRequest('The organization has no plan; name one.')
+  if (changes.plan === undefined && !was) throw errors.badRequest('The organization has no plan; name the plan to set.')
   const plan = changes.plan === undefined ? (was?.plan ?? null) : changes.plan
   return { plan, overflow: changes.overflow ?? was?.overflow ?? false }
 }

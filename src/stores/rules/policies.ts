@@ -1,41 +1,41 @@
-/** How much an organization's policy may hold, and whom its rules narrow. */
+/** Limits of an organization's policy, and the scope of its rules. */
 import { errors } from '../../core/error.ts'
 import type { RuleScope } from '../../core/ports.ts'
 
 const MAX_RULES = 200
 const MAX_PROVIDER_KEYS = 100
-/** They are linked within one turn of the event loop. */
+/** Manifests are linked within one turn of the event loop. */
 const MAX_MANIFESTS = 10
-/** Keys that one transaction of a re-encryption takes: it must not hold up requests. */
+/** Keys re-encrypted per transaction, so that requests do not wait long. */
 export const REENCRYPTION_BATCH = 100
 
-/** Each throws a 400 when one more than `count` is too many. */
+/** Each throws a 400 when one more than `count` exceeds the limit. */
 export function checkRules(count: number): void {
   if (count < MAX_RULES) return
-  throw errors.badRequest(`An organization may have ${MAX_RULES} rules; one rule may hold many entries.`)
+  throw errors.badRequest(`An organization may have ${MAX_RULES} rules; one rule may have many entries.`)
 }
 export function checkProviderKeys(count: number): void {
   if (count >= MAX_PROVIDER_KEYS)
     throw errors.badRequest(`An organization may have ${MAX_PROVIDER_KEYS} provider keys.`)
 }
 export function checkManifests(count: number): void {
-  if (count >= MAX_MANIFESTS) throw errors.badRequest(`An organization may have ${MAX_MANIFESTS} providers of its own.`)
+  if (count >= MAX_MANIFESTS) throw errors.badRequest(`An organization may have ${MAX_MANIFESTS} custom providers.`)
 }
 
-/** Throws a 400 for a member without an organization, or beside a key. */
+/** Throws a 400 for a member without an organization, or together with a key. */
 export function checkScope({ organization, member, key }: RuleScope): void {
   if (member === undefined) return
   if (organization === undefined) {
-    throw errors.invalidParameters('A member is one of an organization: name it.', 'organization')
+    throw errors.invalidParameters('A rule for a member needs its organization.', 'organization')
   }
   if (key !== undefined) throw errors.invalidParameters('Name a member or a key, not both.', 'key')
 }
 
-/** The organization that a new rule is of. Throws a 400 for none. */
+/** The organization of a new rule. Throws a 400 for none. */
 export function ruleOwner(orgId: string | null): string {
   if (orgId === null) throw errors.invalidParameters('A rule needs an organization or a key.', 'organization')
   return orgId
 }
 
 export const noManifest = (organization: string, provider: string) =>
-  errors.notFound(`"${organization}" has no provider "${provider}" of its own.`)
+  errors.notFound(`"${organization}" has no custom provider "${provider}".`)

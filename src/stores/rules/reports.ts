@@ -1,11 +1,11 @@
-/** Reports are read a month at a time, so that nobody waits for a tenant's year; here the months are put together. */
+/** Reports are read month by month, so that a long period does not block other requests; this joins the months. */
 import type { ReportOrder, ReportQuery, ReportSums } from '../../core/ports.ts'
 
 const SPAN_MS = 31 * 24 * 3_600_000
 
 export type Ranked = ReportSums & { readonly id: string }
 
-/** The same query in parts that begin where a day begins. */
+/** The query split into parts that begin at the start of a day. */
 export function* spansOf<Q extends Pick<ReportQuery, 'from' | 'to'>>(query: Q): Generator<Q> {
   for (let { from } = query; from < query.to; from += SPAN_MS) {
     yield { ...query, from, to: Math.min(query.to, from + SPAN_MS) }
@@ -18,7 +18,7 @@ const measures: Readonly<Record<ReportOrder, (sums: ReportSums) => bigint>> = {
   tokens: ({ inputTokens, outputTokens }) => BigInt(inputTokens + outputTokens),
 }
 
-/** Adds a group up over the parts in which it stands. */
+/** Sums groups over all parts. */
 export class Ranking {
   readonly #groups = new Map<string, Ranked>()
 
@@ -29,7 +29,7 @@ export class Ranking {
     }
   }
 
-  /** The largest first, equal ones by id. */
+  /** Largest first, equal ones by id. */
   sorted(order: ReportOrder): Ranked[] {
     const measure = measures[order]
     return [...this.#groups.values()].sort((a, b) => {

@@ -1,39 +1,39 @@
-/** Who pays for an attempt, and how much is held of whom: of every limit, and of the credits or the plan. */
+/** Reserves and releases the money of an attempt: in every limit, and in credits or the plan. */
 import type { Money } from '../../core/money.ts'
 import type { Allowance, Exhausted, Funds, Hold, HoldRequest, Principal } from '../../core/ports.ts'
 import { type Bill, isPlan } from './settlement.ts'
 
-/** Balances of organizations. Like all of these, called within a transaction. */
+/** Balances of organizations. Like all methods here, called within a transaction. */
 export interface CreditAccounts {
   /** False when the credit does not suffice; an open account always suffices. */
   reserve(principal: Principal, amount: Money): boolean
-  /** What credit could still be held; never below 0. */
+  /** Credit that can still be held; at least 0. */
   room(orgId: string): Money
-  /** Gives back what was held and takes what it cost. */
+  /** Releases a hold and takes the cost. */
   release(orgId: string, held: Money, cost: Money): void
 }
-/** What is spent and held of limits, by their ids. A limit that was taken away is passed over. */
+/** Spending and holds of limits, by id. Ignores deleted limits. */
 export interface BudgetAccounts {
-  /** Holds `amount` of all, or of none when one has no room for it. */
+  /** Holds `amount` of all, or of none when one has no room. */
   reserve(ids: readonly string[], amount: Money, now: number): Exhausted | undefined
-  /** Gives back what was held, and counts what it cost in the period that runs. */
+  /** Releases a hold and counts the cost in the current period. */
   release(ids: readonly string[], held: Money, cost: Money, now: number): void
 }
 /** Allowances of coding plans. */
 export interface PlanAccounts {
   reserve(orgId: string, allowance: Allowance, amount: Money, now: number): Funds | Exhausted
-  /** Gives back what was held, and takes what it cost. Returns when that was: see `bookedAt`. */
+  /** Releases a hold and takes the cost. Returns the booking time: see `bookedAt`. */
   release(orgId: string, funds: Funds, held: Money, cost: Money, now: number): number
 }
 
-/** What is held, as its end finds it. `budgets` is a JSON array of ids; null for none. */
+/** A hold as of its end. `budgets` is a JSON array of ids; null for none. */
 export type OpenHold = Pick<Hold, 'orgId' | 'amount' | 'funds' | 'budgets'>
 
-/** What was held, and of whom. */
+/** The amount held, and its source. */
 export interface Reserved {
   readonly amount: Money
   readonly funds: Funds
-  /** What kept it from being all that was wanted. */
+  /** What prevented holding the whole amount. */
   readonly refused: Exhausted | undefined
 }
 
@@ -53,7 +53,7 @@ export class Reservations {
     this.#plans = plans
   }
 
-  /** For a new hold: the plan pays if it can, then credits, if they may. */
+  /** For a new hold: from the plan if possible, else from credits if allowed. */
   reserve(wanted: HoldRequest, now: number): Reserved | Exhausted {
     const { budgets } = wanted.principal
     const limits = budgets.length === 0 ? NO_LIMITS : budgets.map(budget => budget.id)
@@ -63,13 +63,13 @@ export class Reservations {
     )
   }
 
-  /** For a hold that grows, from whoever pays for it. */
+  /** Extends a hold from the source that pays for it. */
   extend({ funds, budgets }: Pick<OpenHold, 'funds' | 'budgets'>, wanted: Wanted, now: number): Reserved | Exhausted {
     const limits = budgets === null ? [] : (JSON.parse(budgets) as string[])
     return this.#most(wanted.amount, 1n, amount => this.#take(wanted, amount, limits, funds, now))
   }
 
-  /** Gives a hold back, and takes what it came to; returns when the plan has paid for it. */
+  /** Releases a hold and takes its bill; returns the booking time of a plan's charge. */
   release({ orgId, amount, funds, budgets }: OpenHold, { cost, charge, planned }: Bill, now: number): number {
     if (funds === 'credits') this.#credits.release(orgId, amount, charge)
     else if (charge > 0n) this.#credits.release(orgId, 0n, charge)
@@ -77,7 +77,7 @@ export class Reservations {
     return isPlan(funds) ? this.#plans.release(orgId, funds, amount, planned, now) : now
   }
 
-  /** Takes `amount`, or else as much as all have room for, if that is `least`. */
+  /** Takes `amount`, or the room that all have if that is at least `least`. */
   #most(amount: Money, least: Money, take: (amount: Money) => Funds | Exhausted): Reserved | Exhausted {
     let refused: Exhausted | undefined
     for (let size = amount; ; size = refused.room) {
@@ -88,7 +88,7 @@ export class Reservations {
     }
   }
 
-  /** Of all or of none. `funds` is who must pay, where that is known. */
+  /** Takes from all or none. `funds`: the payer, if already determined. */
   #take(
     wanted: Wanted,
     amount: Money,
@@ -117,5 +117,5 @@ export class Reservations {
 
 export const nothingLeft: Exhausted = { exhausted: 'credits', period: 'total', resetsAt: undefined, room: 0n }
 
-/** What is left of a hold that has ended: whom it was of, and who pays. */
+/** A hold that has ended: nothing left, but its organization and payer. */
 export const gone = ({ orgId, funds, budgets }: Hold): OpenHold => ({ orgId, amount: 0n, funds, budgets })

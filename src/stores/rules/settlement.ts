@@ -1,8 +1,8 @@
-/** What the end of a request takes: of the limits, of the credits, of the plan. */
+/** The bill at the end of a request: amounts for limits, credits and the plan. */
 import type { Money } from '../../core/money.ts'
 import type { Funds, Hold, Progress, RequestRow } from '../../core/ports.ts'
 
-/** `cost` counts against the limits; `charge` is debited from the credits, `planned` from the plan. */
+/** `cost` counts against limits; `charge` is debited from credits, `planned` from the plan. */
 export interface Bill {
   readonly cost: Money
   readonly charge: Money
@@ -10,7 +10,7 @@ export interface Bill {
 }
 export const NOTHING: Bill = { cost: 0n, charge: 0n, planned: 0n }
 
-/** How a request that has a row was paid for. */
+/** Payment of a recorded request. */
 export interface Payment {
   /** Null when the price is unknown. */
   readonly cost: Money | null
@@ -21,7 +21,7 @@ export interface Payment {
 
 export const isPlan = (funds: Funds | undefined): boolean => funds === 'plan' || funds === 'premium'
 
-/** What a request came to. Credits pay for storage, whoever pays for the rest. */
+/** The bill of a request. Credits pay for storage, whoever pays for the rest. */
 export function billOf(funds: Funds, { cost, storage }: Pick<RequestRow, 'cost' | 'storage'>): Bill {
   const price = cost ?? 0n
   return { cost: price, charge: funds === 'credits' ? price + storage : storage, planned: isPlan(funds) ? price : 0n }
@@ -29,7 +29,7 @@ export function billOf(funds: Funds, { cost, storage }: Pick<RequestRow, 'cost' 
 
 export const chargedBy = ({ charge, planned }: Bill): Money => charge + planned
 
-/** What is missing of `bill` where the request was taken for an orphan: what that was charged is not given back. */
+/** The rest of `bill` after an orphan's charge: the charge is not refunded. */
 export function restOf({ cost, funds, charged }: Payment, bill: Bill): Bill {
   const [ofCredits, ofPlan] = isPlan(funds) ? [0n, charged] : [charged, 0n]
   return {
@@ -41,12 +41,13 @@ export function restOf({ cost, funds, charged }: Payment, bill: Bill): Bill {
 
 const rise = (from: Money, to: Money): Money => (to > from ? to - from : 0n)
 
-/** What a spooled row says of the hold that it ends. */
+/** What a spooled row records about the hold that it ends. */
 export type Ends = Pick<Hold, 'id' | 'funds' | 'budgets'>
 
 /**
- * Which of a request's open holds, the oldest first, a spooled row ends: the one that it names, else the last that its
- * caller pays for itself, at the same provider. The others are those of failed attempts.
+ * Which of a request's open holds, oldest first, a spooled row ends: the named one, else the last that its caller pays
+ * for
+ * itself, at the same provider. The others belong to failed attempts.
  */
 export function ownHold<T extends { readonly id: string; readonly funds: Funds; readonly provider: string | null }>(
   holds: readonly T[],
@@ -56,7 +57,7 @@ export function ownHold<T extends { readonly id: string; readonly funds: Funds; 
   return holds.findLast(hold => (ends ? hold.id === ends.id : hold.funds === 'byok' && hold.provider === provider))
 }
 
-/** A hold of a living owner is an orphan so long after it expired. */
+/** Time after its expiry when a hold of a living owner becomes an orphan. */
 export const GRACE_MS = 60_000
 
 /** A request whose process has ended, as its hold describes it. */
@@ -65,11 +66,11 @@ export interface LostRequest
     RequestRow,
     'id' | 'requestId' | 'at' | 'orgId' | 'projectId' | 'keyId' | 'endpoint' | 'requestedModel' | 'model' | 'provider'
   > {
-  /** Undefined when nothing was noted. */
+  /** Undefined without a checkpoint. */
   readonly progress: Progress | undefined
 }
 
-/** The row of a lost request: it is charged for what was noted of it. */
+/** The row of a lost request: charged by its last checkpoint. */
 export const orphanRow = ({ progress, ...request }: LostRequest): RequestRow => ({
   ...request,
   source: null,

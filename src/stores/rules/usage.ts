@@ -1,14 +1,14 @@
-/** Hourly sums of requests, and whether what is kept of an organization's money agrees. */
+/** Hourly sums of requests, and consistency of an organization's records. */
 import { formatMoney, type Money } from '../../core/money.ts'
 import type { RequestRow } from '../../core/ports.ts'
 import { hourOf } from './hours.ts'
 import type { Payment } from './settlement.ts'
 
 type Dimension = 'at' | 'orgId' | 'projectId' | 'keyId' | 'provider' | 'model' | 'source'
-/** What of a row its hourly sum depends on. */
+/** Properties of a row that its hourly sum depends on. */
 export type Counted = Pick<RequestRow, Dimension | 'outcome' | 'cached' | 'usage' | 'storage' | 'discount'>
 
-/** What the requests of one hour came to that have the same dimensions. */
+/** Sum of the requests of one hour with the same dimensions. */
 export interface HourSum {
   readonly dimensions: readonly [
     hour: number,
@@ -30,13 +30,13 @@ export interface HourSum {
   credits: Money
   byok: Money
   storage: Money
-  /** What discounts have taken off the list price. */
+  /** Savings of discounts against the list price. */
   savings: Money
 }
 
 export type Dimensions = HourSum['dimensions']
 
-/** '' stands for what a request did not name. */
+/** '' for absent values. */
 export const dimensionsOf = ({
   at,
   orgId,
@@ -71,7 +71,7 @@ export const emptySum = (dimensions: Dimensions): HourSum => ({
   savings: 0n,
 })
 
-/** Adds a row to its sum, or takes it away. */
+/** Adds a row to its sum, or subtracts it. */
 export function addRow(sum: HourSum, row: Counted, { cost, funds }: Payment, times: 1 | -1): void {
   sum.requests += times
   if (row.outcome === 'error' || row.outcome === 'orphaned') sum.errors += times
@@ -88,7 +88,7 @@ export function addRow(sum: HourSum, row: Counted, { cost, funds }: Payment, tim
   sum.savings += BigInt(times) * savedBy(cost ?? 0n, row.discount)
 }
 
-/** What a discount, in millionths of the list price, has taken off a price that is now `cost`; rounded to the nearest. */
+/** Saving of a discount, in millionths of the list price, on a price that is now `cost`; rounded to nearest. */
 export function savedBy(cost: Money, discount: number): Money {
   const taken = BigInt(discount)
   const left = WHOLE - taken
@@ -96,20 +96,20 @@ export function savedBy(cost: Money, discount: number): Money {
   return saved < MOST_SAVED ? saved : MOST_SAVED
 }
 const WHOLE = 1_000_000n
-/** A million USD: a charge must not fail on what a sum cannot hold. */
+/** A million USD: a sum beyond the storable range must not fail a charge. */
 const MOST_SAVED = 10n ** 15n
 
-/** A count that can be kept: a charge must not fail on a provider's odd number. */
+/** A storable count: an odd number from a provider must not fail a charge. */
 export const wholeNumber = (value: number | undefined): number | null =>
   value !== undefined && Number.isFinite(value) ? Math.round(value) : null
 
-/** Sums that an organization's rows, ledger entries, holds and accounts add up to; one that is missing is 0. */
+/** Sums of an organization's rows, ledger entries, holds and accounts; an absent one is 0. */
 export type Facts = ReadonlyMap<string, bigint>
 
 const usd = (amount: bigint): string => `${formatMoney(amount)} USD`
 const plain = (count: bigint): string => String(count)
 
-/** Pairs of facts that must be equal, how to show them, and how to say that they are not. */
+/** Pairs of facts that must be equal, how to format them, and how to name them in a difference. */
 const equal: readonly (readonly [
   left: string,
   right: string,
@@ -128,7 +128,7 @@ const equal: readonly (readonly [
   ['premiumHeld', 'premiumHolds', usd, 'held for premium models', 'sum of their open holds'],
 ]
 
-/** One sentence for each pair of facts that differ, by organization. */
+/** One sentence per pair of facts that differ, by organization. */
 export function differences(organizations: ReadonlyMap<string, Facts>): string[] {
   const found: string[] = []
   for (const org of [...organizations.keys()].sort()) {
@@ -141,6 +141,6 @@ export function differences(organizations: ReadonlyMap<string, Facts>): string[]
   return found
 }
 
-/** A limit that holds something else than the `open` holds that count against it. */
+/** A limit whose holds differ from the `open` holds that count against it. */
 export const limitDifference = (id: string, held: Money, open: Money): string =>
   `Limit ${id}: ${usd(held)} held, but ${usd(open)} sum of its open holds.`

@@ -1,4 +1,4 @@
-/** The first start, and API keys, as the operator changes them. */
+/** First start, and operators' changes of API keys. */
 import type { Statement } from 'better-sqlite3'
 import type { AccountStore, Actor, KeyChanges, KeyKind, KeyRecord, NewKey, Page } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
@@ -29,13 +29,13 @@ interface KeyRow extends Sum<'spent'> {
   limited: bigint
 }
 type MadeKey = KeyRecord & { key: string }
-/** What a key inherits from the one that it succeeds, whose id is `succeeds`. */
+/** Properties that a key inherits from its predecessor, `succeeds`. */
 type Heir = Pick<KeyRow, 'project_id' | 'name' | 'kind' | 'created_by'> & {
   expires_at: bigint | number | null
   succeeds: string | null
 }
 
-/** Who makes what nobody asked for. */
+/** Actor of changes without an operator. */
 const GATEWAY: Actor = 'gateway'
 
 const KEY_ROWS = `

@@ -1,2 +1,2 @@
-/** Marks the file as ours, so that the database of another program is never migrated. */
+/** Identifies the file, so that another program's database is never migrated. */
 export const APPLICATION_ID = 0x4d475731

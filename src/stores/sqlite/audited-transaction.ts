@@ -1,4 +1,4 @@
-/** How the operator's changes are made: each in one transaction with its line in the audit log. */
+/** Operators' changes: each in one transaction with its line in the audit log. */
 import type { Statement } from 'better-sqlite3'
 import { errors, GatewayError } from '../../core/error.ts'
 import type { AuditEntry, AuditStore } from '../../core/ports.ts'
@@ -10,7 +10,7 @@ import type { Writer } from './writer.ts'
 export interface ChangeOptions {
   /** Wall clock, Unix milliseconds. */
   readonly now: () => number
-  /** Called when a change of what keys may do is durable, before its caller hears of it. */
+  /** Called when a change of what keys may do is durable, before the call resolves. */
   readonly onKeyChange: () => void
 }
 
@@ -31,7 +31,7 @@ export class AuditedTransaction {
     )
   }
 
-  /** Runs `work` in a transaction, after all that requests have written in it. Rejects with a GatewayError. */
+  /** Runs `work` in a transaction, after all earlier writes of requests. Rejects with a GatewayError. */
   async run<T>(work: () => T): Promise<T> {
     try {
       return await this.write(() => {

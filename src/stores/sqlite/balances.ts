@@ -1,4 +1,4 @@
-/** Balances of organizations: reserved one by one where credit bounds them, changed once per transaction. */
+/** Balances of organizations: reserved individually where credit bounds them, updated once per transaction. */
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
 import type { Principal } from '../../core/ports.ts'
@@ -6,7 +6,7 @@ import type { CreditAccounts } from '../rules/reservations.ts'
 import type { Sqlite } from './open.ts'
 import type { Participant, Writer } from './writer.ts'
 
-/** What a transaction changes of one balance. */
+/** Changes of one balance within a transaction. */
 interface Change {
   held: Money
   used: Money
@@ -41,7 +41,7 @@ export class Balances implements CreditAccounts, Participant {
       return true
     }
     if (this.#reserve.run(amount, orgId, amount).changes > 0) return true
-    // What this transaction has given back counts.
+    // Releases of this transaction count.
     return this.#write(orgId) && this.#reserve.run(amount, orgId, amount).changes > 0
   }
 

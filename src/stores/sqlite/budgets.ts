@@ -1,4 +1,4 @@
-/** What is spent and held of the limits of keys and members: one row each, read and written once per transaction. */
+/** Spending and holds of limits: one row each, read and written once per transaction. */
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
 import type { Budget, BudgetState, Exhausted } from '../../core/ports.ts'
@@ -17,7 +17,7 @@ interface BudgetRow {
   spent: bigint
   held: bigint
 }
-/** A limit as this transaction sees it. */
+/** A limit within the current transaction. */
 interface State {
   account: BudgetAccount
   changed: boolean
@@ -28,7 +28,7 @@ const COLUMNS = 'id, kind, period, zone, amount, period_at, spent, held'
 export class Budgets implements BudgetAccounts, Participant {
   readonly #read: Statement<[string], BudgetRow>
   readonly #write: Statement
-  /** By id; undefined for limits that were taken away since somebody read of them. */
+  /** By id; undefined for limits deleted after they were read. */
   readonly #states = new Map<string, State | undefined>()
 
   constructor(db: Sqlite, writer: Writer) {
@@ -81,7 +81,7 @@ export class Budgets implements BudgetAccounts, Participant {
   }
 }
 
-/** Reads limits outside of transactions. */
+/** Reads limits outside transactions. */
 export class BudgetReader {
   readonly #of: Statement<(string | null)[], BudgetRow>
 

@@ -1,13 +1,13 @@
-/** Whether what is kept in memory is still what the database holds. */
+/** Detects whether cached values still match the database. */
 import type { Statement } from 'better-sqlite3'
 import type { Sqlite } from './open.ts'
 
-/** How long a change of another process may go unseen: with a request's own time it is less than a second. */
+/** Maximum age of an unseen change by another process: under a second with the request's own time. */
 const POLL_MS = 500
-/** How long what is known is served while the database cannot be read. */
+/** How long cached values are served while the database cannot be read. */
 const STALE_MS = 300_000
 
-/** `data_version` tells of the changes of others only; who keeps something must hear of its own process's by itself. */
+/** `data_version` counts changes of other processes only; caches must be told of their own. */
 export class ChangeDetector {
   readonly #dataVersion: Statement<[], number>
   readonly #clock: () => number
@@ -15,20 +15,21 @@ export class ChangeDetector {
   #polledAt = Number.NEGATIVE_INFINITY
   #seenAt = Number.NEGATIVE_INFINITY
 
-  /** `clock` is monotonic, in milliseconds. */
+  /** `clock`: monotonic, in milliseconds. */
   constructor(db: Sqlite, clock: () => number = () => performance.now()) {
     this.#dataVersion = db.prepare<[], number>('PRAGMA data_version').pluck()
     this.#clock = clock
   }
 
-  /** The database could not be read for so long that nothing known is good any more. */
+  /** Whether the database has been unreadable for longer than cached values may be served. */
   get lost(): boolean {
     return this.#clock() - this.#seenAt > STALE_MS
   }
 
   /**
-   * Looks at the database, at most twice a second. A failing look is not reported here: what is known is good for a
-   * while, and reading what is unknown fails by itself.
+   * Checks the database at most twice a second. Does not report a failure: cached values stay valid for a while, and
+   * reading
+   * uncached ones fails by itself.
    */
   poll(): 'same' | 'changed' | 'lost' {
     const now = this.#clock()

@@ -1,4 +1,4 @@
-/** Payments and discounts, as the operator books them. */
+/** Payments and discounts, as operators book them. */
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
 import type { Actor, CreditInput, CreditStore, DiscountRecord, LedgerEntry } from '../../core/ports.ts'
@@ -131,7 +131,7 @@ export class SqliteCredits implements CreditStore {
     return this.#discounts.all({ org, limit, offset }).map(discountOf)
   }
 
-  /** A reference is booked once: who books it again is told of the first time. Throws when that was another booking. */
+  /** Books a reference once: a repetition returns the first entry. Throws when that was another booking. */
   #book(kind: 'topup' | 'refund', input: CreditInput, actor: Actor, move: (org: Named) => void): Promise<LedgerEntry> {
     return this.#changes.run(() => {
       const { amount, note = null, reference = shortId() } = input

@@ -1,7 +1,9 @@
 /**
- * The SQLite driver. npm installs one of two: better-sqlite3 13 from Node 22 on, which brings its binaries along, and 12
- * below that, which is compiled. On Node 24.19 and later, 12 ends the process when a statement is collected while no
- * JavaScript runs (an assertion on its cleanup hook).
+ * The SQLite driver. npm installs one of two: better-sqlite3 13 on Node 22 and later, which contains binaries, and 12
+ * below
+ * that, which is compiled. On Node 24.19 and later, version 12 aborts the process when a statement is collected while
+ * no
+ * JavaScript runs (an assertion in its cleanup hook).
  */
 import { createRequire } from 'node:module'
 import type BetterSqlite3 from 'better-sqlite3'
@@ -9,7 +11,7 @@ import type BetterSqlite3 from 'better-sqlite3'
 export type Sqlite = BetterSqlite3.Database
 type Driver = typeof BetterSqlite3
 
-/** Names in `package.json`; the newer driver first. */
+/** Names in `package.json`; newer driver first. */
 const PACKAGES = ['better-sqlite3-napi', 'better-sqlite3']
 
 const load = createRequire(import.meta.url) as (name: string) => Driver

@@ -1,4 +1,4 @@
-/** All stores of one node, on one database file. */
+/** All stores of one node, in one database file. */
 import type { Money } from '../../core/money.ts'
 import type { Stores } from '../../core/ports.ts'
 import { warn as emitWarning } from '../../lib/warn.ts'
@@ -35,9 +35,9 @@ export { fileOf as sqliteIdentity } from './wal-sync.ts'
 export interface SqliteOptions {
   /** Wall clock, Unix milliseconds. */
   readonly now?: () => number
-  /** Told of background work that failed and will be tried again. */
+  /** Receives failures of background work, which is retried. */
   readonly warn?: (error: unknown) => void
-  /** Of the master keys; by default those of the file `master.key` beside the database, opened when needed. */
+  /** Master keys; by default those of `master.key` beside the database, opened when needed. */
   readonly keyring?: () => Keyring
 }
 
@@ -45,7 +45,7 @@ const OVERDRAFT = `
   SELECT coalesce(-sum(balance), 0) FROM balances JOIN organizations ON organizations.id = org_id
   WHERE balance < 0 AND account = 'prepaid'`
 
-/** Throws a StoreError, which says what to do, when the file cannot be used. */
+/** Throws a StoreError that says what to do when the file cannot be used. */
 export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
   const {
     now = Date.now,

@@ -1,4 +1,4 @@
-/** Which process a hold belongs to, and whether that process is still there. */
+/** The process that owns a hold, and whether it is alive. */
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { shortId } from '../../lib/id.ts'
@@ -7,12 +7,12 @@ import { shortId } from '../../lib/id.ts'
 export interface Instance {
   readonly id: string
   readonly pid: number
-  /** When the process started, in the kernel's clock ticks since boot; '' where the system does not tell. */
+  /** Start of the process in kernel clock ticks since boot; '' where the system does not provide it. */
   readonly started: string
   readonly host: string
 }
 
-/** An owner that has not been seen for so long is dead where nothing tells better. */
+/** Without better evidence, an owner is dead after this time without a heartbeat. */
 const SILENCE_MS = 60_000
 
 export const thisProcess = (): Instance => ({
@@ -22,7 +22,7 @@ export const thisProcess = (): Instance => ({
   host: here(),
 })
 
-/** Host name, and the namespace that process numbers are of: containers may share the one and not the other. */
+/** Host name and PID namespace: containers may share one without the other. */
 const here = (): string => {
   try {
     return `${hostname()} ${readlinkSync('/proc/self/ns/pid')}`
@@ -32,8 +32,9 @@ const here = (): string => {
 }
 
 /**
- * The system's processes tell, however long the database could not be written. Of those on other hosts only the
- * heartbeat is known; and where a start is not told, a silent one's number may be another process's by now.
+ * Decided by the system's process table, however long the database was not writable. For other hosts only the heartbeat
+ * counts;
+ * without a start time, the pid of a silent process may belong to another one.
  */
 export function isAlive(owner: Instance & { readonly seen_at: number }, now: number): boolean {
   const silent = now - owner.seen_at > SILENCE_MS
@@ -43,8 +44,9 @@ export function isAlive(owner: Instance & { readonly seen_at: number }, now: num
 }
 
 /**
- * Field 22 of proc_pid_stat(5); the second field is a name in parentheses, which may itself hold spaces and `)`. '-' for
- * one that has ended and that its parent has not asked about yet.
+ * Field 22 of proc_pid_stat(5); the second field is a name in parentheses, which may contain spaces and `)`. '-' for a
+ * process
+ * that has ended but was not yet reaped.
  */
 function startOf(pid: number): string | undefined {
   let stat: string

@@ -1,4 +1,4 @@
-/** The processes that work on the database: this one shows that it lives, and sees which others do. */
+/** The processes that use the database: shows that this one lives, and which others do. */
 import type { Statement } from 'better-sqlite3'
 import { type Instance, isAlive, thisProcess } from './instance.ts'
 import { atStart, type Sqlite } from './open.ts'
@@ -9,7 +9,7 @@ const HEARTBEAT_MS = 10_000
 export interface InstanceOptions {
   /** Wall clock, Unix milliseconds. */
   readonly now: () => number
-  /** Told of a heartbeat that could not be written. */
+  /** Receives the error of a failed heartbeat. */
   readonly warn: (error: unknown) => void
 }
 
@@ -23,7 +23,7 @@ export class Instances {
   readonly #heartbeat: NodeJS.Timeout
   #left = false
 
-  /** Throws a StoreError, the database closed, when it cannot be written. */
+  /** Closes the database and throws a StoreError when it cannot be written. */
   constructor(db: Sqlite, writer: Writer, { now, warn }: InstanceOptions) {
     this.#now = now
     this.#beat = db.prepare(`
@@ -38,19 +38,19 @@ export class Instances {
     this.#heartbeat.unref()
   }
 
-  /** Of this process. */
+  /** Id of this process. */
   get id(): string {
     return this.#self.id
   }
 
-  /** Ids of those who live, this one among them. */
+  /** Ids of living processes, including this one. */
   living(): string[] {
     const now = this.#now()
     const others = this.#all.all().filter(owner => owner.id !== this.id && isAlive(owner, now))
     return [this.id, ...others.map(owner => owner.id)]
   }
 
-  /** Within a transaction: shows that this process lives; a sweep that ran when it left comes too late. */
+  /** Within a transaction: shows that this process lives, so that a later sweep does not take it for dead. */
   beat(): void {
     if (!this.#left) this.#beat.run({ ...this.#self, now: this.#now() })
   }
@@ -64,7 +64,7 @@ export class Instances {
     clearInterval(this.#heartbeat)
   }
 
-  /** Within a transaction: what this process holds belongs to nobody from then on. */
+  /** Within a transaction: gives up the holds of this process. */
   leave(): void {
     this.#left = true
     this.#forget.run(this.id)

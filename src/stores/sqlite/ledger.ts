@@ -1,4 +1,6 @@
-/** The ledger: holds, charges and request rows, each change conditional in SQL, so that processes cannot disagree. */
+/**
+ * The ledger: holds, charges and request rows. Every change is conditional in SQL, so that processes cannot conflict.
+ */
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import type { Money } from '../../core/money.ts'
@@ -17,15 +19,15 @@ import { Subscriptions } from './subscriptions.ts'
 import type { Durability } from './write.ts'
 import type { Writer } from './writer.ts'
 
-/** Rows that a spool holds are entered so many at a time. */
+/** Spooled rows entered at a time. */
 const BATCH = 500
 
 export interface LedgerOptions extends InstanceOptions {
-  /** The database's path: rows that it cannot take are kept in files beside it. */
+  /** Path of the database: rows that it cannot take are spooled to files beside it. */
   readonly spool?: string | undefined
 }
 
-/** A hold knows the id of the row that will settle it, so that an orphan gets that very row. */
+/** A hold has the id of the row that will settle it, so that an orphan gets that row. */
 export class SqliteLedger implements Ledger, LedgerTransaction {
   readonly #writer: Writer
   readonly #log: RequestLog
@@ -122,7 +124,7 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
 
   extend(hold: Hold, wanted: Pick<HoldRequest, 'principal' | 'amount' | 'allowance'>): Promise<Hold> {
     return this.#write('committed', () => {
-      // Where nothing can be added, its limits may still have changed.
+      // Even when nothing can be added, its limits may have changed.
       const open = this.#grow.get(0n, hold.id)
       if (!open) return { ...hold, refused: nothingLeft }
       const { budgets } = open
@@ -141,7 +143,7 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
   settleWithin(hold: Hold, row: RequestRow): void {
     const open = this.#close(hold)
     if (open) this.#settle(open, row)
-    // Recovery took the request for lost, which it was not.
+    // Recovery had recorded the request as orphaned.
     else if (this.#log.outcomeOf(row.id) === 'orphaned') this.#settle(gone(hold), row)
   }
 
@@ -181,42 +183,43 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
 
   async recover(): Promise<number> {
     const living = this.#owners.living()
-    // First, or an orphan would stand for a while in the place of a row that is known.
+    // Before the sweep, or an orphan would temporarily replace a row that is known.
     await this.#spool.drain(living, rows => this.#enterAll(rows)).catch(this.#options.warn)
     return this.#write('durable', () => {
       const now = this.#options.now()
-      // Who has ended since is spared: what it has spooled is entered the next time.
+      // Processes that ended since then are spared: the next sweep enters what they spooled.
       const spared = [...living, ...this.#owners.living()]
       const orphans = this.#orphan.all({ living: JSON.stringify(spared), before: now - GRACE_MS })
       for (const orphan of orphans) {
-        // Another attempt of it, or another process, may have ended it.
+        // Another attempt or process may have ended it.
         if (this.#log.outcomeOf(orphan.request_id)) this.#reservations.release(openHold(orphan), NOTHING, now)
         else this.#settle(openHold(orphan), orphanRow(lostRequest(orphan)))
       }
       this.#owners.keepOnly(spared)
-      // Something is written each time, so that a probe hears of a file that cannot be.
+      // Writes each time, so that a probe notices an unwritable file.
       this.#owners.beat()
       return orphans.length
     })
   }
 
-  /** Ends the heartbeat; holds that are still open belong to nobody then. The database stays open. */
+  /** Stops the heartbeat and gives up open holds. The database stays open. */
   async close(): Promise<void> {
     this.#owners.stop()
     await this.#write('committed', () => this.#owners.leave())
   }
 
-  /** Within a transaction: ends a hold; undefined when it has ended already. RETURNING costs as much as a row. */
+  /** Within a transaction: ends a hold; undefined when it has ended. RETURNING costs as much as another row. */
   #close({ id, orgId, amount, funds, budgets }: Hold): OpenHold | undefined {
     if (this.#closeAsLeft.run(id, amount, budgets).changes > 0) return { orgId, amount, funds, budgets }
-    // A limit that was set meanwhile counts it too, and it may have grown.
+    // The hold may have grown, and a limit set meanwhile counts it too.
     const row = this.#closeHold.get(id)
     return row && openHold(row)
   }
 
   /**
-   * Within a transaction: charges and records what a hold came to. Of a request that was taken for an orphan, what it
-   * was charged then stays, and what is missing is added. Throws when the request is recorded already.
+   * Within a transaction: charges and records a hold's result. For a request recorded as orphaned, that charge stays
+   * and the
+   * rest is added. Throws when the request is already recorded.
    */
   #settle(open: OpenHold, row: RequestRow): void {
     const { funds } = open
@@ -226,13 +229,13 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
       return
     }
     const orphan = this.#log.takeOrphan(row.id)
-    if (!orphan) throw new Error(`Request ${row.id} is recorded already, so it is not charged.`)
+    if (!orphan) throw new Error(`Request ${row.id} is already recorded and is not charged again.`)
     const rest = restOf(orphan, bill)
     this.#log.add(row, { cost: row.cost, funds, charged: orphan.charged + chargedBy(rest) })
     this.#take(open, `${row.id}:rest`, rest)
   }
 
-  /** Within a transaction: ends a hold with what it came to; `id` names the entries in the ledger. */
+  /** Within a transaction: ends a hold with its bill; `id` names the entries in the ledger. */
   #take(open: OpenHold, id: string, bill: Bill): void {
     const now = this.#options.now()
     const at = this.#reservations.release(open, bill, now)
@@ -240,12 +243,14 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
     if (bill.planned > 0n) this.#charge.run(open.orgId, id, 'plan', -bill.planned, at)
   }
 
-  /** Enters spooled rows; returns those that the database refuses for what they are. Rejects when it cannot be written. */
+  /**
+   * Enters spooled rows; returns those that the database rejects for their values. Rejects when it cannot be written.
+   */
   async #enterAll(rows: readonly Spooled[]): Promise<Spooled[]> {
     const refused: Spooled[] = []
     for (let at = 0; at < rows.length; at += BATCH) {
       const batch = rows.slice(at, at + BATCH)
-      // Asked for at once they are one transaction, unless one of them fails.
+      // Writes requested at once form one transaction, unless one of them fails.
       const ends = await Promise.allSettled(batch.map(row => this.#write('durable', () => this.#enter(row))))
       for (const [i, end] of ends.entries()) {
         if (end.status === 'fulfilled') continue
@@ -260,8 +265,9 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
   }
 
   /**
-   * Within a transaction: settles a request whose row was spooled, unless that is done. Unless it names the hold that
-   * it ends, its caller pays the provider itself; holds of other attempts are those that could not be given back.
+   * Within a transaction: settles a request whose row was spooled, unless it is settled. A row that names no hold
+   * belongs to a
+   * caller with its own key; holds of other attempts are those whose release failed.
    */
   #enter({ ends, ...row }: Spooled): void {
     const outcome = this.#log.outcomeOf(row.id)
@@ -273,10 +279,7 @@ export class SqliteLedger implements Ledger, LedgerTransaction {
     this.#settle(own ? openHold(own) : { orgId: row.orgId, amount: 0n, funds, budgets }, row)
   }
 
-  /**
-   * Nothing that happens to a write is the caller's fault. What is held dies with its request, so that only what is
-   * charged must be on disk.
-   */
+  /** No write error is the caller's fault. Holds end with their request, so that only charges must reach the disk. */
   #write<T>(safety: Durability, work: () => T): Promise<T> {
     return this.#writer.run(work, safety, errors.billingUnavailable)
   }

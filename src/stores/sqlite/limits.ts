@@ -1,4 +1,4 @@
-/** Limits of what may be spent, as they are set. What is spent of them is kept by `budgets.ts`. */
+/** Spending limits as operators set them. `budgets.ts` keeps their spending. */
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
 import type { Budget, LimitChange, LimitInput, LimitRecord } from '../../core/ports.ts'
@@ -9,7 +9,7 @@ import { BudgetReader } from './budgets.ts'
 import type { Sqlite } from './open.ts'
 import { type Sum, sumAs, sumOf } from './sums.ts'
 
-/** The key and those that it succeeds, or all that a member made. */
+/** The key and its predecessors, or all keys of the member. */
 const OWN = `key_id IN (
   WITH RECURSIVE own (id) AS (
     SELECT id FROM keys WHERE id = @key OR created_by = @member
@@ -50,7 +50,7 @@ export class Limits {
         SELECT ${sumAs('cost', 'spent')} FROM requests
         WHERE id >= @first AND id < @last AND at >= @from AND at < @to AND ${OWN}`)
       .safeIntegers()
-    // Requests that run count against a limit that is set meanwhile.
+    // Running requests count against a limit that is set meanwhile.
     this.#adopt = db
       .prepare<{ id: string; key: string | null; member: string | null }, Money>(`
         UPDATE holds SET budgets = json_insert(coalesce(budgets, '[]'), '$[#]', @id)
@@ -72,17 +72,17 @@ export class Limits {
     else this.#deleteSlot.run(subject, change.drop === 'total' ? 1 : 0)
   }
 
-  /** Within a transaction: the subject has no limits any more. */
+  /** Within a transaction: deletes all limits of the subject. */
   forget(subject: string): void {
     this.#forget.run(subject)
   }
 
-  /** Within a transaction: all limits, with what is spent of them, are another's from now on. */
+  /** Within a transaction: moves all limits and their spending to another subject. */
   move(from: string, to: string): void {
     this.#move.run(to, from)
   }
 
-  /** What a key or a member has spent before a limit is set counts against it; of a provider key nothing is known. */
+  /** Earlier spending of a key or member counts against a new limit; for a provider key it is unknown. */
   #set(kind: Budget['of'], subject: string, input: LimitInput): void {
     const now = this.#now()
     const { amount } = input

@@ -1,4 +1,4 @@
-/** Members of organizations, as the operator changes them. */
+/** Operators' changes of members. */
 import type { Statement } from 'better-sqlite3'
 import type { Actor, MemberChanges, MemberRecord, MemberStore, Page, Role } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
@@ -44,7 +44,7 @@ export class SqliteMembers implements MemberStore {
   constructor(db: Sqlite, changes: AuditedTransaction) {
     this.#changes = changes
     this.#limits = new Limits(db, changes.now)
-    // Whoever comes back is the same member as before: its keys work again.
+    // A returning member is the same member: its keys work again.
     this.#add = db
       .prepare<object, string>(`
         INSERT INTO members (id, org_id, email, role, created_at) VALUES (@id, @org, @email, @role, @now)

@@ -1,4 +1,4 @@
-/** Finds organizations, projects, members and keys by what an operator calls them. */
+/** Resolves organizations, projects, members and keys by id or name. */
 import type { Statement } from 'better-sqlite3'
 import type { NameStore } from '../../core/ports.ts'
 import { chosen, MAX_NAMED, type Named, noSuchKey, showNamed, showProject } from '../rules/names.ts'
@@ -19,7 +19,7 @@ const PROJECTS = `
   SELECT projects.id, projects.name, org_id, organizations.name AS organization
   FROM projects JOIN organizations ON organizations.id = projects.org_id`
 
-/** Each answers with what is meant, or throws a 404 that says what there is. */
+/** Each method returns the record, or throws a 404 that lists existing ones. */
 export class NameResolver {
   readonly #organizations: Statement<[], Named>
   readonly #organizationsOf: Statement<Wanted, Named>
@@ -57,12 +57,12 @@ export class NameResolver {
     )
   }
 
-  /** `organization/project` names one, too. */
+  /** Also accepts `organization/project`. */
   project(wanted: string): ProjectPlace {
     return chosen('project', wanted, this.#projectsOf.all({ wanted }), () => this.#projects.all(), showProject)
   }
 
-  /** One of this organization's; those of others are as if they were not there. */
+  /** Looks only in this organization. */
   projectOf(org: string, wanted: string): ProjectPlace {
     const found = this.#projectsOfWithin.all({ org, wanted })
     return chosen('project', wanted, found, () => this.#projectsWithin.all(org), showProject)
@@ -74,7 +74,7 @@ export class NameResolver {
     return found
   }
 
-  /** A member who has not left. */
+  /** Excludes members who have left. */
   member(org: string, wanted: string): Named {
     return chosen('member', wanted, this.#membersOf.all({ org, wanted }), () => this.#members.all(org), showNamed)
   }

@@ -1,4 +1,4 @@
-/** Opens the database file: refuses what is not ours, before anything is written, and brings the schema up to date. */
+/** Opens the database file: rejects foreign files before writing anything, and migrates the schema. */
 import { accessSync, closeSync, constants, mkdirSync, openSync, readSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { StoreError } from '../../core/ports.ts'
@@ -8,18 +8,18 @@ import { migrations } from './migrations.ts'
 
 export type { Sqlite } from './driver.ts'
 
-/** SQLite would block the event loop; the writer waits for other processes beside it, and readers never have to. */
+/** SQLite's own waiting would block the event loop: the writer retries asynchronously, and readers never wait. */
 const NO_TIMEOUT = 'busy_timeout = 0'
-/** Before the first request a wait delays no client. */
+/** Before the first request a blocking wait delays no client. */
 const START_TIMEOUT_MS = 5000
 const START_RETRY_MS = 5
 const JOURNAL_LIMIT = 64 * 1024 * 1024
-/** Checking reads the whole file, some 100 MB a second; a larger one would hold up the start. */
+/** The integrity check reads the whole file, about 100 MB a second; larger files would delay the start. */
 const CHECK_LIMIT = 64 * 1024 * 1024
 
 const MAGIC = 'SQLite format 3\0'
 
-/** Opens `path`, or a database in memory for `:memory:`. Throws a StoreError, and then has left the file alone. */
+/** Opens `path`, or a database in memory for `:memory:`. Throws a StoreError and leaves the file unchanged. */
 export function openDatabase(path: string, steps: readonly string[] = migrations): Sqlite {
   const size = path === ':memory:' ? 0 : prepareFile(path)
   let db: Sqlite | undefined
@@ -41,7 +41,10 @@ export function openDatabase(path: string, steps: readonly string[] = migrations
   }
 }
 
-/** Runs `work`, a write at start, with more patience for other processes. Throws a StoreError, the database closed. */
+/**
+ * Runs `work`, a write at start, waiting longer for other processes. Closes the database and throws a StoreError on
+ * failure.
+ */
 export function atStart<T>(db: Sqlite, work: () => T): T {
   try {
     db.pragma(`busy_timeout = ${START_TIMEOUT_MS}`)
@@ -54,7 +57,7 @@ export function atStart<T>(db: Sqlite, work: () => T): T {
   }
 }
 
-/** Makes folder and file as far as they are missing, readable by their owner only; returns the file's size. */
+/** Creates missing folders and file, accessible by their owner only; returns the file's size. */
 function prepareFile(path: string): number {
   const folder = dirname(resolve(path))
   try {
@@ -66,7 +69,7 @@ function prepareFile(path: string): number {
       const length = readSync(file, head, 0, head.length, 0)
       if (length > 0 && head.toString('latin1') !== MAGIC) {
         throw new StoreError(
-          `${path} is not a SQLite database, and was left as it is. Move it away, or set stores.sqlite to another path.`,
+          `${path} is not a SQLite database and was not changed. Move it away, or set stores.sqlite to another path.`,
         )
       }
     } finally {
@@ -86,7 +89,7 @@ function checkPages(db: Sqlite): void {
   if (found !== 'ok') throw new Error(`it is corrupt (${found}). Restore a backup, or move the file away.`)
 }
 
-/** Where two processes make the change at once, SQLite tells one of them, at once, that the file is busy. */
+/** When two processes switch to WAL at once, SQLite reports busy to one of them immediately. */
 function enterWal(db: Sqlite): void {
   const giveUpAt = performance.now() + START_TIMEOUT_MS
   for (;;) {
@@ -117,7 +120,7 @@ function checkOwner(db: Sqlite, path: string, known: number): void {
   }
 }
 
-/** Another process may be migrating too, so each step looks again once it holds the write lock. */
+/** Another process may be migrating too, so each step checks again under the write lock. */
 function migrate(db: Sqlite, steps: readonly string[]): void {
   const step = db.transaction(() => {
     const version = schemaVersion(db)

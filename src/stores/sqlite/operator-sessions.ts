@@ -1,4 +1,4 @@
-/** Sessions of the operator: one request at a time may be made in a project without a key of it. */
+/** Operator sessions: one request at a time in a project, without one of its keys. */
 import type { Statement } from 'better-sqlite3'
 import type { Actor, OperatorSession, OperatorSessionStore } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'
@@ -8,7 +8,7 @@ import type { AuditedTransaction } from './audited-transaction.ts'
 import type { ProjectPlace } from './name-resolver.ts'
 import type { Sqlite } from './open.ts'
 
-/** With the project's id, in place of that key's hash: no secret has it. */
+/** Stands, with the project's id, for the hash of the parent key: no secret hashes to it. */
 const NO_HASH = `none: ${OPERATOR_KEY} of `
 
 export class SqliteOperatorSessions implements OperatorSessionStore {
@@ -63,7 +63,7 @@ export class SqliteOperatorSessions implements OperatorSessionStore {
     })
   }
 
-  /** The id of the project's key for sessions. */
+  /** Id of the project's parent key of operator sessions. */
   #parentIn(place: ProjectPlace, facts: { project: string; now: number; expiresAt: number }): string {
     const hash = NO_HASH + place.id
     const known = this.#parent.get(hash)

@@ -1,4 +1,4 @@
-/** Organizations, as the operator changes them. */
+/** Operators' changes of organizations. */
 import type { Statement } from 'better-sqlite3'
 import type { PlanName } from '../../core/plan.ts'
 import type { Actor, OrganizationChanges, OrganizationRecord, OrganizationStore, Page } from '../../core/ports.ts'

@@ -1,10 +1,10 @@
-/** Rows of holds, and of those whose process is gone. */
+/** Rows of holds, and of those whose process has ended. */
 import type { Funds, Progress } from '../../core/ports.ts'
 import type { Usage } from '../../core/usage.ts'
 import type { OpenHold } from '../rules/reservations.ts'
 import type { LostRequest } from '../rules/settlement.ts'
 
-/** What is held, as its end finds it. */
+/** A hold as of its end. */
 export interface HoldRow {
   readonly org_id: string
   readonly amount: bigint
@@ -18,13 +18,13 @@ export const openHold = ({ org_id: orgId, amount, funds, budgets }: HoldRow): Op
   funds,
   budgets,
 })
-/** What is held of a request, as a look at all of its holds finds it. */
+/** A hold as one of its request's. */
 export interface HoldOfRequest extends HoldRow {
   readonly id: string
   readonly provider: string | null
   readonly created_at: bigint
 }
-/** What is held of a request that nobody will end. */
+/** A hold whose process has ended. */
 export interface Orphan extends HoldRow {
   readonly request_id: string
   readonly caller_id: string
@@ -35,13 +35,13 @@ export interface Orphan extends HoldRow {
   readonly model: string | null
   readonly provider: string | null
   readonly created_at: bigint
-  /** As `written` has it; null when nothing was noted. */
+  /** In the format of `written`; null without a checkpoint. */
   readonly progress: string | null
 }
 
 interface Written {
   readonly usage: Usage
-  /** An amount that numbers may not hold. */
+  /** A decimal string: JSON numbers may not represent it. */
   readonly cost: string | null
 }
 export const written = ({ usage, cost }: Progress): string =>
@@ -53,7 +53,7 @@ function read(progress: string | null): Progress | undefined {
   return { usage, cost: cost === null ? null : BigInt(cost) }
 }
 
-/** All that is known of a request whose process died: who asked, for what, when, and what it had come to. */
+/** A request whose process died, from its hold and last checkpoint. */
 export const lostRequest = (orphan: Orphan): LostRequest => ({
   id: orphan.request_id,
   requestId: orphan.caller_id,

@@ -1,7 +1,7 @@
-/** Parts of long lists: of rows in the order in which they were made, behind the one with the id `@after`. */
+/** Pages of long lists: rows in insertion order, after the one with the id `@after`. */
 import type { Page } from '../../core/ports.ts'
 
-/** No bound, to SQLite. */
+/** SQLite's value for no limit. */
 export const ALL = -1
 
 export interface PageRow {

@@ -1,4 +1,4 @@
-/** Coding plans of organizations, as the operator sets them. What is used of them is kept by `subscriptions.ts`. */
+/** Coding plans of organizations as operators set them. `subscriptions.ts` keeps their use. */
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import type { Actor, PlanState, PlanStore } from '../../core/ports.ts'
@@ -17,7 +17,7 @@ export class SqlitePlans implements PlanStore {
   constructor(db: Sqlite, changes: AuditedTransaction) {
     this.#changes = changes
     this.#read = readSubscription(db)
-    // What requests hold of a plan that has ended is given back to the next one.
+    // What requests hold of an ended plan is released to the next one.
     this.#begin = db.prepare(`
       INSERT INTO subscriptions (org_id, plan, since, overflow, month_at) VALUES (@org, @plan, @now, @overflow, @now)
       ON CONFLICT (org_id) DO UPDATE SET

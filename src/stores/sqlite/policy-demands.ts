@@ -1,4 +1,4 @@
-/** Compliance policies and own providers of organizations, as the operator changes them. */
+/** Operators' changes of compliance policies and custom providers. */
 import type { Statement } from 'better-sqlite3'
 import { noDemands } from '../../core/compliance.ts'
 import type { Compliance } from '../../core/policy.ts'
@@ -105,7 +105,7 @@ export class SqliteManifests implements ManifestStore {
     })
   }
 
-  /** Resolves with what is there then, else with what was. */
+  /** Resolves with the new value, else with the old one. */
   #change(
     organization: string,
     provider: string,

@@ -1,4 +1,4 @@
-/** Rules of organizations, members and keys, as the operator changes them. */
+/** Operators' changes of the rules of organizations, members and keys. */
 import type { Statement } from 'better-sqlite3'
 import type { RuleType, RuleValue } from '../../core/policy.ts'
 import type { Actor, Page, RuleRecord, RuleScope, RuleStore } from '../../core/ports.ts'
@@ -107,12 +107,14 @@ export class SqliteRules implements RuleStore {
     })
   }
 
-  /** Within a transaction: the rules of a key are those of its successor from now on. */
+  /** Within a transaction: moves the rules of a key to its successor. */
   move(from: string, to: string): void {
     this.#move.run(to, from)
   }
 
-  /** The organization of a key, where only a key is given. Throws a 404, or a 400 for a member of nowhere. */
+  /**
+   * The organization of a key, when only a key is given. Throws a 404, or a 400 for a member without an organization.
+   */
   #scope({ organization, member, key }: RuleScope): Scope {
     const { directory } = this.#changes
     const org = organization === undefined ? null : directory.organization(organization).id
@@ -133,7 +135,7 @@ export class SqliteRules implements RuleStore {
     throw noSuch('rule', id, organization)
   }
 
-  /** Within a transaction. Returns the record of what is there now, else of what was. */
+  /** Within a transaction. Returns the new record, else the old one. */
   #noted(action: string, actor: Actor, before: RuleRow | undefined, after: RuleRow | undefined): RuleRecord {
     const row = (after ?? before)!
     const [was, became] = [before && recordOf(before), after && recordOf(after)]

@@ -1,4 +1,4 @@
-/** What an organization's policy is made of: read once, and again when somebody has changed it. */
+/** Facts of an organization's policy: cached until they change. */
 import type { Statement } from 'better-sqlite3'
 import { LRUCache } from 'lru-cache'
 import { errors } from '../../core/error.ts'
@@ -35,7 +35,7 @@ interface KeyRow {
 
 interface Known {
   readonly facts: PolicyFacts
-  /** The state of the database in which they were last found to hold. */
+  /** Database generation in which the facts were last confirmed. */
   generation: number
 }
 
@@ -49,7 +49,7 @@ export class PolicyReader {
   readonly #known = new LRUCache<string, Known>({ max: MAX_ORGANIZATIONS })
   #generation = 0
 
-  /** `clock` is monotonic, in milliseconds. */
+  /** `clock`: monotonic, in milliseconds. */
   constructor(db: Sqlite, clock?: () => number) {
     this.#policy = db.prepare('SELECT version, compliance FROM policies WHERE org_id = ?')
     this.#budgets = new BudgetReader(db)
@@ -67,7 +67,7 @@ export class PolicyReader {
     this.#changes = new ChangeDetector(db, clock)
   }
 
-  /** Throws a 503 when the database cannot be read and nothing is known from before. */
+  /** Throws a 503 when the database cannot be read and nothing is cached. */
   of(orgId: string): PolicyFacts {
     const seen = this.#changes.poll()
     if (seen === 'changed') this.#generation++
@@ -82,12 +82,12 @@ export class PolicyReader {
     }
   }
 
-  /** Looks again: for changes of this process, which `data_version` does not count. */
+  /** Forces a check: `data_version` does not count changes of this process. */
   changed(): void {
     this.#generation++
   }
 
-  /** Other processes write at every request; whether they changed this policy is told by its version alone. */
+  /** Other processes write with every request; only its version tells whether this policy changed. */
   #refresh(orgId: string, known: Known | undefined): PolicyFacts {
     const row = this.#policy.get(orgId)
     const version = row?.version ?? 0
@@ -100,7 +100,7 @@ export class PolicyReader {
     return facts
   }
 
-  /** The version was read first: what is changed meanwhile is read again with the next one. */
+  /** Read the version first: a change during the reading raises it, and is read again. */
   #read(orgId: string, { version, compliance }: PolicyRow): PolicyFacts {
     return {
       orgId,

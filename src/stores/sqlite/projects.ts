@@ -1,4 +1,4 @@
-/** Projects, as the operator changes them. */
+/** Operators' changes of projects. */
 import type { Statement } from 'better-sqlite3'
 import type { Actor, Page, ProjectChanges, ProjectMode, ProjectRecord, ProjectStore } from '../../core/ports.ts'
 import { shortId } from '../../lib/id.ts'

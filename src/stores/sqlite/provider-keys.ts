@@ -1,4 +1,4 @@
-/** Provider keys of organizations: kept under a master key, and never read but to be used. */
+/** Provider keys of organizations: sealed under a master key, decrypted only for use. */
 import type { Statement } from 'better-sqlite3'
 import type {
   Actor,
@@ -58,7 +58,7 @@ export class SqliteProviderKeys implements ProviderKeyStore {
   readonly #reseal: Statement
   readonly #versions: Statement<[], string>
 
-  /** The ring is opened when it is first needed. */
+  /** Opens the keyring when it is first needed. */
   constructor(db: Sqlite, changes: AuditedTransaction, keyring: () => Keyring) {
     this.#changes = changes
     this.#keyring = keyring
@@ -116,7 +116,7 @@ export class SqliteProviderKeys implements ProviderKeyStore {
     return this.#changes.run(() => {
       const row = this.#row(id, organization)
       const was = this.#record(row)
-      // Also when nothing but a limit changes: that makes another version of the policy.
+      // Also when only a limit changes: it raises the version of the policy.
       this.#update.run({
         id,
         label: label ?? row.label,
@@ -140,7 +140,7 @@ export class SqliteProviderKeys implements ProviderKeyStore {
     })
   }
 
-  /** Each key says which master key it is kept under, so that an interrupted run leaves all of them readable. */
+  /** Each key records its master key, so that an interrupted run leaves all readable. */
   async reencrypt(withNewKey: boolean, actor: Actor): Promise<Reencryption> {
     const keyring = this.#ring()
     if (withNewKey) attempt(() => keyring.addKey())
@@ -168,7 +168,7 @@ export class SqliteProviderKeys implements ProviderKeyStore {
     return this.#versions.all()
   }
 
-  /** Within a transaction. How many were kept under an older key and are not any more, and which still are. */
+  /** Within a transaction. Returns how many keys changed their master key, and which are unreadable. */
   #resealAll(rows: readonly SealedRow[], keyring: Keyring): { count: number; unreadable: string[] } {
     const unreadable: string[] = []
     let count = 0

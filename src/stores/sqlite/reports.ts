@@ -1,4 +1,4 @@
-/** Reports of one project, from the hourly sums; between the months of a long period others run. */
+/** Reports of one project from the hourly sums; yields to the event loop between the months of a long period. */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Statement } from 'better-sqlite3'
 import { appAliases } from '../../core/apps.ts'
@@ -23,7 +23,7 @@ const IN_SCOPE = `
   WHERE project_id = @project AND hour >= @from AND hour < @to
     AND (@keys IS NULL OR key_id IN (SELECT value FROM json_each(@keys)))`
 
-/** History follows an alias that was learnt later. */
+/** Applies later aliases to history as well. */
 const APP = `CASE lower(source) ${[...appAliases].map(([alias, app]) => `WHEN '${alias}' THEN '${app}'`).join(' ')}
   ELSE source END`
 
@@ -90,7 +90,7 @@ export class SqliteReports implements ReportStore {
     return this.#caller.get(member?.id ?? null, projectId)!
   }
 
-  /** Prepared when it is first needed. */
+  /** Prepared when first needed. */
   #groups(by: UsageGroup): Grouping {
     let grouping = this.#groupings.get(by)
     if (!grouping) {

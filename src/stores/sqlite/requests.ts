@@ -1,4 +1,4 @@
-/** Keeps request rows, and with each row, in the same transaction, the hourly sums. */
+/** Stores request rows and, in the same transaction, their hourly sums. */
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
 import type { Funds, RequestRow } from '../../core/ports.ts'
@@ -11,16 +11,16 @@ import type { Participant, Writer } from './writer.ts'
 /** Axes with a column of their own. */
 const columns: readonly Axis[] = ['prompt', 'completion', 'input_cache_read', 'input_cache_write', 'internal_reasoning']
 
-/** The columns of `requests`, in the order of `valuesOf`. */
+/** Columns of `requests`, in the order of `valuesOf`. */
 const names = `id, request_id, at, org_id, project_id, key_id, endpoint, requested_model, model, provider, source,
   status, outcome, error_code, streamed, cached, attempts, duration_ms, ttft_ms,
   prompt_tokens, completion_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens, other_usage,
   estimated, cost, funds, charged, storage, discount, tier`
 
-/** What a row came to that was taken away again. */
+/** Payment of a deleted row. */
 export type Taken = Payment & { readonly cost: Money }
 
-/** The columns that `Counted` and `Taken` are made of. */
+/** Columns for `Counted` and `Taken`. */
 interface OrphanRow {
   at: bigint
   org_id: string
@@ -47,7 +47,7 @@ export class RequestLog implements Participant {
   readonly #takeOrphan: Statement<[string], OrphanRow>
   readonly #upsert: Statement
   readonly #now: () => number
-  /** What one transaction adds to rows of `usage_hourly`, by their dimensions; a busy hour has few of them. */
+  /** Additions of one transaction to `usage_hourly`, by dimensions; a busy hour has few of them. */
   readonly #sums = new Map<string, HourSum>()
 
   constructor(db: Sqlite, writer: Writer, now: () => number) {
@@ -81,19 +81,19 @@ export class RequestLog implements Participant {
     writer.join(this)
   }
 
-  /** Call within a transaction. Returns false when the row was there already. */
+  /** Within a transaction. Returns false when the row exists. */
   add(row: RequestRow, payment: Payment): boolean {
     if (this.#insert.run(...valuesOf(row, payment)).changes === 0) return false
     addRow(this.#sumOf(row), row, payment, 1)
     return true
   }
 
-  /** Undefined when there is no such row. */
+  /** Undefined when the row does not exist. */
   outcomeOf(id: string): RequestRow['outcome'] | undefined {
     return this.#outcome.get(id)
   }
 
-  /** Call within a transaction. Takes the row of an orphan away again; undefined when it is none. */
+  /** Within a transaction. Deletes the row of an orphan; undefined when it is none. */
   takeOrphan(id: string): Taken | undefined {
     const row = this.#takeOrphan.get(id)
     if (!row) return undefined

@@ -1,11 +1,11 @@
-/** Drops request rows that are too old, and remembers what they added up to; ledger and hourly sums stay. */
+/** Deletes old request rows and keeps their sums; ledger and hourly sums stay. */
 import type { Statement } from 'better-sqlite3'
 import type { RetentionStore } from '../../core/ports.ts'
 import { stampOf } from '../../lib/id.ts'
 import type { Sqlite } from './open.ts'
 import type { Writer } from './writer.ts'
 
-/** In one transaction: some milliseconds. */
+/** Rows per transaction, which takes some milliseconds. */
 const BATCH = 500
 
 interface Dropped {
@@ -21,7 +21,7 @@ export class SqliteRetention implements RetentionStore {
 
   constructor(db: Sqlite, writer: Writer) {
     this.#writer = writer
-    // Ids begin with the time when they were made, so what is old stands at one end of the tree.
+    // Ids begin with their time, so old rows are at one end of the tree.
     this.#drop = db
       .prepare<{ stamp: string; before: number }, Dropped>(`
         DELETE FROM requests WHERE id IN (

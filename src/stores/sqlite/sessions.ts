@@ -1,4 +1,4 @@
-/** Sessions of end users, which keys begin. They are no changes of an operator's: no line of the audit log is theirs. */
+/** End-user sessions, which keys begin. They are no operator changes, and not part of the audit log. */
 import type { Statement } from 'better-sqlite3'
 import { errors } from '../../core/error.ts'
 import type { SessionInput, SessionStore } from '../../core/ports.ts'
@@ -19,7 +19,7 @@ export class SqliteSessions implements SessionStore {
   readonly #delete: Statement<[string], string>
   readonly #forget: (hash: string) => void
 
-  /** `forget` is told the hashes of secrets that are over. */
+  /** `forget` receives the hashes of expired secrets. */
   constructor(db: Sqlite, writer: Writer, now: () => number, forget: (hash: string) => void) {
     this.#writer = writer
     this.#now = now

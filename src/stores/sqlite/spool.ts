@@ -1,6 +1,7 @@
 /**
- * Rows that the database cannot take now, in files beside it: one after another, a line of JSON each, until they can
- * be entered. Every owner writes files of its own; those of dead ones are taken over.
+ * Rows that the database cannot take now, in files beside it: JSON lines in sequence, until they can be entered. Every
+ * owner
+ * writes its own files; those of dead owners are taken over.
  */
 import { appendFile, readdir, readFile, rm } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
@@ -8,11 +9,11 @@ import type { RequestRow } from '../../core/ports.ts'
 import type { Ends } from '../rules/settlement.ts'
 
 const MAX_BYTES = 64 * 1024 * 1024
-/** Without the database's name, as they were called before: they belong to whichever database finds them. */
+/** Legacy names without the database's name: they belong to the database that finds them. */
 const UNNAMED = /^spool-([a-z0-9]+)-\d+\.jsonl$/
 const NUMBERED = /^([a-z0-9]+)-\d+\.jsonl$/
 
-/** A row, with the hold that it ends unless its caller pays for itself. */
+/** A row, with the hold that it ends unless its caller pays the provider itself. */
 export type Spooled = RequestRow & { readonly ends?: Ends }
 
 /** Enters rows of one file. Returns those that the database will never take; rejects when it takes none for now. */
@@ -20,18 +21,18 @@ export type Enter = (rows: readonly Spooled[]) => Promise<readonly Spooled[]>
 
 export class Spool {
   readonly #folder: string | undefined
-  /** What the names of all files of this database begin with. */
+  /** Prefix of the names of this database's files. */
   readonly #prefix: string
   readonly #owner: string
-  /** Of this owner's files, by path. */
+  /** Sizes of this owner's files, by path. */
   readonly #sizes = new Map<string, number>()
-  /** Their sum, with what is on its way to them. */
+  /** Their sum, including pending appends. */
   #bytes = 0
   #file = 0
-  /** Appends one after another. */
+  /** Serializes appends. */
   #turn: Promise<unknown> = Promise.resolve()
 
-  /** `database` is its path; without one there is no room. */
+  /** `database`: its path; without one nothing can be spooled. */
   constructor(database: string | undefined, owner: string) {
     this.#folder = database === undefined ? undefined : dirname(database)
     this.#prefix = `spool-${basename(database ?? '')}-`
@@ -42,10 +43,10 @@ export class Spool {
     return this.#folder !== undefined && this.#bytes < MAX_BYTES
   }
 
-  /** Resolves when the line is with the operating system; rejects when it cannot be written. */
+  /** Resolves when the operating system has the line; rejects when it cannot be written. */
   append(row: Spooled): Promise<void> {
     if (!this.hasRoom) {
-      return Promise.reject(new Error('There is no room for rows that cannot be written to the database.'))
+      return Promise.reject(new Error('The spool is full: rows that the database cannot take cannot be kept.'))
     }
     const line = lineOf(row)
     this.#bytes += line.length
@@ -64,9 +65,11 @@ export class Spool {
   }
 
   /**
-   * Enters what this process, and those that do not live, have left: `enter` gets the rows of a file, which is removed
-   * once it has resolved; what it returns is kept in a file that nobody enters. Rows that were entered before a file
-   * could be removed come again. Rejects when files are left, after it has tried them all.
+   * Enters the rows of this process and of dead ones: `enter` receives the rows of a file, which is removed once it
+   * resolves; rows
+   * that it returns move to a file that is never entered. Rows entered before their file could be removed come again.
+   * Tries all
+   * files, then rejects when some are left.
    */
   async drain(living: readonly string[], enter: Enter): Promise<void> {
     if (this.#folder === undefined) return
@@ -82,7 +85,7 @@ export class Spool {
     if (failures.length > 0) throw failures[0]
   }
 
-  /** Begins another file behind all that is on its way to this one. */
+  /** Begins another file after all pending appends. */
   #rotate(): Promise<unknown> {
     this.#turn = this.#turn.then(() => {
       if (this.#sizes.has(this.#path())) this.#file++
@@ -119,11 +122,11 @@ export class Spool {
   }
 }
 
-/** The line break comes first, so that what a full disk has cut short takes no other row with it. */
+/** The line break comes first, so that a line cut short by a full disk damages no other row. */
 const lineOf = (row: Spooled): Buffer =>
   Buffer.from(`\n${JSON.stringify(row, (_, value: unknown) => (typeof value === 'bigint' ? `${value}n` : value))}`)
 
-/** A line that was cut short is of a request that nobody was told of as kept. */
+/** A truncated line belongs to a request that was never confirmed as stored. */
 function parse(text: string): Spooled[] {
   return text.split('\n').flatMap(line => {
     try {

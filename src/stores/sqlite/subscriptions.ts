@@ -1,4 +1,4 @@
-/** What is used and held of the allowances of coding plans: one row each, read and written once per transaction. */
+/** Use and holds of coding plans' allowances: one row each, read and written once per transaction. */
 import type { Statement } from 'better-sqlite3'
 import type { Money } from '../../core/money.ts'
 import type { PlanName } from '../../core/plan.ts'
@@ -20,7 +20,7 @@ export interface SubscriptionRow {
   premium_used: bigint
   premium_held: bigint
 }
-/** A plan as this transaction sees it. */
+/** A plan within the current transaction. */
 interface State {
   account: PlanAccount
   changed: boolean

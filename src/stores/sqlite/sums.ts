@@ -1,11 +1,12 @@
 /**
- * Sums of money. SQLite refuses one beyond 64 bits, and an organization whose own provider has absurd prices, and tells
- * absurd usage, would make one of all that are asked for: dollars and what is left of them are added up apart.
+ * Sums of money. SQLite rejects sums beyond 64 bits, which an organization whose custom provider has absurd prices and
+ * usage
+ * could cause: whole dollars and the rest are added separately.
  */
 const UNIT = 1_000_000_000n
 export type Sum<Name extends string> = Readonly<Record<`${Name}Units` | `${Name}Rest`, bigint>>
 
-/** Two columns of a query; `sumOf` reads them. With `from`, each is a query of its own. */
+/** Two columns of a query; `sumOf` reads them. With `from`, each is a subquery. */
 export function sumAs(column: string, name: string, from = ''): string {
   const sum = (part: string) => `coalesce(sum(${column} ${part} ${UNIT}), 0)`
   const of = (part: string) => (from === '' ? sum(part) : `(SELECT ${sum(part)} ${from})`)
@@ -15,5 +16,5 @@ export function sumAs(column: string, name: string, from = ''): string {
 export const sumOf = <Name extends string>(row: Sum<Name>, name: Name): bigint =>
   row[`${name}Units`] * UNIT + row[`${name}Rest`]
 
-/** By the sum, the largest first. */
+/** Order by the sum, largest first. */
 export const largest = (name: string): string => `${name}Units + ${name}Rest / ${UNIT} DESC, ${name}Rest % ${UNIT} DESC`

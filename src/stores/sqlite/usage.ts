@@ -1,4 +1,4 @@
-/** What was consumed, from the hourly sums, and whether rows, sums, ledger and balances agree. */
+/** Usage from the hourly sums, and the consistency of rows, sums, ledger and balances. */
 import { setImmediate as turn } from 'node:timers/promises'
 import type { Statement } from 'better-sqlite3'
 import type { UsageGroup, UsageQuery, UsageStore, UsageTotals } from '../../core/ports.ts'
@@ -55,7 +55,7 @@ export const dimensions: Readonly<Record<UsageGroup, string>> = {
   api_key: 'key_id',
 }
 
-/** What the rows of each source of truth add up to by organization: the names of the sums, and the rows. */
+/** Sums of each source of truth by organization: names of the sums, and the rows. */
 const sources: readonly (readonly [facts: readonly string[], rows: string])[] = [
   [['rows', 'rowCost', 'rowCharges'], 'SELECT org_id, 1, coalesce(cost, 0), charged FROM requests'],
   [['rows', 'rowCost', 'rowCharges'], 'SELECT org_id, requests, cost, charged FROM pruned'],
@@ -75,7 +75,7 @@ const sources: readonly (readonly [facts: readonly string[], rows: string])[] = 
   [['balance', 'held', 'used'], 'SELECT org_id, balance, held, used FROM balances'],
   [['planUsed', 'planHeld', 'premiumHeld'], 'SELECT org_id, used, held, premium_held FROM subscriptions'],
 ]
-/** Rows that are read before others run: a millisecond or two. */
+/** Rows read before yielding to the event loop: a millisecond or two. */
 const AT_ONCE = 1000
 
 const LIMITS = `
@@ -90,7 +90,7 @@ interface LimitRow {
   open: bigint
 }
 
-/** A job that runs has one hold of its amount, one that has ended has none, and is charged what it cost at most once. */
+/** A running job has one hold of its amount; an ended one has none and is charged its cost at most once. */
 const JOBS = `
   SELECT 'job ' || jobs.id || ': ' || iif(completed_at IS NULL, 'no hold of its amount', 'a hold though it has ended')
   FROM jobs LEFT JOIN holds ON holds.id = hold_id
@@ -119,12 +119,12 @@ export class SqliteUsage implements UsageStore {
     this.#groups = { provider: by('provider'), model: by('model'), app: by('app'), api_key: by('api_key') }
   }
 
-  /** Sums are kept by the hour: the hours of `from` and of `to` count in full, unless `to` is their start. */
+  /** Sums are hourly: the hours of `from` and `to` count in full, unless `to` is their start. */
   async totals(query: UsageQuery): Promise<UsageTotals> {
     return totalsOf(this.#totals.get(scopeOf(query))!)
   }
 
-  /** What a request did not name is `unknown`. */
+  /** Absent values of a request are `unknown`. */
   async breakdown(
     query: UsageQuery,
     by: UsageGroup,
@@ -134,12 +134,12 @@ export class SqliteUsage implements UsageStore {
     return this.#groups[by].all({ ...scopeOf(query), limit, offset }).map(row => ({ id: row.id, ...totalsOf(row) }))
   }
 
-  /** Reads every row, and lets others run meanwhile; what they write does not count. */
+  /** Reads every row, yielding to the event loop; concurrent writes are not seen. */
   async check(): Promise<string[]> {
     const { name, memory } = this.#db
     const db = memory ? new Database(this.#db.serialize()) : new Database(name, { readonly: true, timeout: 0 })
     try {
-      // All that is read until the end is of one moment, that of the first row.
+      // A read transaction: everything is as of the first row.
       db.exec('BEGIN')
       return await differencesIn(db)
     } finally {
@@ -165,7 +165,7 @@ async function differencesIn(db: Sqlite): Promise<string[]> {
   return found
 }
 
-/** Adds up the columns of rows by the first one of them. */
+/** Sums the columns of rows, grouped by the first column. */
 async function sumsOf(db: Sqlite, rows: string): Promise<Map<string, bigint[]>> {
   const all = new Map<string, bigint[]>()
   let count = 0

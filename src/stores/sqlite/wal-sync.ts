@@ -1,22 +1,23 @@
 /**
- * The write-ahead log on its way to the disk. SQLite would wait for it within the commit, and the event loop with it;
- * here a thread waits, once for all transactions that have gathered meanwhile.
+ * Flushes the write-ahead log. SQLite would flush within the commit and block the event loop; here a thread flushes,
+ * once for
+ * all transactions that have gathered.
  */
 import { closeSync, fdatasync, openSync, statSync } from 'node:fs'
 import { StoreError } from '../../core/ports.ts'
 
-/** How long a transaction that need not last may go to a file that was removed. */
+/** How long a non-durable transaction may go to a removed file. */
 const CHECK_MS = 100
 
 export interface WalSync {
-  /** Throws when the database's file was removed or replaced, at the latest 100 ms after that. */
+  /** Throws when the database file was removed or replaced, at most 100 ms late. */
   check(): void
-  /** Resolves when all that was committed before would outlive a power cut; rejects when that is not known. */
+  /** Resolves when all earlier commits survive a power cut; rejects when that is unknown. */
   sync(): Promise<void>
   close(): void
 }
 
-/** Which file a path names; one that is removed goes on to be written, and is lost with its last process. */
+/** Identity of the file at a path; a removed file stays writable, and is lost with its last process. */
 export function fileOf(path: string): string | undefined {
   const facts = path === ':memory:' ? undefined : statSync(path, { throwIfNoEntry: false })
   return facts && `${facts.dev}:${facts.ino}`
@@ -29,14 +30,14 @@ export function checkFile(path: string, file: string | undefined): void {
 
 export class LogFile implements WalSync {
   readonly #path: string
-  /** Which file the database is. */
+  /** Identity of the database file. */
   readonly #file: string | undefined
   #log: number | undefined
   #checkedAt = Number.NEGATIVE_INFINITY
-  /** What the last check found wrong. */
+  /** Result of the last check. */
   #fault: unknown
 
-  /** `path` is the database's. Its log is there from the first commit to the last connection's end. */
+  /** `path` of the database. Its log exists from the first commit to the end of the last connection. */
   constructor(path: string) {
     this.#path = path
     this.#file = fileOf(path)
@@ -56,7 +57,7 @@ export class LogFile implements WalSync {
     if (this.#fault !== undefined) throw this.#fault
   }
 
-  /** Rejects also when what was committed is in a file that was removed. */
+  /** Also rejects when the commits are in a removed file. */
   sync(): Promise<void> {
     return new Promise<void>((resolve, reject) => {
       this.#log ??= openSync(`${this.#path}-wal`, 'r')
@@ -64,7 +65,7 @@ export class LogFile implements WalSync {
     }).then(this.#checkFile)
   }
 
-  /** Closing frees no lock of SQLite's: those are on other files. */
+  /** Closing releases no SQLite lock: those are on other files. */
   close(): void {
     if (this.#log !== undefined) closeSync(this.#log)
     this.#log = undefined

@@ -3,20 +3,20 @@
 /** How long a write waits for the lock of another process. */
 export const PATIENCE_MS = 500
 
-/** What a transaction runs, and tells how it ended. */
+/** Work of a transaction, with a callback for its result. */
 export interface WriteJob {
   run(): void
   done(): void
   fail(error: unknown): void
-  /** When to give up waiting for another process, on the monotonic clock. */
+  /** When to stop waiting for another process, on the monotonic clock. */
   readonly until: number
   readonly safety: Durability
 }
 
-/** When a write counts as done: once the process, or once the machine, may end without losing it. */
+/** When a write is done: when it survives the process, or the machine. */
 export type Durability = 'committed' | 'durable'
 
-/** Something to write, and the promise of whoever asked for it. */
+/** A pending write and the promise of its caller. */
 export class Write<T> implements WriteJob {
   readonly #work: () => T
   readonly #explain: Explain | undefined
@@ -54,5 +54,5 @@ export class Write<T> implements WriteJob {
   }
 }
 
-/** Makes an error of the store one that a caller understands. */
+/** Turns an error of the store into one for its caller. */
 export type Explain = (cause: unknown) => Error

@@ -1,7 +1,9 @@
 /**
- * Group commit: whatever asks to write before a few turns of the event loop pass in which nobody does becomes one
- * transaction, within ten milliseconds: committing costs more than what is written. Who must not lose what was written
- * is told when it is on disk, the others when it is committed: that outlives the process, but not the machine.
+ * Group commit: writes requested until the event loop has been quiet for a few turns, at most ten milliseconds, form
+ * one
+ * transaction, since a commit costs more than its contents. Durable writes resolve when they are on disk, others when
+ * they
+ * are committed, which survives the process but not the machine.
  */
 import type { Statement } from 'better-sqlite3'
 import { StoreError } from '../../core/ports.ts'
@@ -9,16 +11,16 @@ import type { Sqlite } from './open.ts'
 import type { WalSync } from './wal-sync.ts'
 import { type Durability, type Explain, PATIENCE_MS, Write, type WriteJob } from './write.ts'
 
-/** On average. Asking costs microseconds, and a busy process leaves the lock free for hardly longer. */
+/** Mean delay between attempts. An attempt costs microseconds, and a busy process frees the lock only briefly. */
 const RETRY_MS = 3
-/** So many turns of the event loop in which nobody asks to write end the gathering. */
+/** Quiet turns of the event loop that end the gathering. */
 const QUIET_TURNS = 3
-/** No write waits longer for others, however many come. */
+/** Maximum time for which a write waits for others. */
 const GATHER_MS = 10
-/** Bounds how long one transaction blocks the event loop; the rest follows in the next turn. */
+/** Bounds the time for which one transaction blocks the event loop; the rest follows in the next turn. */
 const MAX_JOBS = 512
 
-/** SQLite's results that speak of the file, not of the statement: they concern every job alike. */
+/** SQLite results about the file, not the statement: they concern every job alike. */
 const STORAGE_FAULT = /^SQLITE_(BUSY|LOCKED|FULL|IOERR|CORRUPT|NOTADB|READONLY|CANTOPEN|NOMEM|PROTOCOL)/
 
 const codeOf = (error: unknown): string => {
@@ -27,18 +29,18 @@ const codeOf = (error: unknown): string => {
 }
 const isStorageFault = (error: unknown): boolean => STORAGE_FAULT.test(codeOf(error))
 
-/** SQLite's results that speak of the values. */
+/** SQLite results about the values. */
 const REFUSAL = /^SQLITE_(CONSTRAINT|MISMATCH|TOOBIG|RANGE)/
 
-/** Gathers what the jobs of a transaction change together, and writes it once. */
+/** Gathers the changes of a transaction's jobs and writes them once. */
 export interface Participant {
-  /** Writes what was gathered: at the end of the transaction, or sooner when a job reads it. */
+  /** Writes the gathered changes: at the end of the transaction, or before a job reads them. */
   beforeCommit(): void
-  /** What was gathered is void: its jobs run again, or fail. */
+  /** Discards the gathered changes: their jobs run again, or fail. */
   undone(): void
 }
 
-/** All writes of this process. Jobs run in the order in which they were asked for. */
+/** All writes of this process, in the order of their requests. */
 export class Writer {
   readonly #db: Sqlite
   readonly #beginStatement: Statement
@@ -47,18 +49,18 @@ export class Writer {
   readonly #changes: Statement<[], number>
   readonly #participants: Participant[] = []
   readonly #queue: WriteJob[] = []
-  /** Without one, SQLite itself brings each commit to the disk. */
+  /** Without it, SQLite flushes each commit itself. */
   readonly #disk: WalSync | undefined
-  /** Committed, and not known to be on disk. */
+  /** Committed, but possibly not on disk. */
   #unsafe: WriteJob[] = []
   #syncing: Promise<void> | undefined
   #scheduled = false
-  /** When the next transaction begins at the latest, on the monotonic clock. */
+  /** Latest start of the next transaction, on the monotonic clock. */
   #latest = 0
-  /** Another process writes. */
+  /** Whether another process is writing. */
   #locked = false
   #fault: unknown
-  /** Rows changed so far, when the transaction began; looked at only while there is a fault. */
+  /** Number of changed rows at the start of the transaction; read only after a fault. */
   #before = 0
 
   constructor(db: Sqlite, disk?: WalSync) {
@@ -75,23 +77,26 @@ export class Writer {
     this.#participants.push(participant)
   }
 
-  /** Why the file could not be written the last time; undefined when it could. */
+  /** Why the last write to the file failed; undefined when it succeeded. */
   get fault(): unknown {
     return this.#fault
   }
 
-  /** Whether what a write failed with is its own fault, so that it would fail again. */
+  /** Whether an error is the write's own, so that it would fail again. */
   refuses(error: unknown): boolean {
-    // The driver's own errors; of a closed database it throws a TypeError, too.
+    // Errors of the driver itself; for a closed database it throws a TypeError, too.
     if (error instanceof RangeError || error instanceof TypeError) return this.#db.open
     return REFUSAL.test(codeOf(error))
   }
 
   /**
-   * Runs `work` in the next transaction, and again in one of its own when another job of that one throws; resolves
-   * with its result once it is as safe as is asked for. When `work` throws, its writes are undone and the promise
-   * rejects with what was thrown. Rejects with SQLite's error when the file fails, and with a StoreError when another
-   * process keeps it locked for 500 ms; with `explain` of it, where that is given.
+   * Runs `work` in the next transaction, and again in its own when another job of that transaction throws; resolves
+   * with its
+   * result once it is as safe as requested. When `work` throws, undoes its writes and rejects with that error. Rejects
+   * with
+   * SQLite's error when the file fails, and with a StoreError when another process keeps it locked for 500 ms; each
+   * converted by
+   * `explain`, if given.
    */
   run<T>(work: () => T, safety: Durability = 'durable', explain?: Explain): Promise<T> {
     return new Promise<T>((resolve, reject) => {
@@ -100,18 +105,18 @@ export class Writer {
     })
   }
 
-  /** Within a job: what participants gathered so far is in the database, for statements that read it there. */
+  /** Within a job: writes what participants have gathered, for statements that read it. */
   sync(): void {
     for (const participant of this.#participants) participant.beforeCommit()
   }
 
-  /** Resolves when everything that was asked before is done; each caller has been told whether it succeeded. */
+  /** Resolves when all earlier writes are done; their callers have the results. */
   async flush(): Promise<void> {
     if (this.#queue.length > 0) await this.run(() => {}).catch(() => {})
     await this.#syncing
   }
 
-  /** Nothing is written any more. */
+  /** Accepts no more writes. */
   close(): void {
     this.#disk?.close()
   }
@@ -124,7 +129,7 @@ export class Writer {
     else setImmediate(this.#gather, this.#queue.length, 0)
   }
 
-  /** One turn later: `known` jobs were there before it, and for `quiet` turns no others have come. */
+  /** One turn later: `known` jobs existed before it; no others have come for `quiet` turns. */
   readonly #gather = (known: number, quiet: number): void => {
     const { length } = this.#queue
     const turns = length > known ? 0 : quiet + 1
@@ -153,7 +158,7 @@ export class Writer {
     }
   }
 
-  /** One of these jobs throws: each gets a transaction of its own, so that only that one fails. */
+  /** One of these jobs throws: runs each in its own transaction, so that only that one fails. */
   #singly(jobs: readonly WriteJob[]): void {
     for (const [index, job] of jobs.entries()) {
       if (!this.#begin()) {
@@ -172,7 +177,7 @@ export class Writer {
     }
   }
 
-  /** Takes the write lock; false when another process has it, or when that failed and everybody was told. */
+  /** Takes the write lock; false when another process has it, or when taking it failed and all jobs were failed. */
   #begin(): boolean {
     try {
       this.#disk?.check()
@@ -189,7 +194,7 @@ export class Writer {
   #commit(): void {
     this.sync()
     this.#commitStatement.run()
-    // A transaction that wrote nothing does not show that the file can be written.
+    // A transaction without changes does not prove that the file is writable.
     if (this.#fault !== undefined && this.#changes.get() !== this.#before) this.#fault = undefined
   }
 
@@ -201,7 +206,7 @@ export class Writer {
     if (this.#disk && this.#unsafe.length > 0) this.#syncing ??= this.#sync(this.#disk)
   }
 
-  /** Never rejects: every job is told by itself. */
+  /** Never rejects: each job has its own promise. */
   async #sync(disk: WalSync): Promise<void> {
     while (this.#unsafe.length > 0) {
       const jobs = this.#unsafe
@@ -237,7 +242,7 @@ export class Writer {
     }
   }
 
-  /** Fails the jobs whose time is over; they stand first. */
+  /** Fails the jobs whose deadline has passed; they come first. */
   #giveUp(): void {
     const now = performance.now()
     const patient = this.#queue.findIndex(job => job.until > now)

@@ -1,17 +1,18 @@
-/** Pins that the workers of one machine agree on: each tells the others what it has set. */
+/** Session affinity shared by the workers of one machine: each sends its entries to the others. */
 import type { AffinityStore } from '../../core/ports.ts'
 import { FairEntries } from '../memory/fair-entries.ts'
 
-/** Those that were told last are remembered, so that they are not told again with every request. */
+/** Recently shared entries, so that they are not sent again with every request. */
 const MAX_TOLD = 20_000
-/** Pins that were set are told together, so long after the first of them. */
+/** Entries are sent together, this long after the first. */
 const GATHER_MS = 20
 
 export type AffinityEntry = readonly [key: string, offer: string, ttlMs: number, tenant: string]
 
 /**
- * Whoever orders the workers' messages sends each to all of them, its sender included, so that the last one holds for
- * everybody. An entry that is set again, with the same offer, is told when half of its time is over.
+ * The primary orders the messages and sends each to all workers, including the sender, so that the last entry wins
+ * everywhere.
+ * An entry that is set again with the same offer is sent when half of its lifetime has passed.
  */
 export class SharedAffinity implements AffinityStore {
   readonly #own: AffinityStore
@@ -45,7 +46,7 @@ export class SharedAffinity implements AffinityStore {
     this.#timer ??= setTimeout(() => this.flush(), GATHER_MS).unref()
   }
 
-  /** What a worker has told. */
+  /** Applies entries of a worker. */
   learn(entries: readonly AffinityEntry[]): void {
     for (const [key, offer, ttlMs, tenant] of entries) {
       this.#own.set(key, offer, ttlMs, tenant)
@@ -67,11 +68,11 @@ export class SharedAffinity implements AffinityStore {
   }
 }
 
-/** What was told of entries, for a worker that comes later. */
+/** Keeps shared entries for workers that start later. */
 export class AffinityBoard {
   readonly #entries: FairEntries<string>
 
-  /** `now` is a clock in milliseconds, monotonic. */
+  /** `now`: a monotonic clock in milliseconds. */
   constructor(now: () => number = () => performance.now()) {
     this.#entries = new FairEntries({ limit: MAX_TOLD, now })
   }
@@ -80,7 +81,7 @@ export class AffinityBoard {
     for (const [key, offer, ttlMs, tenant] of entries) this.#entries.set(tenant, key, offer, 1, ttlMs)
   }
 
-  /** Those that hold still, for the rest of their time; the one that was told last comes last. */
+  /** Live entries with their remaining time, the most recent last. */
   all(): AffinityEntry[] {
     return [...this.#entries.all()].map(({ key, value, ttlMs, tenant }) => [key, value, ttlMs, tenant])
   }

@@ -1,7 +1,7 @@
-/** Circuits that open for all workers of a machine when one of them opens its own. Each closes its own again. */
+/** Circuits that open in all workers of a machine when one worker opens its own. Each worker closes its own again. */
 import type { CircuitPolicy, CircuitState, Circuits, Opened } from '../../core/ports.ts'
 
-/** A circuit that has opened for so long, for one organization or, with null, for all. */
+/** An opening with its duration, for one organization or, with null, for all. */
 export interface OpenedCircuit {
   readonly key: string
   readonly ms: number
@@ -12,7 +12,7 @@ export class SharedCircuits implements Circuits {
   readonly #own: Circuits
   readonly #tell: (circuit: OpenedCircuit) => void
 
-  /** `tell` reaches the other workers. */
+  /** `tell` sends to the other workers. */
   constructor(own: Circuits, tell: (circuit: OpenedCircuit) => void) {
     this.#own = own
     this.#tell = tell
@@ -54,7 +54,7 @@ export class SharedCircuits implements Circuits {
     this.#own.left(key, org)
   }
 
-  /** What another worker has told. */
+  /** Applies an opening of another worker. */
   learn({ key, ms, org }: OpenedCircuit): void {
     this.#own.cool(key, ms, org)
   }

@@ -1,16 +1,17 @@
-/** The counters of one worker of several: exact for all of them together, and seldom slower than its own memory. */
+/** Counters of one of several workers: exact for all workers together, and seldom slower than its own memory. */
 import { LRUCache } from 'lru-cache'
 import type { Counters, Quota } from '../../core/ports.ts'
 import { type LeaseClient, systemClock, type Unused } from './lease.ts'
 import { LeasedQuota } from './leased-quota.ts'
 
 const MAX_KEYS = 10_000
-/** How often it is seen to what has been left over. */
+/** Interval for returning unused units. */
 const SWEEP_MS = 500
 
 /**
- * In no span of `windowMs` are more than `limit` units admitted by all workers together, where a unit that had to be
- * asked for is admitted when it was lent. Nobody is refused while another worker has units left over.
+ * All workers together admit at most `limit` units in any span of `windowMs`; a requested unit counts from its lease.
+ * No request
+ * is refused while another worker has unused units.
  */
 export class LeasedCounters implements Counters {
   readonly #leases: LeaseClient
@@ -18,7 +19,7 @@ export class LeasedCounters implements Counters {
   readonly #quotas = new LRUCache<string, LeasedQuota>({ max: MAX_KEYS })
   readonly #sweep: NodeJS.Timeout
 
-  /** `now` is the clock of the lease server. */
+  /** `now`: the clock of the lease server. */
   constructor(leases: LeaseClient, now: () => number = systemClock) {
     this.#leases = leases
     this.#now = now
@@ -44,12 +45,12 @@ export class LeasedCounters implements Counters {
     this.#leases.leave(key)
   }
 
-  /** Gives up what is left over of a key. */
+  /** Gives up the unused units of a key. */
   recall(key: string, windowMs: number): Unused | undefined {
     return this.#quotas.peek(`${windowMs} ${key}`)?.drop()
   }
 
-  /** Gives back what was borrowed and can not be used any more. */
+  /** Returns borrowed units that can no longer be used. */
   giveBack(): void {
     for (const quota of this.#quotas.values()) {
       const unused = quota.left > 0 ? quota.drop({ stale: true }) : undefined

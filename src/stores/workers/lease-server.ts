@@ -1,6 +1,7 @@
 /**
- * Counts for all workers. A worker that has much to do gets more than it needs and spends that by itself; what it has
- * left over is asked back before anybody is refused.
+ * Counts for all workers. A busy worker gets more units than it needs and spends them locally; unused ones are recalled
+ * before
+ * any request is refused.
  */
 import { LRUCache } from 'lru-cache'
 import { MemoryCounters } from '../memory/counters.ts'
@@ -8,12 +9,12 @@ import { bucketMs, SlidingWindow } from '../memory/window.ts'
 import { type Ask, type Lease, type LeaseClient, systemClock, type Unused } from './lease.ts'
 
 const MAX_KEYS = 10_000
-/** Beyond its need a worker gets its share of what is left, divided by this: so nobody has much left over. */
+/** Beyond its need a worker gets its share of the rest, divided by this, so that little stays unused. */
 const CAUTION = 4
-/** How long a worker may take to give back; what it gives back later still counts. */
+/** Time for a worker to return units; later returns still count. */
 const RECALL_MS = 250
 
-/** What a worker has left over of a key; empty when it has nothing. Rejects when the worker has ended. */
+/** Recalls the unused units of a worker; empty when it has none. Rejects when the worker has ended. */
 export type Recall = (key: string, windowMs: number) => Promise<Unused | undefined>
 
 export class LeaseServer {
@@ -26,7 +27,7 @@ export class LeaseServer {
     this.#now = now
   }
 
-  /** For one worker. After `end`, its places are free; units that it had left over stay counted. */
+  /** The client of one worker. `end` frees its concurrent units; unused units stay counted. */
   borrower(recall: Recall): LeaseClient & { end(): void } {
     const inside = new Map<string, number>()
     const leave = (key: string) => {
@@ -69,7 +70,7 @@ export class LeaseServer {
     if (recalled) return recalled.then(() => this.#lend(quota, ask, recall))
     const spare = Math.min(more, Math.floor((free - need) / (CAUTION * this.#borrowers)))
     const units = free < need ? free : need + spare
-    // Spare units may be used up to the end of their bucket.
+    // Spare units may be used until the end of their bucket.
     window.add(bucket, units, units > need ? (bucket + 1) * bucketMs(ask.windowMs) : now)
     if (units > need) quota.holders.add(recall)
     else if (quota.isBack(bucket)) window.settle(bucket, now)
@@ -89,12 +90,12 @@ export class LeaseServer {
 
 class SharedQuota {
   readonly window: SlidingWindow
-  /** Who may have something left over. */
+  /** Workers that may have unused units. */
   readonly holders = new Set<Recall>()
   readonly #key: string
   readonly #windowMs: number
   #recalling: Promise<unknown> | undefined
-  /** The bucket of the last recall without an answer from every worker. */
+  /** Bucket of the last recall without an answer from every worker. */
   #unanswered = -1
 
   constructor(key: string, windowMs: number) {
@@ -107,17 +108,17 @@ class SharedQuota {
     this.window.remove(bucket, units)
   }
 
-  /** Whether no worker has anything left over that may be used in `bucket`. */
+  /** Whether no worker has unused units that may be used in `bucket`. */
   isBack(bucket: number): boolean {
     return this.holders.size === 0 && this.#unanswered !== bucket
   }
 
-  /** Resolves when all that is left over is back; undefined when there is none. `bucket` is the present one. */
+  /** Resolves when all unused units are returned; undefined when there are none. `bucket` is the current one. */
   recall(bucket: number): Promise<unknown> | undefined {
     if (this.#recalling) return this.#recalling
     if (this.holders.size === 0) return undefined
     const recalled = [...this.holders]
-    // Who borrows while this is under way is a holder again.
+    // A worker that borrows during the recall is a holder again.
     this.holders.clear()
     const before = this.#unanswered
     this.#unanswered = bucket
@@ -128,13 +129,13 @@ class SharedQuota {
     return this.#recalling
   }
 
-  /** Resolves with whether the worker has answered. */
+  /** Resolves with whether the worker answered. */
   async #recall(recall: Recall): Promise<boolean> {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<false>(resolve => {
       timer = setTimeout(resolve, RECALL_MS, false)
     })
-    // Of a worker that has ended, what it had left over is not known.
+    // The unused units of a worker that has ended are unknown.
     const back = recall(this.#key, this.#windowMs).then(
       unused => {
         if (unused) this.giveBack(unused)

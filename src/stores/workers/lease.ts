@@ -1,18 +1,18 @@
 /** What a worker borrows, and from whom. */
 
 /**
- * A worker asks for units of `limit` per `windowMs`. Time is that of `systemClock`, which all processes of a machine
- * agree on.
+ * A worker's request for units of `limit` per `windowMs`. Times are of `systemClock`, common to all processes of a
+ * machine.
  */
 export interface Ask {
   readonly key: string
   readonly limit: number
   readonly windowMs: number
-  /** For requests that wait; whoever gets none of them is refused. */
+  /** For waiting requests; those that get no unit are refused. */
   readonly need: number
-  /** For requests that will come, as far as there is plenty. */
+  /** For future requests, if there is plenty. */
   readonly more: number
-  /** Borrowed before, and not used. */
+  /** Borrowed before and not used. */
   readonly unused: Unused | undefined
 }
 export interface Unused {
@@ -21,16 +21,16 @@ export interface Unused {
 }
 
 export interface Lease {
-  /** Those that were needed are taken now; what is beyond may be used while the clock is in `bucket`. */
+  /** The needed ones count as used now; the rest may be used while the clock is in `bucket`. */
   readonly units: number
   readonly bucket: number
-  /** Left to whoever asks next. */
+  /** Units left for other workers. */
   readonly free: number
-  /** When the oldest unit leaves the window: before, a refused worker need not ask again. */
+  /** When the oldest unit leaves the window: a refused worker need not ask before. */
   readonly leavesAt: number
 }
 
-/** What one worker calls of the lease server. */
+/** Calls of a worker to the lease server. */
 export interface LeaseClient {
   take(ask: Ask): Lease | Promise<Lease>
   giveBack(key: string, windowMs: number, unused: Unused): void
@@ -41,5 +41,5 @@ export interface LeaseClient {
 const [seconds, nanoseconds] = process.hrtime()
 const OFFSET = seconds * 1e3 + nanoseconds / 1e6 - performance.now()
 
-/** Milliseconds of the machine's monotonic clock, the same in all its processes. */
+/** The machine's monotonic clock in milliseconds, the same in all its processes. */
 export const systemClock = (): number => performance.now() + OFFSET

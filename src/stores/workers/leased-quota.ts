@@ -1,11 +1,11 @@
-/** One key's units as a worker has borrowed them. */
+/** A worker's borrowed units of one key. */
 import type { Quota } from '../../core/ports.ts'
 import { bucketMs, untilLeft } from '../memory/window.ts'
 import type { Lease, LeaseClient, Unused } from './lease.ts'
 
-/** Of the units of one bucket, the share that the next bucket begins with. */
+/** Share of a bucket's units with which the next bucket begins. */
 const CARRIED = 1 / 8
-/** So many times in one bucket it asks for what it needs and no more: who comes rarely is counted one by one. */
+/** Requests per bucket for exactly the needed units: rare keys are counted one by one. */
 const SINGLE_ASKS = 4
 const MAX_MORE = 1024
 
@@ -21,12 +21,12 @@ export class LeasedQuota {
   readonly #width: number
   readonly #leases: LeaseClient
   readonly #now: () => number
-  /** In the order in which they came. */
+  /** In order of arrival. */
   readonly #waiting: Waiter[] = []
   #limit = 0
   #lease: Lease = { units: 0, bucket: -1, free: 0, leavesAt: 0 }
   #units = 0
-  /** The last lease was less than what was needed. */
+  /** The last lease was smaller than the need. */
   #refused = false
   #requests = { bucket: -1, times: 0, units: 0, before: 0 }
 
@@ -48,12 +48,12 @@ export class LeasedQuota {
     })
   }
 
-  /** Units that are left over. */
+  /** Unused units. */
   get left(): number {
     return this.#units
   }
 
-  /** Gives up what is left over: whoever calls it gives it back. With `stale`, only what can not be used any more. */
+  /** Removes the unused units, for the caller to return. With `stale`, only those that can no longer be used. */
   drop({ stale = false } = {}): Unused | undefined {
     if (this.#units === 0 || (stale && this.#bucket() === this.#lease.bucket)) return undefined
     const unused = { bucket: this.#lease.bucket, units: this.#units }
@@ -102,7 +102,7 @@ export class LeasedQuota {
     return Math.floor(this.#now() / this.#width)
   }
 
-  /** How much beyond the need to ask for: as the last bucket shows it, and twice as much each time that was too little. */
+  /** How many units to request beyond the need: as the last bucket used, doubled each time that was too little. */
   #more(): number {
     const bucket = this.#bucket()
     if (bucket !== this.#requests.bucket) {

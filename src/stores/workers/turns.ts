@@ -1,17 +1,17 @@
-/** What workers of one machine keep of answers for later turns, which may reach another one of them: the primary has it too. */
+/** Reasoning kept for later turns, which may reach another worker: the primary keeps a copy. */
 import type { CachedReply, TurnStore } from '../../core/ports.ts'
 import { FairEntries } from '../memory/fair-entries.ts'
 
 const MIB = 1024 * 1024
-/** What is larger stays with its worker: it would hold up the channel. */
+/** Larger entries stay with their worker: they would block the channel. */
 const MAX_ENTRY = MIB / 4
-/** Of one answer of the primary. */
+/** Size limit of one answer of the primary. */
 const MAX_ANSWER = 4 * MIB
 const MAX_BYTES = 64 * MIB
 
 export type KeptTurn = readonly [key: string, reply: CachedReply, bytes: number, ttlMs: number, tenant: string]
 
-/** How a worker reaches the primary. */
+/** Calls of a worker to the primary. */
 export interface TurnPort {
   keep(turn: KeptTurn): void
   find(keys: readonly string[]): Promise<readonly KeptTurn[]>
@@ -31,7 +31,7 @@ export class SharedTurns implements TurnStore {
     const missing = keys.filter(key => !own.has(key))
     if (missing.length === 0) return own
     const found = new Map(own)
-    // Without the primary a turn goes on as that of a client which never had it.
+    // Without the primary the turn continues as for a client without kept reasoning.
     for (const [key, reply, bytes, ttlMs, tenant] of await this.#primary.find(missing).catch(() => [])) {
       this.#own.set(key, reply, bytes, ttlMs, tenant)
       found.set(key, reply)
@@ -55,7 +55,7 @@ export class TurnBoard {
   }>
   readonly #now: () => number
 
-  /** `now` is a clock in milliseconds, monotonic. */
+  /** `now`: a monotonic clock in milliseconds. */
   constructor(now: () => number = () => performance.now()) {
     this.#now = now
     this.#entries = new FairEntries({ limit: MAX_BYTES, maxEntry: MAX_ENTRY, now })
@@ -65,7 +65,7 @@ export class TurnBoard {
     this.#entries.set(tenant, key, { reply, bytes, until: this.#now() + ttlMs, tenant }, Math.max(1, bytes), ttlMs)
   }
 
-  /** Of the keys, in their order, those that are kept, as many as one answer may hold; each with the time that it has left. */
+  /** The kept entries among the keys, in their order, as many as one answer may hold; each with its remaining time. */
   find(keys: readonly string[]): KeptTurn[] {
     const found: KeptTurn[] = []
     let size = 0

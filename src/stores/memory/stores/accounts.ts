@@ -1,4 +1,4 @@
-/** The first start, and API keys, in memory. */
+/** First start, and API keys, in memory. */
 import type { AccountStore, Actor, KeyRecord, NewKey } from '../../../core/ports.ts'
 import { shortId } from '../../../lib/id.ts'
 import { checkRoll, expiryOf, keyStatus } from '../../rules/accounts.ts'
@@ -7,14 +7,14 @@ import type { Limits } from './limits.ts'
 import type { Names } from './names.ts'
 import { behind, iso, type Key, type Tables } from './tables.ts'
 
-/** The actor of changes that no operator makes. */
+/** Actor of changes without an operator. */
 const GATEWAY: Actor = 'gateway'
 
 type MadeKey = KeyRecord & { key: string }
-/** What a key inherits from the one that it succeeds. */
+/** Properties that a key inherits from its predecessor. */
 type Heir = Pick<Key, 'projectId' | 'name' | 'kind' | 'createdBy' | 'expiresAt' | 'succeeds'>
 
-/** `move` makes the rules of a key those of another one. */
+/** `move` moves the rules of one key to another. */
 export function accountStore(
   tables: Tables,
   names: Names,
@@ -119,7 +119,7 @@ export function accountStore(
   }
 }
 
-/** What a key has spent of all time. */
+/** All-time spending of a key. */
 export function spentBy(tables: Tables, keyId: string): bigint {
   let sum = 0n
   for (const { dimensions, cost } of tables.hours.rows()) if (dimensions[3] === keyId) sum += cost

@@ -24,7 +24,7 @@ export function creditStore(tables: Tables, names: Names): CreditStore {
     account: kind === 'plan' ? 'plan' : 'credits',
     counter: kind === 'topup' || kind === 'refund' ? 'payments' : 'usage',
   })
-  /** A reference is booked once: who books it again gets the entry of the first time. */
+  /** Books a reference once: a repetition returns the first entry. */
   const book = (kind: 'topup' | 'refund', input: CreditInput, actor: Actor, check: (org: Named) => void) =>
     tables.run(() => {
       const { amount, note = null, reference = shortId() } = input
@@ -116,7 +116,7 @@ export function planStore(tables: Tables, names: Names): PlanStore {
         const old = plans.get(orgId)
         if (was && old) plans.set(orgId, { ...old, plan, overflow })
         else if (plan) {
-          // What requests hold of a plan that has ended is given back to the next one.
+          // What requests hold of an ended plan is released to the next one.
           const { held = 0n, premiumHeld = 0n } = old ?? {}
           const begun = { plan, overflow, since: now(), monthAt: now() }
           plans.set(orgId, { orgId, ...begun, ...unused, held, premiumHeld })

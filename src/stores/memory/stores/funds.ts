@@ -1,4 +1,4 @@
-/** Balances, limits and plans in memory, as attempts reserve and release them. Call within transactions. */
+/** Balances, limits and plans in memory, reserved and released per attempt. Call within transactions. */
 import type { Money } from '../../../core/money.ts'
 import type { Allowance, Exhausted, Funds, Principal } from '../../../core/ports.ts'
 import { type BudgetAccount, budgetRefusal, currentBudget, withSpending } from '../../rules/budgets.ts'

@@ -1,6 +1,7 @@
 /**
- * All stores of one process, kept in memory and gone with it: for tests, and as the plainest reading of the ports. Every
- * look-up may read all rows.
+ * All stores in the memory of one process: for tests, and as the simplest implementation of the ports. Any look-up may
+ * scan
+ * all rows.
  */
 import { randomBytes } from 'node:crypto'
 import type { Stores } from '../../../core/ports.ts'
@@ -26,9 +27,9 @@ import { usageStore } from './usage.ts'
 export interface MemoryOptions {
   /** Wall clock, Unix milliseconds. */
   readonly now?: () => number
-  /** Called with what keeps a spooled row from being entered. */
+  /** Receives the errors of spooled rows that cannot be entered. */
   readonly warn?: (error: unknown) => void
-  /** Of the master keys; by default one of this process alone. */
+  /** Master keys; by default new ones of this process. */
   readonly keyring?: () => Keyring
 }
 

@@ -1,4 +1,4 @@
-/** Who calls, read from memory: principals, and sessions of end users and of the operator. */
+/** Principals, and sessions of end users and of the operator, in memory. */
 import { errors } from '../../../core/error.ts'
 import type { Discount, KeyStore, OperatorSessionStore, Principal, SessionStore } from '../../../core/ports.ts'
 import { shortId } from '../../../lib/id.ts'
@@ -62,7 +62,7 @@ function principalOf(tables: Tables, limits: Limits, key: Key, parent: Key | und
   const organization = tables.organizations.get(project.orgId)!
   const plan = tables.plans.get(project.orgId)
   const member = key.createdBy === null ? undefined : tables.members.get(key.createdBy)
-  // A session ends with the key that began it, also where that has got an earlier end since.
+  // A session ends with its parent key, even when that key got an earlier end later.
   const ends = [key.expiresAt, parent?.expiresAt ?? null].filter(at => at !== null)
   const isMember = !member || (member.removedAt === null && hasAccess(member, key.projectId))
   return {
@@ -96,7 +96,7 @@ export const hasAccess = (
   projectId: string,
 ) => role !== 'developer' || projects === null || projects.includes(projectId)
 
-/** The most specific first: of this organization, of this model, of this provider. */
+/** Most specific first: of this organization, of this model, of this provider. */
 const discountsOf = (tables: Tables, orgId: string): Discount[] =>
   tables.discounts
     .filter(one => one.orgId === '' || one.orgId === orgId)
@@ -107,7 +107,9 @@ const endOf = ({ expiresAt }: Key): number => expiresAt ?? Number.POSITIVE_INFIN
 
 export function sessionStore(tables: Tables, limits: Limits): SessionStore {
   const { keys, sessions, now } = tables
-  /** Within a transaction: those that are over leave, and those beyond the number that a key may have, the first to end. */
+  /**
+   * Within a transaction: removes expired sessions, and those beyond the limit of a key, the earliest to expire first.
+   */
   const forgetOver = (parent: string): void => {
     const { count, ends } = sessions.get(parent) ?? { count: 0, ends: Number.POSITIVE_INFINITY }
     if (count < MAX_SESSIONS && ends > now()) return
@@ -141,7 +143,7 @@ export function sessionStore(tables: Tables, limits: Limits): SessionStore {
   }
 }
 
-/** With the project's id, in place of the hash of the key that sessions belong to: no secret has it. */
+/** Stands, with the project's id, for the hash of the sessions' parent key: no secret hashes to it. */
 const NO_HASH = `none: ${OPERATOR_KEY} of `
 
 export function operatorSessionStore(tables: Tables, names: Names): OperatorSessionStore {
@@ -152,7 +154,7 @@ export function operatorSessionStore(tables: Tables, names: Names): OperatorSess
     keys.set(id, { id, name: OPERATOR_KEY, createdAt: now(), ...none, ...facts })
     return id
   }
-  /** The project's key for sessions, which lives as long as they do. */
+  /** The project's parent key of operator sessions; it expires with them. */
   const parentIn = ({ id, name }: ProjectPlace, expiresAt: number): string => {
     const hash = NO_HASH + id
     const [known] = keys.filter(key => key.hash === hash)

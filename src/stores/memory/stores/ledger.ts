@@ -1,4 +1,4 @@
-/** The ledger in memory: one owner, so that a hold is an orphan by its time alone. */
+/** The ledger in memory: one owner, so that only its age makes a hold an orphan. */
 import { errors } from '../../../core/error.ts'
 import type { Money } from '../../../core/money.ts'
 import type { Exhausted, Hold, HoldRequest, Ledger, Progress, RequestRow } from '../../../core/ports.ts'
@@ -20,7 +20,7 @@ import { Budgets, Credits, Plans } from './funds.ts'
 import { RequestLog } from './requests.ts'
 import type { HeldRow, Tables } from './tables.ts'
 
-/** Beyond what other stores can keep. */
+/** Above the range of other stores. */
 const TOO_MUCH = 2n ** 63n
 
 interface Spooled {
@@ -29,7 +29,7 @@ interface Spooled {
 }
 
 export class MemoryLedger implements Ledger, LedgerTransaction {
-  /** There is nothing that could keep it from being written. */
+  /** Writing cannot fail. */
   readonly canSpool = true
   readonly #tables: Tables
   readonly #warn: (error: unknown) => void
@@ -37,7 +37,7 @@ export class MemoryLedger implements Ledger, LedgerTransaction {
   readonly #log: RequestLog
   #spooled: Spooled[] = []
 
-  /** `warn` is called with what keeps a spooled row from being entered. */
+  /** `warn` receives the errors of spooled rows that cannot be entered. */
   constructor(tables: Tables, warn: (error: unknown) => void) {
     this.#tables = tables
     this.#warn = warn
@@ -53,7 +53,7 @@ export class MemoryLedger implements Ledger, LedgerTransaction {
     const { id, request, principal, expiresAt } = wanted
     const { holds, now } = this.#tables
     if (wanted.amount < 0n || wanted.amount >= TOO_MUCH) throw new RangeError('An amount is from 0 to below 2^63.')
-    if (holds.get(id)) throw new Error(`There is a hold ${id} already.`)
+    if (holds.get(id)) throw new Error(`The hold ${id} already exists.`)
     const reserved = this.#reservations.reserve(wanted, now())
     if ('exhausted' in reserved) return reserved
     const { amount, funds, refused } = reserved
@@ -64,7 +64,7 @@ export class MemoryLedger implements Ledger, LedgerTransaction {
     return hold
   }
 
-  /** What never expires is no orphan here. */
+  /** A hold without an expiry is no orphan here. */
   handOver(holdId: string): void {
     const open = this.#tables.holds.get(holdId)
     if (open) this.#tables.holds.set(holdId, { ...open, expiresAt: Number.POSITIVE_INFINITY })
@@ -90,7 +90,7 @@ export class MemoryLedger implements Ledger, LedgerTransaction {
   settleWithin(hold: Hold, row: RequestRow): void {
     const open = this.#tables.holds.delete(hold.id)
     if (open) this.#settle(open, row)
-    // Recovery took the request for lost, which it was not.
+    // Recovery had recorded the request as orphaned.
     else if (this.#log.outcomeOf(row.id) === 'orphaned') this.#settle(gone(hold), row)
   }
 
@@ -134,7 +134,7 @@ export class MemoryLedger implements Ledger, LedgerTransaction {
       const orphans = holds.filter(({ expiresAt }) => Math.ceil(expiresAt) < before)
       for (const orphan of orphans) {
         holds.delete(orphan.id)
-        // Another attempt of it may have ended it.
+        // Another attempt may have ended it.
         if (this.#log.outcomeOf(orphan.request.id)) this.#reservations.release(orphan, NOTHING, now())
         else this.#settle(orphan, orphanRow(lostRequest(orphan)))
       }
@@ -142,7 +142,7 @@ export class MemoryLedger implements Ledger, LedgerTransaction {
     })
   }
 
-  /** Within a transaction: charges and records what a hold came to. Throws when the request is recorded already. */
+  /** Within a transaction: charges and records a hold's result. Throws when the request is already recorded. */
   #settle(open: OpenHold, row: RequestRow): void {
     const { funds } = open
     const bill = billOf(funds, row)
@@ -151,13 +151,13 @@ export class MemoryLedger implements Ledger, LedgerTransaction {
       return
     }
     const orphan = this.#log.takeOrphan(row.id)
-    if (!orphan) throw new Error(`Request ${row.id} is recorded already, so it is not charged.`)
+    if (!orphan) throw new Error(`Request ${row.id} is already recorded and is not charged again.`)
     const rest = restOf(orphan, bill)
     this.#log.add(row, { cost: row.cost, funds, charged: orphan.charged + chargedBy(rest) })
     this.#take(open, `${row.id}:rest`, rest)
   }
 
-  /** Within a transaction: ends a hold with what it came to; `reference` names the entries in the ledger. */
+  /** Within a transaction: ends a hold with its bill; `reference` names the entries in the ledger. */
   #take(open: OpenHold, reference: string, bill: Bill): void {
     const { orgId } = open
     const now = this.#tables.now()
@@ -167,7 +167,7 @@ export class MemoryLedger implements Ledger, LedgerTransaction {
     if (bill.planned > 0n) this.#tables.book({ ...entry, kind: 'plan', amount: -bill.planned, at })
   }
 
-  /** Within a transaction: settles a request whose row was spooled, unless that is done. */
+  /** Within a transaction: settles a request whose row was spooled, unless it is settled. */
   #enter({ row, ends }: Spooled): void {
     const outcome = this.#log.outcomeOf(row.id)
     if (outcome !== undefined && outcome !== 'orphaned') return

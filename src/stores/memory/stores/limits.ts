@@ -1,4 +1,4 @@
-/** Limits in memory, as they are set. */
+/** Spending limits in memory. */
 import type { Money } from '../../../core/money.ts'
 import type { Budget, BudgetState, LimitChange, LimitInput, LimitRecord } from '../../../core/ports.ts'
 import { shortId } from '../../../lib/id.ts'
@@ -14,7 +14,7 @@ export class Limits {
     this.#tables = tables
   }
 
-  /** A session's first, then a member's, then a key's; of each the one of all time first. */
+  /** A session's first, then a member's, then a key's; of each the total limit first. */
   states(subjects: readonly (string | null | undefined)[]): BudgetState[] {
     return this.#tables.budgets
       .filter(({ subject }) => subjects.includes(subject))
@@ -26,7 +26,7 @@ export class Limits {
     return this.states([subject]).map(limitRecord)
   }
 
-  /** Like what follows, within a transaction. */
+  /** Within a transaction. */
   change(of: Budget['of'], subject: string, change: LimitChange): void {
     if ('set' in change) this.#set(of, subject, change.set)
     else this.#delete(one => one.subject === subject && (one.period === 'total') === (change.drop === 'total'))
@@ -36,7 +36,7 @@ export class Limits {
     this.#delete(one => one.subject === subject)
   }
 
-  /** All limits, with what is spent of them, are another's from now on. */
+  /** Moves all limits and their spending to another subject. */
   move(from: string, to: string): void {
     const { budgets } = this.#tables
     for (const one of budgets.filter(({ subject }) => subject === from)) budgets.set(one.id, { ...one, subject: to })
@@ -62,7 +62,7 @@ export class Limits {
     budgets.set(id, { id, subject, of, limit: input.amount, period, zone, periodAt, spent, held })
   }
 
-  /** Requests that run count against a limit that is set meanwhile: what they hold. */
+  /** Running requests count against a limit that is set meanwhile: with their holds. */
   #adopt(id: string, keys: ReadonlySet<string>): Money {
     let sum = 0n
     for (const hold of this.#tables.holds.filter(({ principal }) => keys.has(principal.keyId))) {
@@ -73,7 +73,7 @@ export class Limits {
     return sum
   }
 
-  /** A key and those that it succeeds, or all that a member made with those that they succeed. */
+  /** A key and its predecessors, or all keys of a member with their predecessors. */
   #keysOf(of: Budget['of'], subject: string): ReadonlySet<string> {
     const own = new Set<string>()
     const add = (id: string | null): void => {

@@ -46,7 +46,7 @@ export function memberStore(tables: Tables, names: Names, limits: Limits): Membe
         const orgId = organization.id
         const known = members.filter(one => one.orgId === orgId && one.email === email)[0]
         if (known && known.removedAt === null) throw nameTaken.member(email, organization.name)
-        // Whoever comes back is the same member as before: its keys work again.
+        // A returning member is the same member: its keys work again.
         const fresh: Member = { id: shortId(), orgId, email, role, projects: null, removedAt: null, createdAt: now() }
         const { id } = known ?? fresh
         apply(known ? { ...known, removedAt: null } : fresh, { ...input, projects: input.projects ?? null })

@@ -1,4 +1,4 @@
-/** Finds organizations, projects, members and keys in memory by what an operator calls them. */
+/** Resolves organizations, projects, members and keys in memory by id or name. */
 import type { NameStore } from '../../../core/ports.ts'
 import {
   chosen,
@@ -15,7 +15,7 @@ export interface ProjectPlace extends NamedProject {
   readonly orgId: string
 }
 
-/** Each answers with what is meant, or throws a 404 that says what there is. */
+/** Each method returns the record, or throws a 404 that lists existing ones. */
 export class Names implements NameStore {
   readonly #tables: Tables
 
@@ -31,13 +31,13 @@ export class Names implements NameStore {
     return this.#chosen('project', wanted, this.#projects(), isProject, showProject)
   }
 
-  /** One of this organization's; those of others are as if they were not there. */
+  /** Looks only in this organization. */
   findProjectOf(orgId: string, wanted: string): ProjectPlace {
     const projects = this.#projects().filter(project => project.orgId === orgId)
     return this.#chosen('project', wanted, projects, isProject, showProject)
   }
 
-  /** A member who has not left. */
+  /** Excludes members who have left. */
   findMember(orgId: string, wanted: string): Named {
     const members = this.#tables.members
       .filter(member => member.orgId === orgId && member.removedAt === null)

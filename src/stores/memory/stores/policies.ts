@@ -1,4 +1,4 @@
-/** Rules, compliance policies and own providers of organizations in memory. */
+/** Rules, compliance policies and custom providers of organizations in memory. */
 import { noDemands } from '../../../core/compliance.ts'
 import type { Compliance, PolicyFacts } from '../../../core/policy.ts'
 import type {
@@ -20,13 +20,13 @@ import type { Limits } from './limits.ts'
 import type { Names } from './names.ts'
 import { iso, later, type ManifestRow, order, type RuleRow, type Tables } from './tables.ts'
 
-/** Within a transaction: something of an organization's policy has changed. */
+/** Within a transaction: marks the organization's policy as changed. */
 export function changed({ policies }: Tables, orgId: string): void {
   const { version = 0, compliance = null } = policies.get(orgId) ?? {}
   policies.set(orgId, { version: version + 1, compliance })
 }
 
-/** Facts of organizations: the same object until their version is another one. */
+/** Facts of organizations: the same object until their version changes. */
 export function policyFacts(tables: Tables, limits: Limits): (orgId: string) => PolicyFacts {
   const known = new Map<string, PolicyFacts>()
   const read = (orgId: string, version: number): PolicyFacts => ({
@@ -61,7 +61,7 @@ export function policyFacts(tables: Tables, limits: Limits): (orgId: string) => 
   }
 }
 
-/** With what makes the rules of a key those of its successor, within a transaction. */
+/** Also moves the rules of a key to its successor, within a transaction. */
 export interface MemoryRules extends RuleStore {
   move(from: string, to: string): void
 }
@@ -156,7 +156,7 @@ export function complianceStore(tables: Tables, names: Names): ComplianceStore {
       const was = show(id)
       const became = next(was)
       changed(tables, id)
-      // Demands that are undefined are none: what is kept is JSON elsewhere.
+      // JSON drops undefined requirements, as other stores do.
       policies.set(id, { ...policies.get(id)!, compliance: became && (JSON.parse(JSON.stringify(became)) as T) })
       tables.note({ actor, action, organization: id, subject: id, was, became })
       return became
@@ -176,7 +176,7 @@ export function manifestStore(tables: Tables, names: Names): ManifestStore {
   const record = ({ orgId, provider, manifest, createdAt }: ManifestRow): ManifestRecord => {
     return { organization: tables.nameOf(orgId), provider, manifest, createdAt: iso(createdAt) }
   }
-  /** Resolves with what is there then, else with what was. */
+  /** Resolves with the new value, else with the old one. */
   const change = (
     organization: string,
     provider: string,

@@ -1,4 +1,4 @@
-/** Provider keys of organizations in memory, under a master key there as elsewhere. */
+/** Provider keys of organizations in memory, sealed under a master key. */
 import type { ProviderKeyRecord, ProviderKeyStore, Reencryption } from '../../../core/ports.ts'
 import { shortId } from '../../../lib/id.ts'
 import { type Keyring, placeOf } from '../../keyring.ts'

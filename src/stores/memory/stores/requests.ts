@@ -1,4 +1,4 @@
-/** Rows of requests in memory, with their hourly sums, and how old rows are dropped. */
+/** Request rows in memory, with their hourly sums and retention. */
 import type { RequestRow, RetentionStore } from '../../../core/ports.ts'
 import { stampOf } from '../../../lib/id.ts'
 import type { Payment } from '../../rules/settlement.ts'
@@ -14,7 +14,7 @@ export class RequestLog {
     this.#tables = tables
   }
 
-  /** Within a transaction. False when the row was there already. */
+  /** Within a transaction. False when the row exists. */
   add(row: RequestRow, payment: Payment): boolean {
     const { requests } = this.#tables
     if (requests.get(row.id)) return false
@@ -27,7 +27,7 @@ export class RequestLog {
     return this.#tables.requests.get(id)?.row.outcome
   }
 
-  /** Within a transaction: takes the row of an orphan away again; undefined when it is none. */
+  /** Within a transaction: removes the row of an orphan; undefined when it is none. */
   takeOrphan(id: string): Payment | undefined {
     if (this.outcomeOf(id) !== 'orphaned') return undefined
     const { row, payment } = this.#tables.requests.delete(id)!

@@ -1,4 +1,4 @@
-/** Everything that the stores in memory keep: rows by their ids, changed in transactions that undo what fails. */
+/** All records of the stores in memory: rows by id, changed in transactions that undo failures. */
 import { errors, GatewayError } from '../../../core/error.ts'
 import type { Money } from '../../../core/money.ts'
 import type { Compliance, RuleType, RuleValue, Sealed } from '../../../core/policy.ts'
@@ -24,7 +24,7 @@ import type { OpenHold } from '../../rules/reservations.ts'
 import type { Payment } from '../../rules/settlement.ts'
 import type { HourSum } from '../../rules/usage.ts'
 
-/** Rows are never changed, but replaced. Times are Unix milliseconds. */
+/** Rows are replaced, never modified. Times are Unix milliseconds. */
 interface Row {
   readonly id: string
   readonly createdAt: number
@@ -59,7 +59,7 @@ export interface Key extends Row {
   /** The key that began this session. */
   readonly parentId: string | null
   readonly models: readonly string[] | null
-  /** The key whose successor it is. */
+  /** The predecessor of this key. */
   readonly succeeds: string | null
 }
 export interface HeldRow extends Row, OpenHold {
@@ -86,7 +86,7 @@ export interface Entry {
   readonly note: string | null
   readonly at: number
 }
-/** '' stands for any. */
+/** '' matches any. */
 export interface DiscountRow {
   readonly orgId: string
   readonly provider: string
@@ -164,13 +164,13 @@ interface Placed<R> {
   readonly row: R
 }
 
-/** Rows in the order in which they were made. */
+/** Rows in insertion order. */
 export class Table<R> {
   readonly #rows = new Map<string, Placed<R>>()
   readonly #undo: (undo: () => void) => void
   #made = 0
 
-  /** `undo` keeps what takes a change back, for as long as its transaction may fail. */
+  /** `undo` records how to revert a change, while its transaction may fail. */
   constructor(undo: (undo: () => void) => void) {
     this.#undo = undo
   }
@@ -185,7 +185,7 @@ export class Table<R> {
     this.#undo(() => (before ? this.#rows.set(id, before) : this.#rows.delete(id)))
   }
 
-  /** The row that was there. */
+  /** Returns the deleted row. */
   delete(id: string): R | undefined {
     const before = this.#rows.get(id)
     if (!before) return undefined
@@ -208,7 +208,7 @@ export class Table<R> {
   }
 }
 
-/** With when it was last added to, Unix milliseconds. */
+/** With the time of its last change, Unix milliseconds. */
 export interface KeptHour extends HourSum {
   readonly updatedAt: number
 }
@@ -221,13 +221,13 @@ export class Tables {
   readonly projects = new Table<Project>(this.#undoable)
   readonly members = new Table<Member>(this.#undoable)
   readonly keys = new Table<Key>(this.#undoable)
-  /** How many sessions a key has, and when the first of them ends, at the earliest. */
+  /** Number of sessions of a key, and a lower bound of the earliest expiry among them. */
   readonly sessions = new Table<{ readonly count: number; readonly ends: number }>(this.#undoable)
   readonly holds = new Table<HeldRow>(this.#undoable)
   readonly jobs = new Table<JobRow>(this.#undoable)
   readonly events = new Table<DeliveryRow>(this.#undoable)
   readonly requests = new Table<Paid>(this.#undoable)
-  /** What dropped rows came to, by organization. */
+  /** Sums of deleted rows, by organization. */
   readonly pruned = new Table<{ orgId: string; requests: number; cost: Money; charged: Money }>(this.#undoable)
   readonly hours = new Table<KeptHour>(this.#undoable)
   readonly balances = new Table<Balance & { orgId: string }>(this.#undoable)
@@ -251,7 +251,7 @@ export class Tables {
     this.now = now
   }
 
-  /** Runs `work` at once. When it throws, nothing that it did is left, and `explain` makes an error of what it threw. */
+  /** Runs `work` at once. When it throws, undoes all its changes and rethrows the error as `explain` converts it. */
   async run<T>(work: () => T, explain: (cause: unknown) => Error = storeError): Promise<T> {
     this.#undo = []
     try {
@@ -266,7 +266,7 @@ export class Tables {
     }
   }
 
-  /** Within `run`: writes a line of the audit log. */
+  /** Within `run`: adds a line to the audit log. */
   note({ actor, action, organization, subject, was, became }: Note): void {
     const id = ++this.#lines
     const at = iso(this.now())
@@ -296,10 +296,10 @@ export class Tables {
     this.balances.set(orgId, { orgId, ...sums })
   }
 
-  /** Within `run`: what is booked is an entry of the ledger. A second one of the same kind and reference is refused. */
+  /** Within `run`: adds an entry to the ledger. Throws for a second one of the same kind and reference. */
   book(entry: Entry): void {
     const id = entryId(entry)
-    if (this.entries.get(id)) throw new Error(`The ledger has the entry ${id} already.`)
+    if (this.entries.get(id)) throw new Error(`The ledger already has the entry ${id}.`)
     this.entries.set(id, entry)
   }
 
@@ -314,14 +314,14 @@ export const entryId = ({ kind, reference }: Pick<Entry, 'kind' | 'reference'>):
 
 export const iso = (at: number): string => new Date(at).toISOString()
 
-/** What follows the row with the id `after`, in the order in which rows were made. */
+/** Rows after the one with the id `after`, in insertion order. */
 export function behind<R extends { readonly id: string }>(rows: readonly R[], { after }: Page = {}): R[] {
   if (after === undefined) return [...rows]
   const at = rows.findIndex(({ id }) => id === after)
   return at < 0 ? [] : rows.slice(at + 1)
 }
 
-/** The same of rows that can be removed: what was made after it. */
+/** The same for rows that can be deleted: those created after it. */
 export const later = <R extends { readonly id: string }>(rows: readonly R[], { after = '' }: Page = {}): R[] =>
   rows.filter(({ id }) => id > after).sort((a, b) => order(a.id, b.id))
 

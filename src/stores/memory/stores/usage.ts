@@ -1,4 +1,4 @@
-/** What was consumed, from the hourly sums in memory, and whether everything that is kept agrees. */
+/** Usage from the hourly sums in memory, and the consistency of all records. */
 import type { UsageGroup, UsageQuery, UsageStore, UsageTotals } from '../../../core/ports.ts'
 import { hourOf } from '../../rules/hours.ts'
 import { isPlan } from '../../rules/settlement.ts'
@@ -68,7 +68,7 @@ export function totalsOf(sums: readonly HourSum[]): UsageTotals {
   }
 }
 
-/** What everything adds up to by organization, under the names that `differences` compares. */
+/** Sums of all records by organization, under the names that `differences` compares. */
 function factsOf(tables: Tables): Map<string, Map<string, bigint>> {
   const organizations = new Map<string, Map<string, bigint>>()
   const add = (orgId: string, facts: Readonly<Record<string, bigint>>) => {
