@@ -29,6 +29,10 @@ export function durationOf(text: string): number {
 }
 export const lifetime = s.string({ pattern: '^[1-9]\\d{0,4}[mhdw]$', description: 'a time such as 12h, 30d or 52w' })
 export const cacheTtl = s.string({ pattern: '^[1-9]\\d{0,7}[smhd]$', description: 'a time such as 60s, 10m or 12h' })
+export const responsesTime = s.string({
+  pattern: '^(off|[1-9]\\d{0,3}[hd])$',
+  description: '"off", or a time such as 12h or 30d',
+})
 
 /** An amount above zero. Throws a GatewayError. */
 export function paid(text: string): Money {

@@ -197,6 +197,7 @@ const servicesOf = (
   ledger: stores.ledger,
   jobs: stores.jobs,
   jobRunner,
+  responses: stores.responses,
   reports: stores.reports,
   counters: new MemoryCounters(),
   cache,

@@ -131,7 +131,9 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
     cleanup,
   )
   const { keep_requests: keep } = file.stores
-  if (keep !== undefined) cleanup.add(pruneRegularly(stores, keep, log))
+  if (keep !== undefined)
+    cleanup.add(pruneRegularly(() => stores.retention.prune(Date.now() - keep), log, 'request rows'))
+  cleanup.add(pruneRegularly(() => stores.responses.prune(), log, 'responses'))
   const { catalog } = manager.current
   return {
     listen: serving.address,
@@ -160,14 +162,14 @@ const portsOf = (stores: Stores) => {
   return { accounts, operatorSessions, organizations, projects, members, credits, plans, audit, names, usage, ping }
 }
 
-/** Deletes request rows older than `keepMs`, at intervals. Returns a function that stops it. */
-function pruneRegularly({ retention }: Stores, keepMs: number, log: Log): () => Promise<void> {
+/** Deletes what is too old, some at a time, at intervals. Returns a function that stops it. */
+function pruneRegularly(drop: () => Promise<number>, log: Log, what: string): () => Promise<void> {
   let ended = false
   const prune = async () => {
     try {
-      while (!ended && (await retention.prune(Date.now() - keepMs)) > 0);
+      while (!ended && (await drop()) > 0);
     } catch (err) {
-      log.warn({ err }, 'request row retention failed')
+      log.warn({ err, of: what }, 'retention failed')
     }
   }
   let running = prune()

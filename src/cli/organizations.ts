@@ -18,15 +18,18 @@ const showOrganizations = (organizations: readonly OrganizationRecord[]): string
     ]),
   )
 
+const HOUR_MS = 3_600_000
+
 const showProjects = (projects: readonly ProjectRecord[]): string =>
   table(
-    ['id', 'name', 'organization', 'mode', 'cache', 'status', 'passes parameters', 'created'],
-    projects.map(({ id, name, organization, mode, cacheTtlMs, status, passesParameters, createdAt }) => [
+    ['id', 'name', 'organization', 'mode', 'cache', 'responses', 'status', 'passes parameters', 'created'],
+    projects.map(({ id, name, organization, mode, cacheTtlMs, responsesMs, status, passesParameters, createdAt }) => [
       id,
       name,
       organization,
       mode,
       cacheTtlMs === null ? 'off' : `${cacheTtlMs / 1000}s`,
+      responsesMs === null ? 'off' : `${responsesMs / HOUR_MS}h`,
       status,
       passesParameters ? 'yes' : 'no',
       createdAt.slice(0, 10),
@@ -61,6 +64,7 @@ const addProjectOptions = (command: Command): Command =>
         'off',
       ),
     )
+    .option('--responses <time>', 'for how long responses are kept: 12h, 30d; off keeps none')
 
 export function addOrganizations(program: Command, open: Open): void {
   const organizations = program.command('orgs').description('organizations')

@@ -6,6 +6,7 @@ import { EVENT_STREAM } from './event-stream.ts'
 import { checkTexts } from './inner-json.ts'
 import { decode, validate } from './responses/decode.ts'
 import { StreamEncoder, WholeEncoder } from './responses/encoder.ts'
+import { kept } from './responses/kept.ts'
 import { nativeOf, WIRE } from './responses/native.ts'
 import { noteToolNames } from './responses/tool-names.ts'
 import { unsealed } from './unsealed.ts'
@@ -22,6 +23,7 @@ export const openAiResponses = {
     ex.showsReasoning = true
     return seals ? unsealed(request, seals) : request
   },
+  kept,
   holdsAnswers: true,
   encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
   heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },

@@ -2,6 +2,7 @@
 import type { GatewayError } from './error.ts'
 import type { Event } from './event.ts'
 import type { Exchange, Headers } from './exchange.ts'
+import type { KeptForm } from './kept-answer.ts'
 import type { Op, Ops } from './ops.ts'
 import type { Schema } from './schema.ts'
 
@@ -14,6 +15,8 @@ export interface Codec<O extends Op = Op> {
   encoder(ex: Exchange): Encoder
   /** Streams are held until their end as whole answers are, since their last event repeats all of the answer. */
   readonly holdsAnswers?: true
+  /** Requests may go on from answers that are kept. */
+  readonly kept?: KeptForm
   /** What a streamed answer may say at any time, its very beginning included, to show that it is still coming. */
   readonly heartbeat?: {
     readonly contentType: string
@@ -49,6 +52,11 @@ export interface Encoder {
   headers?(): readonly string[]
   /** Bytes may come in pieces, which spares a copy. */
   write(batch: readonly Event[]): string | Buffer | readonly Buffer[] | undefined
+  /**
+   * Called before `end`, or with the error before `fail`; what it returns is awaited, and does not reject. For what must be
+   * done before the last of an answer is written.
+   */
+  conclude?(error?: GatewayError): Promise<void> | undefined
   /** What is left; a whole answer may come in pieces, which spares a copy of a large one. */
   end(): string | Buffer | readonly Buffer[]
   /** What a stream still says when it fails after its first byte; undefined when nothing can be said in band. */

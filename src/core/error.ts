@@ -255,6 +255,8 @@ export const errors = {
     upstream(503, 'no_provider', `No provider can serve "${model}" now: ${reason}`, 0),
   billingUnavailable: (cause: unknown) => unavailable('billing_unavailable', 'The ledger is unavailable.', cause),
   storeUnavailable: (cause: unknown) => unavailable('store_unavailable', 'The key store is unavailable.', cause),
+  responsesUnavailable: (cause: unknown) =>
+    unavailable('store_unavailable', 'Kept responses cannot be read or written.', cause),
   credentialUnavailable: (provider: string, cause: unknown) =>
     unavailable('credential_unavailable', `The organization's key for ${provider} cannot be read.`, cause),
   shuttingDown: () => unavailable('server_shutting_down', 'The gateway is shutting down.'),

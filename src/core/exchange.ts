@@ -9,6 +9,7 @@ import type { Codec } from './codec.ts'
 import type { Endpoint } from './endpoint.ts'
 import { CLIENT_CLOSED, type GatewayError } from './error.ts'
 import { type Event, isContent } from './event.ts'
+import type { AnswerKeeper } from './kept-answer.ts'
 import type { MessageSocket } from './message-socket.ts'
 import type { Cost, Money, Terms } from './money.ts'
 import type { Operation } from './operation.ts'
@@ -96,6 +97,8 @@ export class Exchange {
   request: Ops[Op] | undefined = undefined
   /** The body as the client sent it, for codecs whose wire providers speak too; see `NativeForm`. */
   native: NativeRequest | undefined = undefined
+  /** Finds what the request goes on from, and keeps its answer; undefined where the project keeps none. */
+  keeper: AnswerKeeper | undefined = undefined
   /** False where the client's wire shows reasoning on demand only and this request demands none. Set by the codec. */
   showsReasoning = true
   /** The model as the request names it, without a provider; empty until it is known. */
@@ -193,10 +196,14 @@ export class Exchange {
       this.timings.read = performance.now()
       this.verbatim = verbatim
       this.values = values
-      this.request = this.decoded(value, this.endpoint.codec)
-      return this.request
+      return this.keeper ? this.keeper.read(value).then(body => this.#decode(body)) : this.#decode(value)
     })
     return this.#input
+  }
+
+  #decode(body: unknown): Ops[Op] {
+    this.request = this.decoded(body, this.endpoint.codec)
+    return this.request
   }
 
   /** The canonical request of a body that `codec` can read, with what it says of its routing. */

@@ -49,8 +49,10 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
       if (ex.failure && !started && !sink.begun) throw ex.failure
       if (ex.failure) break
     }
-    if (ex.failure) await fail(writer.fail(ex.failure), sink)
+    if (ex.failure) await fail(writer, ex.failure, sink)
     else {
+      const closing = writer.conclude?.()
+      if (closing) await closing
       const last = writer.end()
       head()
       const ended = sink.end(last)
@@ -61,7 +63,7 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
     const error = asError(ex.signal.reason ?? thrown)
     ex.failure = error
     ex.outcome = error.status === CLIENT_CLOSED ? 'aborted' : 'error'
-    if (started || sink.begun) await fail((encoder ?? codec.encoder(ex)).fail(error), sink)
+    if (started || sink.begun) await fail(encoder ?? codec.encoder(ex), error, sink)
     else refuse(route, ex, error, sink)
   }
   ex.timings.end = performance.now()
@@ -80,7 +82,9 @@ function untilError(batch: readonly Event[]): readonly Event[] {
   return index < 0 ? batch : batch.slice(0, index)
 }
 
-async function fail(said: string | undefined, sink: Sink): Promise<void> {
+async function fail(encoder: Encoder, error: GatewayError, sink: Sink): Promise<void> {
+  await encoder.conclude?.(error)
+  const said = encoder.fail(error)
   if (said === undefined) sink.destroy()
   else await sink.end(said)
 }

@@ -8,6 +8,7 @@ import { embeddings } from './embeddings.ts'
 import { gemini } from './gemini.ts'
 import { health } from './health.ts'
 import { images } from './images.ts'
+import { keptResponses } from './kept-responses.ts'
 import { key } from './key.ts'
 import { mcp } from './mcp.ts'
 import { messages } from './messages.ts'
@@ -32,6 +33,7 @@ export const endpoints: readonly Endpoint[] = [
   chat,
   messages,
   responses,
+  ...keptResponses,
   countTokens,
   completions,
   ...aiSdkEndpoints,

@@ -10,9 +10,9 @@ import type { Exchange } from '../core/exchange.ts'
 import type { Reply } from '../core/filter.ts'
 import type { Job, Principal, Services } from '../core/ports.ts'
 import { videos as operation } from '../operations/videos/index.ts'
+import { listOf, listQuery } from './list-query.ts'
 
 const KIND = 'video'
-const LIST = { usual: 20, most: 100 }
 
 const reads = { name: 'video-reads', chain: 'local', codec: json, bodyLimit: 0, body: 'none' } as const
 
@@ -36,26 +36,13 @@ async function own(ex: Exchange, { jobs }: Services): Promise<Job> {
 
 async function list(ex: Exchange, { jobs, jobRunner }: Services): Promise<Reply> {
   const { projectId } = callerOf(ex)
-  const query = new URLSearchParams(ex.query)
-  const limit = Number(query.get('limit') ?? LIST.usual)
-  const order = query.get('order') ?? 'desc'
-  if (!Number.isInteger(limit) || limit < 1 || limit > LIST.most) {
-    throw errors.invalidParameters(`limit: expected a number from 1 to ${LIST.most}`, 'limit')
-  }
-  if (order !== 'asc' && order !== 'desc') throw errors.invalidParameters('order: expected asc or desc', 'order')
-  const after = query.get('after') ?? undefined
+  const { limit, order, after } = listQuery(ex.query)
   if (after !== undefined && !isSeenBy(await jobs.get(after), projectId)) {
     throw errors.invalidParameters('after: expected the id of a video of this project', 'after')
   }
   const found = await jobs.list({ projectId }, KIND, { after, limit: limit + 1, ascending: order === 'asc' })
-  const shown = found.slice(0, limit)
-  return value({
-    object: 'list',
-    data: shown.map(job => jobRunner.show(job)),
-    has_more: found.length > limit,
-    first_id: shown[0]?.id ?? null,
-    last_id: shown.at(-1)?.id ?? null,
-  })
+  const shown = found.slice(0, limit).map(job => jobRunner.show(job))
+  return value(listOf(shown, found.length > limit))
 }
 
 async function remove(ex: Exchange, services: Services): Promise<Reply> {

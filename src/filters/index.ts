@@ -7,6 +7,7 @@ import { cache } from './cache.ts'
 import { healing } from './healing.ts'
 import { ratelimit } from './ratelimit.ts'
 import { reasoning } from './reasoning.ts'
+import { responses } from './responses.ts'
 import { route } from './route.ts'
 import { telemetry } from './telemetry.ts'
 import { translate } from './translate.ts'
@@ -15,6 +16,7 @@ export const filters = [
   admission,
   auth,
   ratelimit,
+  responses,
   cache,
   healing,
   reasoning,

@@ -16,6 +16,7 @@ export const principalOf = (changes: Partial<Principal> = {}): Principal => ({
   cacheTtlMs: undefined,
   passesParameters: false,
   cachesPrompts: false,
+  responsesMs: undefined,
   member: undefined,
   access: true,
   budgets: [],

@@ -53,10 +53,13 @@ export function organizationContract(t: Test, make: MakeSubject): void {
     const { key } = await accounts.createKey({ project: id, name: 'x' })
     const principal = async () => (await subject.keys.find(sha256(key))) as Principal
     t.match(await principal(), { orgName: 'a', mode: 'credits', cacheTtlMs: 5000, archived: false, since: NOON })
-    t.match(await principal(), { passesParameters: false, cachesPrompts: false })
+    t.match(await principal(), { passesParameters: false, cachesPrompts: false, responsesMs: undefined })
     await projects.update(
       id,
-      { archived: true, mode: 'hybrid', cacheTtlMs: 9000, passesParameters: true, cachesPrompts: true },
+      {
+        ...{ archived: true, mode: 'hybrid', cacheTtlMs: 9000 },
+        ...{ passesParameters: true, cachesPrompts: true, responsesMs: 7000 },
+      },
       ADA,
     )
     t.match(await principal(), {
@@ -64,10 +67,11 @@ export function organizationContract(t: Test, make: MakeSubject): void {
       cacheTtlMs: 9000,
       passesParameters: true,
       cachesPrompts: true,
+      responsesMs: 7000,
       archived: true,
     })
     const archived = await projects.update(id, { name: 'site' }, ADA)
-    t.match(archived, { name: 'site', status: 'archived', passesParameters: true })
+    t.match(archived, { name: 'site', status: 'archived', passesParameters: true, responsesMs: 7000 })
     t.match(await projects.update(id, { archived: false }, ADA), { status: 'active' })
     await plans.set('a', { plan: 'pro', overflow: true }, ADA)
     t.match(await principal(), { archived: false, cacheTtlMs: undefined, plan: { plan: 'pro', overflow: true } })

@@ -19,6 +19,7 @@ import { limitContract, planContract } from './contract-limits.ts'
 import { placesContract } from './contract-memory.ts'
 import { oauthContract } from './contract-oauth.ts'
 import { reportContract } from './contract-reports.ts'
+import { responseStoreContract } from './contract-responses.ts'
 import { storesContract } from './contract-stores.ts'
 import { type MakeSubject, memorySubject, sqliteSubject } from './subject.ts'
 
@@ -36,6 +37,7 @@ const contracts: readonly (readonly [what: string, contract: (t: Test, make: Mak
   ['usage', usageStoreContract],
   ['reports', reportContract],
   ['oauth', oauthContract],
+  ['responses', responseStoreContract],
   ['policies', policyStoreContract],
   ['stores', storesContract],
 ]

@@ -1,11 +1,24 @@
 /** Organizations and their projects. */
 import { s } from '../../core/schema.ts'
-import { cacheTtl, durationOf, name, organization, pageArguments, pageOf, project } from '../arguments.ts'
+import {
+  cacheTtl,
+  durationOf,
+  name,
+  organization,
+  pageArguments,
+  pageOf,
+  project,
+  responsesTime,
+} from '../arguments.ts'
 import { type CommandTable, command } from '../command.ts'
 
 const account = s.enum('prepaid', 'open')
 const mode = s.enum('credits', 'api-keys', 'hybrid')
 const onOff = s.enum('on', 'off')
+
+/** `off` keeps none; undefined leaves it as it is. */
+const keptOf = (responses: string | undefined): number | null | undefined =>
+  responses === undefined ? undefined : responses === 'off' ? null : durationOf(responses)
 
 interface CacheArguments {
   cache?: 'on' | 'off' | undefined
@@ -25,6 +38,7 @@ const projectArguments = {
   cacheTtl: s.optional(cacheTtl),
   passParameters: s.optional(onOff),
   promptCache: s.optional(s.enum('auto', 'off')),
+  responses: s.optional(responsesTime),
 }
 
 export const organizationCommands: CommandTable = {
@@ -46,10 +60,11 @@ export const organizationCommands: CommandTable = {
 
   'projects.create': command(
     s.object({ organization, name, ...projectArguments }),
-    ({ organization, name, mode, passParameters, promptCache, ...cache }, { projects }, actor) => {
+    ({ organization, name, mode, passParameters, promptCache, responses, ...cache }, { projects }, actor) => {
       const cacheTtlMs = ttlOf(cache) ?? null
       const settings = { passesParameters: passParameters === 'on', cachesPrompts: promptCache === 'auto' }
-      return projects.create({ organization, name, mode, cacheTtlMs, ...settings }, actor)
+      const responsesMs = keptOf(responses)
+      return projects.create({ organization, name, mode, cacheTtlMs, responsesMs, ...settings }, actor)
     },
   ),
   'projects.list': command(
@@ -59,10 +74,11 @@ export const organizationCommands: CommandTable = {
   /** Omitted fields stay unchanged → the record. */
   'projects.update': command(
     s.object({ project, name: s.optional(name), ...projectArguments }),
-    ({ project, name, mode, passParameters, promptCache, ...cache }, { projects }, actor) => {
+    ({ project, name, mode, passParameters, promptCache, responses, ...cache }, { projects }, actor) => {
       const passesParameters = passParameters === undefined ? undefined : passParameters === 'on'
       const cachesPrompts = promptCache === undefined ? undefined : promptCache === 'auto'
-      return projects.update(project, { name, mode, cacheTtlMs: ttlOf(cache), passesParameters, cachesPrompts }, actor)
+      const settings = { cacheTtlMs: ttlOf(cache), passesParameters, cachesPrompts, responsesMs: keptOf(responses) }
+      return projects.update(project, { name, mode, ...settings }, actor)
     },
   ),
   /** Requests with its keys get 410 from then on. */

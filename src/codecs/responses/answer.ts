@@ -4,6 +4,7 @@ import type { Exchange } from '../../core/exchange.ts'
 import type { Json } from '../../core/json.ts'
 import { toNumber } from '../../core/money.ts'
 import { answerIdOf, answerModelOf, costDetails, metadataOf } from '../accounting.ts'
+import { responseId } from './ids.ts'
 
 /** Fields of the request that the answer repeats, with the wire's defaults. */
 const REPEATED: Readonly<Json> = {
@@ -28,11 +29,14 @@ const REPEATED: Readonly<Json> = {
 const MAX_REPEATED = 256 * 1024
 const DEFAULTS = JSON.stringify(REPEATED)
 
+/** A replay that is kept is an answer of its own. */
+export const idOf = (ex: Exchange): string => (ex.keeper?.keeps ? ex.logId : answerIdOf(ex))
+
 export interface Ending {
   readonly status: 'in_progress' | 'completed' | 'incomplete' | 'failed'
   readonly output: readonly Json[]
   readonly reason?: 'max_output_tokens' | 'content_filter' | undefined
-  readonly error?: GatewayError
+  readonly error?: GatewayError | undefined
 }
 
 /** Writes the response object of one answer, at each of its stages. */
@@ -51,7 +55,7 @@ export class ResponseObject {
     const ex = this.#ex
     const isOver = status !== 'in_progress'
     const own = JSON.stringify({
-      id: `resp_${answerIdOf(ex)}`,
+      id: responseId(idOf(ex)),
       object: 'response',
       created_at: Math.floor(ex.at / 1000),
       status,
@@ -61,9 +65,9 @@ export class ResponseObject {
       incomplete_details: reason ? { reason } : null,
       model: answerModelOf(ex),
       output,
-      previous_response_id: null,
+      previous_response_id: ex.keeper?.previousId ?? null,
       service_tier: ex.servedTier ?? ex.native?.body.service_tier ?? 'auto',
-      store: false,
+      store: ex.keeper?.keeps ?? false,
       usage: isOver ? usageOf(ex) : null,
       gateway: isOver ? metadataOf(ex) : undefined,
     })

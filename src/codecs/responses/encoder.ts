@@ -1,11 +1,12 @@
 /** Writes answers as Responses, whole or as typed events with their numbers (docs/responses.md#the-stream). */
 import type { Encoder } from '../../core/codec.ts'
-import type { GatewayError } from '../../core/error.ts'
+import { CLIENT_CLOSED, type GatewayError } from '../../core/error.ts'
 import type { Event, FinishReason } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
-import { answerIdOf } from '../accounting.ts'
+import type { AnswerKeeper } from '../../core/kept-answer.ts'
 import { EVENT_STREAM, typedEvent, typedEventText } from '../event-stream.ts'
-import { type Ending, ResponseObject } from './answer.ts'
+import { type Ending, idOf, ResponseObject } from './answer.ts'
+import { responseId } from './ids.ts'
 import { Items } from './items.ts'
 import type { Emit } from './open-item.ts'
 import { toolNamesOf } from './tool-names.ts'
@@ -20,12 +21,15 @@ class Answer {
   readonly #ex: Exchange
   readonly #items: Items
   readonly #response: ResponseObject
+  readonly #id: string
   #reason: Ending['reason']
+  #ended: Ended | undefined
 
   constructor(ex: Exchange, response: ResponseObject, emit: Emit) {
     this.#ex = ex
     this.#response = response
-    this.#items = new Items(emit, toolNamesOf(ex), answerIdOf(ex))
+    this.#id = idOf(ex)
+    this.#items = new Items(emit, toolNamesOf(ex), this.#id)
   }
 
   add(event: Event): void {
@@ -34,20 +38,29 @@ class Answer {
     else this.#items.add(event)
   }
 
-  /** Call `end` or `fail` once, after the last event: the items and the response have their ends. */
-  end(): Ended {
-    this.#ex.completeUsage(false)
-    const reason = this.#reason
-    const status = reason ? 'incomplete' : 'completed'
-    this.#items.end(status)
-    return { status, response: this.#response.at({ status, output: this.#items.output, reason }) }
+  /** Ends the answer, behind its last event, and keeps it. */
+  async conclude(keeper: AnswerKeeper, error?: GatewayError): Promise<void> {
+    const ending = this.#close(error)
+    const texts = { output: JSON.stringify(ending.output), answer: this.#response.at({ ...ending, output: [] }) }
+    await keeper.keep(responseId(this.#id), texts)
+    this.#ended = this.#endedBy(ending)
   }
 
-  fail(error: GatewayError): Ended {
-    this.#ex.completeUsage(true)
-    this.#items.end('incomplete')
-    const status = 'failed'
-    return { status, response: this.#response.at({ status, output: this.#items.output, error }) }
+  /** The items and the response have their ends, behind the last event. */
+  end(error?: GatewayError): Ended {
+    return this.#ended ?? this.#endedBy(this.#close(error))
+  }
+
+  #close(error: GatewayError | undefined): Ending {
+    this.#ex.completeUsage(error !== undefined)
+    const reason = error ? undefined : this.#reason
+    const status = error ? 'failed' : reason ? 'incomplete' : 'completed'
+    this.#items.end(status === 'completed' ? 'completed' : 'incomplete')
+    return { status, output: this.#items.output, reason, error }
+  }
+
+  #endedBy(ending: Ending): Ended {
+    return { status: ending.status, response: this.#response.at(ending) }
   }
 }
 
@@ -59,14 +72,21 @@ interface Ended {
 
 export class WholeEncoder implements Encoder {
   readonly contentType = 'application/json'
+  readonly #ex: Exchange
   readonly #answer: Answer
 
   constructor(ex: Exchange) {
+    this.#ex = ex
     this.#answer = new Answer(ex, new ResponseObject(ex), () => {})
   }
 
   write(batch: readonly Event[]): undefined {
     for (const event of batch) this.#answer.add(event)
+  }
+
+  conclude(error?: GatewayError): Promise<void> | undefined {
+    const { keeper } = this.#ex
+    return keeper?.keeps && !error ? this.#answer.conclude(keeper) : undefined
   }
 
   end(): string {
@@ -93,6 +113,12 @@ export class StreamEncoder implements Encoder {
     return this.#out === '' ? undefined : this.#taken()
   }
 
+  /** Of a client that has left nothing is kept: it got no end. */
+  conclude(error?: GatewayError): Promise<void> | undefined {
+    const { keeper } = this.#ex
+    return keeper?.keeps && error?.status !== CLIENT_CLOSED ? this.#begun().conclude(keeper, error) : undefined
+  }
+
   end(): string {
     this.#emitResponse(this.#begun().end())
     return this.#taken()
@@ -100,7 +126,7 @@ export class StreamEncoder implements Encoder {
 
   /** Without `response.completed` no client takes it for a whole answer. */
   fail(error: GatewayError): string {
-    this.#emitResponse(this.#begun().fail(error))
+    this.#emitResponse(this.#begun().end(error))
     return this.#taken()
   }
 

@@ -31,7 +31,7 @@ export class InputReader {
 
   /** Throws a 400 that names the item. */
   read(item: Json, at: string): void {
-    const type = item.type ?? (item.role === undefined ? undefined : 'message')
+    const type = item.type ?? (item.role !== undefined ? 'message' : textIn(item.id) && 'item_reference')
     switch (type) {
       case 'message':
         this.#message(item, at)

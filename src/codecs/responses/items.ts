@@ -2,6 +2,7 @@
 import type { ReasoningEvent, SourceEvent, ToolEvent } from '../../core/event.ts'
 import { isObject, type Json } from '../../core/json.ts'
 import { CallItem } from './call-item.ts'
+import { itemId } from './ids.ts'
 import { MessageItem } from './message-item.ts'
 import type { ChoiceEvent, Emit, OpenItem, Place, Status } from './open-item.ts'
 import { ReasoningItem } from './reasoning-item.ts'
@@ -142,7 +143,7 @@ export class Items {
   #place(prefix: string): Place {
     this.#close('completed')
     const index = this.output.length
-    return { id: `${prefix}_${this.#id}_${index}`, index, emit: this.#emit }
+    return { id: itemId(prefix, this.#id, index), index, emit: this.#emit }
   }
 
   #close(status: Status): void {

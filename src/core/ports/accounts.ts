@@ -54,6 +54,8 @@ export interface ProjectRecord {
   readonly passesParameters: boolean
   /** Prompts are marked for the caches of providers, where that saves money. */
   readonly cachesPrompts: boolean
+  /** For how long responses are kept; null while they are not. */
+  readonly responsesMs: number | null
   readonly status: 'active' | 'archived'
   readonly createdAt: string
 }
@@ -64,6 +66,8 @@ export interface ProjectChanges {
   readonly cacheTtlMs?: number | 'on' | null | undefined
   readonly passesParameters?: boolean | undefined
   readonly cachesPrompts?: boolean | undefined
+  /** Null keeps none. Refused for an organization that keeps no data. */
+  readonly responsesMs?: number | null | undefined
   readonly archived?: boolean | undefined
 }
 export interface ProjectStore {

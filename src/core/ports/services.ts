@@ -7,6 +7,7 @@ import type { Job, JobStore } from './jobs.ts'
 import type { KeyStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'
 import type { ReportStore } from './reports.ts'
+import type { ResponseStore } from './responses.ts'
 import type { AffinityStore, Circuits, Measurements } from './routing.ts'
 
 /**
@@ -210,6 +211,7 @@ export interface Services {
   readonly ledger: Ledger
   readonly jobs: JobStore
   readonly jobRunner: JobRunner
+  readonly responses: ResponseStore
   readonly reports: ReportStore
   readonly counters: Counters
   readonly cache: ReplyCache

@@ -7,6 +7,7 @@ import type { Ledger } from './ledger.ts'
 import type { OAuthStores } from './oauth.ts'
 import type { PolicyStores } from './policies.ts'
 import type { ReportStore } from './reports.ts'
+import type { ResponseStore } from './responses.ts'
 import type { Probe } from './services.ts'
 import type { UsageStore } from './usage.ts'
 
@@ -28,6 +29,7 @@ export interface Stores extends Probe, AccountStores {
   readonly oauth: OAuthStores
   readonly ledger: Ledger
   readonly jobs: JobStore
+  readonly responses: ResponseStore
   readonly usage: UsageStore
   readonly reports: ReportStore
   readonly retention: RetentionStore

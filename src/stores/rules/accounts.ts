@@ -1,5 +1,6 @@
 /** Rules for changes of organizations, projects, members and keys, and the contents of their records. */
 import { errors } from '../../core/error.ts'
+import type { Compliance } from '../../core/policy.ts'
 import type { KeyKind, KeyRecord, ProjectChanges, Role } from '../../core/ports.ts'
 
 /** docs/contract.md#access-rules. */
@@ -31,6 +32,12 @@ export const ttlOf = (wanted: ProjectChanges['cacheTtlMs'], was: number | null):
 /** docs/contract.md#response-cache: off for organizations on a coding plan. */
 export const cacheTtl = (ttlMs: number | null, planned: boolean): number | undefined =>
   planned ? undefined : (ttlMs ?? undefined)
+
+/** Throws a 400 where a project shall keep responses and its organization no data. */
+export function checkResponses(responsesMs: number | null, compliance: Compliance | null): void {
+  if (responsesMs === null || !compliance?.noLogging) return
+  throw errors.badRequest('The organization keeps no data (zero data retention): its projects keep no responses.')
+}
 
 export const nameTaken = {
   organization: (name: string) => errors.badRequest(`An organization "${name}" already exists; choose another name.`),

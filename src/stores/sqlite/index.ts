@@ -24,6 +24,7 @@ import { SqliteRules } from './policy-rules.ts'
 import { SqliteProjects } from './projects.ts'
 import { SqliteProviderKeys } from './provider-keys.ts'
 import { SqliteReports } from './reports.ts'
+import { SqliteResponses } from './responses.ts'
 import { SqliteRetention } from './retention.ts'
 import { SqliteSessions } from './sessions.ts'
 import { SqliteUsage } from './usage.ts'
@@ -76,6 +77,7 @@ export function openSqlite(path: string, options: SqliteOptions = {}): Stores {
     },
     ledger,
     jobs: sqliteJobs(db, writer, ledger, keyring),
+    responses: new SqliteResponses(db, writer, { keyring, now }),
     accounts: new SqliteAccounts(db, changes),
     operatorSessions: new SqliteOperatorSessions(db, changes),
     organizations: new SqliteOrganizations(db, changes),

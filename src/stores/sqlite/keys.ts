@@ -40,6 +40,7 @@ type ProjectRow = [
   mode: ProjectMode,
   passParameters: number,
   cachePrompts: number,
+  responsesMs: number | null,
   orgName: string,
   account: Principal['account'],
   retains: number,
@@ -60,6 +61,7 @@ type ProjectFacts = Pick<
   | 'cacheTtlMs'
   | 'passesParameters'
   | 'cachesPrompts'
+  | 'responsesMs'
   | 'plan'
   | 'discounts'
   | 'retains'
@@ -106,7 +108,7 @@ const TOKEN = `
 
 const PROJECT = `
   SELECT projects.org_id, projects.archived_at, projects.cache_ttl_ms, projects.mode,
-    projects.pass_parameters, projects.cache_prompts,
+    projects.pass_parameters, projects.cache_prompts, projects.responses_ms,
     organizations.name, organizations.account, organizations.retains, organizations.created_at,
     subscriptions.plan, subscriptions.since, subscriptions.overflow
   FROM projects
@@ -240,6 +242,7 @@ export class SqliteKeys implements KeyStore, LiveKeys {
       cacheTtlMs: project.cacheTtlMs,
       passesParameters: project.passesParameters,
       cachesPrompts: project.cachesPrompts,
+      responsesMs: project.responsesMs,
       plan: project.plan,
       discounts: project.discounts,
       retains: project.retains,
@@ -275,6 +278,7 @@ const factsOf = (row: ProjectRow, discounts: readonly Discount[]): ProjectFacts 
     mode,
     passParameters,
     cachePrompts,
+    responsesMs,
     orgName,
     account,
     retains,
@@ -292,6 +296,7 @@ const factsOf = (row: ProjectRow, discounts: readonly Discount[]): ProjectFacts 
     cacheTtlMs: cacheTtl(cacheTtlMs, plan !== null),
     passesParameters: passParameters !== 0,
     cachesPrompts: cachePrompts !== 0,
+    responsesMs: responsesMs ?? undefined,
     plan: plan === null ? undefined : { plan, since: planSince, overflow: overflow !== 0 },
     discounts,
     retains: retains !== 0,

@@ -15,6 +15,7 @@ import { step as promptCache } from './migrations/9-prompt-cache.ts'
 import { step as jobs } from './migrations/10-jobs.ts'
 import { step as reports } from './migrations/11-reports.ts'
 import { step as oauth } from './migrations/12-oauth.ts'
+import { step as responses } from './migrations/13-responses.ts'
 
 export const migrations: readonly string[] = [
   start,
@@ -29,4 +30,5 @@ export const migrations: readonly string[] = [
   jobs,
   reports,
   oauth,
+  responses,
 ]

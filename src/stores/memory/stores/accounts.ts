@@ -79,6 +79,7 @@ export function accountStore(
           cacheTtlMs: null,
           passesParameters: false,
           cachesPrompts: false,
+          responsesMs: null,
           archivedAt: null,
         } as const
         tables.projects.set(project, { id: project, orgId: org, name, ...settings, ...at })

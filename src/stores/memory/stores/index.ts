@@ -21,6 +21,7 @@ import { complianceStore, manifestStore, policyFacts, ruleStore } from './polici
 import { providerKeyStore } from './provider-keys.ts'
 import { reportStore } from './reports.ts'
 import { retentionStore } from './requests.ts'
+import { responseStore } from './responses.ts'
 import { Tables } from './tables.ts'
 import { usageStore } from './usage.ts'
 
@@ -51,6 +52,7 @@ export function openMemory({ now = Date.now, warn = emitWarning, keyring }: Memo
     oauth: oauthStores(tables, names, id => liveKey(tables, limits, id)),
     ledger,
     jobs: jobStore(tables, ledger),
+    responses: responseStore(tables),
     accounts: accountStore(tables, names, limits, rules.move),
     operatorSessions: operatorSessionStore(tables, names),
     organizations: organizationStore(tables, names),

@@ -79,6 +79,7 @@ function principalOf(tables: Tables, limits: Limits, key: Key, parent: Key | und
     cacheTtlMs: cacheTtl(project.cacheTtlMs, (plan?.plan ?? null) !== null),
     passesParameters: project.passesParameters,
     cachesPrompts: project.cachesPrompts,
+    responsesMs: project.responsesMs ?? undefined,
     member: member && { id: member.id, role: member.role },
     access: isMember,
     session: key.parentId === null ? undefined : { id: key.id, models: key.models ?? undefined },

@@ -1,7 +1,7 @@
 /** Organizations and projects in memory. */
 import type { OrganizationRecord, OrganizationStore, ProjectRecord, ProjectStore } from '../../../core/ports.ts'
 import { shortId } from '../../../lib/id.ts'
-import { nameTaken, ttlOf } from '../../rules/accounts.ts'
+import { checkResponses, nameTaken, ttlOf } from '../../rules/accounts.ts'
 import type { Names } from './names.ts'
 import { behind, iso, type Organization, type Project, type Tables } from './tables.ts'
 
@@ -48,6 +48,7 @@ export function projectStore(tables: Tables, names: Names): ProjectStore {
     status: archivedAt === null ? 'active' : 'archived',
     createdAt: iso(createdAt),
   })
+  const complianceOf = (orgId: string) => tables.policies.get(orgId)?.compliance ?? null
   const refuseTaken = (orgId: string, name: string) => {
     if (projects.all().some(one => one.orgId === orgId && one.name === name)) throw nameTaken.project(name)
   }
@@ -56,6 +57,8 @@ export function projectStore(tables: Tables, names: Names): ProjectStore {
       tables.run(() => {
         const orgId = names.findOrganization(input.organization).id
         const { name, mode = 'credits', archived = false, passesParameters = false, cachesPrompts = false } = input
+        const { responsesMs = null } = input
+        checkResponses(responsesMs, complianceOf(orgId))
         refuseTaken(orgId, name)
         const id = shortId()
         const [cacheTtlMs, archivedAt] = [ttlOf(input.cacheTtlMs, null), archived ? now() : null]
@@ -67,6 +70,7 @@ export function projectStore(tables: Tables, names: Names): ProjectStore {
           cacheTtlMs,
           passesParameters,
           cachesPrompts,
+          responsesMs,
           archivedAt,
           createdAt: now(),
         }
@@ -85,12 +89,14 @@ export function projectStore(tables: Tables, names: Names): ProjectStore {
         const old = projects.get(names.findProject(project).id)!
         const { id, orgId } = old
         const { name = old.name, mode = old.mode, archived, passesParameters = old.passesParameters } = changes
-        const { cachesPrompts = old.cachesPrompts } = changes
+        const { cachesPrompts = old.cachesPrompts, responsesMs = old.responsesMs } = changes
+        if (changes.responsesMs != null) checkResponses(changes.responsesMs, complianceOf(orgId))
         if (name !== old.name) refuseTaken(orgId, name)
         const cacheTtlMs = ttlOf(changes.cacheTtlMs, old.cacheTtlMs)
         const since = old.archivedAt ?? now()
         const archivedAt = archived === undefined ? old.archivedAt : archived ? since : null
-        const changed: Project = { ...old, name, mode, cacheTtlMs, passesParameters, cachesPrompts, archivedAt }
+        const settings = { cacheTtlMs, passesParameters, cachesPrompts, responsesMs, archivedAt }
+        const changed: Project = { ...old, name, mode, ...settings }
         projects.set(id, changed)
         const [was, became] = [record(old), record(changed)]
         tables.note({ actor, action: 'projects.update', organization: orgId, subject: id, was, became })

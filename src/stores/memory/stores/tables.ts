@@ -15,6 +15,8 @@ import type {
   Progress,
   ProjectMode,
   RequestRow,
+  ResponseOwner,
+  ResponseRecord,
   Role,
 } from '../../../core/ports.ts'
 import { auditText, auditValue, type Note } from '../../rules/audit.ts'
@@ -37,6 +39,7 @@ export interface Project extends Row {
   readonly cacheTtlMs: number | null
   readonly passesParameters: boolean
   readonly cachesPrompts: boolean
+  readonly responsesMs: number | null
   readonly archivedAt: number | null
 }
 export interface Member extends Row {
@@ -151,6 +154,10 @@ export interface Login extends Secret {
   readonly projectId: string
 }
 
+export interface KeptResponse extends ResponseRecord, ResponseOwner {
+  readonly bytes: number
+}
+
 interface Leased {
   readonly leaseOwner: string | null
   /** 0 for none. */
@@ -226,6 +233,7 @@ export class Tables {
   readonly holds = new Table<HeldRow>(this.#undoable)
   readonly jobs = new Table<JobRow>(this.#undoable)
   readonly events = new Table<DeliveryRow>(this.#undoable)
+  readonly responses = new Table<KeptResponse>(this.#undoable)
   readonly requests = new Table<Paid>(this.#undoable)
   /** Sums of deleted rows, by organization. */
   readonly pruned = new Table<{ orgId: string; requests: number; cost: Money; charged: Money }>(this.#undoable)

@@ -1,0 +1,86 @@
+/** What is kept of responses: which of them a body names, the input that they come to, and their items as lists. */
+import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
+import type { ContinuedBody, FoundTurns, KeptForm, KeptReferences, KeptTurn } from '../../core/kept-answer.ts'
+import { inputItemId, responseOf } from './ids.ts'
+
+export const kept: KeptForm = {
+  references(body): KeptReferences {
+    const { previous_response_id: previous, store, input } = isObject(body) ? body : ({} as Json)
+    const others = new Set<string>()
+    for (const item of listIn(input)) {
+      const response = isReference(item) ? responseOf(item.id) : undefined
+      if (response !== undefined) others.add(response)
+    }
+    return { previous: textIn(previous), others, store: store !== false }
+  },
+
+  continued(body, { chain, missing, others }: FoundTurns): ContinuedBody {
+    if (!isObject(body)) return { body, input: [] }
+    const own = ownInput(body.input, others)
+    if (own === undefined) return { body, input: [] }
+    const changed = Object.assign({}, body)
+    if (own !== body.input && typeof body.input !== 'string') changed.input = own
+    if (missing !== undefined) changed.previous_response_id = missing
+    else if (chain.length > 0) {
+      delete changed.previous_response_id
+      changed.input = [...chain.flatMap(({ input, output }) => [...input, ...output]), ...own]
+    }
+    return { body: changed, input: own }
+  },
+}
+
+interface Reference {
+  readonly id: string
+}
+/** The type may be left out. */
+const isReference = (item: unknown): item is Reference =>
+  isObject(item) &&
+  textIn(item.id) !== undefined &&
+  (item.type === 'item_reference' || (item.type == null && item.role === undefined))
+
+/** What the request itself says, with items in the place of references to them. Undefined for what is not well-formed. */
+function ownInput(input: unknown, others: FoundTurns['others']): readonly unknown[] | undefined {
+  if (typeof input === 'string') return [{ role: 'user', content: input }]
+  if (input == null) return []
+  if (!Array.isArray(input)) return undefined
+  if (others.size === 0) return input
+  return input.map((item: unknown) => (isReference(item) ? (referred(item.id, others) ?? item) : item))
+}
+
+function referred(id: string, others: FoundTurns['others']): unknown {
+  const turn = others.get(responseOf(id) ?? '')
+  if (!turn) return undefined
+  return turn.output.find(item => isObject(item) && item.id === id) ?? inputItems(turn).find(item => item.id === id)
+}
+
+const PREFIXES: Readonly<Record<string, string>> = {
+  message: 'msg',
+  reasoning: 'rs',
+  function_call: 'fc',
+  function_call_output: 'fco',
+  custom_tool_call: 'ctc',
+  custom_tool_call_output: 'ctco',
+  web_search_call: 'ws',
+  image_generation_call: 'ig',
+}
+
+/** What the request itself said, each item with its type and an id: its own one where that was made here. */
+export function inputItems({ id: response, input }: Pick<KeptTurn, 'id' | 'input'>): Json[] {
+  const seen = new Set<string>()
+  return input.filter(isObject).map((item, index) => {
+    const type = String(item.type ?? 'message')
+    const given = textIn(item.id)
+    const isKnown = given !== undefined && responseOf(given) !== undefined && !seen.has(given)
+    const id = isKnown ? given : inputItemId(PREFIXES[type] ?? 'item', response, index)
+    seen.add(id)
+    const listed: Json = Object.assign({ id, type }, item, { id, type })
+    if (type === 'message') {
+      listed.status = 'completed'
+      if (typeof item.content === 'string') listed.content = partsOf(item.role, item.content)
+    }
+    return listed
+  })
+}
+
+const partsOf = (role: unknown, text: string): Json[] =>
+  role === 'assistant' ? [{ type: 'output_text', text, annotations: [], logprobs: [] }] : [{ type: 'input_text', text }]

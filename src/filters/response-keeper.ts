@@ -1,0 +1,157 @@
+/** The kept answers of one request: those that it goes on from, and its own. */
+import { setImmediate as turnOfLoop } from 'node:timers/promises'
+import { errors } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { AnswerKeeper, AnswerTexts, KeptForm, KeptTurn } from '../core/kept-answer.ts'
+import type { MemoryLease } from '../core/memory-budget.ts'
+import type { ResponseOwner, Services } from '../core/ports.ts'
+import { Count, MAX_VALUES, Shape } from '../core/shape.ts'
+
+export interface KeeperOptions {
+  /** Of one answer, and of all that an organization keeps. */
+  readonly maxBytes: number
+  readonly share: number
+  readonly maxChain: number
+}
+type Needs = Pick<Services, 'responses' | 'memory' | 'log' | 'now'>
+
+/** What is held of a text while it is used: itself, and what is parsed or sealed of it. */
+const COPIES = 2
+/** Characters that are parsed before others may go on. */
+const REST = 512 * 1024
+/** An organization's oldest that may go for one answer: some milliseconds. */
+const DROPPED = 200
+
+interface StoredTurn {
+  readonly values: number
+  readonly input: readonly unknown[]
+  readonly output: readonly unknown[]
+}
+
+export class ResponseKeeper implements AnswerKeeper {
+  previousId: string | null = null
+  keeps = false
+  readonly #ex: Exchange
+  readonly #form: KeptForm
+  readonly #keepMs: number
+  readonly #options: KeeperOptions
+  readonly #services: Needs
+  readonly #owner: ResponseOwner
+  readonly #lease: MemoryLease
+  #input: readonly unknown[] = []
+  /** Characters of all turns that were read, and of those since others could go on. */
+  #read = 0
+  #unrested = 0
+  #values = 0
+
+  constructor(ex: Exchange, form: KeptForm, keepMs: number, options: KeeperOptions, services: Needs) {
+    const { orgId, projectId, session } = ex.principal!
+    this.#ex = ex
+    this.#form = form
+    this.#keepMs = keepMs
+    this.#options = options
+    this.#services = services
+    this.#owner = { orgId, projectId, session: session?.id }
+    this.#lease = services.memory.lease(orgId)
+  }
+
+  async read(body: unknown): Promise<unknown> {
+    const { previous, others, store } = this.#form.references(body)
+    const chain = previous === undefined ? [] : await this.#chain(previous)
+    const isMissing = typeof chain === 'string'
+    const found = {
+      chain: isMissing ? [] : chain,
+      missing: isMissing ? chain : undefined,
+      others: await this.#others(others, isMissing ? [] : chain),
+    }
+    if (previous !== undefined) this.previousId = previous
+    this.keeps = store
+    this.#ex.values += this.#values
+    const continued = this.#form.continued(body, found)
+    this.#input = continued.input
+    return continued.body
+  }
+
+  async keep(id: string, { output, answer }: AnswerTexts): Promise<boolean> {
+    this.keeps = await this.#kept(id, output, answer)
+    this.#input = []
+    return this.keeps
+  }
+
+  release(): void {
+    this.#lease.release()
+  }
+
+  /** The answers that the one with this id goes on from, the oldest first, and itself; or the id that is not there. */
+  async #chain(last: string): Promise<KeptTurn[] | string> {
+    const chain: KeptTurn[] = []
+    for (let id: string | null = last; id !== null; ) {
+      if (chain.length === this.#options.maxChain) throw this.#tooLong(`more than ${this.#options.maxChain} responses`)
+      const found: { turn: KeptTurn; previousId: string | null } | undefined = await this.#turn(id)
+      if (!found) return id
+      chain.push(found.turn)
+      id = found.previousId
+    }
+    return chain.reverse()
+  }
+
+  async #others(ids: ReadonlySet<string>, chain: readonly KeptTurn[]): Promise<Map<string, KeptTurn>> {
+    if (ids.size > this.#options.maxChain) throw this.#tooLong(`items of more than ${this.#options.maxChain} responses`)
+    const others = new Map(chain.filter(({ id }) => ids.has(id)).map(turn => [turn.id, turn]))
+    for (const id of ids) {
+      const found = others.has(id) ? undefined : await this.#turn(id)
+      if (found) others.set(id, found.turn)
+    }
+    return others
+  }
+
+  /** Takes memory for it, and counts what it adds to the body, whose bounds hold for all of the conversation. */
+  async #turn(id: string): Promise<{ turn: KeptTurn; previousId: string | null } | undefined> {
+    const { responses, now } = this.#services
+    const found = await responses.findTurn(id, this.#owner, now() - this.#keepMs)
+    if (!found) return undefined
+    const { bodyLimit } = this.#ex.endpoint
+    const { length } = found.turn
+    this.#read += length
+    this.#unrested += length
+    if (this.#read > bodyLimit) throw this.#tooLong(`more than ${bodyLimit} characters`)
+    if (!this.#lease.grow(length * COPIES)) throw errors.overloaded()
+    const { values, input, output } = JSON.parse(found.turn) as StoredTurn
+    this.#values += values
+    if (this.#ex.values + this.#values > MAX_VALUES) throw this.#tooLong(`more than ${MAX_VALUES} JSON values`)
+    if (this.#unrested > REST) {
+      this.#unrested = 0
+      await turnOfLoop()
+    }
+    return { turn: { id, input, output }, previousId: found.previousId }
+  }
+
+  async #kept(id: string, output: string, answer: string): Promise<boolean> {
+    const { responses, log, now } = this.#services
+    const { maxBytes, share } = this.#options
+    if (output.length + answer.length > maxBytes) return false
+    const input = JSON.stringify(this.#input)
+    const length = input.length + output.length + answer.length
+    if (length > maxBytes || !this.#lease.grow(length * COPIES)) return false
+    const count = new Count()
+    const shape = new Shape({ values: MAX_VALUES }, count)
+    shape.add(input)
+    shape.add(output)
+    if (shape.excess) return false
+    const turn = `{"values":${count.values},"input":${input},"output":${output}}`
+    const record = { id, previousId: this.previousId, createdAt: now(), turn, answer }
+    try {
+      return await responses.add(record, this.#owner, { bytes: share, dropped: DROPPED })
+    } catch (err) {
+      log.warn({ err, id }, 'response not kept')
+      return false
+    }
+  }
+
+  #tooLong(what: string) {
+    return errors.invalidParameters(
+      `previous_response_id: the conversation has ${what}; begin a new one, with what is still needed in input`,
+      'previous_response_id',
+    )
+  }
+}

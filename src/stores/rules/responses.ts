@@ -1,0 +1,14 @@
+/** What a kept response counts, and where its texts stand. */
+import type { ResponseRecord } from '../../core/ports.ts'
+
+/** Of a row, with its place in indexes. */
+const ROW_BYTES = 512
+/** Dropped in one transaction: some milliseconds. */
+export const PRUNED_RESPONSES = 200
+
+export const responseBytes = ({ turn, answer }: Pick<ResponseRecord, 'turn' | 'answer'>): number =>
+  Buffer.byteLength(turn) + Buffer.byteLength(answer) + ROW_BYTES
+
+/** So that no text can be passed off as another response's, or another organization's. */
+export const responsePlace = (orgId: string, id: string, column: 'turn' | 'answer'): string =>
+  [orgId, 'responses', id, column].join('|')

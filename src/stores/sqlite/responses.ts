@@ -1,0 +1,161 @@
+/** Responses that projects keep. Their texts are sealed; what finds and counts them is not. */
+import type { Statement } from 'better-sqlite3'
+import { errors } from '../../core/error.ts'
+import type { Sealed } from '../../core/policy.ts'
+import type { ResponseOwner, ResponseRecord, ResponseShare, ResponseStore, ResponseTurn } from '../../core/ports.ts'
+import type { Keyring } from '../keyring.ts'
+import { PRUNED_RESPONSES, responseBytes, responsePlace } from '../rules/responses.ts'
+import type { Sqlite } from './open.ts'
+import type { Writer } from './writer.ts'
+
+export interface ResponsesOptions {
+  readonly keyring: () => Keyring
+  /** Wall clock, Unix milliseconds. */
+  readonly now: () => number
+}
+
+interface Row {
+  previous_id: string | null
+  created_at: number
+  master_key: string
+  turn_nonce: Buffer
+  turn: Buffer
+  answer_nonce: Buffer
+  answer: Buffer
+}
+type TurnRow = Omit<Row, 'answer_nonce' | 'answer'>
+interface Wanted {
+  id: string
+  org: string
+  project: string
+  session: string | null
+  since: number
+}
+
+const OWN = `
+  id = @id AND org_id = @org AND project_id = @project AND (@session IS NULL OR session_id = @session)
+    AND created_at >= @since`
+
+export class SqliteResponses implements ResponseStore {
+  readonly #writer: Writer
+  readonly #options: ResponsesOptions
+  readonly #insert: Statement
+  readonly #find: Statement<Wanted, Row>
+  readonly #findTurn: Statement<Wanted, TurnRow>
+  readonly #remove: Statement<Wanted>
+  readonly #bytes: Statement<[string], number>
+  readonly #dropOldest: Statement<[string], { bytes: number }>
+  readonly #prune: Statement<{ now: number }>
+
+  /** The ring is opened when it is first needed. */
+  constructor(db: Sqlite, writer: Writer, options: ResponsesOptions) {
+    this.#writer = writer
+    this.#options = options
+    this.#insert = db.prepare(`
+      INSERT INTO responses
+        (id, org_id, project_id, session_id, previous_id, created_at, bytes, master_key, answer_nonce, answer, turn_nonce,
+          turn)
+      VALUES (@id, @org, @project, @session, @previousId, @createdAt, @bytes, @version, @answerNonce, @answer, @turnNonce,
+        @turn)`)
+    this.#find = db.prepare(`
+      SELECT previous_id, created_at, master_key, answer_nonce, answer, turn_nonce, turn FROM responses WHERE ${OWN}`)
+    this.#findTurn = db.prepare(`
+      SELECT previous_id, created_at, master_key, turn_nonce, turn FROM responses WHERE ${OWN}`)
+    this.#remove = db.prepare(`DELETE FROM responses WHERE ${OWN}`)
+    this.#bytes = db.prepare<[string], number>('SELECT bytes FROM response_bytes WHERE org_id = ?').pluck()
+    this.#dropOldest = db.prepare(`
+      DELETE FROM responses WHERE id = (
+        SELECT id FROM responses WHERE org_id = ? ORDER BY created_at, id LIMIT 1
+      )
+      RETURNING bytes`)
+    this.#prune = db.prepare(`
+      DELETE FROM responses WHERE id IN (
+        SELECT responses.id FROM projects
+        LEFT JOIN policies ON policies.org_id = projects.org_id
+        CROSS JOIN responses ON responses.project_id = projects.id AND responses.created_at < CASE
+          WHEN projects.responses_ms IS NULL OR json_extract(policies.compliance, '$.noLogging') THEN ${Number.MAX_SAFE_INTEGER}
+          ELSE @now - projects.responses_ms
+        END
+        LIMIT ${PRUNED_RESPONSES}
+      )`)
+  }
+
+  async add(record: ResponseRecord, owner: ResponseOwner, share: ResponseShare): Promise<boolean> {
+    const { id, previousId, createdAt } = record
+    const { orgId: org, projectId: project, session = null } = owner
+    const bytes = responseBytes(record)
+    if (bytes > share.bytes) return false
+    const [answer, turn] = this.#attempt(() => [this.#sealed(record, org, 'answer'), this.#sealed(record, org, 'turn')])
+    const texts = { answer: answer.ciphertext, answerNonce: answer.nonce, turn: turn.ciphertext, turnNonce: turn.nonce }
+    const row = { id, org, project, session, previousId, createdAt, bytes, version: turn.version, ...texts }
+    const work = () => {
+      if (!this.#makeRoom(org, bytes, share)) return false
+      this.#insert.run(row)
+      return true
+    }
+    return this.#writer.run(work, 'durable', errors.responsesUnavailable)
+  }
+
+  async find(id: string, owner: ResponseOwner, since: number): Promise<ResponseRecord | undefined> {
+    return this.#attempt(() => {
+      const row = this.#find.get(wanted(id, owner, since))
+      if (!row) return undefined
+      const sealed = { version: row.master_key, nonce: row.answer_nonce, ciphertext: row.answer }
+      const answer = this.#options.keyring().open(sealed, responsePlace(owner.orgId, id, 'answer'))
+      return { id, createdAt: row.created_at, answer, ...this.#turnOf(row, id, owner) }
+    })
+  }
+
+  async findTurn(id: string, owner: ResponseOwner, since: number): Promise<ResponseTurn | undefined> {
+    return this.#attempt(() => {
+      const row = this.#findTurn.get(wanted(id, owner, since))
+      return row && this.#turnOf(row, id, owner)
+    })
+  }
+
+  remove(id: string, owner: ResponseOwner, since: number): Promise<boolean> {
+    const work = () => this.#remove.run(wanted(id, owner, since)).changes > 0
+    return this.#writer.run(work, 'durable', errors.responsesUnavailable)
+  }
+
+  prune(): Promise<number> {
+    return this.#writer.run(() => this.#prune.run({ now: this.#options.now() }).changes)
+  }
+
+  /** Within a transaction. */
+  #makeRoom(org: string, bytes: number, share: ResponseShare): boolean {
+    let kept = this.#bytes.get(org) ?? 0
+    for (let dropped = 0; kept + bytes > share.bytes && dropped < share.dropped; dropped++) {
+      const oldest = this.#dropOldest.get(org)
+      if (!oldest) break
+      kept -= oldest.bytes
+    }
+    return kept + bytes <= share.bytes
+  }
+
+  #sealed(record: ResponseRecord, org: string, column: 'turn' | 'answer'): Sealed {
+    return this.#options.keyring().seal(record[column], responsePlace(org, record.id, column))
+  }
+
+  #turnOf(row: TurnRow, id: string, { orgId }: ResponseOwner): ResponseTurn {
+    const sealed = { version: row.master_key, nonce: row.turn_nonce, ciphertext: row.turn }
+    const turn = this.#options.keyring().open(sealed, responsePlace(orgId, id, 'turn'))
+    return { previousId: row.previous_id, turn }
+  }
+
+  #attempt<T>(work: () => T): T {
+    try {
+      return work()
+    } catch (cause) {
+      throw errors.responsesUnavailable(cause)
+    }
+  }
+}
+
+const wanted = (id: string, { orgId, projectId, session }: ResponseOwner, since: number): Wanted => ({
+  id,
+  org: orgId,
+  project: projectId,
+  session: session ?? null,
+  since,
+})
