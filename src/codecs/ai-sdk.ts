@@ -5,12 +5,13 @@ import { StreamEncoder, WholeEncoder } from './ai-sdk/encoders.ts'
 import { aiSdkError } from './ai-sdk/error.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { json } from './json.ts'
+import { LargeImages } from './large-images.ts'
 import { openAiChat } from './openai-chat.ts'
 
 export const aiSdk = {
   wire: 'ai-sdk.language-model',
   decode,
-  encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
+  encoder: ex => new LargeImages(ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
   heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
   error: aiSdkError,
   prepare: openAiChat.prepare,

@@ -12,6 +12,7 @@ import { EVENTS, LIST, StreamEncoder, WholeEncoder } from './gemini/encoder.ts'
 import { geminiError } from './gemini/error.ts'
 import { nativeOf } from './gemini/native.ts'
 import { checkResults } from './inner-json.ts'
+import { LargeImages } from './large-images.ts'
 import { unsealed } from './unsealed.ts'
 import { WholeEncoder as ValueEncoder } from './whole.ts'
 
@@ -44,12 +45,12 @@ const codec = (wire: string, stream: boolean, encoder: (ex: Exchange) => Encoder
     prepare: validate.prepare,
   }) satisfies Codec<'chat'>
 
-export const generateContent = codec('gemini.generate', false, ex => new WholeEncoder(ex))
+export const generateContent = codec('gemini.generate', false, ex => new LargeImages(new WholeEncoder(ex)))
 
 const isEvents = ({ query }: Exchange): boolean => new URLSearchParams(query).get('alt') === 'sse'
 
 export const streamGenerateContent: Codec<'chat'> = {
-  ...codec('gemini.stream', true, ex => new StreamEncoder(ex, isEvents(ex) ? EVENTS : LIST)),
+  ...codec('gemini.stream', true, ex => new LargeImages(new StreamEncoder(ex, isEvents(ex) ? EVENTS : LIST))),
   // No comment: a client takes every line that is not empty for data.
   heartbeat: { contentType: EVENT_STREAM, text: '\r\n\r\n', isFor: isEvents },
 }

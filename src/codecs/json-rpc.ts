@@ -1,7 +1,8 @@
 /** Client wire of the MCP endpoint: a JSON value, a text of another type, or a stream of events; errors are JSON-RPC. */
-import type { Codec, Encoder } from '../core/codec.ts'
+import type { Codec, Encoder, Written } from '../core/codec.ts'
 import { errors, type GatewayError } from '../core/error.ts'
 import type { Event } from '../core/event.ts'
+import { stringifyInSteps } from '../core/stringify-steps.ts'
 
 const PARSE = -32_700
 const INVALID_REQUEST = -32_600
@@ -33,12 +34,12 @@ function codeOf(status: number, code: string | null): number {
 
 class RpcEncoder implements Encoder {
   contentType = 'application/json'
-  #out = ''
+  #out: Written = ''
 
   write(batch: readonly Event[]): string | undefined {
     let said = ''
     for (const event of batch) {
-      if (event.type === 'result') this.#out = event.value === undefined ? '' : JSON.stringify(event.value)
+      if (event.type === 'result') this.#out = event.value === undefined ? '' : stringifyInSteps(event.value as object)
       if (event.type !== 'bytes') continue
       this.contentType = event.contentType ?? this.contentType
       said += event.bytes.toString()
@@ -46,7 +47,7 @@ class RpcEncoder implements Encoder {
     return said || undefined
   }
 
-  end(): string {
+  end(): Written {
     return this.#out
   }
 

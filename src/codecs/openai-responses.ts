@@ -4,6 +4,7 @@ import { errorBody } from '../core/error.ts'
 import type { Json } from '../core/json.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { checkTexts } from './inner-json.ts'
+import { LargeImages } from './large-images.ts'
 import { decode, validate } from './responses/decode.ts'
 import { StreamEncoder, WholeEncoder } from './responses/encoder.ts'
 import { kept } from './responses/kept.ts'
@@ -25,7 +26,7 @@ export const openAiResponses = {
   },
   kept,
   holdsAnswers: true,
-  encoder: ex => (ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
+  encoder: ex => new LargeImages(ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
   heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
   error: errorBody,
   prepare: validate.prepare,

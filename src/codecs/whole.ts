@@ -1,8 +1,9 @@
 /** What the codecs of operations have in common whose answer is one JSON object (docs/contract.md#media-answers). */
-import type { Encoder } from '../core/codec.ts'
+import type { Encoder, Written } from '../core/codec.ts'
 import type { Event } from '../core/event.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { formatMoney } from '../core/money.ts'
+import { stringifyInSteps } from '../core/stringify-steps.ts'
 import { answererOf, answerModelOf } from './accounting.ts'
 
 /** Names and values in turn; what is not known when the head is sent is left out. */
@@ -41,9 +42,9 @@ export class WholeEncoder<T> implements Encoder {
     for (const event of batch) if (event.type === 'result') this.#result = event.value as T
   }
 
-  end(): string {
+  end(): Written {
     this.#ex.completeUsage(false)
-    return JSON.stringify(this.#bodyOf(this.#result!, this.#ex))
+    return stringifyInSteps(this.#bodyOf(this.#result!, this.#ex))
   }
 
   fail(): undefined {}

@@ -1,7 +1,9 @@
 /** Calls another endpoint in process, as the caller of an exchange: the same chain decides, serves and charges. */
 
+import { inTurns } from '../lib/in-turns.ts'
 import { errors, type GatewayError } from './error.ts'
 import { Exchange, type Headers } from './exchange.ts'
+import { parseSteps } from './json-steps.ts'
 import type { MemoryLease } from './memory-budget.ts'
 import { pump, type Sink } from './pump.ts'
 
@@ -18,7 +20,7 @@ const PASSED = [
   'x-no-fallback',
   'x-request-id',
 ]
-/** Of an answer: its pieces, one buffer of them, its text, and what is made of that. */
+/** Of an answer: its pieces, their text, what that says, and what is made of it. */
 const COPIES = 4
 
 export interface Call {
@@ -31,8 +33,8 @@ export interface Call {
   report(filter: string, thrown: unknown): void
 }
 
-/** The answer: the body of a 200 as its client gets it, or the refusal. */
-export type Called = { readonly ex: Exchange; readonly body: Buffer } | { readonly failure: GatewayError }
+/** The answer: what the body of a 200 says, or the refusal. */
+export type Called = { readonly ex: Exchange; readonly answer: unknown } | { readonly failure: GatewayError }
 
 /** For exchanges whose principal is known. Ends when the caller's exchange does. Never rejects. */
 export async function call(parent: Exchange, { path, body, lease, report }: Call): Promise<Called> {
@@ -57,7 +59,7 @@ export async function call(parent: Exchange, { path, body, lease, report }: Call
   await pump(route, ex, sink)
   await route.chain.finish(ex, report)
   if (ex.failure) return { failure: ex.failure }
-  return sink.body ? { ex, body: sink.body } : { failure: errors.overloaded() }
+  return sink.pieces ? { ex, answer: await inTurns(read(sink.pieces)) } : { failure: errors.overloaded() }
 }
 
 function headersOf({ headers, id }: Exchange): Headers {
@@ -65,10 +67,20 @@ function headersOf({ headers, id }: Exchange): Headers {
   return { ...Object.fromEntries(passed), 'x-request-id': id }
 }
 
+/** Each piece holds whole characters, as an encoder makes them. */
+function* read(pieces: readonly (string | Buffer)[]): Generator<undefined, unknown> {
+  let text = ''
+  for (const piece of pieces) {
+    text += piece.toString()
+    yield
+  }
+  return yield* parseSteps(text, json => JSON.parse(json))
+}
+
 /** Keeps a whole answer. */
 class Collected implements Sink {
   /** Undefined until all of it is here, and where there is no memory for it. */
-  body: Buffer | undefined
+  pieces: readonly (string | Buffer)[] | undefined
   readonly #lease: MemoryLease
 
   constructor(lease: MemoryLease) {
@@ -80,9 +92,9 @@ class Collected implements Sink {
   write(): undefined {}
 
   end(last: string | Buffer | readonly Buffer[] = ''): undefined {
-    const pieces = typeof last === 'string' ? [Buffer.from(last)] : Buffer.isBuffer(last) ? [last] : last
-    const size = pieces.reduce((sum, { length }) => sum + length, 0)
-    if (this.#lease.grow(size * COPIES)) this.body = pieces.length === 1 ? pieces[0] : Buffer.concat(pieces)
+    const pieces = typeof last === 'string' || Buffer.isBuffer(last) ? [last] : last
+    const size = pieces.reduce((sum, piece) => sum + Buffer.byteLength(piece), 0)
+    if (this.#lease.grow(size * COPIES)) this.pieces = pieces
   }
 
   destroy(): void {}

@@ -5,6 +5,7 @@ import type { Exchange, Headers } from './exchange.ts'
 import type { KeptForm } from './kept-answer.ts'
 import type { Op, Ops } from './ops.ts'
 import type { Schema } from './schema.ts'
+import type { WrittenSteps } from './stringify-steps.ts'
 
 export interface Codec<O extends Op = Op> {
   readonly wire: string
@@ -45,20 +46,22 @@ export interface Compat<O extends Op = Op, T = unknown> {
   create(options: T): Codec<O>
 }
 
+/** Bytes may come in pieces, which spares a copy of what is large, or in steps, which lets others go on. */
+export type Written = string | Buffer | readonly Buffer[] | WrittenSteps
+
 /** Writes one answer: `write` returns bytes for a stream, nothing while it folds a whole answer. */
 export interface Encoder {
   /** Read when the first bytes are sent, as are `headers`: names and values in turn. */
   readonly contentType: string
   headers?(): readonly string[]
-  /** Bytes may come in pieces, which spares a copy. */
-  write(batch: readonly Event[]): string | Buffer | readonly Buffer[] | undefined
+  write(batch: readonly Event[]): Written | undefined
   /**
    * Called before `end`, or with the error before `fail`; what it returns is awaited, and does not reject. For what must be
    * done before the last of an answer is written.
    */
   conclude?(error?: GatewayError): Promise<void> | undefined
-  /** What is left; a whole answer may come in pieces, which spares a copy of a large one. */
-  end(): string | Buffer | readonly Buffer[]
+  /** What is left. */
+  end(): Written
   /** What a stream still says when it fails after its first byte; undefined when nothing can be said in band. */
-  fail(error: GatewayError): string | undefined
+  fail(error: GatewayError): Written | undefined
 }

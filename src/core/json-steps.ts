@@ -1,8 +1,11 @@
 /** `JSON.parse` in steps, between which others may go on: a large text is parsed piece by piece, and put together. */
 import type { Json } from './json.ts'
+import { markOf, restored } from './string-marks.ts'
 
-/** Characters of a piece. Strings are never cut, so that one may be larger. */
+/** Characters of a piece; longer strings are parsed by themselves. */
 const PIECE = 64 * 1024
+/** Characters of the longest escape, `\u` and four digits, minus one. */
+const ESCAPE = 5
 
 const QUOTE = 0x22
 const ZERO = 0x30
@@ -69,7 +72,10 @@ export function* parseSteps(
     if (code === QUOTE) {
       stringFrom = at
       at = stringTo = afterString(text, at + 1)
-      if (at - stringFrom > piece) bounds?.long(text, stringFrom, at)
+      if (at - stringFrom > piece) {
+        bounds?.long(text, stringFrom, at)
+        pieces.string(stringFrom, at, yield* stringSteps(text, stringFrom, at, piece))
+      }
       continue
     }
     if (code === OPEN_LIST || code === OPEN_OBJECT) pieces.open(code === OPEN_LIST, at)
@@ -88,8 +94,17 @@ export function* parseSteps(
   return pieces.end()
 }
 
+/** A string that was parsed by itself, and where it stands, with its quotes. */
+interface LongString {
+  readonly from: number
+  readonly to: number
+  readonly value: string
+}
+
 class Pieces {
   readonly #text: string
+  /** In their order, from the first one that is in no piece yet. */
+  #long: LongString[] = []
   readonly #parsePiece: ReadPiece
   readonly #bounds: StringBounds | undefined
   readonly #open: Open[] = []
@@ -111,7 +126,14 @@ class Pieces {
     this.#open.push({ isList, at, value: undefined, from: at + 1, closed: false, nameFrom: 0, nameTo: 0 })
   }
 
+  /** Until the next piece is parsed. */
+  string(from: number, to: number, value: string): void {
+    this.#long.push({ from, to, value })
+  }
+
   name(from: number, to: number): void {
+    // It stays where it stands: names are looked up.
+    if (this.#long.at(-1)?.from === from) this.#long.pop()
     const top = this.#open.at(-1)
     if (!top) return
     top.nameFrom = from
@@ -152,7 +174,7 @@ class Pieces {
 
   end(): unknown {
     if (this.#open.length > 0) throw new SyntaxError('the text ends too early')
-    if (!this.#root) return this.#read(this.#text)
+    if (!this.#root) return this.#read('', 0, this.#text.length, '')
     this.#mustBeBlank(this.#rootEnd, this.#text.length)
     return this.#root
   }
@@ -165,28 +187,39 @@ class Pieces {
       if (!child || child.value) continue
       child.value = child.isList ? [] : {}
       if (open.closed) throw new SyntaxError('a comma is missing')
-      const before = this.#text.slice(open.from, child.at)
       if (open.isList) {
-        const items = this.#read(`[${before} 0]`) as unknown[]
+        const items = this.#read('[', open.from, child.at, ' 0]') as unknown[]
         items.pop()
         extend(open.value, items)
         ;(open.value as unknown[]).push(child.value)
       } else {
-        extend(open.value, this.#read(`{${before} 0}`))
-        set(open.value as Json, this.#read(this.#text.slice(open.nameFrom, open.nameTo)) as string, child.value)
+        extend(open.value, this.#read('{', open.from, child.at, ' 0}'))
+        set(open.value as Json, this.#read('', open.nameFrom, open.nameTo, '') as string, child.value)
       }
     }
   }
 
   /** Members of `open`, of which there must be one at least. */
   #parse(open: Open, to: number): void {
-    const members = this.#text.slice(open.from, to)
-    if (isBlank(members, 0, members.length)) throw new SyntaxError('a member is missing')
-    extend(open.value!, this.#read(open.isList ? `[${members}]` : `{${members}}`))
+    if (isBlank(this.#text, open.from, to)) throw new SyntaxError('a member is missing')
+    extend(open.value!, open.isList ? this.#read('[', open.from, to, ']') : this.#read('{', open.from, to, '}'))
   }
 
-  #read(json: string): unknown {
-    return this.#parsePiece(json, this.hasLong)
+  /** The value of the text between these places, with `before` and `behind` around it. */
+  #read(before: string, from: number, to: number, behind: string): unknown {
+    let count = 0
+    let json = before
+    let at = from
+    while (count < this.#long.length && this.#long[count]!.from < to) {
+      const { from, to } = this.#long[count]!
+      json += `${this.#text.slice(at, from)}"${markOf(count++)}"`
+      at = to
+    }
+    const value = this.#parsePiece(json + this.#text.slice(at, to) + behind, this.hasLong)
+    if (count === 0) return value
+    const strings = this.#long
+    this.#long = strings.slice(count)
+    return restored(value, index => strings[index]?.value)
   }
 
   #mustBeBlank(from: number, to: number): void {
@@ -214,12 +247,39 @@ function isBlank(text: string, from: number, to: number): boolean {
   return true
 }
 
-/** Behind the string whose text begins at this place. */
+/** The text of a string that stands between these places, with its quotes. Throws a SyntaxError for what is none. */
+function* stringSteps(text: string, from: number, to: number, piece: number): Generator<undefined, string> {
+  const size = Math.max(4 * piece, 2 * ESCAPE)
+  const last = to - 1
+  let value = ''
+  for (let at = from + 1; at < last; ) {
+    const end = last - at > size ? pieceEnd(text, at, at + size) : last
+    value += JSON.parse(`"${text.slice(at, end)}"`)
+    at = end
+    yield
+  }
+  // Without escapes it is a part of the text, which is there.
+  return value.length === last - from - 1 ? text.slice(from + 1, last) : value
+}
+
+/** Where a piece of a string may end: at `to`, or before the escape that goes on there. */
+function pieceEnd(text: string, from: number, to: number): number {
+  for (let at = to - 1; at >= to - ESCAPE; at--) {
+    if (text.charCodeAt(at) !== BACKSLASH) continue
+    let first = at
+    while (first > from && text.charCodeAt(first - 1) === BACKSLASH) first--
+    // Of an even number each escapes the next.
+    return (at - first) % 2 === 0 ? at : to
+  }
+  return to
+}
+
+/** Behind the string whose text begins at this place. Throws a SyntaxError where it does not end. */
 function afterString(text: string, from: number): number {
   for (let quote = text.indexOf('"', from); quote >= 0; quote = text.indexOf('"', quote + 1)) {
     let backslashes = 0
     while (quote - 1 - backslashes >= from && text.charCodeAt(quote - 1 - backslashes) === BACKSLASH) backslashes++
     if (backslashes % 2 === 0) return quote + 1
   }
-  return text.length
+  throw new SyntaxError('a string does not end')
 }

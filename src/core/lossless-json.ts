@@ -27,6 +27,9 @@ export function stringifyLossless(json: string): string {
   return before + numbers.map(number => number.replace('"', '')).join('')
 }
 
+/** Whether a text is a mark. */
+export const isLongNumber = (text: string): boolean => text.startsWith(MARK)
+
 /**
  * The member of an object whose numbers must be passed on unchanged, such as the arguments of a call, or undefined.
  * `name` is the object's own member name.
@@ -88,7 +91,7 @@ function parseAt(value: unknown, json: string, place: Place, keep: (member: Json
 function roundedAt(value: unknown, hasMarks: boolean, place: Place, keep: (member: Json) => unknown): unknown {
   if (!hasMarks) return value
   const rounded = (value: unknown, name: string): unknown => {
-    if (typeof value === 'string') return value.startsWith(MARK) ? Number(value.slice(MARK.length)) : value
+    if (typeof value === 'string') return isLongNumber(value) ? Number(value.slice(MARK.length)) : value
     if (Array.isArray(value)) for (const [at, item] of value.entries()) value[at] = rounded(item, name)
     else if (isObject(value)) {
       const own = place(value, name)

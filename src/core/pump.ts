@@ -1,9 +1,11 @@
 /** The one loop from events to bytes, for streams and whole answers alike. */
-import type { Encoder } from './codec.ts'
+import { inTurns } from '../lib/in-turns.ts'
+import type { Encoder, Written } from './codec.ts'
 import { asError, CLIENT_CLOSED, type GatewayError } from './error.ts'
 import type { Event } from './event.ts'
 import type { Exchange } from './exchange.ts'
 import type { Route } from './snapshot.ts'
+import type { WrittenSteps } from './stringify-steps.ts'
 
 /** Where bytes go. `write` returns a promise when the reader must catch up first. */
 export interface Sink {
@@ -12,7 +14,7 @@ export interface Sink {
   /** `headers`: names and values in turn, besides the content type. */
   head(status: number, contentType: string, headers: readonly string[]): void
   write(chunk: string | Buffer | readonly Buffer[]): Promise<void> | undefined
-  /** In pieces only when nothing was written before. Returns a promise where that takes several turns of the loop. */
+  /** Returns a promise where that takes several turns of the loop. */
   end(chunk?: string | Buffer | readonly Buffer[]): Promise<void> | undefined
   /** Breaks the connection: what was sent cannot be completed. */
   destroy(): void
@@ -41,8 +43,9 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
       ex.observe(batch)
       const out = writer.write(untilError(batch))
       if (out) {
+        const bytes = isInSteps(out) ? await inTurns(out) : out
         head()
-        const drained = sink.write(out)
+        const drained = sink.write(bytes)
         if (drained) await stall(ex, drained)
       }
       if (ex.signal.reason) throw ex.signal.reason
@@ -54,8 +57,9 @@ export async function pump(route: Route, ex: Exchange, sink: Sink): Promise<void
       const closing = writer.conclude?.()
       if (closing) await closing
       const last = writer.end()
+      const bytes = isInSteps(last) ? await inTurns(last) : last
       head()
-      const ended = sink.end(last)
+      const ended = sink.end(bytes)
       if (ended) await ended
     }
     ex.outcome = ex.failure ? 'error' : 'ok'
@@ -82,11 +86,13 @@ function untilError(batch: readonly Event[]): readonly Event[] {
   return index < 0 ? batch : batch.slice(0, index)
 }
 
+const isInSteps = (out: Written): out is WrittenSteps => typeof out === 'object' && 'next' in out
+
 async function fail(encoder: Encoder, error: GatewayError, sink: Sink): Promise<void> {
   await encoder.conclude?.(error)
   const said = encoder.fail(error)
   if (said === undefined) sink.destroy()
-  else await sink.end(said)
+  else await sink.end(isInSteps(said) ? await inTurns(said) : said)
 }
 
 function refuse({ endpoint }: Route, ex: Exchange, error: GatewayError, sink: Sink): void {

@@ -1,10 +1,10 @@
 /** Reads a JSON request body: bounded, valid UTF-8, bounded in shape, free of prototype keys. */
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import { setImmediate as turn } from 'node:timers/promises'
 import secureJson from 'secure-json-parse'
 import { errors } from '../core/error.ts'
 import type { Body } from '../core/raw-strings.ts'
+import { inTurns } from '../lib/in-turns.ts'
 import type { BodyGuard } from './body-guard.ts'
 import { LongStrings } from './long-strings.ts'
 import { readBytes } from './pieces.ts'
@@ -38,7 +38,7 @@ export async function readJson(
   values?: number,
 ): Promise<Body> {
   const body = await readBytes(req, limit, guard, declared)
-  return body.length > LARGE ? await parseInTurns(body, read, values) : parse(body, read, values)
+  return body.length > LARGE ? await inTurns(parsing(body, read, values)) : parse(body, read, values)
 }
 
 const rules = { protoAction: 'remove', constructorAction: 'remove' } as const
@@ -48,16 +48,6 @@ function parse(body: Buffer, read: Read, values?: number): Body {
   for (;;) {
     const { done, value } = steps.next()
     if (done) return value
-  }
-}
-
-/** The same, letting others go on between its steps. */
-async function parseInTurns(body: Buffer, read: Read, values?: number): Promise<Body> {
-  const steps = parsing(body, read, values)
-  for (;;) {
-    const { done, value } = steps.next()
-    if (done) return value
-    await turn()
   }
 }
 

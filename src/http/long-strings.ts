@@ -1,12 +1,7 @@
 /** Parses a body whose long strings are kept as they were written. */
-import { randomBytes } from 'node:crypto'
 import { type Body, RawStrings } from '../core/raw-strings.ts'
+import { markOf, restored } from '../core/string-marks.ts'
 
-/** Replaces a long string while the rest is parsed. Random, so that no body contains it, and of fixed length. */
-const MARK = randomBytes(12).toString('base64url')
-const DIGITS = 6
-const markOf = (index: number): string => MARK + String(index).padStart(DIGITS, '0')
-const MARK_LENGTH = markOf(0).length
 const BACKSLASH = 0x5c
 /** Bytes of the longest escape, `\u` and four digits, minus one. */
 const ESCAPE = 5
@@ -72,20 +67,9 @@ export class LongStrings {
   /** All of the body; `read` is as `JSON.parse`. Throws a SyntaxError where it is not JSON. */
   whole(rest: string, read: (json: string) => unknown): Body {
     const value = read(rest)
-    return this.#verbatim.size === 0 ? { value } : { value: this.#restored(value), verbatim: this.#verbatim }
-  }
-
-  /** The value with texts in place of marks. */
-  #restored(value: unknown): unknown {
-    if (typeof value === 'string')
-      return isMark(value) ? this.#verbatim.textAt(Number(value.slice(MARK.length))) : value
-    if (typeof value !== 'object' || value === null) return value
-    if (Array.isArray(value)) for (let at = 0; at < value.length; at++) value[at] = this.#restored(value[at])
-    else {
-      const members = value as Record<string, unknown>
-      for (const name in members) members[name] = this.#restored(members[name])
-    }
-    return value
+    const verbatim = this.#verbatim
+    if (verbatim.size === 0) return { value }
+    return { value: restored(value, index => verbatim.textAt(index)), verbatim }
   }
 }
 
@@ -102,5 +86,3 @@ function pieceEnd(body: Buffer, from: number, to: number): number {
   }
   return end
 }
-
-const isMark = (text: string): boolean => text.length === MARK_LENGTH && text.startsWith(MARK)

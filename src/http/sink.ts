@@ -143,7 +143,10 @@ export class HttpSink implements ServedSink {
 
   end(last: string | Buffer | readonly Buffer[] = ''): Promise<void> | undefined {
     if (typeof last === 'string' && last.length > LARGE_ANSWER) return this.#endLarge(last)
-    this.#end(last)
+    if (isList(last) && this.begun) {
+      this.#say(last)
+      this.#end('')
+    } else this.#end(last)
     return undefined
   }
 

@@ -4,14 +4,17 @@ import {
   MAX_CALL_CHARACTERS,
   MAX_CALLS,
   MAX_REASONING_BLOCKS,
+  MAX_SAID_CHARACTERS,
   MAX_TEXT_CHARACTERS,
   tooLongCalls,
+  tooLongSaying,
   tooLongText,
   tooManyBlocks,
   tooManyCalls,
 } from '../core/answer-bounds.ts'
 import type { Event, ToolEvent } from '../core/event.ts'
 import { CALL_BOUNDS, Count, Shape } from '../core/shape.ts'
+import { weigh } from '../core/stringify-steps.ts'
 
 /** More blocks than a choice may have; makes one number of a choice and a block. */
 const STEP = 1e6
@@ -41,6 +44,7 @@ export class Tally {
 
   /** The events of a frame of so many characters. Throws the failure of an answer that passes a bound. */
   add(events: readonly Event[], characters: number): void {
+    if (characters > MAX_SAID_CHARACTERS) checkSaid(events)
     let told = 0
     for (let at = 0; at < events.length; at++) {
       const event = events[at]!
@@ -94,3 +98,15 @@ export class Tally {
     if (shape.excess) throw excessive(shape)
   }
 }
+
+/** Media apart, all that an event says is searched for credentials, and written for the client, in one step each. */
+function checkSaid(events: readonly Event[]): void {
+  let said = 0
+  for (const event of events) if (!isMedia(event)) said += weigh(event)
+  if (said > MAX_SAID_CHARACTERS) throw tooLongSaying()
+}
+
+/** Results have bounds of their operations. */
+const isMedia = (event: Event): boolean =>
+  event.type === 'image' ? event.url.startsWith('data:') : MEDIA.has(event.type)
+const MEDIA: ReadonlySet<Event['type']> = new Set<Event['type']>(['bytes', 'partial_image', 'result', 'error'])

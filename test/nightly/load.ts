@@ -17,7 +17,7 @@ export interface Answer {
 
 export interface Clients {
   /** Sends one request; never rejects. */
-  ask(body: string, path?: string): Promise<Answer>
+  ask(body: string, path?: string, more?: Record<string, string>): Promise<Answer>
   close(): Promise<void>
 }
 
@@ -32,11 +32,11 @@ export function clients(url: string, key: string, connections: number | null = n
   })
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${key}` }
   return {
-    async ask(body, path = '/v1/chat/completions') {
+    async ask(body, path = '/v1/chat/completions', more = {}) {
       const start = performance.now()
       let status = 0
       try {
-        const response = await pool.request({ method: 'POST', path, headers, body })
+        const response = await pool.request({ method: 'POST', path, headers: { ...headers, ...more }, body })
         status = response.statusCode
         const text = await response.body.text()
         return { status, text, ms: performance.now() - start }

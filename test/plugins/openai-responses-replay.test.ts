@@ -42,7 +42,7 @@ function wholeMessage(events: readonly Event[]): Json {
 /** The message that a client puts together from a stream: texts joined, calls by index, lists one after another. */
 function gatheredMessage(events: readonly Event[]): Json {
   const message: Json & { tool_calls?: Json[] } = { role: 'assistant', content: '' }
-  for (const { data } of new SseFraming().push(Buffer.from(encoderFor(true).write(events) ?? ''))) {
+  for (const { data } of new SseFraming().push(Buffer.from(String(encoderFor(true).write(events) ?? '')))) {
     const { delta } = JSON.parse(data).choices[0]
     message.content += delta.content ?? ''
     if (delta.phase) message.phase = delta.phase

@@ -184,6 +184,7 @@ for (const { wire, whole, text, call, thought } of forms) {
 }
 
 const { wire: chatWire } = forms[0]!
+const { wire: messages } = forms[2]!
 
 t.test('what takes long to read, for what it says, is bounded by itself', async t => {
   const extra = (json: string) => JSON.stringify(chat([text(0)])).replace('{', `{"extra":${json},`)
@@ -206,6 +207,11 @@ t.test('what takes long to read, for what it says, is bounded by itself', async 
   t.match((await outcome(chatWire, saying(4 * MIB + 1))).thrown, failure(/text is longer/), 'text')
   const streamed = await outcome(chatWire, [saying(4 * MIB + 1)], true)
   t.equal(counted(streamed.events, 'finish'), 1, 'which passes on in a stream')
+  const atOnce = failure(/says more than 8388608 characters/)
+  t.match((await outcome(chatWire, [saying(9 * MIB)], true)).thrown, atOnce, 'of which one event may not say all')
+  const hidden = [{ type: 'redacted_thinking', data: 'a'.repeat(9 * MIB) }]
+  const thought = JSON.stringify({ type: 'message', content: hidden, stop_reason: 'end_turn' })
+  t.match((await outcome(messages, thought)).thrown, atOnce, 'and reasoning that nobody sees counts')
   const told: [says: string, body: string][] = [
     ['names that repeat', extra(`[${'{"token":"a","logprob":0},'.repeat(50_000)}0]`)],
     ['names that are much alike', extra(`[${'{"a1bcd":0,"a2bcd":0},'.repeat(40_000)}0]`)],
@@ -216,7 +222,6 @@ t.test('what takes long to read, for what it says, is bounded by itself', async 
   ]
   for (const [says, body] of told) t.equal(counted((await outcome(chatWire, body)).events, 'finish'), 1, says)
 })
-const { wire: messages } = forms[2]!
 const delta = (delta: unknown) => JSON.stringify({ choices: [{ index: 0, delta }] })
 
 t.test('calls and blocks of a stream count together, and so do the values in arguments', async t => {

@@ -1,10 +1,10 @@
 /** Writes answers as Responses, whole or as typed events with their numbers (docs/responses.md#the-stream). */
-import type { Encoder } from '../../core/codec.ts'
 import { CLIENT_CLOSED, type GatewayError } from '../../core/error.ts'
 import type { Event, FinishReason } from '../../core/event.ts'
 import type { Exchange } from '../../core/exchange.ts'
 import type { AnswerKeeper } from '../../core/kept-answer.ts'
 import { EVENT_STREAM, typedEvent, typedEventText } from '../event-stream.ts'
+import type { Restore, TextEncoder } from '../large-images.ts'
 import { type Ending, idOf, ResponseObject } from './answer.ts'
 import { responseId } from './ids.ts'
 import { Items } from './items.ts'
@@ -39,9 +39,12 @@ class Answer {
   }
 
   /** Ends the answer, behind its last event, and keeps it. */
-  async conclude(keeper: AnswerKeeper, error?: GatewayError): Promise<void> {
+  async conclude(keeper: AnswerKeeper, whole: Restore, error?: GatewayError): Promise<void> {
     const ending = this.#close(error)
-    const texts = { output: JSON.stringify(ending.output), answer: this.#response.at({ ...ending, output: [] }) }
+    const texts = {
+      output: await whole(JSON.stringify(ending.output)),
+      answer: this.#response.at({ ...ending, output: [] }),
+    }
     await keeper.keep(responseId(this.#id), texts)
     this.#ended = this.#endedBy(ending)
   }
@@ -70,7 +73,7 @@ interface Ended {
   readonly response: string
 }
 
-export class WholeEncoder implements Encoder {
+export class WholeEncoder implements TextEncoder {
   readonly contentType = 'application/json'
   readonly #ex: Exchange
   readonly #answer: Answer
@@ -84,9 +87,9 @@ export class WholeEncoder implements Encoder {
     for (const event of batch) this.#answer.add(event)
   }
 
-  conclude(error?: GatewayError): Promise<void> | undefined {
+  conclude(error: GatewayError | undefined, whole: Restore): Promise<void> | undefined {
     const { keeper } = this.#ex
-    return keeper?.keeps && !error ? this.#answer.conclude(keeper) : undefined
+    return keeper?.keeps && !error ? this.#answer.conclude(keeper, whole) : undefined
   }
 
   end(): string {
@@ -96,7 +99,7 @@ export class WholeEncoder implements Encoder {
   fail(): undefined {}
 }
 
-export class StreamEncoder implements Encoder {
+export class StreamEncoder implements TextEncoder {
   readonly contentType = EVENT_STREAM
   readonly #ex: Exchange
   /** Made with the first event: by then it is known who answers. */
@@ -114,9 +117,9 @@ export class StreamEncoder implements Encoder {
   }
 
   /** Of a client that has left nothing is kept: it got no end. */
-  conclude(error?: GatewayError): Promise<void> | undefined {
+  conclude(error: GatewayError | undefined, whole: Restore): Promise<void> | undefined {
     const { keeper } = this.#ex
-    return keeper?.keeps && error?.status !== CLIENT_CLOSED ? this.#begun().conclude(keeper, error) : undefined
+    return keeper?.keeps && error?.status !== CLIENT_CLOSED ? this.#begun().conclude(keeper, whole, error) : undefined
   }
 
   end(): string {

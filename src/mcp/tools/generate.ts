@@ -19,7 +19,7 @@ export async function generate(context: ToolContext, path: Call['path'], body: o
     report: (filter, err) => services.log.error({ filter, err }, 'filter finish failed'),
   })
   if ('failure' in called) return { refusal: refused(called.failure) }
-  return { ex: called.ex, answer: JSON.parse(called.body.toString()) }
+  return called
 }
 
 export const refused = ({ status, message }: GatewayError): ToolResult => toolError(`Error: ${status} - ${message}`)

@@ -1,0 +1,88 @@
+/** Answers with large images: marks stand for them until the rest is written, and then they are, in steps. */
+import type { Encoder, Written } from '../core/codec.ts'
+import type { GatewayError } from '../core/error.ts'
+import type { Event } from '../core/event.ts'
+import { hasMarks, markOf, splitAtMarks } from '../core/string-marks.ts'
+import { type WrittenSteps, writeString } from '../core/stringify-steps.ts'
+import { MAX_DATA_HEAD } from '../core/wire.ts'
+import { inTurns } from '../lib/in-turns.ts'
+
+/** In characters; more than two thousand smaller ones do not fit into an answer. */
+const LARGE = 16 * 1024
+
+type Said = string | undefined
+
+/** Puts images in place of their marks, for what is kept of an answer. */
+export type Restore = (text: string) => Promise<string>
+
+/** An encoder that writes text, none of whose parts but images is large. */
+export interface TextEncoder extends Omit<Encoder, 'conclude' | 'headers'> {
+  write(batch: readonly Event[]): Said
+  conclude?(error: GatewayError | undefined, restore: Restore): Promise<void> | undefined
+  end(): string
+  fail(error: GatewayError): Said
+}
+
+export class LargeImages implements Encoder {
+  readonly #inner: TextEncoder
+  /** Base64. */
+  readonly #images: string[] = []
+
+  constructor(inner: TextEncoder) {
+    this.#inner = inner
+  }
+
+  get contentType(): string {
+    return this.#inner.contentType
+  }
+
+  write(batch: readonly Event[]): Written | undefined {
+    const out = this.#inner.write(batch.some(isLarge) ? batch.map(event => this.#marked(event)) : batch)
+    return out && this.#restored(out)
+  }
+
+  conclude(error?: GatewayError): Promise<void> | undefined {
+    return this.#inner.conclude?.(error, text => this.#restore(text))
+  }
+
+  end(): Written {
+    return this.#restored(this.#inner.end())
+  }
+
+  fail(error: GatewayError): Written | undefined {
+    const out = this.#inner.fail(error)
+    return out && this.#restored(out)
+  }
+
+  #marked(event: Event): Event {
+    if (!isLarge(event)) return event
+    const data = event.url.indexOf(',') + 1
+    const mark = markOf(this.#images.length)
+    this.#images.push(event.url.slice(data))
+    return { type: 'image', choice: event.choice, url: event.url.slice(0, data) + mark }
+  }
+
+  async #restore(text: string): Promise<string> {
+    const out = this.#restored(text)
+    return typeof out === 'string' ? out : Buffer.concat(await inTurns(out)).toString()
+  }
+
+  #restored(out: string): string | WrittenSteps {
+    return this.#images.length > 0 && hasMarks(out) ? restored(out, this.#images) : out
+  }
+}
+
+const isLarge = (event: Event): event is Extract<Event, { type: 'image' }> =>
+  event.type === 'image' &&
+  event.url.length >= LARGE &&
+  event.url.startsWith('data:') &&
+  event.url.slice(0, MAX_DATA_HEAD).includes(',')
+
+function* restored(out: string, images: readonly string[]): WrittenSteps {
+  const pieces: Buffer[] = []
+  for (const { index, text } of splitAtMarks(out)) {
+    if (index >= 0) yield* writeString(images[index]!, pieces)
+    pieces.push(Buffer.from(text))
+  }
+  return pieces
+}

@@ -1,0 +1,124 @@
+/** `JSON.stringify` in steps, between which others may go on: what is large is written piece by piece. */
+import { isLongNumber, stringifyLossless } from './lossless-json.ts'
+
+/** Characters of a piece; what is smaller is written at once. */
+const PIECE = 128 * 1024
+/** What a value takes beside its strings, about. */
+const VALUE = 8
+
+/** Yields wherever others may go on; returns all bytes, in pieces. */
+export type WrittenSteps = Generator<undefined, Buffer[]>
+
+/** About how many characters a value of plain objects has as JSON. */
+export function weigh(value: unknown): number {
+  if (typeof value === 'string') return value.length + VALUE
+  if (typeof value !== 'object' || value === null) return VALUE
+  let sum = VALUE
+  if (Array.isArray(value)) for (const item of value) sum += weigh(item)
+  else for (const name in value) sum += name.length + weigh((value as Record<string, unknown>)[name])
+  return sum
+}
+
+/** JSON text of a value of plain objects, with numbers in place of their marks: at once, or in steps where it is large. */
+export const stringifyInSteps = (value: object): string | WrittenSteps =>
+  weigh(value) < PIECE ? stringifyLossless(JSON.stringify(value)) : written(value)
+
+function* written(value: object): WrittenSteps {
+  const out = new Output(value)
+  yield
+  yield* out.value(value)
+  return out.end()
+}
+
+/** Adds a text to `pieces`, as what stands between the quotes of a JSON string. */
+export function* writeString(text: string, pieces: Buffer[]): Generator<undefined, void> {
+  for (let at = 0; at < text.length; ) {
+    const end = pieceEnd(text, at + PIECE)
+    pieces.push(Buffer.from(JSON.stringify(text.slice(at, end)).slice(1, -1)))
+    at = end
+    yield
+  }
+}
+
+/** Both halves of a character stand in one piece. */
+function pieceEnd(text: string, to: number): number {
+  if (to >= text.length) return text.length
+  return (text.charCodeAt(to - 1) & 0xfc00) === 0xd800 ? to - 1 : to
+}
+
+class Output {
+  readonly #pieces: Buffer[] = []
+  /** What stands behind the last piece. */
+  #text = ''
+  /** Lists and objects that are not written at once. */
+  readonly #large = new Set<object>()
+
+  constructor(value: object) {
+    this.#weigh(value)
+  }
+
+  #weigh(value: unknown): number {
+    if (typeof value !== 'object' || value === null) return weigh(value)
+    let sum = VALUE
+    if (Array.isArray(value)) for (const item of value) sum += this.#weigh(item)
+    else for (const name in value) sum += name.length + this.#weigh((value as Record<string, unknown>)[name])
+    if (sum >= PIECE) this.#large.add(value)
+    return sum
+  }
+
+  *value(value: unknown): Generator<undefined, void> {
+    if (Array.isArray(value)) yield* this.#list(value)
+    else if (typeof value === 'string') {
+      this.#text += '"'
+      this.#flush()
+      yield* writeString(value, this.#pieces)
+      this.#text += '"'
+    } else yield* this.#object(value as object)
+  }
+
+  end(): Buffer[] {
+    this.#flush()
+    return this.#pieces
+  }
+
+  *#list(items: readonly unknown[]): Generator<undefined, void> {
+    let before = '['
+    for (const item of items) {
+      this.#text += before
+      before = ','
+      if (this.#isLarge(item)) yield* this.value(item)
+      else if (this.#add(item)) yield
+    }
+    this.#text += ']'
+  }
+
+  *#object(value: object): Generator<undefined, void> {
+    let before = '{'
+    for (const [name, member] of Object.entries(value)) {
+      if (member === undefined) continue
+      this.#text += `${before}${JSON.stringify(name)}:`
+      before = ','
+      if (this.#isLarge(member)) yield* this.value(member)
+      else if (this.#add(member)) yield
+    }
+    this.#text += before === '{' ? '{}' : '}'
+  }
+
+  #isLarge(value: unknown): boolean {
+    if (typeof value === 'string') return value.length >= PIECE && !isLongNumber(value)
+    return typeof value === 'object' && value !== null && this.#large.has(value)
+  }
+
+  /** True when a piece is full. */
+  #add(value: unknown): boolean {
+    this.#text += JSON.stringify(value) ?? 'null'
+    if (this.#text.length < PIECE) return false
+    this.#flush()
+    return true
+  }
+
+  #flush(): void {
+    if (this.#text !== '') this.#pieces.push(Buffer.from(stringifyLossless(this.#text)))
+    this.#text = ''
+  }
+}

@@ -1,0 +1,97 @@
+/** JSON that is parsed and written in steps means what `JSON.parse` and `JSON.stringify` mean. */
+import fc from 'fast-check'
+import t from 'tap'
+import { parseSteps } from '../../src/core/json-steps.ts'
+import { isLongNumber, parseLossless } from '../../src/core/lossless-json.ts'
+import { stringifyInSteps, weigh } from '../../src/core/stringify-steps.ts'
+import { runs } from '../helpers/runs.ts'
+
+/** More than one piece of what is parsed, and of what is written. */
+const LONG = 140_000
+
+/** What the steps come to, and how many they are. */
+function all<T>(steps: Generator<undefined, T>): { value: T; count: number } {
+  for (let count = 1; ; count++) {
+    const { done, value } = steps.next()
+    if (done) return { value, count }
+  }
+}
+const parse = (text: string) => parseSteps(text, json => JSON.parse(json), undefined, 10_000)
+function written(value: object): string {
+  const out = stringifyInSteps(value)
+  return typeof out === 'string' ? out : Buffer.concat(all(out).value).toString()
+}
+
+/** A text that is long enough to be cut, at places that fall into escapes and characters of two units. */
+const long = fc
+  .tuple(fc.string({ unit: 'binary', minLength: 1, maxLength: 9 }), fc.nat(9))
+  .map(([unit, before]) => 'x'.repeat(before) + unit.repeat(Math.ceil(LONG / unit.length)))
+const small = fc.jsonValue({ maxDepth: 2 })
+const values = fc.oneof(
+  fc.tuple(small, long, small),
+  fc.record({ a: small, long, __proto__: fc.constant(null), 'é"': fc.tuple(long, small, long) }),
+  fc.tuple(fc.record({ a: fc.record({ b: long }) }), fc.array(small, { maxLength: 3 })),
+)
+
+t.test('what is parsed in steps is what JSON.parse makes of it', async t => {
+  const holds = fc.property(values, fc.boolean(), (value, escaped) => {
+    const json = escaped
+      ? JSON.stringify(value).replace(
+          /[\u0080-\uffff]/g,
+          char => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+        )
+      : JSON.stringify(value)
+    return JSON.stringify(all(parse(json)).value) === JSON.stringify(JSON.parse(json))
+  })
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: runs(30) }))
+})
+
+t.test('what is no JSON is refused, also within a long string', async t => {
+  const text = 'a'.repeat(LONG)
+  for (const wrong of [
+    `["${text}`,
+    `["${text}\n${text}"]`,
+    `["${text}\\x${text}"]`,
+    `{"a" "${text}"}`,
+    `["${text}" 1]`,
+  ]) {
+    t.throws(() => all(parse(wrong)), SyntaxError)
+  }
+})
+
+t.test('what is written in steps is what JSON.stringify writes', async t => {
+  const holds = fc.property(values, value => written(value) === Buffer.from(JSON.stringify(value)).toString())
+  t.doesNotThrow(() => fc.assert(holds, { numRuns: runs(30) }))
+  const odd = { a: undefined, list: [undefined, null, [], {}], long: 'b'.repeat(LONG), empty: {} }
+  t.equal(written(odd), JSON.stringify(odd))
+  const many = Array.from({ length: 50_000 }, (_, at) => ({ at, name: `n${at}` }))
+  t.equal(written(many), JSON.stringify(many))
+})
+
+t.test('numbers stand in place of their marks, however long they are', async t => {
+  const digits = '1'.repeat(LONG)
+  const json = `{"a":[${digits},12345678901234567890],"b":"${'c'.repeat(LONG)}"}`
+  const value = parseLossless(json) as { a: string[] }
+  t.ok(value.a.every(isLongNumber))
+  t.equal(written(value), json)
+})
+
+t.test('no step has more than a piece of what is large', async t => {
+  const large: Record<string, object> = {
+    'one string': ['a'.repeat(2e6)],
+    'one string with escapes': ['"\n'.repeat(3e5)],
+    'many strings': Array.from({ length: 100 }, () => 'b'.repeat(20_000)),
+    'many values': Array.from({ length: 50_000 }, (_, at) => [at, 'c']),
+  }
+  for (const [says, value] of Object.entries(large)) {
+    const json = JSON.stringify(value)
+    const out = stringifyInSteps(value)
+    if (typeof out === 'string') return t.fail(`${says} is written at once`)
+    const wrote = all(out)
+    t.equal(Buffer.concat(wrote.value).toString(), json, says)
+    t.ok(wrote.count > json.length / 400_000, `${says}: written in ${wrote.count} steps`)
+    const read = all(parseSteps(json, json => JSON.parse(json)))
+    t.ok(read.count > json.length / 400_000, `${says}: parsed in ${read.count} steps`)
+  }
+  t.ok(weigh({ a: 'x'.repeat(100) }) >= 100)
+})
