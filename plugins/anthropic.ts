@@ -5,14 +5,14 @@
 import { countIn, type Plugin, refusals, type Target, type Translator, type WireRequest } from '../src/plugin.ts'
 import { MessagesDecoder } from './anthropic/decode.ts'
 import { encode, headerOf } from './anthropic/encode.ts'
-import { faultOf } from './anthropic/fault.ts'
+import { errorOf } from './anthropic/error.ts'
 import { native } from './anthropic/native.ts'
 import { BETA_HEADER } from './anthropic/passed-betas.ts'
 import { answersByTool } from './anthropic/tools.ts'
 import { encode as encodeVertex, native as nativeVertex, plainOf } from './anthropic/vertex.ts'
 import { counter, only } from './shared/count.ts'
 
-const error = refusals(faultOf)
+const error = refusals(errorOf)
 
 const VERSION = 'anthropic-version'
 /** The version that still takes sampling parameters (docs/wire-sources.md#anthropic). */

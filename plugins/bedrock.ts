@@ -2,11 +2,11 @@
 import { type Plugin, refusals, type Translator } from '../src/plugin.ts'
 import { ConverseDecoder } from './bedrock/decode.ts'
 import { encode } from './bedrock/encode.ts'
-import { faultOf } from './bedrock/fault.ts'
+import { errorOf } from './bedrock/error.ts'
 import { imagesWires } from './bedrock/images.ts'
 import { rerank } from './bedrock/rerank.ts'
 
-const error = refusals((body, target, status) => faultOf(body, target, { status }))
+const error = refusals((body, target, status) => errorOf(body, target, { status }))
 
 const converse: Translator<'chat'> = {
   op: 'chat',

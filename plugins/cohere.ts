@@ -3,7 +3,7 @@ import type { Plugin, Translator } from '../src/plugin.ts'
 import { CohereDecoder } from './cohere/decode.ts'
 import { decoder, encode as encodeEmbeddings } from './cohere/embeddings.ts'
 import { encode } from './cohere/encode.ts'
-import { error } from './cohere/fault.ts'
+import { error } from './cohere/error.ts'
 import { rerank } from './cohere/rerank.ts'
 
 const chat: Translator<'chat'> = {

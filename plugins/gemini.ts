@@ -9,7 +9,7 @@ import { NATIVE_WIRE } from './gemini/choice.ts'
 import { GenerateDecoder } from './gemini/decode.ts'
 import { decoder, type Method, methods } from './gemini/embeddings.ts'
 import { encode } from './gemini/encode.ts'
-import { faultOf } from './gemini/fault.ts'
+import { errorOf } from './gemini/error.ts'
 import { imagen } from './gemini/imagen.ts'
 import { imagesOf } from './gemini/images.ts'
 import { native } from './gemini/native.ts'
@@ -19,7 +19,7 @@ import { asksForSearch } from './gemini/tools.ts'
 import { videos } from './gemini/videos.ts'
 import { counter, only } from './shared/count.ts'
 
-const error = refusals(faultOf)
+const error = refusals(errorOf)
 
 const METHOD = /:(?:streamGenerateContent\?alt=sse|generateContent)$/
 

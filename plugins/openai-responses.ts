@@ -3,7 +3,7 @@
 import type { Plugin, Translator } from '../src/plugin.ts'
 import { ResponsesDecoder } from './openai-responses/decode.ts'
 import { encode } from './openai-responses/encode.ts'
-import { errorOf } from './openai-responses/fault.ts'
+import { error } from './openai-responses/error.ts'
 import { NATIVE_WIRE, native } from './openai-responses/native.ts'
 
 const responses: Translator<'chat'> = {
@@ -13,7 +13,7 @@ const responses: Translator<'chat'> = {
   encode,
   native: { wire: NATIVE_WIRE, encode: native, decoder: (mode, target) => new ResponsesDecoder(mode, target, true) },
   decoder: (mode, target) => new ResponsesDecoder(mode, target),
-  error: errorOf,
+  error,
 }
 
 export const plugin = { wires: [responses] } satisfies Plugin

@@ -44,7 +44,14 @@ export { s } from './core/schema.ts'
 export { seal, unseal } from './core/seal.ts'
 export { CALL_BOUNDS, Count, MAX_LEVELS, Shape } from './core/shape.ts'
 export type { CountForm, Decoder, FilePart, Frame, Plugin, Target, Translator, WireRequest } from './core/translator.ts'
-export { guessStatus, readFault, refusals, upstreamError, upstreamErrorFrom } from './core/upstream-error.ts'
+export {
+  guessStatus,
+  type ProviderError,
+  readProviderError,
+  refusals,
+  upstreamError,
+  upstreamErrorFrom,
+} from './core/upstream-error.ts'
 export { CHARACTERS, type Usage } from './core/usage.ts'
 export {
   append,

@@ -20,7 +20,7 @@ import { JsonAnswer, type OpenBlock, openBlock } from '../shared/claude/open-blo
 import { FORMAT } from '../shared/claude/thinking.ts'
 import { EventTemplate } from '../shared/event-template.ts'
 import { endingOf, finishReasonOf } from './ending.ts'
-import { faultOf } from './fault.ts'
+import { errorOf } from './error.ts'
 import { Passages } from './passages.ts'
 import type { Delta, Message, Payload } from './payload.ts'
 import { tierOf, UsageMeter } from './usage.ts'
@@ -112,7 +112,7 @@ export class MessagesDecoder implements Decoder {
   /** A whole message, an error in any dialect, or an event that came after this was written. */
   #other(kind: unknown, payload: Payload): Event[] {
     if (kind === undefined || kind === 'message' || kind === 'error' || 'error' in payload) {
-      const error = faultOf(payload, this.#target)
+      const error = errorOf(payload, this.#target)
       if (error) return this.#fail(error)
       if (kind !== 'error' && Array.isArray(payload.content)) return this.#whole(payload, payload.content)
     }

@@ -18,8 +18,8 @@ import { CitedText } from '../shared/claude/cited-text.ts'
 import { type OpenBlock, openBlock } from '../shared/claude/open-block.ts'
 import { ThinkTags } from '../shared/think-tags.ts'
 import { BlockAccumulator } from './block-accumulator.ts'
+import { errorOf } from './error.ts'
 import { familyOf } from './family.ts'
-import { faultOf } from './fault.ts'
 import { formatOf, isClaude } from './replay.ts'
 import { tierOf, usageOf } from './usage.ts'
 import { piecesOf } from './whole.ts'
@@ -98,7 +98,7 @@ export class ConverseDecoder implements Decoder {
   #other(name: string, payload: Json): Event[] {
     if (name !== 'error' && !/exception$/i.test(name)) return []
     const named = name === 'error' ? undefined : name
-    const error = faultOf(payload, this.#target, named === undefined ? {} : { named })
+    const error = errorOf(payload, this.#target, named === undefined ? {} : { named })
     return this.#fail(error ?? errors.invalidAnswer('it holds an error without words'))
   }
 
@@ -106,7 +106,7 @@ export class ConverseDecoder implements Decoder {
     const { output } = payload
     const message = isObject(output) ? output.message : undefined
     if (!isObject(message) || !Array.isArray(message.content)) {
-      const error = faultOf(payload, this.#target)
+      const error = errorOf(payload, this.#target)
       return this.#fail(error ?? errors.invalidAnswer('it is neither a message nor a readable error'))
     }
     const events = this.#begin()

@@ -10,7 +10,7 @@ import {
   isObject,
   type Json,
   parseCalls,
-  readFault,
+  readProviderError,
   type Target,
   textIn,
   upstreamError,
@@ -139,8 +139,8 @@ export class CohereDecoder implements Decoder {
       this.#finish(payload, out)
       return
     }
-    const fault = kind === undefined || kind === 'error' ? readFault(payload) : undefined
-    if (fault) this.#fail(upstreamError(guessStatus(fault), fault, this.#target.credential?.secret), out)
+    const reported = kind === undefined || kind === 'error' ? readProviderError(payload) : undefined
+    if (reported) this.#fail(upstreamError(guessStatus(reported), reported, this.#target.credential?.secret), out)
     else if (kind === 'error') this.#refuse(JSON.stringify(payload), out)
     else if (this.#unary) this.#fail(errors.invalidAnswer('it has no message'), out)
   }
@@ -204,8 +204,8 @@ export class CohereDecoder implements Decoder {
       return
     }
     if (reason !== undefined) this.#choice.finish(REASONS.get(reason) ?? 'stop')
-    const fault = this.#choice.close(out)
-    if (fault) this.#fail(fault, out)
+    const reported = this.#choice.close(out)
+    if (reported) this.#fail(reported, out)
     this.done = true
   }
 

@@ -1,7 +1,7 @@
 /** ElevenLabs' speech wire, `elevenlabs.speech` (docs/wire-sources.md#elevenlabs). */
 import { pathSegment, type SpeechRequest, type Target, type Translator, type WireRequest } from '../../src/plugin.ts'
 import { audioForm, noAudio, voiceOf } from '../shared/speech.ts'
-import { error } from './fault.ts'
+import { error } from './error.ts'
 
 /** The voice "Sarah", which every account has. */
 const USUAL_VOICE = 'EXAVITQu4vr4xnSDxMaL'

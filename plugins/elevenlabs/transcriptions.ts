@@ -12,7 +12,7 @@ import {
 import { errorIn } from '../shared/error.ts'
 import { fileOf, secondsIn, transcriptEvents, wordsIn } from '../shared/transcriptions.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
-import { error } from './fault.ts'
+import { error } from './error.ts'
 
 function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target): WireRequest {
   const { language, url, temperature, keyterm } = request

@@ -16,7 +16,7 @@ import {
   textIn,
 } from '../../src/plugin.ts'
 import { Choice } from './choice.ts'
-import { faultOf } from './fault.ts'
+import { errorOf } from './error.ts'
 import { takesLevels } from './thinking.ts'
 import { tierOf, UsageMeter } from './usage.ts'
 
@@ -111,7 +111,7 @@ export class GenerateDecoder implements Decoder {
   }
 
   #chunk(chunk: unknown, out: Event[]): void {
-    const error = isAnswer(chunk) ? undefined : faultOf(chunk, this.#target)
+    const error = isAnswer(chunk) ? undefined : errorOf(chunk, this.#target)
     if (error) this.#fail(error, out)
     else if (!isObject(chunk)) this.#fail(errors.invalidAnswer('it is not a JSON object'), out)
     else this.#answer(chunk, out)

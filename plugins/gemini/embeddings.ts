@@ -16,7 +16,7 @@ import {
 import { textsOf, valuesWanted, vectorsWanted } from '../shared/embeddings/inputs.ts'
 import { embeddingsOf, promptTokens } from '../shared/embeddings/openai-form.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
-import { faultOf } from './fault.ts'
+import { errorOf } from './error.ts'
 import { studio, vertex } from './surface.ts'
 
 /** How one method is asked, and where its answer holds vectors and tokens. */
@@ -106,8 +106,8 @@ export const methods: readonly Method[] = [batch, predict, embedContent]
 export const decoder = ({ vectors, tokens }: Method, target: Target, input?: Readonly<EmbeddingRequest>): Decoder =>
   new WholeDecoder((frame): Event[] => {
     const answer = parsed(frame, valuesWanted(input))
-    const fault = faultOf(answer, target)
-    if (fault) throw fault
+    const reported = errorOf(answer, target)
+    if (reported) throw reported
     if (!isObject(answer)) throw errors.invalidAnswer('it is not a JSON object')
     const { encoding, vectors: found = [] } = embeddingsOf(vectors(answer), vectorsWanted(input))
     const units = found.map(vector => (typeof vector === 'string' ? vector : unit(vector)))

@@ -18,7 +18,7 @@ import {
 import { cutBody, imageIn } from '../shared/images/base64.ts'
 import { ratioFor } from '../shared/images/proportions.ts'
 import { parsed } from '../shared/whole.ts'
-import { faultOf } from './fault.ts'
+import { errorOf } from './error.ts'
 import { vertex } from './surface.ts'
 
 const RATIOS = ['1:1', '3:4', '4:3', '9:16', '16:9']
@@ -49,8 +49,8 @@ function encode(request: Readonly<ImageRequest>, { mapping }: Target): WireReque
 function read(frame: Frame, target: Target): FoundImages {
   const cut = frame.bytes && cutBody(frame.bytes, 'bytesBase64Encoded')
   const answer = cut ? cut.rest : parsed(frame)
-  const fault = faultOf(answer, target)
-  if (fault) throw fault
+  const reported = errorOf(answer, target)
+  if (reported) throw reported
   const images: FoundImage[] = []
   let refused: string | undefined
   for (const one of listIn(isObject(answer) ? answer.predictions : undefined).filter(isObject)) {

@@ -23,7 +23,7 @@ import { cutBody, imageIn } from '../shared/images/base64.ts'
 import { base64Of, typeOf } from '../shared/images/inputs.ts'
 import { ratioFor } from '../shared/images/proportions.ts'
 import { parsed } from '../shared/whole.ts'
-import { faultOf } from './fault.ts'
+import { errorOf } from './error.ts'
 import { blockedBy, filteredBy } from './filtered.ts'
 import { type Surface, vertex } from './surface.ts'
 import { ofModality, UsageMeter } from './usage.ts'
@@ -71,8 +71,8 @@ const partsOf = ({ images }: Readonly<ImageEditRequest>): Json[] =>
 function read(frame: Frame, target: Target): FoundImages {
   const cut = frame.bytes && cutBody(frame.bytes, 'data')
   const answer = cut ? cut.rest : parsed(frame)
-  const fault = faultOf(answer, target)
-  if (fault) throw fault
+  const reported = errorOf(answer, target)
+  if (reported) throw reported
   if (!isObject(answer)) throw errors.invalidAnswer('it is not a JSON object')
   const images: FoundImage[] = []
   let refused = blockedBy(answer.promptFeedback)

@@ -16,7 +16,7 @@ import {
 } from '../../src/plugin.ts'
 import { audioBytes, countedOf, voiceOf } from '../shared/speech.ts'
 import { parsed } from '../shared/whole.ts'
-import { faultOf } from './fault.ts'
+import { errorOf } from './error.ts'
 import { blockedBy, filteredBy } from './filtered.ts'
 import type { Surface } from './surface.ts'
 import { UsageMeter } from './usage.ts'
@@ -72,8 +72,8 @@ class PartDecoder implements Decoder {
 
   frame(frame: Parameters<Decoder['frame']>[0]): Event[] {
     const answer = parsed(frame)
-    const fault = faultOf(answer, this.#target)
-    if (fault) return [{ type: 'error', error: fault }]
+    const reported = errorOf(answer, this.#target)
+    if (reported) return [{ type: 'error', error: reported }]
     if (!isObject(answer)) return [{ type: 'error', error: errors.invalidAnswer('it is no object') }]
     const [first] = listIn(answer.candidates)
     const candidate = isObject(first) ? first : {}

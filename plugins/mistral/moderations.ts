@@ -8,7 +8,7 @@ import {
   type WireRequest,
 } from '../../src/plugin.ts'
 import { isFlag, isScore, membersOf, moderationWire } from '../shared/moderations.ts'
-import { error } from './fault.ts'
+import { error } from './error.ts'
 
 /** OpenAI's name of each category that it has, too. Those that are missing alone do not flag a text. */
 const NAMES: Readonly<Record<string, string>> = {

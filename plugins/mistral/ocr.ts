@@ -12,7 +12,7 @@ import {
 } from '../../src/plugin.ts'
 import { errorIn } from '../shared/error.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
-import { error } from './fault.ts'
+import { error } from './error.ts'
 
 export const ocr: Translator<'ocr'> = {
   op: 'ocr',

@@ -11,7 +11,7 @@ import {
 } from '../../src/plugin.ts'
 import { type Spoken, type TranscriptForm, transcriptDecoder } from '../shared/transcript-decoder.ts'
 import { fileOf, secondsIn, segmentsIn } from '../shared/transcriptions.ts'
-import { error } from './fault.ts'
+import { error } from './error.ts'
 
 function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target, stream: boolean): WireRequest {
   const { language, url, temperature, keyterm, timestamp_granularities: times } = request

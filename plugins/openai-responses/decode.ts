@@ -16,7 +16,7 @@ import {
 } from '../../src/plugin.ts'
 import { Answer } from './answer.ts'
 import { CallItem } from './call.ts'
-import { faultOf } from './fault.ts'
+import { errorOf } from './error.ts'
 import { type Item, MessageItem, openItem, ReasoningItem } from './items.ts'
 import { usageOf } from './usage.ts'
 
@@ -79,7 +79,7 @@ export class ResponsesDecoder implements Decoder {
   /** What is not JSON. Where servers send a terminator, nothing of the answer follows it. */
   #text(name: string | undefined, text: string, out: Event[]): void {
     if (text === '') return
-    const error = name === 'error' ? faultOf({ message: text }, this.#target) : undefined
+    const error = name === 'error' ? errorOf({ message: text }, this.#target) : undefined
     if (text === '[DONE]') this.#fail(errors.truncated(), out)
     else this.#fail(error ?? errors.invalidAnswer('it is not JSON'), out)
   }
@@ -125,7 +125,7 @@ export class ResponsesDecoder implements Decoder {
       return
     }
     if (kind === undefined || kind === 'error' || (isObject(payload) && payload.error != null)) {
-      const error = faultOf(payload, this.#target)
+      const error = errorOf(payload, this.#target)
       if (error) {
         this.#fail(error, out)
         return
@@ -233,7 +233,7 @@ function endingOf(event: string, response: unknown): string {
 function failureOf(status: string, { error }: Json, target: Target): GatewayError | undefined {
   if (status === 'failed' || error != null) {
     const silent = { message: 'the provider failed without saying why' }
-    return faultOf({ error }, target) ?? upstreamError(500, silent)
+    return errorOf({ error }, target) ?? upstreamError(500, silent)
   }
   if (status === 'completed' || status === 'incomplete') return undefined
   return errors.invalidAnswer(`its status is ${JSON.stringify(status)}`)

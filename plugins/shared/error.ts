@@ -3,7 +3,7 @@ import {
   errors,
   type GatewayError,
   guessStatus,
-  readFault,
+  readProviderError,
   type Target,
   type Translator,
   upstreamError,
@@ -16,7 +16,7 @@ export const plainError: Translator['error'] = (status, body, target) =>
 
 /** The error in place of an answer (E5); of one that holds none, that it lacks `what`, such as "a list of results". */
 export function errorIn(answer: unknown, what: string, target: Target): GatewayError {
-  const fault = readFault(answer)
-  if (!fault) return errors.invalidAnswer(`it holds no ${what}`)
-  return upstreamError(guessStatus(fault), fault, target.credential?.secret)
+  const reported = readProviderError(answer)
+  if (!reported) return errors.invalidAnswer(`it holds no ${what}`)
+  return upstreamError(guessStatus(reported), reported, target.credential?.secret)
 }

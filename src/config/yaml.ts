@@ -39,7 +39,7 @@ export function expandReferences(plain: unknown, source: Source, references: Ref
 export function parseYamlFile(source: Source): unknown {
   const document = parseYaml(source.text)
   const fault = document.errors[0] ?? document.warnings[0]
-  if (fault) throw source.errorAt(fault.pos[0], sayFault(fault, source.text))
+  if (fault) throw source.errorAt(fault.pos[0], describeIssue(fault, source.text))
   const { version } = document.directives.yaml
   if (version !== '1.2') throw source.errorAt(0, `YAML ${version} is not supported; remove the %YAML line`)
   if (document.contents === null) throw source.errorAt(0, 'the file is empty')
@@ -59,7 +59,7 @@ function expandAll(value: unknown, path: (string | number)[], expandAt: (text: s
   return value
 }
 
-function sayFault({ code, message, pos }: YAMLError, text: string): string {
+function describeIssue({ code, message, pos }: YAMLError, text: string): string {
   switch (code) {
     case 'MULTIPLE_DOCS':
       return 'expected one document in a file; remove this "---"'

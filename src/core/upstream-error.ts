@@ -5,7 +5,7 @@ import { GatewayError } from './error.ts'
 import { isObject } from './json.ts'
 import type { Target } from './translator.ts'
 
-export interface UpstreamFault {
+export interface ProviderError {
   message: string
   code?: string | undefined
   type?: string | undefined
@@ -17,7 +17,7 @@ const str = (value: unknown): string | undefined =>
   typeof value === 'string' && value !== '' ? value : typeof value === 'number' ? String(value) : undefined
 
 /** What an error body says, whatever its dialect (docs/edge-cases.md#errors E5); undefined when it holds no error. */
-export function readFault(answer: unknown): UpstreamFault | undefined {
+export function readProviderError(answer: unknown): ProviderError | undefined {
   const body: unknown = Array.isArray(answer) ? answer[0] : answer
   if (!isObject(body)) return undefined
   const { error, detail, base_resp: base } = body
@@ -78,24 +78,24 @@ const STATUSES: [RegExp, number][] = [
   [/timeout|timed out|deadline/i, 504],
 ]
 
-function reading({ type = '', code = '', message }: UpstreamFault) {
+function reading({ type = '', code = '', message }: ProviderError) {
   const words = `${type} ${code} ${message}`
   return { words, says: (pattern: RegExp) => pattern.test(words) || pattern.test(code) }
 }
 
 /** Whether a 400 is about our account: not one that names a field, and not for words that the caller chose, in quotes. */
-function blamesAccount({ message, ...fault }: UpstreamFault): boolean {
-  if (fault.param !== undefined) return false
-  const { says } = reading({ ...fault, message: message.replace(QUOTED, '') })
+function blamesAccount({ message, ...reported }: ProviderError): boolean {
+  if (reported.param !== undefined) return false
+  const { says } = reading({ ...reported, message: message.replace(QUOTED, '') })
   return says(FUNDS) || says(CREDENTIAL)
 }
 const QUOTED = /(?<!\w)(['"`])[^'"`\n]*\1(?!\w)/g
 
 /** The status that an in-band error would have had (docs/wire-sources.md#openai). */
-export function guessStatus(fault: UpstreamFault): number {
-  const numeric = Number(fault.code)
+export function guessStatus(reported: ProviderError): number {
+  const numeric = Number(reported.code)
   if (numeric >= 400 && numeric < 600) return numeric
-  const { words, says } = reading(fault)
+  const { words, says } = reading(reported)
   if (says(CONTEXT) || says(CONTENT)) return 400
   if (FUNDS.test(words) && !says(QUOTA)) return 402
   return STATUSES.find(([pattern]) => pattern.test(words))?.[1] ?? 500
@@ -107,12 +107,12 @@ export function guessStatus(fault: UpstreamFault): number {
  */
 export function upstreamError(
   status: number,
-  fault: UpstreamFault,
+  reported: ProviderError,
   secret?: string,
   retryAfterMs?: number,
 ): GatewayError {
-  const message = redact(fault.message, secret)
-  const { says } = reading(fault)
+  const message = redact(reported.message, secret)
+  const { says } = reading(reported)
   const provider = (as: number, code: string) =>
     new GatewayError({
       status: as,
@@ -129,7 +129,7 @@ export function upstreamError(
       type: 'invalid_request_error',
       code,
       message,
-      param: fault.param === undefined ? undefined : redact(fault.param, secret).slice(0, PARAM_LIMIT),
+      param: reported.param === undefined ? undefined : redact(reported.param, secret).slice(0, PARAM_LIMIT),
       upstreamStatus: status,
     })
 
@@ -138,8 +138,8 @@ export function upstreamError(
     case 422:
       if (says(CONTEXT)) return caller(400, 'context_length_exceeded')
       if (says(CONTENT)) return caller(400, 'content_filter')
-      if (blamesAccount(fault)) return provider(502, 'upstream_credential')
-      return caller(400, nameIn(fault.code, secret) ?? null)
+      if (blamesAccount(reported)) return provider(502, 'upstream_credential')
+      return caller(400, nameIn(reported.code, secret) ?? null)
     case 413:
       return caller(413, 'request_too_large')
     case 415:
@@ -173,14 +173,14 @@ export function upstreamError(
 
 /** Parses a body and reads it as an error; text that is not JSON is kept when it is short and not markup. */
 export function upstreamErrorFrom(status: number, body: string, secret?: string): GatewayError {
-  let fault: UpstreamFault | undefined
+  let reported: ProviderError | undefined
   try {
-    fault = readFault(JSON.parse(body))
+    reported = readProviderError(JSON.parse(body))
   } catch {
     const plain = body.trim()
-    if (plain && plain.length < 500 && !plain.startsWith('<')) fault = { message: plain }
+    if (plain && plain.length < 500 && !plain.startsWith('<')) reported = { message: plain }
   }
-  return upstreamError(status, fault ?? { message: `the provider answered with status ${status}` }, secret)
+  return upstreamError(status, reported ?? { message: `the provider answered with status ${status}` }, secret)
 }
 
 /**
@@ -188,7 +188,7 @@ export function upstreamErrorFrom(status: number, body: string, secret?: string)
  * returns undefined when it holds no error.
  */
 export const refusals =
-  (faultOf: (body: unknown, target: Target, status: number) => GatewayError | undefined) =>
+  (errorOf: (body: unknown, target: Target, status: number) => GatewayError | undefined) =>
   (status: number, body: string, target: Target): GatewayError => {
     const asText = () => upstreamErrorFrom(status, body, target.credential?.secret)
     let parsed: unknown
@@ -197,5 +197,5 @@ export const refusals =
     } catch {
       return asText()
     }
-    return faultOf(parsed, target, status) ?? asText()
+    return errorOf(parsed, target, status) ?? asText()
   }

@@ -7,7 +7,7 @@ import { type Event, isContent } from '../../src/core/event.ts'
 import { formatMoney } from '../../src/core/money.ts'
 import type { ChatRequest } from '../../src/core/ops.ts'
 import { seal, unseal } from '../../src/core/seal.ts'
-import { guessStatus, readFault, redact, upstreamErrorFrom } from '../../src/core/upstream-error.ts'
+import { guessStatus, readProviderError, redact, upstreamErrorFrom } from '../../src/core/upstream-error.ts'
 import { estimateTokens, mergeUsage, type Usage } from '../../src/core/usage.ts'
 import { parseDataUrl, pathSegment, textOf, toolArguments } from '../../src/core/wire.ts'
 import { shortId } from '../../src/lib/id.ts'
@@ -254,12 +254,12 @@ t.test('reading an error never throws', async t => {
   t.doesNotThrow(() => fc.assert(holds, { numRuns: runs(2000) }))
   t.doesNotThrow(() =>
     fc.assert(
-      fc.property(tree, value => void readFault(value)),
+      fc.property(tree, value => void readProviderError(value)),
       { numRuns: runs(500) },
     ),
   )
-  t.equal(readFault({ choices: [], message: 'x' }), undefined, 'an answer is no error')
-  t.equal(readFault({ choices: [], error: null }), undefined)
+  t.equal(readProviderError({ choices: [], message: 'x' }), undefined, 'an answer is no error')
+  t.equal(readProviderError({ choices: [], error: null }), undefined)
 })
 
 t.test('an error in an answer has the status that it would have had', async t => {

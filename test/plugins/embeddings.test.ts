@@ -62,7 +62,7 @@ function vectorsOf(events: readonly Event[]): { encoding: string; vectors: unkno
 const promptOf = (events: readonly Event[]) =>
   events.flatMap(event => (event.type === 'usage' ? [event.usage.prompt] : []))[0]
 
-const faultOf = (events: readonly Event[]): GatewayError => {
+const errorOf = (events: readonly Event[]): GatewayError => {
   const [event, ...others] = events
   if (event?.type !== 'error' || others.length > 0) throw new Error(`no fault in ${JSON.stringify(events)}`)
   return event.error
@@ -160,7 +160,7 @@ t.test('E5 an answer that is none is an error that may fail over', async t => {
     says: string
   }
   for (const { name, wire, answer, status, says } of table<Row>('faults')) {
-    const error = faultOf(decode(wire, Buffer.from(JSON.stringify(answer))))
+    const error = errorOf(decode(wire, Buffer.from(JSON.stringify(answer))))
     t.match(error, { status, failover: true }, name)
     t.ok(error.message.includes(says), `${name}: ${error.message}`)
   }
@@ -169,7 +169,7 @@ t.test('E5 an answer that is none is an error that may fail over', async t => {
 t.test('what is no JSON, cut short or empty is an error', async t => {
   for (const name of wires.keys()) {
     for (const text of ['<html>', '{"data":[{"object":"embedding","index":0,"embedding":[0.1', '']) {
-      const error = faultOf(text === '' ? decode(name, Buffer.from('  ')) : decode(name, Buffer.from(text)))
+      const error = errorOf(text === '' ? decode(name, Buffer.from('  ')) : decode(name, Buffer.from(text)))
       t.match(error, { status: 502, code: 'upstream_invalid_response' }, `${name}: ${text}`)
     }
   }

@@ -12,8 +12,9 @@ import {
   isObject,
   type Json,
   MAX_CHOICES,
+  type ProviderError,
   parseCalls,
-  readFault,
+  readProviderError,
   type Target,
   textIn,
   upstreamError,
@@ -37,8 +38,6 @@ const isFilled = (list: readonly unknown[]): boolean => list.length > 0
 const BRACE = 0x7b
 /** Where providers put the arguments of a call that they make an object of. */
 const argumentsOf = (_: Json, name: string) => (name === 'function' ? 'arguments' : undefined)
-
-type ProviderError = NonNullable<ReturnType<typeof readFault>>
 
 export class ChatDecoder implements Decoder {
   readonly #unary: boolean
@@ -96,13 +95,13 @@ export class ChatDecoder implements Decoder {
       else this.#fail(errors.invalidAnswer(this.#unary ? 'it is not JSON' : 'one of its events is not JSON'), out)
       return out
     }
-    if (name === 'error') this.#refuse(readFault(chunk) ?? { message: json }, out)
+    if (name === 'error') this.#refuse(readProviderError(chunk) ?? { message: json }, out)
     else if (isObject(chunk)) {
       this.#chunk(chunk, out)
       if (!this.#unary) this.#learn(data, chunk, out)
     } else {
-      const fault = readFault(chunk)
-      if (fault) this.#refuse(fault, out)
+      const reported = readProviderError(chunk)
+      if (reported) this.#refuse(reported, out)
       else this.#fail(errors.invalidAnswer('it is not a JSON object'), out)
     }
     if (this.#unary) this.#done = true
@@ -152,9 +151,9 @@ export class ChatDecoder implements Decoder {
       if (usage.web_search !== undefined) this.#searchesCounted = true
       out.push({ type: 'usage', usage })
     }
-    const fault = this.#fault(chunk, choices === undefined)
-    if (fault) {
-      this.#refuse(fault, out)
+    const reported = this.#reported(chunk, choices === undefined)
+    if (reported) {
+      this.#refuse(reported, out)
       return
     }
     this.#readLists(chunk)
@@ -168,13 +167,13 @@ export class ChatDecoder implements Decoder {
   }
 
   /** An error in the middle of an answer that began well (E1, E3). */
-  #fault(chunk: Json, bare: boolean): ProviderError | undefined {
+  #reported(chunk: Json, bare: boolean): ProviderError | undefined {
     if (bare || chunk.error != null || chunk.base_resp != null) {
-      const fault = readFault(chunk)
-      if (fault) return fault
+      const reported = readProviderError(chunk)
+      if (reported) return reported
     }
     const { x_groq: extra } = chunk
-    return isObject(extra) && extra.error != null ? readFault({ error: extra.error }) : undefined
+    return isObject(extra) && extra.error != null ? readProviderError({ error: extra.error }) : undefined
   }
 
   #begin(chunk: Json, out: Event[]): void {
@@ -203,9 +202,9 @@ export class ChatDecoder implements Decoder {
       if (this.#expectsLists) choice.expectLists()
     }
     const { delta, message, logprobs, finish_reason: reason } = value
-    const fault = value.error == null ? undefined : readFault({ error: value.error })
-    if (fault) {
-      this.#refuse(fault, out)
+    const reported = value.error == null ? undefined : readProviderError({ error: value.error })
+    if (reported) {
+      this.#refuse(reported, out)
       return
     }
     if (isObject(delta) && !(this.#unary && isObject(message))) choice.read(delta, this.#answerId, out)
@@ -246,8 +245,8 @@ export class ChatDecoder implements Decoder {
     }
   }
 
-  #refuse(fault: ProviderError, out: Event[]): void {
-    this.#fail(upstreamError(guessStatus(fault), fault, this.#target.credential?.secret), out)
+  #refuse(reported: ProviderError, out: Event[]): void {
+    this.#fail(upstreamError(guessStatus(reported), reported, this.#target.credential?.secret), out)
   }
 
   /** The answer ends here, whatever still comes. */

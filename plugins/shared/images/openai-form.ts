@@ -15,7 +15,7 @@ import {
   imageEvents,
   isObject,
   type Json,
-  readFault,
+  readProviderError,
   type Target,
   textIn,
   type Usage,
@@ -112,7 +112,7 @@ class EventDecoder implements Decoder {
     const { type = '', b64_json: b64, partial_image_index: index, created_at: created } = isObject(event) ? event : {}
     const kind = typeof type === 'string' ? type.split('.')[1] : undefined
     if (!isObject(event) || (kind !== 'partial_image' && kind !== 'completed')) {
-      if (readFault(event)) throw errorIn(event, 'image', this.#target)
+      if (readProviderError(event)) throw errorIn(event, 'image', this.#target)
       return []
     }
     const image = imageIn(textIn(b64) ?? '') as string

@@ -3,7 +3,7 @@ import {
   type GatewayError,
   isObject,
   type Json,
-  readFault,
+  readProviderError,
   type Target,
   textIn,
   upstreamError,
@@ -20,16 +20,16 @@ export function error(status: number, body: string, target: Target): GatewayErro
     return upstreamErrorFrom(status, body, secret)
   }
   const findings = findingsIn(parsed)
-  const fault = readFault(parsed)
-  if (findings.length === 0 || !fault) return upstreamErrorFrom(status, body, secret)
+  const reported = readProviderError(parsed)
+  if (findings.length === 0 || !reported) return upstreamErrorFrom(status, body, secret)
   const [first] = findings
   return upstreamError(
     status,
     {
-      ...fault,
+      ...reported,
       message: findings.map(({ field, text }) => (field ? `${field}: ${text}` : text)).join('; '),
-      code: fault.code ?? first?.kind,
-      param: fault.param ?? first?.field,
+      code: reported.code ?? first?.kind,
+      param: reported.param ?? first?.field,
     },
     secret,
   )

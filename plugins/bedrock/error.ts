@@ -1,5 +1,12 @@
 /** Errors of the Converse wire. */
-import { type GatewayError, guessStatus, isObject, readFault, type Target, upstreamError } from '../../src/plugin.ts'
+import {
+  type GatewayError,
+  guessStatus,
+  isObject,
+  readProviderError,
+  type Target,
+  upstreamError,
+} from '../../src/plugin.ts'
 
 /** The HTTP status of each type of error, for errors that come inside an answer. Names without "Exception". */
 const STATUS: ReadonlyMap<string, number> = new Map([
@@ -38,24 +45,24 @@ const MEANINGS: readonly [RegExp, number][] = [
  * The error that a parsed body or event holds; undefined when it holds none. `status` is that of the answer; inside
  * an answer it is unset, and the type of the exception, `named` or told by the body, stands for it.
  */
-export function faultOf(
+export function errorOf(
   body: unknown,
   target: Target,
   { status, named }: { status?: number; named?: string } = {},
 ): GatewayError | undefined {
   const said = isObject(body) ? body : {}
-  const { message, code: told } = readFault(body) ?? {}
+  const { message, code: told } = readProviderError(body) ?? {}
   const text = message ?? (typeof said.Message === 'string' ? said.Message : undefined)
   const inner = isObject(said.Output) ? said.Output.__type : undefined
   const type = typeOf(said.__type ?? inner ?? named ?? told)
   if (text === undefined && type === undefined && named === undefined) return undefined
-  const fault = { message: shown(text ?? `the provider reported ${type ?? 'an error'}`), type }
+  const reported = { message: shown(text ?? `the provider reported ${type ?? 'an error'}`), type }
   let as = status ?? 400
-  if (as === 400) as = STATUS.get(type ?? '') ?? status ?? guessStatus(fault)
-  if (as === 400) as = MEANINGS.find(([pattern]) => pattern.test(fault.message))?.[1] ?? 400
-  const isQuota = as === 429 && (type === 'servicequotaexceeded' || QUOTA.test(fault.message))
-  const code = isQuota ? 'quota_exceeded' : as === 400 ? callerCode(fault.message) : undefined
-  return upstreamError(as, { ...fault, code }, target.credential?.secret)
+  if (as === 400) as = STATUS.get(type ?? '') ?? status ?? guessStatus(reported)
+  if (as === 400) as = MEANINGS.find(([pattern]) => pattern.test(reported.message))?.[1] ?? 400
+  const isQuota = as === 429 && (type === 'servicequotaexceeded' || QUOTA.test(reported.message))
+  const code = isQuota ? 'quota_exceeded' : as === 400 ? callerCode(reported.message) : undefined
+  return upstreamError(as, { ...reported, code }, target.credential?.secret)
 }
 
 /** What the caller did wrong, where the wire has words of its own for it (E14, E15). */

@@ -4,7 +4,7 @@ import {
   guessStatus,
   isObject,
   type Json,
-  readFault,
+  readProviderError,
   type Target,
   textIn,
   upstreamError,
@@ -31,17 +31,17 @@ const TOO_LONG = /input token count.{0,40}exceeds the maximum/i
  * The error that a parsed body or chunk holds, alone or in a list of one; undefined when it holds none. Without
  * `status` it is an error inside an answer, which tells itself what its status would have been.
  */
-export function faultOf(answer: unknown, target: Target, status?: number): GatewayError | undefined {
+export function errorOf(answer: unknown, target: Target, status?: number): GatewayError | undefined {
   const body: unknown = Array.isArray(answer) ? answer[0] : answer
-  const fault = readFault(body)
-  if (!fault) return undefined
+  const reported = readProviderError(body)
+  if (!reported) return undefined
   const error = isObject(body) && isObject(body.error) ? body.error : {}
   const word = textIn(error.status)
   const details = Array.isArray(error.details) ? error.details.filter(isObject) : []
   const isSpent = details.some(({ violations }) => Array.isArray(violations) && violations.some(isDaily))
   return upstreamError(
-    meaning(status ?? statusOf(error.code) ?? STATUS.get(word) ?? guessStatus(fault), word, details),
-    { message: fault.message, type: word ?? fault.type, code: codeOf(fault.message, isSpent) },
+    meaning(status ?? statusOf(error.code) ?? STATUS.get(word) ?? guessStatus(reported), word, details),
+    { message: reported.message, type: word ?? reported.type, code: codeOf(reported.message, isSpent) },
     target.credential?.secret,
     isSpent ? undefined : retryDelayMs(details),
   )

@@ -1,5 +1,11 @@
 /** Errors of Cohere's wire: `{"message": "…", "id": "…"}`. */
-import { type GatewayError, readFault, type Target, upstreamError, upstreamErrorFrom } from '../../src/plugin.ts'
+import {
+  type GatewayError,
+  readProviderError,
+  type Target,
+  upstreamError,
+  upstreamErrorFrom,
+} from '../../src/plugin.ts'
 
 const INVALID_TOKEN = 498
 
@@ -9,14 +15,14 @@ export function error(status: number, body: string, target: Target): GatewayErro
   if (status === INVALID_TOKEN) return upstreamErrorFrom(401, body, secret).with({ upstreamStatus: status })
   if (status !== 429) return upstreamErrorFrom(status, body, secret)
   // E6: a trial key's calls of a month do not come back with time.
-  const fault = parsedFault(body)
-  if (!fault || !/month/i.test(fault.message)) return upstreamErrorFrom(status, body, secret)
-  return upstreamError(status, { ...fault, code: 'quota_exceeded' }, secret)
+  const reported = parsedProviderError(body)
+  if (!reported || !/month/i.test(reported.message)) return upstreamErrorFrom(status, body, secret)
+  return upstreamError(status, { ...reported, code: 'quota_exceeded' }, secret)
 }
 
-function parsedFault(body: string) {
+function parsedProviderError(body: string) {
   try {
-    return readFault(JSON.parse(body))
+    return readProviderError(JSON.parse(body))
   } catch {
     return undefined
   }

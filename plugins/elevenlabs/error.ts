@@ -6,6 +6,6 @@ export const error = refusals((body, target, status) => {
   const detail = isObject(body) ? body.detail : undefined
   if (!isObject(detail)) return undefined
   const code = textIn(detail.status)
-  const fault = { message: textIn(detail.message) ?? code ?? 'unknown error', code }
-  return upstreamError(code === 'quota_exceeded' ? 402 : status, fault, target.credential?.secret)
+  const reported = { message: textIn(detail.message) ?? code ?? 'unknown error', code }
+  return upstreamError(code === 'quota_exceeded' ? 402 : status, reported, target.credential?.secret)
 })

@@ -1,5 +1,5 @@
 /** Errors of the Messages wire. */
-import { type GatewayError, guessStatus, readFault, type Target, upstreamError } from '../../src/plugin.ts'
+import { type GatewayError, guessStatus, readProviderError, type Target, upstreamError } from '../../src/plugin.ts'
 
 /** The HTTP status that each error type has when it does not come inside an answer. */
 const STATUS: ReadonlyMap<string | undefined, number> = new Map([
@@ -20,13 +20,13 @@ const STATUS: ReadonlyMap<string | undefined, number> = new Map([
  * The error that a parsed body or event holds, whatever its dialect; undefined when it holds none. Without `status`
  * it is an error inside an answer, whose type tells what its status would have been.
  */
-export function faultOf(body: unknown, target: Target, status?: number): GatewayError | undefined {
-  const fault = readFault(body)
-  if (!fault) return undefined
-  const code = detailCode(body) ?? fault.code
+export function errorOf(body: unknown, target: Target, status?: number): GatewayError | undefined {
+  const reported = readProviderError(body)
+  if (!reported) return undefined
+  const code = detailCode(body) ?? reported.code
   return upstreamError(
-    status ?? STATUS.get(fault.type) ?? guessStatus(fault),
-    { ...fault, code },
+    status ?? STATUS.get(reported.type) ?? guessStatus(reported),
+    { ...reported, code },
     target.credential?.secret,
   )
 }
