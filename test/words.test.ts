@@ -58,6 +58,7 @@ const retired: Readonly<Record<string, string>> = {
   Turn: 'a name that says whose: MessagesTurn, GeminiTurn',
   Fault: 'Issue, or ProviderError',
   UpstreamFault: 'ProviderError',
+  Denial: 'AccessIssue',
   readFault: 'readProviderError',
   faultOf: 'errorOf',
   Problem: 'Issue',

@@ -93,7 +93,7 @@ export interface PolicyFacts {
 }
 
 /** Why an offer is not for this caller. */
-export interface Denial {
+export interface AccessIssue {
   readonly by: 'rules' | 'compliance'
   readonly reason: string
 }
@@ -110,9 +110,9 @@ export interface Access {
    * Undefined for an offer that the key may use. Limits on prices hold for what `request` would be charged at, without
    * one for the prices of short prompts at the usual service tier.
    */
-  denial(mapping: Mapping, request?: PricedRequest): Denial | undefined
+  issue(mapping: Mapping, request?: PricedRequest): AccessIssue | undefined
   /** The same by rules of providers, compliance and a session's scope alone. */
-  providerDenial(mapping: Mapping): Denial | undefined
+  providerIssue(mapping: Mapping): AccessIssue | undefined
 }
 
 /** A request, as far as the prices of tokens depend on it. */

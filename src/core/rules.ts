@@ -5,7 +5,7 @@ import { compliancePredicate } from './compliance.ts'
 import { errors } from './error.ts'
 import { formatDecimal, MILLION, type Price, parseDecimal, type Rates, ratesFor, tierFactorOf } from './money.ts'
 import { isFree, namesOf, offerOf, refsOf } from './offer.ts'
-import type { Access, Compliance, Denial, PricedRequest, Rule, RuleType, RuleValue } from './policy.ts'
+import type { Access, AccessIssue, Compliance, PricedRequest, Rule, RuleType, RuleValue } from './policy.ts'
 
 /** Written per million tokens, kept in pico-USD per token: six places fewer than twelve. */
 const PLACES = 6
@@ -35,8 +35,8 @@ export function accessOf({ id, levels: all, compliance }: AccessFacts): Access {
     .map(({ rules, whose }) => addressJudge(rules, whose))
   const violations = compliance && compliancePredicate(compliance)
   const limitsPrices = levels.some(({ rules }) => rules.some(hasLimit))
-  const known = new WeakMap<Mapping, { readonly denial: Denial | undefined }>()
-  const judge = (mapping: Mapping, effective?: EffectiveRates, by = evaluators): Denial | undefined => {
+  const known = new WeakMap<Mapping, { readonly issue: AccessIssue | undefined }>()
+  const judge = (mapping: Mapping, effective?: EffectiveRates, by = evaluators): AccessIssue | undefined => {
     for (const denied of by) {
       const reason = denied(mapping, effective)
       if (reason !== undefined) return { by: 'rules', reason }
@@ -55,17 +55,17 @@ export function accessOf({ id, levels: all, compliance }: AccessFacts): Access {
         if (reason !== undefined) throw errors.forbidden(`Access denied: ${reason}.`)
       }
     },
-    denial(mapping, request) {
+    issue(mapping, request) {
       const effective = limitsPrices && request && mapping.price && effectiveRatesOf(mapping.price, request)
       if (effective) return judge(mapping, effective)
       let verdict = known.get(mapping)
       if (!verdict) {
-        verdict = { denial: judge(mapping) }
+        verdict = { issue: judge(mapping) }
         known.set(mapping, verdict)
       }
-      return verdict.denial
+      return verdict.issue
     },
-    providerDenial: mapping => judge(mapping, undefined, providerEvaluators),
+    providerIssue: mapping => judge(mapping, undefined, providerEvaluators),
   }
 }
 

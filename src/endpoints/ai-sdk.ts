@@ -70,7 +70,7 @@ function modelsOf(ex: Exchange): object[] {
   const isActive = ({ deactivatedAt }: { deactivatedAt: string | undefined }) => !deactivatedAt || deactivatedAt > day
   const specificationVersion = `v${versionOfPath(ex.endpoint.path).number}`
   const isShown = (mapping: Mapping) =>
-    isActive(mapping) && isOffered(mapping, 'chat') && access?.denial(mapping) === undefined && isCallable(ex, mapping)
+    isActive(mapping) && isOffered(mapping, 'chat') && access?.issue(mapping) === undefined && isCallable(ex, mapping)
   const models = [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)].filter(isActive)
   const shown = new Map(models.flatMap(({ mappings }) => mappings.filter(isShown).map(one => [offerOf(one), one])))
   return [...shown].map(([id, mapping]) => entryOf(id, mapping, specificationVersion))

@@ -45,7 +45,7 @@ export function viewOf(ex: Exchange, { include_restricted: all }: Flags): View {
     // Accesses belong to one policy object; changed keys come with a new one.
     seer: access.restricted ? access : isShared ? everybody : policy,
     name: mode,
-    shows: mapping => access.denial(mapping) === undefined && isCallable(ex, mapping),
+    shows: mapping => access.issue(mapping) === undefined && isCallable(ex, mapping),
   }
 }
 

@@ -1,7 +1,7 @@
 /** What an organization's policy leaves of a plan: the offers that the caller may use, and with whose credentials. */
 import type { Credential, Mapping, Provider } from '../core/catalog.ts'
 import { errors, type GatewayError } from '../core/error.ts'
-import type { Denial } from '../core/policy.ts'
+import type { AccessIssue } from '../core/policy.ts'
 import type { Target } from '../core/translator.ts'
 import { anyOf } from '../lib/nearest.ts'
 import type { RoutingQuery } from './query.ts'
@@ -15,17 +15,17 @@ const MAX_NAMED = 4
 export function permitted(query: RoutingQuery, offers: readonly Mapping[], model: string): readonly Mapping[] {
   const { access, operation } = query
   if (!access?.restricted || offers.length === 0) return offers
-  const denials = offers.map(offer =>
-    operation.ignoresModelRules ? access.providerDenial(offer) : access.denial(offer, query),
+  const issues = offers.map(offer =>
+    operation.ignoresModelRules ? access.providerIssue(offer) : access.issue(offer, query),
   )
-  if (!denials.includes(undefined)) throw refusal(denials as Denial[], model)
-  return offers.filter((_, index) => denials[index] === undefined)
+  if (!issues.includes(undefined)) throw refusal(issues as AccessIssue[], model)
+  return offers.filter((_, index) => issues[index] === undefined)
 }
 
 /** Reports access rules before missing credentials, so that a denied caller learns nothing of the provider. */
-function refusal(denials: readonly Denial[], model: string): GatewayError {
-  const reasonsBy = (by: Denial['by']) => [
-    ...new Set(denials.filter(denial => denial.by === by).map(({ reason }) => reason)),
+function refusal(issues: readonly AccessIssue[], model: string): GatewayError {
+  const reasonsBy = (by: AccessIssue['by']) => [
+    ...new Set(issues.filter(issue => issue.by === by).map(({ reason }) => reason)),
   ]
   const compliance = reasonsBy('compliance')
   if (compliance.length === 0) return errors.forbidden(`Access denied: ${some(reasonsBy('rules'))}.`)

@@ -25,7 +25,7 @@ export interface RoutingQuery extends PricedRequest {
   /** Undefined means no keys of the organization's own. */
   readonly policy: Pick<Policy, 'credentials'> | undefined
   /** Undefined denies nothing. */
-  readonly access: Pick<Access, 'restricted' | 'denial' | 'providerDenial'> | undefined
+  readonly access: Pick<Access, 'restricted' | 'issue' | 'providerIssue'> | undefined
   /** Unix milliseconds of the request's arrival. */
   readonly at: number
   /** The name of the session that the request is part of, as the caller chose it. */

@@ -89,7 +89,7 @@ t.test('AT-14 a key that cannot be opened is a 503 which shows nothing, and the 
   subject.db.prepare('UPDATE provider_keys SET ciphertext = randomblob(length(ciphertext))').run()
   await subject.policies.rules.add({ organization: orgId, type: 'deny_models', value: { models: ['large'] } }, BY)
   const policy = of(policies.of(orgId))
-  t.ok(policy.access(caller(keyId)).denial(offer()))
+  t.ok(policy.access(caller(keyId)).issue(offer()))
   for (const _ of [1, 2]) {
     try {
       policy.credentials('acme')
@@ -111,8 +111,8 @@ t.test('keys and members with rules of their own are told apart, all others are 
   const policy = of(policies.of(orgId))
   const [own, other] = [policy.access(caller(keyId)), policy.access(caller('another key'))]
   t.equal(policy.access(caller('a third key')), other)
-  t.ok(own.denial(offer()))
-  t.notOk(other.denial(offer()))
+  t.ok(own.issue(offer()))
+  t.notOk(other.issue(offer()))
   t.notOk(other.restricted)
   t.equal(new Set([before.id, own.id, other.id]).size, 3, 'nothing cached is shared between them')
 
@@ -121,8 +121,8 @@ t.test('keys and members with rules of their own are told apart, all others are 
   await subject.policies.rules.add({ organization: orgId, member: memberId, type: 'deny_providers', value }, BY)
   const later = of(policies.of(orgId))
   const reasons = (who: Caller, at = later) => {
-    const { denial } = at.access(who)
-    return ['acme', 'free'].map(provider => denial(offer({ provider }))?.reason.replace(/ \(rule .* of/, ' (of'))
+    const { issue } = at.access(who)
+    return ['acme', 'free'].map(provider => issue(offer({ provider }))?.reason.replace(/ \(rule .* of/, ' (of'))
   }
   const inList = 'Provider acme is in the denied providers list (of the member)'
   const model = 'Model large is in the denied models list (of the API key)'

@@ -19,12 +19,12 @@ t.test('rules of models and prices deny nothing there, those of providers do, on
   ]
   for (const [type, value, denied] of rows) {
     for (const level of ['rules', 'memberRules', 'keyRules'] as const) {
-      const denial = access({ [level]: [rule(type, value)] }).providerDenial(priced())
-      t.equal(denial?.by, denied ? 'rules' : undefined, `${type} ${JSON.stringify(value)} in ${level}`)
+      const issue = access({ [level]: [rule(type, value)] }).providerIssue(priced())
+      t.equal(issue?.by, denied ? 'rules' : undefined, `${type} ${JSON.stringify(value)} in ${level}`)
     }
   }
   const compliance = { ...noDemands, blockedModels: ['large'] }
-  t.equal(access({ compliance }).providerDenial(priced())?.by, 'compliance')
+  t.equal(access({ compliance }).providerIssue(priced())?.by, 'compliance')
 })
 
 t.test('the scope of a session holds for every operation', async t => {
@@ -32,8 +32,8 @@ t.test('the scope of a session holds for every operation', async t => {
     whose: 'the session' as const,
     rules: [rule('allow_models', { models: [model] })],
   })
-  const denialUnder = (model: string) =>
-    accessOf({ id: 'a', levels: [scope(model)], compliance: undefined }).providerDenial(priced())
-  t.equal(denialUnder('large'), undefined)
-  t.equal(denialUnder('other')?.by, 'rules')
+  const issueUnder = (model: string) =>
+    accessOf({ id: 'a', levels: [scope(model)], compliance: undefined }).providerIssue(priced())
+  t.equal(issueUnder('large'), undefined)
+  t.equal(issueUnder('other')?.by, 'rules')
 })

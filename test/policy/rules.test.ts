@@ -17,7 +17,7 @@ fc.configureGlobal({ seed: 20261121 })
 
 /** The reason against an offer, or `ok`. */
 const verdict = (restrictions: Restrictions, facts: OfferFacts = {}): string =>
-  access(restrictions).denial(offer(facts))?.reason ?? 'ok'
+  access(restrictions).issue(offer(facts))?.reason ?? 'ok'
 
 type Row = [type: RuleType, value: RuleValue, facts: OfferFacts, reason: string]
 const table = (name: string, rows: readonly Row[]) =>
@@ -104,7 +104,7 @@ t.test('what only embeds has no price of output that could be too high', async t
   const large = offer({ price: ['1', '2'] })
   const mapping = { ...large, price: flat({ prompt: '1' }), model: { ...large.model, output: ['embedding'] } }
   const denies = (type: 'allow_pricing' | 'deny_pricing', value: RuleValue) =>
-    access({ rules: [rule(type, value)] }).denial(mapping as Mapping) !== undefined
+    access({ rules: [rule(type, value)] }).issue(mapping as Mapping) !== undefined
   t.equal(denies('allow_pricing', limits), false)
   t.equal(denies('deny_pricing', { maxOutputPrice: '20' }), false)
   t.equal(denies('allow_pricing', { maxInputPrice: '0.5' }), true)
@@ -161,18 +161,18 @@ t.test(
     for (const type of ['allow_pricing', 'deny_pricing'] as const) {
       for (const [promptTokens, tier, value, reason] of rows) {
         const one = rule(type, value)
-        const denial = access({ rules: [one] }).denial(mapping, { promptTokens, terms: { tier } })
+        const issue = access({ rules: [one] }).issue(mapping, { promptTokens, terms: { tier } })
         const wanted = reason === 'ok' ? undefined : `Model ${reason} (rule ${one.id} of the organization)`
-        t.equal(denial?.reason, wanted, `${type} ${JSON.stringify(value)} for ${promptTokens} tokens at ${tier}`)
+        t.equal(issue?.reason, wanted, `${type} ${JSON.stringify(value)} for ${promptTokens} tokens at ${tier}`)
       }
       t.equal(
-        access({ rules: [rule(type, limits)] }).denial(mapping),
+        access({ rules: [rule(type, limits)] }).issue(mapping),
         undefined,
         'a listing shows what short prompts may call',
       )
     }
     const free = access({ rules: [rule('deny_pricing', { pricing: 'free' })] })
-    t.equal(free.denial(mapping, { promptTokens: 9000, terms: {} }), undefined)
+    t.equal(free.issue(mapping, { promptTokens: 9000, terms: {} }), undefined)
   },
 )
 
@@ -198,7 +198,7 @@ t.test('an offer is free when its price is known and zero, however long the prom
     const said = JSON.stringify(fields, (_, value) => (typeof value === 'bigint' ? String(value) : value))
     t.equal(isFree(mapping), free, said)
     const paidOnly = access({ rules: [rule('allow_pricing', { pricing: 'paid' })] })
-    t.equal(paidOnly.denial(mapping) !== undefined, free, said)
+    t.equal(paidOnly.issue(mapping) !== undefined, free, said)
   }
 })
 
@@ -372,7 +372,7 @@ t.test('a compliance policy holds back what does not say that it complies', asyn
     t.equal(verdict({ compliance: { ...noDemands, ...demands } }, facts), reason, says)
   }
   const compliance = { ...noDemands, noTraining: true }
-  const both = access({ compliance, rules: [rule('deny_models', { models: ['large'] })] }).denial(offer())
+  const both = access({ compliance, rules: [rule('deny_models', { models: ['large'] })] }).issue(offer())
   t.equal(both?.by, 'rules', 'rules are asked first')
 })
 
