@@ -99,6 +99,15 @@ export function clientAddress(
   return address
 }
 
+/**
+ * What a limit for each address counts by: an IPv4 address, or the network of 64 bits that one subscriber of IPv6 has.
+ * One name for all whose address is not known.
+ */
+export function addressKey(address: Address | undefined): string {
+  if (!address) return 'unknown'
+  return address.bits === 32 ? `v4 ${address.value}` : `v6 ${address.value >> 64n}`
+}
+
 /** Some proxies write the port too: `192.0.2.7:443`, `[2001:db8::1]:443`. */
 const parseHop = (hop: string): Address | undefined =>
   parseAddress(hop.trim().replace(/^\[([^\]]*)\](?::\d{1,5})?$|^([\d.]+):\d{1,5}$/, '$1$2'))

@@ -30,6 +30,10 @@ export interface Endpoint {
   readonly codec: Codec
   /** Ignores credentials: health probes may send any. */
   readonly open?: true | ((ex: Exchange) => boolean)
+  /** Requests without a principal count against the limit of their client's address. */
+  readonly limitsAddress?: true
+  /** Takes the access tokens of OAuth clients, which stand for a key for less. */
+  readonly takesTokens?: true
   /** What a request must be before its chain sees it. Throws the GatewayError of the refusal. */
   check?(ex: Exchange): void
   /** How refusals are said, with the status of the error; without it by the codec. */

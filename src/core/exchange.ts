@@ -1,6 +1,7 @@
 /** One request's life, pinned to one snapshot. */
 
 import { requestId, shortId } from '../lib/id.ts'
+import { type Address, type AddressRange, clientAddress } from './address.ts'
 import { AnswerUsage } from './answer-usage.ts'
 import type { Attempt } from './attempt.ts'
 import type { Cancellation } from './cancel.ts'
@@ -67,6 +68,7 @@ export interface ExchangeInit {
 export type Upgrade = (options: { readonly limit: number; readonly protocol: string }) => MessageSocket
 
 const NO_PARAMS: Params = Object.freeze({})
+const NO_PROXIES: readonly AddressRange[] = Object.freeze([])
 const unknownSpeed = (): number => 0
 
 export class Exchange {
@@ -89,6 +91,8 @@ export class Exchange {
   readonly at: number = Date.now()
   readonly timings: Timings
 
+  /** Proxies whose `X-Forwarded-For` is believed. */
+  trustedProxies: readonly AddressRange[] = NO_PROXIES
   principal: Principal | undefined = undefined
   /** The organization's policy, and what the key may call under it; both are there when the principal is. */
   policy: Policy | undefined = undefined
@@ -177,6 +181,11 @@ export class Exchange {
     this.#body = init.body
     const start = performance.now()
     this.timings = { start, read: start, sent: 0, answered: 0, firstToken: 0, end: 0, stalled: 0 }
+  }
+
+  /** Of the client, as far as it is known. */
+  get clientAddress(): Address | undefined {
+    return clientAddress(this.peer, this.header('x-forwarded-for'), this.trustedProxies)
   }
 
   header(name: string): string | undefined {

@@ -23,7 +23,15 @@ const EXPOSED_HEADERS =
   'WWW-Authenticate, x-request-id, Retry-After, RateLimit-Policy, RateLimit, RateLimit-Limit, RateLimit-Remaining, ' +
   'RateLimit-Reset, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset'
 
-const row = { name: 'mcp', path: PATH, chain: 'local', codec: { ...jsonRpc, prepare }, check, refusal } as const
+const row = {
+  name: 'mcp',
+  path: PATH,
+  chain: 'local',
+  takesTokens: true,
+  codec: { ...jsonRpc, prepare },
+  check,
+  refusal,
+} as const
 
 export const mcp: readonly Endpoint[] = [
   { ...row, method: 'GET', bodyLimit: 0, body: 'none', open: ex => viewOf(ex) !== 'older stream', serve: show },

@@ -1,6 +1,6 @@
 /** Finds the principal of a credential, and refuses what it may not do. */
 import { hash } from 'node:crypto'
-import { type AddressRange, clientAddress, parseRange } from '../core/address.ts'
+import { type AddressRange, parseRange } from '../core/address.ts'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
@@ -29,6 +29,7 @@ export const auth: FilterFactory<Infer<typeof options>> = {
       handle(ex, next) {
         // Of a call within the process, which has its caller's.
         if (ex.principal && ex.access) return next()
+        ex.trustedProxies = trusted
         const { open } = ex.endpoint
         if (open === true || open?.(ex)) return next()
         const secret = credential(ex)
@@ -37,7 +38,7 @@ export const auth: FilterFactory<Infer<typeof options>> = {
           return next()
         }
         const found = find(secret, services)
-        const admitted = (principal: Found) => enter(ex, principal, services, trusted, next)
+        const admitted = (principal: Found) => enter(ex, principal, services, next)
         return found instanceof Promise ? found.then(admitted) : admitted(found)
       },
     }
@@ -80,11 +81,11 @@ function find(secret: string, { keys }: Services): Found | Promise<Found> {
 }
 
 type Next = () => Promise<Reply>
-type Trusted = readonly AddressRange[]
 
-function enter(ex: Exchange, principal: Found, services: Services, trusted: Trusted, next: Next): Promise<Reply> {
-  if (!principal) throw errors.invalidKey()
-  if (principal.expiresAt !== undefined && principal.expiresAt <= services.now()) {
+function enter(ex: Exchange, principal: Found, services: Services, next: Next): Promise<Reply> {
+  if (!principal || (principal.token && !ex.endpoint.takesTokens)) throw errors.invalidKey()
+  const { expiresAt, token } = principal
+  if ((expiresAt !== undefined && expiresAt <= services.now()) || (token && token.expiresAt <= services.now())) {
     throw errors.invalidKey('it has expired. Send one that is valid.')
   }
   if (!principal.access) throw errors.forbidden('The member who made this API key has no access to its project.')
@@ -95,14 +96,14 @@ function enter(ex: Exchange, principal: Found, services: Services, trusted: Trus
   checkSource(ex)
   ex.principal = principal
   const found = services.policies.of(principal.orgId)
-  if (found instanceof Promise) return found.then(policy => admit(ex, policy, principal, trusted, next))
-  return admit(ex, found, principal, trusted, next)
+  if (found instanceof Promise) return found.then(policy => admit(ex, policy, principal, next))
+  return admit(ex, found, principal, next)
 }
 
-function admit(ex: Exchange, policy: Policy, caller: Principal, trusted: Trusted, next: Next): Promise<Reply> {
+function admit(ex: Exchange, policy: Policy, caller: Principal, next: Next): Promise<Reply> {
   ex.policy = policy
   ex.access = policy.access(caller)
-  ex.access.admit(() => clientAddress(ex.peer, ex.header('x-forwarded-for'), trusted))
+  ex.access.admit(() => ex.clientAddress)
   return next()
 }
 

@@ -1,5 +1,6 @@
 /** Limits requests of an organization, per minute at one endpoint and in flight (docs/contract.md#rate-limits). */
 import { LRUCache } from 'lru-cache'
+import { addressKey } from '../core/address.ts'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import type { FilterFactory, Reply } from '../core/filter.ts'
@@ -67,7 +68,7 @@ export const ratelimit: FilterFactory<Infer<typeof options>> = {
       return entered instanceof Promise ? entered.then(proceed) : proceed(entered)
     }
     const take = (ex: Exchange, limits: Limits, next: Next): Promise<Reply> => {
-      const taken = counters.take(`${ex.principal!.orgId} ${ex.endpoint.name}`, limits.rpm, WINDOW_MS)
+      const taken = counters.take(`${whoseOf(ex)} ${ex.endpoint.name}`, limits.rpm, WINDOW_MS)
       return taken instanceof Promise
         ? taken.then(quota => admit(ex, limits, quota, next))
         : admit(ex, limits, taken, next)
@@ -82,8 +83,9 @@ export const ratelimit: FilterFactory<Infer<typeof options>> = {
     }
     return {
       handle(ex, next) {
+        if (ex.principal) return enter(ex, limitsOf(ex.principal), next)
         // Without a principal there is no organization to count for: the public catalogue is not limited here.
-        return ex.principal ? enter(ex, limitsOf(ex.principal), next) : next()
+        return ex.endpoint.limitsAddress ? take(ex, usual, next) : next()
       },
       finish(ex) {
         if (inside.delete(ex)) return counters.leave(placeOf(ex))
@@ -108,6 +110,8 @@ const limits = (rpm: number, concurrency: number | undefined): Limits => ({
   limit: String(rpm),
   policy: `"requests";q=${rpm};w=${WINDOW_SECONDS}`,
 })
+
+const whoseOf = (ex: Exchange): string => ex.principal?.orgId ?? `address ${addressKey(ex.clientAddress)}`
 
 const placeOf = (ex: Exchange): string => `${ex.principal!.orgId} running`
 

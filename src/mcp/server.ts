@@ -101,9 +101,9 @@ async function run(tool: Tool, args: unknown, context: ToolContext): Promise<Too
 
 /** Throws the 403 for a token that was not granted what a tool needs; API keys are granted all. */
 function checkScope({ principal }: Exchange, { id, method, params }: RpcRequest): void {
-  if (method !== 'tools/call' || !isObject(params) || !principal?.scopes) return
+  if (method !== 'tools/call' || !isObject(params) || !principal?.token) return
   const needed = byName.get(String(params.name))?.tool.scope
-  if (!needed || principal.scopes.includes(needed)) return
+  if (!needed || principal.token.scopes.includes(needed)) return
   throw rpcError(
     403,
     `The access token lacks the scope ${needed}.`,

@@ -62,8 +62,8 @@ export interface Principal {
   readonly member: { readonly id: string; readonly role: Role } | undefined
   /** False when that member has left, or lost access to the project. */
   readonly access: boolean
-  /** What a token that stands for the key may be used for; undefined for the key itself, which may all. */
-  readonly scopes?: readonly string[] | undefined
+  /** Of an access token that stands for the key, for less and until its own end; undefined for the key itself. */
+  readonly token?: { readonly scopes: readonly string[]; readonly expiresAt: number } | undefined
   /** What a session that a key began may call; `keyId` is that key then, which pays for the session. */
   readonly session?: { readonly id: string; readonly models: readonly string[] | undefined } | undefined
   /** Limits of the session, the member and the key; most have none. */

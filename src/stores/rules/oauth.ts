@@ -103,12 +103,11 @@ export const grantRecord = (grant: GrantFacts): GrantRecord => ({
 export const actorOf = (clientId: string): string => `client ${clientId}`
 
 /** Whether a key may be used now, and is one that others can act for. */
-export const isLiveKey = ({ kind, session, scopes, access, archived, expiresAt }: Principal, now: number): boolean =>
-  kind === 'key' && !session && !scopes && access && !archived && (expiresAt === undefined || expiresAt > now)
+export const isLiveKey = ({ kind, session, token, access, archived, expiresAt }: Principal, now: number): boolean =>
+  kind === 'key' && !session && !token && access && !archived && (expiresAt === undefined || expiresAt > now)
 
-/** Whom an access token makes: its key, for less, and no longer than either lives. */
+/** Whom an access token makes: its key, for less, and until its own end. */
 export const tokenPrincipal = (principal: Principal, scopes: string, expiresAt: number): Principal => ({
   ...principal,
-  expiresAt: Math.min(principal.expiresAt ?? expiresAt, expiresAt),
-  scopes: scopesOf(scopes),
+  token: { scopes: scopesOf(scopes), expiresAt },
 })
