@@ -4,6 +4,7 @@ import type {
   ExplainedRoute,
   JobRunner,
   JobStore,
+  OAuthStores,
   PolicyAdmin,
   RouteQuestion,
   UsageStore,
@@ -47,6 +48,7 @@ export interface AdminContext extends AccountStores {
   config(): unknown
   readonly policies: PolicyAdmin
   readonly usage: UsageStore
+  readonly oauth: OAuthStores
   readonly jobs: JobStore
   readonly jobRunner: JobRunner
   readonly metrics: { text(): Promise<string>; readonly contentType: string }

@@ -92,6 +92,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
   }
   const context: AdminContext = {
     ...portsOf(stores),
+    oauth: stores.oauth,
     jobs: stores.jobs,
     jobRunner: components.jobs,
     ...{ metrics, state, reload, explainRoute },
@@ -134,6 +135,7 @@ async function assemble(options: GatewayOptions, cleanup: CleanupStack): Promise
   if (keep !== undefined)
     cleanup.add(pruneRegularly(() => stores.retention.prune(Date.now() - keep), log, 'request rows'))
   cleanup.add(pruneRegularly(() => stores.responses.prune(), log, 'responses'))
+  cleanup.add(pruneRegularly(() => stores.oauth.grants.sweep(), log, 'OAuth grants'))
   const { catalog } = manager.current
   return {
     listen: serving.address,

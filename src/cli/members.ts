@@ -3,6 +3,7 @@ import { type Command, Option } from 'commander'
 import type { ShownMember } from '../admin/commands/members.ts'
 import { addLimitOptions, showLimits } from './limits.ts'
 import { listOrAll } from './lists.ts'
+import { addLoginLink } from './oauth.ts'
 import { every } from './pages.ts'
 import type { Open } from './session.ts'
 import { table } from './table.ts'
@@ -65,6 +66,8 @@ export function addMembers(program: Command, open: Open): void {
     const { admin, print } = open(command)
     print(await admin.command<ShownMember>('members.update', { organization, member, ...options }), one)
   })
+
+  addLoginLink(members, open)
 
   members
     .command('remove')

@@ -5,13 +5,18 @@ import type { Admin } from './admin.ts'
 const PART = 500
 
 /** All records of a list. */
-export async function every<T extends { readonly id: string }>(
+export const every = <T extends { readonly id: string }>(admin: Admin, command: string, args: object = {}) =>
+  everyBy<T>(admin, command, args, ({ id }) => id)
+
+/** The same of records whose id has another name. */
+export async function everyBy<T>(
   admin: Admin,
   command: string,
-  args: object = {},
+  args: object,
+  idOf: (record: T) => string,
 ): Promise<T[]> {
   const found: T[] = []
-  for (let after: string | undefined; ; after = found.at(-1)?.id) {
+  for (let after: string | undefined; ; after = idOf(found.at(-1)!)) {
     const part = await admin.command<T[]>(command, { ...args, after, limit: PART })
     found.push(...part)
     if (part.length < PART) return found

@@ -14,6 +14,7 @@ import { addJobs } from './jobs.ts'
 import { addKeys } from './keys.ts'
 import { addLaunch } from './launch.ts'
 import { addMembers } from './members.ts'
+import { addOAuth } from './oauth.ts'
 import { addOperation } from './operation.ts'
 import { addOrganizations, addProjects } from './organizations.ts'
 import { addProviderKeys } from './provider-keys.ts'
@@ -48,6 +49,7 @@ function build(io: Io): Command {
   addProjects(program, open)
   addMembers(program, open)
   addKeys(program, open)
+  addOAuth(program, open)
   addCredits(program, open)
   addPlans(program, open)
   addOperation(program, open)

@@ -17,8 +17,8 @@ export function refuseSecret(command: Command, flag: string, fix: string): Comma
   return command.addOption(new Option(`${flag} <secret>`).hideHelp().argParser(refuse))
 }
 
-/** A key of the gateway, by itself or as the value of an option. */
-const API_KEY = /^(?:--[\w-]+=)?(?:mgw|ek)_[\w-]{24,}$/
+/** A secret of the gateway, which the id of a client is not, by itself or as the value of an option. */
+const API_KEY = /^(?:--[\w-]+=)?(?:mgw_(?!cl_)|ek_)[\w-]{24,}$/
 
 /** Refuses an API key in any argument, such as in place of its id. */
 export function refuseKeys(program: Command, args: readonly string[]): void {

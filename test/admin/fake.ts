@@ -14,6 +14,7 @@ import type {
   JobStore,
   KeyRecord,
   MemberStore,
+  OAuthStores,
   OrganizationStore,
   PlanStore,
   PolicyAdmin,
@@ -172,6 +173,16 @@ export interface Fake extends AdminContext {
   drained: number
 }
 
+const oauthOptions = {
+  readsDocuments: false,
+  redirectSchemes: new Set<string>(),
+  codeMs: 60_000,
+  accessTokenMs: 3_600_000,
+  refreshTokenMs: 2_592_000_000,
+  loginCodeMs: 600_000,
+  limits: { register: 10, consent: 10, clientAuth: 20 },
+}
+
 export function fakeContext(): Fake {
   const record = (id: string, name: string): KeyRecord => ({
     id,
@@ -211,7 +222,11 @@ export function fakeContext(): Fake {
       version: 'abc123',
       catalog: catalogue(),
       plans: new Map(),
-      mcp: { site: { publicUrl: undefined, hosts: new Set(), origins: new Set() }, nanoBanana: '' },
+      mcp: {
+        site: { publicUrl: undefined, hosts: new Set(), origins: new Set() },
+        nanoBanana: '',
+        oauth: oauthOptions,
+      },
       match: () => undefined,
       routes: () => routes,
       retain() {},
@@ -255,6 +270,7 @@ export function fakeContext(): Fake {
       key: async wanted => named('key', wanted),
     },
     policies: {} as PolicyAdmin,
+    oauth: {} as OAuthStores,
     jobs: {} as JobStore,
     jobRunner: {} as JobRunner,
     usage: {

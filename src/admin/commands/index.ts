@@ -10,6 +10,7 @@ import { jobCommands } from './jobs.ts'
 import { keyCommands } from './keys.ts'
 import { memberCommands } from './members.ts'
 import { modelCommands } from './models.ts'
+import { oauthCommands } from './oauth.ts'
 import { organizationCommands } from './organizations.ts'
 import { planCommands } from './plans.ts'
 import { providerKeyCommands } from './provider-keys.ts'
@@ -22,6 +23,7 @@ import { usageCommands } from './usage.ts'
 export const commands: CommandTable = {
   ...organizationCommands,
   ...memberCommands,
+  ...oauthCommands,
   ...keyCommands,
   ...sessionCommands,
   ...creditCommands,
