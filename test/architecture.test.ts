@@ -24,7 +24,8 @@ const rules: Record<string, readonly string[]> = {
   filters: ['core', 'routing'],
   jobs: ['core'],
   mcp: ['core', 'codecs'],
-  endpoints: ['core', 'codecs', 'operations', 'routing', 'mcp'],
+  oauth: ['core', 'codecs', 'mcp'],
+  endpoints: ['core', 'codecs', 'operations', 'routing', 'mcp', 'oauth'],
 }
 
 const folderOf = (file: string): string => {

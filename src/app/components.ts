@@ -27,6 +27,7 @@ import { PrometheusMetrics } from '../telemetry/metrics.ts'
 import { ClientFetcher } from '../upstream/client-fetcher.ts'
 import { FoundModels } from '../upstream/discovery.ts'
 import { dispatch } from '../upstream/dispatch.ts'
+import { DocumentFetcher } from '../upstream/document-fetcher.ts'
 import { ProviderFetcher } from '../upstream/provider-fetcher.ts'
 import { Transport } from '../upstream/transport.ts'
 import { createJobs } from './jobs.ts'
@@ -155,9 +156,13 @@ export async function createComponents(
     manager: () => manager,
   })
   const uploads = await uploadFolder(env.UPLOAD_DIR)
+  const documents = new DocumentFetcher({ allowed: file.server.fetch_from ?? [] })
+  const signingKeys = (purpose: string) => keyring.derived(purpose)
   const streams = cluster.isWorker ? undefined : new MemoryStreams(memory)
   const services = {
-    ...servicesOf(stores, policies, jobs, { metrics, load, log, memory, media, uploads, streams }),
+    ...servicesOf(stores, policies, jobs, {
+      ...{ metrics, load, log, memory, media, uploads, streams, documents, signingKeys },
+    }),
     ...shared,
   }
   const reloads = new Reloads(metrics, log)
@@ -178,7 +183,10 @@ export async function createComponents(
   return { ...own, policies, policyContext, registry, manager, reloads }
 }
 
-type ProcessServices = Pick<Services, 'metrics' | 'load' | 'log' | 'memory' | 'media' | 'uploads' | 'streams'>
+type ProcessServices = Pick<
+  Services,
+  'metrics' | 'load' | 'log' | 'memory' | 'media' | 'uploads' | 'streams' | 'documents' | 'signingKeys'
+>
 
 /** Kept turns use the memory of the response cache. */
 const servicesOf = (
@@ -193,6 +201,7 @@ const servicesOf = (
   redis: undefined,
   keys: stores.keys,
   sessions: stores.sessions,
+  oauth: stores.oauth,
   policies,
   ledger: stores.ledger,
   jobs: stores.jobs,

@@ -13,12 +13,35 @@ const origin = s.string({
   description: 'an origin such as "https://app.example.com"',
 })
 
+const scheme = s.string({
+  pattern: '^(?!(?:https?|javascript|data|file|blob|about|vbscript|ws|wss|ftp)$)[a-z][a-z0-9+.-]{0,40}$',
+  description: 'the scheme of a program, such as "cursor"',
+})
+const attempts = s.integer({ minimum: 1 })
+
 export const mcpEntry = s.default(
   s.object({
     /** Additional host names of this server. */
     hosts: s.default(s.array(host), []),
     /** Web origins that may call it. */
     origins: s.default(s.array(origin), []),
+    /** Whether the address of a document may be a client's id; `auto`: where clients come by https. */
+    client_metadata: s.default(s.enum('auto', 'on', 'off'), 'auto'),
+    /** Schemes of programs that may be sent authorization codes. */
+    redirect_schemes: s.default(s.array(scheme), ['cursor', 'vscode', 'vscode-insiders', 'windsurf']),
+    code: s.default(s.duration(), '60s'),
+    access_token: s.default(s.duration(), '1h'),
+    refresh_token: s.default(s.duration(), '30d'),
+    login_code: s.default(s.duration(), '10m'),
+    /** A minute, for each client address. */
+    limits: s.default(
+      s.object({
+        register: s.default(attempts, 10),
+        consent: s.default(attempts, 10),
+        client_auth: s.default(attempts, 20),
+      }),
+      {},
+    ),
     /** The model of the tool `generate-nano-banana`. */
     nano_banana: s.default(s.string({ minLength: 1, maxLength: 256 }), 'gemini-3-pro-image'),
   }),
@@ -38,5 +61,20 @@ export function linkMcp({ value: { mcp, server }, source }: ConfigFile<GatewayFi
       origins: new Set(mcp.origins.map(name => name.toLowerCase())),
     },
     nanoBanana: mcp.nano_banana,
+    oauth: {
+      readsDocuments: mcp.client_metadata === 'auto' ? isHttps(url) : mcp.client_metadata === 'on',
+      redirectSchemes: new Set(mcp.redirect_schemes),
+      codeMs: mcp.code,
+      accessTokenMs: mcp.access_token,
+      refreshTokenMs: mcp.refresh_token,
+      loginCodeMs: mcp.login_code,
+      limits: {
+        register: mcp.limits.register,
+        consent: mcp.limits.consent,
+        clientAuth: mcp.limits.client_auth,
+      },
+    },
   }
 }
+
+const isHttps = (url: string | undefined): boolean => url?.startsWith('https:') ?? false

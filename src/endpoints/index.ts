@@ -15,6 +15,7 @@ import { messages } from './messages.ts'
 import { model } from './model.ts'
 import { models } from './models.ts'
 import { moderations } from './moderations.ts'
+import { oauth } from './oauth.ts'
 import { ocr } from './ocr.ts'
 import { rerank } from './rerank.ts'
 import { responses } from './responses.ts'
@@ -48,4 +49,5 @@ export const endpoints: readonly Endpoint[] = [
   ...gemini,
   ...videos,
   ...mcp,
+  ...oauth,
 ]

@@ -123,6 +123,11 @@ export class PrometheusMetrics implements Metrics {
     help: 'Tool calls of the MCP server.',
     closed: ['tool', 'outcome'],
   })
+  readonly #oauth = counter(this.#registry, {
+    name: 'gateway_oauth_total',
+    help: 'Steps of OAuth clients of the MCP server.',
+    closed: ['step', 'outcome'],
+  })
   readonly #reloads = counter(this.#registry, {
     name: 'gateway_config_reloads_total',
     help: 'Loads of the configuration by result.',
@@ -192,6 +197,10 @@ export class PrometheusMetrics implements Metrics {
 
   unhealed(reason: HealingSkipped): void {
     this.#unhealed.of(reason).add(1)
+  }
+
+  oauth(step: string, outcome: string): void {
+    this.#oauth.of(step, outcome).add(1)
   }
 
   mcpCall(tool: string, outcome: 'ok' | 'error'): void {

@@ -6,6 +6,7 @@ import type { Policies } from '../policy.ts'
 import type { Job, JobStore } from './jobs.ts'
 import type { KeyStore, SessionStore } from './keys.ts'
 import type { Ledger } from './ledger.ts'
+import type { GrantType, OAuthStores } from './oauth.ts'
 import type { ReportStore } from './reports.ts'
 import type { ResponseStore } from './responses.ts'
 import type { AffinityStore, Circuits, Measurements } from './routing.ts'
@@ -84,7 +85,11 @@ export interface Metrics {
   unhealed(reason: HealingSkipped): void
   /** A tool of the MCP server was called. */
   mcpCall(tool: string, outcome: 'ok' | 'error'): void
+  /** A step of an OAuth client was taken, or was not. */
+  oauth(step: OAuthStep, outcome: 'ok' | 'refused' | 'denied'): void
 }
+
+export type OAuthStep = GrantType | 'register' | 'document' | 'page' | 'consent' | 'client' | 'revoke'
 
 export interface Log {
   debug(fields: object, message: string): void
@@ -129,6 +134,12 @@ export interface MediaFetcher {
   image(fetch: MediaFetch): Promise<string>
   /** The file there, of any type. */
   audio(fetch: MediaFetch): Promise<FetchedFile>
+}
+
+/** Reads documents that strangers name, never inside the operator's network, and keeps them for as long as they say. */
+export interface DocumentSource {
+  /** The JSON text at an https address. Rejects with a GatewayError: 502, or 529 while too many are being read. */
+  read(url: string): Promise<string>
 }
 
 /** What a client wants of the result of a job. */
@@ -207,6 +218,10 @@ export interface Services {
   readonly redis: Probe | undefined
   readonly keys: KeyStore
   readonly sessions: SessionStore
+  readonly oauth: OAuthStores
+  readonly documents: DocumentSource
+  /** Keys for a purpose, the newest first; the same in every process that has the master keys. */
+  signingKeys(purpose: string): readonly Buffer[]
   readonly policies: Policies
   readonly ledger: Ledger
   readonly jobs: JobStore

@@ -1,0 +1,103 @@
+/** `GET /oauth/authorize` (RFC 6749 4.1.1, RFC 7636, RFC 8707, RFC 9207): what is asked for, checked, as a page. */
+import type { GatewayError } from '../core/error.ts'
+import type { Reply } from '../core/filter.ts'
+import type { Page } from '../lib/html.ts'
+import { findClient, type KnownClient } from './clients.ts'
+import type { OAuthContext } from './context.ts'
+import { invalidScope, invalidTarget, type OAuthCode, oauthError } from './errors.ts'
+import { fieldsOf } from './form.ts'
+import { isOwnResource, resourceOf } from './metadata.ts'
+import { consentPage } from './pages.ts'
+import { isRegistered, withParameters } from './redirects.ts'
+import { scopesIn } from './register.ts'
+import { CONSENT_MS, type ConsentRequest, newCookie, PURPOSE, signed } from './state.ts'
+
+const CHALLENGE = /^[A-Za-z0-9_-]{43}$/
+
+/** What goes back to a client, and to nobody else: its address was checked. */
+export function sentBack(
+  status: 302 | 303,
+  { base }: OAuthContext,
+  { redirectUri, state }: Pick<ConsentRequest, 'redirectUri' | 'state'>,
+  answer: { readonly code: string } | { readonly error: OAuthCode; readonly error_description: string },
+): Reply {
+  const location = withParameters(redirectUri, { ...answer, state, iss: base })
+  return { status, headers: ['location', location, 'cache-control', 'no-store'], events: nothing() }
+}
+
+async function* nothing(): AsyncGenerator<never[]> {}
+
+export function pageReply(status: number, { html, headers }: Page, more: readonly string[] = []): Reply {
+  const event = { type: 'bytes', bytes: Buffer.from(html), contentType: 'text/html; charset=utf-8' } as const
+  return { status, headers: [...headers, ...more], events: one(event) }
+}
+
+async function* one<T>(event: T): AsyncGenerator<readonly T[]> {
+  yield [event]
+}
+
+/** Throws what becomes a page: before the client and its address are known nobody is sent anywhere. */
+export async function authorize(context: OAuthContext): Promise<Reply> {
+  const { ex, services } = context
+  const query = fieldsOf(ex.query)
+  const client = await clientOf(context, query)
+  const redirectUri = query.get('redirect_uri')
+  if (redirectUri === null || !isRegistered(client.redirectUris, redirectUri)) {
+    throw oauthError(400, 'invalid_request', 'The redirect_uri is missing, or is none that the client has registered.')
+  }
+  const back = { redirectUri, state: query.get('state') ?? undefined }
+  try {
+    const request = { ...back, ...askedFor(context, query, client) }
+    const cookie = newCookie()
+    const [key] = services.signingKeys(PURPOSE)
+    const text = signed(request, cookie, key!, services.now())
+    services.metrics.oauth('page', 'ok')
+    const shown = consentPage({ client, request, signed: text, ticked: request.scopes })
+    return pageReply(200, shown, ['set-cookie', cookieOf(context, cookie)])
+  } catch (thrown) {
+    const { code, message } = thrown as GatewayError
+    if ((thrown as GatewayError).type !== 'oauth_error') throw thrown
+    services.metrics.oauth('page', 'refused')
+    return sentBack(302, context, back, { error: code as OAuthCode, error_description: message })
+  }
+}
+
+/** The client that a request names. Throws 400 where there is none. */
+async function clientOf(context: OAuthContext, query: URLSearchParams): Promise<KnownClient> {
+  const client = await findClient(context, query.get('client_id') ?? '')
+  if (client) return client
+  throw oauthError(
+    400,
+    'invalid_client',
+    'The client is not known here. Remove the connection in it, and add it again.',
+  )
+}
+
+function askedFor({ base }: OAuthContext, query: URLSearchParams, client: KnownClient) {
+  if (query.get('response_type') !== 'code') {
+    throw oauthError(400, 'unsupported_response_type', 'response_type must be "code".')
+  }
+  if (!client.grantTypes.includes('authorization_code')) {
+    throw oauthError(400, 'unauthorized_client', 'The client did not register for authorization codes.')
+  }
+  const challenge = query.get('code_challenge') ?? ''
+  if (query.get('code_challenge_method') !== 'S256' || !CHALLENGE.test(challenge)) {
+    throw oauthError(400, 'invalid_request', 'A code_challenge by the method S256 is required (RFC 7636).')
+  }
+  const resource = query.get('resource')
+  if (resource !== null && !isOwnResource(base, resource)) throw invalidTarget(base)
+  const wanted = query.get('scope')
+  const allowed = scopesIn(client.scopes.join(' '))
+  const scopes = wanted === null ? allowed : scopesIn(wanted).filter(scope => allowed.includes(scope))
+  if (scopes.length === 0) throw invalidScope()
+  return { clientId: client.id, challenge, scopes, resource: resourceOf(base) }
+}
+
+/** Over plain http a browser takes neither the prefix nor `Secure`. */
+export const cookieName = ({ base }: OAuthContext): string =>
+  base.startsWith('https:') ? '__Host-mgw_consent' : 'mgw_consent'
+
+function cookieOf(context: OAuthContext, cookie: string): string {
+  const secure = context.base.startsWith('https:') ? ' Secure;' : ''
+  return `${cookieName(context)}=${cookie}; Path=/; Max-Age=${CONSENT_MS / 1000}; HttpOnly;${secure} SameSite=Lax`
+}

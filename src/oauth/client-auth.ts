@@ -1,0 +1,59 @@
+/** Who asks for tokens: by Basic, by a secret in the form, or by its id alone (RFC 6749 2.3). */
+import { timingSafeEqual } from 'node:crypto'
+import { sha256 } from '../lib/opaque.ts'
+import { findClient, type KnownClient } from './clients.ts'
+import { countAttempt, type OAuthContext } from './context.ts'
+import { invalidClient, oauthError } from './errors.ts'
+
+const BASIC = /^Basic +([A-Za-z0-9+/=]+)$/i
+
+interface Presented {
+  readonly id: string
+  readonly secret: string | undefined
+  readonly by: 'none' | 'client_secret_basic' | 'client_secret_post'
+}
+
+/** Throws 401 `invalid_client`, 429 for an address that is wrong too often, 400 for two ways at once. */
+export async function authenticated(context: OAuthContext, form: URLSearchParams): Promise<KnownClient> {
+  const presented = presentedBy(context, form)
+  const client = presented && (await findClient(context, presented.id))
+  if (presented && client && isRight(client, presented)) return client
+  context.services.metrics.oauth('client', 'refused')
+  await countAttempt(context, 'client', context.options.limits.clientAuth)
+  throw invalidClient()
+}
+
+function presentedBy({ ex }: OAuthContext, form: URLSearchParams): Presented | undefined {
+  const authorization = ex.header('authorization')
+  const id = form.get('client_id') ?? undefined
+  const secret = form.get('client_secret') ?? undefined
+  if (authorization === undefined) {
+    return id === undefined ? undefined : { id, secret, by: secret === undefined ? 'none' : 'client_secret_post' }
+  }
+  if (secret !== undefined) throw oauthError(400, 'invalid_request', 'The client authenticates in two ways at once.')
+  const [, pair] = BASIC.exec(authorization) ?? []
+  if (pair === undefined) return undefined
+  const text = Buffer.from(pair, 'base64').toString('utf8')
+  const colon = text.indexOf(':')
+  const basic = colon < 0 ? undefined : decoded(text.slice(0, colon), text.slice(colon + 1))
+  if (basic && id !== undefined && id !== basic.id) {
+    throw oauthError(400, 'invalid_request', 'The client names itself in two ways.')
+  }
+  return basic
+}
+
+/** Both halves are encoded as forms are, once. */
+function decoded(id: string, secret: string): Presented | undefined {
+  const plain = (text: string) => decodeURIComponent(text.replaceAll('+', ' '))
+  try {
+    return { id: plain(id), secret: plain(secret), by: 'client_secret_basic' }
+  } catch {
+    return undefined
+  }
+}
+
+/** Either way of sending a secret will do: libraries choose by themselves. */
+function isRight({ method, secretHash }: KnownClient, { secret, by }: Presented): boolean {
+  if (method === 'none' || secretHash === null) return by === 'none'
+  return secret !== undefined && timingSafeEqual(Buffer.from(sha256(secret)), Buffer.from(secretHash))
+}

@@ -1,0 +1,64 @@
+/** Clients whose id is the address of a document that describes them (draft-ietf-oauth-client-id-metadata-document). */
+
+import { GatewayError } from '../core/error.ts'
+import { isObject } from '../core/json.ts'
+import { scopes } from '../mcp/tool.ts'
+import type { KnownClient } from './clients.ts'
+import type { OAuthContext } from './context.ts'
+import { oauthError } from './errors.ts'
+import { nameOf, redirectsOf } from './register.ts'
+
+const MAX_URL = 2_000
+const HINT = 'Its operator decides by mcp.client_metadata whether such documents are read.'
+
+/** An https address with a path, and nothing that two readers could read in two ways. */
+export function isDocumentUrl(id: string): boolean {
+  if (id.length > MAX_URL || !id.startsWith('https://') || !URL.canParse(id)) return false
+  const { href, pathname, username, password, port } = new URL(id)
+  const isPlain = href === id && !id.includes('#') && username === '' && password === '' && port === ''
+  return isPlain && pathname !== '/' && !/%2e/i.test(pathname)
+}
+
+/** Throws 502 when the document cannot be fetched, 400 when it describes no client that could be served. */
+export async function describedClient(context: OAuthContext, id: string): Promise<KnownClient | undefined> {
+  const { services, options } = context
+  if (!options.readsDocuments) return undefined
+  const text = await fetched(context, id)
+  const wrong = (why: string) =>
+    oauthError(400, 'invalid_client_metadata', `The client's document at ${id.slice(0, 200)} ${why}. ${HINT}`)
+  let document: unknown
+  try {
+    document = JSON.parse(text)
+  } catch {
+    throw wrong('is no JSON')
+  }
+  if (!isObject(document) || document.client_id !== id) throw wrong('does not name its own address as client_id')
+  const { client_name: name, redirect_uris: uris, token_endpoint_auth_method: method = 'none' } = document
+  if (method !== 'none' || 'client_secret' in document) throw wrong('has a secret, which it could not keep')
+  if (name !== undefined && typeof name !== 'string') throw wrong('has a client_name that is no text')
+  if (!Array.isArray(uris) || !uris.every(uri => typeof uri === 'string')) throw wrong('lists no redirect_uris')
+  services.metrics.oauth('document', 'ok')
+  return {
+    id,
+    name: nameOf(name),
+    redirectUris: redirectsOf(uris, options.redirectSchemes),
+    grantTypes: ['authorization_code', 'refresh_token'],
+    method: 'none',
+    secretHash: null,
+    scopes,
+    keyId: null,
+    isRegistered: false,
+    verified: new URL(id).hostname,
+  }
+}
+
+async function fetched({ services }: OAuthContext, id: string): Promise<string> {
+  try {
+    return await services.documents.read(id)
+  } catch (thrown) {
+    services.metrics.oauth('document', 'refused')
+    if (thrown instanceof GatewayError && thrown.status === 529) throw thrown
+    const why = thrown instanceof GatewayError ? ` ${thrown.message}` : ''
+    throw oauthError(502, 'temporarily_unavailable', `The client's document cannot be read.${why} ${HINT}`)
+  }
+}

@@ -1,0 +1,36 @@
+/** What every part of the authorization server works with. */
+import { addressKey } from '../core/address.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { OAuthOptions } from '../core/mcp.ts'
+import type { Services } from '../core/ports.ts'
+import { baseOf } from '../core/site.ts'
+import { oauthError, tooOften } from './errors.ts'
+
+export interface OAuthContext {
+  readonly ex: Exchange
+  readonly services: Services
+  readonly options: OAuthOptions
+  /** The name of this server that the request came to: `https://gateway.example.com`. */
+  readonly base: string
+}
+
+/** Throws 403 for a host that is no name of ours: links and metadata would lead there. */
+export function contextOf(ex: Exchange, services: Services): OAuthContext {
+  return { ex, services, options: ex.snapshot.mcp.oauth, base: siteOf(ex) }
+}
+
+export function siteOf(ex: Exchange): string {
+  const base = baseOf(ex.snapshot.mcp.site, ex.header('host'), ex.port)
+  if (base !== undefined) return base
+  const hint = 'Operators add it to mcp.hosts, or set server.public_url.'
+  throw oauthError(403, 'invalid_request', `The host is no name of this server. ${hint}`)
+}
+
+const WINDOW_MS = 60_000
+
+/** Counts an attempt of the client's address, and throws 429 beyond `limit` a minute. */
+export async function countAttempt({ ex, services }: OAuthContext, what: string, limit: number): Promise<void> {
+  const key = `oauth ${what} ${addressKey(ex.clientAddress)}`
+  const { allowed, resetMs } = await services.counters.take(key, limit, WINDOW_MS)
+  if (!allowed) throw tooOften(Math.min(resetMs, WINDOW_MS) / 1000)
+}

@@ -1,0 +1,62 @@
+/** The pages of consent: who asks for what, and a field for what proves whose account it is. */
+import { escaped, type Page, page } from '../lib/html.ts'
+import type { Scope } from '../mcp/tool.ts'
+import type { KnownClient } from './clients.ts'
+import { isLoopback, placeOf, sourceOf } from './redirects.ts'
+import type { ConsentRequest } from './state.ts'
+
+const MEANING: Readonly<Record<Scope, string>> = {
+  'mcp:tools': 'Call models. This spends money, within the limits of the API key.',
+  'usage:read': 'Read account, usage and costs.',
+}
+
+/** Invisible characters, which could turn a name round or make it look like another one. */
+const FORMAT = /\p{Cf}/gu
+const shown = (name: string): string => escaped(name.replace(FORMAT, ''))
+
+export interface ConsentPage {
+  readonly client: Pick<KnownClient, 'name' | 'verified' | 'redirectUris'>
+  readonly request: ConsentRequest
+  /** The same, signed. */
+  readonly signed: string
+  /** Of the last attempt; all at first. */
+  readonly ticked: readonly string[]
+  /** Why the last attempt failed. */
+  readonly error?: string | undefined
+}
+
+export function consentPage({ client, request, signed, ticked, error }: ConsentPage): Page {
+  const name = client.name.replace(FORMAT, '')
+  const boxes = request.scopes.map(
+    scope =>
+      `<p><label><input type="checkbox" name="scope" value="${scope}"${ticked.includes(scope) ? ' checked' : ''}> ` +
+      `${escaped(MEANING[scope])}</label></p>`,
+  )
+  const isLocal = client.redirectUris.every(isLoopback)
+  const warning =
+    client.verified !== undefined && isLocal
+      ? '<p>Any program on this computer could use this name. Go on only if you have just started it yourself.</p>'
+      : ''
+  const body = `${error === undefined ? '' : `<p role="alert">${escaped(error)}</p>\n`}<p><strong>${shown(name)}</strong> (${
+    client.verified === undefined ? 'its name is not verified' : `verified: ${escaped(client.verified)}`
+  }) asks for access to Model Gateway. You will be sent back to <strong>${escaped(placeOf(request.redirectUri))}</strong>.</p>
+${warning}<form method="post" action="/oauth/authorize">
+<input type="hidden" name="request" value="${escaped(signed)}">
+<fieldset><legend>It may</legend>
+${boxes.join('\n')}
+</fieldset>
+<p><label for="credential">API key or one-time code</label></p>
+<input type="password" id="credential" name="credential" required autocomplete="off" spellcheck="false" autofocus aria-describedby="hint">
+<p id="hint">It is not passed on. Your operator makes a one-time code with <code>gatewayctl members login-link</code>.</p>
+<button type="submit" name="action" value="allow">Allow</button>
+<button type="submit" name="action" value="deny" formnovalidate>Deny</button>
+</form>`
+  return page(`Connect ${name}`, body, `'self' ${sourceOf(request.redirectUri)}`)
+}
+
+/** For people whose way cannot go on. */
+export const errorPage = (message: string): Page =>
+  page(
+    'Not connected',
+    `<p role="alert">${escaped(message)}</p>\n<p>Close this page, and connect again from your program.</p>`,
+  )
