@@ -1,7 +1,7 @@
 /** Rules that relate fields of a chat request, whatever client wire it came by. */
 import { errors } from '../core/error.ts'
 import type { ChatRequest } from '../core/ops.ts'
-import { assertDataHead, assertImageUrl } from './url.ts'
+import { assertFile, assertImageUrl } from './url.ts'
 
 /** Throws the documented 400 for the first rule that is broken. */
 export function checkChat(request: ChatRequest): void {
@@ -36,8 +36,8 @@ export function checkChat(request: ChatRequest): void {
     for (const [position, part] of message.content.entries()) {
       const where = `${at}.content[${position}]`
       if (part.type === 'image_url') assertImageUrl(part.image_url.url, `${where}.image_url.url`)
-      else if (part.type === 'file') assertDataHead(part.file.file_data ?? '', `${where}.file.file_data`)
-      else if (part.type === 'input_audio') assertDataHead(part.input_audio.data, `${where}.input_audio.data`)
+      else if (part.type === 'file') assertFile(part.file.file_data ?? '', `${where}.file.file_data`)
+      else if (part.type === 'input_audio') assertFile(part.input_audio.data, `${where}.input_audio.data`)
     }
   }
 }

@@ -35,6 +35,12 @@ export function assertAudioUrl(url: string, param: string): void {
   if (url.length > MAX_URL || !isPublic(url)) throw errors.urlNotAllowed(param)
 }
 
+/** The same of a file, which may also be data in any form. */
+export function assertFile(data: string, param: string): void {
+  if (/^https?:/i.test(data)) assertAudioUrl(data, param)
+  else assertDataHead(data, param)
+}
+
 /** Throws unless `url` is base64 data, or https to a public host without credentials: a provider fetches it. */
 export function assertDocumentUrl(url: string, param: string): void {
   if (/^data:/i.test(url)) {

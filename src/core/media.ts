@@ -17,8 +17,9 @@ const PLAIN_BYTES_PER_SECOND = 32_000
 const COMPRESSED_BYTES_PER_SECOND = 4_000
 /** A page of 30 kB has about 2,000 tokens: its text, and the image of it. */
 const FILE_BYTES_PER_TOKEN = 16
-/** Of a file that only its address is known of: a dozen pages. */
+/** Of a file that only its address is known of: a dozen pages; of such audio: a quarter of an hour. */
 const FILE_TOKENS = 24_000
+const AUDIO_TOKENS = 15 * 60 * AUDIO_TOKENS_PER_SECOND
 
 const nothing: Media = { images: 0, audioTokens: 0, fileTokens: 0 }
 
@@ -42,6 +43,7 @@ export function mediaOf(messages: ChatRequest['messages']): Media {
 }
 
 function audioTokensOf({ data, format }: Extract<ContentPart, { type: 'input_audio' }>['input_audio']): number {
+  if (/^https?:/i.test(data.slice(0, 6))) return AUDIO_TOKENS
   const isPlain = format === 'wav' || format === 'aiff' || format === 'pcm'
   const seconds = bytesOf(data) / (isPlain ? PLAIN_BYTES_PER_SECOND : COMPRESSED_BYTES_PER_SECOND)
   return Math.ceil(seconds * AUDIO_TOKENS_PER_SECOND)

@@ -6,7 +6,7 @@ import type { Ops } from '../core/ops.ts'
 import type { Services } from '../core/ports.ts'
 import type { Target } from '../core/translator.ts'
 import { AUDIO_HEAD, audioSeconds, fileTypeOf } from '../lib/audio-type.ts'
-import { MediaLease } from './media-lease.ts'
+import { MediaLease, mediaTypeIn } from './media-lease.ts'
 
 const PARAM = 'url'
 
@@ -49,7 +49,7 @@ export class Audio {
     const fetch = { url: request.url!, param: PARAM, tenant, signal, take: (bytes: number) => lease.take(bytes) }
     try {
       const { pieces, contentType } = await lease.during(ex, () => media.audio(fetch))
-      const file = new Upload(pieces, mediaType(contentType), extensionOf(fetch.url))
+      const file = new Upload(pieces, mediaTypeIn(contentType), extensionOf(fetch.url))
       const head = file.head(AUDIO_HEAD)
       const fileType = fileTypeOf(head, file.extension, file.contentType)
       ex.request = { ...request, url: undefined, file, fileType, seconds: audioSeconds(head, file.size) }
@@ -66,8 +66,5 @@ function assertFits({ file }: Request, { mapping: { maxFile = Infinity } }: Targ
   if (file!.size > maxFile) throw errors.fileTooLarge(maxFile, PARAM).with({ failover: true })
 }
 
-/** The media type without parameters; '' when the header holds none. */
-const mediaType = (contentType: string): string =>
-  /^\s*([a-z0-9.+-]{1,64}\/[a-z0-9.+-]{1,64})\s*(?:;|$)/i.exec(contentType)?.[1]?.toLowerCase() ?? ''
 /** Of the last part of its path. */
 const extensionOf = (url: string): string => /\.([a-z0-9]{1,8})$/i.exec(new URL(url).pathname)?.[1]?.toLowerCase() ?? ''

@@ -47,3 +47,7 @@ export class MediaLease {
     this.#lease.release()
   }
 }
+
+/** The media type of a header without its parameters; '' where it holds none. */
+export const mediaTypeIn = (contentType: string): string =>
+  /^\s*([a-z0-9.+-]{1,64}\/[a-z0-9.+-]{1,64})\s*(?:;|$)/i.exec(contentType)?.[1]?.toLowerCase() ?? ''

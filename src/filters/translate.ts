@@ -1,11 +1,12 @@
 /** Encodes the canonical request to the target's wire. Only prepares: the terminal sends and decodes. */
 import { errors, GatewayError } from '../core/error.ts'
 import type { Exchange, RequestEncoding } from '../core/exchange.ts'
-import type { FilterFactory } from '../core/filter.ts'
+import type { FilterFactory, Reply } from '../core/filter.ts'
 import type { Op, Ops } from '../core/ops.ts'
 import { s } from '../core/schema.ts'
 import { nativeFormOf, type Target, type WireRequest } from '../core/translator.ts'
 import { Audio } from './audio.ts'
+import { Files } from './files.ts'
 import { Images } from './images.ts'
 import { applyQuirks } from './quirks.ts'
 
@@ -17,36 +18,37 @@ export const translate: FilterFactory<object> = {
   create(_options, services) {
     const images = new Images(services)
     const audio = new Audio(services)
+    const files = new Files(services)
     return {
       handle(ex, next) {
         const target = ex.target!
         refuseForeign(ex, target)
         ex.encoding = undefined
-        const fetched = audio.fetched(ex, target)
-        if (fetched) {
-          return fetched.then(() => {
-            begin(ex, accepted(ex, target), target)
-            return next()
-          })
-        }
-        const input = accepted(ex, target)
-        const inlined = target.translator.inlineMedia || target.provider.inlineMedia
-        const plain = inlined ? images.inlined(ex, input) : input
-        if (plain instanceof Promise) {
-          return plain.then(inlined => {
-            begin(ex, inlined, target)
-            return next()
-          })
-        }
-        begin(ex, plain, target)
-        return next()
+        const fetched = audio.fetched(ex, target) ?? files.fetched(ex, target)
+        return fetched ? fetched.then(() => translated(ex, target, images, next)) : translated(ex, target, images, next)
       },
       finish(ex) {
         images.release(ex)
         audio.release(ex)
+        files.release(ex)
       },
     }
   },
+}
+
+/** Images that stand at addresses come as data to targets that take no others. */
+function translated(ex: Exchange, target: Target, images: Images, next: () => Promise<Reply>): Promise<Reply> {
+  const input = accepted(ex, target)
+  const inlined = target.translator.inlineMedia || target.provider.inlineMedia
+  const plain = inlined ? images.inlined(ex, input) : input
+  if (plain instanceof Promise) {
+    return plain.then(inlined => {
+      begin(ex, inlined, target)
+      return next()
+    })
+  }
+  begin(ex, plain, target)
+  return next()
 }
 
 /** Refuses a target that would drop a field of the client's wire; a target with that wire can carry it. */

@@ -1,0 +1,142 @@
+/** Files and audio of a chat request that stand at addresses: no provider is sent one (docs/contract.md#fetched-addresses). */
+import { errors, GatewayError } from '../core/error.ts'
+import type { Exchange } from '../core/exchange.ts'
+import type { ChatRequest, ContentPart, Message } from '../core/ops.ts'
+import type { FetchedFile, MediaFetcher, Services } from '../core/ports.ts'
+import { nativeFormOf, type Target } from '../core/translator.ts'
+import { AUDIO_HEAD, audioType } from '../lib/audio-type.ts'
+import { IMAGE_HEAD, imageType } from '../lib/image-type.ts'
+import { MediaLease, mediaTypeIn } from './media-lease.ts'
+
+/** Different addresses in one request. */
+const MAX_ADDRESSES = 20
+/** Of all of them together. */
+const MAX_BYTES = 32 * 1024 * 1024
+/** Base64 has four characters for three bytes. */
+const EXPANSION = 4 / 3
+
+type FilePart = Extract<ContentPart, { type: 'file' }>
+type AudioPart = Extract<ContentPart, { type: 'input_audio' }>
+
+/** Fetches every address of a request once, for this attempt and those after it. */
+export class Files {
+  readonly #services: Pick<Services, 'media' | 'memory'>
+  readonly #leases = new WeakMap<Exchange, MediaLease>()
+
+  constructor(services: Pick<Services, 'media' | 'memory'>) {
+    this.#services = services
+  }
+
+  /**
+   * Undefined where nothing is to be fetched. Else the exchange's request gets data in the place of its addresses, and
+   * is held for by its size. Rejects with the 400, 413 or 529 that names the first part which cannot be had.
+   */
+  fetched(ex: Exchange, { translator }: Target): Promise<void> | undefined {
+    const request = ex.request!
+    if (!('messages' in request) || !request.messages.some(isRemoteMessage)) return undefined
+    // Of a body that goes as it came the provider fetches by itself.
+    if (ex.native && nativeFormOf(translator, ex.native)) return undefined
+    return this.#fetch(ex, request)
+  }
+
+  /** The request has ended. */
+  release(ex: Exchange): void {
+    this.#leases.get(ex)?.release()
+  }
+
+  async #fetch(ex: Exchange, request: ChatRequest): Promise<void> {
+    const { media, memory } = this.#services
+    const lease = new MediaLease(ex, memory)
+    this.#leases.set(ex, lease)
+    try {
+      const files = await lease.during(ex, () => all(addressesOf(request), media, lease))
+      ex.request = { ...request, messages: request.messages.map(message => inlined(message, files)) }
+    } catch (thrown) {
+      lease.release()
+      // No other target changes what stands there, and nothing is fetched twice.
+      throw thrown instanceof GatewayError ? thrown.with({ failover: false }) : thrown
+    }
+  }
+}
+
+/** One that fails ends the others. */
+async function all(addresses: ReadonlyMap<string, string>, media: MediaFetcher, lease: MediaLease) {
+  const [, last] = [...addresses].at(-1)!
+  if (addresses.size > MAX_ADDRESSES) {
+    throw errors.invalidParameters(`${last}: at most ${MAX_ADDRESSES} files of a request are fetched.`, last)
+  }
+  const { tenant, signal } = lease
+  let size = 0
+  const one = async ([url, param]: [string, string]) => {
+    const take = (bytes: number) => {
+      size += bytes
+      if (size > MAX_BYTES) throw errors.fileTooLarge(MAX_BYTES, param)
+      lease.take(Math.ceil(bytes * EXPANSION))
+    }
+    return [url, await media.audio({ url, param, tenant, signal, take })] as const
+  }
+  return new Map(await Promise.all([...addresses].map(one)))
+}
+
+const isAddress = (text: string | undefined): text is string => text !== undefined && /^https?:/i.test(text)
+
+/** Where the part's file stands; undefined for one that it holds. */
+function addressOf(part: ContentPart): string | undefined {
+  const url =
+    part.type === 'file' ? part.file.file_data : part.type === 'input_audio' ? part.input_audio.data : undefined
+  return isAddress(url) ? url : undefined
+}
+
+const isRemote = (part: ContentPart): boolean => addressOf(part) !== undefined
+const isRemoteMessage = ({ content }: Message): boolean => Array.isArray(content) && content.some(isRemote)
+
+/** Every address, with the field that holds it first. */
+function addressesOf({ messages }: ChatRequest): Map<string, string> {
+  const addresses = new Map<string, string>()
+  for (const [i, { content }] of messages.entries()) {
+    if (!Array.isArray(content)) continue
+    for (const [j, part] of content.entries()) {
+      const url = addressOf(part)
+      if (url === undefined || addresses.has(url)) continue
+      const field = part.type === 'file' ? 'file.file_data' : 'input_audio.data'
+      addresses.set(url, `messages[${i}].content[${j}].${field}`)
+    }
+  }
+  return addresses
+}
+
+function inlined(message: Message, files: ReadonlyMap<string, FetchedFile>): Message {
+  if (!isRemoteMessage(message)) return message
+  const content = (message.content as ContentPart[]).map(part => {
+    const url = addressOf(part)
+    if (url === undefined) return part
+    const file = files.get(url)!
+    return part.type === 'file' ? filePart(part, file, url) : audioPart(part as AudioPart, file)
+  })
+  return { ...message, content }
+}
+
+const bytesOf = ({ pieces }: FetchedFile): Buffer => (pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces))
+
+function filePart(part: FilePart, file: FetchedFile, url: string): FilePart {
+  const bytes = bytesOf(file)
+  const file_data = `data:${typeOf(bytes, file.contentType)};base64,${bytes.toString('base64')}`
+  const filename = part.file.filename ?? nameIn(url)
+  return { ...part, file: filename === undefined ? { file_data } : { filename, file_data } }
+}
+
+/** What the bytes prove, else what its server says. */
+function typeOf(bytes: Buffer, contentType: string): string {
+  if (bytes.subarray(0, 5).toString('latin1') === '%PDF-') return 'application/pdf'
+  return imageType(bytes.subarray(0, IMAGE_HEAD)) ?? (mediaTypeIn(contentType) || 'application/octet-stream')
+}
+
+/** Of the format that its bytes prove, else of the one that it came with. */
+function audioPart(part: AudioPart, file: FetchedFile): AudioPart {
+  const bytes = bytesOf(file)
+  const proven = audioType(bytes.subarray(0, AUDIO_HEAD))?.extension as AudioPart['input_audio']['format'] | undefined
+  return { ...part, input_audio: { data: bytes.toString('base64'), format: proven ?? part.input_audio.format } }
+}
+
+/** The last part of its path. */
+const nameIn = (url: string): string | undefined => /([^/]{1,255})$/.exec(new URL(url).pathname)?.[1]
