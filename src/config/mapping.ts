@@ -1,7 +1,7 @@
 /** Models in a provider's file → mappings. */
 import { type FoundModel, type Mapping, type Model, type OpenModels, type Provider, REGION } from '../core/catalog.ts'
 import type { Price } from '../core/money.ts'
-import { serves } from '../core/offer.ts'
+import { isFree, serves } from '../core/offer.ts'
 import { unknownName } from '../lib/nearest.ts'
 import type { ConfigFile } from './file.ts'
 import type { Registries } from './link.ts'
@@ -111,12 +111,15 @@ function linkMapping(
   const served = [...wires.keys()].filter(op => serves(model, op))
   const priced = served.length > 0 ? served : (model.operations ?? [])
   const isPriced = (price: Price) => priced.every(op => operations[op]!.isPriced(price, model))
+  const prices = linkPricing(entry, isPriced, fail)
+  // No charge depends on what a free answer used in the end.
+  const cancellable = entry.cancellable ?? (isFree(prices) || undefined)
   return Object.freeze({
     model,
     provider,
     externalId: entry.id ?? model.id,
     wires,
-    ...linkPricing(entry, isPriced, fail),
+    ...prices,
     unpriced: entry.unpriced,
     pricedAt: entry.priced_at,
     supports: new Set(entry.supports),
@@ -130,7 +133,7 @@ function linkMapping(
     maxOutput: entry.max_output ?? model.maxOutput,
     minCacheableTokens: entry.min_cacheable_tokens,
     autoCache: entry.cache === 'auto',
-    ...(entry.cancellable === false && { cancellable: false }),
+    ...(cancellable !== undefined && { cancellable }),
     maxN: entry.max_n ?? 1,
     voices: entry.voices,
     maxInputCharacters: entry.max_input_characters,

@@ -185,7 +185,7 @@ export interface Mapping {
   readonly minCacheableTokens: number | undefined
   /** Prompts of clients that mark nothing are marked for the provider's cache, where that saves money. */
   readonly autoCache: boolean
-  /** False where the provider goes on, and charges, when its caller has left. */
+  /** False where the provider goes on, and charges, when its caller has left; true where it stops both at once. */
   readonly cancellable?: boolean
   readonly maxN: number
   /** The provider's voices by what clients may say; `default` where they say nothing, `*` where any other is passed on. */

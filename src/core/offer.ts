@@ -58,7 +58,8 @@ export const foundOffers = ({ open }: Catalog): readonly Mapping[] =>
   open ? [...open.values()].flatMap(({ listed }) => listed) : []
 
 /** Priced, and zero whatever is counted and however long the prompt. */
-export function isFree({ price, pricing, pricingBySize: { per_second, per_image } = {} }: Mapping): boolean {
+export function isFree(prices: Pick<Mapping, 'price' | 'pricing' | 'pricingBySize'>): boolean {
+  const { price, pricing, pricingBySize: { per_second, per_image } = {} } = prices
   if (price === undefined) return false
   if (price.tiers.some(({ rates }) => Object.values(rates).some(rate => rate !== 0n))) return false
   return [pricing, per_second, per_image].every(table => Object.values(table ?? {}).every(usd => usd === '0'))

@@ -22,7 +22,10 @@ export interface UpstreamRequest {
   readonly signal: Cancellation
   /** Notes that the provider has all of the request. */
   readonly receipt: { atProvider: boolean }
-  /** False for an answer that is read to its end when its client has left: its provider charges for all of it. */
+  /**
+   * What happens when the client leaves. False: the answer is read to its end, since its provider charges for all of
+   * it. True: the provider is left at once. Unset: it is read for a moment, to get the provider's own usage.
+   */
   readonly cancellable?: boolean | undefined
   /** Whose share of the open calls it takes, and of those that are read on when their clients leave. */
   readonly tenant: string

@@ -62,7 +62,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   readonly #receipt: UpstreamRequest['receipt']
   readonly #tenant: string
   readonly #lingering: FairSlots
-  readonly #cancellable: boolean
+  readonly #cancellable: boolean | undefined
   /** Bytes that may still come once the client has left; undefined while it is there. */
   #lingerBytes: number | undefined
 
@@ -82,7 +82,7 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
     this.#coalescer = coalescer
     this.#receipt = receipt
     this.#tenant = tenant
-    this.#cancellable = cancellable !== false
+    this.#cancellable = cancellable
     this.#lingering = lingering
     this.head = new Promise((resolve, reject) => {
       this.#resolveHead = resolve
@@ -219,15 +219,17 @@ export class UpstreamResponse implements Dispatcher.DispatchHandler {
   /** The client has left, or the gateway is to give up, also what it reads on. */
   readonly #onAbort = (): void => {
     const { reason } = this.#signal
-    const hasLeft = reason?.status === CLIENT_CLOSED && this.#lingerBytes === undefined
+    const isReadOn = this.#cancellable !== true && this.#lingerBytes === undefined
+    const hasLeft = reason?.status === CLIENT_CLOSED && isReadOn
     this.#receipt.atProvider ||= this.#isSent
     if (!hasLeft || !this.#receipt.atProvider || this.#settled || !this.#lingering.take(this.#tenant)) {
       this.#fail(reason ?? errors.aborted())
       return
     }
-    this.#lingerBytes = this.#cancellable ? LINGER_BYTES : Number.POSITIVE_INFINITY
+    const isBounded = this.#cancellable !== false
+    this.#lingerBytes = isBounded ? LINGER_BYTES : Number.POSITIVE_INFINITY
     const now = performance.now()
-    if (this.#cancellable) this.#deadline = Math.min(this.#deadline, now + LINGER_MS)
+    if (isBounded) this.#deadline = Math.min(this.#deadline, now + LINGER_MS)
     clearTimeout(this.#timer)
     this.#timer = this.#wakeAfter(this.#deadline - now)
   }

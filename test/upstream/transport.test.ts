@@ -276,3 +276,20 @@ t.test('an answer that cannot be cancelled is read on when its client has left, 
   cut.signal.cut()
   t.equal(await readAll(cut.incoming).catch((error: GatewayError) => error.code), 'request_cancelled')
 })
+
+t.test('a provider that stops at once is left at once when its client leaves, and has the request', async t => {
+  const { port, next } = await provider(t)
+  const transport = new Transport()
+  t.teardown(() => transport.close())
+  const call = { ...callTo(`http://127.0.0.1:${port}/v1`, undefined, 9), cancellable: true }
+  const sent = transport.send(call)
+  const answer = await next()
+  const closed = new Promise<void>(resolve => void answer.on('close', resolve))
+  answer.write('one')
+  const incoming = await sent
+  await incoming.take()
+  call.signal.abort(errors.aborted())
+  await closed
+  t.equal(await readAll(incoming).catch((error: GatewayError) => error.code), 'request_cancelled')
+  t.equal(call.receipt.atProvider, true, 'so that what was delivered is charged')
+})
