@@ -1,6 +1,7 @@
 /**
- * The Anthropic Messages wire, `anthropic.messages`, and the same at Google, `anthropic.vertex`. The API version is a
- * header, which the provider's manifest may set, or a field of the body.
+ * The Anthropic Messages wire, `anthropic.messages`, and its form at Google, `anthropic.vertex`. The API version is a
+ * header,
+ * which the provider's manifest may set, or a field of the body.
  */
 import { countIn, type Plugin, refusals, type Target, type Translator, type WireRequest } from '../src/plugin.ts'
 import { MessagesDecoder } from './anthropic/decode.ts'
@@ -15,7 +16,7 @@ import { counter, only } from './shared/count.ts'
 const error = refusals(errorOf)
 
 const VERSION = 'anthropic-version'
-/** The version that still takes sampling parameters (docs/wire-sources.md#anthropic). */
+/** The latest version with sampling parameters (docs/wire-sources.md#anthropic). */
 const DEFAULT_VERSION = '2023-06-01'
 
 function versioned(made: WireRequest, { provider }: Target): WireRequest {
@@ -23,7 +24,7 @@ function versioned(made: WireRequest, { provider }: Target): WireRequest {
   return { path: made.path, body: made.body, headers: { [VERSION]: DEFAULT_VERSION, ...made.headers } }
 }
 
-/** What `/messages/count_tokens` takes (docs/wire-sources.md#anthropic). */
+/** Fields of `/messages/count_tokens` (docs/wire-sources.md#anthropic). */
 const COUNTED = ['model', 'messages', 'system', 'tools', 'tool_choice', 'thinking', 'output_config']
 
 const count = counter(
@@ -40,7 +41,7 @@ const messages: Translator<'chat'> = {
   wire: 'anthropic.messages',
   cacheMarks: true,
   encode: (request, target, stream) => versioned(encode(request, target, stream), target),
-  // Its answers never come by tool: a client's own body goes without the tool that `encode` offers for them.
+  // Native answers never arrive by tool: a client's own body does not get the tool that `encode` adds.
   native: {
     wire: 'anthropic.messages',
     headers: [BETA_HEADER],

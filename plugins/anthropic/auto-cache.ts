@@ -1,13 +1,16 @@
-/** The gateway's own marks of where a prompt may be cached, in a client's own body. */
+/** The gateway's own cache marks in a client's native body. */
 import { isObject, type Json, listIn } from '../../src/plugin.ts'
 
 const MARK = { type: 'ephemeral' }
-/** Blocks that may have a mark. */
+/** Blocks that may carry a mark. */
 const MARKABLE = new Set(['text', 'image', 'document', 'tool_result'])
-/** Of turns; with the tools and the system they are as many as the wire takes. */
+/** Marked turns; with the marks of tools and system this is the limit of the wire. */
 const MAX_TURNS = 2
 
-/** Marks the last tool, the end of the system and of the last two turns of the user. Changes `body`, not what it shares. */
+/**
+ * Marks the last tool, the end of the system, and the end of the last two user turns. Changes `body`, not the objects
+ * it shares.
+ */
 export function markPrefix(body: Json): void {
   const tools = listIn(body.tools)
   const last = tools.at(-1)
@@ -26,7 +29,7 @@ export function markPrefix(body: Json): void {
 
 const marked = (block: Json): Json => Object.assign({}, block, { cache_control: MARK })
 
-/** Content whose last block has a mark, where that may have one. */
+/** Content with a mark on its last block, if that may carry one. */
 function markedEnd(content: unknown): unknown {
   if (typeof content === 'string') return content === '' ? content : [marked({ type: 'text', text: content })]
   const blocks = listIn(content)

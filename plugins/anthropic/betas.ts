@@ -29,13 +29,13 @@ const rules: readonly (readonly [token: string, isNeeded: (body: Json) => boolea
   [FILES_BETA, ({ messages }) => list(messages).some(message => list(message?.content).some(isFile))],
 ]
 
-/** What `body` needs, and what the client's header `given` adds to it; each token once. */
+/** Tokens that `body` needs and that the client's header `given` adds; each token once. */
 export function betasOf(body: Json, target: Target, given: string | undefined): string[] {
   const needed = rules.filter(([, isNeeded]) => isNeeded(body)).map(([token]) => token)
   if (given === undefined) return needed
   const features = new Set(needed.map(featureOf))
   const passed = tokensIn(given).filter(token => features.has(featureOf(token)) || isPassed(token, target))
-  // A client that names a version of a needed feature has written its body for that version.
+  // A client that names another version of a needed feature wrote its body for that version.
   const named = new Set(passed.map(featureOf))
   return [...needed.filter(token => !named.has(featureOf(token))), ...passed]
 }

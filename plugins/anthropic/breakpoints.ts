@@ -1,9 +1,12 @@
-/** The bound on cache breakpoints. */
+/** The limit of cache breakpoints. */
 import { errors } from '../../src/plugin.ts'
 
 const MAX_BREAKPOINTS = 4
 
-/** Throws 400 when more blocks than the wire takes have a `cache_control`. What is no list of blocks counts nothing. */
+/**
+ * Throws 400 when more blocks than the wire allows have a `cache_control`. Values that are not lists of blocks count as
+ * none.
+ */
 export function checkBreakpoints(...lists: readonly unknown[]): void {
   let count = 0
   for (const list of lists) count += marksIn(list)
@@ -12,10 +15,10 @@ export function checkBreakpoints(...lists: readonly unknown[]): void {
   throw errors.invalidParameters(`This request sets ${count} cache_control breakpoints; ${allowed}.`, 'cache_control')
 }
 
-/** Whether any block has one. */
+/** Whether any block has a breakpoint. */
 export const hasBreakpoints = (...lists: readonly unknown[]): boolean => lists.some(list => marksIn(list) > 0)
 
-/** Counts the marked blocks of a list, and of the lists that they hold. Native blocks may hold anything. */
+/** Counts the marked blocks of a list and of the lists nested in it. Native blocks may contain anything. */
 function marksIn(list: unknown): number {
   if (!Array.isArray(list)) return 0
   let count = 0

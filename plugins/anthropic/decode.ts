@@ -26,10 +26,10 @@ import type { Delta, Message, Payload } from './payload.ts'
 import { tierOf, UsageMeter } from './usage.ts'
 
 const textEvent = (text: string): Event => ({ type: 'text', choice: 0, text })
-/** Where the arguments of a call stand. */
+/** The field with the arguments of a call. */
 const inputOf = ({ type }: Json) => (type === 'tool_use' ? 'input' : undefined)
 
-/** A whole message takes the path of a stream, so that both give the same events. */
+/** A whole message is decoded like a stream, so that both give the same events. */
 export class MessagesDecoder implements Decoder {
   done = false
 
@@ -37,19 +37,19 @@ export class MessagesDecoder implements Decoder {
   readonly #mode: 'stream' | 'unary'
   #started = false
   #id: unknown = undefined
-  /** True once a client could have seen something of this message. */
+  /** True once a client could have seen a part of this message. */
   #emitted = false
   #finished = false
   /** Client tools seen so far; the index of a tool event counts these, not blocks. */
   #tools = 0
-  /** Blocks that still gather input, by the wire's block index. */
+  /** Blocks still gathering input, by the wire's block index. */
   readonly #open = new Map<number, OpenBlock>()
   readonly #cited = new CitedText()
   readonly #passages: Passages
   readonly #repeated = new EventTemplate('text')
   #usage = new UsageMeter()
 
-  /** `byTool`: the answer may come as the input of a tool. */
+  /** `byTool`: the answer may arrive as the input of a tool. */
   constructor(mode: 'stream' | 'unary', target: Target, byTool = false) {
     this.#mode = mode
     this.#target = target
@@ -80,7 +80,7 @@ export class MessagesDecoder implements Decoder {
       case 'content_block_delta': {
         if (!isObject(payload.delta)) return []
         const events = this.#delta(payload.index ?? 0, payload.delta)
-        // By its name alone nothing could be told from an event of another kind.
+        // Without a `type` the event could not be told from an event of another kind.
         if (events[0]?.type === 'text' && payload.type) this.#repeated.learn(frame.data, events[0].text)
         return events
       }
@@ -91,7 +91,7 @@ export class MessagesDecoder implements Decoder {
       case 'message_start':
         return this.#messageStart(payload.message ?? {})
       case 'message_delta':
-        // What was cleared of the context stands beside the delta.
+        // Context edits are reported beside the delta.
         return this.#messageDelta({ context_management: payload.context_management, ...payload.delta }, payload.usage)
       case 'message_stop':
         return this.#messageStop()
@@ -109,7 +109,7 @@ export class MessagesDecoder implements Decoder {
     return []
   }
 
-  /** A whole message, an error in any dialect, or an event that came after this was written. */
+  /** A whole message, an error in any dialect, or an event type added to the wire later. */
   #other(kind: unknown, payload: Payload): Event[] {
     if (kind === undefined || kind === 'message' || kind === 'error' || 'error' in payload) {
       const error = errorOf(payload, this.#target)
@@ -130,7 +130,7 @@ export class MessagesDecoder implements Decoder {
     return events
   }
 
-  /** Retrying proxies repeat it (C30): for the same message it says nothing new, another one starts afresh. */
+  /** Retrying proxies repeat it (C30): for the same message it is ignored; another message starts afresh. */
   #messageStart({ id, model, usage: report }: Message): Event[] {
     if (this.#started) {
       if (id === this.#id) return []

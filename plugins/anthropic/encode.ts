@@ -9,7 +9,7 @@ import { BETA_HEADER } from './passed-betas.ts'
 import { answerSchema, answersByTool, isForced, toolsOf } from './tools.ts'
 import { historyOf, isResult, isThought, type MessagesTurn } from './turns.ts'
 
-/** Native blocks are replayed unread: what they hold may be anything. */
+/** Native blocks are replayed unread and may contain anything. */
 type Maybe = Json | null | undefined
 
 const JSON_INSTRUCTION = 'Respond with one JSON object and nothing else.'
@@ -18,8 +18,9 @@ const WITHOUT_SAMPLING = '2026-10-21'
 export const FILES_BETA = 'files-api-2025-04-14'
 
 /**
- * The same request always gives the same bytes, and what providers cache (tools, system, messages) comes first, so
- * that a longer conversation begins with the bytes of the shorter one.
+ * Equal requests give equal bytes, and cacheable parts (tools, system, messages) come first, so that a longer
+ * conversation begins
+ * with the bytes of the shorter one.
  */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   const { mapping } = target
@@ -61,8 +62,8 @@ const systemOf = (blocks: Block[]): string | Block[] =>
   blocks.length === 1 && !blocks[0]!.cache_control ? (blocks[0]!.text as string) : blocks
 
 /**
- * A final assistant turn is a prefill: it must not end in white space, and where the model takes none a user turn
- * lets it go on.
+ * A final assistant turn is a prefill: it must not end in white space. For models without prefill, a user turn asks to
+ * continue.
  */
 function endTurns(turns: MessagesTurn[], prefill: boolean): void {
   const last = turns.at(-1)!
@@ -75,7 +76,7 @@ function endTurns(turns: MessagesTurn[], prefill: boolean): void {
   if (block.type === 'text') last.content[last.content.length - 1] = { ...block, text: String(block.text).trimEnd() }
 }
 
-/** Newer models take one of temperature and top_p, newer API versions neither (docs/wire-sources.md#anthropic). */
+/** Newer models accept either temperature or top_p, newer API versions neither (docs/wire-sources.md#anthropic). */
 function samplingOf(request: Readonly<ChatRequest>, target: Target): Json {
   const { temperature, top_p, top_k } = request
   const samples = acceptsSampling(target, 'temperature')
@@ -84,7 +85,7 @@ function samplingOf(request: Readonly<ChatRequest>, target: Target): Json {
   return top_p != null && acceptsSampling(target, 'top_p') ? { top_p, ...k } : k
 }
 
-/** The wire refuses a sequence of white space alone. */
+/** The wire rejects stop sequences of only white space. */
 function stopsOf({ stop = [] }: Readonly<ChatRequest>): Json {
   const sequences = stop.filter(isVisible)
   return sequences.length > 0 ? { stop_sequences: sequences } : {}
@@ -105,13 +106,16 @@ function outputConfigOf(request: Readonly<ChatRequest>, { mapping }: Target, thi
 
 const usesFiles = (turns: readonly MessagesTurn[]): boolean => turns.some(turn => turn.content.some(isFile))
 
-/** Whether a block, or one that it holds, is a file by its id. */
+/** Whether a block, or one nested in it, refers to a file by id. */
 export function isFile(block: Maybe): boolean {
   const { source, content } = block ?? {}
   return (source as Maybe)?.type === 'file' || (Array.isArray(content) && content.some(isFile))
 }
 
-/** With the provider's own tokens, because this header replaces the manifest's; undefined when that says it all. */
+/**
+ * Includes the provider's own tokens, because this header replaces the manifest's; undefined when there is nothing to
+ * add.
+ */
 export function betaHeader({ provider }: Target, tokens: readonly string[]): Record<string, string> | undefined {
   const { name, value } = headerOf(provider.headers, BETA_HEADER) ?? { name: BETA_HEADER, value: '' }
   const own = value.split(',').flatMap(token => token.trim() || [])

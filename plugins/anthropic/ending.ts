@@ -1,11 +1,11 @@
-/** Why an answer ended: the reason that all wires share, and what this one says beyond it. */
+/** How an answer ended: the finish reason common to all wires, and the details of this one. */
 import type { FinishReason, WireFields } from '../../src/plugin.ts'
 import type { Delta, Message } from './payload.ts'
 
-/** Stop reasons that no finish reason tells apart. */
+/** Stop reasons that no finish reason distinguishes. */
 const BEYOND = new Set(['pause_turn', 'stop_sequence', 'model_context_window_exceeded', 'compaction'])
 
-/** For clients of the same wire; undefined when the finish reason says all. */
+/** Details for clients of the same wire; undefined when the finish reason suffices. */
 export function endingOf(
   stop_reason: string,
   { stop_sequence = null, stop_details, container, context_management: context }: Delta | Message,

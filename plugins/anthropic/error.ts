@@ -1,7 +1,7 @@
 /** Errors of the Messages wire. */
 import { type GatewayError, guessStatus, readProviderError, type Target, upstreamError } from '../../src/plugin.ts'
 
-/** The HTTP status that each error type has when it does not come inside an answer. */
+/** HTTP status of each error type, for errors inside an answer. */
 const STATUS: ReadonlyMap<string | undefined, number> = new Map([
   ['invalid_request_error', 400],
   ['authentication_error', 401],
@@ -17,8 +17,9 @@ const STATUS: ReadonlyMap<string | undefined, number> = new Map([
 ])
 
 /**
- * The error that a parsed body or event holds, whatever its dialect; undefined when it holds none. Without `status`
- * it is an error inside an answer, whose type tells what its status would have been.
+ * The error in a parsed body or event, in any dialect; undefined when there is none. Without `status` it is an error
+ * inside an
+ * answer, and its type determines the status.
  */
 export function errorOf(body: unknown, target: Target, status?: number): GatewayError | undefined {
   const reported = readProviderError(body)
@@ -31,7 +32,7 @@ export function errorOf(body: unknown, target: Target, status?: number): Gateway
   )
 }
 
-/** Tells a spent quota from a rate that passes; the wire keeps it beside the message. */
+/** Distinguishes a spent quota from a temporary rate limit; the wire reports it beside the message. */
 function detailCode(body: unknown): string | undefined {
   const code = (body as { error?: { details?: { error_code?: unknown } | null } | null } | null)?.error?.details
     ?.error_code

@@ -1,4 +1,4 @@
-/** The turns of a client's own Messages body, as its provider may have them. */
+/** Turns of a client's own Messages body, converted for its provider. */
 import { append, type Json, type Target, textIn, unseal } from '../../src/plugin.ts'
 import { type Block, isVisible, textBlock } from '../shared/claude/blocks.ts'
 import { toWireName } from '../shared/tool-name.ts'
@@ -7,7 +7,7 @@ interface Spoken {
   role: 'user' | 'assistant'
   content: string | Block[]
 }
-/** Without content it only sets what counts from its place on. */
+/** Without content, it only changes settings from its place on. */
 interface Instruction {
   role: 'system'
   content?: string | Block[]
@@ -16,11 +16,11 @@ export type NativeTurn = Spoken | Instruction
 
 export interface NativeTurns {
   readonly messages: NativeTurn[]
-  /** What leading system messages said: the wire has them only further on. */
+  /** Text of leading system messages, which the wire accepts only in `system`. */
   readonly system: Block[]
 }
 
-/** Roles that the wire lacks become its own; a system message between calls and results moves behind the results. */
+/** Converts roles that the wire lacks; a system message between calls and results moves after the results. */
 export function nativeTurns(messages: readonly Json[], target: Target): NativeTurns {
   const turns = new Turns()
   for (const message of messages) {
@@ -40,7 +40,7 @@ export function nativeTurns(messages: readonly Json[], target: Target): NativeTu
   return { messages: turns.end(), system: turns.leading }
 }
 
-/** Whether tools were called in it. */
+/** Whether the turn contains tool calls. */
 const calls = (turn: NativeTurn | undefined): boolean =>
   turn?.role === 'assistant' && Array.isArray(turn.content) && turn.content.some(({ type }) => type === 'tool_use')
 
@@ -48,9 +48,9 @@ class Turns {
   readonly leading: Block[] = []
   readonly #turns: NativeTurn[] = []
   #held: NativeTurn[] = []
-  /** True when the last turn is not as the client wrote it: what follows it in the same role is part of it. */
+  /** True when the gateway made the last turn: following content of the same role is added to it. */
   #isMade = false
-  /** Content of the last turn once it was joined with another. */
+  /** Content of the last turn after it was joined with another. */
   #joined: Block[] = []
 
   system(turn: Instruction): void {
@@ -59,9 +59,9 @@ class Turns {
     else this.#turns.push(turn)
   }
 
-  /** `isMade` is for a turn that the client did not write so. */
+  /** `isMade`: the turn was not written by the client. */
   add(turn: Spoken, isMade = false): void {
-    // Nothing is left of a turn that held only another provider's thinking.
+    // A turn with only another provider's thinking becomes empty.
     if (turn.role === 'assistant' && turn.content.length === 0) {
       this.#isMade = true
       return
@@ -90,7 +90,7 @@ class Turns {
 
 const blocksOf = (content: string | Block[]): Block[] => (typeof content === 'string' ? [textBlock(content)] : content)
 
-/** In their order: thinking that this provider sealed, unsealed; calls; and all else, unless the gateway made it. */
+/** Blocks in order: thinking sealed by this provider, unsealed; calls; and the rest, unless the gateway made it. */
 function assistantBlocks(content: readonly Block[], target: Target): Block[] {
   const made = madeSearches(content)
   return content.flatMap(block => {
@@ -107,7 +107,7 @@ function assistantBlocks(content: readonly Block[], target: Target): Block[] {
       case 'tool_use':
         return [{ ...rest, type: block.type, id: idOf(String(block.id)), name: toWireName(String(block.name)) }]
       case 'text':
-        // Other providers say such; this one refuses it.
+        // Other providers send empty text; this wire rejects it.
         return isVisible(String(block.text)) ? [block] : []
       default:
         return typeof provider === 'string' || isMadeBy(made, block.tool_use_id ?? block.id) ? [] : [block]
@@ -117,7 +117,7 @@ function assistantBlocks(content: readonly Block[], target: Target): Block[] {
 
 const isMadeBy = (made: Set<unknown>, id: unknown): boolean => typeof id === 'string' && made.has(id)
 
-/** Ids of searches that stand for the citations of another wire; no provider could read their results. */
+/** Ids of searches that represent another wire's citations; no provider can read their results. */
 function madeSearches(content: readonly Block[]): Set<unknown> {
   const isMade = ({ content: results }: Block) =>
     Array.isArray(results) && results.length > 0 && results.every(result => result?.encrypted_content === '')
@@ -133,10 +133,10 @@ function userContent(content: string | Block[]): string | Block[] {
   })
 }
 
-/** A tool that the client found for the model, by the name under which it is offered. */
+/** A tool found by the client for the model, under the name that the request offers. */
 const reference = (block: Block): Block =>
   block.type === 'tool_reference' ? { ...block, tool_name: toWireName(String(block.tool_name)) } : block
 
-/** Ids of other wires, in this one's alphabet (R4). */
+/** Ids of other wires, spelled in this wire's alphabet (R4). */
 const idOf = (id: string): string =>
   id.replace(/[^a-zA-Z0-9_-]/gu, character => `_u${character.codePointAt(0)!.toString(16)}_`)

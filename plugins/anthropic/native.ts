@@ -1,6 +1,6 @@
 /**
- * A client's own Messages body, for a provider of the same wire: only what must change is changed, so that nothing of
- * it is lost (docs/contract.md#messages).
+ * A client's own Messages body, for a provider of the same wire: only necessary changes, so that no field is lost
+ * (docs/contract.md#messages).
  */
 import { type ChatRequest, errors, type Json, type Target, type WireRequest } from '../../src/plugin.ts'
 import type { Block } from '../shared/claude/blocks.ts'
@@ -17,7 +17,7 @@ import { checkTurns, onOperator } from './operator-pays.ts'
 import { BETA_HEADER } from './passed-betas.ts'
 import { isResult, isThought } from './turns.ts'
 
-/** Fields of chat requests that the Messages endpoint tolerates; the provider would refuse them. */
+/** Chat request fields that the Messages endpoint tolerates and the provider would reject. */
 const GATEWAY_ONLY = [
   'effort',
   'free_models_only',
@@ -37,7 +37,7 @@ const GATEWAY_ONLY = [
   'web_search',
 ]
 
-/** `body` has passed the endpoint's schema. Shares with it what does not change. */
+/** `body` has passed the endpoint's schema. The result shares unchanged parts with it. */
 export function native(
   body: Readonly<Json>,
   input: Readonly<ChatRequest>,
@@ -55,7 +55,8 @@ export function native(
   for (const name of GATEWAY_ONLY) delete given[name]
   const sent = operatorPays ? onOperator(given, target) : given
   lower(sent, input.max_tokens)
-  // A budget needs the thought that the loop began with: without it, the loop goes on without thinking.
+  // A thinking budget requires the thought that began the loop; without that thought the loop continues without
+  // thinking.
   if (
     (sent.thinking as Json | null | undefined)?.type === 'enabled' &&
     beganWithoutThought(loopOf(messages), isThought)
@@ -83,7 +84,7 @@ export function native(
   return headers ? { path: '/messages', body: sent, headers } : { path: '/messages', body: sent }
 }
 
-/** The canonical request has a lower limit where the gateway sets one: thinking must fit into it, or is left out. */
+/** Applies a lower output limit set by the gateway: thinking must fit into it, or is removed. */
 function lower(sent: Json, limit: number | null | undefined): void {
   if (limit == null || !(Number(sent.max_tokens) > limit)) return
   sent.max_tokens = limit
@@ -94,10 +95,10 @@ function lower(sent: Json, limit: number | null | undefined): void {
   else delete sent.thinking
 }
 
-/** The loop of tool calls that turns of this wire end in. */
+/** The tool loop at the end of turns of this wire. */
 export const loopOf = (turns: readonly NativeTurn[]): NativeTurn[] => openLoop(turns, isResult)
 
-/** The endpoint takes the tiers of chat requests too; undefined for those that the wire, or the target, does not know. */
+/** Also accepts the tiers of chat requests; undefined for a tier unknown to the wire or the target. */
 function tierOf(tier: unknown, { mapping: { parameters } }: Target): string | undefined {
   if (parameters?.has('service_tier') === false) return undefined
   if (tier === 'default') return 'standard_only'
@@ -107,12 +108,12 @@ function tierOf(tier: unknown, { mapping: { parameters } }: Target): string | un
 const blocksOf = (system: unknown): unknown[] =>
   typeof system === 'string' ? [{ type: 'text', text: system }] : Array.isArray(system) ? system : []
 
-/** Answers are read for escaped names, so that names which look escaped are escaped; all others stay as they are. */
+/** Answers are decoded for escaped names, so names that look escaped are escaped; others stay unchanged. */
 function spelt<T extends Json | Block>(named: T): T {
   if (typeof named.name !== 'string') return named
   const name = toWireName(named.name)
   return name === named.name ? named : { ...named, name }
 }
 
-/** The names of tools with a type are the wire's own. */
+/** The wire defines the names of tools with a type. */
 const toolOf = (tool: Json): Json => (tool.type == null || tool.type === 'custom' ? spelt(tool) : tool)

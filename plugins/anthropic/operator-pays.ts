@@ -1,12 +1,14 @@
 /**
- * What of a client's own body goes out on the operator's credentials: only what costs nothing, or what is counted in
- * tokens and searches, which mappings price. All else is the operator's to allow, by `native_fields` and `native_tools`
- * of a manifest. Who pays the provider itself decides alone.
+ * Limits a client's own body on the operator's credentials: only features that are free, or counted in tokens and
+ * searches,
+ * which mappings price. The operator may allow more with `native_fields` and `native_tools` of a manifest. A caller
+ * with its own
+ * key is not limited.
  */
 import { errors, isObject, type Json, listIn, type Target, textIn } from '../../src/plugin.ts'
 import { fits, saysAnything } from '../shared/operator-pays.ts'
 
-/** Fields of the body. What only the gateway knows is not sent at all. */
+/** Fields of the body. Fields that only the gateway uses are not sent at all. */
 const FIELDS: ReadonlySet<string> = new Set([
   'cache_control',
   'compaction',
@@ -30,7 +32,7 @@ const FIELDS: ReadonlySet<string> = new Set([
   'top_p',
 ])
 
-/** Types of tools: those of clients, and those that run at the provider for tokens, or for searches. */
+/** Types of tools: client tools, and provider tools paid in tokens or searches. */
 const TOOLS = [
   'custom',
   'bash_*',
@@ -56,8 +58,9 @@ const BLOCKS: ReadonlySet<string> = new Set([
 ])
 
 /**
- * `sent` without fields that are not allowed and say nothing. Throws a 400 that names what is not allowed and says
- * something; a target with the caller's own key may still take it.
+ * `sent` without disallowed fields that have no effect. Throws a 400 that names a disallowed field with an effect; a
+ * target
+ * with the caller's own key may still accept it.
  */
 export function onOperator(sent: Json, target: Target): Json {
   const { nativeFields = [], nativeTools = [] } = target.provider
@@ -73,7 +76,7 @@ export function onOperator(sent: Json, target: Target): Json {
     if (!isObject(tool)) continue
     if (!isAllowed(textIn(tool.type) ?? 'custom')) throw errors.ownKeyOnly(`tools[${i}].type`)
     const callers = listIn(tool.allowed_callers)
-    // Code that calls tools is code that runs at the provider.
+    // Code that calls tools runs at the provider.
     if (!callers.every(caller => caller === 'direct' || isAllowed(String(caller)))) {
       throw errors.ownKeyOnly(`tools[${i}].allowed_callers`)
     }
@@ -81,7 +84,7 @@ export function onOperator(sent: Json, target: Target): Json {
   return allowed
 }
 
-/** Throws the same for blocks of the client's own turns. What the assistant's turns hold of a provider was sealed. */
+/** Throws the same for blocks of the client's own turns. Provider blocks in assistant turns are sealed. */
 export function checkTurns(messages: readonly Json[], { provider: { nativeFields = [] } }: Target): void {
   for (const [i, { role, content }] of messages.entries()) {
     if (role !== 'assistant') checkBlocks(content, `messages[${i}].content`, nativeFields)

@@ -1,16 +1,16 @@
-/** The text of an answer: where its blocks end, what they cite, and whether it is the answer at all. */
+/** The text of an answer: ends of its blocks, citations, and whether the text is the answer. */
 import type { Event } from '../../src/plugin.ts'
 
 const passage = (citations: readonly unknown[]): Event => ({ type: 'passage', wire: 'anthropic.messages', citations })
 
 export class Passages {
-  /** The block that spoke last, while nothing else has come. */
+  /** The block of the latest text, unless another event followed. */
   #spoke: number | undefined
   #citations: unknown[] = []
-  /** What waits while the answer may yet come by tool: words beside that are none of it. */
+  /** Text held back while the answer may still arrive by tool; it is then dropped. */
   #held: Event[] | 'dropped' | undefined
 
-  /** `byTool`: the answer may come by tool. */
+  /** `byTool`: the answer may arrive by tool. */
   constructor(byTool: boolean) {
     if (byTool) this.#held = []
   }
@@ -26,7 +26,7 @@ export class Passages {
     this.#citations.push(citation)
   }
 
-  /** A block of text has ended. */
+  /** Ends a block of text. */
   end(): Event[] {
     const citations = this.#citations
     if (citations.length === 0) return []
@@ -35,17 +35,17 @@ export class Passages {
     return this.#told([passage(citations)])
   }
 
-  /** A block of another kind comes, which ends the text by itself. */
+  /** A block of another kind begins, which ends the text by itself. */
   interrupt(): void {
     this.#spoke = undefined
   }
 
-  /** The answer comes by tool. */
+  /** The answer arrives by tool: drops the held text. */
   drop(): void {
     this.#held = 'dropped'
   }
 
-  /** Gives what waited, unless the answer came by tool. */
+  /** The held text, unless the answer arrived by tool. */
   release(): Event[] {
     const held = this.#held
     if (held === undefined || held === 'dropped') return []

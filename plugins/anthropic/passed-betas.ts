@@ -1,4 +1,4 @@
-/** Which beta tokens of clients go to the provider. */
+/** Beta tokens of clients that are sent to the provider. */
 import type { Target } from '../../src/plugin.ts'
 import { fits, paysItself } from '../shared/operator-pays.ts'
 
@@ -8,8 +8,9 @@ const MAX_TOKENS = 32
 const TOKEN = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 
 /**
- * On the operator's credentials: what changes the form of requests and answers, but neither their price, nor which
- * model answers, nor who else sees or keeps the conversation. `*` ends a prefix.
+ * On the operator's credentials: features that change the form of requests and answers, but not their price, the
+ * answering
+ * model, or who can see or store the conversation. `*` ends a prefix.
  */
 const PASSED: readonly string[] = [
   'advanced-tool-use-*',
@@ -39,13 +40,13 @@ const PASSED: readonly string[] = [
   'web-search-*',
 ]
 
-/** The tokens of a client's header, as far as they are well-formed: at most 32, each once. */
+/** Well-formed tokens of a client's header: at most 32, each once. */
 export const tokensIn = (header: string): string[] => {
   const tokens = header.split(',').map(token => token.trim())
   return [...new Set(tokens.filter(token => TOKEN.test(token)))].slice(0, MAX_TOKENS)
 }
 
-/** Who pays the provider itself decides alone; else the list above does, and what the manifest adds to it. */
+/** A caller with its own key may use any token; otherwise this list and the manifest decide. */
 export function isPassed(token: string, target: Target): boolean {
   if (paysItself(target)) return true
   return [...PASSED, ...(target.provider.passHeaders[BETA_HEADER] ?? [])].some(entry => fits(entry, token))

@@ -1,7 +1,7 @@
-/** What the wire's answers may hold; every field is checked where it is read. */
+/** Possible contents of the wire's answers; each field is checked where it is read. */
 import type { Block } from '../shared/claude/blocks.ts'
 
-/** What an event may hold. */
+/** Contents of an event. */
 export interface Payload extends Message {
   type?: unknown
   index?: number
@@ -21,7 +21,7 @@ export interface Message {
   context_management?: unknown
   usage?: unknown
 }
-/** What an event adds to a block, or to the message. */
+/** Additions of an event to a block or the message. */
 export interface Delta {
   type?: unknown
   text?: unknown

@@ -1,4 +1,4 @@
-/** Tools and the choice among them; a structured answer may take the form of a forced tool. */
+/** Tools and the tool choice; a structured answer may take the form of a forced tool. */
 import { type ChatRequest, errors, type Json, type Target, type Tool } from '../../src/plugin.ts'
 import { strictSchema } from '../shared/claude/schema.ts'
 import { JSON_TOOL, toWireName } from '../shared/tool-name.ts'
@@ -10,19 +10,19 @@ export interface ToolSettings {
   tool_choice?: Json
 }
 
-/** The JSON Schema that an answer must follow, if any. */
+/** JSON Schema of the answer, if any. */
 export const answerSchema = (request: Readonly<ChatRequest>): Json | undefined => {
   const format = request.response_format
   return format?.type === 'json_schema' ? format.json_schema.schema : undefined
 }
 
-/** Whether a tool is offered whose input is the answer. */
+/** Whether the request offers a tool whose input is the answer. */
 export const answersByTool = (request: Readonly<ChatRequest> | undefined, { mapping }: Target): boolean =>
   request !== undefined && answerSchema(request) !== undefined && !mapping.supports.has('structured_outputs')
 
 /**
- * `tools` in the caller's order, so that a cached prefix stays what it was, and `tool_choice`. Tools that the mapping
- * lacks are left out.
+ * `tools` in the caller's order, so that a cached prefix stays valid, and `tool_choice`. Omits tools that the mapping
+ * lacks.
  */
 export function toolsOf(request: Readonly<ChatRequest>, target: Target): ToolSettings {
   const { supports } = target.mapping
@@ -56,7 +56,7 @@ export function toolsOf(request: Readonly<ChatRequest>, target: Target): ToolSet
   return choice ? { tools, tool_choice: choice } : { tools }
 }
 
-/** Whether a `tool_choice` leaves the model no way but to call a tool; it excludes thinking. */
+/** Whether a `tool_choice` forces a tool call; that excludes thinking. */
 export const isForced = (choice: Json | undefined): boolean => choice?.type === 'any' || choice?.type === 'tool'
 
 function functionTool(tool: Extract<Tool, { type: 'function' }>, canBeStrict: boolean, canDefer: boolean): Json {
@@ -77,7 +77,7 @@ function functionTool(tool: Extract<Tool, { type: 'function' }>, canBeStrict: bo
 type WebSearch = Extract<Tool, { type: 'web_search' }>
 type Place = NonNullable<WebSearch['user_location']>
 
-/** Allowed and blocked domains exclude each other on this wire; the allowed ones win. */
+/** The wire allows either allowed or blocked domains; the allowed ones take precedence. */
 function webSearchTool(tool: WebSearch): Json {
   const { max_uses: uses, allowed_domains: allowed, blocked_domains: blocked, user_location: place } = tool
   return {
@@ -118,7 +118,7 @@ function choiceOf(choice: ChatRequest['tool_choice'], searches: boolean): Json |
   return searches ? { type: 'tool', name: WEB_SEARCH } : undefined
 }
 
-/** The answer comes by tool, so some tool must be called: the caller's while they are allowed, else the answer. */
+/** The answer arrives by tool, so a tool must be called: the caller's while allowed, else the answer. */
 export function answerChoice({ tool_choice: choice }: Readonly<ChatRequest>, hasOthers: boolean): Json {
   if (typeof choice === 'object' && choice?.type === 'function') return choiceOf(choice, false)!
   return hasOthers && choice !== 'none' ? { type: 'any' } : { type: 'tool', name: JSON_TOOL }

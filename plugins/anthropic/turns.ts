@@ -1,4 +1,4 @@
-/** A chat history as the Messages wire wants it: alternating turns, each tool call answered in the very next one. */
+/** A chat history for the Messages wire: alternating turns, each tool call answered in the next turn. */
 import {
   append,
   errors,
@@ -20,7 +20,7 @@ export interface MessagesTurn {
   content: Block[]
 }
 
-/** Where the result of a tool call goes; `block` is unset until a tool message fills it. */
+/** Place for the result of a tool call; `block` is unset until a tool message fills it. */
 interface Slot {
   readonly id: string
   block: Block | undefined
@@ -31,8 +31,9 @@ interface Draft extends MessagesTurn {
 }
 
 /**
- * Leading system messages become `system`; a later one would rewrite the cached prefix there, so it stays in its
- * place as a reminder. Throws 400 for a tool result without a call and for arguments that are not a JSON object.
+ * Leading system messages become `system`; a later one stays in place as a reminder, since moving it would change the
+ * cached
+ * prefix. Throws 400 for a tool result without a call and for arguments that are not a JSON object.
  */
 export function historyOf(messages: readonly Message[], target: Target): { system: Block[]; turns: MessagesTurn[] } {
   const system: Block[] = []
@@ -58,10 +59,10 @@ export function historyOf(messages: readonly Message[], target: Target): { syste
       }
       case 'assistant': {
         const blocks = spoken(message, at, target)
-        // Thinking alone is no turn: it has to lead to something.
+        // Thinking without text or calls is no turn.
         if (blocks.every(isThought) && !message.tool_calls?.length) break
         const turn = draft('assistant')
-        // Of a turn that holds any, the first block must be one (docs/contract.md#messages).
+        // In a turn with thinking, the first block must be thinking (docs/contract.md#messages).
         const moved = turn.content[0] && !isThought(turn.content[0]) ? blocks.filter(isThought) : []
         turn.content.unshift(...moved)
         append(
@@ -92,7 +93,7 @@ export function historyOf(messages: readonly Message[], target: Target): { syste
 export const isThought = ({ type }: Block): boolean => type === 'thinking' || type === 'redacted_thinking'
 export const isResult = ({ type }: Block): boolean => type === 'tool_result'
 
-/** What the assistant said before its tool calls. Thinking must open the turn. */
+/** Assistant content before the tool calls. Thinking must open the turn. */
 function spoken(message: Message, at: string, target: Target): Block[] {
   const blocks = replayThinking(message, target)
   for (const native of message.provider_native_blocks ?? []) {
@@ -117,7 +118,7 @@ const reminder = (block: Block): Block => ({
   text: `<system-reminder>${block.text}</system-reminder>`,
 })
 
-/** A breakpoint of the whole result wins over those of its parts. */
+/** A breakpoint of the whole result takes precedence over those of its parts. */
 function toolResult(id: string, message: Message, at: string): Block {
   const mark = message.tool_result_cache_control
   const content =
@@ -131,7 +132,7 @@ function toolResult(id: string, message: Message, at: string): Block {
   }
 }
 
-/** Puts every result right behind its call, whatever stood between, and merges what then has the same role. */
+/** Moves every result directly after its call and merges adjacent turns of one role. */
 function alternate(drafts: readonly Draft[]): MessagesTurn[] {
   const turns: MessagesTurn[] = []
   const add = (role: MessagesTurn['role'], content: Block[]) => {

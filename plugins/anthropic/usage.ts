@@ -14,13 +14,14 @@ const CACHE: readonly (readonly [Counter, Read])[] = [
 ]
 
 /**
- * Counts come in parts: the end of a stream may repeat, raise or leave out what its start said. They are cumulative,
- * so the largest of each counts.
+ * Counts arrive in parts: the end of a stream may repeat, raise or omit what its start reported. They are cumulative,
+ * so the
+ * largest of each counts.
  */
 export class UsageMeter {
   readonly #counts: Partial<Record<Counter, number>> = {}
 
-  /** Takes a `usage` object; returns all that is known since the first. */
+  /** Adds a `usage` object; returns all counts reported so far. */
   add(report: unknown): Partial<Usage> {
     if (!isObject(report)) return {}
     const { output_tokens_details: details, server_tool_use: served } = report
@@ -36,7 +37,9 @@ export class UsageMeter {
     if (typeof value === 'number' && value > (this.#counts[counter] ?? -1)) this.#counts[counter] = value
   }
 
-  /** The wire's input excludes what the cache gave and took; ours includes both. Only what was reported is there. */
+  /**
+   * The wire's input excludes cache reads and writes; the usage axis includes them. Only reported counts are present.
+   */
   #usage(): Partial<Usage> {
     const { input, read, written, written5m, written1h, output, thinking, searches } = this.#counts
     const allWritten = Math.max(written ?? 0, (written5m ?? 0) + (written1h ?? 0))
@@ -52,7 +55,7 @@ export class UsageMeter {
   }
 }
 
-/** A turn that was compacted on the way reports its parts, and its totals leave the compaction out. */
+/** A turn compacted on the way reports its parts; its totals omit the compaction. */
 function total(report: Json, field: string): unknown {
   const parts = partsOf(report)
   const own = parts.filter(part => part.type === 'message' || part.type === 'compaction')
@@ -65,7 +68,7 @@ function total(report: Json, field: string): unknown {
   return sum
 }
 
-/** The same for the cache, of which the parts of a message may tell nothing: they count where there is no total. */
+/** The same for cache counts: the parts of a message may omit them and count only without a total. */
 function cached(report: Json, read: Read): unknown {
   const whole = read(report)
   const isTotal = typeof whole === 'number'
@@ -74,13 +77,13 @@ function cached(report: Json, read: Read): unknown {
   return counts.length > 0 ? counts.reduce((sum, count) => sum + count) : undefined
 }
 
-/** Where another model took over (a fallback), the totals hold and the parts do not count. */
+/** When another model took over (a fallback), the totals apply and the parts do not count. */
 function partsOf({ iterations }: Json): Json[] {
   const parts = listIn(iterations).filter(isObject)
   return parts.some(({ type }) => type === 'fallback_message') ? [] : parts
 }
 
-/** The served tier in the words of our clients; undefined for what they have no word for. */
+/** The served tier in the API's terms; undefined for tiers without an equivalent. */
 export function tierOf(report: unknown): string | undefined {
   const tier = isObject(report) ? report.service_tier : undefined
   return tier === 'standard' ? 'default' : tier === 'priority' ? tier : undefined

@@ -1,4 +1,4 @@
-/** Claude on Vertex AI: the same messages at a Google address (docs/wire-sources.md#gemini). */
+/** Claude on Vertex AI: the Messages wire at a Google address (docs/wire-sources.md#gemini). */
 import {
   type ChatRequest,
   isObject,
@@ -19,7 +19,7 @@ import { isThought } from './turns.ts'
 
 const API_VERSION = 'vertex-2023-10-16'
 
-/** The address names the model, and whether the answer streams; the body names the API version in its place. */
+/** The address contains the model and whether the answer streams; the body contains the API version instead. */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   return atVertex(encodeMessages(request, plainOf(target), stream), stream)
 }
@@ -37,7 +37,7 @@ export function native(
   return atVertex({ ...made, body: plainBody(made.body, input, schema) }, stream)
 }
 
-/** Strict tools become plain ones, and the form of the answer the tool that gives it. */
+/** Makes strict tools plain, and the answer format a tool. */
 function plainBody(body: Json, input: Readonly<ChatRequest>, schema: Json | undefined): Json {
   const plain = { ...body }
   if (Array.isArray(body.tools)) plain.tools = body.tools.map(({ strict: _, ...tool }: Json) => tool)
@@ -54,19 +54,19 @@ function plainBody(body: Json, input: Readonly<ChatRequest>, schema: Json | unde
   return plain
 }
 
-/** The body without thinking, which excludes forced tools: newer models think unless they are told not to. */
+/** The body without thinking, which excludes forced tools: newer models think unless it is turned off. */
 function withoutThinking(body: Readonly<Json>, input: Readonly<ChatRequest>, mapping: Mapping): Json {
   const { thinking, ...rest } = body
   if (isObject(thinking) && thinking.type === 'disabled') return body
   if (!isAdaptive(mapping)) return rest
   if (mustThink(input, mapping)) throw cannotForce(mapping, 'response_format')
   const { effort, ...config } = isObject(body.output_config) ? body.output_config : {}
-  // Some models take their highest efforts only while they think.
+  // Some models accept their highest efforts only with thinking.
   const kept = effort === 'xhigh' || effort === 'max' ? config : body.output_config
   return { ...rest, thinking: { type: 'disabled' }, ...(kept !== undefined && { output_config: kept }) }
 }
 
-/** The target as this wire has it. */
+/** The target with the features of this wire. */
 export const plainOf = (target: Target): Target => ({ ...target, mapping: withoutStructuredOutputs(target.mapping) })
 
 function atVertex({ body, ...rest }: WireRequest, stream: boolean): WireRequest {
@@ -74,13 +74,13 @@ function atVertex({ body, ...rest }: WireRequest, stream: boolean): WireRequest 
   return { ...rest, path: pathOf(String(model), stream), body: { anthropic_version: API_VERSION, ...fields } }
 }
 
-/** Google shows ids with their "@" as it is. */
+/** Google expects the "@" of ids unescaped. */
 const pathOf = (id: string, stream: boolean): string =>
   `/publishers/anthropic/models/${pathSegment(id).replaceAll('%40', '@')}:${stream ? 'streamRawPredict' : 'rawPredict'}`
 
 const copies = new WeakMap<Mapping, Mapping>()
 
-/** The surface takes neither `output_config.format` nor strict tools: answers by schema come as a tool's input. */
+/** The surface accepts neither `output_config.format` nor strict tools: answers by schema arrive as a tool's input. */
 function withoutStructuredOutputs(mapping: Mapping): Mapping {
   if (!mapping.supports.has('structured_outputs')) return mapping
   let copy = copies.get(mapping)

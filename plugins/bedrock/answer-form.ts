@@ -1,4 +1,4 @@
-/** How a model is made to answer in JSON: by a schema, by a tool whose input is the answer, or by being told to. */
+/** How a model is made to answer in JSON: by a schema, by a tool whose input is the answer, or by an instruction. */
 import { type ChatRequest, type Json, type Mapping, toldSchema, wellFormed } from '../../src/plugin.ts'
 import { strictSchema } from '../shared/claude/schema.ts'
 import { familyOf } from './family.ts'
@@ -16,7 +16,7 @@ export interface AnswerForm {
 
 const ANY_OBJECT = 'Respond with one JSON object and nothing else.'
 
-/** `forcible` is whether the model may be forced to call a tool in this request. */
+/** `forcible`: whether the model can be forced to call a tool in this request. */
 export function answerFormOf(request: Readonly<ChatRequest>, mapping: Mapping, forcible: boolean): AnswerForm {
   const asked = request.response_format
   if (asked?.type === 'json_object') return { instruction: ANY_OBJECT }

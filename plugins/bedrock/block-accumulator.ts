@@ -1,17 +1,17 @@
-/** Parts of a content block that mean something only together: signatures, hidden reasoning, images. */
+/** Parts of a content block that are usable only together: signatures, hidden reasoning, images. */
 
 export class BlockAccumulator {
   signature = ''
-  /** Of an image; anything else in bytes is hidden reasoning. */
+  /** Of an image; other bytes are hidden reasoning. */
   format: unknown = undefined
   readonly #parts: string[] = []
 
-  /** One part of the block's bytes, in base64. */
+  /** Adds a part of the block's bytes, in base64. */
   addBytes(part: unknown): void {
     if (typeof part === 'string' && part !== '') this.#parts.push(part)
   }
 
-  /** All bytes in base64; a single part stays as it came, letter by letter. Empty when there are none. */
+  /** All bytes in base64; a single part stays unchanged. Empty when there are none. */
   get bytes(): string {
     if (this.#parts.length < 2) return this.#parts[0] ?? ''
     return Buffer.concat(this.#parts.map(part => Buffer.from(part, 'base64'))).toString('base64')

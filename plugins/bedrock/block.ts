@@ -1,4 +1,4 @@
-/** The objects of the Converse wire: each is told apart by the one key that it has. */
+/** Objects of the Converse wire, each identified by its only key. */
 import type { Json } from '../../src/plugin.ts'
 
 /** A content block, or an element of `system` or of `toolConfig.tools`. */

@@ -6,7 +6,7 @@ import { cachePoint } from './cache-point.ts'
 import { documentName } from './document-name.ts'
 import { audioBlock, fileBlock, imageBlock } from './media.ts'
 
-/** Reads the contents of one request's messages. */
+/** Converts the contents of one request's messages. */
 export class Contents {
   readonly #mapping: Mapping
   readonly #names = new UniqueNames(documentName)
@@ -16,8 +16,9 @@ export class Contents {
   }
 
   /**
-   * The blocks of a message's content; text without a visible character is left out, because the wire refuses it.
-   * `at` is the message's path, for errors. `marks: false` leaves the parts' own breakpoints out.
+   * The blocks of a message's content, without empty text, which the wire rejects. `at`: the message's path, for
+   * errors.
+   * `marks: false` omits the parts' own breakpoints.
    */
   blocks(content: Message['content'], at: string, marks = true): Block[] {
     if (typeof content === 'string') return visible(content)
@@ -31,7 +32,7 @@ export class Contents {
     return blocks
   }
 
-  /** Blocks of text, for messages that may hold nothing else. */
+  /** Text blocks, for messages that may contain nothing else. */
   texts(message: Message, at: string): Block[] {
     const { content, role } = message
     if (Array.isArray(content) && content.some(({ type }) => type !== 'text' && type !== 'refusal')) {
@@ -71,7 +72,7 @@ export class Contents {
 
 const visible = (text: string): Block[] => (/\S/.test(text) ? [textBlock(text)] : [])
 
-/** The wire takes no addresses, and this gateway reads none of a caller's with its own credentials. */
+/** The wire accepts no addresses, and the gateway does not fetch callers' addresses with its own credentials. */
 function image(url: string, at: string): Block {
   const parsed = parseDataUrl(url)
   if (parsed) return imageBlock(parsed.base64, at)

@@ -24,16 +24,16 @@ import { formatOf, isClaude } from './replay.ts'
 import { tierOf, usageOf } from './usage.ts'
 import { piecesOf } from './whole.ts'
 
-/** Where the arguments of a call stand. */
+/** The field with the arguments of a call. */
 const inputOf = (_: Json, name: string) => (name === 'toolUse' ? 'input' : undefined)
 
-/** A whole message takes the path of a stream, so that both give the same events. */
+/** A whole message is decoded like a stream, so that both give the same events. */
 export class ConverseDecoder implements Decoder {
   done = false
 
   readonly #target: Target
   readonly #claude: boolean
-  /** Until it is clear that no `<think>` block comes; models without reasoning blocks write one. */
+  /** Set until no `<think>` block can follow; models without reasoning blocks write one. */
   #tags: ThinkTags | undefined
   #started = false
   #stopReason: string | undefined
@@ -41,11 +41,11 @@ export class ConverseDecoder implements Decoder {
   /** Client tools seen so far; the index of a tool event counts these, not blocks. */
   #tools = 0
   #searches = 0
-  /** True once the answer came by tool. */
+  /** True once the answer arrived by tool. */
   #answered = false
-  /** Tool calls that still gather input, by the wire's block index. */
+  /** Tool calls still gathering input, by the wire's block index. */
   readonly #open = new Map<number, OpenBlock>()
-  /** Parts of blocks that are of use only as a whole. */
+  /** Parts of blocks that are usable only as a whole. */
   readonly #gathered = new Map<number, BlockAccumulator>()
   readonly #cited = new CitedText()
 
@@ -88,13 +88,13 @@ export class ConverseDecoder implements Decoder {
     }
   }
 
-  /** Without a report of usage, the reason to stop alone tells that the answer is complete. */
+  /** Without a usage report, the stop reason alone marks the answer as complete. */
   end(): Event[] {
     if (this.done) return []
     return this.#stopReason === undefined ? this.#fail(errors.truncated()) : this.#finish()
   }
 
-  /** An exception, or an event that came after this was written. */
+  /** An exception, or an event type added to the wire later. */
   #other(name: string, payload: Json): Event[] {
     if (name !== 'error' && !/exception$/i.test(name)) return []
     const named = name === 'error' ? undefined : name
@@ -133,14 +133,14 @@ export class ConverseDecoder implements Decoder {
     if (isObject(image)) this.#gather(index).format = image.format
     if (!isObject(toolUse)) return []
     const { toolUseId: id, name, input, type } = toolUse
-    // The provider runs such a tool itself; its client has nothing to answer.
+    // The provider runs such a tool itself; the client has nothing to answer.
     if (type === 'server_tool_use') return this.#search()
     const events: Event[] = []
     this.#separate(events)
-    // Some models leave their own markup behind the name: `f<|channel|>commentary`.
+    // Some models append their own markup to the name: `f<|channel|>commentary`.
     const called = typeof name === 'string' ? name.replace(/<\|.*$/s, '') : name
     const open = openBlock({ type: 'tool_use', id, name: called, input }, this.#tools, this.#target.provider.id)
-    // One answer is enough: two of them in a row would be no JSON.
+    // One answer suffices: two in a row would not be JSON.
     if (!open.isTool && this.#answered) return events
     this.#open.set(index, open)
     if (open.isTool) this.#tools += 1
@@ -191,7 +191,7 @@ export class ConverseDecoder implements Decoder {
     return { type: 'reasoning', choice: 0, text, ...format, ...sealed }
   }
 
-  /** A model that has blocks for its reasoning leaves no tags in the text. */
+  /** A model with reasoning blocks writes no tags into the text. */
   #separate(events: Event[]): void {
     if (!this.#tags) return
     const held: Event[] = []
@@ -241,7 +241,7 @@ export class ConverseDecoder implements Decoder {
     return this.#metadata ? this.#finish() : []
   }
 
-  /** Comes behind the reason to stop, or sometimes before it; the later of the two ends the answer. */
+  /** Follows the stop reason, or sometimes precedes it; the later of the two ends the answer. */
   #report({ usage, serviceTier }: Json): Event[] {
     this.#metadata = true
     const events: Event[] = []

@@ -22,8 +22,9 @@ const MAX_CACHE_POINTS = 4
 const NO_CALLS = '<system-reminder>Answer without calling a tool.</system-reminder>'
 
 /**
- * The same request always gives the same bytes, and what providers cache (tools, system, messages) comes first, so
- * that a longer conversation begins with the bytes of the shorter one.
+ * Equal requests give equal bytes, and cacheable parts (tools, system, messages) come first, so that a longer
+ * conversation begins
+ * with the bytes of the shorter one.
  */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   const { mapping } = target
@@ -58,7 +59,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
     ...((tier === 'flex' || tier === 'priority') && { serviceTier: { type: tier } }),
     ...(user && { requestMetadata: { user: metadata(user) } }),
   }
-  // A whole answer is read as a stream of one piece (S19).
+  // A whole answer is decoded as a stream of one piece (S19).
   const streams = stream && (!tools.toolConfig || family.streamsTools)
   const path = `/model/${pathSegment(mapping.externalId)}/converse${streams ? '-stream' : ''}`
   return { path, body: wellFormed(body) }
@@ -66,13 +67,14 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
 
 const isEmpty = (object: Json): boolean => Object.keys(object).length === 0
 
-/** Only older models of Claude go on with what an assistant began, and not while they think. */
+/** Only older Claude models continue an assistant turn, and not while they think. */
 const takesPrefill = ({ mapping }: Target, { maker, samples }: Family, { thinks }: Reasoning): boolean =>
   maker === 'anthropic' && samples && !thinks && !isAdaptive(mapping)
 
 /**
- * A final assistant turn is a prefill: it must not end in white space, and where the model takes none a user turn
- * lets it go on. The order not to call a tool comes last, behind everything that is cached.
+ * A final assistant turn is a prefill: it must not end in white space. For models without prefill, a user turn asks to
+ * continue.
+ * An instruction not to call tools comes last, after everything cacheable.
  */
 function endTurns(turns: ConverseTurn[], prefill: boolean, forbidden: boolean): void {
   const last = turns.at(-1)!
@@ -85,7 +87,7 @@ function endTurns(turns: ConverseTurn[], prefill: boolean, forbidden: boolean): 
   if (forbidden) turns.at(-1)!.content.push(textBlock(NO_CALLS))
 }
 
-/** Claude takes temperature or top_p but not both, and neither while it thinks; others take both. */
+/** Claude accepts temperature or top_p, and neither while thinking; other models accept both. */
 function inferenceConfigOf(
   request: Readonly<ChatRequest>,
   { mapping }: Target,
@@ -106,7 +108,7 @@ function inferenceConfigOf(
   return config
 }
 
-/** The wire has no place of its own for it, and one maker's models have it under a name of theirs. */
+/** The wire has no field for it; one maker's models accept it under their own name. */
 function topKOf({ top_k }: Readonly<ChatRequest>, { mapping }: Target, family: Family, reasoning: Reasoning): Json {
   const samples = family.samples && reasoning.configurable && !reasoning.thinks
   if (top_k === undefined || !samples || mapping.parameters?.has('temperature') === false) return {}
@@ -115,7 +117,7 @@ function topKOf({ top_k }: Readonly<ChatRequest>, { mapping }: Target, family: F
 
 const unit = (value: number): number => Math.min(Math.max(value, 0), 1)
 
-/** What may stand in the provider's logs: at most 256 characters of its alphabet. */
+/** A value for the provider's logs: at most 256 characters of its alphabet. */
 const metadata = (text: string): string => text.replace(/[^a-zA-Z0-9 ._:/=+$@-]/g, '_').slice(0, 256)
 
 function checkCachePoints(toolConfig: Json | undefined, system: Block[], turns: ConverseTurn[]): void {

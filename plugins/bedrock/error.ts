@@ -8,7 +8,7 @@ import {
   upstreamError,
 } from '../../src/plugin.ts'
 
-/** The HTTP status of each type of error, for errors that come inside an answer. Names without "Exception". */
+/** HTTP status of each error type, for errors inside an answer. Names without "Exception". */
 const STATUS: ReadonlyMap<string, number> = new Map([
   ['validation', 400],
   ['servicequotaexceeded', 429],
@@ -32,8 +32,9 @@ const QUOTA = /service quota|quota exceeded|too many tokens per day/i
 const TOO_LONG = /input tokens? (?:count )?exceed|number of input tokens|too many input tokens/i
 const FILTERED = /blocked by (?:our )?content filter/i
 /**
- * What a 400 really is, by its words, for its type stands in a header that is not seen here. None of these is the
- * caller's fault: a quota, a credential, or a model that this account cannot reach under this name.
+ * The actual status of a 400 by its message, since its type is in a header that is not available here. None of these is
+ * the
+ * caller's fault: a quota, a credential, or a model that the account cannot access under this name.
  */
 const MEANINGS: readonly [RegExp, number][] = [
   [QUOTA, 429],
@@ -42,8 +43,9 @@ const MEANINGS: readonly [RegExp, number][] = [
 ]
 
 /**
- * The error that a parsed body or event holds; undefined when it holds none. `status` is that of the answer; inside
- * an answer it is unset, and the type of the exception, `named` or told by the body, stands for it.
+ * The error in a parsed body or event; undefined when there is none. `status` is that of the answer; inside an answer
+ * it is
+ * unset, and the exception's type, `named` or in the body, determines it.
  */
 export function errorOf(
   body: unknown,
@@ -65,11 +67,11 @@ export function errorOf(
   return upstreamError(as, { ...reported, code }, target.credential?.secret)
 }
 
-/** What the caller did wrong, where the wire has words of its own for it (E14, E15). */
+/** The error code for a caller's mistake that the wire describes in its own terms (E14, E15). */
 const callerCode = (message: string): string | undefined =>
   TOO_LONG.test(message) ? 'context_length_exceeded' : FILTERED.test(message) ? 'content_filter' : undefined
 
-/** Without the operator's account, and without the signed headers that a wrong signature is answered with. */
+/** Removes the operator's account, and the signed headers that follow a wrong signature. */
 const shown = (message: string): string =>
   message.replace(/\s*The Canonical String for this request.*/s, '').replace(/\barn:aws[\w-]*:[^\s"',]+/g, 'arn:***')
 

@@ -1,19 +1,19 @@
-/** What a model's id tells of its maker: behind the one wire every maker has rules of its own. */
+/** The maker of a model, by its id: each maker has rules of its own on this wire. */
 import type { Mapping } from '../../src/plugin.ts'
 
 export interface Family {
   readonly maker: 'anthropic' | 'amazon' | 'mistral' | 'other'
-  /** Takes temperature and top_p. */
+  /** Accepts temperature and top_p. */
   readonly samples: boolean
-  /** Takes a schema for its answer, and strict tools. */
+  /** Accepts a schema for its answer, and strict tools. */
   readonly takesSchemas: boolean
-  /** May be forced to call a tool. */
+  /** Can be forced to call a tool. */
   readonly forcible: boolean
-  /** Streams while it has tools. */
+  /** Streams with tools. */
   readonly streamsTools: boolean
 }
 
-/** The ids are those of the wire, as in `eu.anthropic.claude-…`, or our own, as in `claude-…`. */
+/** Matches ids of the wire, such as `eu.anthropic.claude-…`, and canonical ids, such as `claude-…`. */
 const MAKERS: readonly [Family['maker'], RegExp][] = [
   ['anthropic', /anthropic\.|^claude-/],
   ['amazon', /amazon\.nova|^nova-/],
@@ -21,7 +21,7 @@ const MAKERS: readonly [Family['maker'], RegExp][] = [
 ]
 const NEVER_SAMPLES = /claude-(?:opus-4-[78]|(?:opus|sonnet|haiku|fable)-5)/
 const REFUSES_SCHEMAS = /claude-(?:opus-4-[78]|(?:opus|sonnet|fable)-5)/
-/** Models that always think, and a maker that knows no forced choice. */
+/** Models that always think, and a maker without forced tool choice. */
 const NEVER_FORCED = /claude-(?:opus-5-5|fable-5)|meta\.|^llama/
 
 /** "This model doesn't support tool use in streaming mode." */
@@ -38,7 +38,7 @@ export function familyOf(mapping: Mapping): Family {
   return family
 }
 
-/** An operator's own inference profile has an id that tells nothing; our model's does. */
+/** The id of an operator's inference profile does not identify the maker; the canonical model does. */
 function read({ externalId, model }: Mapping): Family {
   const id = externalId.includes(':application-inference-profile/') ? model.id : externalId
   return {

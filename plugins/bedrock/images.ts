@@ -1,4 +1,6 @@
-/** The images wires `bedrock.images` and `bedrock.image-edits`: of two families (docs/contract.md#image-wires). */
+/**
+ * The images wires `bedrock.images` and `bedrock.image-edits`, for two model families (docs/contract.md#image-wires).
+ */
 import {
   aspectOf,
   errors,
@@ -26,10 +28,10 @@ import { parsed } from '../shared/whole.ts'
 const STABILITY = /(?:^|\.)stability\./
 const RATIOS = ['16:9', '1:1', '21:9', '2:3', '3:2', '4:5', '5:4', '9:16', '9:21']
 const MAX_IMAGES = 5
-/** Of an image whose proportions alone are given. */
+/** For an image with only an aspect ratio. */
 const PIXELS = 1024 * 1024
 const SIDE = 16
-/** How far an edit may go from its image; the wire has no default. */
+/** How far an edit may deviate from its image; the wire has no default. */
 const STRENGTH = 0.7
 
 const mostOf = (id: string): number => (STABILITY.test(id) ? 1 : 5)
@@ -98,7 +100,7 @@ function encodeEdit(request: Readonly<ImageEditRequest>, target: Target) {
   return invoke(target, nova(request, novaTask(request)))
 }
 
-/** Stability tells a reason for each image that it left out, Nova one for all. */
+/** Stability reports a reason per omitted image, Nova one for all. */
 function read(frame: Frame, target: Target): FoundImages {
   const answer = parsed(frame)
   if (!isObject(answer)) throw errors.invalidAnswer('it is not a JSON object')

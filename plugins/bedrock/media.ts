@@ -1,4 +1,4 @@
-/** Images, documents, audio and video as blocks of bytes; the wire takes no addresses. */
+/** Images, documents, audio and video as blocks of bytes; the wire accepts no addresses. */
 import { errors } from '../../src/plugin.ts'
 import type { UniqueNames } from '../shared/claude/unique-names.ts'
 import type { Block } from './block.ts'
@@ -11,7 +11,7 @@ interface Medium {
 
 const medium = (kind: Kind, format: string): Medium => ({ kind, format })
 
-/** What the first bytes of a file prove. */
+/** Formats by the first bytes of a file. */
 const SIGNATURES: readonly [RegExp, Medium][] = [
   [/^\x89PNG/, medium('image', 'png')],
   [/^\xff\xd8\xff/, medium('image', 'jpeg')],
@@ -29,7 +29,7 @@ const SIGNATURES: readonly [RegExp, Medium][] = [
 ]
 
 const OFFICE = 'application/vnd.openxmlformats-officedocument'
-/** Media types whose subtype is no format of the wire. */
+/** Media types whose subtype is not a format of the wire. */
 const TYPES: ReadonlyMap<string, Medium> = new Map([
   ['application/pdf', medium('document', 'pdf')],
   ['application/msword', medium('document', 'doc')],
@@ -60,14 +60,14 @@ const IMAGES = 'a PNG, JPEG, GIF or WebP image'
 
 const mediaBlock = ({ kind, format }: Medium, bytes: string): Block => ({ [kind]: { format, source: { bytes } } })
 
-/** Throws 400 for what is no image of the wire; `at` names the field. */
+/** Throws 400 for anything but an image of the wire; `at` names the field. */
 export function imageBlock(base64: string, at: string): Block {
   const found = sniff(base64)
   if (found?.kind === 'image') return mediaBlock(found, base64)
   throw errors.invalidParameters(`${at} does not hold ${IMAGES}.`, at)
 }
 
-/** `format` is what the caller calls it; the bytes know better. */
+/** The bytes take precedence over the caller's `format`. */
 export function audioBlock(base64: string, format: string, at: string): Block {
   const found = sniff(base64)
   if (found?.kind === 'audio') return mediaBlock(found, base64)
@@ -76,7 +76,7 @@ export function audioBlock(base64: string, format: string, at: string): Block {
   throw errors.unsupported(`${at} is "${format}"; this provider takes ${formats}.`, at)
 }
 
-/** A file of any kind; `mime` and `filename` tell its format where its bytes do not. */
+/** A file of any kind; `mime` and `filename` give its format when its bytes do not. */
 export function fileBlock(
   base64: string,
   mime: string,

@@ -1,21 +1,21 @@
-/** How much a model shall think: every family asks in its own way (docs/contract.md#efforts). */
+/** Reasoning settings; each model family has its own fields (docs/contract.md#efforts). */
 import { type ChatRequest, effortOf, type Json, type Mapping } from '../../src/plugin.ts'
 import { type Circumstances, thinkingOf } from '../shared/claude/thinking.ts'
 import { familyOf } from './family.ts'
 
 export interface Reasoning {
-  /** True while Claude thinks: sampling parameters, forced tools and prefill are then refused. */
+  /** True while Claude thinks: sampling parameters, forced tools and prefill are then rejected. */
   readonly thinks: boolean
   /** Members of `additionalModelRequestFields`. */
   readonly fields: Json
   readonly maxTokens: number | undefined
-  /** Whether limit and sampling may be set at all. */
+  /** Whether limit and sampling can be set. */
   readonly configurable: boolean
   /** Whether earlier reasoning is sent back. */
   readonly replays: boolean
 }
 
-/** Efforts are never downgraded: one that the model lacks is the provider's to refuse. */
+/** Efforts are never downgraded: the provider rejects those that the model lacks. */
 export function reasoningOf(request: Readonly<ChatRequest>, mapping: Mapping, at: Circumstances): Reasoning {
   const asked = request.max_completion_tokens ?? request.max_tokens ?? undefined
   const { maker } = familyOf(mapping)
@@ -32,7 +32,7 @@ export function reasoningOf(request: Readonly<ChatRequest>, mapping: Mapping, at
   return { ...idle, fields: { reasoning_effort: effort } }
 }
 
-/** Without a limit the wire takes the model's own, so it is sent only when the caller or a budget asks for one. */
+/** Without a limit the wire uses the model's own, so it is sent only when the caller or a budget requires one. */
 function claude(
   request: Readonly<ChatRequest>,
   mapping: Mapping,

@@ -1,13 +1,13 @@
-/** Reasoning of earlier answers, as far as the model that made it takes it back. */
+/** Reasoning of earlier answers that the model accepts back. */
 import { type Mapping, type Message, type Target, unseal } from '../../src/plugin.ts'
 import { FORMAT as CLAUDE } from '../shared/claude/thinking.ts'
 import type { Block } from './block.ts'
 import { familyOf } from './family.ts'
 
-/** Marks reasoning details that other makers' models hide behind this wire. */
+/** Marks reasoning details that models of other makers hide behind this wire. */
 const HIDDEN = 'bedrock-converse-v1'
 
-/** The dialect of a model's signed or hidden reasoning. Only Claude signs what it shows. */
+/** The format of a model's signed or hidden reasoning. Only Claude signs visible reasoning. */
 export const formatOf = (mapping: Mapping): string => (isClaude(mapping) ? CLAUDE : HIDDEN)
 export const isClaude = (mapping: Mapping): boolean => familyOf(mapping).maker === 'anthropic'
 
@@ -19,8 +19,9 @@ interface Piece {
 type Detail = NonNullable<Message['reasoning_details']>[number] & { block_index?: unknown }
 
 /**
- * The reasoning blocks of an earlier answer, unmodified and in their order, as far as this provider sealed them: the
- * wire refuses what it did not make itself. Details of one `block_index` are pieces of one block.
+ * The reasoning blocks of an earlier answer that this provider sealed, unmodified and in order: the wire rejects
+ * others.
+ * Details with one `block_index` are pieces of one block.
  */
 export function replayReasoning(message: Message, target: Target): Block[] {
   const format = formatOf(target.mapping)

@@ -2,7 +2,7 @@
 import { isObject, type RerankRequest, type Target, type WireRequest } from '../../src/plugin.ts'
 import { type Ranking, rerankWire } from '../shared/rerank.ts'
 
-/** One query and up to so many documents are one request. */
+/** Documents per request unit. */
 const UNIT_DOCUMENTS = 100
 const REGION = /\.([a-z]{2}(?:-[a-z]+)+-\d)\.amazonaws\./
 
@@ -26,7 +26,7 @@ function encode({ query, documents, top_n }: Readonly<RerankRequest>, target: Ta
   }
 }
 
-/** An id that is an ARN stands for itself. */
+/** An id that is an ARN is used unchanged. */
 function arnOf({ mapping: { externalId }, region, provider, baseUrl = provider.baseUrl }: Target): string {
   if (externalId.startsWith('arn:')) return externalId
   const { auth } = provider

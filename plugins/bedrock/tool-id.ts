@@ -1,4 +1,4 @@
-/** Ids of tool calls, which come from any provider, in the form that the model takes (R4); for `UniqueNames`. */
+/** Tool call ids of any provider in the form that the model accepts (R4); for `UniqueNames`. */
 import { createHash } from 'node:crypto'
 
 const MAX_LENGTH = 64
@@ -10,7 +10,7 @@ export function plainId(foreign: string, count: number): string {
   return base.slice(0, MAX_LENGTH - suffix.length) + suffix
 }
 
-/** Models of Mistral take nine letters and digits and nothing else. */
+/** Models of Mistral accept exactly nine letters and digits. */
 export function shortId(foreign: string, count: number): string {
   if (count === 1 && SHORT.test(foreign)) return foreign
   return createHash('sha256').update(`${foreign}#${count}`).digest('hex').slice(0, 9)

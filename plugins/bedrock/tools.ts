@@ -1,4 +1,4 @@
-/** `toolConfig`: the tools and the choice among them. */
+/** `toolConfig`: tools and tool choice. */
 import { append, type ChatRequest, type Json, type Target, type Tool } from '../../src/plugin.ts'
 import { strictSchema } from '../shared/claude/schema.ts'
 import { cannotForce } from '../shared/claude/thinking.ts'
@@ -10,18 +10,20 @@ import { toWireName } from './tool-name.ts'
 
 export interface ToolSettings {
   readonly toolConfig?: Json
-  /** The choice in Claude's own words, which alone can forbid parallel calls; it excludes `toolConfig.toolChoice`. */
+  /**
+   * The choice in Claude's own form, the only one that can forbid parallel calls; it excludes `toolConfig.toolChoice`.
+   */
   readonly nativeChoice?: Json
-  /** True when the model has no way but to call a tool. */
+  /** True when the model must call a tool. */
   readonly forced: boolean
-  /** True when tools are declared only because the history needs them: the model must not call any. */
+  /** True when tools are declared only because the history uses them: the model must not call any. */
   readonly forbidden: boolean
 }
 
 interface Circumstances {
-  /** Whether the model may be forced to call a tool in this request. */
+  /** Whether the model can be forced to call a tool in this request. */
   readonly forcible: boolean
-  /** Input of a tool that gives the answer. */
+  /** Input schema of a tool that gives the answer. */
   readonly answer: Json | undefined
   /** Names of the tools that the history calls. */
   readonly used: ReadonlySet<string>
@@ -30,9 +32,9 @@ interface Circumstances {
 const NOTHING: ToolSettings = { forced: false, forbidden: false }
 
 /**
- * Tools stand in the caller's order, so that a cached prefix stays what it was. A history with calls in it must
- * declare tools, also where the caller offers none or forbids them. Throws 400 for a choice that Claude cannot be
- * forced to.
+ * Tools in the caller's order, so that a cached prefix stays valid. A history with calls must declare tools, even when
+ * the
+ * caller offers none or forbids them. Throws 400 for a choice that Claude cannot be forced to.
  */
 export function toolsOf(request: Readonly<ChatRequest>, target: Target, at: Circumstances): ToolSettings {
   const family = familyOf(target.mapping)
@@ -75,7 +77,7 @@ function offeredTools(request: Readonly<ChatRequest>, { mapping }: Target, famil
     tools.push(functionTool(tool, strict, family))
     if (family.maker !== 'amazon') append(tools, cachePoint(tool.cache_control, mapping))
   }
-  // Only one maker's models search by themselves.
+  // Only one maker's models have built-in search.
   if (searches && family.maker === 'amazon' && mapping.supports.has('web_search')) tools.push(SEARCH)
   return tools
 }
@@ -91,7 +93,7 @@ function functionTool(tool: Extract<Tool, { type: 'function' }>, canBeStrict: bo
   return toolSpec(toWireName(name), description, json, isStrict)
 }
 
-/** The wire refuses a description without a visible character. */
+/** The wire rejects empty descriptions. */
 const toolSpec = (name: string, description: string, json: Json, strict = false): Block => ({
   toolSpec: {
     name,
@@ -101,7 +103,7 @@ const toolSpec = (name: string, description: string, json: Json, strict = false)
   },
 })
 
-/** Nova takes at the top of a schema what an object needs, and nothing else; definitions are kept for their uses. */
+/** At the top of a schema, Nova accepts only object keywords; definitions are kept for their uses. */
 function plainSchema(schema: Json): Json {
   const kept = ['type', 'properties', 'required', '$defs', 'definitions']
   return Object.fromEntries(Object.entries(schema).filter(([key]) => kept.includes(key)))
@@ -129,8 +131,9 @@ function choiceOf(choice: ChatRequest['tool_choice']): Json | undefined {
 const named = (name: string): Json => ({ tool: { name } })
 
 /**
- * The answer comes by tool, so some tool must be called: the caller's while they are allowed, else the answer, which
- * is named only where others stand beside it, because not every model takes a name.
+ * The answer arrives by tool, so a tool must be called: the caller's while allowed, else the answer, which is named
+ * only when
+ * other tools exist, because not every model accepts a name.
  */
 function answerChoice({ tool_choice: choice }: Readonly<ChatRequest>, hasOthers: boolean): Json {
   if (typeof choice === 'object' && choice?.type === 'function') return named(toWireName(choice.function.name))

@@ -1,4 +1,4 @@
-/** A chat history as the Converse wire wants it: alternating turns, each tool call answered in the very next one. */
+/** A chat history for the Converse wire: alternating turns, each tool call answered in the next turn. */
 import {
   append,
   errors,
@@ -22,11 +22,11 @@ import { toWireName } from './tool-name.ts'
 export interface History {
   readonly system: Block[]
   readonly turns: ConverseTurn[]
-  /** Names of the tools that were called, each once: the wire wants them declared. */
+  /** Names of the called tools, each once: the wire requires their declaration. */
   readonly toolsUsed: ReadonlySet<string>
 }
 
-/** Where the result of a tool call goes; unset until a tool message fills it. */
+/** Place for the result of a tool call; unset until a tool message fills it. */
 interface Slot {
   readonly id: string
   result: Block[] | undefined
@@ -37,8 +37,9 @@ interface Draft extends ConverseTurn {
 }
 
 /**
- * Leading system messages become `system`; a later one would rewrite the cached prefix there, so it stays in its
- * place as a reminder. Throws 400 for a tool result without a call and for arguments that are not a JSON object.
+ * Leading system messages become `system`; a later one stays in place as a reminder, since moving it would change the
+ * cached
+ * prefix. Throws 400 for a tool result without a call and for arguments that are not a JSON object.
  */
 export function historyOf(messages: readonly Message[], target: Target): History {
   const contents = new Contents(target.mapping)
@@ -67,11 +68,11 @@ export function historyOf(messages: readonly Message[], target: Target): History
       }
       case 'assistant': {
         const said = contents.texts(message, at)
-        // Reasoning alone is no turn: it has to lead to something.
+        // Reasoning without text or calls is no turn.
         if (said.length === 0 && !message.tool_calls?.length) break
         const turn = draft('assistant')
         const thoughts = replayReasoning(message, target)
-        // Of a turn that holds any, the first block must be one (docs/contract.md#messages).
+        // In a turn with reasoning, the first block must be reasoning (docs/contract.md#messages).
         if (turn.content[0] && !isThought(turn.content[0])) turn.content.unshift(...thoughts)
         else append(turn.content, thoughts)
         append(turn.content, said)
@@ -102,7 +103,7 @@ export function historyOf(messages: readonly Message[], target: Target): History
   return { system, turns: alternate(drafts), toolsUsed }
 }
 
-/** Whose models take the status of a result. */
+/** Makers whose models accept the status of a result. */
 const MAKERS_WITH_STATUS: ReadonlySet<Family['maker']> = new Set(['anthropic', 'amazon'])
 export const isThought = (block: Block): boolean => 'reasoningContent' in block
 export const isResult = (block: Block): boolean => 'toolResult' in block
@@ -116,7 +117,7 @@ function outputOf(content: Message['content'], at: string, contents: Contents): 
   throw errors.unsupported('The result of a tool may hold text, images, documents and video.', `${at}.content`)
 }
 
-/** A result holds no cache point, so that of one of its parts stands behind it; the whole result's own wins. */
+/** A result contains no cache point, so a part's cache point follows it; the result's own takes precedence. */
 function markOf({ content, tool_result_cache_control: own }: Message) {
   const parts = Array.isArray(content) ? content : []
   return own ?? parts.flatMap(part => (part.type === 'text' && part.cache_control ? [part.cache_control] : [])).at(-1)
@@ -126,7 +127,7 @@ const resultBlock = (toolUseId: string, content: Block[], otherwise: string, sta
   toolResult: { toolUseId, content: content.length > 0 ? content : [textBlock(otherwise)], ...(status && { status }) },
 })
 
-/** Puts every result right behind its call, whatever stood between, and merges what then has the same role. */
+/** Moves every result directly after its call and merges adjacent turns of one role. */
 function alternate(drafts: readonly Draft[]): ConverseTurn[] {
   const turns: ConverseTurn[] = []
   const add = (role: ConverseTurn['role'], content: Block[]) => {
@@ -141,7 +142,7 @@ function alternate(drafts: readonly Draft[]): ConverseTurn[] {
   }
   if (turns[0]?.role !== 'user') turns.unshift({ role: 'user', content: [textBlock('.')] })
   for (const { content } of turns) {
-    // The wire refuses a document that no text stands beside.
+    // The wire rejects a document without text beside it.
     if (content.some(block => 'document' in block) && !content.some(block => 'text' in block)) {
       content.push(textBlock('.'))
     }

@@ -1,7 +1,7 @@
 /** Token counts of the Converse wire as usage axes. */
 import { countIn, isObject, listIn, type Usage } from '../../src/plugin.ts'
 
-/** The wire's input excludes what the cache gave and took; ours includes both. Only what was reported is there. */
+/** The wire's input excludes cache reads and writes; the usage axis includes them. Only reported counts are present. */
 export function usageOf(report: unknown): Partial<Usage> {
   if (!isObject(report)) return {}
   const input = countIn(report.inputTokens)
@@ -20,7 +20,7 @@ export function usageOf(report: unknown): Partial<Usage> {
   return usage
 }
 
-/** Tokens that were written to be kept for `ttl`; undefined when the report has no such entry. */
+/** Tokens written to the cache for `ttl`; undefined when the report has no such entry. */
 function writtenFor(details: unknown, ttl: string): number | undefined {
   let sum: number | undefined
   for (const detail of listIn(details)) {
@@ -30,7 +30,7 @@ function writtenFor(details: unknown, ttl: string): number | undefined {
   return sum
 }
 
-/** The served tier in the words of our clients; undefined for what they have no word for. */
+/** The served tier in the API's terms; undefined for tiers without an equivalent. */
 export function tierOf(report: unknown): string | undefined {
   const type = isObject(report) ? report.type : undefined
   return type === 'default' || type === 'flex' || type === 'priority' ? type : undefined

@@ -1,4 +1,4 @@
-/** Blocks of a whole message, taken apart into the pieces in which a stream would have brought them. */
+/** Splits the blocks of a whole message into the pieces of a stream. */
 import { entriesIn, isObject, type Json } from '../../src/plugin.ts'
 
 export interface Pieces {

@@ -20,17 +20,17 @@ import { Thinking } from '../shared/chat-completions/thinking.ts'
 import { named } from '../shared/tool-name.ts'
 import { usageOf } from './usage.ts'
 
-/** Marks reasoning details that only this wire understands. */
+/** Marks reasoning details that only this wire can read. */
 const FORMAT = 'cohere-thinking-v1'
 
-/** The wire's finish reasons in the words of a choice; what is not here is a stop. */
+/** The wire's finish reasons; others are a stop. */
 const REASONS: ReadonlyMap<string, string> = new Map([
   ['MAX_TOKENS', 'length'],
   ['ERROR_LIMIT', 'length'],
   ['TOOL_CALL', 'tool_calls'],
   ['ERROR_TOXIC', 'content_filter'],
 ])
-/** Finish reasons that tell of a failure, with the status that it would have had. */
+/** Finish reasons of failures, with their status. */
 const FAILURES: ReadonlyMap<string, number> = new Map([
   ['ERROR', 502],
   ['TIMEOUT', 504],
@@ -39,14 +39,14 @@ const FAILURES: ReadonlyMap<string, number> = new Map([
 /** Arguments are text on this wire. */
 const nowhere = (): undefined => {}
 const NONE: Json = {}
-/** What citations call the text before calls. */
+/** Content type of citations in the text before calls. */
 const PLAN = 'PLAN'
 const objectIn = (value: unknown): Json => (isObject(value) ? value : NONE)
-/** A list, or one thing in place of a list of one. */
+/** A list, or a single value as a list of one. */
 const allIn = (value: unknown): readonly unknown[] =>
   Array.isArray(value) ? entriesIn(value) : value == null ? [] : [value]
 
-/** A whole answer takes the path of a stream, so that both give the same events. */
+/** A whole answer is decoded like a stream, so that both give the same events. */
 export class CohereDecoder implements Decoder {
   done = false
 
@@ -54,9 +54,9 @@ export class CohereDecoder implements Decoder {
   readonly #target: Target
   readonly #choice: Choice
   readonly #thinking: Thinking
-  /** Where the text of each content block begins, by its index, and that of the plan. */
+  /** Start of the text of each content block, by its index, and of the plan. */
   readonly #starts = new Map<unknown, number>()
-  /** The answer itself, which stands behind thinking. */
+  /** Index of the answer's block, which follows thinking. */
   #lastBlock: unknown
   #started = false
   #answerId = ''
@@ -123,7 +123,7 @@ export class CohereDecoder implements Decoder {
     }
   }
 
-  /** A whole answer, an error, or an event that tells nothing or came after this was written. */
+  /** A whole answer, an error, or an event without content or of a later type. */
   #other(kind: string | undefined, payload: Json, out: Event[]): void {
     const { message } = payload
     if (isObject(message)) {
@@ -149,14 +149,15 @@ export class CohereDecoder implements Decoder {
     if (this.#started) return
     this.#started = true
     const known = textIn(id)
-    // Calls without an id get one from this, so it must differ from answer to answer.
+    // Calls without an id get one from this, so it must differ between answers.
     this.#answerId = (known ?? crypto.randomUUID()).replace(/[^A-Za-z0-9]/g, '').slice(-24)
     out.push({ type: 'start', ...(known === undefined ? {} : { id: known }) })
   }
 
   /**
-   * Text, or a block of text or thinking, whose citations name it by `index`. What the model plans before it calls tools
-   * is text that comes before them.
+   * Text, or a block of text or thinking, whose citations refer to `index`. The model's plan before its tool calls is
+   * text before
+   * them.
    */
   #say(content: unknown, index: unknown, out: Event[]): void {
     this.#begin(undefined, out)
@@ -172,7 +173,7 @@ export class CohereDecoder implements Decoder {
     if (isObject(call)) this.#choice.read({ tool_calls: [{ ...call, index }] }, this.#answerId, out)
   }
 
-  /** Sources that stand somewhere. Documents and tool results were the caller's, who needs no word of them. */
+  /** Sources with an address. Documents and tool results came from the caller and are not reported. */
   #cite(citations: unknown, out: Event[]): void {
     for (const citation of allIn(citations)) {
       const { sources, ...place } = objectIn(citation)
@@ -185,7 +186,7 @@ export class CohereDecoder implements Decoder {
     }
   }
 
-  /** The wire counts from the beginning of a block. */
+  /** The wire counts from the start of a block. */
   #indexesOf({ type, content_index: block, start, end }: Json): Json {
     const from = this.#starts.get(type === PLAN ? PLAN : (block ?? this.#lastBlock))
     if (from === undefined || type === 'THINKING_CONTENT') return NONE
@@ -213,7 +214,7 @@ export class CohereDecoder implements Decoder {
     this.#fail(upstreamError(guessStatus({ message }), { message }, this.#target.credential?.secret), out)
   }
 
-  /** The answer ends here, whatever still comes. */
+  /** Ends the answer; later events are ignored. */
   #fail(error: GatewayError, out: Event[]): void {
     this.done = true
     out.push({ type: 'error', error })

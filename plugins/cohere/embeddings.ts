@@ -1,4 +1,4 @@
-/** Cohere's embeddings (docs/wire-sources.md#cohere): one list of vectors for each form asked for. */
+/** Cohere's embeddings (docs/wire-sources.md#cohere): one list of vectors per requested format. */
 import { type Decoder, type EmbeddingRequest, isObject, type Target, type WireRequest } from '../../src/plugin.ts'
 import { textsOf, valuesWanted, vectorsWanted } from '../shared/embeddings/inputs.ts'
 import { embeddingsOf, promptTokens } from '../shared/embeddings/openai-form.ts'
@@ -6,8 +6,9 @@ import { errorIn } from '../shared/error.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 
 /**
- * What the vectors are for is a required field that clients of this endpoint do not have: they are for being searched.
- * A text that is too long is refused, as other providers do, not cut.
+ * `input_type` is required and unknown to clients of this endpoint: documents for search. Texts that are too long are
+ * rejected,
+ * as at other providers, not truncated.
  */
 export function encode(request: Readonly<EmbeddingRequest>, { mapping }: Target): WireRequest {
   const { encoding_format, dimensions } = request

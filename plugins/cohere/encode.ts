@@ -5,15 +5,15 @@ import { thinkingOf } from './thinking.ts'
 import { toolsOf } from './tools.ts'
 
 /**
- * Only fields that the wire knows, because it refuses any other with 422. Never mutates `request`; the same request
- * always becomes the same bytes.
+ * Sends only fields of the wire, which rejects others with 422. Does not modify `request`; equal requests give equal
+ * bytes.
  */
 export function encode(request: Readonly<ChatRequest>, target: Target, stream: boolean): WireRequest {
   const thinking = thinkingOf(request, target.mapping)
   const format = formatOf(request.response_format)
   const tools = toolsOf(request, format !== undefined)
   const { messages, documents } = historyOf(request.messages, target, {
-    // The wire takes no answer format beside documents, so that these then go into the messages.
+    // The wire accepts no answer format beside documents, so documents then move into the messages.
     documents: format === undefined,
     thinking: thinking?.type !== 'disabled',
   })
@@ -42,7 +42,7 @@ export function encode(request: Readonly<ChatRequest>, target: Target, stream: b
 
 const clamp = (value: number, low: number, high: number): number => Math.min(Math.max(value, low), high)
 
-/** A schema is a kind of `json_object` here; text is what comes anyway. */
+/** A schema is a kind of `json_object` here; text is the default. */
 function formatOf(format: ChatRequest['response_format']): Json | undefined {
   if (format?.type !== 'json_schema') return format?.type === 'json_object' ? { type: 'json_object' } : undefined
   const { schema }: { schema: Json } = format.json_schema

@@ -9,12 +9,12 @@ import {
 
 const INVALID_TOKEN = 498
 
-/** A refused request as our error. */
+/** An error answer as a GatewayError. */
 export function error(status: number, body: string, target: Target): GatewayError {
   const secret = target.credential?.secret
   if (status === INVALID_TOKEN) return upstreamErrorFrom(401, body, secret).with({ upstreamStatus: status })
   if (status !== 429) return upstreamErrorFrom(status, body, secret)
-  // E6: a trial key's calls of a month do not come back with time.
+  // E6: waiting does not restore a trial key's monthly calls.
   const reported = parsedProviderError(body)
   if (!reported || !/month/i.test(reported.message)) return upstreamErrorFrom(status, body, secret)
   return upstreamError(status, { ...reported, code: 'quota_exceeded' }, secret)

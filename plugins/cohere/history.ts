@@ -14,18 +14,18 @@ import { type Answered, NO_RESULT, type PairedMessage, pairResults } from '../sh
 import { toWireName } from '../shared/tool-name.ts'
 import { resultContent, userContent } from './parts.ts'
 
-/** What a user is taken to have said where there must be a user, and after an answer that shall go on. */
+/** Placeholder for a required user message, and after an answer to be continued. */
 const SILENCE = '.'
 const GO_ON = 'Continue.'
 
 export interface Options {
   /** Whether files go to `documents`, where the model can cite them, or into the text. */
   readonly documents: boolean
-  /** Whether the model may think, so that it takes earlier thinking back. */
+  /** Whether the model may think, and therefore accepts earlier thinking. */
   readonly thinking: boolean
 }
 
-/** Throws 400 for what the wire cannot carry, and for results without a call. */
+/** Throws 400 for content that the wire cannot carry, and for results without a call. */
 export function historyOf(
   messages: readonly Message[],
   target: Target,
@@ -58,7 +58,7 @@ export function historyOf(
   }
   const first = turns.findIndex(({ role }) => role !== 'system')
   if (turns[first]?.role === 'assistant') turns.splice(first, 0, { role: 'user', content: SILENCE })
-  // A history ends with a user or a result; the wire has no prefill (R15).
+  // A history ends with a user message or a result; the wire has no prefill (R15).
   const last = turns.at(-1)?.role ?? 'system'
   if (last === 'system' || last === 'assistant') {
     turns.push({ role: 'user', content: last === 'system' ? SILENCE : GO_ON })
@@ -66,7 +66,7 @@ export function historyOf(
   return { messages: turns, documents }
 }
 
-/** Undefined for an answer that says and calls nothing. Beside calls the wire takes text only as their plan. */
+/** Undefined for an answer without content and calls. Beside calls the wire accepts text only as their plan. */
 function answerOf({ message, at, calls }: PairedMessage, target: Target, thinks: boolean): Json | undefined {
   const text = plainText(message.content, at, message.role) || wellFormed(message.refusal ?? '')
   const thinking = thinks
@@ -84,7 +84,7 @@ function answerOf({ message, at, calls }: PairedMessage, target: Target, thinks:
   return { role: 'assistant', content: text === '' ? thinking : [...thinking, { type: 'text', text }] }
 }
 
-/** Any id will do, but no two calls of a message may share one. */
+/** Any id is accepted, but it must be unique within a message. */
 const idOf = ({ call, copy }: Answered): string => `${call.id || 'call'}${copy === 0 ? '' : `_${copy + 1}`}`
 
 function callOf(answered: Answered): Json {
@@ -96,7 +96,7 @@ function callOf(answered: Answered): Json {
   }
 }
 
-/** What a result shows that only a user may is added to `shown`. */
+/** Adds content of a result that only a user message may carry to `shown`. */
 function resultOf(answered: Answered, shown: Json[]): Json {
   const { result, at } = answered
   const content = result ? resultContent(toldResult(result), at, shownFor(result).text, shown) : NO_RESULT

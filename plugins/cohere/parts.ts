@@ -15,8 +15,9 @@ type Content = Message['content']
 type FilePart = Extract<ContentPart, { type: 'file' }>['file']
 
 /**
- * A user's content; parts without text are left out. Text files are added to `documents`, or stand in the text where
- * there are none. `at` is the message's path.
+ * A user's content without empty text. Text files are added to `documents`, or inlined when there is no list. `at`: the
+ * message's
+ * path.
  */
 export function userContent(content: Content, at: string, documents: Json[] | undefined): string | Json[] {
   if (typeof content === 'string') return wellFormed(content)
@@ -29,8 +30,9 @@ export function userContent(content: Content, at: string, documents: Json[] | un
 }
 
 /**
- * A tool result's content: its text, or documents where it holds files. Images, which the wire takes from users
- * alone, are added to `shown` behind `note`.
+ * A tool result's content: its text, or documents when it contains files. Images, which the wire accepts only from
+ * users, are
+ * added to `shown` after `note`.
  */
 export function resultContent(content: Content, at: string, note: string, shown: Json[]): string | Json[] {
   if (typeof content === 'string') return wellFormed(content)
@@ -92,7 +94,7 @@ const documentOf = (file: FilePart, at: string): Json => ({
   data: { text: fileText(file, at), ...(file.filename === undefined ? {} : { title: file.filename }) },
 })
 
-/** The text of a text file; the wire takes no others. */
+/** The text of a text file; the wire accepts no other files. */
 function fileText({ file_data: url = '' }: FilePart, at: string): string {
   const parsed = parseDataUrl(url)
   if (!parsed) {

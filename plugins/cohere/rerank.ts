@@ -1,8 +1,8 @@
-/** Cohere's rerank wire, `cohere.rerank` (docs/wire-sources.md#cohere), which Together speaks too. */
+/** Cohere's rerank wire, `cohere.rerank` (docs/wire-sources.md#cohere), which Together also serves. */
 import { countIn, isObject, type RerankRequest, type Target, type WireRequest } from '../../src/plugin.ts'
 import { type Ranking, rerankWire } from '../shared/rerank.ts'
 
-/** One search unit is one query and up to so many documents. */
+/** Documents per search unit. */
 const UNIT_DOCUMENTS = 100
 
 function encode(

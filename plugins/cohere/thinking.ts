@@ -1,7 +1,7 @@
-/** How much thinking to ask for. */
+/** Thinking settings. */
 import { budgetOf, type ChatRequest, effortOf, type Mapping } from '../../src/plugin.ts'
 
-/** The wire's `thinking`; undefined leaves the model's own way, which is to think if it can. */
+/** The wire's `thinking`; undefined leaves the model's default, which is to think if it can. */
 export function thinkingOf(
   request: Readonly<ChatRequest>,
   mapping: Mapping,

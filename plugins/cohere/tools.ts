@@ -7,8 +7,8 @@ const NO_PARAMETERS = { type: 'object', properties: {} }
 type FunctionTool = Extract<Tool, { type: 'function' }>
 
 /**
- * `tools`, `tool_choice` and `strict_tools`, which holds for all tools at once. A tool is chosen by offering no other.
- * `formatted` tells that the answer must have a format, which the wire takes only without tools.
+ * `tools`, `tool_choice` and `strict_tools`, which applies to all tools at once. A tool is forced by offering no other.
+ * `formatted`: the answer must have a format, which the wire accepts only without tools.
  */
 export function toolsOf(request: Readonly<ChatRequest>, formatted: boolean): Json {
   let tools = (request.tools ?? []).filter((tool): tool is FunctionTool => tool.type === 'function')

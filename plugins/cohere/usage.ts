@@ -2,9 +2,10 @@
 import { countIn, isObject, type Usage } from '../../src/plugin.ts'
 
 /**
- * `usage.tokens`: what the model read and wrote, for reports. `billed_units` are fewer, as they leave out the
- * provider's own instructions: they are what is paid for. The cache
- * gives what comes first, which those instructions are; only what it gives beyond them is of what is billed.
+ * `usage.tokens` counts tokens read and written, for reports; `billed_units` exclude the provider's own instructions
+ * and are
+ * charged. The cache covers the beginning, which contains those instructions: only cached tokens beyond them are billed
+ * ones.
  */
 export function usageOf(report: unknown): { usage: Partial<Usage>; billed?: Partial<Usage> } | undefined {
   if (!isObject(report)) return undefined
@@ -13,7 +14,7 @@ export function usageOf(report: unknown): { usage: Partial<Usage>; billed?: Part
   if (!counts) return undefined
   const cached = countIn(report.cached_tokens) ?? 0
   const usage: Partial<Usage> = { ...counts }
-  // C37: more in the cache than was read at all means that it was counted apart.
+  // C37: more cached than read tokens means that the cache is counted separately.
   if (usage.prompt !== undefined && cached > usage.prompt) usage.prompt += cached
   if (cached > 0) usage.input_cache_read = cached
   if (!billed || billed === counts) return { usage }
@@ -21,7 +22,7 @@ export function usageOf(report: unknown): { usage: Partial<Usage>; billed?: Part
   return { usage, billed: { ...billed, input_cache_read: Math.max(0, cached - unbilled) } }
 }
 
-/** Undefined without a count; a side that is not told is estimated (C4). */
+/** Undefined without a count; an unreported side is estimated (C4). */
 function countsOf(units: unknown): Partial<Usage> | undefined {
   if (!isObject(units)) return undefined
   const prompt = countIn(units.input_tokens)

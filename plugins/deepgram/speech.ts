@@ -3,7 +3,7 @@ import type { SpeechRequest, Target, Translator, WireRequest } from '../../src/p
 import { plainError } from '../shared/error.ts'
 import { allFormats, audioForm, noAudio, voiceOf } from '../shared/speech.ts'
 
-/** What is asked for in the address, by format. */
+/** Query parameters by format. */
 const FORMATS = {
   mp3: 'encoding=mp3',
   opus: 'encoding=opus&container=ogg',
@@ -13,7 +13,7 @@ const FORMATS = {
   aac: 'encoding=aac',
 } as const
 
-/** A voice is a part of a model's name: one of theirs stands in its place, any other says nothing. */
+/** The voice is a part of the model's name: a voice of Deepgram replaces the model; any other is ignored. */
 function encode(request: Readonly<SpeechRequest>, { mapping }: Target): WireRequest {
   const { input, response_format = 'mp3' } = request
   const voice = voiceOf(request, mapping, '')

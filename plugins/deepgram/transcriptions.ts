@@ -13,7 +13,7 @@ import { errorIn, plainError } from '../shared/error.ts'
 import { secondsIn, segmentsIn, transcriptEvents, wordsIn } from '../shared/transcriptions.ts'
 import { parsed, WholeDecoder } from '../shared/whole.ts'
 
-/** The file goes as it is, an address as JSON. */
+/** A file is sent as the body, an address as JSON. */
 function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target): WireRequest {
   const { language, file, fileType, url, keyterm, filler_words } = request
   const query = new URLSearchParams({
@@ -32,7 +32,7 @@ function encode(request: Readonly<TranscriptionRequest>, { mapping }: Target): W
   return { path, body: {}, bytes: file.pieces, headers: { 'content-type': fileType!.contentType } }
 }
 
-/** Several channels are one text, by lines. */
+/** Joins several channels to one text, by lines. */
 function transcriptOf(answer: unknown, target: Target): Transcript {
   const { results, metadata } = isObject(answer) ? answer : {}
   const channels = isObject(results) ? listIn(results.channels).filter(isObject) : []

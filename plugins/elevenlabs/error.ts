@@ -1,7 +1,7 @@
 /** Errors of ElevenLabs. */
 import { isObject, refusals, textIn, upstreamError } from '../../src/plugin.ts'
 
-/** `{detail: {status, message}}`; a quota that is spent comes with 401, too. Other forms are read as those of others. */
+/** `{detail: {status, message}}`; a spent quota also has status 401. Other bodies are read in the common dialects. */
 export const error = refusals((body, target, status) => {
   const detail = isObject(body) ? body.detail : undefined
   if (!isObject(detail)) return undefined

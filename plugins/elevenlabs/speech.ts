@@ -3,7 +3,7 @@ import { pathSegment, type SpeechRequest, type Target, type Translator, type Wir
 import { audioForm, noAudio, voiceOf } from '../shared/speech.ts'
 import { error } from './error.ts'
 
-/** The voice "Sarah", which every account has. */
+/** The voice "Sarah", available to every account. */
 const USUAL_VOICE = 'EXAVITQu4vr4xnSDxMaL'
 const FORMATS = { mp3: 'mp3_44100_128', wav: 'wav_32000', pcm: 'pcm_24000', opus: 'opus_48000_128' } as const
 const SPEED = { least: 0.7, most: 1.2 }
