@@ -1,17 +1,19 @@
 /** The AI SDK's gateway protocol below its prefixes, and the addresses that its clients request at the origin. */
-import { notServed } from '../codecs/ai-sdk/error.ts'
+import { notAVersion, notServed } from '../codecs/ai-sdk/error.ts'
 import { versionOfPath } from '../codecs/ai-sdk/version.ts'
 import { aiSdk, aiSdkValue } from '../codecs/ai-sdk.ts'
 import type { Mapping } from '../core/catalog.ts'
-import { type Endpoint, value } from '../core/endpoint.ts'
+import { type Endpoint, value, written } from '../core/endpoint.ts'
 import { errors } from '../core/error.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { formatMoney } from '../core/money.ts'
 import { foundOffers, isOffered, offerOf } from '../core/offer.ts'
 import { chat } from '../operations/chat/index.ts'
-import { isCallable } from '../routing/plan.ts'
+import { listing } from './listings.ts'
+import { type Flags, flags, shownMappings, today, type View, viewOf } from './model-view.ts'
 
 const PREFIXES = ['/v1/ai', '/v2/ai', '/v3/ai', '/v4/ai']
+const everything = Object.fromEntries(flags.map(flag => [flag, false])) as Flags
 const local = { chain: 'local', codec: aiSdkValue, bodyLimit: 0 } as const
 
 const credits = (path: string): Endpoint => ({
@@ -55,7 +57,7 @@ const at = (prefix: string): Endpoint[] => [
     path: `${prefix}/config`,
     async serve(ex) {
       if (!ex.principal) throw errors.noCredentials()
-      return value({ models: modelsOf(ex) })
+      return written(listOf(ex))
     },
   },
   credits(`${prefix}/credits`),
@@ -63,17 +65,20 @@ const at = (prefix: string): Endpoint[] => [
   missing('GET', `${prefix}/{+path}`),
 ]
 
-/** One entry per chat offer that the key could call now. */
-function modelsOf(ex: Exchange): object[] {
-  const { catalog, access, at: now } = ex
-  const day = new Date(now).toISOString().slice(0, 10)
-  const isActive = ({ deactivatedAt }: { deactivatedAt: string | undefined }) => !deactivatedAt || deactivatedAt > day
-  const specificationVersion = `v${versionOfPath(ex.endpoint.path).number}`
-  const isShown = (mapping: Mapping) =>
-    isActive(mapping) && isOffered(mapping, 'chat') && access?.issue(mapping) === undefined && isCallable(ex, mapping)
-  const models = [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)].filter(isActive)
-  const shown = new Map(models.flatMap(({ mappings }) => mappings.filter(isShown).map(one => [offerOf(one), one])))
-  return [...shown].map(([id, mapping]) => entryOf(id, mapping, specificationVersion))
+/** One entry per chat offer that the key could call now, as JSON. */
+function listOf(ex: Exchange): Buffer {
+  const view = viewOf(ex, everything)
+  const day = today(ex.at)
+  const version = `v${versionOfPath(ex.endpoint.path).number}`
+  return listing(view, `ai-sdk ${version}`, day, () => ({ models: modelsOf(view, day, version) }))
+}
+
+function modelsOf(view: View, day: string, version: string): object[] {
+  const { catalog } = view
+  const models = [...catalog.models.values(), ...foundOffers(catalog).map(({ model }) => model)]
+  const mappings = models.flatMap(model => shownMappings(model, view, everything, day))
+  const shown = new Map(mappings.filter(one => isOffered(one, 'chat')).map(one => [offerOf(one), one]))
+  return [...shown].map(([id, mapping]) => entryOf(id, mapping, version))
 }
 
 function entryOf(id: string, { model, provider, pricing }: Mapping, specificationVersion: string): object {
@@ -89,9 +94,22 @@ function entryOf(id: string, { model, provider, pricing }: Mapping, specificatio
   }
 }
 
+/** The version after the last one: its clients get an error that they can read. */
+const NEXT = '/v5/ai'
+
+const notYet = (method: 'GET' | 'POST'): Endpoint => ({
+  ...missing(method, `${NEXT}/{+path}`),
+  async serve() {
+    throw notAVersion(NEXT)
+  },
+})
+
 export const aiSdkEndpoints: readonly Endpoint[] = [
   ...PREFIXES.flatMap(at),
+  notYet('GET'),
+  notYet('POST'),
   credits('/v1/credits'),
+  missing('POST', '/v1/realtime/client-secrets'),
   missing('GET', '/v1/report'),
   missing('GET', '/v1/generation'),
 ]

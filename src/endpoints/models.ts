@@ -1,9 +1,10 @@
 /** `GET /v1/models`: the catalogue (docs/contract.md#catalogue), or its form on another client wire. */
 import { modelForms, pageOf } from '../codecs/model-forms.ts'
-import type { Catalog, Mapping, Model } from '../core/catalog.ts'
+import type { Mapping, Model } from '../core/catalog.ts'
 import { type Endpoint, value, written } from '../core/endpoint.ts'
 import type { Exchange } from '../core/exchange.ts'
 import { foundOffers, offerOf } from '../core/offer.ts'
+import { listing } from './listings.ts'
 import { entryOf, nameOf } from './model-entry.ts'
 import { type Flags, flags, shownMappings, today, type View, viewOf, wantedOf } from './model-view.ts'
 
@@ -19,50 +20,21 @@ export const models: Endpoint = {
   async serve(ex) {
     const query = new URLSearchParams(ex.query)
     const wanted = wantedOf(query)
-    const listing = list(viewOf(ex, wanted), wanted, today(ex.at))
-    const page = pageOf(ex, listing, query, today(ex.at))
-    const reply = page ? value(page) : written(listing)
+    const listed = list(viewOf(ex, wanted), wanted, today(ex.at))
+    const page = pageOf(ex, listed, query, today(ex.at))
+    const reply = page ? value(page) : written(listed)
     reply.headers.push('vary', 'authorization, x-api-key, x-goog-api-key, anthropic-version')
     if (ex.principal) reply.headers.push('cache-control', 'private')
     return reply
   },
 }
 
-const listings = new WeakMap<object, WeakMap<Catalog, Listings>>()
-
-/** Listings of one day and one set of discovered models, by view and flags. */
-interface Listings {
-  readonly day: string
-  readonly found: readonly (readonly Mapping[])[]
-  readonly made: Map<string, Buffer>
-}
-
-/**
- * Each listing is built once as JSON per view, catalogue, day and flags, since any caller may request it at any rate.
- * Listings of
- * earlier days are dropped.
- */
-export function list(view: View, wanted: Flags, day: string): Buffer {
-  const { catalog, seer, name } = view
-  let byCatalog = listings.get(seer)
-  if (!byCatalog) {
-    byCatalog = new WeakMap()
-    listings.set(seer, byCatalog)
-  }
-  const found = [...(catalog.open?.values() ?? [])].map(({ listed }) => listed)
-  let known = byCatalog.get(catalog)
-  if (known?.day !== day || found.some((listed, at) => listed !== known!.found[at])) {
-    known = { day, found, made: new Map() }
-    byCatalog.set(catalog, known)
-  }
-  const key = [name, ...flags.filter(flag => wanted[flag])].join()
-  let listing = known.made.get(key)
-  if (!listing) {
-    listing = Buffer.from(JSON.stringify({ object: 'list', data: entries(view, wanted, day) }))
-    known.made.set(key, listing)
-  }
-  return listing
-}
+/** The listing of a view with some of the flags, as JSON. */
+export const list = (view: View, wanted: Flags, day: string): Buffer =>
+  listing(view, flags.filter(flag => wanted[flag]).join(), day, () => ({
+    object: 'list',
+    data: entries(view, wanted, day),
+  }))
 
 /** A model under its name for requests, with its visible offers. */
 interface Listed {

@@ -1,0 +1,37 @@
+/** Listings of the catalogue as JSON, each made once. */
+import type { Catalog, Mapping } from '../core/catalog.ts'
+import type { View } from './model-view.ts'
+
+/** Listings of one day and one set of discovered models, by view and kind. */
+interface Listings {
+  readonly day: string
+  readonly found: readonly (readonly Mapping[])[]
+  readonly made: Map<string, Buffer>
+}
+
+const listings = new WeakMap<object, WeakMap<Catalog, Listings>>()
+
+/**
+ * Each listing is built once as JSON per view, catalogue, day and kind, since any caller may request it at any rate.
+ * Listings of earlier days are dropped.
+ */
+export function listing({ catalog, seer, name }: View, kind: string, day: string, make: () => object): Buffer {
+  let byCatalog = listings.get(seer)
+  if (!byCatalog) {
+    byCatalog = new WeakMap()
+    listings.set(seer, byCatalog)
+  }
+  const found = [...(catalog.open?.values() ?? [])].map(({ listed }) => listed)
+  let known = byCatalog.get(catalog)
+  if (known?.day !== day || found.some((listed, at) => listed !== known!.found[at])) {
+    known = { day, found, made: new Map() }
+    byCatalog.set(catalog, known)
+  }
+  const key = `${name},${kind}`
+  let made = known.made.get(key)
+  if (!made) {
+    made = Buffer.from(JSON.stringify(make()))
+    known.made.set(key, made)
+  }
+  return made
+}
