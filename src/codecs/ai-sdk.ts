@@ -3,6 +3,7 @@ import type { Codec } from '../core/codec.ts'
 import { decode } from './ai-sdk/decode.ts'
 import { StreamEncoder, WholeEncoder } from './ai-sdk/encoders.ts'
 import { aiSdkError } from './ai-sdk/error.ts'
+import { fieldOf } from './ai-sdk/fields.ts'
 import { EVENT_STREAM } from './event-stream.ts'
 import { json } from './json.ts'
 import { LargeImages } from './large-images.ts'
@@ -13,6 +14,7 @@ export const aiSdk = {
   decode,
   encoder: ex => new LargeImages(ex.streaming ? new StreamEncoder(ex) : new WholeEncoder(ex)),
   heartbeat: { contentType: EVENT_STREAM, text: ': waiting for the provider\n\n' },
+  fieldOf,
   error: aiSdkError,
   prepare: openAiChat.prepare,
 } satisfies Codec<'chat'>

@@ -35,6 +35,8 @@ export interface Codec<O extends Op = Op> {
   readonly dropsReasoning?: true
   /** The header in which a client looks for the request's id, besides `x-request-id`. */
   idHeader?(headers: Headers): string | undefined
+  /** What a field of the canonical request is called on this wire, for errors that name it by its path. */
+  fieldOf?(path: string, ex: Exchange): string
   /** The body of an error answer, to a client that sent `headers`; `logId` is of its exchange, where there is one. */
   error(error: GatewayError, headers?: Headers, logId?: string): unknown
 }

@@ -18,6 +18,7 @@ const contentPart = s.tagged(
   s.open({
     type: s.enum('image_url'),
     image_url: s.open({ url: s.string({ minLength: 1 }), detail: s.optional(s.enum('low', 'high', 'auto')) }),
+    cache_control: s.optional(cacheControl),
     prompt_cache_breakpoint: breakpoint,
   }),
   s.open({
@@ -35,6 +36,7 @@ const contentPart = s.tagged(
       file_data: s.optional(s.string()),
       file_id: s.optional(s.string()),
     }),
+    cache_control: s.optional(cacheControl),
     prompt_cache_breakpoint: breakpoint,
   }),
   s.open({ type: s.enum('refusal'), refusal: s.string() }),

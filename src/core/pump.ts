@@ -100,8 +100,19 @@ function refuse({ endpoint }: Route, ex: Exchange, error: GatewayError, sink: Si
   const { contentType, headers, body } = endpoint.refusal?.(error, ex) ?? {
     contentType: 'application/json',
     headers: Object.entries(error.headers).flat(),
-    body: JSON.stringify(endpoint.codec.error(error, ex.headers, ex.logId)),
+    body: JSON.stringify(endpoint.codec.error(named(error, ex), ex.headers, ex.logId)),
   }
   sink.head(error.status, contentType, headers)
   sink.end(body)
+}
+
+/** The error with its field as its client calls it, also where its message begins with the name. */
+function named(error: GatewayError, ex: Exchange): GatewayError {
+  const { param, message } = error
+  const name = param === null ? param : (ex.endpoint.codec.fieldOf?.(param, ex) ?? param)
+  if (name === param) return error
+  return error.with({
+    param: name,
+    message: message.startsWith(param!) ? name + message.slice(param!.length) : message,
+  })
 }

@@ -136,7 +136,7 @@ export function fold(parts: readonly Part[]): Answer {
         content.push(part)
         break
       case 'error':
-        error = (part.error as { error: Answer['error'] }).error
+        error = part.error as Answer['error']
         break
       case 'source':
       case 'file':

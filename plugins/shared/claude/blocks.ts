@@ -30,18 +30,23 @@ function partBlock(part: ContentPart, at: string, marks: boolean): Block | undef
     case 'text': {
       if (!isVisible(part.text)) return undefined
       const block = textBlock(wellFormed(part.text))
-      return marks && part.cache_control ? { ...block, cache_control: part.cache_control } : block
+      return marked(block, part, marks)
     }
     case 'refusal':
       return isVisible(part.refusal) ? textBlock(wellFormed(part.refusal)) : undefined
     case 'image_url':
-      return imageBlock(part.image_url.url, `${at}.image_url.url`)
+      return marked(imageBlock(part.image_url.url, `${at}.image_url.url`), part, marks)
     case 'file':
-      return fileBlock(part.file, `${at}.file`)
+      return marked(fileBlock(part.file, `${at}.file`), part, marks)
     case 'input_audio':
       throw errors.unsupported('This provider takes no audio; send text, images or files.', `${at}.input_audio`)
   }
 }
+
+type Marked = { readonly cache_control?: object | undefined }
+
+const marked = (block: Block, { cache_control }: Marked, marks: boolean): Block =>
+  marks && cache_control ? { ...block, cache_control } : block
 
 const IMAGES = 'a JPEG, PNG, GIF or WebP image'
 

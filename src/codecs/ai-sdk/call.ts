@@ -21,6 +21,11 @@ export interface Call {
   /** Search tools were sent, with the choice to use none. */
   readonly hidesSearch?: boolean
   readonly raw?: boolean
+  /** Fields of the chat request that the gateway's own namespace sets. */
+  readonly own?: ReadonlySet<string>
+  /** By the index of a chat message or tool, the one that it was in the call. */
+  readonly origins?: readonly number[]
+  readonly places?: readonly number[]
 }
 
 const calls = new WeakMap<Exchange, Call>()

@@ -4,23 +4,20 @@ import type { Exchange } from '../../core/exchange.ts'
 import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import type { ChatRequest, Message } from '../../core/ops.ts'
 import { resultText } from '../../core/results.ts'
+import { Count } from '../../core/shape.ts'
 import { openAiChat } from '../openai-chat.ts'
 import { type Call, noteCall, type SearchTool } from './call.ts'
 import { MODEL_HEADER } from './error.ts'
+import { SAME } from './fields.ts'
 import { cacheControlOf, chatFieldsOf, providersOf } from './options.ts'
 import { messagesOf } from './prompt.ts'
 import { isSearch, searchToolOf } from './search.ts'
 import { versionOf } from './version.ts'
 
-const SAME = {
-  maxOutputTokens: 'max_tokens',
-  temperature: 'temperature',
-  topP: 'top_p',
-  presencePenalty: 'presence_penalty',
-  frequencyPenalty: 'frequency_penalty',
-} as const
 const UNSUPPORTED = ['stopSequences', 'seed', 'topK'] as const
 const MAX_QUERY = 400
+/** A call with more to warn of is warned of these. */
+const MAX_WARNINGS = 100
 
 /** Throws the 400 that names what is wrong. Notes on `ex` what its answer needs. */
 export function decode(body: unknown, ex: Exchange): ChatRequest {
@@ -29,15 +26,17 @@ export function decode(body: unknown, ex: Exchange): ChatRequest {
   if (!model) throw errors.invalidParameters(`The model is named by the header "${MODEL_HEADER}".`, MODEL_HEADER)
   if (!isObject(body)) throw errors.invalidParameters('The request body must be a JSON object.')
   const warnings: Json[] = []
-  for (const name of UNSUPPORTED) if (body[name] != null) warnings.push(version.unsupported(name))
+  const warn = (warning: Json) => void (warnings.length < MAX_WARNINGS && warnings.push(warning))
+  for (const name of UNSUPPORTED) if (body[name] != null) warn(version.unsupported(name))
   const stream = ex.header('ai-language-model-streaming') === 'true'
-  const messages = messagesOf(body.prompt, message => warnings.push({ type: 'other', message }))
+  const count = new Count(ex.values)
+  const { messages, origins } = messagesOf(body.prompt, count, message => warn({ type: 'other', message }))
   const chat: Json = { model, messages, stream }
   for (const [name, field] of Object.entries(SAME)) if (body[name] != null) chat[field] = body[name]
   const format = formatOf(body.responseFormat)
   if (format) chat.response_format = format
   const tools = toolsOf(body, messages)
-  for (const tool of tools.unmapped) warnings.push(version.unsupportedTool(tool))
+  for (const tool of tools.unmapped) warn(version.unsupportedTool(tool))
   if (tools.tools.length > 0) {
     chat.tools = tools.tools
     if (tools.choice !== undefined) chat.tool_choice = tools.choice
@@ -51,6 +50,9 @@ export function decode(body: unknown, ex: Exchange): ChatRequest {
   const call: Call = {
     version,
     warnings,
+    own: new Set(Object.keys(own)),
+    origins,
+    places: tools.places,
     search: tools.isHidden ? undefined : tools.search,
     mustSearch: tools.mustSearch,
     hidesSearch: tools.isHidden && tools.search !== undefined,
@@ -73,6 +75,8 @@ function formatOf(format: unknown): Json | undefined {
 
 interface Tools {
   readonly tools: Json[]
+  /** The index of each in the call. */
+  readonly places: readonly number[]
   readonly choice: unknown
   /** Tools of providers that nothing here stands for. */
   readonly unmapped: readonly Json[]
@@ -86,27 +90,40 @@ function toolsOf({ tools: given, toolChoice }: Json, messages: readonly Message[
   const choice: Json = isObject(toolChoice) ? toolChoice : {}
   const isHidden = choice.type === 'none'
   const tools: Json[] = []
+  const places: number[] = []
   const unmapped: Json[] = []
   let search: SearchTool | undefined
   for (const [i, tool] of listIn(given).entries()) {
     if (!isObject(tool)) throw errors.invalidParameters(`tools[${i}]: must be an object`, `tools[${i}]`)
-    if (tool.type === 'function') tools.push(functionOf(tool))
-    else if (!isSearch(tool.id)) unmapped.push(tool)
+    if (tool.type === 'function') {
+      tools.push(functionOf(tool))
+      places.push(i)
+    } else if (!isSearch(tool.id)) unmapped.push(tool)
     else if (!search) {
       search = { id: tool.id, name: textIn(tool.name) || 'web_search', query: queryOf(messages) }
-      if (!isHidden) tools.push(searchToolOf(isObject(tool.args) ? tool.args : {}))
+      if (isHidden) continue
+      tools.push(searchToolOf(isObject(tool.args) ? tool.args : {}))
+      places.push(i)
     }
   }
   const named = choice.type === 'tool' ? textIn(choice.toolName) : undefined
   const isNamed = named !== undefined && named === search?.name
   const isAlone = tools.length === 1 && search !== undefined && !isHidden
+  // Of a tool that is left out with a warning no choice is left.
+  const isLost = named !== undefined && !isNamed && unmapped.some(({ name }) => name === named)
   return {
     tools,
+    places,
     unmapped,
     search,
     isHidden,
     mustSearch: isNamed || (isAlone && choice.type === 'required'),
-    choice: isNamed || (isAlone && choice.type === 'required') ? { type: 'web_search' } : choiceOf(choice, named),
+    choice:
+      isNamed || (isAlone && choice.type === 'required')
+        ? { type: 'web_search' }
+        : isLost
+          ? undefined
+          : choiceOf(choice, named),
   }
 }
 

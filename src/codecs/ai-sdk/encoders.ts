@@ -11,6 +11,15 @@ import { type Call, callOf } from './call.ts'
 import { generationIdOf, streamError } from './error.ts'
 import { PartWriter } from './parts.ts'
 
+type TextEvent = Extract<Event, { type: 'text' }>
+
+/** Chunks of a chat stream as raw parts. */
+const rawParts = (chunks = ''): string =>
+  chunks
+    .split('\n\n')
+    .map(chunk => chunk && `data: {"type":"raw","rawValue":${chunk.slice('data: '.length)}}\n\n`)
+    .join('')
+
 const line = (part: Json | object): string => `data: ${JSON.stringify(part)}\n\n`
 
 export class StreamEncoder implements Encoder {
@@ -32,8 +41,8 @@ export class StreamEncoder implements Encoder {
 
   write(batch: readonly Event[]): string | undefined {
     let out = ''
-    for (const event of batch) for (const part of this.#parts.add(event)) out += line(part)
-    const raw = this.#raw?.write(batch)?.replace(/^data: (.*)$/gm, 'data: {"type":"raw","rawValue":$1}') ?? ''
+    for (const event of batch) out += this.#piece(event)
+    const raw = rawParts(this.#raw?.write(batch))
     if (out === '' && raw === '') return undefined
     return this.#head() + this.#identity() + raw + out
   }
@@ -52,6 +61,16 @@ export class StreamEncoder implements Encoder {
     const { finish } = this.#parts
     const finishReason = this.#call.version.finish('error', error.code ?? undefined)
     return `${out}${line({ type: 'error', error: streamError(error) })}${line({ type: 'finish', ...finish, finishReason })}data: [DONE]\n\n`
+  }
+
+  #piece(event: Event): string {
+    const id = event.type === 'text' && event.choice === 0 && event.text !== '' ? this.#parts.text : undefined
+    if (id !== undefined) {
+      return `data: {"type":"text-delta","id":"${id}","delta":${JSON.stringify((event as TextEvent).text)}}\n\n`
+    }
+    let out = ''
+    for (const part of this.#parts.add(event)) out += line(part)
+    return out
   }
 
   /** Warnings count only before all other parts. */

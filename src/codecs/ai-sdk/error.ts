@@ -32,8 +32,7 @@ export function aiSdkError(error: GatewayError, headers: Headers = {}, logId?: s
 export function streamError(error: GatewayError): object {
   const { status, message, code } = error
   const isRetryable = status === 408 || status === 409 || status === 429 || status >= 500
-  const told = { message, type: typeOf(error), code: code ?? typeOf(error), statusCode: status, isRetryable }
-  return { type: 'error', error: told }
+  return { message, type: typeOf(error), code: code ?? typeOf(error), statusCode: status, isRetryable }
 }
 
 /** Endpoints of ours that serve what this protocol does not, by what the paths begin with. */
@@ -56,3 +55,8 @@ export function notServed(path: string): GatewayError {
     : 'the AI SDK protocol is served at language-model, config and credits.'
   return errors.notFound(`"${path.slice(0, 100)}" is not served here: ${hint}`)
 }
+
+export const notAVersion = (prefix: string): GatewayError =>
+  errors.notFound(
+    `"${prefix}" is no version of the AI SDK protocol that is served here: use /v1/ai, /v3/ai or /v4/ai, for AI SDK 5, 6 or 7.`,
+  )

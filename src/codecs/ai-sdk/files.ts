@@ -1,13 +1,14 @@
 /** Files of a prompt and of results of tools, in the encodings of all versions. */
 import { isObject, type Json, textIn } from '../../core/json.ts'
 import type { ContentPart } from '../../core/ops.ts'
-import { assertImageUrl } from '../url.ts'
-import { optionsIn } from './options.ts'
+import { parseDataUrl } from '../../core/wire.ts'
+import { audioType } from '../../lib/audio-type.ts'
+import { cacheControlOf, optionsIn } from './options.ts'
 
 /** Where a file is: at an address, in base64, by a provider's id, or as text. */
 type Source = { url: string } | { base64: string; type?: string } | { id: string } | { text: string }
 
-const DATA_URL = /^data:([^;,]*)(?:;[^,]{0,200})?,/i
+const BASE64_URL = /^data:([^;,]*)(?:;[^;,]{0,200})*;base64,/i
 const SCHEME = /^[a-z][a-z0-9+.-]*:/i
 
 /** The first bytes of images whose type nobody names, in base64. */
@@ -31,6 +32,12 @@ const FORMATS: Readonly<Record<string, string>> = {
   L16: 'pcm',
 }
 
+const AUDIO_NAME = /\.(wav|mp3|aiff|aac|ogg|flac|m4a|webm)(?:[?#]|$)/i
+
+type AudioPart = Extract<ContentPart, { type: 'input_audio' }>
+type ImageOrFile = Extract<ContentPart, { type: 'image_url' | 'file' }>
+type Located = Extract<Source, { url: string } | { base64: string }>
+
 /** Undefined for what no part of a chat request can carry. */
 export function filePart(file: Json): ContentPart | undefined {
   const source = sourceOf(file.data, textIn(file.originalUrl))
@@ -39,15 +46,19 @@ export function filePart(file: Json): ContentPart | undefined {
   if ('text' in source) return { type: 'text', text: source.text }
   if ('id' in source) return { type: 'file', file: { file_id: source.id } }
   const type = 'base64' in source && source.type ? source.type : mediaType
+  const control = cacheControlOf(file)
+  const part = /^audio(?:\/|$)/i.test(type) ? audioPart(source, type) : mediaPart(source, type, file)
+  return control && part.type !== 'input_audio' ? { ...part, cache_control: control } : part
+}
+
+function mediaPart(source: Located, type: string, file: Json): ImageOrFile {
   if (/^image(?:\/|$)/i.test(type)) return imagePart(source, type, optionsIn(file))
-  if (/^audio(?:\/|$)/i.test(type)) return 'base64' in source ? audioPart(source.base64, type) : undefined
-  if ('url' in source) assertImageUrl(source.url, 'prompt')
   const file_data = 'url' in source ? source.url : `data:${type || 'application/octet-stream'};base64,${source.base64}`
   const filename = textIn(file.filename)
   return { type: 'file', file: filename === undefined ? { file_data } : { filename, file_data } }
 }
 
-function imagePart(source: { url: string } | { base64: string }, type: string, options: Json): ContentPart {
+function imagePart(source: Located, type: string, options: Json): ImageOrFile {
   const { imageDetail } = isObject(options.openai) ? options.openai : {}
   const detail = imageDetail === 'low' || imageDetail === 'high' || imageDetail === 'auto' ? imageDetail : undefined
   const url = 'url' in source ? source.url : `data:${imageType(type, source.base64)};base64,${source.base64}`
@@ -57,11 +68,18 @@ function imagePart(source: { url: string } | { base64: string }, type: string, o
 const imageType = (type: string, base64: string): string =>
   /^image\/[^*]/i.test(type) ? type : (HEADS.find(([head]) => base64.startsWith(head))?.[1] ?? 'image/png')
 
-function audioPart(data: string, type: string): ContentPart {
-  const subtype = /^audio\/([^;]+)/i.exec(type)?.[1]?.toLowerCase() ?? 'wav'
-  const format = FORMATS[subtype] ?? subtype
+/** Of any audio its address or its first bytes say the format. */
+function audioPart(source: Located, type: string): AudioPart {
+  const data = 'url' in source ? source.url : source.base64
+  const subtype = /^audio\/([^;*]+)/i.exec(type)?.[1]?.toLowerCase()
+  const format = subtype ? (FORMATS[subtype] ?? subtype) : guessed(source)
   // The schema of chat requests says which formats there are.
-  return { type: 'input_audio', input_audio: { data, format } } as ContentPart
+  return { type: 'input_audio', input_audio: { data, format } } as AudioPart
+}
+
+function guessed(source: Located): string {
+  if ('url' in source) return AUDIO_NAME.exec(source.url)?.[1]?.toLowerCase() ?? 'mp3'
+  return audioType(Buffer.from(source.base64.slice(0, 64), 'base64'))?.extension ?? 'mp3'
 }
 
 function sourceOf(data: unknown, original?: string): Source | undefined {
@@ -82,8 +100,10 @@ function sourceOf(data: unknown, original?: string): Source | undefined {
 }
 
 function ofText(data: string, original?: string): Source {
-  const head = DATA_URL.exec(data.slice(0, 300))
+  const head = BASE64_URL.exec(data.slice(0, 300))
   if (head) return { base64: data.slice(head[0].length), type: head[1]! }
+  const inline = parseDataUrl(data)
+  if (inline) return { base64: inline.base64, type: inline.mime }
   if (!SCHEME.test(data)) return { base64: data }
   return { url: original !== undefined && !/^https?:/i.test(original) && SCHEME.test(original) ? original : data }
 }
@@ -96,19 +116,19 @@ function idIn(reference: unknown): { id: string } | undefined {
 
 /** An item of a result's content, in any version's words. */
 export function resultPart(item: Json): ContentPart | undefined {
-  const { type, mediaType, url, filename } = item
+  const { type, mediaType, url, filename, providerOptions } = item
   switch (type) {
     case 'text':
-      return { type: 'text', text: textIn(item.text) ?? '' }
+      return textPart(textIn(item.text) ?? '', cacheControlOf(item))
     case 'media':
     case 'file-data':
     case 'image-data':
     case 'file':
-      return filePart({ data: item.data, mediaType, filename })
+      return filePart({ data: item.data, mediaType, filename, providerOptions })
     case 'image-url':
-      return filePart({ data: url, mediaType: 'image' })
+      return filePart({ data: url, mediaType: 'image', providerOptions })
     case 'file-url':
-      return filePart({ data: url, mediaType: mediaType ?? 'application/pdf' })
+      return filePart({ data: url, mediaType: mediaType ?? typeAt(url), providerOptions })
     case 'file-id':
     case 'image-file-id': {
       const found = idIn(item.fileId)
@@ -118,3 +138,10 @@ export function resultPart(item: Json): ContentPart | undefined {
       return undefined
   }
 }
+
+export const textPart = (text: string, control: ReturnType<typeof cacheControlOf>): ContentPart =>
+  control ? { type: 'text', text, cache_control: control } : { type: 'text', text }
+
+/** Of an address that comes without a type. */
+const typeAt = (url: unknown): string =>
+  /\.(?:png|jpe?g|gif|webp)(?:[?#]|$)/i.test(textIn(url) ?? '') ? 'image' : 'application/pdf'

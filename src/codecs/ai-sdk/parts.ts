@@ -4,6 +4,7 @@ import type { Exchange } from '../../core/exchange.ts'
 import { isObject, type Json } from '../../core/json.ts'
 import { formatMoney } from '../../core/money.ts'
 import { answererOf, answerIdOf, answerModelOf } from '../accounting.ts'
+import { carry } from '../carried-reasoning.ts'
 import { type Call, callOf } from './call.ts'
 import { generationIdOf } from './error.ts'
 import { OWN } from './options.ts'
@@ -16,6 +17,8 @@ const REASONS: Readonly<Record<FinishReason, Reason>> = {
   tool_calls: 'tool-calls',
   content_filter: 'content-filter',
 }
+/** Of native blocks, in characters. */
+const MAX_KEPT = 4 * 1024 * 1024
 const DATA_URL = /^data:([^;,]+);base64,/i
 
 interface Tool {
@@ -41,6 +44,9 @@ export class PartWriter {
   readonly #tools = new Map<number, Tool>()
   readonly #found = new Map<string, Found>()
   #query: string | undefined
+  /** Blocks that only their provider reads, until a part carries them. */
+  #kept: Json[] = []
+  #keptSize = 0
   #reason: FinishReason | undefined
   #raw: string | undefined
 
@@ -73,11 +79,11 @@ export class PartWriter {
         yield* this.#source(event)
         return
       case 'native':
-        this.#native(event.block)
+        this.#native(event)
         return
       case 'finish':
         this.#reason ??= event.reason
-        if (typeof event.ending?.fields.stop_reason === 'string') this.#raw ??= event.ending.fields.stop_reason
+        this.#raw ??= rawOf(event.ending?.fields)
     }
   }
 
@@ -97,6 +103,11 @@ export class PartWriter {
   /** Of an answer that breaks: no call is told, because its input may be cut. */
   *cut(): Generator<Json> {
     yield* this.#close()
+  }
+
+  /** The open block of text, which a piece of text goes on with. */
+  get text(): string | undefined {
+    return this.#open?.type === 'text' ? this.#open.id : undefined
   }
 
   get finish(): Json {
@@ -125,7 +136,9 @@ export class PartWriter {
     this.#open = undefined
     const end: Json = { type: `${open.type}-end`, id: open.id }
     const { format, signature, block } = open
+    const carried = open.type === 'text' && !this.#call.search ? this.#carried() : undefined
     if (format !== undefined || signature !== undefined) end.providerMetadata = { [OWN]: { format, signature, block } }
+    else if (carried !== undefined) end.providerMetadata = { [OWN]: { carried } }
     yield end
   }
 
@@ -186,8 +199,20 @@ export class PartWriter {
   }
 
   /** Some providers tell what they searched for. */
-  #native({ type, input }: Json): void {
+  #native({ provider, block }: Extract<Event, { type: 'native' }>): void {
+    const { type, input } = block
     if (type === 'server_tool_use' && isObject(input) && typeof input.query === 'string') this.#query ??= input.query
+    const kept = Object.assign({}, block, { provider })
+    this.#keptSize += JSON.stringify(kept).length
+    if (this.#keptSize <= MAX_KEPT) this.#kept.push(kept)
+  }
+
+  /** What the next request gives back of such blocks. */
+  #carried(): string | undefined {
+    if (this.#kept.length === 0) return undefined
+    const native = this.#kept
+    this.#kept = []
+    return carry({ native })
   }
 
   /** One search of the provider, which found all that is cited. */
@@ -202,10 +227,19 @@ export class PartWriter {
     yield { type: 'tool-input-start', id, toolName, providerExecuted: true }
     yield { type: 'tool-input-delta', id, delta: input }
     yield { type: 'tool-input-end', id }
-    yield { type: 'tool-call', toolCallId: id, toolName, input, providerExecuted: true }
+    const call: Json = { type: 'tool-call', toolCallId: id, toolName, input, providerExecuted: true }
+    const carried = this.#carried()
+    if (carried !== undefined) call.providerMetadata = { [OWN]: { carried } }
+    yield call
     const result = searchResult(search, query, [...this.#found.values()])
     yield { type: 'tool-result', toolCallId: id, toolName, result, ...version.ranByProvider }
   }
+}
+
+/** The provider's own word, where its wire tells it. */
+function rawOf(fields: Readonly<Record<string, unknown>> | undefined): string | undefined {
+  const raw = fields?.stop_reason ?? fields?.finishReason
+  return typeof raw === 'string' ? raw : undefined
 }
 
 /** What users may read of an answer. */

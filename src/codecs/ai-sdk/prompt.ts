@@ -2,23 +2,34 @@
 import { errors } from '../../core/error.ts'
 import { isObject, type Json, listIn, textIn } from '../../core/json.ts'
 import type { ContentPart, Message, ToolCall } from '../../core/ops.ts'
-import { filePart, resultPart } from './files.ts'
+import type { Count } from '../../core/shape.ts'
+import { carried, restore } from '../carried-reasoning.ts'
+import { filePart, resultPart, textPart } from './files.ts'
 import { cacheControlOf, ownOf } from './options.ts'
 
 type Detail = NonNullable<Message['reasoning_details']>[number] & { block_index?: number }
 type Note = (message: string) => void
 
-/** Throws a 400 that names what cannot be read. `note` is told of parts that no chat message can carry. */
-export function messagesOf(prompt: unknown, note: Note): Message[] {
+/**
+ * The messages, each with the index of the one in the prompt that it comes of. Throws a 400 that names what cannot be
+ * read. `note` gets a line about each part that no chat message can carry; `count` is of the values of the body.
+ */
+export function messagesOf(prompt: unknown, count: Count, note: Note): { messages: Message[]; origins: number[] } {
   if (!Array.isArray(prompt)) throw errors.invalidParameters('prompt: must be an array of messages', 'prompt')
-  return prompt.flatMap((message: unknown, i) => {
+  const messages: Message[] = []
+  const origins: number[] = []
+  for (const [i, message] of (prompt as unknown[]).entries()) {
     const at = `prompt[${i}]`
     if (!isObject(message)) throw errors.invalidParameters(`${at}: must be an object`, at)
-    return messageOf(message, at, note)
-  })
+    for (const made of messageOf(message, at, count, note)) {
+      messages.push(made)
+      origins.push(i)
+    }
+  }
+  return { messages, origins }
 }
 
-function messageOf(message: Json, at: string, note: Note): Message[] {
+function messageOf(message: Json, at: string, count: Count, note: Note): Message[] {
   const { role, content } = message
   if (role === 'system') {
     if (typeof content !== 'string') throw errors.invalidParameters(`${at}.content: must be a string`, `${at}.content`)
@@ -32,7 +43,7 @@ function messageOf(message: Json, at: string, note: Note): Message[] {
     case 'user':
       return userMessage(parts, at, note)
     case 'assistant':
-      return assistantMessage(parts, at, note)
+      return assistantMessage(parts, at, count, note)
     case 'tool':
       return parts.flatMap((part, i) =>
         part.type === 'tool-result' ? resultMessage(part, `${at}.content[${i}]`, note) : [],
@@ -50,9 +61,6 @@ function withCacheControl(parts: Json[], message: Json): Json[] {
   const own = isObject(last.providerOptions) ? last.providerOptions : {}
   return parts.with(-1, { ...last, providerOptions: { ...own, anthropic } })
 }
-
-const textPart = (text: string, control: ReturnType<typeof cacheControlOf>): ContentPart =>
-  control ? { type: 'text', text, cache_control: control } : { type: 'text', text }
 
 /** One text without marks is a string. */
 function compact(parts: ContentPart[]): string | ContentPart[] {
@@ -79,13 +87,17 @@ function userMessage(content: readonly Json[], at: string, note: Note): Message[
   return parts.length === 0 ? [] : [{ role: 'user', content: compact(parts) }]
 }
 
-function assistantMessage(content: readonly Json[], at: string, note: Note): Message[] {
+function assistantMessage(content: readonly Json[], at: string, count: Count, note: Note): Message[] {
   const parts: ContentPart[] = []
   const calls: ToolCall[] = []
   const details: Detail[] = []
+  const kept: Message = { role: 'assistant' }
   let reasoning = ''
   for (const [i, part] of content.entries()) {
     const where = `${at}.content[${i}]`
+    const { carried: sent } = ownOf(part)
+    const carries = typeof sent === 'string' ? carried(sent, count) : undefined
+    if (carries) restore(kept, carries)
     if (part.type === 'text') {
       const text = textOf(part, where)
       if (text !== '') parts.push(textPart(text, cacheControlOf(part)))
@@ -101,12 +113,14 @@ function assistantMessage(content: readonly Json[], at: string, note: Note): Mes
       note(`${where}: a part of type "${String(part.type).slice(0, 50)}" of an earlier answer is not carried.`)
     }
   }
-  if (parts.length === 0 && calls.length === 0 && reasoning === '' && details.length === 0) return []
+  const { provider_native_blocks: native } = kept
+  if (parts.length === 0 && calls.length === 0 && reasoning === '' && details.length === 0 && !native) return []
   const message: Message = { role: 'assistant', content: parts.length === 0 ? null : compact(parts) }
   if (message.content === null && calls.length === 0) message.content = ''
   if (reasoning !== '') message.reasoning = reasoning
   if (details.length > 0) message.reasoning_details = details
   if (calls.length > 0) message.tool_calls = calls
+  if (native) message.provider_native_blocks = native
   return [message]
 }
 

@@ -33,16 +33,23 @@ const flat: Omit<Version, 'number'> = {
     }
   },
   unsupported: (setting, details) => ({ type: 'unsupported-setting', setting, details }),
-  unsupportedTool: tool => ({ type: 'unsupported-tool', tool }),
+  unsupportedTool: ({ type, id, name, args }) => ({
+    type: 'unsupported-tool',
+    tool: { type, id, name, args: few(args) },
+  }),
   fileData: data => data,
   ranByProvider: { providerExecuted: true },
 }
+
+/** Arguments that are long say nothing in a warning. */
+const few = (args: unknown): unknown => (JSON.stringify(args ?? {}).length > MAX_TOLD ? {} : args)
+const MAX_TOLD = 4096
 
 const nested: Omit<Version, 'number'> = {
   finish: (unified, raw) => ({ unified, raw }),
   usage: ex => ({ inputTokens: inputOf(ex.usage), outputTokens: outputOf(ex.usage), raw: usageOf(ex) }),
   unsupported: (feature, details) => ({ type: 'unsupported', feature, details }),
-  unsupportedTool: ({ id }) => ({ type: 'unsupported', feature: `provider-defined tool ${String(id)}` }),
+  unsupportedTool: ({ id }) => ({ type: 'unsupported', feature: `provider-defined tool ${String(id).slice(0, 100)}` }),
   fileData: data => data,
   ranByProvider: {},
 }

@@ -47,7 +47,7 @@ export const chat: Operation<'chat'> = {
     }
     for (const { content, tool_result_cache_control: ofResult } of messages) {
       see(ofResult)
-      if (Array.isArray(content)) for (const part of content) if (part.type === 'text') see(part.cache_control)
+      if (Array.isArray(content)) for (const part of content) if ('cache_control' in part) see(part.cache_control)
     }
     for (const tool of tools ?? []) if (tool.type === 'function') see(tool.cache_control)
     return mark

@@ -1,0 +1,172 @@
+/**
+ * The AI SDK's protocol: what becomes of call options, and of an answer's events, in its three versions.
+ * `test/golden/ai-sdk` holds a call with the chat request that it becomes, and answers as each version has them.
+ */
+import { readFileSync } from 'node:fs'
+import t from 'tap'
+import { fieldOf } from '../../src/codecs/ai-sdk/fields.ts'
+import { aiSdk } from '../../src/codecs/ai-sdk.ts'
+import { Cancellation } from '../../src/core/cancel.ts'
+import { errors, GatewayError } from '../../src/core/error.ts'
+import type { Event } from '../../src/core/event.ts'
+import { Exchange } from '../../src/core/exchange.ts'
+import type { Json } from '../../src/core/json.ts'
+import type { ChatRequest } from '../../src/core/ops.ts'
+import type { Snapshot } from '../../src/core/snapshot.ts'
+import { aiSdkEndpoints } from '../../src/endpoints/ai-sdk.ts'
+import { thrown } from '../core/kit.ts'
+import { deepFreeze } from '../plugins/wire-kit.ts'
+import { choices, files, hi, options, results, searches, text, user, wrong } from './ai-sdk-calls.ts'
+
+type Number = 2 | 3 | 4
+const numbers: readonly Number[] = [2, 3, 4]
+const golden = (name: string) =>
+  JSON.parse(readFileSync(new URL(`../golden/ai-sdk/${name}.json`, import.meta.url), 'utf8'))
+
+function exchange(prefix = '/v4/ai', headers: Record<string, string> = {}): Exchange {
+  const endpoint = aiSdkEndpoints.find(({ path }) => path === `${prefix}/language-model`)!
+  const given = { 'ai-language-model-id': 'acme/m', ...headers }
+  const body = () => Promise.reject(new Error('is not read here'))
+  return new Exchange({
+    snapshot: {} as Snapshot,
+    endpoint,
+    headers: given,
+    query: '',
+    signal: new Cancellation(),
+    body,
+  })
+}
+const versioned = (number: Number, streams: boolean): Exchange =>
+  exchange('/v1/ai', {
+    'ai-language-model-specification-version': String(number),
+    'ai-language-model-streaming': String(streams),
+  })
+const decode = (body: unknown, ex = exchange()): ChatRequest => aiSdk.decode(deepFreeze(body), ex)
+const asked = { model: 'acme/m', messages: [{ role: 'user', content: 'Hi' }], stream: false }
+
+t.test('a golden call becomes its chat request', async t => {
+  t.strictSame(decode(golden('agent.call')), golden('agent.request'))
+})
+
+t.test('each option has its chat form', async t => {
+  for (const [given, becomes] of options) {
+    t.strictSame(decode({ prompt: hi, ...given }), { ...asked, ...becomes }, JSON.stringify(given))
+  }
+})
+
+t.test('a choice among tools, of which those of providers become the search or a warning', async t => {
+  for (const [tools, toolChoice, sent, becomes] of choices) {
+    const says = JSON.stringify([tools, toolChoice])
+    const { tools: left = [], tool_choice } = decode({ prompt: hi, tools, toolChoice })
+    t.strictSame(
+      left!.map(tool => (tool.type === 'function' ? tool.function.name : tool.type)),
+      sent,
+      says,
+    )
+    t.strictSame(tool_choice, becomes, says)
+  }
+})
+
+t.test("search tools of every provider are the gateway's search", async t => {
+  for (const [id, args, becomes] of searches) {
+    const { tools } = decode({ prompt: hi, tools: [{ type: 'provider', id, name: 'x', args }] })
+    t.strictSame(tools, [{ type: 'web_search', ...becomes }], id)
+  }
+})
+
+t.test('files in every encoding', async t => {
+  for (const [says, part, becomes] of files) {
+    const { messages } = decode({ prompt: [user(text('a'), { type: 'file', ...part })] })
+    t.strictSame(messages[0]!.content, [text('a'), becomes], says)
+  }
+})
+
+t.test('results of tools in every form', async t => {
+  for (const [output, content, is_error] of results) {
+    const part = { type: 'tool-result', toolCallId: 'c', toolName: 'f', output }
+    const ran = { type: 'tool-call', toolCallId: 'c', toolName: 'f', input: { a: 1 } }
+    const approval = { type: 'tool-approval-response', approvalId: 'a', approved: true }
+    const prompt = [...hi, { role: 'assistant', content: [ran] }, { role: 'tool', content: [part, approval] }]
+    const { messages } = decode({ prompt })
+    const result = { role: 'tool', tool_call_id: 'c', content, ...(is_error && { is_error }) }
+    t.strictSame(messages[2], result, JSON.stringify(output))
+  }
+})
+
+t.test('a refusal names the member that its caller wrote', async t => {
+  for (const [says, body, param] of wrong) {
+    const ex = exchange()
+    const error = thrown(() => decode(body, ex)) as GatewayError
+    t.ok(error instanceof GatewayError, `${says}: ${error}`)
+    t.strictSame([error.status, error.param && fieldOf(error.param, ex)], [400, param], says)
+  }
+  const nameless = thrown(() => decode({ prompt: hi }, exchange('/v4/ai', { 'ai-language-model-id': '' })))
+  t.match(nameless, { status: 400, param: 'ai-language-model-id' })
+})
+
+t.test('the header says the version, else the prefix', async t => {
+  const rows: [prefix: string, header: string | undefined, number: Number][] = [
+    ['/v1/ai', undefined, 2],
+    ['/v2/ai', undefined, 2],
+    ['/v3/ai', undefined, 3],
+    ['/v4/ai', undefined, 4],
+    ['/v4/ai', '2', 2],
+    ['/v1/ai', '4', 4],
+    ['/v3/ai', '2', 3],
+    ['/v4/ai', '5', 4],
+    ['/v4/ai', 'constructor', 4],
+  ]
+  for (const [prefix, header, number] of rows) {
+    const ex = exchange(prefix, header === undefined ? {} : { 'ai-language-model-specification-version': header })
+    ex.request = decode({ prompt: hi, seed: 1 }, ex)
+    const { finishReason, warnings } = JSON.parse(String(aiSdk.encoder(ex).end()))
+    const says = `${prefix} ${header}`
+    t.equal(typeof finishReason, number === 2 ? 'string' : 'object', says)
+    t.equal(warnings[0].type, number === 2 ? 'unsupported-setting' : 'unsupported', says)
+  }
+})
+
+/** What is written of batches of events in answer to a call. */
+function written(number: Number, streams: boolean, body: Json, batches: Event[][], fails = false): string {
+  const ex = versioned(number, streams)
+  ex.request = decode({ prompt: hi, ...body }, ex)
+  const encoder = aiSdk.encoder(ex)
+  let out = ''
+  for (const batch of batches) {
+    ex.observe(batch)
+    out += encoder.write(batch) ?? ''
+  }
+  return out + String((fails ? encoder.fail(errors.truncated()) : encoder.end()) ?? '')
+}
+
+/** Parts without what only one request has. */
+function parsed(sse: string): Json[] {
+  const events = sse.split('\n\n')
+  t.strictSame(events.slice(-2), ['data: [DONE]', ''])
+  return events.slice(0, -2).map(event => bare(JSON.parse(event.slice('data: '.length))))
+}
+function bare({ generationId: _g, ...part }: Json): Json {
+  const { type, providerMetadata, usage, rawValue } = part
+  if (type === 'response-metadata') return { type }
+  if (rawValue) return { type, delta: (rawValue as { choices: Json[] }).choices[0]?.delta }
+  const own = (providerMetadata as { gateway?: Json } | undefined)?.gateway
+  if (own?.routing) delete part.providerMetadata
+  if (usage) delete (usage as Json).raw
+  return JSON.parse(JSON.stringify(part).replaceAll(/srvtoolu_\w+|call_\w{20}/g, 'id'))
+}
+const of = (table: Json, number: Number) => table[number] ?? table.all
+
+t.test('golden events become their answer in each version, whole and streamed', async t => {
+  for (const { says, call, batches, fails, whole, parts } of golden('answers')) {
+    for (const number of numbers) {
+      t.strictSame(
+        parsed(written(number, true, call, batches, fails)),
+        of(parts, number),
+        `${says}, ${number}, streamed`,
+      )
+      if (fails || call.includeRawChunks) continue
+      const answer = bare(JSON.parse(written(number, false, call, batches)))
+      t.strictSame(answer, of(whole, number), `${says}, ${number}, whole`)
+    }
+  }
+})
